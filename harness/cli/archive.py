@@ -11,13 +11,13 @@ import click
 
 
 @click.command(
-    short_help="Run an archive; inspect or repair the directory of one.",
+    short_help="Run an archive, or inspect or repair an archive directory.",
     add_help_option=False,
     context_settings={"ignore_unknown_options": True},
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def archive(arguments: tuple[str, ...]) -> None:
-    """Run an archive, or inspect or repair an archive directory, Aeron's or Windtunnel's."""
+    """Run an archive, or inspect or repair the directory of an Aeron or Windtunnel archive."""
     command = [sys.executable, "-P", "-m", "windtunnel.driver.archive", *arguments]
     sys.stdout.flush()
     os.execv(command[0], command)

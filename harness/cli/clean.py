@@ -19,12 +19,15 @@ KEEP_DEFAULT = 10
     help="Folder that contains the runs.  [default: runs]",
 )
 @click.option(
-    "--runs", "of_runs", is_flag=True, help="Remove old suite and matrix folders instead."
+    "--runs",
+    "of_runs",
+    is_flag=True,
+    help="Remove old suite and matrix folders instead of leftovers of killed runs.",
 )
 @click.option(
     "--keep",
     type=click.IntRange(min=0),
-    help=f"With --runs: number of newest suites to keep.  [default: {KEEP_DEFAULT}]",
+    help=f"With --runs: how many of the newest suites to keep.  [default: {KEEP_DEFAULT}]",
 )
 @click.option("--dry-run", is_flag=True, help="With --runs: print what would be removed.")
 def clean(out: Path, of_runs: bool, keep: int | None, dry_run: bool) -> int:
@@ -109,5 +112,5 @@ def _clean_machine(out: Path) -> int:
         click.echo(f"Error: not removed: {line}", err=True)
     if problems:
         return exit_code.HARNESS
-    click.echo(f"{len(removed)} left-overs removed" if removed else "nothing to remove")
+    click.echo(f"{len(removed)} leftovers removed" if removed else "nothing to remove")
     return exit_code.OK

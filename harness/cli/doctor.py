@@ -20,7 +20,7 @@ from windtunnel.harness.cli import exit_code
 def doctor(as_json: bool, out: Path) -> int:
     """Check the prerequisites of this machine and show the fallback for each missing one.
 
-    Exits with 0 if at least one fidelity can run here, else with 2.
+    Exits with 0 if at least one fidelity level can run here, else with 2.
     """
     from windtunnel.harness.cli.machine import SIMULATION_NEEDS, facts, possible_fidelities
 

@@ -9,11 +9,11 @@ NOTHING = 1
 alive.
 """
 INCONCLUSIVE = 2
-"""No result: no run is possible on this machine, or a run folder is incomplete or unreadable."""
+"""No result: this machine cannot execute any run, or a run folder is incomplete or unreadable."""
 HARNESS = 3
 """The harness failed: missing privileges, a full disk, or a defect of Windtunnel."""
 USAGE = 64
-"""Invalid command line or scenario file (EX_USAGE of sysexits.h); nothing was started."""
+"""Invalid command line or scenario file (EX_USAGE of sysexits.h). Nothing was started."""
 INTERRUPTED = 130
 TERMINATED = 143
 BROKEN_PIPE = 141

@@ -10,9 +10,8 @@ import click
 from windtunnel.harness.cli import exit_code, scenarios
 
 _EXAMPLE_ADDRESSES = tuple(f"192.0.2.{last}" for last in range(1, 9))
-"""Addresses printed in place of those that a real run derives from its run id. They are reserved
-for documentation.
-"""
+"""Addresses printed in place of those that a real run derives from its run id. These addresses are
+reserved for documentation."""
 
 
 @click.command(short_help="Describe a scenario with all defaults resolved.")
@@ -22,9 +21,17 @@ for documentation.
     type=click.IntRange(min=0),
     help="Seed of the run to describe.  [default: the scenario's root seed]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the resolved case as JSON.")
 @click.option(
-    "--schema", "as_schema", is_flag=True, help="Print the JSON Schema of scenario files instead."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the scenario with all defaults resolved, as JSON.",
+)
+@click.option(
+    "--schema",
+    "as_schema",
+    is_flag=True,
+    help="Print the JSON Schema of scenario files instead of a description.",
 )
 def explain(file: str | None, seed: int | None, as_json: bool, as_schema: bool) -> int:
     """Describe a scenario, given as a file or by name, with all defaults resolved.

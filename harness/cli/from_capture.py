@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "stream_ids",
     type=click.IntRange(min=-(1 << 31), max=(1 << 31) - 1),
     multiple=True,
-    help="Include only this stream id; can be repeated.",
+    help="Include only the stream with this id. Can be repeated.",
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stdout.")
@@ -42,16 +42,16 @@ def from_capture(
     """Write a scenario with the same lost, late and duplicate frames as CAPTURE.
 
     Reads pcap and pcapng, plain or compressed with gzip or xz. SECOND is a capture of the same
-    streams at the other host. With two captures, each frame is matched between them. Which one is
-    nearer to the sender is detected, and their clocks need not agree. With one capture, the outcome
-    of each frame is inferred: a frame that was retransmitted after a NAK was lost; a frame that
-    arrived out of order without a NAK was delayed; a frame that arrived twice without a NAK was
-    duplicated.
+    streams at the other host. With two captures, each frame is matched between them. The capture
+    that is nearer to the sender is detected, and the clocks need not agree. With one capture, the
+    outcome of each frame is inferred: a frame that was retransmitted after a NAK was lost; a frame
+    that arrived out of order without a NAK was delayed; a frame that arrived twice without a NAK
+    was duplicated.
 
     The scenario has the streams with their ids, term lengths, MTUs and start positions, the lost
-    ranges of transmissions and of retransmissions, and the delays. Its messages are generated: if
-    the captured messages differ in length, frame boundaries differ from the capture, and a comment
-    in the file says so.
+    ranges of transmissions and of retransmissions, and the delays. Its messages are generated. If
+    the captured messages differ in length, the scenario's frame boundaries differ from the
+    capture's, and a comment in the file says so.
 
     \b
       windtunnel from-capture eth0.pcap --out bad-night.yaml
@@ -66,7 +66,7 @@ def from_capture(
 
     target = out or Path(f"{capture.name.partition('.')[0] or 'capture'}.yaml")
     if target.exists() and not force:
-        raise Failure(f"{target}: exists already: use --force to overwrite it", exit_code.USAGE)
+        raise Failure(f"{target}: already exists: use --force to overwrite it", exit_code.USAGE)
     files = [capture] if second is None else [capture, second]
     with one_line():
         try:

@@ -15,9 +15,8 @@ from windtunnel.harness.cli.failure import Failure, one_line
 
 ENGINE_S = 600.0
 RUN_S = 300.0
-"""Additional time allowed for each run in seconds, because processes start about ten times more
-slowly in User Mode Linux.
-"""
+"""Additional time allowed for each run in seconds. Processes start about ten times more slowly in
+User Mode Linux."""
 WARM_UPS = ("windtunnel.harness.warm_up", "windtunnel.driver.warm_up")
 """Programs that compile missing numba kernels (compiled functions) on the host, which has more than
 one processor. If they fail, these kernels are compiled in User Mode Linux, which delays the start.
@@ -50,8 +49,8 @@ def run(files: Sequence[Path], values: Mapping[str, object]) -> int:
 
 
 def _with_engine(arguments: Sequence[str], options: Mapping[str, object], budget_s: float) -> int:
-    """Execute a command that needs containers. The guest gets a Docker engine and Windtunnel's
-    image.
+    """Execute a command that needs containers. User Mode Linux gets a Docker engine and
+    Windtunnel's image.
     """
     from windtunnel.harness.orchestrate.labs import image_export, image_kernels
     from windtunnel.harness.uml import boot, engine

@@ -13,14 +13,16 @@ from windtunnel.harness.cli.render.table import printable
 
 CHECK, BUILT_IN, GATE = "check", "built-in check", "gate"
 HEADINGS = {
-    CHECK: "Checks of the driver, by the names that `expect` uses",
-    BUILT_IN: "Checks of every run, which `expect` does not name",
-    GATE: "Gates: conditions of the harness itself, in every run",
+    CHECK: "Checks of the driver that a scenario's `expect` can name",
+    BUILT_IN: "Checks of the driver in every run, not named in `expect`",
+    GATE: "Gates: conditions on the harness, checked in every run",
 }
 
 
 @click.command("list")
-@click.option("--checks", is_flag=True, help="List the judge's checks and gates instead.")
+@click.option(
+    "--checks", is_flag=True, help="List the judge's checks and gates instead of the scenarios."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_scenarios(checks: bool, as_json: bool) -> None:
     """List the included scenarios with their descriptions, or the judge's checks and gates."""

@@ -65,12 +65,12 @@ byte by byte.
 
 \b
   windtunnel stat --dir /dev/shm/aeron-me       show its counters live; --json, or a table in a pipe
-  windtunnel driver-info                        show its process id and version, and if it is alive
+  windtunnel driver-info                        show its process id, version and liveness
 """
 
 EPILOG = """\b
 Exit codes: 0 PASS or UNSUPPORTED, 1 FAIL, 2 INCONCLUSIVE, 3 HARNESS (the harness failed),
-64 invalid command line or scenario, 130 interrupted. The worst of several runs counts.
+64 invalid command line or scenario, 130 interrupted. The worst of several runs determines it.
 The tools that inspect a driver: 0 shown, 1 not found, 2 not readable.
 
 \b

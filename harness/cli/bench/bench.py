@@ -56,7 +56,7 @@ def _names(
     type=click.IntRange(1, 1000),
     default=3,
     show_default=True,
-    help="Number of rounds; the result is their median.",
+    help="Number of rounds. Each result is the median of all rounds.",
 )
 @click.option(
     "--seconds",
@@ -66,7 +66,7 @@ def _names(
     help="Duration of each measurement, after one second of warm-up.",
 )
 @click.option(
-    "--only", callback=_names, metavar="CASE,...", help="Cases to measure.  [default: all]"
+    "--only", callback=_names, metavar="CASE,...", help="Benchmark cases to run.  [default: all]"
 )
 @click.option(
     "--drivers",
@@ -94,7 +94,7 @@ def _names(
     type=click.Choice(["yield", "spin", "sleep"]),
     default="yield",
     show_default=True,
-    help="Idle strategy of the clients.",
+    help="Idle strategy of the benchmark's clients.",
 )
 @click.option(
     "--set",
@@ -116,8 +116,8 @@ def _names(
     "floors",
     multiple=True,
     metavar="FIGURE=RATIO|FILE",
-    help="Minimum ratio of a figure, or maximum if less is better. FILE contains these pairs as "
-    "JSON.",
+    help="Minimum ratio of our figure to the peer's, or maximum if less is better. FILE contains "
+    "these pairs as JSON.",
 )
 @click.option(
     "--frames",
@@ -140,7 +140,7 @@ def _names(
     "--json",
     "json_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the results as JSON; - prints them on stdout instead of the table.",
+    help="Write the results to this file as JSON. - prints them on stdout instead of the table.",
 )
 def bench(
     rounds: int,
@@ -163,17 +163,17 @@ def bench(
     """Measure our driver and the Aeron C driver alternately, under the same load.
 
     The cases are startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc and swarm (simulated trials
-    per minute on one core). Both drivers serve the same client, ours. A measurement is void if a
-    message was lost or reordered, or if a trial found a violation. Two more cases compare no
-    drivers, and each must be selected alone: analyze measures how fast our engines and, if
-    installed, tshark analyse captures; lab measures the relay in datagrams per second, and
-    namespaces and containers in runs per minute.
+    per minute on one core). Both drivers serve the same client, which is Windtunnel's. A
+    measurement is void if a message was lost or reordered, or if a trial found a violation. Two
+    other cases do not compare drivers, and each must be selected alone. The case analyze measures
+    how fast our engines and, if installed, tshark analyse captures. The case lab measures the relay
+    in datagrams per second, and namespaces and containers in runs per minute.
 
     The cases archive-1344 and archive-64 (archive selects both) measure our archive and Aeron's
     Java archive alternately, with the same client and settings. Messages of that many bytes are
-    recorded over IPC at the maximum rate, then replayed over IPC. Every replayed message is
-    checked, and so is the end of the recording. The Java archive is loaded from the jar in
-    $AERON_ALL_JAR, and skipped if that is not set.
+    recorded over IPC at the maximum rate, then replayed over IPC. Every replayed message and the
+    end of the recording are checked. The Java archive is loaded from the jar in $AERON_ALL_JAR, and
+    skipped if that is not set.
 
     \b
       windtunnel bench                                 all cases, about three minutes

@@ -30,7 +30,7 @@ EXIT_CODES = (
     "ports",
     multiple=True,
     type=click.IntRange(1, 65_535),
-    help="Analyse only the datagrams of this UDP port; can be repeated.",
+    help="Analyse only datagrams with this UDP port. Can be repeated.",
 )
 @click.option(
     "--spark",

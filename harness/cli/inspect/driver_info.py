@@ -51,7 +51,7 @@ def driver_info(
     """Show the driver's process id, version, start time and heartbeat age.
 
     A driver whose heartbeat is older than 10 s is considered dead, and --terminate fails. Drivers
-    do not respond to the request: run driver-info again to see whether the driver has closed.
+    do not respond to the request. Run driver-info again to see whether the driver has closed.
 
     \b
       windtunnel driver-info

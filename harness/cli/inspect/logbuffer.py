@@ -43,7 +43,9 @@ class FrameOffset(click.ParamType):  # type: ignore[type-arg]  # generic in newe
 @click.command(short_help="Show the metadata and frames of a log buffer file.", epilog=EXIT_CODES)
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
-@click.option("--term", type=click.IntRange(0, 2), help="Show only this term, 0 to 2.")
+@click.option(
+    "--term", type=click.IntRange(0, 2), help="Show only the term with this index (0 to 2)."
+)
 @click.option(
     "--limit", type=click.IntRange(min=0), help="Maximum number of frames to show for each term."
 )

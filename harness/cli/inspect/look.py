@@ -68,7 +68,9 @@ def json_option(command: _Command) -> _Command:
 def live_options(command: _Command) -> _Command:
     """Add the options of a live view to a command: --dir, --json, --once, --interval."""
     once = click.option(
-        "--once", is_flag=True, help="Print once and exit; the default if stdout is not a terminal."
+        "--once",
+        is_flag=True,
+        help="Print once and exit. This is the default if stdout is not a terminal.",
     )
     interval = click.option(
         "--interval",
@@ -196,7 +198,7 @@ def _watch(first: View, read: Callable[[], View], interval_s: float) -> None:
 
 @contextmanager
 def _interruption() -> Iterator[Callable[[float], bool]]:
-    """Context manager that yields a function. It waits up to the given time and returns whether
+    """Context manager that yields a function, which waits up to a given time and returns whether
     Ctrl-C was pressed.
 
     The signal handler only sets a flag. An exception could be raised where Python discards it, and

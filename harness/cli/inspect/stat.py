@@ -34,31 +34,31 @@ COLUMNS = (Column("id", True), Column("value", True), Column("label"))
     "type_",
     callback=pattern,
     metavar="REGEX",
-    help="Show only counters whose type id matches.",
+    help="Show only counters whose type id matches REGEX.",
 )
 @click.option(
     "--identity",
     callback=pattern,
     metavar="REGEX",
-    help="Show only counters whose system counter id or registration id matches.",
+    help="Show only counters whose system counter id or registration id matches REGEX.",
 )
 @click.option(
     "--session",
     callback=pattern,
     metavar="REGEX",
-    help="Show only counters whose session id matches.",
+    help="Show only counters whose session id matches REGEX.",
 )
 @click.option(
     "--stream",
     callback=pattern,
     metavar="REGEX",
-    help="Show only counters whose stream id matches.",
+    help="Show only counters whose stream id matches REGEX.",
 )
 @click.option(
     "--channel",
     callback=pattern,
     metavar="REGEX",
-    help="Show only counters whose channel matches.",
+    help="Show only counters whose channel matches REGEX.",
 )
 @click.option("--nonzero", is_flag=True, help="Omit counters whose value is 0.")
 def stat(
@@ -73,7 +73,7 @@ def stat(
     channel: re.Pattern[str] | None,
     nonzero: bool,
 ) -> int:
-    """Show the counters of an Aeron driver, real Aeron's or ours.
+    """Show all counters of a driver, either Aeron's or Windtunnel's.
 
     A REGEX matches anywhere in the value. Anchor it with ^ and $ to match the whole value. As in
     Aeron's AeronStat, a filter does not apply to counters without that attribute: --session keeps

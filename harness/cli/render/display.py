@@ -33,9 +33,7 @@ SILENCE_MAX_S = 5.0
 
 
 class Display(Protocol):
-    """A progress display: receives the runner's events, and is a context manager for the duration
-    of the suite.
-    """
+    """A progress display of a suite. It receives the runner's events, and is a context manager."""
 
     def __enter__(self) -> "Display": ...
     def __exit__(self, *_: object) -> None: ...
@@ -206,8 +204,8 @@ def bytes_text(event: "RunEvent") -> str:
 
 
 def fault_counts(event: "RunEvent") -> list[str]:
-    """Return the numbers of dropped frames and of retransmits so far as strings, without unknown
-    ones.
+    """Return the numbers of dropped frames and of retransmits so far as strings. Unknown numbers
+    are omitted.
     """
     counts = ((event.drop_count, "dropped"), (event.retransmit_count, "retransmits"))
     return [f"{count:,} {name}" for count, name in counts if count is not None]

@@ -4,7 +4,7 @@
     goodput                2.09 of 2.10 MB/s
     delivered              8,192 of 8,192
 
-Columns that do not fit the terminal follow in further tables.
+Columns that do not fit the terminal are printed in additional tables.
 """
 
 import shutil
@@ -18,7 +18,7 @@ GAP = "  "
 
 
 def result_lines(rows: Sequence[ResultRow], width: int | None = None) -> Iterator[str]:
-    """Yield the lines of the tables. `width` is that of the terminal by default."""
+    """Yield the lines of the tables. The default `width` is the terminal's."""
     width = width or shutil.get_terminal_size((120, 24)).columns
     columns = [
         [printable(f"{each.traffic}: {each.from_host} to {each.to_host}"), *_texts(each)]

@@ -23,7 +23,7 @@ UML_BUDGET_S = 1_800.0
 
 
 @click.command(
-    short_help="Measure how exactly relay or netem apply impairments.",
+    short_help="Measure how accurately the relay or netem applies impairments.",
     epilog="\b\nExit codes: 0 all results are within limits; 1 a result is outside its limits; "
     "2 a round is void;\n"
     "3 this machine cannot create the lab; 64 invalid command line.\n",
@@ -39,7 +39,7 @@ UML_BUDGET_S = 1_800.0
     "--kernel",
     type=click.Choice(["host", "uml"]),
     default="host",
-    help="Kernel: this machine's, or User Mode Linux, which has netem.  [default: host]",
+    help="Kernel to use: this machine's, or User Mode Linux, which has netem.  [default: host]",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Random seed.  [default: random]")
 @click.option(

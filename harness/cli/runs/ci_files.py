@@ -15,7 +15,7 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 def ci_options(command: _Command) -> _Command:
     """Add --junit and --markdown to a command."""
     for name, text in (
-        ("--markdown", "Also append a summary in markdown to FILE."),
+        ("--markdown", "Also append a Markdown summary to FILE."),
         ("--junit", "Also write JUnit XML to FILE."),
     ):
         kind = click.Path(dir_okay=False, writable=True, path_type=Path)

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from windtunnel.harness.artifact.records import Records
 
 KEY_FIELDS = ("action", "link", "frame_type", "stream_id", "position", "attempt", "rule")
-"""Fields of a decision that depend only on the seed, for the first transmission of frames with a
-position.
-"""
+"""Fields of a decision that depend only on the seed, if the decision is about the first
+transmission of a frame that has a position."""
 
 
 @click.command(short_help="Print the middlebox's decision log as JSON lines.")
@@ -35,7 +34,7 @@ def decisions(run_dir: Path, key: bool) -> None:
     """Print the decision log of RUN_DIR as JSON lines.
 
     Prints one line per frame that the middlebox did not forward unchanged: action, link, frame
-    type, rule, session, stream, term id, term offset, position, attempt.
+    type, rule, session, stream, term id, term offset, position, transmission attempt.
 
     \b
       windtunnel decisions RUN_DIR | jq -r .action | sort | uniq -c
@@ -69,9 +68,7 @@ def _by_frame(row: dict[str, Any]) -> tuple[str, int, int, int]:
 
 
 def rule_ids(case: Path) -> list[str]:
-    """Return the ids of a case's fault rules in order, or an empty list if the run folder has no
-    case file.
-    """
+    """Return the ids of a run's fault rules in order, or an empty list if there is no case.json."""
     from windtunnel.harness.artifact.documents import read_document
 
     document = read_document(case) or {}
@@ -79,7 +76,7 @@ def rule_ids(case: Path) -> list[str]:
 
 
 def link_names(case: Path) -> list[str]:
-    """Return the names of a case's link directions, in a list indexed by link direction code."""
+    """Return the names of a run's link directions, in a list indexed by link direction code."""
     from windtunnel.harness.artifact.documents import read_document
     from windtunnel.harness.artifact.middlebox.decision import LINKS
 

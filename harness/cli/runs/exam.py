@@ -24,12 +24,12 @@ COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
     "patterns",
     metavar="PATTERN",
     multiple=True,
-    help="Run only mutants whose names match this pattern, such as `nak-*`; can be repeated.",
+    help="Run only mutants whose names match this pattern, such as `nak-*`. Can be repeated.",
 )
 @click.option(
     "--fidelity",
     type=click.Choice(["netns", "sim"]),
-    help="Fidelity of all runs.  [default: as each mutant specifies]",
+    help="Use network namespaces, containers or a simulation.  [default: as each mutant specifies]",
 )
 @click.option(
     "--jobs",
@@ -45,9 +45,9 @@ COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
     show_default=True,
     help="Parent folder of the exam folder.",
 )
-@click.option("--keep", is_flag=True, help="Also keep the run folders of killed mutants.")
+@click.option("--keep", is_flag=True, help="Also keep the run folders of detected mutants.")
 @click.option("--list", "only_list", is_flag=True, help="List the mutants and exit.")
-@click.option("--json", "as_json", is_flag=True, help="Print the whole exam as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results of the exam as JSON.")
 def exam(
     patterns: tuple[str, ...],
     fidelity: str | None,

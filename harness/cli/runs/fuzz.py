@@ -10,7 +10,7 @@ from windtunnel.harness.cli.failure import Failure
 SECOND_NS = 1_000_000_000
 
 
-@click.command(short_help="Attack a live driver, with checked streams beside the attack.")
+@click.command(short_help="Attack a live driver while other streams are checked.")
 @click.option(
     "--against",
     type=click.Choice(["driver"]),
@@ -23,19 +23,19 @@ SECOND_NS = 1_000_000_000
     "duration",
     default="60s",
     show_default=True,
-    help="Start no epoch after this time, such as 10m.",
+    help="Do not start a new epoch after this time, for example 10m.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(min=0, max=1 << 30),
     default=0,
     show_default=True,
-    help="Seed of all inputs.",
+    help="Seed from which all inputs are generated.",
 )
 @click.option(
     "--driver",
     type=click.Choice(["ours", "pyaeron", "all"]),
-    help="The attacked driver; `all` is for --budgets.  [default: ours]",
+    help="The driver to attack. `all` can only be used with --budgets.  [default: ours]",
 )
 @click.option(
     "--mode",
@@ -49,18 +49,18 @@ SECOND_NS = 1_000_000_000
     type=click.IntRange(min=1_000, max=1_000_000),
     default=100_000,
     show_default=True,
-    help="Datagrams of an epoch.",
+    help="Number of datagrams in an epoch.",
 )
 @click.option(
     "--budgets",
     is_flag=True,
-    help="Measure latency, memory, output and new readers under attack instead.",
+    help="Instead of checking streams, measure latency, memory, output and join time under attack.",
 )
 @click.option(
     "--replay",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Repeat the inputs of a finding.",
+    help="Repeat the attack that is stored in this finding.",
 )
 @click.option(
     "--out",
@@ -85,13 +85,14 @@ def fuzz(
     """Attack a live driver over real sockets and shared memory.
 
     Mutated frames of all types go to its receivers and senders: unicast, multicast,
-    multi-destination, IPv4 and IPv6, also as UDP segmentation trains. Mutated commands go into its
-    ring buffer, and writes into the log buffers of other streams, which are also truncated.
-    Meanwhile every message of the calm streams is checked. After each epoch they must deliver
-    everything. The driver must not end, stall, grow by more than 64 MiB, or report a defect.
+    multi-destination, IPv4 and IPv6, also as UDP segmentation trains. Mutated commands are written
+    to its ring buffer. The log buffers of the attacked streams are overwritten, and some are
+    truncated. Meanwhile every message of the other streams is checked. After each epoch (a number
+    of datagrams) these streams must deliver everything. The driver must not end, stall, grow by
+    more than 64 MiB, or report a defect.
 
     The first violation ends the attack, and the inputs before it are written to a file, which
-    --replay repeats. Equal seeds make equal inputs.
+    --replay repeats. Equal seeds lead to equal inputs.
 
     \b
       windtunnel fuzz --for 10m --seed 7
@@ -99,9 +100,9 @@ def fuzz(
       windtunnel fuzz --budgets --driver all        the costs of an attack, side by side
       windtunnel fuzz --replay runs/fuzz/driver-ours-s7-e3.json
 
-    Needs no privileges. --budgets needs a quiet machine. Exit codes: 0 nothing was violated;
-    1 a violation, or an exceeded budget of our driver; 2 the finding is not readable; 3 the driver
-    could not be started; 64 an invalid command line.
+    Needs no privileges. --budgets needs a quiet machine. Exit codes: 0 nothing was violated; 1 a
+    violation, or an exceeded budget of our driver; 2 the finding is not readable; 3 the driver
+    could not be started; 64 invalid command line.
     """
     from windtunnel.harness.artifact.regular_file import real_path
     from windtunnel.harness.cli.failure import one_line

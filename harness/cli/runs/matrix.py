@@ -26,7 +26,7 @@ def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]
     return names
 
 
-@click.command(short_help="Run every publisher against every subscriber, and write a page.")
+@click.command(short_help="Run every publisher against every subscriber, and write an HTML table.")
 @click.argument("scenario", nargs=-1, shell_complete=scenarios.complete)
 @click.option(
     "--publishers",
@@ -45,7 +45,7 @@ def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]
 @click.option(
     "--fidelity",
     type=click.Choice(["netns", "compose"]),
-    help="Network namespaces or containers.  "
+    help="Use network namespaces or containers.  "
     "[default: compose if a Docker engine responds, else netns]",
 )
 @click.option(

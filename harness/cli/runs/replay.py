@@ -48,7 +48,7 @@ class Changes:
 @click.option(
     "--fidelity",
     type=click.Choice(FIDELITIES),
-    help="Fidelity of the replay.  [default: the original run's]",
+    help="Use network namespaces, containers or a simulation.  [default: the original run's]",
 )
 @click.option("--publisher", metavar="PEER", help="Use another driver on the publisher's host.")
 @click.option("--subscriber", metavar="PEER", help="Use another driver on the subscriber's host.")
@@ -82,17 +82,17 @@ def replay(
     """Repeat the run in RUN_DIR with the decisions of its decision log.
 
     The replay affects exactly the frames that the fault rules affected in that run, in the same
-    way, without evaluating the rules. A frame is identified by link, stream, session and type, and
-    by its position and attempt or, if it has no position, by its number among frames of its type.
-    The log contains the frames, attempts, actions, delays and flipped bits; the scenario contains
-    the forged frames and the events that release held frames.
+    way, without evaluating the rules. A frame is identified by link, stream, session, type,
+    position and transmission attempt. A frame without a position is identified by its number among
+    the frames of its type. The log contains the frames, attempts, actions, delays and flipped bits.
+    The scenario contains the forged frames and the events that release held frames.
 
-    Link impairments are not logged: they are random again.
+    Link impairments are not logged, so they are random again.
 
     Traffic, seed, payload and peers are the original run's, unless options change them. If that run
     names a peer by path, the peer is not started: give the path on the command line if you trust
     it. At the end the command prints how many decisions were repeated, and which frames never
-    appeared: a driver that sends NAKs at other times, or omits them, causes other retransmissions.
+    appeared. A driver that sends NAKs at other times, or omits them, causes other retransmissions.
     RUN_DIR can also be a folder written by `windtunnel swarm --keep`. The exit code is that of the
     verdict.
 
@@ -142,8 +142,8 @@ def read_manifest(folder: "RunDir") -> "Manifest":
 def peers_of(
     folder: "RunDir", manifest: "Manifest", publisher: str | None, subscriber: str | None
 ) -> tuple[str, str]:
-    """Return the names of the peers (drivers) to start: the given ones, or by default the original
-    run's.
+    """Return the names of the peers (drivers) to start: the given names or, by default, the
+    original run's.
 
     Raises Failure if the original run used a peer that is not built in, because a path in a run
     folder is untrusted.
@@ -214,7 +214,7 @@ def require_replayable(folder: "RunDir") -> None:
     ledger = Ledger.read(folder.ledger)
     struck = None if ledger is None else sum(each.struck for each in ledger.rules.values())
     if struck is not None and struck != len(decisions):
-        text = f"{folder.decisions}: expected {struck} decisions, according to the ledger"
+        text = f"{folder.decisions}: expected {struck} decisions (as in ledger.json)"
         raise Failure(f"{text}, found {len(decisions)}", exit_code.INCONCLUSIVE)
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "--fidelity",
     type=click.Choice(["netns", "compose", "sim"]),
-    help="Network namespaces, containers or simulation.  "
+    help="Use network namespaces, containers or a simulation.  "
     "[default: compose if a Docker engine responds, else netns]",
 )
 @click.option(
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     "--kernel",
     type=click.Choice(["host", "uml"]),
     default="host",
-    help="Kernel: this machine's, or User Mode Linux, which has netem.  [default: host]",
+    help="Kernel to use: this machine's, or User Mode Linux, which has netem.  [default: host]",
 )
 @click.option(
     "--publisher",
@@ -188,7 +188,7 @@ def _check_defects(sabotage: str | None, mutant: str | None, kernel: str) -> Non
 
 
 def _load_known(file: Path | None) -> "tuple[KnownFailure, ...]":
-    """Load the file of known failures. Returns an empty tuple if no file was given."""
+    """Load the known-failures file. Returns an empty tuple if no file was given."""
     from windtunnel.harness.scenario.known import load_known
     from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
     from windtunnel.harness.verdict.registry import CHECKS

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from windtunnel.harness.replay.shrink_run import ShrinkSpec, Shrunk
 
 
-@click.command(short_help="Find the smallest scenario that fails as a run did.")
+@click.command(short_help="Find the smallest scenario that fails like a run.")
 @click.argument("run_dir", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--check",
     metavar="NAME",
-    help="Check that must stay violated.  [default: the first one that the run violated]",
+    help="Name of the check that must stay violated.  [default: the first that the run violated]",
 )
 @click.option(
     "--fidelity",
     type=click.Choice(FIDELITIES),
-    help="Fidelity of the attempts.  [default: sim, or the run's fidelity if it does not fail in "
-    "sim]",
+    help="Use network namespaces, containers or a simulation.  [default: sim, or the run's "
+    "fidelity if it does not fail in sim]",
 )
 @click.option(
     "--mutant",
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1, max=99),
     default=3,
     show_default=True,
-    help="Runs per attempt, except in sim. The majority decides.",
+    help="Number of runs per smaller scenario, except in sim. The majority decides.",
 )
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
     show_default=True,
-    help="Parent folder of the folder for the attempts.",
+    help="Parent folder of the result folder.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def shrink(
@@ -75,8 +75,8 @@ def shrink(
     by delta debugging, as long as the same check is violated. The result is written as rules that
     match positions. These rules are verified in a separate run, and then simplified.
 
-    In sim, equal cases give equal results, so each attempt needs one run. With other fidelities
-    each attempt is run several times.
+    In sim, equal scenarios give equal results, so each smaller scenario is run only once. With
+    other fidelity levels it is run several times.
 
     Writes OUT/shrink-.../shrunk.yaml, and next to it the run that fails with it. Ctrl-C ends the
     search and writes the smallest scenario found so far. If the run names a peer by path, the peer
@@ -270,7 +270,8 @@ def _print_result(shrunk: "Shrunk", as_json: bool) -> None:
         echo(f"reproduce: {' '.join(shrunk.command)}")
     elif shrunk.run:
         echo(
-            "the scenario's rules do not reproduce the failure, but a replay of its decisions does:"
+            "the scenario's rules do not reproduce the failure, but a replay of the decisions that "
+            "the run recorded does:"
         )
         echo(f"reproduce: windtunnel replay {shrunk.run}")
     else:

@@ -26,7 +26,7 @@ SABOTAGES = ("flip-byte", "lying-counter", "wide-window", "never-heal")
     type=click.IntRange(min=1, max=256),
     default=1,
     show_default=True,
-    help="Number of processes.",
+    help="Number of parallel processes.",
 )
 @click.option(
     "--frames",
@@ -41,7 +41,8 @@ SABOTAGES = ("flip-byte", "lying-counter", "wide-window", "never-heal")
 @click.option(
     "--keep",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Repeat the first failed trial, or the only trial, and store it as a run folder.",
+    help="Rerun the first failed trial (or the trial, if there is only one) and store it as a run "
+    "folder.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON lines: one per trial, and one at the end."
@@ -56,11 +57,11 @@ def swarm(
     keep: Path | None,
     as_json: bool,
 ) -> int:
-    """Run simulated trials on virtual time with consecutive seeds, starting with --seed.
+    """Run simulated trials in virtual time with consecutive seeds, starting with --seed.
 
     A trial's seed determines its streams, configuration, traffic and faults. While faults are
-    active, no check may be violated. After the faults end, every stream must complete. A failed
-    trial is printed with the command that repeats it. Stalls that the protocol permits are counted
+    active, no check may be violated. After the faults end, every stream must complete. For a failed
+    trial, the command that repeats it is printed. Stalls that the protocol permits are counted
     separately and are not violations.
 
     \b

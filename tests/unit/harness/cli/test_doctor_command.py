@@ -149,5 +149,5 @@ def test_clean_prints_what_it_removed(
     assert capsys.readouterr().out.splitlines() == [
         "removed namespace wt-x-a",
         "removed directory y",
-        "2 left-overs removed",
+        "2 leftovers removed",
     ]
