@@ -1,10 +1,11 @@
-"""Survives the loss of mapped pages: a file that was truncated, or a full file system.
+"""Keeps the process alive if pages of a mapped file are lost: the file was truncated, or the disk
+is full.
 
-Access to a page of a mapped file that lies behind the file's end, or that the file system cannot
-allocate, raises SIGBUS. Every client of a driver can truncate the log buffers that they share, so
-one client could end the process for all. After `install`, such an access gets a page of zeros that
-belongs to this process only, and continues; `Mapping.lost_pages` counts these pages, and the owner
-of the mapping ends its stream.
+Access to a mapped page that is past the end of the file, or that the file system cannot allocate,
+raises SIGBUS. Every client can truncate the log buffers that it shares with the driver, so one
+client could end the driver for all others. After `install`, the access continues with a page of
+zeros that belongs to this process only. `Mapping.lost_pages` counts these pages, and the owner of
+the mapping ends its stream.
 
     access --SIGBUS--> handler: is the address in a registered mapping?
                           yes: mmap a zeroed page over it, count it, and repeat the access
@@ -47,17 +48,19 @@ _FLAGS_OFFSET = 136
 """Offset of `sa_flags` in glibc's `struct sigaction` on x86-64 and AArch64."""
 
 _free_rows = list(range(ROWS - 1, -1, -1))
-"""Used without a lock, which a garbage collection in `register` would wait for in `unregister`. One
-call of `pop` or `append` is atomic.
+"""The rows that are not in use. There is no lock, because a garbage collection during `register`
+can call `unregister`, which would wait for that lock forever. `pop` and `append` are atomic.
 """
 _installing = threading.Lock()
 _handlers: list[np.ndarray] = []
-"""The handler's machine code, once it is installed."""
+"""The installed handler's machine code, or empty before `install`."""
 _ENTRY = "on_bus_error"
 
 
 def register(address: int, length: int) -> int:
-    """Protect a mapping. Returns its row, or NOT_REGISTERED if no row is free."""
+    """Protect a mapping from SIGBUS. Returns its row in the table, or NOT_REGISTERED if the table
+    is full.
+    """
     try:
         row = _free_rows.pop()
     except IndexError:
@@ -65,35 +68,37 @@ def register(address: int, length: int) -> int:
     page = mmap.PAGESIZE
     rows[row, LOST_PAGES] = 0
     rows[row, END] = address + (length + page - 1) // page * page
-    # Last, because the handler may run at any time: a row without a beginning contains nothing.
+    # Written last, because the handler can run at any time. It ignores a row whose BEGIN is 0.
     rows[row, BEGIN] = address
     return row
 
 
 def unregister(row: int) -> None:
-    """End the protection of a mapping, whose pages must not be accessed any more."""
+    """End the protection of a mapping. Its pages must not be accessed any more."""
     if row != NOT_REGISTERED:
         rows[row] = 0
         _free_rows.append(row)
 
 
 def lost_pages(row: int) -> int:
-    """Return how many pages of a mapping were lost and replaced."""
+    """Return how many pages of a mapping were lost and replaced by zeros."""
     return 0 if row == NOT_REGISTERED else int(rows[row, LOST_PAGES])
 
 
 def lost_pages_total() -> int:
-    """Return how many pages this process has lost so far."""
+    """Return how many mapped pages this process has lost so far."""
     return int(total[0])
 
 
 def is_installed() -> bool:
-    """Return whether this process survives the loss of mapped pages."""
+    """Return whether the SIGBUS handler is installed, so the process survives the loss of mapped
+    pages.
+    """
     return bool(_handlers)
 
 
 def install() -> None:
-    """Install the handler of SIGBUS in this process. Installing it again has no effect.
+    """Install the SIGBUS handler in this process, unless it is already installed.
 
     On processors other than x86-64 there is no handler.
     """
@@ -111,12 +116,12 @@ def install() -> None:
         flags.value = _SA_SIGINFO | _SA_RESTART | _SA_ONSTACK
         kept = ctypes.c_void_p(address_of(previous))
         if libc.sigaction(int(signal.SIGBUS), action, kept) != 0:
-            raise OSError(ctypes.get_errno(), "cannot install the handler of SIGBUS")
+            raise OSError(ctypes.get_errno(), "cannot install the SIGBUS handler")
         _handlers.append(code)
 
 
 def _image() -> KernelImage:
-    """Return the handler from the cache, or compile and store it."""
+    """Return the handler's machine code from the kernel cache, or compile and store it."""
     store = KernelStore(install)
     found = store.load(_ENTRY)
     if found is None:

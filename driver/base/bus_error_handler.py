@@ -1,7 +1,7 @@
-"""LLVM code of the SIGBUS handler in `bus_error_guard`.
+"""LLVM code of the SIGBUS handler that `bus_error_guard` installs.
 
-Only the compilation of the handler imports this module, because it imports llvmlite. The handler
-refers to its tables and to libc by symbol name, so that it can be stored in the cache.
+This module is imported only to compile the handler, because it imports llvmlite. The handler refers
+to its tables and to libc by symbol name, so it can be stored in the kernel cache.
 """
 
 import mmap
@@ -40,7 +40,7 @@ def object_code(name: str) -> bytes:
 
 
 def _external(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
-    """Declare a libc function, and return it for a call."""
+    """Declare a libc function. Returns the declaration, which generated code can call."""
     return ir.Function(builder.module, ir.FunctionType(result, arguments), name)
 
 
@@ -78,7 +78,7 @@ def _handler(name: str) -> ir.Module:
     is_inside = look.and_(
         look.icmp_unsigned("<=", begin, where), look.icmp_unsigned("<", where, end)
     )
-    # A row without a beginning contains nothing.
+    # A row whose BEGIN is 0 is not in use.
     is_inside = look.and_(is_inside, look.icmp_unsigned("!=", begin, _I64(0)))
     look.cbranch(is_inside, found.block, following.block)
     row.add_incoming(following.add(row, _I64(8 * ROW_WORDS)), following.block)
@@ -97,7 +97,7 @@ def _handler(name: str) -> ir.Module:
     found.cbranch(found.icmp_signed("==", mapped, page), done.block, foreign.block)
     restore = _external(foreign, "sigaction", _I32, [_I32, _I64, _I64])
     foreign.call(restore, [number, _table(foreign, PREVIOUS_ACTION), _I64(0)])
-    # It is blocked until the handler returns, as is the repetition of the access.
+    # The signal stays blocked until the handler returns. Then the previous action is executed.
     foreign.call(_external(foreign, "raise", _I32, [_I32]), [number])
     foreign.branch(done.block)
     done.ret_void()

@@ -3,10 +3,11 @@
 import numpy as np
 
 ROWS = 1 << 15
-"""Maximum number of registered mappings. Further ones are not protected."""
+"""Maximum number of registered mappings. Additional mappings are not protected."""
 BEGIN, END, LOST_PAGES, ROW_WORDS = 0, 1, 2, 3
 ACTION_LENGTH = 256
-"""More than the length of `struct sigaction` in any libc of 64-bit Linux (152 in glibc)."""
+"""Buffer length that is enough for `struct sigaction` in any libc on 64-bit Linux (152 in glibc).
+"""
 MAPPINGS, TOTAL = "windtunnel_mappings", "windtunnel_lost_pages"
 PREVIOUS_ACTION = "windtunnel_previous_action"
 

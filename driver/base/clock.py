@@ -1,8 +1,8 @@
 """Clocks: the system clock and a manual clock for tests.
 
 Only the outermost layer of a process reads a clock. All other code takes the time as an argument.
-Monotonic nanoseconds measure intervals within a process. Epoch milliseconds are exchanged between
-clients and drivers.
+Monotonic nanoseconds measure intervals within a process. Clients and drivers exchange epoch
+milliseconds.
 """
 
 from dataclasses import dataclass

@@ -7,7 +7,7 @@ are exceptions whose message contains the value, its limit and the setting that 
 
 
 class DriverError(Exception):
-    """Base class of all environment errors: files, sockets, settings and commands."""
+    """Base class of the errors that the environment causes, such as files, sockets and settings."""
 
 
 class ConfigurationError(DriverError):

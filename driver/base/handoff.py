@@ -53,7 +53,7 @@ def put(queue, record):
 
 @kernel
 def take(queue, record):
-    """Move the oldest record of the queue into `record`. Only the consumer may call this function.
+    """Move the queue's oldest record into `record`. Only the consumer may call this function.
 
     Memory:  the acquire of the tail makes the record visible
     Returns: False if the queue is empty
@@ -71,7 +71,7 @@ def take(queue, record):
 
 @kernel
 def free_record_count(queue):
-    """Return how many records the producer can put. The actual number may be higher."""
+    """Return how many records the producer can put now. The consumer may be freeing more."""
     capacity = (queue.size - _FIRST) // RECORD_LENGTH
     return capacity - (get_i64(queue, _TAIL) - get_i64_acquire(queue, _HEAD))
 

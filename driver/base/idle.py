@@ -36,7 +36,7 @@ def make_idle(
     park_ns_min: int = 1_000,
     park_ns_max: int = 1_000_000,
 ) -> np.recarray:
-    """Create the state of an idle strategy. SLEEP sleeps for `park_ns_min`."""
+    """Create the state of an idle strategy. In SLEEP mode, each sleep lasts `park_ns_min`."""
     state = np.zeros(1, dtype=IDLE).view(np.recarray)
     state[0] = (mode, spins_max, yields_max, park_ns_min, park_ns_max, 0, park_ns_min)
     return state
@@ -44,7 +44,7 @@ def make_idle(
 
 @kernel
 def after_turn(state, work_count):
-    """Idle if a duty cycle did no work, as the strategy requires. Work resets the backoff."""
+    """Idle as the strategy specifies if the duty cycle did no work. Work resets the backoff."""
     rec = state[0]
     if work_count > 0:
         rec.misses = 0

@@ -1,7 +1,7 @@
 """Loads, stores, fences and atomics for compiled kernels, each with a pure Python equivalent.
 
-Only `atomics` calls these functions, which check nothing at run time. `llvm_intrinsics` has their
-compiled form, and is imported when a kernel is compiled. If the JIT is disabled, the Python
+Only `atomics` calls these functions, which check nothing at run time. `llvm_intrinsics` contains
+their compiled form, and is imported when a kernel is compiled. If the JIT is disabled, the Python
 equivalents replace them, using `struct`, which checks ranges.
 """
 
@@ -82,7 +82,9 @@ def _python_bytes_at(address, length):
 
 
 def _compiled(name: str, key: object = None, function: Callable[..., Any] | None = None) -> Any:
-    """Return a function of `llvm_intrinsics`, or an entry of one of its dictionaries."""
+    """Return a `Deferred` for a function in `llvm_intrinsics`, or for an entry in one of its
+    dictionaries.
+    """
 
     def make() -> Any:
         from windtunnel.driver.base import llvm_intrinsics

@@ -1,6 +1,6 @@
 """LLVM code of the loads, stores, fences and atomics in `intrinsics`.
 
-Only a kernel's compilation imports this module, because it imports numba. Types are checked at
+This module is imported only to compile a kernel, because it imports numba. Types are checked at
 compile time: only a contiguous one-dimensional uint8 array is accepted, and a store into a
 read-only array is rejected, because it would cause a segmentation fault at run time.
 """
@@ -163,7 +163,7 @@ def _make_fence(ordering):
 
 
 def bytes_at(address, length):
-    """Stand for `intrinsics.bytes_at` in kernels. Python code never calls this function."""
+    """Represent `intrinsics.bytes_at` in compiled kernels. Python code never calls this."""
     raise NotImplementedError
 
 
@@ -182,7 +182,9 @@ def _type_bytes_at(context):
 
 @lower_builtin(bytes_at, types.Integer, types.Integer)
 def _lower_bytes_at(context, builder, signature, args):
-    """Build an array without reference counting from an address and a length, as LLVM code."""
+    """Generate LLVM code that makes an array, without a reference count, from an address and a
+    length.
+    """
     wide = context.cast(builder, args[0], signature.args[0], types.intp)
     length = context.cast(builder, args[1], signature.args[1], types.intp)
     array = arrayobj.make_array(_BYTES)(context, builder)

@@ -1,6 +1,6 @@
 """LLVM code of the system calls in `system`.
 
-Only a kernel's compilation imports this module, because it imports numba. Compiled kernels call
+This module is imported only to compile a kernel, because it imports numba. Compiled kernels call
 libc by symbol name.
 """
 
@@ -27,9 +27,7 @@ def _as_integers(context, builder, signature, args, widths):
 
 
 def _errno_on_failure(builder, result):
-    """Convert a result of -1 from libc to the negative errno, which is read from thread-local
-    storage.
-    """
+    """Generate code that replaces the result -1 of a libc function by the negative errno."""
     wide = builder.sext(result, ir.IntType(64)) if result.type.width < 64 else result
     location = _declare(builder, "__errno_location", ir.IntType(32).as_pointer(), [])
     code = builder.load(builder.call(location, []))

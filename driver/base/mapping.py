@@ -35,12 +35,14 @@ class Mapping:
         self.length = len(memory)
         self.address = address_of(self.array)
         self._row = bus_error_guard.register(self.address, self.length)
-        # The pages are unmapped with the last array over them, which may be after `close`.
+        # The pages are unmapped when the last array over them is collected, possibly after `close`.
         self._registration = weakref.finalize(memory, bus_error_guard.unregister, self._row)
 
     @property
     def lost_pages(self) -> int:
-        """The number of pages that were lost, or 0 if none are mapped. See `bus_error_guard`."""
+        """The number of pages lost and replaced by zeros, or 0 after unmapping. See
+        `bus_error_guard`.
+        """
         return bus_error_guard.lost_pages(self._row) if self._registration.alive else 0
 
     def close(self) -> None:

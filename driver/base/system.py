@@ -107,7 +107,7 @@ def epoch_ns():
 
 @kernel
 def sleep_ns(duration_ns):
-    """Sleep for about `duration_ns`, plus the timer slack of the thread."""
+    """Sleep for about `duration_ns`, plus the thread's timer slack."""
     _sleep_ns(duration_ns)
 
 

@@ -53,7 +53,7 @@ BAD_TYPE = -4
 
 RECEIVER = np.dtype(
     [
-        ("cursor", "i8"),  # position of the record that was received last
+        ("cursor", "i8"),  # position of the last record that was received
         ("next", "i8"),  # position of the next record
         ("lapped_count", "i8"),
     ]
@@ -129,7 +129,7 @@ def _lap(broadcast, rec):
 
 @kernel
 def _skip_invalid(broadcast, rec, position):
-    """Skip the invalid record at `position`: it was overwritten, or the file is damaged."""
+    """Skip an invalid record at `position`. Returns LAPPED if it was overwritten, or CORRUPT."""
     acquire_fence()
     if _is_overwritten(broadcast, position):
         return _lap(broadcast, rec)
@@ -191,6 +191,6 @@ def make_scratch(broadcast: np.ndarray) -> np.ndarray:
 
 
 def is_capacity(length: int) -> bool:
-    """Return whether `length` is a valid length for the to-clients section, in bytes."""
+    """Return whether the to-clients section, including its trailer, can be `length` bytes long."""
     size = length - TRAILER_LENGTH
     return size >= 8 * ALIGNMENT and size & (size - 1) == 0

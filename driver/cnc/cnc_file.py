@@ -69,7 +69,7 @@ class CncFile:
         return int(get_i32_acquire(self.mapping.array, VERSION))
 
     def heartbeat_ms(self) -> int:
-        """Return the time of the driver's last heartbeat, or -1 after the driver was shut down."""
+        """Return the time of the driver's last heartbeat, or -1 if the driver has shut down."""
         return int(ring_buffer.consumer_heartbeat_ms(self.to_driver))
 
     def is_driver_alive(self, now_ms: int, driver_timeout_ms: int = DRIVER_TIMEOUT_MS) -> bool:
@@ -80,7 +80,7 @@ class CncFile:
     def set_ready(self, now_ms: int) -> None:
         """Mark the driver as ready: write the first heartbeat, then the version.
 
-        One correlation id is consumed, so no client gets 0.
+        This consumes one correlation id, because no client may get 0.
         """
         ring_buffer.next_correlation_id(self.to_driver)
         ring_buffer.set_consumer_heartbeat_ms(self.to_driver, now_ms)
@@ -101,7 +101,7 @@ class CncFile:
 
 
 def create(directory: Path, header: CncHeader, *, sparse: bool = False) -> CncFile:
-    """Create the file of a new driver. Clients wait until `set_ready` is called.
+    """Create the CnC file for a new driver. Clients wait until `set_ready` is called.
 
     By default all pages are allocated, so a full /dev/shm causes an error here instead of a SIGBUS
     later.
@@ -114,7 +114,7 @@ def create(directory: Path, header: CncHeader, *, sparse: bool = False) -> CncFi
 
 
 def open_existing(directory: Path, *, writable: bool = False) -> CncFile:
-    """Map an existing file, whether its driver is active or not.
+    """Map an existing CnC file, whether or not its driver is active.
 
     Raises DriverNotReadyError if the driver may still be starting, and StorageError for an error
     that waiting cannot resolve.
@@ -166,9 +166,9 @@ def attach(directory: Path, now_ms: int, driver_timeout_ms: int = DRIVER_TIMEOUT
     path = cnc.path
     cnc.close()
     if heartbeat_ms == ring_buffer.HEARTBEAT_OF_CLOSED:
-        raise DriverNotReadyError(f"the driver of {path} has been shut down")
+        raise DriverNotReadyError(f"the driver that owns {path} has been shut down")
     if heartbeat_ms <= 0:
-        raise DriverNotReadyError(f"the driver of {path} has not written a heartbeat yet")
+        raise DriverNotReadyError(f"the driver that owns {path} has not written a heartbeat yet")
     age_ms = now_ms - heartbeat_ms
     raise DriverNotReadyError(
         f"the last heartbeat in {path} is {age_ms} ms old, but the limit is {driver_timeout_ms} ms"
@@ -181,7 +181,7 @@ def connect(
     sleep_ns: Callable[[int], None],
     driver_timeout_ms: int = DRIVER_TIMEOUT_MS,
 ) -> CncFile:
-    """Map the file of an active driver. Waits for a driver until the timeout expires.
+    """Map the CnC file of an active driver. Waits for a driver until the timeout expires.
 
     Raises DriverTimeoutError.
     """
@@ -203,7 +203,7 @@ def is_driver_active(
     sleep_ns: Callable[[int], None],
     driver_timeout_ms: int = DRIVER_TIMEOUT_MS,
 ) -> bool:
-    """Return whether an active driver uses the directory. Waits for a driver that is starting.
+    """Return whether an active driver uses the directory. Waits if a driver is just starting.
 
     Raises StorageError for a file with an unsupported version or an invalid header, because its
     driver may be active.

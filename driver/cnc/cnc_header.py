@@ -36,16 +36,16 @@ METADATA_PER_VALUE = counters.METADATA_LENGTH // counters.COUNTER_LENGTH
 
 @dataclass(frozen=True, slots=True)
 class CncHeader:
-    """The fields of the header. The default values are those of a driver."""
+    """The fields of the `cnc.dat` header. The defaults are those that a driver uses."""
 
     to_driver_buffer_length: int = RING_LENGTH_MIN
     """Length of the command ring buffer in bytes, including its 768-byte trailer."""
     to_clients_buffer_length: int = BROADCAST_LENGTH_MIN
     """Length of the broadcast buffer in bytes, including its 128-byte trailer."""
     counters_metadata_buffer_length: int = 32 << 20
-    """Length in bytes, 512 per counter."""
+    """Length of the counter metadata section in bytes: 512 per counter."""
     counters_values_buffer_length: int = 8 << 20
-    """Length in bytes, 128 per counter."""
+    """Length of the counter values section in bytes: 128 per counter."""
     error_log_buffer_length: int = ERROR_LOG_LENGTH_MIN
     client_liveness_timeout_ns: int = 10_000_000_000
     start_timestamp_ms: int = 0
@@ -102,7 +102,9 @@ class CncHeader:
         )
 
     def faults(self, file_length: int) -> list[str]:
-        """Return the errors that make the sections unusable in a file of this length."""
+        """Return an error message for each reason why a file of this length cannot have these
+        sections.
+        """
         ring, to_clients, metadata, values, errors = self.section_lengths
         found = []
         if not ring_buffer.is_capacity(ring):

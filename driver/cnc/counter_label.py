@@ -1,4 +1,4 @@
-"""Counter labels that contain text from clients, limited to ASCII as in Aeron and to a maximum
+"""Counter labels that contain text from clients. They are ASCII, as in Aeron, and limited in
 length.
 
 | head ............ | tail |      the end of the head is cut off if the label is too long
@@ -8,7 +8,9 @@ from windtunnel.driver.cnc.counters import LABEL_LENGTH_MAX
 
 
 def fit_label(head: str, tail: str) -> str:
-    """Return a label of at most LABEL_LENGTH_MAX bytes, truncating only its head."""
+    """Return `head` + `tail`, with the head truncated to make a label of at most LABEL_LENGTH_MAX
+    bytes.
+    """
     return _ascii(head)[: LABEL_LENGTH_MAX - len(tail)] + _ascii(tail)
 
 

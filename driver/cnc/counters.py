@@ -141,7 +141,7 @@ def capacity(metadata, values):
 
 @kernel
 def is_active(metadata, values, counter_id, expected_registration_id):
-    """Return whether a counter is allocated and still belongs to the given registration.
+    """Return whether a counter is allocated and still has the given registration id.
 
     A reader that stores counter ids must check this, because a freed id may be reused after a
     second.
@@ -156,7 +156,7 @@ def is_active(metadata, values, counter_id, expected_registration_id):
 
 @kernel
 def find(metadata, values, expected_type_id, expected_registration_id):
-    """Return the id of the first allocated counter with this type and registration, or
+    """Return the id of the first allocated counter with this type and registration id, or
     NULL_COUNTER_ID.
     """
     for counter_id in range(capacity(metadata, values)):

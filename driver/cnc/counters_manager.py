@@ -1,7 +1,7 @@
 """Allocates and frees counters. Only the driver's conductor may use this module.
 
-A freed id is not reused for a second, so a reader that has not noticed yet still reads the old
-counter instead of a new one.
+A freed id is not reused for a second. Until then, a reader that is not yet aware of this still
+reads the old counter.
 """
 
 from dataclasses import dataclass

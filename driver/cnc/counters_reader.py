@@ -67,7 +67,7 @@ class CountersReader:
         return int(counters.get_acquire(self.values, self._in_range(counter_id)))
 
     def key(self, counter_id: int) -> bytes:
-        """Return all bytes of a counter's key field. Raises IndexError."""
+        """Return all bytes of a counter's key field. Raises IndexError for an id out of range."""
         at = self._in_range(counter_id) * counters.METADATA_LENGTH + counters.KEY
         return self.metadata[at : at + counters.KEY_LENGTH_MAX].tobytes()
 
@@ -82,12 +82,14 @@ class CountersReader:
         return self.metadata[start : start + length].tobytes().decode("utf-8", "replace")
 
     def find(self, type_id: int, registration_id: int) -> int | None:
-        """Return the id of the first allocated counter with this type and registration, or None."""
+        """Return the id of the first allocated counter with this type and registration id, or
+        None.
+        """
         found = int(counters.find(self.metadata, self.values, type_id, registration_id))
         return None if found == counters.NULL_COUNTER_ID else found
 
     def is_active(self, counter_id: int, registration_id: int) -> bool:
-        """Return whether a counter is allocated and still belongs to the given registration."""
+        """Return whether a counter is allocated and still has the given registration id."""
         return bool(counters.is_active(self.metadata, self.values, counter_id, registration_id))
 
     def _in_range(self, counter_id: int) -> int:

@@ -9,10 +9,10 @@ The length includes header and text and is stored last, with release ordering. L
 log. One thread of the driver writes entries, and readers check every length. Two errors are equal
 if both code and text are equal.
 
-Errors that clients and peers cause quote what they sent in the text. Each of these errors also has
+The text of an error that a client or peer causes quotes what it sent. Each of these errors also has
 a *kind*, which quotes nothing. The log stores a limited number of different texts per kind, and all
 kinds together may use half of the log. This leaves room for other kinds and for the driver's own
-errors. Errors that exceed the limits are counted in an entry without the text. Source:
+errors. Errors that exceed these limits are counted in an entry that does not quote them. Source:
 driver-protocol 6.6.
 """
 
@@ -71,7 +71,7 @@ class ErrorObservation:
 
 
 class ErrorLog:
-    """Writes the error log. It is used only by the driver's conductor."""
+    """Writes the distinct error log. Only the driver's conductor uses it."""
 
     def __init__(self, log: np.ndarray, clock: Clock) -> None:
         self._log = log
@@ -102,7 +102,9 @@ class ErrorLog:
         return True
 
     def _limit(self, code: int, entry: bytes, kind: str) -> bytes:
-        """Return the entry for an error that a client or peer caused."""
+        """Return the entry for an error that a client or peer caused. It omits the text if a limit
+        is reached.
+        """
         count = self._text_count_by_kind.get((code, kind), 0)
         if entry not in self._offset_by_text and count >= TEXTS_PER_KIND_MAX:
             entry = _encode(code, f"further errors: {kind}")

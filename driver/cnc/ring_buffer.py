@@ -65,7 +65,7 @@ BAD_TYPE = -4
 """Returned by `write` for a type below 1, the first valid message type."""
 
 HEARTBEAT_OF_CLOSED = -1
-"""The heartbeat value of a driver that was shut down in an orderly way."""
+"""The heartbeat value of a driver that has shut down normally."""
 
 _CLAIM_ATTEMPTS_MAX = 1 << 20
 
@@ -113,7 +113,7 @@ def set_consumer_heartbeat_ms(ring, now_ms):
 
 @kernel
 def _record_offset(index, head_index, room_to_end, required):
-    """Return the offset for a record of `required` bytes, or -1 if there is no room."""
+    """Return the offset at which a record of `required` bytes fits, or -1 if there is no room."""
     if required <= room_to_end:
         return index
     return 0 if required <= head_index else -1
@@ -202,7 +202,7 @@ def has_message(ring):
 
 @kernel
 def _extent(ring, index, head):
-    """Return how many bytes from `index` may contain records."""
+    """Return how many contiguous bytes from `index` on can contain claimed records."""
     size = ring.size - TRAILER_LENGTH
     claimed = get_i64_acquire(ring, size + TAIL) - head
     if claimed <= 0 or claimed > size:
@@ -231,7 +231,7 @@ def _pad(ring, index, length):
 
 @kernel
 def _is_chain(ring, at, end):
-    """Return whether valid records, complete or claimed, begin at offset `at`."""
+    """Return whether a chain of valid records, complete or claimed, begins at offset `at`."""
     count = 0
     while at < end and count < _PLAUSIBLE_RECORDS:
         length = abs(get_i32_acquire(ring, at + LENGTH))
@@ -248,7 +248,7 @@ def _is_chain(ring, at, end):
 
 @kernel
 def _may_resume(ring, at, end):
-    """Return whether a valid record or `end` follows offset `at`, after empty length fields."""
+    """Return whether reading can resume at `at`: free space, then a valid record or `end`."""
     while at < end and get_i32_acquire(ring, at + LENGTH) == 0:
         at += ALIGNMENT
     return at >= end or _is_chain(ring, at, end)
@@ -256,7 +256,7 @@ def _may_resume(ring, at, end):
 
 @kernel
 def _invalid_extent(ring, index, extent):
-    """Return the number of bytes from an invalid record to the next plausible one."""
+    """Return the distance in bytes from an invalid record to the next plausible one."""
     at = index + ALIGNMENT
     while at < index + extent and not _is_chain(ring, at, index + extent):
         at += ALIGNMENT
@@ -265,7 +265,7 @@ def _invalid_extent(ring, index, extent):
 
 @kernel
 def _claim_extent(ring, index, extent):
-    """Return the length of a claim in bytes. Its negative length field may be wrong."""
+    """Return the length of a claim in bytes, even if its negative length field is wrong."""
     length = -get_i32_acquire(ring, index + LENGTH)
     is_valid = _is_valid_length(length, extent)
     if is_valid and _may_resume(ring, index + align(length, ALIGNMENT), index + extent):
@@ -276,7 +276,7 @@ def _claim_extent(ring, index, extent):
 
 @kernel
 def _repair_positions(ring):
-    """Repair a tail that no sequence of claims can have produced. Returns the bytes dropped."""
+    """Repair positions that no sequence of claims can produce. Returns how many bytes it drops."""
     size = ring.size - TRAILER_LENGTH
     head = get_i64(ring, size + HEAD)
     tail = get_i64_acquire(ring, size + TAIL)
@@ -301,7 +301,7 @@ def _repair_positions(ring):
 
 @kernel
 def peek(ring, scratch):
-    """Copy the next message into `scratch` without consuming it. Leading padding is consumed.
+    """Copy the next message into `scratch` without consuming it. Padding before it is consumed.
 
     Shapes:  scratch uint8[n], `max_message_length` bytes hold any message
     Memory:  the acquire of the length makes the payload visible
@@ -363,8 +363,8 @@ def read(ring, scratch):
 
 @kernel
 def _is_zero_between(ring, first, past_last):
-    """Return whether all length fields in a range are zero. Scans backwards, as producers fill
-    forwards.
+    """Return whether all length fields in a range are zero. Scans backwards, because producers
+    write forwards.
     """
     at = past_last - ALIGNMENT
     while at >= first:
@@ -412,6 +412,6 @@ def make_scratch(ring: np.ndarray) -> np.ndarray:
 
 
 def is_capacity(length: int) -> bool:
-    """Return whether `length` is a valid length for the to-driver section, in bytes."""
+    """Return whether the to-driver section, including its trailer, can be `length` bytes long."""
     size = length - TRAILER_LENGTH
     return size >= 8 * ALIGNMENT and size & (size - 1) == 0

@@ -1,5 +1,4 @@
-"""The cache of compiled kernels, with one directory per version of a module, outside the source
-tree.
+"""The on-disk cache of compiled kernels, with one directory for each version of a module.
 
     <root>/<module>-<digest of sources, numba, Python, processor, flags>/<function>-….image
 
@@ -9,8 +8,8 @@ not even in a checkout at another path.
 Compiled kernels are code. A cache directory that other users can write to is an error.
 
 Root: `WINDTUNNEL_KERNEL_CACHE`, else `$XDG_CACHE_HOME/windtunnel/kernels`, else
-`~/.cache/windtunnel/kernels`. Kernels that the root does not have are loaded from the installed
-package `windtunnel_kernels`, which has the same layout and is never written.
+`~/.cache/windtunnel/kernels`. Kernels that are not there are loaded from the installed package
+`windtunnel_kernels`, which has the same layout and is never modified.
 """
 
 import atexit
@@ -28,18 +27,20 @@ from windtunnel.driver.kernels import processor
 from windtunnel.driver.kernels.sources import CACHE_VARIABLE, FILE_NAME, Sources, cache_root
 
 PREBUILT = "windtunnel_kernels"
-"""Name of the package of compiled kernels."""
+"""Name of the optional package that contains compiled kernels."""
 MODE = 0o700
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class KernelCacheError(OSError):
-    """Other users can write to the cache directory."""
+    """The kernel cache cannot be trusted, because other users can write to its directory."""
 
 
 @cache
 def prebuilt_root() -> Path | None:
-    """Return the directory of the package of compiled kernels, or None if none is installed."""
+    """Return the directory of the installed `windtunnel_kernels` package, or None if it is not
+    installed.
+    """
     found = importlib.util.find_spec(PREBUILT)
     if found is None or not found.submodule_search_locations:
         return None
@@ -47,7 +48,7 @@ def prebuilt_root() -> Path | None:
 
 
 def prebuilt_counts() -> tuple[int, int]:
-    """Return how many modules of the package of compiled kernels match the current sources, and
+    """Return how many modules in the `windtunnel_kernels` package match the current sources, and
     how many do not. Both are 0 if the package is not installed.
     """
     root = prebuilt_root()
@@ -56,7 +57,7 @@ def prebuilt_counts() -> tuple[int, int]:
     stored = {path.name for path in root.iterdir() if path.is_dir() and "-" in path.name}
     known = sources()
     current = {directory_name(file, known.module_of(file)) for file in known.files()}
-    # A package can have several levels of x86-64, and has a directory of a module for each.
+    # The package can support several levels of x86-64, with one directory per module and level.
     modules, matching = ({name.rsplit("-", 1)[0] for name in names}
                          for names in (stored, stored & current))  # fmt: skip
     return len(matching), len(modules - matching)
@@ -64,7 +65,7 @@ def prebuilt_counts() -> tuple[int, int]:
 
 @cache
 def require_trusted(directory: Path) -> None:
-    """Raise KernelCacheError if other users could have written code to a directory.
+    """Raise KernelCacheError if other users could have written compiled kernels to a directory.
 
     The directory must belong to this user or to root, and no other user may be able to write to it.
     A directory that does not exist is trusted because it will be created with mode 0700.
@@ -85,7 +86,9 @@ def require_trusted(directory: Path) -> None:
 
 @cache
 def sources() -> Sources:
-    """Return the source digests of all modules. New summaries are saved when the process exits."""
+    """Return the source digests of all modules. Newly computed digests are saved when the process
+    exits.
+    """
     found = Sources(store=cache_root() / FILE_NAME)
     atexit.register(found.save)
     return found
@@ -114,7 +117,7 @@ def directory_name(file: Path, module: str) -> str:
 
 
 def copy_to(target: Path) -> int:
-    """Copy the compiled kernels of this installation to another cache directory.
+    """Copy the compiled kernels that match the current sources to another cache directory.
 
     Kernels of modules that have changed since compilation are not copied. Existing directories in
     the target are not replaced. Returns the number of directories copied. Raises OSError.

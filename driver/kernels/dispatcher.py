@@ -169,7 +169,7 @@ class KernelDispatcher(CPUDispatcher):
         return kernel_image.from_object(result.library.object_code(), name)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Return the type of a call by another kernel."""
+        """Return numba's call template for a call from another kernel."""
         signature, folded = self._compiler.fold_argument_types(args, kws)
         plain = tuple(unliteral(each) for each in folded)
         _, result = self._inner_of(plain)

@@ -67,9 +67,9 @@ def compile_for(function: Callable[..., object], arguments: Sequence[object]) ->
 
 
 class Deferred:
-    """A numba intrinsic that is created when a kernel that calls it is compiled.
+    """A numba intrinsic that is not created until a kernel that calls it is compiled.
 
-    `make` returns the intrinsic, and may import numba. From Python, `function` is called instead.
+    `make` returns the intrinsic, and may import numba. A call from Python calls `function` instead.
     """
 
     def __init__(self, make: Callable[[], Any], function: Callable[..., Any] | None = None) -> None:
@@ -82,7 +82,7 @@ class Deferred:
         from numba.core.registry import cpu_target
 
         made = self._make()
-        # numba has not looked for new intrinsics since the compilation began.
+        # Make numba register the new intrinsic, because the compilation has already begun.
         cpu_target.typing_context.refresh()
         cpu_target.target_context.refresh()
         return cpu_target.typing_context.resolve_value_type(made)

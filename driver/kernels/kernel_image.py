@@ -1,4 +1,4 @@
-"""Turns a compiled kernel's object file into an image that can be loaded without a linker.
+"""Converts a compiled kernel's object file to a kernel image, which can be loaded without a linker.
 
     ELF object (from LLVM) -> KernelImage -> file in the cache -> memory, relocated, executable
 
@@ -41,16 +41,16 @@ class KernelImage:
 
     code: bytes
     entry: int
-    "Offset of the function that Python calls."
+    "Offset of the entry function, which Python calls."
     fixups: np.ndarray
-    "Offsets of the words to which the address of the image is added, int64[:]."
+    "Offsets of the words to which the image's load address is added, int64[:]."
     imports: dict[str, list[int]]
-    "Symbol -> offsets of the words to which its address is added."
+    "Symbol -> offsets of the words to which the symbol's address is added."
     environments: list[int]
-    "Offsets of the words that receive a pointer to an environment."
+    "Offsets of the words that receive a pointer to the kernel's numba environment."
 
     def pack(self, key: str) -> bytes:
-        """Return the bytes of the stored form: a sha256, a JSON header, the words, the code."""
+        """Return the bytes to store: a sha256, a JSON header, the fixups and the code."""
         header = json.dumps(
             {
                 "key": key,
@@ -65,7 +65,7 @@ class KernelImage:
 
 
 def unpack(stored: bytes) -> tuple[str, KernelImage]:
-    """Return the key and the image of a stored form. Raises ImageError if the bytes are damaged."""
+    """Return the key and the kernel image in stored bytes. Raises ImageError for damaged bytes."""
     digest, body = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
     if len(body) < 4 or hashlib.sha256(body).digest() != digest:
         raise ImageError("expected a kernel image, found other or damaged bytes")
@@ -83,7 +83,7 @@ def unpack(stored: bytes) -> tuple[str, KernelImage]:
 
 
 def from_object(elf: bytes, entry: str) -> KernelImage:
-    """Convert an ELF object file. `entry` is the name of the function that Python calls.
+    """Convert an ELF object file to a kernel image. `entry` names the function that Python calls.
 
     Raises ImageError for a relocation or a section that kernels do not have.
     """
@@ -142,7 +142,7 @@ class _Converter:
         self._at[number] = at
 
     def _resolved_symbols(self, table: tuple[int, ...]) -> list[tuple[str, int | None]]:
-        """Return the name of each symbol, and its offset in the image or None if undefined."""
+        """Return each symbol's name, and its offset in the kernel image or None if undefined."""
         symbols: list[tuple[str, int | None]] = []
         for at in range(table[4], table[4] + table[5], _HEADER.size):
             name_at, _, _, section, value, size = _HEADER.unpack_from(self._elf, at)

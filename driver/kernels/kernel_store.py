@@ -2,8 +2,8 @@
 
     <root>/<module>-<digest>/<function>-<n>-<digest of the argument types>.image
 
-A file is written to a temporary name and then renamed, so a reader never finds a part of one, and
-concurrent writers cannot harm each other. A damaged file counts as missing.
+A file is written under a temporary name and then renamed, so a reader never finds a partial file,
+and concurrent writers cannot interfere with each other. A damaged file counts as missing.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ _directory_of = cache(directory_name)
 
 
 class KernelStore:
-    """The stored specializations of one kernel."""
+    """The stored specializations of one kernel, each compiled for other argument types."""
 
     def __init__(self, function: Callable[..., object]) -> None:
         file = Path(function.__code__.co_filename).resolve()
@@ -47,7 +47,7 @@ class KernelStore:
             self._roots.append(prebuilt)
 
     def load(self, key: str) -> KernelImage | None:
-        """Return the stored image for a key of argument types, or None if there is none."""
+        """Return the stored kernel image for a key of argument types, or None if it is missing."""
         for root in self._roots:
             found = _read(root / self._directory / self._name(key))
             if found is not None and found[0] == key:
@@ -55,7 +55,7 @@ class KernelStore:
         return None
 
     def load_all(self) -> Iterator[tuple[str, KernelImage]]:
-        """Yield the keys and the images of all stored specializations."""
+        """Yield the key and the kernel image of each stored specialization."""
         names = {
             path.name
             for root in self._roots
@@ -69,7 +69,7 @@ class KernelStore:
                     break
 
     def save(self, key: str, image: KernelImage) -> None:
-        """Store an image. Raises OSError if the file cannot be written."""
+        """Store a kernel image. Raises OSError if the file cannot be written."""
         directory = cache_root() / self._directory
         cache_root().mkdir(mode=MODE, parents=True, exist_ok=True)
         directory.mkdir(mode=MODE, exist_ok=True)
@@ -89,7 +89,7 @@ class KernelStore:
 
 
 def store_of(function: Callable[..., object]) -> KernelStore | None:
-    """Return the store of a kernel, or None for a kernel that is not stored.
+    """Return the store of a kernel, or None for a kernel that cannot be cached.
 
     A function outside this package has no digest, and the values that a nested function captures
     are not part of its digest.

@@ -1,11 +1,11 @@
-"""A kernel that runs from the cache, and that numba compiles if the cache does not have it.
+"""A kernel that is loaded from the cache, or compiled by numba if it is not cached.
 
     first call with new types: cache -> machine code
                                no match: numba -> object file -> cache -> machine code
     later calls:               C dispatcher -> machine code
 
-Arguments of other types than numbers, arrays, records and tuples of these, such as functions,
-cannot be part of a key. Calls with such arguments are passed on to numba.
+Arguments that are not numbers, arrays, records or tuples of these, such as functions, have no key.
+Calls with these arguments are passed on to numba.
 """
 
 import inspect
@@ -23,7 +23,7 @@ _lock = threading.RLock()
 
 
 class NativeKernel(native_runtime.Dispatcher):  # type: ignore[misc]  # a C type
-    """A compiled kernel, as Python calls it."""
+    """A compiled kernel that Python can call."""
 
     def __init__(self, function: Callable[..., object], options: dict[str, bool]) -> None:
         self.__name__, self.__qualname__ = function.__name__, function.__qualname__
@@ -43,7 +43,7 @@ class NativeKernel(native_runtime.Dispatcher):  # type: ignore[misc]  # a C type
 
     @property
     def signatures(self) -> list[str]:
-        """The keys of the argument types with which the kernel can be called without a search."""
+        """The keys of the argument types for which machine code is already loaded."""
         return list(self._entries)
 
     @property
@@ -60,7 +60,9 @@ class NativeKernel(native_runtime.Dispatcher):  # type: ignore[misc]  # a C type
 
     @property
     def _numba_type_(self) -> Any:
-        """The type of this kernel where another kernel calls it. Source: numba, `typeof_impl`."""
+        """The numba type of this kernel, for calls from other kernels. Source: numba,
+        `typeof_impl`.
+        """
         return self.numba_dispatcher._numba_type_
 
     def typeof_pyval(self, value: object) -> Any:
@@ -70,13 +72,13 @@ class NativeKernel(native_runtime.Dispatcher):  # type: ignore[misc]  # a C type
 
     @cached_property
     def _store(self) -> KernelStore | None:
-        # Opened at the first call, because most kernels are only called by other kernels.
+        # Opened at the first call, because only other kernels call most kernels.
         return store_of(self.py_func)
 
     def prepare(self, arguments: Sequence[object]) -> Any:
         """Load or compile the kernel for arguments of these types, and return its entry point.
 
-        Returns None if there is no key for them, so that numba must be called.
+        Returns None if an argument's type has no key, in which case the caller must call numba.
         """
         keys = [native_runtime.key_of(each) for each in arguments]
         known = [each for each in keys if each is not None]
@@ -90,7 +92,7 @@ class NativeKernel(native_runtime.Dispatcher):  # type: ignore[misc]  # a C type
             return self._entries[key]
 
     def load_stored(self) -> int:
-        """Load all specializations in the cache. Returns their number."""
+        """Load all of the kernel's cached specializations. Returns their number."""
         with _lock:
             stored = list(self._store.load_all()) if self._store is not None else []
             for key, image in stored:
@@ -112,6 +114,8 @@ class NativeKernel(native_runtime.Dispatcher):  # type: ignore[misc]  # a C type
         self._insert([native_runtime.type_of(each)._code for each in keys], entry)
 
     def _compile_for_args(self, *arguments: object) -> Any:
-        """Return the function to call. The C dispatcher calls this if it finds no match."""
+        """Return the function to call with these arguments. numba's C dispatcher calls this method
+        if no loaded specialization matches.
+        """
         entry = self.prepare(arguments)
         return self.numba_dispatcher if entry is None else entry

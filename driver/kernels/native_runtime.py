@@ -2,13 +2,13 @@
 
 Importing numba costs more time and memory than a media driver itself. A kernel that is in the cache
 needs only numba's C extension modules: the dispatcher, which selects a specialization by the types
-of the arguments, and the helpers that convert arguments. They are loaded here from their files.
-numba itself is imported when a kernel must be compiled.
+of the arguments, and the helpers that convert arguments. This module loads them directly from their
+files. numba itself is imported only when a kernel must be compiled.
 
     argument -> key, such as "int64" or "array(|u1,1,C)" -> type code -> dispatcher -> machine code
 
-The C dispatcher keeps its type codes in static variables. This module uses a private copy of it, so
-that numba, which numbers its types differently, can be imported later in the same process.
+The C dispatcher keeps its type codes in static variables. numba numbers its types differently, so
+this module loads a private copy. numba can then be imported later in the same process.
 
 Source: numba 0.68, `_dispatcher.cpp`, `_typeof.cpp`, `core/dispatcher.py`, `core/base.py`.
 """
@@ -36,7 +36,7 @@ _NUMBERS = (
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float32", "float64", "complex64", "complex128"),
 )
-"""Types whose codes the C dispatcher wants to know by name."""
+"""The number types whose codes must be registered with the C dispatcher by name."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CODE = mmap.PROT_READ | mmap.PROT_EXEC
 
@@ -56,7 +56,7 @@ def _load(name: str, path: str) -> Any:
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
-    # A later import of numba must find its modules unimported, and make them its attributes.
+    # A later import of numba must import its extension modules again to set them as attributes.
     if sys.modules.get(name) is module:
         del sys.modules[name]
     return module
@@ -67,7 +67,7 @@ def _extension(name: str) -> Any:
 
 
 def _private_dispatcher() -> Any:
-    """Load a copy of numba's dispatcher, which imports `numba._devicearray` while it is loaded."""
+    """Load a private copy of numba's C dispatcher, which itself imports `numba._devicearray`."""
     stub: Any = types.ModuleType("numba")
     stub._devicearray = _extension("_devicearray")
     imported = {"numba": stub, "numba._devicearray": stub._devicearray}
@@ -89,7 +89,7 @@ def _private_dispatcher() -> Any:
 
 
 class _Omitted:
-    """The type of omitted arguments, which the C dispatcher requires. There are none."""
+    """The type of omitted arguments. The C dispatcher requires this type, but it is never used."""
 
 
 _helpers = _extension("_helperlib")
@@ -98,7 +98,9 @@ _functions = _extension("_dynfunc")
 _conversions = _extension("core.typeconv._typeconv")
 _dispatcher = _private_dispatcher()
 Dispatcher: Any = _dispatcher.Dispatcher
-"""numba's C dispatcher, a base class. Calls the entry that `_insert` gave it for the type codes."""
+"""The base class of kernels: numba's C dispatcher, which calls the entry point inserted by
+`_insert` for the type codes of the arguments.
+"""
 
 _codes = {name: types.SimpleNamespace(_code=code) for code, name in enumerate(_NUMBERS)}
 _next_code = itertools.count(len(_NUMBERS))
@@ -119,11 +121,11 @@ _symbols = {
         if isinstance(each, type) and issubclass(each, BaseException)
     },
 }
-"""Symbol -> address, for symbols that no shared library exports under this name and meaning."""
+"""Symbol -> address, for symbols that no shared library exports with this meaning."""
 
 
 def add_symbol(name: str, address: int) -> None:
-    """Define a symbol that kernels refer to."""
+    """Define a symbol to which kernel images can refer."""
     _symbols[name] = address
 
 
@@ -131,7 +133,7 @@ def _address_of_symbol(name: str) -> int:
     found = _symbols.get(name)
     if found is None:
         try:
-            # Everything that the process has loaded: Python, libc and libm.
+            # Search all libraries that the process has loaded: Python, libc and libm.
             found = ctypes.cast(getattr(_LIBC, name), ctypes.c_void_p).value
         except AttributeError:
             found = None
@@ -142,17 +144,19 @@ def _address_of_symbol(name: str) -> int:
 
 
 def entry_point(image: KernelImage, name: str, module: Any) -> Any:
-    """Return the function of an image that Python calls. Raises ImageError as `place` does."""
+    """Return the Python function that calls a kernel image. Raises ImageError for an undefined
+    symbol.
+    """
     memory, environment = place(image)
     address = memory.ctypes.data + image.entry
     return _functions.make_function(module, name, "", address, environment, (memory, environment))
 
 
 def place(image: KernelImage) -> tuple[np.ndarray, Any]:
-    """Copy an image into executable memory. Returns the memory and the environment of the code.
+    """Copy a kernel image to executable memory. Returns the memory and the numba environment.
 
-    Both must outlive the code. The memory is never writable and executable at once. Raises
-    ImageError for an undefined symbol.
+    Both must stay alive as long as the code is used. The memory is never both writable and
+    executable. Raises ImageError for an undefined symbol.
     """
     length = len(image.code)
     memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -170,14 +174,14 @@ def place(image: KernelImage) -> tuple[np.ndarray, Any]:
 
 
 def _add(array: np.ndarray, offsets: np.ndarray, value: int) -> None:
-    """Add a value to the 64-bit words at byte offsets, which need not be aligned."""
+    """Add a value to the 64-bit words at these byte offsets, which need not be aligned."""
     if len(offsets):
         at = offsets[:, None] + np.arange(8)
         array[at] = (array[at].view(np.int64) + value).view(np.uint8)
 
 
 def type_of(key: str) -> Any:
-    """Return the object that the C dispatcher expects as the type of an argument."""
+    """Return the type object that the C dispatcher expects for the key of an argument's type."""
     found = _codes.get(key)
     if found is None:
         found = _codes.setdefault(key, types.SimpleNamespace(_code=next(_next_code)))
@@ -185,7 +189,7 @@ def type_of(key: str) -> Any:
 
 
 def key_of(value: object) -> str | None:
-    """Return the key of an argument's type, or None if kernels with such arguments are not cached.
+    """Return the key of an argument's type, or None if kernels with this argument cannot be cached.
 
     Two arguments with the same key have the same numba type.
     """

@@ -1,7 +1,7 @@
 """Selects the processor to compile for: an x86-64 level instead of one processor model.
 
-Kernels that were compiled on one machine then run on every other machine of the same level, so that
-they can be part of a wheel, of a container image, or of a cache between CI machines.
+Kernels that were compiled on one machine then run on every other machine of the same level, so they
+can be distributed in a wheel, in a container image, or in a cache shared by CI machines.
 
 `NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES` take precedence. On other processors than x86-64, or below
 the lowest level, kernels are compiled for exactly this processor. Source: x86-64 psABI,
@@ -18,13 +18,13 @@ from typing import Any
 _V2 = ("cx16", "lahf_lm", "pni", "popcnt", "sse4_1", "sse4_2", "ssse3")
 _V3 = (*_V2, "abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave")
 LEVELS = {"x86-64-v3": _V3, "x86-64-v2": _V2}
-"""LLVM's names for the levels, highest first, and for each level Linux's names for the features
-that it requires.
+"""The x86-64 levels, highest first, with the processor features that each one requires. Levels have
+LLVM's names, and features have Linux's names.
 """
 
 
 def levels_of(features: Collection[str]) -> list[str]:
-    """Return the levels whose features are all present, the highest first."""
+    """Return the x86-64 levels whose features are all present, highest first."""
     return [
         level for level, required in LEVELS.items() if all(each in features for each in required)
     ]
@@ -32,7 +32,9 @@ def levels_of(features: Collection[str]) -> list[str]:
 
 @cache
 def _features() -> frozenset[str]:
-    """Return Linux's names for the features of this machine's processors, or none."""
+    """Return Linux's names for the features of this machine's processors. Empty if they are
+    unknown.
+    """
     try:
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     except OSError:
@@ -42,17 +44,17 @@ def _features() -> frozenset[str]:
 
 
 def levels() -> list[str]:
-    """Return the levels that this machine can execute, the highest first."""
+    """Return the x86-64 levels that this machine supports, highest first."""
     return levels_of(_features()) if platform.machine() == "x86_64" else []
 
 
 def is_native() -> bool:
-    """Return whether compiled kernels can be stored and loaded as images on this machine."""
+    """Return whether this machine can load compiled kernels from the cache."""
     return platform.machine() == "x86_64" and os.uname().sysname == "Linux"
 
 
 def target() -> str:
-    """Return a name for the processor that kernels are compiled for, as part of the cache key."""
+    """Return the name of the processor that kernels are compiled for, as a part of cache keys."""
     chosen = [os.environ.get(name) for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
     if chosen != [None, None]:
         return " ".join(str(each) for each in chosen)
@@ -61,7 +63,7 @@ def target() -> str:
 
 
 def select(settings: Any) -> None:
-    """Set the target processor in numba's settings, unless the user has set it."""
+    """Set the target processor in numba's settings, unless the user has already set it."""
     found = levels()
     if found and settings.CPU_NAME is None and settings.CPU_FEATURES is None:
         settings.CPU_NAME = found[0]

@@ -44,16 +44,16 @@ def cache_root() -> Path:
 
 @dataclass(frozen=True)
 class Summary:
-    """The digest and the imports of one source file."""
+    """The digest and the imports of one Python source file."""
 
     digest: str
     """The sha256 of the syntax tree without docstrings, in hex."""
     imports: tuple[str, ...]
-    """The full names of imported modules and of names imported from modules."""
+    """The full names of the imported modules, and of the names imported from modules."""
 
 
 def summarize(source: bytes) -> Summary:
-    """Parse a module and return its digest and imports. Raises SyntaxError."""
+    """Parse a source file and return its digest and imports. Raises SyntaxError."""
     tree = ast.parse(source)
     imports = sorted(set(_imported_names(tree)))
     for node in ast.walk(tree):
@@ -89,7 +89,7 @@ class Sources:
 
     root: Path = SOURCE_ROOT
     store: Path | None = None
-    "The file in which summaries are stored, or None to store none."
+    "The file in which summaries are stored, or None if they are not stored."
     _summaries: dict[Path, Summary] = field(default_factory=dict)
     _imported: dict[Path, list[Path]] = field(default_factory=dict)
     _digests: dict[Path, str] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class Sources:
         )
 
     def digest_of_all(self) -> str:
-        """Return one digest of all source files, as 64 hex digits."""
+        """Return a single digest of all source files, as 64 hex digits."""
         combined = hashlib.sha256()
         for path in self.files():
             name = path.relative_to(self.root).as_posix()
@@ -176,13 +176,15 @@ class Sources:
         return self._stored
 
     def save(self) -> None:
-        """Store new summaries. If two processes save at once, one set of summaries may be lost."""
+        """Store new summaries. If two processes do so at the same time, one set of summaries may be
+        lost.
+        """
         if not self._is_changed or self.store is None:
             return
         self._is_changed = False
         document = {key: (each.digest, each.imports) for key, each in self._load().items()}
         fresh = self.store.with_name(f"{self.store.name}.{secrets.token_hex(8)}")
-        # Summaries that cannot be stored are computed again by the next process.
+        # The next process computes summaries that cannot be stored.
         with contextlib.suppress(OSError):
             self.store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh.write_text(json.dumps(document), encoding="utf-8")
