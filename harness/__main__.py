@@ -3,8 +3,8 @@
 import sys
 
 if __name__ == "__main__" and not __package__:
-    # When this file is run by path, as spark-submit does, its folder comes first on sys.path, and
-    # its modules would shadow standard library modules of the same name.
+    # If this file is run by path, as spark-submit does, its folder is the first entry in sys.path,
+    # and its modules would shadow standard library modules of the same name.
     del sys.path[0]
 
 from windtunnel.harness.cli.root import main

@@ -1,4 +1,4 @@
-"""Locates Windtunnel's files, which are in a checkout or in the `windtunnel` folder of a wheel.
+"""Locates Windtunnel's files, either in a checkout or in an installed wheel.
 
 checkout      ROOT/driver  ROOT/harness  ROOT/reports  ROOT/scenarios  ROOT/compose.yaml ...
 wheel         the same without compose.yaml, docker/ and tests/

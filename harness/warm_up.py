@@ -3,7 +3,7 @@
     python -m windtunnel.harness.warm_up [relay] [judge] [analysis]
 
 The command prints one line per part with its duration in seconds. It requires no privileges: the
-relay runs one iteration on a pair of idle sockets, and the judge's readers read minimal files.
+relay runs one iteration on a pair of idle sockets, and the judge's file readers read minimal files.
 """
 
 import argparse
@@ -45,7 +45,9 @@ def _part(name: str) -> Iterator[None]:
 
 
 def _case() -> Case:
-    """Build a minimal case. Its contents do not affect the types of the compiled kernels."""
+    """Build a minimal case, which is a scenario with all seeds and addresses resolved. Its contents
+    do not affect the types of the compiled kernels.
+    """
     traffic = TrafficCase(
         id="one", ordinal=0, stream_id=1001, from_host="a", to_host="b", publication="exclusive",
         channel="", receive="", port=PORT, reliable=True, term_length=65_536, mtu=1_408,
@@ -67,7 +69,7 @@ def _case() -> Case:
 
 
 def relay(_folder: Path) -> None:
-    """Compile every kernel of the middlebox by running one iteration of the relay."""
+    """Compile every middlebox kernel by running one iteration of the relay."""
     left, right = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with left, right:
         mac = bytes(6)
@@ -77,7 +79,7 @@ def relay(_folder: Path) -> None:
 
 
 def judge(folder: Path) -> None:
-    """Run the readers of captures and logs, and the comparisons, on memory-mapped files."""
+    """Compile the judge's kernels by reading and comparing minimal captures and log buffers."""
     capture = folder / "a.pcap"
     capture.write_bytes(PCAP_HEADER)
     read_capture(capture, (PORT,))
@@ -95,7 +97,7 @@ def judge(folder: Path) -> None:
 
 
 def analysis(folder: Path) -> None:
-    """Run the streaming capture reader, which handles captures of any size."""
+    """Compile the capture analysis kernels by reading a minimal capture."""
     capture = folder / "b.pcap"
     capture.write_bytes(PCAP_HEADER + bytes(40))
     with capture.open("rb") as file:
@@ -104,11 +106,13 @@ def analysis(folder: Path) -> None:
 
 
 PARTS: dict[str, Callable[[Path], None]] = {"relay": relay, "judge": judge, "analysis": analysis}
-"""The parts that can be compiled. Each function gets an empty folder."""
+"""Part name -> function that compiles the part's kernels, using an empty folder."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compile the kernels of the given parts, by default of all parts. Returns the exit code."""
+    """Compile the kernels of the given parts, or of all parts if none is given. Returns the exit
+    code.
+    """
     parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.warm_up")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS)}")
     for name in parser.parse_args(argv).parts or PARTS:

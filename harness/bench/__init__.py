@@ -1,4 +1,5 @@
-"""Benchmarks of Windtunnel's driver and archive against Aeron's, run alternately under equal loads.
+"""Benchmarks that compare Windtunnel's driver and archive with Aeron's, alternately and under equal
+load.
 
     plan.py        what is measured, and on which channels
     subject.py     the two drivers: command line and environment of each
@@ -16,7 +17,7 @@
     document.py    everything as one JSON document
 
 Both drivers are used with our client, so a ratio compares only drivers. Both archives are used with
-our client too, and each has a separate media driver, as in production. A reading counts only if
-every message arrived in order and nothing was compiled while it was taken. The caller sets the
-floors.
+our client too, and each has its own media driver, as in production. A reading is valid only if
+every message arrived in order and nothing was compiled during the measurement. The caller sets the
+floors, which are the limits that the ratios must meet.
 """

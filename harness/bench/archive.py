@@ -5,11 +5,12 @@
 
 Each recording has as many messages as fit into the size limit, which is the same for every archive,
 and starts with an empty stream. Recordings and replays that start within the warm-up time, one
-second by default, are not counted, because a just-in-time compiler may need it. A rate covers all
-counted recordings, or all counted replays. The load's clock runs from a connected stream, before
-its first message, to the last message written or read. A reading is void if a message is missing,
-out of order or duplicated, if a recording does not end where the stream did, if a process died, or
-if kernels were compiled during the measurement.
+second by default, are not counted, because a just-in-time compiler may need this time. A rate
+covers all counted recordings, or all counted replays. The load generator's clock starts when the
+stream is connected, before the first message, and stops at the last message written or read. A
+reading is invalid (void) if a message is missing, out of order or duplicated, if a recording does
+not end where the stream ended, if a process died, or if kernels were compiled during the
+measurement.
 """
 
 import shutil
@@ -29,10 +30,12 @@ from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
 from windtunnel.harness.orchestrate.lab import LabError
 
 CONNECT_LIMIT_S = 180.0
-"""Connection timeout, long enough to compile kernels."""
+"""Connection timeout in seconds, long enough to compile kernels."""
 TURN_LIMIT_S = 120.0
 ROOM_FACTOR = 2
-"""Number of recordings that need space, because a purged one may outlast the next one's start."""
+"""Number of recordings that need disk space at the same time. A purged recording may still exist
+when the next one starts.
+"""
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,15 @@ class Turn:
 
     message_count: int
     duration_ns: int
-    """Duration by the load's clock."""
+    """Duration according to the load generator's clock."""
     processor_ns: int
-    """Processor time of the archive and its driver, including the start and end of the turn."""
+    """Processor time used by the archive and its driver, including the start and end of the
+    turn.
+    """
 
 
 def check_room(folder: Path, settings: BenchSettings) -> None:
-    """Raise LabError if the recordings could fill the disk."""
+    """Raise LabError if the benchmark's recordings could fill the disk."""
     needed, free = ROOM_FACTOR * settings.recording_bytes, shutil.disk_usage(folder).free
     if free < needed:
         raise LabError(
@@ -57,7 +62,9 @@ def check_room(folder: Path, settings: BenchSettings) -> None:
 
 
 def message_count(case: BenchCase, settings: BenchSettings) -> int:
-    """Return the number of messages per recording, at least one."""
+    """Return the number of messages per recording: as many as the size limit permits, but at least
+    one.
+    """
     return max(1, settings.recording_bytes // aligned(DATA_HEADER_LENGTH + case.message_length))
 
 
@@ -84,7 +91,7 @@ def values_of(turns: Iterable[Turn], message_length: int) -> dict[str, float]:
 def measure_archive(
     case: BenchCase, host: ArchiveHost, settings: BenchSettings, folder: Path, round_index: int
 ) -> Reading:
-    """Measure one case with a running archive."""
+    """Measure one benchmark case with a running archive."""
     name = host.subject.name
     try:
         values = _under_load(case, host, settings, folder)

@@ -1,11 +1,11 @@
-"""Runs one archive and its media driver in a directory that is removed afterwards.
+"""Runs an archive and its media driver in a directory that is removed afterwards.
 
     ours    python -m windtunnel.driver, and a separate python -m windtunnel.driver.archive
     java    one process of Java's archive and its driver, from the jar that AERON_ALL_JAR names
 
 Both get the same settings under equivalent names, such as `aeron.archive.dir` and
-AERON_ARCHIVE_DIR, and use their defaults for all other settings. An archive is ready when its mark
-file has a version, which it writes last.
+AERON_ARCHIVE_DIR. All other settings have each archive's defaults. An archive is ready when its
+mark file has a version, which it writes last.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from windtunnel.harness.orchestrate.subjects import peers
 
 SEGMENT_LENGTH = 128 << 20
 VERSION_OFFSET, VERSION_LENGTH = 8, 4
-"""Position of the version within a mark file. Source: archive-protocol 4.5."""
+"""Offset and length of the version field in a mark file. Source: archive-protocol 4.5."""
 
 _OPENS = ("java.base/sun.nio.ch", "java.base/jdk.internal.misc", "java.base/java.util.zip")
 _JAVA_OPTIONS = (
@@ -46,7 +46,7 @@ _JAVA_MAIN = "io.aeron.archive.ArchivingMediaDriver"
 
 @dataclass(frozen=True)
 class ArchiveSubject:
-    """One of the archives that the benchmark measures."""
+    """Name and title of an archive that the benchmark measures."""
 
     name: str
     title: str
@@ -58,7 +58,7 @@ ARCHIVES = {subject.name: subject for subject in (OUR_ARCHIVE, JAVA_ARCHIVE)}
 
 
 def archives(settings: BenchSettings) -> tuple[list[ArchiveSubject], dict[str, str]]:
-    """Return the archives to measure, and the reason for each archive that is not available."""
+    """Return the archives to measure, and for each unavailable archive the reason."""
     if not settings.archive_cases():
         return [], {}
     selected = [ARCHIVES[name] for name in settings.drivers if name in ARCHIVES]
@@ -68,7 +68,7 @@ def archives(settings: BenchSettings) -> tuple[list[ArchiveSubject], dict[str, s
 
 
 def archive_settings(settings: BenchSettings, folder: Path, control_channel: str) -> dict[str, str]:
-    """Return the settings of both archives and their drivers, by Java property name."""
+    """Return the settings for both archives and their drivers, by Java property name."""
     # A driver may use one thread for sender and receiver. An archive has no such mode.
     is_dedicated = settings.threading_mode == "DEDICATED"
     given = {
@@ -93,7 +93,7 @@ def archive_settings(settings: BenchSettings, folder: Path, control_channel: str
 def our_environment(
     given: Mapping[str, str], settings: BenchSettings, ambient: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Return the settings as environment variables for our archive."""
+    """Convert settings to environment variables for our archive."""
     named = {name.upper().replace(".", "_"): text for name, text in given.items()}
     fixed = {name: named[name] for name in ("AERON_DIR", "AERON_ARCHIVE_DIR")}
     return plain_environment(ambient) | named | settings.ours_set | fixed
@@ -107,7 +107,7 @@ def java_command(given: Mapping[str, str]) -> list[str]:
 
 
 def mark_is_ready(mark_file: Path) -> bool:
-    """Return whether the archive with this mark file is ready, assuming a new directory."""
+    """Return whether the archive with this mark file is ready. The directory must be new."""
     try:
         with mark_file.open("rb") as file:
             head = file.read(VERSION_OFFSET + VERSION_LENGTH)
@@ -187,7 +187,7 @@ class ArchiveHost:
         return is_running and (self._driver is None or self._driver.is_alive)
 
     def processor_ns(self) -> int:
-        """Return the processor time of the archive and its driver, or 0 if they have ended."""
+        """Return the processor time used by the archive and its driver, or 0 if they have ended."""
         assert self._archive is not None
         beside = self._driver.processor_ns() if self._driver is not None else 0
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Runs the real Aeron C driver from the pyaeron package.
+"""Runs Aeron's C driver from the pyaeron package.
 
     python -m windtunnel.harness.bench.c_driver
 
@@ -15,14 +15,14 @@ NOT_INSTALLED = 127
 
 
 def main() -> int:
-    """Run the C driver until a signal stops it. Returns the exit code."""
+    """Run Aeron's C driver until a signal stops it. Returns the exit code."""
     try:
         import pyaeron
     except ImportError as error:
         print(f"the real C driver needs pyaeron: {error}", file=sys.stderr)
         return NOT_INSTALLED
-    # The signals are blocked before the driver starts threads. The threads inherit the mask, so
-    # only this thread waits for signals.
+    # The signals are blocked before the driver starts threads, which inherit the mask. Only this
+    # thread therefore waits for signals.
     stops = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     # pyaeron's default would take precedence over the environment variable.

@@ -1,7 +1,7 @@
-"""A benchmark as one JSON document, with machine, settings, readings and figures.
+"""A benchmark's results as one JSON document, with machine, settings, readings and figures.
 
-Nothing is rounded, and no reading is omitted, not even void readings with their reasons. The table
-and other ratios can therefore be computed again from the document.
+Nothing is rounded, and no reading is omitted. Invalid readings are included with the reason. The
+table and other ratios can therefore be computed from the document.
 """
 
 from dataclasses import asdict
@@ -26,7 +26,7 @@ def bench_document(
     readings: list[Reading],
     comparisons: list[Comparison],
 ) -> dict[str, Any]:
-    """Build the JSON document of a benchmark."""
+    """Build the JSON document that contains a benchmark's results."""
     archive_subjects, missing = archives(settings)
     return {
         "schema": SCHEMA,

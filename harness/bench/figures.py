@@ -2,8 +2,8 @@
 
     ratio = median of ours / median of the peer's: of the C driver, or of Java's archive
 
-A floor is the minimum of the ratio if more is better, and its maximum if less is better. A figure
-without valid readings of both subjects has no ratio, and does not meet its floor.
+A floor limits the ratio: it is a minimum if more is better, and a maximum if less is better. A
+figure without valid readings for both subjects has no ratio, and does not meet its floor.
 """
 
 import json
@@ -24,16 +24,16 @@ class Figure:
     name: str
     case: str
     value: str
-    """Key of the value in a reading."""
+    """Key of this quantity in a reading's values."""
     unit: str
     is_more_better: bool
     peer: str = "c"
-    """The driver or archive that ours is compared with."""
+    """The driver or archive with which ours is compared."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """All valid readings of one driver or archive."""
+    """The values of one figure from all valid readings of a driver or archive."""
 
     values: tuple[float, ...]
 
@@ -52,7 +52,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One figure for both drivers or both archives, with the floor of its ratio."""
+    """One figure compared between two drivers or archives, with the limit (floor) for the ratio."""
 
     figure: Figure
     ours: Spread | None
@@ -68,7 +68,7 @@ class Comparison:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the floor is met, or None if there is no floor."""
+        """Whether the ratio meets its floor, or None if it has no floor."""
         if self.floor is None:
             return None
         if self.ratio is None:
@@ -81,7 +81,9 @@ _STREAM = (
     ("-mb", "megabytes", "MB/s", True),
     ("-cpu", "processor", "ns/message", False),
 )
-"""Suffix, value, unit and whether more is better, for all throughput cases."""
+"""The figures of each throughput case: suffix, key in a reading, unit, and whether more is
+better.
+"""
 
 
 def _figures_of(case: BenchCase) -> list[Figure]:
@@ -129,10 +131,11 @@ assert set(DEFAULT_FLOORS) <= set(NAMES)
 
 
 def read_floors(texts: Iterable[str]) -> dict[str, float]:
-    """Return the default floors, changed by `name=ratio` arguments and by JSON files.
+    """Return the limits for the figures' ratios: the defaults, overridden by `name=ratio` arguments
+    and by JSON files.
 
     A later argument overrides an earlier one. A file contains an object of names and ratios. Raises
-    ValueError with what was expected, or OSError if a file cannot be read.
+    ValueError for an invalid argument or file, or OSError if a file cannot be read.
     """
     floors = dict(DEFAULT_FLOORS)
     for text in texts:
@@ -169,7 +172,7 @@ def _pairs_of_file(text: str) -> dict[str, object]:
 
 
 def compare(readings: Iterable[Reading], floors: dict[str, float]) -> list[Comparison]:
-    """Compare every figure that was measured, in the order of the cases."""
+    """Compare every figure that was measured. The result is in the order of the cases."""
     kept = list(readings)
     measured = {reading.case for reading in kept}
     return [

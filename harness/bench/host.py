@@ -1,11 +1,11 @@
-"""Runs one driver as a process in a directory that is removed afterwards.
+"""Runs a media driver as a process in a directory that is removed afterwards.
 
     with DriverHost(OURS, settings, folder) as host:
-        host.start_up_ns      from before the process was started to a ready cnc file
+        host.start_up_ns      from just before the process starts until the driver is ready
 
 A driver is ready when a client could connect: the cnc file has a version, and the conductor has
-updated its heartbeat. The time includes the start of the Python interpreter in which both drivers
-run.
+updated its heartbeat. The start-up time includes the start of the Python interpreter, in which both
+drivers run.
 """
 
 import contextlib
@@ -28,12 +28,12 @@ from windtunnel.harness.orchestrate.processes.process import (
 
 LOOK_S = 0.0005
 START_LIMIT_S = 300.0
-"""Start-up timeout, long enough for a first start that compiles kernels."""
+"""Start-up timeout in seconds, long enough to compile all kernels."""
 END_LIMIT_S = 20.0
 
 
 class DriverHost:
-    """A running driver, as a context manager."""
+    """A running media driver, as a context manager."""
 
     def __init__(self, subject: DriverSubject, settings: BenchSettings, folder: Path) -> None:
         self.subject = subject
@@ -80,18 +80,18 @@ class DriverHost:
         return self._process is not None and self._process.poll() is None
 
     def last_words(self) -> str:
-        """Return the exit code of a driver that has ended, and the last lines of its output."""
+        """Describe how a driver ended: its exit code and the last lines of its output."""
         assert self._process is not None
         return f"exit code {self._process.poll()}: {self._process.tail()}"
 
     def processor_ns(self) -> int:
-        """Return the processor time used so far, or 0 if the driver has ended."""
+        """Return the processor time that the driver has used, or 0 if it has ended."""
         with contextlib.suppress(OSError):
             return process_facts.processor_ns(self.pid)
         return 0
 
     def memory(self) -> Memory:
-        """Return the driver's current memory, or zeros if the driver has ended."""
+        """Return the driver's current memory use, or zeros if the driver has ended."""
         with contextlib.suppress(OSError):
             return process_facts.memory(self.pid)
         return Memory(0, 0)

@@ -1,12 +1,12 @@
-"""The load generators of one measurement: one process each, with a counter board in shared memory.
+"""The load generators for one measurement. Each is a process that counts messages in a shared file.
 
     with Loads(case, ...) as loads:
         loads.wait_until_flowing()
-        loads.count        messages that arrived, or round trips, up to now
-        loads.finish()     nothing is missing, or MeasurementError
+        loads.count        messages or round trips so far
+        loads.finish()     stop, or raise MeasurementError if a message is missing
 
-Every failure is a MeasurementError: a load that exited, a fault on a counter board, a wait that
-timed out.
+Every failure is a MeasurementError: a load generator exited or reported a fault, or a wait timed
+out.
 """
 
 import contextlib
@@ -26,21 +26,23 @@ ROLES: dict[Kind, tuple[str, ...]] = {
     "echo": ("ping", "pong"),
     "archive": ("archive",),
 }
-"""Roles of the sender and the receiver. An archive's load has both roles."""
+"""The roles of sender and receiver for each kind of case. An archive's load generator has both
+roles.
+"""
 
 LOOK_S = 0.002
 FLOW_LIMIT_S = 180.0
-"""Timeout for the first message, long enough to compile kernels."""
+"""Timeout in seconds for the first message, long enough to compile kernels."""
 DRAIN_LIMIT_S = 10.0
 END_LIMIT_S = 15.0
 
 
 class MeasurementError(Exception):
-    """A void measurement. The message says why."""
+    """A measurement is invalid. The message gives the reason."""
 
 
 class Loads:
-    """The load generator processes of one driver, as a context manager."""
+    """The load generator processes for one driver or archive, as a context manager."""
 
     def __init__(
         self,
@@ -112,16 +114,18 @@ class Loads:
 
     @property
     def count(self) -> int:
-        """The number of messages that arrived in order, or of round trips."""
+        """The number of messages that have arrived in order, or of completed round trips."""
         return self.boards[self._counting].message_count
 
     @property
     def board(self) -> Board:
-        """The counter board (shared file) in which a load counts its messages or round trips."""
+        """The shared file (counter board) in which a load generator counts messages or round
+        trips.
+        """
         return self.boards[self._counting]
 
     def check(self) -> None:
-        """Raise MeasurementError unless all loads are running and none has reported a fault."""
+        """Raise MeasurementError if a load generator has ended or has reported a fault."""
         for role, board in self.boards.items():
             if board.fault is not Fault.NONE:
                 raise MeasurementError(f"{role}: {board.fault_text}")
@@ -136,12 +140,12 @@ class Loads:
         self.wait(lambda: self.count > 0, FLOW_LIMIT_S, "no message has arrived")
 
     def sleep(self, seconds: float) -> None:
-        """Let the loads run for a while, then check them once."""
+        """Sleep while the load generators run, then check that none has failed."""
         time.sleep(seconds)
         self.check()
 
     def finish(self) -> None:
-        """Stop sending, and wait for every message that was sent. Raises MeasurementError."""
+        """Stop sending, and wait until every sent message has arrived. Raises MeasurementError."""
         first, second = (self.boards[role] for role in self._roles)
         first.order = Command.STOP
         self.wait(lambda: first.state is State.ENDED, DRAIN_LIMIT_S, "the sender did not stop")
@@ -151,7 +155,7 @@ class Loads:
             DRAIN_LIMIT_S,
             f"not all of the {sent} messages sent arrived",
         )
-        # A ping may have been stopped between an offer and the echo of its message.
+        # The ping process may stop after an offer, before its message has returned.
         if second.message_count > sent + (self._roles[0] == "ping"):
             raise MeasurementError(f"sent {sent} messages, received {second.message_count}")
 
@@ -161,7 +165,9 @@ class Loads:
         limit_s: float,
         problem: str,
     ) -> None:
-        """Wait for a condition. Raises MeasurementError if a load fails or the timeout expires."""
+        """Wait for a condition. Raises MeasurementError if a load generator fails or the timeout
+        expires.
+        """
         deadline_s = time.monotonic() + limit_s
         while not condition():
             self.check()

@@ -1,7 +1,7 @@
-"""Facts about the benchmark's machine, and its load from other processes.
+"""Facts about the machine on which a benchmark runs, and its load from other processes.
 
-Figures from a busy machine are unreliable, because the driver and the loads share its cores with
-other processes.
+Results from a busy machine are unreliable, because the driver and the load generators share its
+cores with other processes.
 """
 
 import os
@@ -14,7 +14,7 @@ LOAD_PER_CORE_MAX = 0.5
 
 @dataclass(frozen=True)
 class BenchMachine:
-    """Facts about the machine that affect the figures."""
+    """Facts about the machine that affect a benchmark's results."""
 
     cores: int
     """Number of cores available to this process."""
@@ -22,11 +22,11 @@ class BenchMachine:
     kernel: str
     python: str
     load_average: float
-    """Load average of the last minute, at the start."""
+    """Load average over the last minute before the benchmark."""
 
     @property
     def warning(self) -> str:
-        """Why the figures are unreliable, or an empty string on an idle machine."""
+        """Why the benchmark's results are unreliable, or an empty string on an idle machine."""
         limit = LOAD_PER_CORE_MAX * self.cores
         if self.load_average <= limit:
             return ""

@@ -1,9 +1,10 @@
-"""Takes one measurement of one driver. The measurement may be void.
+"""Measures one benchmark case with a running driver. A failed measurement is marked as invalid
+(void).
 
     connect | first second dropped | sample 1 ......... sample 2 | drain, compare | end
                                      count, time, processor time
 
-Figures are differences between the two samples. A reading is void if a message was lost, out of
+Results are differences between the two samples. A reading is void if a message was lost, out of
 order or duplicated, if a process died, or if kernels were compiled during the measurement.
 """
 
@@ -25,25 +26,25 @@ from windtunnel.harness.bench.subject import plain_environment
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 NO_ROUND_TRIPS = "no round trip completed during the measurement"
 LOAD_LIMIT_S = 240.0
-"""Time beyond the measurement after which a load exits even if it was not stopped."""
+"""Seconds after the measurement at which a load generator exits, even if it was not stopped."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The result of one measurement. The measurement may be void."""
+    """The result of one measurement: the measured values, or the reason why it is void."""
 
     driver: str
     case: str
     round_index: int
     values: dict[str, float] = field(default_factory=dict)
-    """Measured values by name, empty for a void reading."""
+    """Measured values by name. Empty for a void reading."""
     void: str = ""
-    """The reason why the reading is void, or an empty string."""
+    """The reason why the reading is invalid (void), or an empty string."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """All counters of a measurement at one moment."""
+    """The clocks and counters of a measurement, read at one moment."""
 
     now_ns: int
     wall_ns: int
@@ -52,7 +53,7 @@ class Sample:
 
 
 def stream_values(first: Sample, second: Sample, message_length: int) -> dict[str, float]:
-    """Return messages/s, megabytes/s and the driver's processor time per message in ns.
+    """Return messages/s, megabytes/s and the driver's processor time per message in nanoseconds.
 
     Raises MeasurementError if nothing arrived between the samples.
     """
@@ -68,7 +69,9 @@ def stream_values(first: Sample, second: Sample, message_length: int) -> dict[st
 
 
 def echo_values(latencies_ns: np.ndarray) -> dict[str, float]:
-    """Return latency percentiles in microseconds. Raises MeasurementError without round trips."""
+    """Return latency percentiles in microseconds. Raises MeasurementError if there are no round
+    trips.
+    """
     if latencies_ns.size == 0:
         raise MeasurementError(NO_ROUND_TRIPS)
     found = np.percentile(latencies_ns, list(PERCENTILES.values()), method="higher") / 1e3
@@ -82,7 +85,7 @@ def compiled_between(root: Path, first_ns: int, second_ns: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return different ports of the loopback interface that are currently unused."""
+    """Return distinct, currently unused ports on the loopback interface."""
     with ExitStack() as closing:
         sockets = [
             closing.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
@@ -96,7 +99,7 @@ def free_ports(count: int) -> list[int]:
 def measure(
     case: BenchCase, host: DriverHost, settings: BenchSettings, folder: Path, round_index: int
 ) -> Reading:
-    """Measure one case with a running driver."""
+    """Measure one benchmark case with a running driver."""
     name = host.subject.name
     try:
         if case.kind == "startup":

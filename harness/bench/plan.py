@@ -1,4 +1,4 @@
-"""The cases and the settings of a benchmark.
+"""The cases that a benchmark measures, and its settings.
 
 stream cases    udp-1344, udp-32, ipc-32    a source and a sink, at full speed
 echo cases      rtt-udp, rtt-ipc            a ping and a pong, one message at a time
@@ -17,9 +17,9 @@ FIRST_STREAM_ID = 1001
 STREAMS_PER_CASE = 2
 SWARM = "swarm"
 ARCHIVE = "archive"
-"""Name of the group of all archive cases."""
+"""Name of the group that contains all archive cases."""
 SWARM_FRAMES = 10_000
-"""Frames requested in each trial. Streams with a lower byte limit have fewer."""
+"""Frames requested in each simulated trial. Streams with a low byte limit have fewer."""
 ECHO_MESSAGE_LENGTH = 32
 IDLES = ("yield", "spin", "sleep")
 THREADING_MODES = ("DEDICATED", "SHARED_NETWORK", "SHARED")
@@ -27,7 +27,7 @@ THREADING_MODES = ("DEDICATED", "SHARED_NETWORK", "SHARED")
 
 @dataclass(frozen=True)
 class BenchCase:
-    """One case to measure: a load on a driver or an archive."""
+    """One case that a benchmark measures: a kind of load on a driver or an archive."""
 
     name: str
     kind: Kind
@@ -49,7 +49,7 @@ CASES = (
 )
 CASE_NAMES = tuple(case.name for case in CASES)
 GROUPS = {ARCHIVE: tuple(case.name for case in CASES if case.kind == "archive")}
-"""Groups of cases by group name."""
+"""Group name -> names of the cases in the group."""
 
 
 def stream_id(case: BenchCase) -> int:
@@ -70,12 +70,14 @@ class BenchSettings:
     warm_up_s: float = 1.0
     cases: tuple[str, ...] = CASE_NAMES
     drivers: tuple[str, ...] = ("ours", "c", "java")
-    """The subjects to measure. `c` has no archive, and for `java` only the archive is measured."""
+    """The implementations to measure. `c` has no archive, and for `java` only the archive is
+    measured.
+    """
     window: str = "2m"
-    """Receiver window and socket buffers of UDP channels."""
+    """Receiver window and socket buffer sizes for UDP channels."""
     term_length: str = "16m"
     mtu: str = ""
-    """The MTU of all channels, or an empty string for the driver's default."""
+    """The MTU for all channels, or an empty string for the driver's default."""
     threading_mode: str = "DEDICATED"
     client_idle: str = "yield"
     both_set: dict[str, str] = field(default_factory=dict)
@@ -86,12 +88,12 @@ class BenchSettings:
     """Maximum size of one recording. Each recording is purged before the next one."""
 
     def chosen(self) -> list[BenchCase]:
-        """Return the cases to measure for a driver, start-up first."""
+        """Return the selected cases that measure a driver, with start-up first."""
         others = (SWARM, ARCHIVE)
         return [case for case in CASES if case.name in self.cases and case.kind not in others]
 
     def archive_cases(self) -> list[BenchCase]:
-        """Return the cases to measure for an archive."""
+        """Return the selected cases that measure an archive."""
         return [case for case in CASES if case.name in self.cases and case.kind == ARCHIVE]
 
 

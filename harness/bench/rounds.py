@@ -1,4 +1,5 @@
-"""Runs benchmark rounds in which drivers alternate, so other load affects them equally.
+"""Runs benchmark rounds, in which the drivers alternate so that other load on the machine affects
+them equally.
 
     unmeasured    the first driver runs every case, the others start and stop once, so that
                   compilation and cold disk reads happen here
@@ -27,14 +28,14 @@ from windtunnel.harness.orchestrate.lab import LabError
 
 UNMEASURED_S = 0.2
 UNMEASURED = -1
-"""Index of the unmeasured round."""
+"""Index of the first round, which is not measured."""
 
 OnReading = Callable[[Reading], None]
 OnStart = Callable[[int, DriverSubject | ArchiveSubject], None]
 
 
 def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading) -> list[Reading]:
-    """Measure all cases in all rounds. Raises LabError if a driver cannot be started."""
+    """Measure all selected cases in all rounds. Raises LabError if a driver cannot be started."""
     subjects = [SUBJECTS[name] for name in settings.drivers if name in SUBJECTS]
     subjects = subjects if settings.chosen() else []
     archive_subjects, _ = archives(settings)
@@ -102,7 +103,7 @@ def _measure_archives(
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """Create a temporary folder, in shared memory if possible to avoid measuring the disk."""
+    """Create a temporary folder, if possible in shared memory so that the disk is not measured."""
     shared = Path("/dev/shm")
     parent = shared if shared.is_dir() and os.access(shared, os.W_OK) else None
     path = Path(tempfile.mkdtemp(prefix="windtunnel-bench-", dir=parent))

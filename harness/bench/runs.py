@@ -1,9 +1,10 @@
-"""Measures how many complete runs per minute a fidelity level executes on all cores.
+"""Measures how many complete runs per minute this machine executes on all cores, at one fidelity
+level.
 
     one run unmeasured --> scenarios x seeds, one per core in parallel --> runs / minute
 
 A complete run extends from lab setup to verdict. The four scenarios have a typical size and
-different kinds of faults. A run that does not PASS makes the figure void, because a broken lab is
+different kinds of faults. If a run does not PASS, the result is invalid, because a broken lab is
 fast.
 """
 
@@ -23,13 +24,13 @@ SCENARIOS = ("loss/gilbert-elliott", "order/displacement", "copies/data", "damag
 
 @dataclass(frozen=True)
 class RunsMade:
-    """Number and duration of the runs executed."""
+    """The number of runs executed and their total duration."""
 
     fidelity: str
     runs: int
     took_s: float
     void: str = ""
-    """The reason why the figure is void, or an empty string."""
+    """The reason why the result is invalid (void), or an empty string."""
 
     @property
     def per_minute(self) -> float:
@@ -37,7 +38,9 @@ class RunsMade:
 
 
 def measure_runs(fidelity: Fidelity, seeds: int, out: Path) -> RunsMade:
-    """Execute the runs and measure their duration. Raises LabError if they are not possible."""
+    """Execute the runs and measure their duration. Raises LabError if this machine cannot run
+    them.
+    """
     labs.require(fidelity)
     files = [installation.SCENARIOS / f"{name}.yaml" for name in SCENARIOS]
     run_suite(files[:1], fidelity=fidelity, seeds=1, out=out)

@@ -1,6 +1,7 @@
-"""The two drivers that the benchmark compares: their names, commands and environments.
+"""The two drivers that a benchmark compares: names, commands and environments.
 
-AERON_ variables are removed from the environment, so the settings shown are the settings used.
+Variables whose names begin with AERON_ are removed from the environment, so only the benchmark's
+settings apply.
 """
 
 import importlib.metadata
@@ -15,7 +16,7 @@ from windtunnel.harness.bench.plan import BenchSettings
 
 @dataclass(frozen=True)
 class DriverSubject:
-    """Name of a driver, and the command that starts it."""
+    """The name of a driver, and the command that starts it."""
 
     name: str
     title: str
@@ -32,7 +33,7 @@ SUBJECTS = {subject.name: subject for subject in (OURS, C)}
 
 
 def plain_environment(ambient: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the environment for a load: the current one without Aeron's settings."""
+    """Return the environment for a load generator: the current one without Aeron's settings."""
     return {name: text for name, text in ambient.items() if not name.startswith("AERON_")}
 
 

@@ -1,9 +1,10 @@
-"""Measures how many simulated trials per minute one core executes.
+"""Measures how many simulated trials (swarm) one core executes per minute.
 
     python -m windtunnel.harness.simulator swarm --json    one line per trial, with its end time
       first line: everything is loaded, the clock starts ........ last line within the time
 
-A trial with a violation or a defect makes the reading void, because a broken simulation is fast.
+If a trial finds a violation or a defect, the reading is invalid, because a broken simulation is
+fast.
 """
 
 import json
@@ -22,14 +23,14 @@ from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
 OURS = "ours"
 TRIALS_MAX = 1_000_000
-"""Requested number of trials, more than the measurement time allows."""
+"""Requested number of trials, more than can run in the measurement time."""
 LOAD_LIMIT_S = 600.0
-"""Time beyond the measurement in which a first run can compile the simulator's kernels."""
+"""Additional seconds in which the simulator can compile its kernels."""
 _POLL_S = 0.05
 
 
 def measure_swarm(settings: BenchSettings, folder: Path, round_index: int) -> Reading:
-    """Run trials for the configured time, and return the reading."""
+    """Run simulated trials for the configured time, and return the reading."""
     argv = [sys.executable, "-m", "windtunnel.harness.simulator", "swarm", "--json"]
     argv += ["--seeds", str(TRIALS_MAX), "--frames", str(SWARM_FRAMES), "--memory", str(folder)]
     running = LocalProcess(
@@ -52,16 +53,17 @@ def measure_swarm(settings: BenchSettings, folder: Path, round_index: int) -> Re
 
 
 def parse_trials(text: str) -> list[dict[str, Any]]:
-    """Parse the trials from a swarm's output, ignoring an incomplete last line."""
+    """Parse the trials in the simulator's output. An incomplete last line is ignored."""
     whole = text[: text.rfind("\n") + 1].splitlines()
     documents = (json.loads(line) for line in whole if line.startswith("{"))
     return [each for each in documents if each.get("kind") == "trial"]
 
 
 def reading(trials: Iterable[dict[str, Any]], seconds: float, round_index: int) -> Reading:
-    """Compute a reading from the trials that ended in time, without the first trial.
+    """Compute a reading from the trials that ended within the measurement time, without the first
+    trial.
 
-    If no other trial ended in time, the second trial alone is used.
+    If there is no such trial, only the second trial is used.
     """
     trials_read = list(trials)
     if wrong := _first_wrong(trials_read):
@@ -86,5 +88,5 @@ def _first_wrong(trials: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _took_s(trials: list[dict[str, Any]]) -> float:
-    """Return the seconds from the end of the first trial to the end of the last one."""
+    """Return the seconds between the end of the first trial and the end of the last one."""
     return float(trials[-1]["elapsed_s"] - trials[0]["elapsed_s"]) if trials else 0.0

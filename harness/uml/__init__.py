@@ -6,7 +6,7 @@
          --- signals over a third --->
          <-- exit code in a file ---
 
-This is for machines whose kernel lacks features that a run needs, such as netem. The command uses
-the machine's file system, so programs, the kernel cache and run folders have the same paths.
-Nothing else of the machine is accessible.
+It is used on machines whose kernel lacks a feature that a run needs, such as netem. The command
+uses the machine's file system, so programs, the kernel cache and run folders have the same paths.
+Inside, nothing else on the machine is accessible.
 """

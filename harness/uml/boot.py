@@ -54,9 +54,9 @@ class Command:
     argv: Sequence[str]
     timeout_s: float
     disk_bytes: int = 0
-    """Size of a temporary, empty disk at /dev/ubda, or 0 for no disk."""
+    """Size of a temporary, initially empty disk at /dev/ubda, or 0 for no disk."""
     modules: Sequence[str] = ()
-    """Kernel modules to load in addition to the modules of a lab."""
+    """Kernel modules to load in addition to those that every lab requires."""
 
 
 def run(kernel: Kernel, command: Command) -> int:
@@ -92,10 +92,11 @@ def finish(commands: Sequence[Sequence[str]]) -> None:
 
 
 def remove_leftovers() -> list[str]:
-    """Remove the folders of kernels whose parent process was killed. Returns a line per folder.
+    """Remove the folders left by User Mode Linux kernels whose parent process was killed. Returns
+    one line of text per folder.
 
-    Other users can create files with such names, so only directories of this user are removed.
-    Raises BootError if a folder cannot be removed, after all others have been removed.
+    Other users can create files with the same prefix, so only this user's directories are removed.
+    If a folder cannot be removed, BootError is raised after all others have been removed.
     """
     removed, problems = [], []
     for folder in sorted(Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*")):
@@ -123,7 +124,7 @@ def remove_leftovers() -> list[str]:
 
 
 def _claim(folder: Path) -> BinaryIO:
-    """Lock the folder's claim file until the file is closed or this process ends."""
+    """Lock the folder's claim file, to mark the folder as in use until this process ends."""
     claim = (folder / CLAIM_FILE).open("wb")
     fcntl.flock(claim, fcntl.LOCK_EX)
     return claim
@@ -214,7 +215,7 @@ class _Machine:
             time.sleep(POLL_S)
 
     def _has_ended(self) -> bool:
-        """Return whether User Mode Linux has ended, without freeing its process id."""
+        """Return whether User Mode Linux has ended. Its process id stays reserved."""
         try:
             options = os.WEXITED | os.WNOHANG | os.WNOWAIT
             return os.waitid(os.P_PID, self._popen.pid, options) is not None
@@ -242,7 +243,7 @@ class _Machine:
         self._log_end = "\n".join(text.splitlines()[-LOG_LINES:])
 
     def _end(self) -> None:
-        """Kill User Mode Linux and its helper processes, and reap it."""
+        """Kill User Mode Linux and its helper processes, and reap the kernel's process."""
         if self._popen.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
@@ -256,11 +257,12 @@ class _Machine:
 
 
 def _death_wrapper() -> list[str]:
-    """Return a command prefix that makes User Mode Linux and its helpers die with this process.
+    """Return a command prefix that makes User Mode Linux and its helper processes die with this
+    process.
 
-    The helpers would outlive the kernel. In a separate process namespace, all of them die with the
-    first process. If the programs or the privileges are missing, the list is empty, and the helpers
-    end only with an orderly shutdown.
+    The helpers would otherwise outlive the kernel. In a separate process namespace, all of them die
+    with the first process. The list is empty if the required programs or privileges are missing.
+    The helpers then end only with an orderly shutdown.
     """
     if shutil.which("setpriv") is None or shutil.which("unshare") is None:
         return []
@@ -273,7 +275,9 @@ def _death_wrapper() -> list[str]:
 
 
 def _copy(source: int, sink: BinaryIO, up: threading.Event | None) -> None:
-    """Copy a console's output, without the initial `UP`, to a stream until the console closes."""
+    """Copy a console's output to a stream until the console closes. The initial `UP` marker is
+    removed.
+    """
     head = b""
     while chunk := os.read(source, 65536):
         if up is not None and not up.is_set():

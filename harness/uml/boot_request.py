@@ -32,7 +32,7 @@ class BootRequest:
 
 @dataclass(frozen=True)
 class Exit:
-    """The result of a request: an exit code, or an error message."""
+    """The result of a boot request: an exit code or an error message."""
 
     code: int | None
     problem: str = ""

@@ -1,4 +1,4 @@
-"""Runs a command that needs a container engine inside User Mode Linux.
+"""Starts a container engine inside User Mode Linux, and runs a command that needs it.
 
     python -m windtunnel.harness.uml.engine IMAGE VOLUME FOLDER COMMAND...
 
@@ -33,12 +33,12 @@ version = 2
 disabled_plugins = ["io.containerd.grpc.v1.cri"]
 """
 MODULES = ("ext4", "overlay", "bridge", "veth")
-"""Kernel modules to load in addition to the modules of a namespace lab."""
+"""Kernel modules that the container engine needs in addition to those of a namespace lab."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 CANNOT_START = 3
 START_S = 240.0
-"""Startup timeout of containerd, and of dockerd."""
+"""Startup timeout in seconds, for containerd and dockerd each."""
 STOP_S = 30.0
 ANSWER_S = 30.0
 POLL_S = 0.1
@@ -81,7 +81,9 @@ def main(argv: list[str]) -> int:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """Exit on a signal that arrives before the command has started. The exit stops the engine."""
+    """Exit, which also stops the engine. Handles signals that arrive before the command has
+    started.
+    """
     sys.exit(128 + number)
 
 
@@ -129,7 +131,7 @@ def _dockerd_answers() -> bool:
     try:
         done = subprocess.run(command, capture_output=True, timeout=ANSWER_S, check=False)
     except subprocess.TimeoutExpired:
-        # The engine listens before it can respond.
+        # dockerd accepts connections before it can respond.
         return False
     except OSError as error:
         raise NoEngine(f"cannot start docker: {error.strerror}") from error

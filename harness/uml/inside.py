@@ -28,7 +28,7 @@ STDOUT_TTY = "/dev/tty1"
 STDERR_TTY = "/dev/tty2"
 SIGNAL_TTY = "/dev/tty3"
 UP = b"up\n"
-"""Marker written to the stderr console once the kernel is up, before the command starts."""
+"""The marker written to the stderr console when the kernel is up, before the command starts."""
 
 SIGNALS = {b"i": signal.SIGINT, b"t": signal.SIGTERM}
 _CHUNK = 65536
@@ -82,7 +82,7 @@ def mount(kind: str, place: str, options: str) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(kind.encode(), place.encode(), kind.encode(), 0, options.encode()) != 0:
         code = ctypes.get_errno()
-        # EBUSY: the kernel has mounted it already.
+        # EBUSY means that the kernel has already mounted it.
         if code != errno.EBUSY:
             raise OSError(code, os.strerror(code), place)
 
@@ -113,8 +113,8 @@ def _command(request: BootRequest, consoles: list[int]) -> int:
     for copy in copies:
         copy.start()
     os.waitid(os.P_PID, running.pid, os.WEXITED | os.WNOWAIT)
-    # Remaining processes of the command would keep its outputs open. They are killed before the
-    # reaping, because a process id may be reused afterwards.
+    # The command's remaining processes would keep its outputs open. They are killed before the
+    # command is reaped, because its process id may be reused afterwards.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(running.pid, signal.SIGKILL)
     code = running.wait()
@@ -141,7 +141,7 @@ def _copy(source: int, console: int) -> None:
 
 def _pass_signals(console: int, running: subprocess.Popen[bytes]) -> None:
     while word := os.read(console, 1):
-        # Popen would reap the process, so its id could be reused.
+        # `Popen.send_signal` would reap the process, so its id could be reused.
         if word in SIGNALS and running.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(running.pid, SIGNALS[word])

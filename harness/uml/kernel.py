@@ -1,4 +1,4 @@
-"""Finds the installed User Mode Linux and its modules."""
+"""Finds the installed User Mode Linux kernel and its modules."""
 
 import re
 import shutil
@@ -28,7 +28,9 @@ class NoKernel(Exception):
 
 
 def find() -> Kernel:
-    """Find the installed User Mode Linux. Raises NoKernel if it cannot be used."""
+    """Find the installed User Mode Linux kernel. Raises NoKernel if it is missing or cannot be
+    used.
+    """
     found = shutil.which(PROGRAM)
     if found is None:
         raise NoKernel(f"{PROGRAM} is not installed: on Debian, run apt-get install {PACKAGE}")

@@ -15,7 +15,8 @@ _FINIT_MODULE = 313
 
 
 def load_order(dependencies: str, names: Iterable[str]) -> list[str]:
-    """Return the module files to load, in order. A name without a file is assumed to be built in.
+    """Return the module files to load, each after its dependencies. A module without a file is
+    assumed to be built into the kernel.
 
     `dependencies` is the content of modules.dep. Each line has a file and its dependencies,
     starting with the direct ones.
