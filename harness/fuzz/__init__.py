@@ -1,1 +1,3 @@
-"""Attacks on a live driver, a live archive and the tools, with checked streams beside them."""
+"""Attacks a running driver with hostile input, and checks that streams that are not attacked stay
+intact.
+"""

@@ -1,12 +1,12 @@
-"""The program that attacks a driver, in a process of its own.
+"""Command-line program that attacks a driver, replays an attack or measures its cost.
 
     python -m windtunnel.harness.fuzz attack --memory DIR --for-s S --seed N --driver ours|pyaeron
                                              --mode M --out DIR [--datagrams N] [--json]
     python -m windtunnel.harness.fuzz replay --memory DIR --finding FILE --out DIR [--json]
     python -m windtunnel.harness.fuzz budgets --memory DIR --seed N [--driver D] [--json]
 
-Exit codes: 0 nothing was violated, 1 a violation or an exceeded budget, 2 the finding cannot be
-read, 3 the driver could not be started, 130 interrupted.
+Exit codes: 0 no violation, 1 a violation or an exceeded budget, 2 the finding cannot be read, 3 the
+driver could not be started, 130 interrupted.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from windtunnel.harness.orchestrate.lab import LabError
 
 VIOLATED, UNREADABLE, HARNESS, INTERRUPTED = 1, 2, 3, 130
 SUBJECT_NAMES = {"ours": "ours", "pyaeron": "c"}
-"""The benchmark's names of the drivers."""
+"""Driver name on the command line -> driver name in the benchmark."""
 MODES = ("SHARED", "DEDICATED")
 
 
@@ -48,7 +48,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program. Returns the exit code."""
     given = _parser().parse_args(arguments)
-    # The driver and the flood are stopped by context managers, which a bare SIGTERM would skip.
+    # Context managers stop the driver and the flood. Without a handler, SIGTERM would bypass them.
     signal.signal(signal.SIGTERM, _stop)
     command = {"attack": _attack, "replay": _replay, "budgets": _budgets}[given.command]
     try:
@@ -103,7 +103,7 @@ def _attack(given: argparse.Namespace) -> int:
         finally:
             attack.close()
     if not given.as_json:
-        print(f"nothing was violated in {number} epochs, seed {given.seed}", flush=True)
+        print(f"found no violation in {number} epochs, seed {given.seed}", flush=True)
     return 0
 
 
@@ -112,7 +112,7 @@ def _replay(given: argparse.Namespace) -> int:
     inputs = found.input_list()
     if found.driver not in SUBJECT_NAMES or found.mode not in MODES:
         raise DocumentError(
-            f"{given.finding}: expected a driver of {', '.join(SUBJECT_NAMES)} and a mode of "
+            f"{given.finding}: expected a driver from {', '.join(SUBJECT_NAMES)} and a mode from "
             f"{', '.join(MODES)}, found {found.driver!r} and {found.mode!r}"
         )
     with _host(found.driver, found.mode, given.memory) as host:
@@ -124,7 +124,7 @@ def _replay(given: argparse.Namespace) -> int:
             return VIOLATED
         finally:
             attack.close()
-    _print(given, {"violation": None}, f"{len(inputs)} inputs were repeated, nothing was violated")
+    _print(given, {"violation": None}, f"repeated {len(inputs)} inputs, found no violation")
     return 0
 
 
@@ -153,7 +153,7 @@ def _print_table(found: list[Figures]) -> None:
             print(f"{name:24}{limit:>10}{values}")
     for each in found:
         for name in each.exceeded():
-            print(f"exceeded by {each.driver} in {each.mode} mode: {name}")
+            print(f"driver {each.driver} in {each.mode} mode exceeds its budget for {name}")
 
 
 def _tell(given: argparse.Namespace, attack: DriverAttack, since_s: float) -> None:

@@ -1,11 +1,12 @@
-"""Measures what an attack costs the users of a driver, against fixed budgets.
+"""Measures how an attack affects a driver's other users, and compares the results with fixed
+limits.
 
-    latency      p99 of a calm stream at 10,000 hostile packets/s, as a multiple of that without
+    latency      p99 of a stream at 10,000 hostile packets/s, as a multiple of the p99 without them
     memory       growth of the driver's resident memory during the attack
-    output       bytes sent to sources that only sent SETUPs of new sessions, per byte from them
-    new reader   time until a new subscriber of a dynamic multi-destination-cast has its image
+    output       bytes sent per received byte, to addresses that only sent SETUPs of new sessions
+    new reader   time until a new subscriber has its image, with dynamic multi-destination-cast
 
-Quiet and hostile rounds alternate, so that a change of the machine's load affects both.
+Rounds with and without the attack alternate, so that a change in the machine's load affects both.
 """
 
 import os
@@ -47,7 +48,7 @@ _STAMP = struct.Struct("<q")
 
 @dataclass(frozen=True)
 class Figures:
-    """The figures of one driver in one threading mode."""
+    """The results for one driver in one threading mode."""
 
     driver: str
     mode: str
@@ -60,13 +61,13 @@ class Figures:
     hostile_packets_per_s: float
 
     def exceeded(self) -> list[str]:
-        """Return the names of the budgets that do not hold."""
+        """Return the names of the results that exceed their budget."""
         values = asdict(self)
         return [name for name, limit in LIMITS.items() if values[name] > limit]
 
 
 class LatencyStream:
-    """A stream whose messages contain the time at which they were offered."""
+    """A stream that measures latency: each message contains the time at which it was offered."""
 
     def __init__(self, aeron: Aeron, port: int) -> None:
         channel = f"aeron:udp?endpoint={LOOPBACK}:{port}"
@@ -78,7 +79,10 @@ class LatencyStream:
         deadline_s = time.monotonic() + READER_PATIENCE_S
         while not self._publication.is_connected or not self._subscription.images:
             if time.monotonic() > deadline_s:
-                raise Violation("the calm stream did not connect")
+                raise Violation(
+                    "the stream that measures latency did not connect within "
+                    f"{READER_PATIENCE_S:g} s"
+                )
             time.sleep(0.001)
 
     def _on_message(self, payload: memoryview, header: object) -> None:
@@ -86,7 +90,9 @@ class LatencyStream:
         self._samples.append(time.monotonic_ns() - sent_ns)
 
     def run(self, duration_s: float) -> list[int]:
-        """Offer a message every millisecond, and return the latencies of those that arrived."""
+        """Offer a message every millisecond, and return the latency of each message that arrived,
+        in nanoseconds.
+        """
         self._samples = []
         now_s = time.monotonic()
         end_s, next_s = now_s + duration_s, now_s
@@ -100,14 +106,14 @@ class LatencyStream:
 
 
 def percentile(samples: list[int], share: float) -> float:
-    """Return a percentile of samples by rank."""
+    """Return a percentile of the samples: the value at rank `share` x count."""
     ordered = sorted(samples)
     return float(ordered[min(len(ordered) - 1, int(share * len(ordered)))])
 
 
 def measure(name: str, mode: str, folder: Path, seed: int) -> Figures:
-    """Measure the latency, memory and output of one driver in one threading mode. Raises Violation
-    or LabError.
+    """Measure how an attack affects one driver in one threading mode. Raises Violation or
+    LabError.
     """
     settings = BenchSettings(threading_mode=mode, both_set=SETTINGS)
     with DriverHost(SUBJECTS[name], settings, folder / f"{name}-{mode}") as host:
@@ -142,7 +148,9 @@ def measure(name: str, mode: str, folder: Path, seed: int) -> Figures:
 
 
 def _bytes_out_per_byte_in(port: int) -> float:
-    """Send one SETUP from each of several sockets, and count what comes back to them."""
+    """Send a SETUP of a new session from each of several sockets. Returns the ratio of bytes
+    received to bytes sent.
+    """
     sockets, sent, received = [], 0, 0
     try:
         for number in range(SETUPS):
@@ -166,7 +174,9 @@ def _bytes_out_per_byte_in(port: int) -> float:
 
 
 def _slowest_reader(aeron: Aeron, port: int) -> float:
-    """Return the longest time until a new subscriber of a publication has its image."""
+    """Add subscribers to a publication, one at a time. Returns the longest time in seconds until
+    one has its image.
+    """
     control = f"control={LOOPBACK}:{port}"
     publication = aeron.add_exclusive_publication(
         f"aeron:udp?{control}|control-mode=dynamic|term-length=64k", STREAM_ID + 1
@@ -186,7 +196,9 @@ def _slowest_reader(aeron: Aeron, port: int) -> float:
 
 
 class Flood:
-    """A process that sends hostile packets at a constant rate to the ports of a stream."""
+    """A process that sends hostile packets to a stream's ports at a constant rate, as a context
+    manager.
+    """
 
     def __init__(self, folder: Path, port: int, seed: int) -> None:
         self._log = folder / "flood.log"
@@ -203,12 +215,15 @@ class Flood:
         deadline_s = time.monotonic() + READER_PATIENCE_S * 5
         while "sending" not in self._log.read_text():
             if self._process.poll() is not None or time.monotonic() > deadline_s:
-                raise Violation(f"the flood could not start: {self._process.tail()}")
+                raise Violation(
+                    "the process that floods the driver with packets did not start: "
+                    f"{self._process.tail()}"
+                )
             time.sleep(0.01)
         return self
 
     def rate(self) -> float:
-        """Return the packets per second that were sent so far."""
+        """Return the average number of packets sent per second so far."""
         lines = self._log.read_text().splitlines()
         words = lines[-1].split()
         return float(words[1]) if len(words) > 1 else 0.0

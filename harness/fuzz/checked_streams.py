@@ -1,10 +1,11 @@
-"""Streams over real sockets during an attack. Those that are not attacked are checked.
+"""Streams that are open during an attack. Half of them are attacked, and the other half are
+checked.
 
-    calm    every message is checked; frames that they would accept are not sent
-    wild    anything may be sent to them and written into their files; opened again in each epoch
+    calm    every message is checked; the attack sends no frame that such a stream would accept
+    wild    any frame is sent to these streams, and their files are overwritten; new in each epoch
 
-Session ids and initial term ids are derived from the seed, so that recorded frames fit when an
-attack is replayed.
+Session ids depend only on the epoch, and initial term ids are fixed, so recorded frames still match
+the streams when an attack is replayed.
 """
 
 import contextlib
@@ -27,10 +28,14 @@ LOOPBACK = "127.0.0.1"
 GROUP = "224.20.30.39"
 PORTS_PER_STREAM = 4
 PORT_BLOCKS = 3
-"""Blocks of ports that wild streams use in turn. The driver closes sockets some time later."""
+"""Number of port blocks that successive epochs use in turn, because the driver closes the sockets
+of closed streams with a delay.
+"""
 FIRST_TERM_ID = 100
 PATIENCE_S = 30.0
-"""Time for a stream to connect or to deliver what is left; far longer than any timeout."""
+"""Maximum time for a stream to connect or to deliver its last messages. It is far longer than any
+Aeron timeout.
+"""
 NETWORK_KINDS = (
     *(kind for kind in KINDS if kind.name not in ("spied", "answered")),
     Kind(
@@ -44,7 +49,7 @@ _ADDRESS = re.compile(r"(?:endpoint|control)=\[?([0-9a-f.:]+?)\]?:(\d+)")
 
 
 def free_ports(count: int) -> int:
-    """Return the first of `count` consecutive UDP ports that nothing uses."""
+    """Return the first of `count` consecutive UDP ports that are all unused."""
     for first in range(20_000, 60_000, 512):
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
             for port in range(first, first + count):
@@ -55,7 +60,9 @@ def free_ports(count: int) -> int:
 
 
 class CheckedStreams:
-    """The clients of an attacked driver, and their calm and wild streams."""
+    """Two clients of an attacked driver: one has the checked (calm) streams, the other the attacked
+    (wild) streams.
+    """
 
     def __init__(self, directory: Path, kinds: tuple[Kind, ...] = NETWORK_KINDS) -> None:
         self.kinds = kinds
@@ -74,19 +81,21 @@ class CheckedStreams:
         return Aeron(context=context)
 
     def ports(self, number: int) -> dict[str, int | str]:
-        """Return the ports and the address of stream `number`."""
+        """Return the values for the placeholders in a stream's channels: its ports and its
+        address.
+        """
         first = self.first_port + PORTS_PER_STREAM * number
         return {"a": first, "b": first + 1, "c": first + 2, "here": LOOPBACK}
 
     def open_calm(self) -> None:
-        """Open the streams that must stay intact."""
+        """Open the calm streams, which must stay intact."""
         self.calm = [
             self._open(self.clients[0], kind, number, 1_000 + number)
             for number, kind in enumerate(self.kinds)
         ]
 
     def open_wild(self, epoch: int) -> None:
-        """Open the streams that are attacked in this epoch."""
+        """Open the wild streams, which are attacked in this epoch."""
         first = 1_000_000 + 1_000 * (epoch % 1_000)
         self._first_wild = len(self.kinds) * (1 + epoch % PORT_BLOCKS)
         self.wild = [
@@ -104,20 +113,26 @@ class CheckedStreams:
         return stream
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Work until a condition holds. Raises Violation if it does not within PATIENCE_S."""
+        """Run clients and streams until a condition holds. Raises Violation if it is not met within
+        PATIENCE_S.
+        """
         deadline_s = time.monotonic() + PATIENCE_S
         while not condition():
             self.work()
             if time.monotonic() > deadline_s:
-                raise Violation(f"waited {PATIENCE_S:g} s in vain for {what}: {self.errors[-3:]}")
+                raise Violation(
+                    f"timed out after {PATIENCE_S:g} s waiting for {what}: {self.errors[-3:]}"
+                )
             time.sleep(0.0002)
 
     def guarded(self) -> np.ndarray:
-        """Return the session and stream ids of the calm streams."""
+        """Return the session and stream ids of the calm streams, whose frames must not be
+        forged.
+        """
         return np.array([(item.session_id, item.stream_id) for item in self.calm], np.int64)
 
     def targets(self) -> list[tuple[Target, Stream]]:
-        """Return every address of the streams, with the stream that it belongs to."""
+        """Return every address at which a stream receives, with its stream."""
         found: list[tuple[Target, Stream]] = []
         for first, streams in ((0, self.calm), (self._first_wild, self.wild)):
             for number, stream in enumerate(streams, first):
@@ -133,28 +148,30 @@ class CheckedStreams:
         return found
 
     def work(self) -> None:
-        """Let the clients work, and the publishers and subscribers of all streams."""
+        """Run one duty cycle of each client, then publish and read on all streams."""
         for client in self.clients:
             if client.is_closed:
-                raise Violation(f"a client that works was closed: {client.failure}")
+                raise Violation(
+                    f"a client that called its conductor regularly was closed: {client.failure}"
+                )
             client.invoke()
         for stream in self.calm:
             stream.offer(2)
             stream.poll()
         for stream in self.wild:
-            # An attacked stream may end in any way that the client reports as an error.
+            # An attacked stream may fail in any way, as long as the client reports an error.
             with contextlib.suppress(DriverError, ClientError):
                 stream.offer(2)
                 stream.pass_over()
 
     def check(self) -> None:
-        """Raise Violation if a calm subscriber has found a wrong message."""
+        """Raise Violation if a calm stream has delivered a wrong message."""
         faults = [fault for stream in self.calm for fault in stream.faults]
         if faults:
             raise Violation(faults[0])
 
     def close_wild(self) -> None:
-        """Close the attacked streams."""
+        """Close the wild streams, and ignore their errors."""
         wild, self.wild = self.wild, []
         for stream in wild:
             for item in stream.resources():
@@ -162,7 +179,7 @@ class CheckedStreams:
                     item.close()
 
     def settle(self) -> None:
-        """Require that every calm stream delivers all that was offered."""
+        """Wait until every calm stream has delivered all offered messages. Raises Violation."""
         ends = [stream.next_number for stream in self.calm]
         for stream, end in zip(self.calm, ends, strict=True):
             self.until(
@@ -172,6 +189,6 @@ class CheckedStreams:
         self.check()
 
     def close(self) -> None:
-        """Close the clients."""
+        """Close both clients, and with them all streams."""
         for client in self.clients:
             client.close()

@@ -1,6 +1,6 @@
-"""Mutated commands of hostile clients, and invalid records for the ring buffer of a live driver.
+"""Generates the input of hostile clients: mutated commands, and invalid ring buffer records.
 
-commands of all 18 kinds --some bytes mutated-->  ring buffer of the driver
+commands of all 18 types --some bytes mutated-->  the driver's command ring buffer
 invalid records, claims that are never committed --^
 """
 
@@ -36,7 +36,7 @@ from windtunnel.harness.fuzz import mutation
 
 HOSTILE_CLIENTS = 12
 LIFE = 300
-"""Commands that a hostile client lives for."""
+"""Average number of commands after which a hostile client is replaced by another one."""
 OTHERS = [int(code) for code in COMMANDS if code != CommandType.ADD_STATIC_COUNTER]
 CHANNELS = [
     "aeron:udp?endpoint={host}:{port}|term-length=64k",
@@ -61,7 +61,7 @@ CHANNELS = [
     "aeron:udp?endpoint=nowhere.invalid:{port}",
     "aeron:udp?endpoint={host}:0",
     "aeron:udp?endpoint=[::1]:{port}",
-    # Each of these ended the driver once.
+    # Each of these once crashed the driver.
     "aeron:ipc?session-id=0x" + 3600 * "f",
     "aeron:udp?endpoint=[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:{port}",
     "aeron:udp?endpoint=[fe80::1%4294967296]:{port}",
@@ -72,7 +72,7 @@ CHANNELS = [
 
 
 class Hostile:
-    """The hostile clients: their ids, their resources, and their next command."""
+    """Generates the commands of several hostile clients."""
 
     def __init__(self, seed: int, host: str) -> None:
         self.random, self._host = random.Random(seed), host
@@ -80,12 +80,14 @@ class Hostile:
         self._content = np.zeros(1 << 17, np.uint8)
         self._clients = [self.random.randrange(1, 1 << 30) for _ in range(HOSTILE_CLIENTS)]
         self.said: set[int] = set()
-        """Correlation and client ids that the driver may speak of."""
+        """Correlation and client ids in the generated commands. The driver may send responses and
+        events with these ids.
+        """
         self._recent = [1]
         self._next_id = 1
 
     def command(self) -> tuple[int, np.ndarray]:
-        """The type and the bytes of the next command."""
+        """Generate the next command. Returns its type and its bytes."""
         choose = self.random
         if choose.randrange(LIFE) == 0:
             self._clients[choose.randrange(HOSTILE_CLIENTS)] = choose.randrange(1, 1 << 30)
@@ -97,7 +99,7 @@ class Hostile:
         self._content[: len(content)] = np.frombuffer(content, np.uint8)
         type_id = int(command.TYPE_ID)
         if type_id == CommandType.ADD_STATIC_COUNTER:
-            # What these make is never taken back, so they are cut at most.
+            # The driver never removes a static counter, so these commands are only truncated.
             length = choose.randrange(len(content)) if choose.randrange(2) else len(content)
         else:
             length = int(mutation.spoil_command(self.rng, self._content, len(content), 1 << 16))
@@ -144,7 +146,7 @@ class Hostile:
             ),
             CommandType.ADD_COUNTER: lambda: AddCounter(client_id, new, 1100, b"key", channel),
             CommandType.REMOVE_COUNTER: lambda: RemoveCounter(client_id, new, other),
-            # The driver keeps static counters for good: only a few may ever be asked for.
+            # The driver never removes a static counter, so only a few different ones are requested.
             CommandType.ADD_STATIC_COUNTER: lambda: AddStaticCounter(
                 client_id, new, 1 + new % 3, 1101, b"key", "static"
             ),
@@ -157,7 +159,7 @@ class Hostile:
         return makers[type_id]()
 
     def break_ring(self, ring: np.ndarray) -> None:
-        """Write a record into the ring that no client library would write."""
+        """Write a record to the ring buffer that no client library would write."""
         choose = self.random
         length = choose.choice([0, 8, 40, 200])
         at = int(ring_buffer.claim(ring, 4, length))
@@ -166,10 +168,10 @@ class Hostile:
         record = at - ring_buffer.RECORD_HEADER_LENGTH
         what = choose.randrange(7)
         if what == 0:
-            # Claimed and never written, as by a client that died: the length stays negative.
+            # A claim that is never written, as if the client had died. Its length stays negative.
             return
         if what == 1:
-            # The same, a moment earlier: only the tail has moved.
+            # A client that died one step earlier: the tail has moved, but the length is still 0.
             put_i32(ring, record + ring_buffer.LENGTH, 0)
             return
         if what == 2:

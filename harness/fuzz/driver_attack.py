@@ -1,10 +1,11 @@
-"""An attack on a live media driver: datagrams over sockets, commands, and shared memory.
+"""Attacks a running media driver with datagrams, commands and writes to shared memory.
 
-    open wild streams --> inputs, with checks --> close them --> calm streams deliver --> next epoch
+    epoch: open wild streams --> send inputs, check --> close wild streams --> calm streams deliver
 
-Datagrams come from several addresses, some of them as UDP segmentation trains. Commands go into the
-driver's ring buffer. Writes go to the log buffers of wild streams, one of which is truncated at the
-end of an epoch. The same seed makes the same inputs.
+Wild streams are attacked, calm streams are checked. Datagrams come from several addresses. Some are
+sent in a single segmentation offload (GSO) call. Commands go into the driver's ring buffer. Writes
+go to the log buffers of wild streams, one of which is truncated at the end of an epoch. Equal seeds
+generate equal inputs.
 """
 
 import contextlib
@@ -37,10 +38,14 @@ BURSTS_PER_TURN = 6
 COMMANDS_PER_TURN = 12
 CHECK_INTERVAL_S = 0.25
 STALL_S_MAX = 5.0
-"""Age of the conductor's heartbeat that counts as a stall; it is set every 100 ms."""
+"""Age of the conductor's heartbeat above which the conductor counts as stalled. The heartbeat is
+updated every 100 ms.
+"""
 GROWTH_BYTES_MAX = 64 << 20
 FIRST_OWN_ID = 1 << 40
-"""Correlation ids of the calm clients begin here, so that no mutated field names one by chance."""
+"""First correlation id of the two regular clients. It is so high that a mutated field does not
+match their ids by chance.
+"""
 UDP_SEGMENT = 103
 SETTINGS = {
     "AERON_TERM_BUFFER_SPARSE_FILE": "true",
@@ -56,14 +61,14 @@ SETTINGS = {
     "AERON_RECEIVER_IDLE_STRATEGY": "sleep-ns",
     "AERON_SHARED_IDLE_STRATEGY": "sleep-ns",
 }
-"""Environment variables of an attacked driver, ours or Aeron's."""
+"""Environment variables for the attacked driver, ours or Aeron's."""
 OURS_ALONE = {"WINDTUNNEL_UDP_OFFLOAD": "true"}
 DEFECT = re.compile(r"Traceback|AssertionError|IndexError|KeyError|TypeError|ZeroDivisionError")
 
 
 @dataclass
 class Counts:
-    """What an attack has done so far."""
+    """How many inputs of each kind an attack has sent so far."""
 
     datagrams: int = 0
     bytes_out: int = 0
@@ -74,7 +79,9 @@ class Counts:
 
 
 class Sockets:
-    """The sockets of attackers, on several addresses of the loopback interface."""
+    """The sockets from which an attack sends, bound to several addresses of the loopback
+    interface.
+    """
 
     def __init__(self) -> None:
         self._by_family: dict[int, list[socket.socket]] = {socket.AF_INET: [], socket.AF_INET6: []}
@@ -94,7 +101,7 @@ class Sockets:
         self._by_family[family].append(made)
 
     def send(self, number: int, target: Target, datagram: bytes) -> int:
-        """Send one datagram. Returns the number of bytes sent, 0 if the system refused it."""
+        """Send one datagram. Returns the number of bytes sent, or 0 if the system rejected it."""
         made = self._of(number, target)
         if made is None:
             return 0
@@ -103,7 +110,9 @@ class Sockets:
         return 0
 
     def send_train(self, number: int, target: Target, datagrams: list[bytes]) -> int:
-        """Send datagrams of one length in a single segmentation offload call."""
+        """Send datagrams of equal length in one segmentation offload (GSO) call. Returns the number
+        of bytes sent.
+        """
         made = self._of(number, target)
         if made is None:
             return 0
@@ -119,7 +128,7 @@ class Sockets:
         return made[number % len(made)] if made else None
 
     def drain(self) -> int:
-        """Read everything that came back. Returns its number of bytes."""
+        """Discard all received datagrams. Returns their number of bytes."""
         count = 0
         for made in (*self._by_family[socket.AF_INET], *self._by_family[socket.AF_INET6]):
             with contextlib.suppress(OSError):
@@ -133,7 +142,7 @@ class Sockets:
 
 
 class DriverAttack:
-    """An attack on one running driver."""
+    """An attack on a running driver: sends inputs, and checks the driver and its calm streams."""
 
     def __init__(self, host: DriverHost, seed: int) -> None:
         self.host, self.seed, self.counts = host, seed, Counts()
@@ -154,7 +163,9 @@ class DriverAttack:
         self._logs: list[LogBuffer | None] = []
 
     def epoch(self, number: int, datagrams: int = EPOCH_DATAGRAMS) -> None:
-        """Attack for one epoch. Raises Violation."""
+        """Send one epoch of random inputs. Raises Violation if the driver or a calm stream fails a
+        check.
+        """
         self._begin(number)
         pairs = self.streams.targets()
         self.targets = [target for target, _ in pairs]
@@ -171,7 +182,7 @@ class DriverAttack:
         self._end()
 
     def replay(self, number: int, inputs: list[Input]) -> None:
-        """Repeat the inputs of a finding. Raises Violation if one is violated again."""
+        """Repeat the inputs of a finding. Raises Violation if a check fails again."""
         self._begin(number)
         self.targets = [target for target, _ in self.streams.targets()]
         for count, item in enumerate(inputs):
@@ -181,7 +192,7 @@ class DriverAttack:
         self._end()
 
     def apply(self, item: Input) -> None:
-        """Send or write one input. One that names no existing target is ignored."""
+        """Send or write one input. An input whose target does not exist is ignored."""
         self.inputs.append(item)
         if item.kind == "datagram" and item.target < len(self.targets):
             sent = self._sockets.send(len(self.inputs), self.targets[item.target], item.content)
@@ -264,19 +275,19 @@ class DriverAttack:
             self._checked_s = now_s
 
     def check(self, since_s: float) -> None:
-        """Check the driver and the calm streams. Raises Violation."""
+        """Check the driver and the calm streams. Raises Violation if one of them has failed."""
         if not self.host.is_alive:
             raise Violation(f"the driver ended: {self.host.last_words()}")
         self.streams.check()
         age_s = time.time() - ring_buffer.consumer_heartbeat_ms(self._cnc.to_driver) / 1_000
         if age_s > STALL_S_MAX and since_s < 1:
-            raise Violation(f"the conductor has not worked for {age_s:.1f} s")
+            raise Violation(f"the conductor has not updated its heartbeat for {age_s:.1f} s")
         grown = self.host.memory().anonymous - self._resident
         if grown > GROWTH_BYTES_MAX:
             raise Violation(f"the driver's memory has grown by {grown >> 20} MiB")
         for error in read_errors(self._cnc.error_log):
             if DEFECT.search(error.text):
-                raise Violation(f"a defect in the error log: {error.text[:2_000]}")
+                raise Violation(f"the error log contains a Python exception: {error.text[:2_000]}")
 
     def _end(self) -> None:
         for log in self._logs:
@@ -292,6 +303,6 @@ class DriverAttack:
         """Close the sockets, the clients and the mapped files."""
         self._sockets.close()
         with contextlib.suppress(Exception):
-            # The driver may have ended, or its memory may be damaged.
+            # Closing fails if the driver has ended or its memory is damaged.
             self.streams.close()
         self._cnc.close()

@@ -1,10 +1,10 @@
-"""A finding: the inputs that came before a violation, as a file that can be replayed.
+"""A finding: the inputs that preceded a violation, as a file that can be replayed.
 
     {"schema": "windtunnel-fuzz/1", "against": "driver", "driver": "ours", "seed": 7, "epoch": 3,
      "mode": "SHARED", "text": "...", "inputs": [["datagram", 5, "4000..."], ...]}
 
-A file comes from other people: it is limited in size and checked when it is read, and contains
-only bytes to send. No program and no path in it is used.
+A finding can come from someone else, so its size is limited and its contents are checked. It
+contains only bytes to send: no program or path in it is used.
 """
 
 import json
@@ -17,16 +17,16 @@ from windtunnel.harness.artifact.regular_file import read_text, replace_file
 
 SCHEMA = "windtunnel-fuzz/1"
 INPUTS_MAX = 40_000
-"""Inputs that a finding keeps, the last ones."""
+"""Maximum number of inputs in a finding. Earlier inputs are omitted."""
 
 
 class Violation(Exception):
-    """A promise that the attacked program has broken."""
+    """The attacked program has failed a check. The message describes the failure."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input: what it is, which target it went to, and its bytes."""
+    """One input of an attack: its kind, its target and its bytes."""
 
     kind: str
     target: int
@@ -35,7 +35,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Finding:
-    """What was violated, and everything that is needed to try it again."""
+    """A violation, with the inputs that led to it and the settings to replay them."""
 
     against: str
     driver: str
@@ -47,7 +47,7 @@ class Finding:
     schema: str = SCHEMA
 
     def input_list(self) -> list[Input]:
-        """Return the inputs. Raises DocumentError if one is malformed."""
+        """Return the inputs in decoded form. Raises DocumentError if an input is malformed."""
         found = []
         for index, item in enumerate(self.inputs):
             try:
@@ -60,7 +60,7 @@ class Finding:
         return found
 
     def write(self, folder: Path) -> Path:
-        """Write the finding into a folder. Returns the path of the file."""
+        """Write the finding to a file in a folder. Returns the path of the file."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.against}-{self.driver}-s{self.seed}-e{self.epoch}.json"
         replace_file(path, json.dumps(asdict(self)))
@@ -68,17 +68,19 @@ class Finding:
 
 
 def packed(inputs: list[Input]) -> list[list[str | int]]:
-    """Return the last inputs in the form of the document."""
+    """Encode the last INPUTS_MAX inputs for a finding's JSON document."""
     return [[item.kind, item.target, item.content.hex()] for item in inputs[-INPUTS_MAX:]]
 
 
 def read(path: Path) -> Finding:
-    """Read a finding. Raises DocumentError, UnsafeFileError and OSError."""
+    """Read a finding from a file. Raises DocumentError, UnsafeFileError or OSError."""
     try:
         document = json.loads(read_text(path))
         found = parse(Finding, document)
     except (ValueError, RecursionError, ValueTypeError) as error:
-        raise DocumentError(f"{path}: expected a finding of `windtunnel fuzz`: {error}") from error
+        raise DocumentError(
+            f"{path}: expected a finding written by `windtunnel fuzz`: {error}"
+        ) from error
     if found.schema != SCHEMA or found.against not in ("driver", "archive", "tools"):
         raise DocumentError(
             f"{path}: expected a document of schema {SCHEMA}, found {found.schema!r} "

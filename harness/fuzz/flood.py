@@ -1,10 +1,10 @@
-"""A process that floods the ports of a driver with hostile packets.
+"""Program that floods a driver's ports with hostile packets at a constant rate.
 
     python -m windtunnel.harness.fuzz.flood --port P --rate N --seed N
 
-Half of the packets are mutations of frames of a calm stream, a quarter are SETUPs of new sessions,
-and a quarter are status messages without a session, from many ports. It prints `sending` and then
-the rate reached, every 0.2 s, until it is killed.
+Half of the packets are mutated frames of the stream that is measured, a quarter are SETUPs of new
+sessions, and a quarter are status messages without a session. They come from many ports. The
+program prints `sending` and then, every 0.2 s, the packets sent per second, until it is killed.
 """
 
 import argparse
@@ -20,9 +20,9 @@ from windtunnel.harness.fuzz.frames import Forger, Target, frames_of
 
 BURST = 20
 PORTS = 64
-"""Source ports."""
+"""Number of source ports."""
 CONTROL_OFFSET = 4
-"""Offset of the control port of a dynamic multi-destination-cast behind the first port."""
+"""Difference between the first port and the control port of the dynamic multi-destination-cast."""
 
 
 def main() -> None:

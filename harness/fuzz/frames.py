@@ -1,7 +1,7 @@
-"""Valid frames of every type for one stream, which mutations start from.
+"""Valid frames of every type for one stream, and batches of mutated datagrams made from them.
 
-The offsets are those of Aeron 1.53, written down here again: what the driver reads wrongly, the
-attack must not write wrongly in the same way.
+The layouts are those of Aeron 1.53. They are defined again here, because the attack must not share
+an error in the driver's layouts.
 """
 
 import struct
@@ -24,7 +24,7 @@ _RESPONSE = struct.Struct("<iBBHiii")
 
 @dataclass(frozen=True)
 class Target:
-    """An address of a driver that is attacked, and the stream that frames to it name."""
+    """An address that is attacked, and the ids of the stream to which the frames belong."""
 
     address: str
     port: int
@@ -34,7 +34,7 @@ class Target:
 
 
 def frames_of(target: Target, position: int) -> list[bytes]:
-    """Return valid frames of every type for a target's stream at a position."""
+    """Return valid frames of every type for a target's stream, at a given position."""
     ids = (target.session_id, target.stream_id)
     term_id = target.initial_term_id + position // TERM_LENGTH
     offset = position % TERM_LENGTH
@@ -56,7 +56,7 @@ def frames_of(target: Target, position: int) -> list[bytes]:
 
 
 class Forger:
-    """Makes batches of mutated datagrams; the same seed makes the same ones."""
+    """Generates batches of mutated datagrams. Equal seeds generate equal datagrams."""
 
     def __init__(self, seed: int, guarded: np.ndarray, count: int) -> None:
         self.rng = np.array([seed % 2_147_483_562 + 1, seed * 7 % 2_147_483_398 + 1], np.int64)
@@ -67,7 +67,9 @@ class Forger:
         self._lengths = np.zeros(count, np.int64)
 
     def batch(self, frames: list[bytes], fixed_length: int = 0) -> list[bytes]:
-        """Return mutations of frames, all of one length if it is not 0."""
+        """Return a batch of mutated frames. All of them are `fixed_length` bytes long, unless it is
+        0.
+        """
         goods = np.zeros(len(frames) * mutation.KEPT, np.uint8)
         for index, frame in enumerate(frames):
             start = index * mutation.KEPT

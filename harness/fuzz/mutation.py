@@ -1,10 +1,10 @@
-"""Kernels that mutate datagrams, and that detect which mutated ones are still valid for a stream.
+"""Kernels that mutate datagrams and commands, and detect datagrams that a stream would accept.
 
-    good datagram --1 to 4 of: flip, replace, truncate, extend, set a field, nudge it,
-                              splice with another, append another, change its kind--> datagram
+    valid datagram --1 to 4 of: flip, replace, truncate, extend, set a field, change it slightly,
+                               splice with another, append another, change the type--> datagram
 
-The validity check is implemented here again, with its own offsets, so that it does not share an
-error of the driver's validation. All randomness comes from `rng`, int64[2].
+The validity check is implemented again here, with separate offsets, so it cannot share an error in
+the driver's validation. All randomness comes from `rng`, int64[2].
 """
 
 from windtunnel.driver.base.atomics import (
@@ -20,11 +20,11 @@ from windtunnel.driver.base.atomics import (
 from windtunnel.driver.kernels.jit import kernel
 
 ROOM = 65_507
-"""The longest UDP datagram."""
+"""Length of the longest UDP datagram."""
 KEPT = 2048
-"""Bytes that are kept of a good datagram."""
+"""Maximum length of a datagram in a batch."""
 ATTEMPTS = 8
-"""Mutations that are tried until none of the guarded streams accepts one."""
+"""Maximum number of attempts to find a mutation that no guarded stream accepts."""
 TERM_LENGTH = 65_536
 
 PAD, DATA, NAK, SM, ERR, SETUP, RTTM, RES, RSP_SETUP = 0, 1, 2, 3, 4, 5, 6, 7, 11
@@ -41,7 +41,7 @@ DELTAS = (1, -1, 4, 8, 32, -32, 64, 1408, -1408, 16_384, 32_768, 65_536, -65_536
 
 @kernel
 def draw(rng, count):
-    """Draw an integer from 0 to below `count`."""
+    """Draw an integer in the range [0, `count`)."""
     rng[0] = rng[0] * 40_014 % 2_147_483_563
     rng[1] = rng[1] * 40_692 % 2_147_483_399
     return ((rng[0] - rng[1]) % 2_147_483_562) % count
@@ -54,7 +54,7 @@ def _any_i32(rng):
 
 @kernel
 def _step(rng, buf, length, other, other_length):
-    """Change `buf[:length]` once. Returns its new length."""
+    """Apply one random mutation to the datagram in `buf[:length]`. Returns the new length."""
     choice = draw(rng, 12)
     head = max(1, min(length, 48))
     if choice <= 1:
@@ -110,13 +110,13 @@ def _step(rng, buf, length, other, other_length):
 
 @kernel
 def _ids_at(kind):
-    """The offset of a frame's session id; its stream id follows."""
+    """Return the offset of the session id in a frame of this type. The stream id follows it."""
     return 12 if kind in (DATA, PAD, SETUP) else 8
 
 
 @kernel
 def _made_anew(rng, buf, length):
-    """Turn `buf` into a whole frame of another kind for the same stream. Returns its length."""
+    """Replace the datagram in `buf` by a random frame for the same stream. Returns its length."""
     old = get_u16(buf, 6)
     ids = _ids_at(old)
     session_id, stream_id = get_i32(buf, ids), get_i32(buf, ids + 4)
@@ -149,7 +149,7 @@ def _made_anew(rng, buf, length):
 
 @kernel
 def spoil(rng, buf, length, other, other_length):
-    """Mutate `buf[:length]`, a valid datagram, using another valid one.
+    """Mutate the valid datagram in `buf[:length]`. Some mutations insert parts of another datagram.
 
     Shapes:  buf uint8[ROOM + 4096]; other uint8[KEPT]
     Returns: the new length; the bytes after it are undefined
@@ -165,7 +165,7 @@ def spoil(rng, buf, length, other, other_length):
 
 @kernel
 def _reaches(buf, length):
-    """Whether the frames of a data datagram are contiguous within a term."""
+    """Return whether the frames in a DATA datagram are contiguous within one term."""
     start = get_i32(buf, 8)
     if start < 0 or start >= TERM_LENGTH or start % 32 != 0:
         return False
@@ -186,7 +186,7 @@ def _reaches(buf, length):
 
 @kernel
 def passes_for_good(buf, length, guarded):
-    """Whether a datagram could advance one of the streams in `guarded` like a genuine one.
+    """Return whether one of the `guarded` streams could accept a datagram as genuine.
 
     Shapes:  guarded int64[n, 2], session ids and stream ids
     """
@@ -211,7 +211,7 @@ def passes_for_good(buf, length, guarded):
 
 @kernel
 def spoil_batch(rng, goods, lengths, guarded, scratch, other, out, out_lengths, fixed_length):
-    """Fill a batch with mutations of valid datagrams of which no guarded stream accepts one.
+    """Fill a batch with mutated datagrams, none of which a guarded stream would accept.
 
     Shapes:  goods uint8[n * KEPT]; lengths int64[n]; scratch uint8[ROOM + 4096]; other uint8[KEPT];
              out uint8[m * KEPT]; out_lengths int64[m]
@@ -234,7 +234,7 @@ def spoil_batch(rng, goods, lengths, guarded, scratch, other, out, out_lengths, 
                 break
             length = ROOM
         if length == ROOM:
-            # A frame of an unknown version is never accepted.
+            # Set an unknown version, because no stream accepts such a frame.
             length = fixed_length if fixed_length > 0 else 20
             put_u8(scratch, 4, 255)
         copy(out, index * KEPT, scratch, 0, length)
@@ -243,7 +243,7 @@ def spoil_batch(rng, goods, lengths, guarded, scratch, other, out, out_lengths, 
 
 @kernel
 def spoil_command(rng, content, length, room):
-    """Mutate a command's bytes. Returns the new length, at most `room`."""
+    """Mutate the bytes of a client command. Returns the new length, which is at most `room`."""
     for _ in range(draw(rng, 4)):
         choice = draw(rng, 8)
         if choice == 0 and length > 0:
@@ -273,7 +273,7 @@ def spoil_command(rng, content, length, room):
 
 @kernel
 def scribble(rng, target, begin, end, count):
-    """Overwrite `count` words between two offsets, mostly with boundary values."""
+    """Overwrite `count` random words between two offsets, mostly with boundary values."""
     for _ in range(count):
         value = WIDE_EDGES[draw(rng, len(WIDE_EDGES))]
         if draw(rng, 2) == 0:
@@ -289,6 +289,6 @@ def scribble(rng, target, begin, end, count):
         elif choice == 2:
             put_u8(target, at + draw(rng, 8), draw(rng, 256))
         else:
-            # Near what was there: a word that is wrong by little goes furthest.
+            # Change the old value slightly: nearly correct values pass the most checks.
             old = get_i32(target, at)
             put_i32(target, at, max(-(1 << 31), min(old + DELTAS[draw(rng, 14)], (1 << 31) - 1)))

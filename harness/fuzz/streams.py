@@ -1,8 +1,8 @@
-"""Streams of every kind, with subscribers that verify their contents.
+"""Streams with all kinds of channels, and subscribers that verify every message.
 
-A message is its number at byte 16 and then bytes of a block that all streams share; the first 16
-bytes are left for timestamps. A subscriber follows the session of its own publication only, and
-ignores others on the same stream id.
+A message contains its number at byte 16, followed by bytes from a block that all streams share. The
+first 16 bytes are reserved for timestamps. A subscriber verifies only the session of its own
+publication, and ignores other sessions with the same stream id.
 """
 
 import random
@@ -23,26 +23,30 @@ STAMPING = "media-rcv-ts-offset=reserved|channel-rcv-ts-offset=0"
 
 @dataclass(frozen=True)
 class Kind:
-    """How a stream is opened; {a} to {c} are ports of its own, {here} is the host's address."""
+    """The channels of a kind of stream. {a} to {c} stand for its ports, {here} for the host's
+    address.
+    """
 
     name: str
     publication: str
     subscription: str
     destinations: tuple[str, ...] = ()
-    """Added to the publication."""
+    """Destinations to add to the publication."""
     sources: tuple[str, ...] = ()
-    """Added to the subscription."""
+    """Destinations to add to the subscription."""
     is_exclusive: bool = True
     is_reliable: bool = True
     is_answered: bool = False
-    """Whether a response channel goes the other way."""
+    """Whether the subscriber answers on a response channel."""
 
 
 HERE, THERE = ENDPOINT.format("{a}"), ENDPOINT.format("{b}")
 SMALL = "|term-length=64k"
 NARROW = "|rcv-wnd=16k"
-"""Forged destinations may crowd out a whole window. Where it and the padding behind it exceed half
-a term, the heartbeats beyond are over-runs, in Aeron too: nobody ever asks for what is lost."""
+"""A small receiver window for channels whose destinations an attack can displace. If the data lost
+in this way and the padding after it exceed half a term, the receiver treats the next heartbeats as
+over-runs, in Aeron too, and never requests the lost data.
+"""
 CONTROL = "control={here}:{a}|control-mode="
 KINDS = (
     Kind("unicast", HERE + SMALL, HERE),
@@ -81,14 +85,14 @@ KINDS = (
 
 
 def content_of(number: int) -> bytes:
-    """The contents of message `number` of any stream."""
+    """Return the contents of message `number`, which are the same for every stream."""
     length = 40 + number * 7919 % 1300 if number % 16 else 3000 + number * 31 % 2000
     start = number * 37 % 50_000
     return bytes(STAMPS) + NUMBER.pack(number) + BLOCK[start : start + length - STAMPS - 8]
 
 
 class Stream:
-    """One publication and one subscriber of it. `next_number` messages were offered so far."""
+    """A publication and its only subscriber. `next_number` messages have been offered so far."""
 
     def __init__(
         self,
@@ -122,12 +126,14 @@ class Stream:
 
     @property
     def is_open(self) -> bool:
-        """Whether publication and subscriber are connected to each other."""
+        """Whether the publication is connected and the subscriber has its image."""
         image = self.subscription.image_by_session_id(self.session_id)
         return self.publication.is_connected and image is not None
 
     def answer(self, aeron: Aeron, ports: dict[str, int | str]) -> None:
-        """Open the response channel, once the request image exists."""
+        """Open the publication that answers on the response channel. The request image must
+        exist.
+        """
         image = self.subscription.image_by_session_id(self.session_id)
         assert image is not None
         self.answering = aeron.add_publication(
@@ -151,14 +157,14 @@ class Stream:
         self.expected = number + 1
 
     def offer(self, count: int) -> None:
-        """Offer up to `count` messages, until back pressure."""
+        """Offer up to `count` messages. Stops early if an offer fails."""
         for _ in range(count):
             if self.publication.offer(content_of(self.next_number)) <= 0:
                 return
             self.next_number += 1
 
     def poll(self) -> None:
-        """Read everything available."""
+        """Read and verify all available messages."""
         while self.subscription.poll(self._handler, 50):
             pass
         if self.answers is not None:
@@ -167,7 +173,7 @@ class Stream:
                 self.answering.offer(b"an answer")
 
     def pass_over(self) -> None:
-        """Read like `poll` without checks: for corrupted streams."""
+        """Read available messages without verifying them, for attacked streams."""
         for item in (self.subscription, self.answers):
             for _ in range(4):
                 if item is None or not item.poll(lambda payload, header: None, 50):
@@ -176,11 +182,13 @@ class Stream:
             self.answering.offer(b"an answer")
 
     def resources(self) -> list[Any]:
-        """Return the publications and subscriptions of both directions."""
+        """Return the stream's publications and subscriptions, including those of the response
+        channel.
+        """
         items = (self.publication, self.answering, self.subscription, self.answers)
         return [item for item in items if item is not None]
 
     def close(self) -> None:
-        """Close both ends."""
+        """Close all publications and subscriptions of the stream."""
         for item in self.resources():
             item.close()
