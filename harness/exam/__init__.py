@@ -1,4 +1,5 @@
-"""The exam of the judge: mutation testing with drivers that have one defect each.
+"""Mutation testing of the judge: it must detect drivers into which one defect each has been
+planted.
 
     mutants/*.yaml --Mutant--> mutated driver --> runs --> killed, or survived
                                    |
@@ -6,6 +7,6 @@
                        processes
 
 The driver's source files are not changed. A mutant is data: a string to find in a file, and its
-replacement. This package edits the sources as text, and runs the mutated driver only in other
+replacement. This package edits a copy of the sources, and runs the mutated driver only in other
 processes.
 """

@@ -1,10 +1,11 @@
-"""Execution of one run as a child process, with the command that repeats it by hand.
+"""Executes one run of an exam as a child process.
 
     windtunnel run SCENARIO --fidelity F --payload P --out FOLDER --mutant NAME
         |
       FOLDER/<suite>/suite.json, .../<run>/verdict.json --> ExamRun
 
-A run without a verdict counts as HARNESS, since the judge did not find the failure.
+A run without a verdict has the outcome HARNESS, because the judge did not detect the defect. Each
+result includes the command that repeats the run.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
 POLL_S = 0.2
 RUN_LIMIT_S = 2_700.0
-"""Limit on the duration of a run. It exceeds the sum of compilation and all waits in a run, so only
-a harness defect can reach it."""
+"""Timeout of a run in seconds. It is longer than compilation and all timeouts in a run together, so
+only a harness defect can exceed it.
+"""
 STOP_LIMIT_S = 60.0
 HARNESS = "HARNESS"
 CANCELLED = "CANCELLED"
@@ -65,12 +67,14 @@ def execute_run(
 
 
 def _wait(process: LocalProcess, stop: threading.Event) -> bool:
-    """Wait for a run to end. Returns False if the run had to be terminated."""
+    """Wait for a run to end. Returns False if it was terminated, on request or after the
+    timeout.
+    """
     deadline_s = time.monotonic() + RUN_LIMIT_S
     try:
         while process.wait(POLL_S) is None:
             if stop.is_set() or time.monotonic() > deadline_s:
-                # On SIGTERM the run removes its lab.
+                # On SIGTERM, the run removes its lab and exits.
                 process.terminate()
                 process.wait(STOP_LIMIT_S)
                 return False
@@ -80,7 +84,7 @@ def _wait(process: LocalProcess, stop: threading.Event) -> bool:
 
 
 def _read(run: ExamRun, out: Path, before: set[Path], process: LocalProcess) -> None:
-    """Fill in a run's result from its folder."""
+    """Fill in an exam run's outcome, reason and failed checks from its run folder."""
     for folder in sorted(set(out.iterdir()) - before):
         try:
             suite = Suite.read(SuiteDir(folder).document)

@@ -1,10 +1,10 @@
-"""The document exam.json: the runs of each mutant, and whether the judge detected its defect.
+"""The document exam.json: each mutant's runs, and whether the judge detected the planted defect.
 
     killed      one of its runs was judged FAIL
     survived    all its runs were judged PASS
     undecided   no run was judged FAIL, and at least one could not be judged, even when repeated
 
-Mutants are in the order of their files.
+Mutants are in file order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEAST_KILL_RATE = 0.98
 
 @dataclass
 class ExamRun:
-    """One run of one mutant, or of the driver without a defect."""
+    """One run in an exam, with a mutant or with the driver without a defect."""
 
     scenario: str
     outcome: str
@@ -33,14 +33,14 @@ class ExamRun:
     command: list[str]
     "The command line that repeats this run."
     folder: str = ""
-    "The run folder, if it was kept."
+    "The run folder, or empty if it was removed."
     before: str = ""
-    "Why the first execution of this run could not be judged, or empty if it was not repeated."
+    "If this run is a repetition, the reason why the first one could not be judged, else empty."
 
 
 @dataclass
 class MutantRow:
-    """The result of one mutant."""
+    """The result for one mutant."""
 
     name: str
     about: str
@@ -51,7 +51,7 @@ class MutantRow:
 
     @property
     def state(self) -> str:
-        """The state of the mutant: killed, survived or undecided."""
+        """The result as one word: killed, survived or undecided."""
         outcomes = {run.scenario: run.outcome for run in self.runs}.values()
         if "FAIL" in outcomes:
             return KILLED
@@ -59,23 +59,23 @@ class MutantRow:
 
     @property
     def not_judged(self) -> list[ExamRun]:
-        """Runs that were INCONCLUSIVE and have not been repeated."""
+        """The runs that were INCONCLUSIVE and have not been repeated."""
         again = {run.scenario for run in self.runs if run.before}
         return [r for r in self.runs if r.outcome == INCONCLUSIVE and r.scenario not in again]
 
     @property
     def can_be_tried_again(self) -> bool:
-        """Whether repeating the inconclusive runs may still kill the mutant."""
+        """Whether the mutant is undecided and has inconclusive runs that have not been repeated."""
         return self.state == UNDECIDED and bool(self.not_judged)
 
     @property
     def killer(self) -> ExamRun | None:
-        """The run that was judged FAIL, or None."""
+        """The run that was judged FAIL, which kills the mutant. None if there is no such run."""
         return next((run for run in self.runs if run.outcome == "FAIL"), None)
 
     @property
     def is_explained(self) -> bool:
-        """Whether the mutant was killed, or has a documented reason to survive."""
+        """Whether the mutant was killed, or a documented reason explains why it survived."""
         return self.state == KILLED or bool(self.survives_because)
 
 
@@ -88,7 +88,7 @@ class Exam:
     started_ns: int
     ended_ns: int = 0
     is_whole: bool = False
-    "Whether all selected mutants were run."
+    "Whether the runs of all selected mutants have ended."
     sound: list[ExamRun] = field(default_factory=list)
     mutants: list[MutantRow] = field(default_factory=list)
 
@@ -98,12 +98,12 @@ class Exam:
 
     @property
     def kill_rate(self) -> float:
-        """The share of mutants that were killed, or 0 if no mutant was run."""
+        """The fraction of mutants that were killed, or 0 if no mutant was run."""
         return self.killed_count / len(self.mutants) if self.mutants else 0.0
 
     @property
     def again_count(self) -> int:
-        """Number of repeated runs, of the driver without a defect and of the mutants."""
+        """The number of repeated runs, including those with the driver without a defect."""
         rows = [self.sound, *(row.runs for row in self.mutants)]
         return sum(bool(run.before) for runs in rows for run in runs)
 
@@ -113,7 +113,9 @@ class Exam:
 
     @property
     def is_void(self) -> bool:
-        """Whether the driver without a defect did not pass. A mutant's FAIL then proves nothing."""
+        """Whether the exam is void: the driver without a defect did not pass all runs, so a
+        mutant's FAIL proves nothing.
+        """
         return any(run.outcome != "PASS" for run in self.sound)
 
     @property

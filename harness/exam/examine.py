@@ -1,4 +1,4 @@
-"""Execution of an exam: the driver without a defect first, then each mutant until it is killed.
+"""Executes an exam: first the driver without a defect, then each mutant until a run fails.
 
     driver without a defect, in all scenarios      not all PASS: the exam is void
     mutant 1: scenario 1, 2, ...                   up to the first FAIL
@@ -6,10 +6,10 @@
     inconclusive runs                              repeated once, one at a time
 
 An INCONCLUSIVE run proves nothing about the driver or the judge: the machine was too slow, and
-parallel runs make it slower. The driver without a defect is the copy with all mutants, of which
-none is active. It is compiled before the first run. exam.json is rewritten after each mutant, so
-partial results survive an interruption. The folder of a killed mutant is removed, since its verdict
-is in exam.json, but the folder of a survivor is kept.
+parallel runs make it slower. The driver without a defect is the copy that contains all mutants,
+with none of them active. It is compiled before the first run. exam.json is rewritten after each
+mutant, so partial results survive an interruption. A killed mutant's folder is removed, because the
+verdict is in exam.json. A surviving mutant's folder is kept.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ WITHOUT_DEFECT = "sound"
 OWN = "of each mutant"
 PAYLOAD = "payload.bin"
 PAYLOAD_BYTES = 1_000_003
-"""A prime number, so the payload does not repeat with any period of the log."""
+"""A prime number, so the repetition of the payload does not coincide with term boundaries."""
 PAYLOAD_SEED = 0xE8A3
 POLL_S = 0.2
 
 _RESULT = TypeVar("_RESULT")
 ExecuteRun = Callable[[str, str, str, Path, threading.Event], ExamRun]
-"""(scenario, mutant or `none`, fidelity, folder, stop) -> the result of the run"""
+"""Function that executes a run: (scenario, mutant or `none`, fidelity, folder, stop) -> result."""
 
 
 @dataclass(frozen=True)
 class MutationRun:
-    """The specification of an exam."""
+    """The specification of an exam: the mutants to run, the folder for the results, and options."""
 
     mutants: Sequence[Mutant]
     folder: Path
     fidelity: str | None = None
-    "The fidelity of all runs, or None to run each mutant at the fidelity that it specifies."
+    "The fidelity level of all runs, or None to run each mutant at the level that it specifies."
     jobs: int = 1
     keeps_all: bool = False
 
     def fidelity_of(self, mutant: Mutant) -> str:
-        """Return the fidelity at which a mutant runs."""
+        """Return the fidelity level at which a mutant runs."""
         return self.fidelity or mutant.fidelity
 
 
@@ -72,13 +72,17 @@ class Listener(Protocol):
     """Receives the progress of an exam."""
 
     def on_driver_without_defect(self, run: ExamRun) -> None:
-        """Called when a run of the driver without a defect has ended and is not repeated."""
+        """Called when a run with the driver without a defect has ended, unless it will be
+        repeated.
+        """
 
     def on_mutant(self, row: MutantRow) -> None:
         """Called when all runs of a mutant have ended."""
 
     def on_repeat(self, name: str, run: ExamRun) -> None:
-        """Called before an inconclusive run of a mutant, or of the `sound` driver, is repeated."""
+        """Called before an inconclusive run is repeated. `name` is a mutant, or `sound` for the
+        driver without a defect.
+        """
 
 
 def examine(
@@ -86,7 +90,7 @@ def examine(
 ) -> tuple[Exam, int | None]:
     """Execute an exam.
 
-    Returns: (the results, the exit code for the signal that cancelled it, or None)
+    Returns: (results, exit code if a signal cancelled the exam, else None)
     """
     exam = Exam(mutation_run.fidelity or OWN, list(sys.argv), started_ns=time.time_ns())
     mutation_run.folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +105,7 @@ def examine(
             signal_exit_code = cancelled.exit_code
         finally:
             with cancellation.shielded():
-                # Active runs remove their labs before the pool shuts down.
+                # Wait until all active runs have removed their labs.
                 running.stop.set()
                 pool.shutdown(cancel_futures=True)
                 exam.ended_ns = time.time_ns()
@@ -121,7 +125,7 @@ class _RunningExam:
     listener: Listener
 
     def execute(self, scenario: str, mutant: str, fidelity: str) -> ExamRun:
-        """Execute one run in the folder of its mutant or scenario."""
+        """Execute one run, in a folder for its mutant or, without a mutant, for its scenario."""
         folder = self.mutation_run.folder / mutant
         if mutant == NONE:
             folder = (
@@ -141,7 +145,7 @@ def _run_exam(running: _RunningExam) -> None:
 
     def try_and_record(mutant: Mutant, before: MutantRow | None = None) -> MutantRow:
         row = _try(running, mutant) if before is None else _try_again(running, mutant, before)
-        # Recorded here, since the return value is not read after a signal.
+        # The row is recorded here because the return value is not read after a signal.
         recorder.record(row)
         return row
 
@@ -189,7 +193,9 @@ def _run_without_defect(running: _RunningExam) -> None:
 
 
 class _RowRecorder:
-    """Thread-safe recorder of each mutant's latest result, in the order of the mutants."""
+    """Records the latest result for each mutant in exam.json, in the order of the mutants.
+    Thread-safe.
+    """
 
     def __init__(self, mutation_run: MutationRun, exam: Exam) -> None:
         self._exam = exam
@@ -198,7 +204,7 @@ class _RowRecorder:
         self._lock = threading.Lock()
 
     def record(self, row: MutantRow) -> None:
-        """Record a mutant's result, unless a run was cancelled before the mutant was decided."""
+        """Record a mutant's result, unless a cancelled run leaves it undecided."""
         if row.state == UNDECIDED and any(run.outcome == CANCELLED for run in row.runs):
             return
         with self._lock:
@@ -209,7 +215,7 @@ class _RowRecorder:
 
 
 def _as_ended(futures: Sequence[Future[_RESULT]]) -> Iterator[_RESULT]:
-    """Yield results as they complete, polling so that signals are handled in between."""
+    """Yield the futures' results as they complete. Polls, so signals are handled while waiting."""
     pending = set(futures)
     while pending:
         done, pending = wait(pending, timeout=POLL_S, return_when=FIRST_COMPLETED)
@@ -218,7 +224,7 @@ def _as_ended(futures: Sequence[Future[_RESULT]]) -> Iterator[_RESULT]:
 
 
 def _try(running: _RunningExam, mutant: Mutant) -> MutantRow:
-    """Run a mutant in its scenarios until a run fails."""
+    """Run a mutant in its scenarios, one after the other, until the judge reports FAIL."""
     row = MutantRow(
         mutant.name,
         mutant.about,
@@ -230,7 +236,7 @@ def _try(running: _RunningExam, mutant: Mutant) -> MutantRow:
 
 
 def _try_again(running: _RunningExam, mutant: Mutant, before: MutantRow) -> MutantRow:
-    """Run a mutant again in the scenarios whose runs were inconclusive."""
+    """Run a mutant again in the scenarios in which its runs were inconclusive."""
     row = replace(before, runs=list(before.runs))
     return _run_in(running, mutant, row, [each.scenario for each in before.not_judged])
 

@@ -1,4 +1,4 @@
-"""The Markdown report of an exam: the kill rate, the surviving mutants, then all mutants."""
+"""An exam's Markdown report: the kill rate, the mutants that were not killed, then all mutants."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ UNEXPLAINED = "**not explained**"
 
 
 def exam_markdown(exam: Exam) -> str:
-    """Return the text of exam.md."""
+    """Return an exam's report as Markdown, for exam.md."""
     lines = [
         "# Exam of the judge",
         "",
@@ -45,7 +45,7 @@ def exam_markdown(exam: Exam) -> str:
 
 
 def verdict_line(exam: Exam) -> str:
-    """Return the kill rate in one line."""
+    """Return an exam's kill rate and other totals as one line."""
     text = (
         f"{exam.killed_count} of {len(exam.mutants)} mutants killed, {exam.kill_rate:.1%} "
         f"(at least {LEAST_KILL_RATE:.0%} required)"
@@ -60,7 +60,7 @@ def verdict_line(exam: Exam) -> str:
 
 
 def where(row: MutantRow) -> str:
-    """Return the scenario that killed a mutant, or the scenarios that did not."""
+    """Return the scenario in which a mutant was killed, or all scenarios in which it was not."""
     killer = row.killer
     if killer:
         return killer.scenario
@@ -68,7 +68,9 @@ def where(row: MutantRow) -> str:
 
 
 def by(row: MutantRow) -> str:
-    """Return the failed checks of the killing run, or the outcomes of all runs."""
+    """Return the checks that failed in the run that killed a mutant, or the outcomes of all its
+    runs.
+    """
     killer = row.killer
     if killer:
         return ", ".join(killer.checks)
@@ -76,7 +78,7 @@ def by(row: MutantRow) -> str:
 
 
 def because(row: MutantRow) -> str:
-    """Return why a mutant was not killed: its documented reason, or the runs that did not pass."""
+    """Return why a mutant was not killed: the documented reason, or the runs that did not pass."""
     if row.state == UNDECIDED:
         return "; ".join(
             f"{run.scenario}: {run.outcome}: {run.reason}"

@@ -1,7 +1,7 @@
-"""Mutants: edits of one driver file each, with the violated rule and the checks that should fail.
+"""Mutants: defects planted into the driver. Each one edits one file and violates one protocol rule.
 
 name        name of the mutant
-about       the protocol rule that is violated, in a sentence
+about       the protocol rule, and how the mutant violates it
 file        path in the repository, within driver/
 find        string that occurs exactly once in the file
 replace     its replacement
@@ -25,17 +25,17 @@ from windtunnel.harness.scenario.schema.table import Name
 
 FOLDER = Path(__file__).parent / "mutants"
 NONE = "none"
-"""Name of the driver copy with all mutants while none of them is active."""
+"""Name to use in place of a mutant's name for the driver without an active mutant."""
 Side = Literal["sender", "receiver", "both"]
 Fidelity = Literal["sim", "netns"]
 
 
 class MutantError(ValueError):
-    """An invalid or unknown mutant. The message names it and describes the problem."""
+    """A mutant is invalid or unknown. The message names the mutant and the problem."""
 
 
 class Mutant(BaseModel):
-    """One mutant: an edit of one driver file."""
+    """One mutant: an edit of a driver file that plants a defect."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -51,11 +51,13 @@ class Mutant(BaseModel):
     survives_because: str = ""
 
     def applied(self, text: str) -> str:
-        """Return the file's text with the edit. Raises MutantError if the edit does not apply."""
+        """Apply the edit to the contents of the file. Raises MutantError if this is not
+        possible.
+        """
         count = text.count(self.find)
         if count != 1:
             raise MutantError(
-                f"mutant {self.name}: expected the text {self.find!r} once in {self.file}, "
+                f"mutant {self.name}: expected to find {self.find!r} once in {self.file}, "
                 f"found it {count} times"
             )
         edited = text.replace(self.find, self.replace)
@@ -71,7 +73,7 @@ class Mutant(BaseModel):
 
 
 def load_all(folder: Path = FOLDER) -> list[Mutant]:
-    """Return all mutants of a folder in file order. Raises MutantError if one is invalid."""
+    """Return all mutants from the files in a folder. Raises MutantError if one is invalid."""
     found = [mutant for file in sorted(folder.glob("*.yaml")) for mutant in load_file(file)]
     names = [each.name for each in found]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -83,7 +85,7 @@ def load_all(folder: Path = FOLDER) -> list[Mutant]:
 
 
 def load_file(file: Path) -> list[Mutant]:
-    """Return the mutants in one file. The file contains a list of tables."""
+    """Return the mutants from one YAML file, which contains a list of tables."""
     try:
         rows = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -103,7 +105,7 @@ def _mutant(file: Path, row: object, number: int) -> Mutant:
 
 
 def chosen(mutants: Sequence[Mutant], patterns: Iterable[str]) -> list[Mutant]:
-    """Return the mutants whose names match any of the patterns, or all if there is no pattern."""
+    """Return the mutants whose names match a pattern, or all mutants if there are no patterns."""
     globs = list(patterns)
     for pattern in globs:
         if not any(fnmatchcase(each.name, pattern) for each in mutants):

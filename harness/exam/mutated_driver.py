@@ -1,11 +1,11 @@
-"""The mutated driver: one copy of the sources with all mutants, and its compiled kernels.
+"""The mutated driver: a copy of the sources that contains all mutants, with compiled kernels.
 
     <store>/<repository>/
       tree/windtunnel/driver/...    the copy, see `mutation_source`; first on PYTHONPATH
       tree/windtunnel/harness/...   workloads and the simulator, which compile the driver's kernels
       compiled-sim                  digest of the sources that were compiled for a fidelity
 
-All mutants are compiled together, and an environment variable selects the active mutant, or none.
+All mutants are compiled together, and an environment variable selects the active mutant or none.
 The kernel cache is keyed by content, so only kernels that an edit affects are compiled.
 """
 
@@ -27,21 +27,21 @@ from windtunnel.harness.orchestrate.processes.process import LocalProcess
 from windtunnel.harness.orchestrate.subjects.subject import OURS, Pair, Subject
 
 STORE = "planted"
-"""Name of the store, a folder next to the kernel cache."""
+"""Name of the folder that contains the mutated driver, next to the kernel cache."""
 PACKAGE = "windtunnel"
 PACKAGES = ("driver", "harness")
 UNCOMPILED = (
     *("harness/cli/", "harness/exam/", "harness/orchestrate/"),
     *("harness/replay/", "harness/verdict/"),
 )
-"""Folders whose modules no process of the subject imports."""
+"""Folders whose modules the driver under test and the workloads never import."""
 PROGRAMS = {
     "netns": ("-m", "windtunnel.driver.warm_up", "--mode", "SHARED", "--patience", "60"),
     "sim": ("-m", "windtunnel.harness.simulator", "warm-up"),
 }
-"""The program that compiles all kernels of the subject's processes, by fidelity."""
+"""Fidelity level -> program that compiles all kernels needed by the driver and the workloads."""
 WARM_UP_LIMIT_S = 1_800.0
-"""Limit on the duration of compilation. It is long, since the machine may be busy."""
+"""Timeout of the compilation in seconds. It is long, because the machine may be busy."""
 COMPILED = "compiled"
 LOCK = "lock"
 
@@ -54,7 +54,7 @@ def prepare(
     mutants: Sequence[Mutant] | None = None,
     store: Path | None = None,
 ) -> dict[str, str]:
-    """Create the driver with all mutants and compile it for a fidelity, unless it is up to date.
+    """Create the mutated driver and compile it for a fidelity level, unless it is up to date.
 
     Returns: the environment variables that activate `mutant`, or no mutant if it is None. Raises
     MutantError if an edit does not apply to the current driver.
@@ -67,7 +67,7 @@ def prepare(
     require_trusted(home)
     environment = _environment(home)
     with (home / LOCK).open("w") as lock:
-        # Concurrent callers are serialized, so the second one finds the copy up to date.
+        # Concurrent callers wait here. They then find that the copy is up to date.
         fcntl.flock(lock, fcntl.LOCK_EX)
         digest = _update(home / "tree" / PACKAGE, texts)
         compiled = home / f"{COMPILED}-{fidelity}"
@@ -80,9 +80,10 @@ def prepare(
 
 
 def with_mutant(pair: Pair, mutant: Mutant | None, environment: dict[str, str]) -> Pair:
-    """Return the drivers, with the mutant on the side it specifies. Raises MutantError.
+    """Return both drivers under test, with the mutant on the side that it specifies. Raises
+    MutantError.
 
-    Without a mutant, both sides use the copy with all mutants, of which none is active.
+    Without a mutant, both sides use the mutated driver with no mutant active.
     """
     name = NONE if mutant is None else mutant.name
 
@@ -100,7 +101,7 @@ def with_mutant(pair: Pair, mutant: Mutant | None, environment: dict[str, str]) 
 
 
 def _texts(mutants: Sequence[Mutant]) -> dict[str, str]:
-    """Return the text of each edited file with all of its mutants."""
+    """Return the contents of each edited file with all of its mutants, by path."""
     found = {SWITCH: Path(mutation_switch.__file__).read_text(encoding="utf-8")}
     for file in dict.fromkeys(each.file for each in mutants):
         text = (ROOT / file).read_text(encoding="utf-8")
@@ -119,13 +120,15 @@ def _texts(mutants: Sequence[Mutant]) -> dict[str, str]:
 def _environment(home: Path) -> dict[str, str]:
     return {
         "PYTHONPATH": str(home / "tree"),
-        # Without it, Python would import the driver in the working directory.
+        # Without this setting, Python would import the driver from the working directory.
         "PYTHONSAFEPATH": "1",
     }
 
 
 def _update(tree: Path, texts: dict[str, str]) -> str:
-    """Update the copy file by file. Returns a digest of the sources that affect compilation."""
+    """Update the copy of the sources, one file at a time. Returns a digest of the files that affect
+    compilation.
+    """
     paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     sources = {path.relative_to(ROOT).as_posix(): path for path in paths}
     digest = hashlib.sha256()
@@ -144,7 +147,7 @@ def _update(tree: Path, texts: dict[str, str]) -> str:
 
 
 def _compile(fidelity: str, environment: dict[str, str], home: Path) -> None:
-    """Compile the copy's kernels by running the copy once without an active mutant."""
+    """Compile the mutated driver's kernels by running it once without an active mutant."""
     if fidelity not in PROGRAMS:
         return
     log = home / f"warm-up-{fidelity}.log"

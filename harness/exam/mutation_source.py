@@ -1,4 +1,5 @@
-"""Source text with many mutants: all versions of each edited function, and a switch between them.
+"""Merges many mutants into one source file: all versions of an edited function, and a switch
+between them.
 
     def scan(log, at): ...            def scan__0(log, at): ...      original
                               --->    def scan__7(log, at): ...      mutant 7
@@ -8,8 +9,9 @@
                                               return scan__7(log, at)
                                           return scan__0(log, at)
 
-So a driver with all mutants is compiled once, and a number selects the active mutant. An edit must
-be within module-level functions or methods. This module depends only on Python's syntax.
+A driver with all mutants is therefore compiled only once, and a number selects the active mutant.
+An edit must be within module-level functions or methods. This module depends only on Python's
+syntax.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 SWITCH = "driver/base/planted.py"
-"""Path of the copy of `mutation_switch` in the mutated driver."""
+"""The path to which `mutation_switch` is copied in the mutated driver."""
 _IMPORT = "from windtunnel.driver.base import planted\n"
 _KERNELS = frozenset({"kernel", "allocating_kernel"})
 _Key = tuple[str, str]
-"""Class name and function name. The class name is empty for a module-level function."""
+"""The class name and function name. The class name is empty for a module-level function."""
 
 
 class MutationError(ValueError):
@@ -33,11 +35,11 @@ class MutationError(ValueError):
 
 @dataclass(frozen=True)
 class _Function:
-    """One function in a source text."""
+    """A function in a source file, with its source lines."""
 
     node: ast.FunctionDef
     lines: list[str]
-    "The lines from the function's first decorator to the function's end."
+    "The source lines from the first decorator to the end of the function."
 
     @property
     def is_kernel(self) -> bool:
@@ -56,11 +58,13 @@ class _Function:
 
     @property
     def head(self) -> list[str]:
-        """The lines of the signature."""
+        """The source lines of the signature."""
         return self.lines[self.node.lineno - self.start : self.node.body[0].lineno - self.start]
 
     def renamed(self, name: str) -> list[str]:
-        """Return the renamed function's lines. Only a compiled function keeps its decorators."""
+        """Return the function's source lines under another name. Only a kernel keeps its
+        decorators.
+        """
         old, new = f"def {self.node.name}(", f"def {name}("
         first, *rest = self.lines[self.node.lineno - self.start :]
         decorators = self.decorators if self.is_kernel else []
@@ -68,7 +72,9 @@ class _Function:
 
 
 def with_mutants(source: str, edited: Mapping[int, str]) -> str:
-    """Return a source text with all edited versions. A number selects one at run time."""
+    """Return the source with all edited versions of its functions. A number selects one at run
+    time.
+    """
     original = _functions(source)
     versions: dict[_Key, dict[int, _Function]] = {}
     for number, text in edited.items():
@@ -81,7 +87,7 @@ def with_mutants(source: str, edited: Mapping[int, str]) -> str:
             if ast.dump(function.node) != ast.dump(original[key].node):
                 versions.setdefault(key, {})[number] = function
     lines = source.splitlines(keepends=True)
-    # From last to first, so that earlier line numbers stay valid.
+    # Functions are replaced from last to first, so earlier line numbers stay valid.
     for key in sorted(versions, key=lambda each: -original[each].node.lineno):
         start, end = original[key].start, original[key].node.end_lineno
         lines[start - 1 : end] = _with_versions(
@@ -109,7 +115,7 @@ def _start(node: ast.FunctionDef) -> int:
 
 
 def _without(text: str) -> str:
-    """Return a text's syntax tree without the function bodies."""
+    """Return the syntax tree of a source without the function bodies, as a string."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -136,7 +142,9 @@ def _with_versions(
 
 
 def _arguments(signature: ast.arguments, *, is_method: bool) -> str:
-    """Return the argument list of a call that passes on all of a function's arguments."""
+    """Return source code for the arguments of a call that passes on all of a function's
+    parameters.
+    """
     names = [each.arg for each in (*signature.posonlyargs, *signature.args)]
     arguments = names[1:] if is_method else names
     arguments += [f"*{signature.vararg.arg}"] if signature.vararg else []
@@ -146,7 +154,9 @@ def _arguments(signature: ast.arguments, *, is_method: bool) -> str:
 
 
 def _import_line(tree: ast.Module) -> int:
-    """Return the last line number of the docstring and the `__future__` imports, or 0."""
+    """Return the line after which an import can be inserted: the end of the docstring and of the
+    `__future__` imports, or 0.
+    """
     at = 0
     for node in tree.body:
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

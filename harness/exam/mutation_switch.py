@@ -1,10 +1,10 @@
-"""Selection of the active mutant in a process; this file is copied into the mutated driver.
+"""Selects the active mutant in a process. This file is copied into the mutated driver.
 
     WINDTUNNEL_PLANTED=17 --> NUMBER, for Python code
                           --> a cell under a symbol's name --> number(), for kernels
 
-A compiled kernel is cached once for all mutants, so it must not contain the number as a
-constant. It reads the number through a symbol that each process binds to its own cell at startup.
+A compiled kernel is cached once for all mutants, so it must not contain the number as a constant.
+It reads the number through a symbol that each process binds to a cell in its memory at startup.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NUMBER = int(os.environ.get(VARIABLE, "0"))
 """Number of the active mutant, or 0 for none."""
 _SYMBOL = "windtunnel_planted"
 _CELL = np.array([NUMBER], dtype=np.int64)
-# For kernels that numba compiles in this process, and for those from the cache.
+# Define the symbol for kernels that numba compiles in this process, and for kernels from the cache.
 binding.add_symbol(_SYMBOL, _CELL.ctypes.data)
 add_symbol(_SYMBOL, _CELL.ctypes.data)
 
