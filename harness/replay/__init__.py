@@ -1,10 +1,10 @@
 """Reduces failed runs to minimal scenarios that still fail, and converts captures to scenarios.
 
 fewest         delta debugging: finds a minimal subset with which a failure still happens
-trial          runs a candidate to determine whether the same check is still violated
+trial          runs a candidate scenario to determine whether it still violates the same check
 shrink         the steps from a failed run to a minimal one that still fails
-shrink_run     a shrink from run folder to scenario file
-rules          converts decisions to human-readable rules
+shrink_run     executes these steps, from the run folder to the scenario file
+rules          converts the middlebox's decisions to human-readable rules
 document       writes a scenario file, based on the run's file
 sightings      extracts the transmissions of frames from a capture
 frame_outcome  infers the outcome of each frame from one or two captures

@@ -1,6 +1,6 @@
-"""Writing of scenario files: plain values, with comments as a header.
+"""Reads and writes scenario files as plain values, with a comment as a header.
 
-`parse` reads a written text back, to ensure that it is a valid scenario.
+`parse` parses a generated text, to ensure that it is a valid scenario.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ KEYS = (
     "schema", "name", "about", "seeds", "fidelity", "network", "archives", "traffic", "faults",
     "events", "timeouts", "expect", "budget",
 )  # fmt: skip
-"""All keys of a scenario file, in the order in which they are written."""
+"""All top-level keys of a scenario file, in the order in which they are written."""
 
 
 def read_document(file: Path) -> Document:
-    """Read the plain values of a scenario file. Raises ScenarioError if it cannot be read."""
+    """Read a scenario file as plain values. Raises ScenarioError if it cannot be read."""
     found = YamlDocument(read_yaml(file), str(file)).value
     if not isinstance(found, dict):
         raise ScenarioError([f"{file}: expected a table, found {type(found).__name__}"])
@@ -41,9 +41,10 @@ def reduced(
     fidelity: Sequence[str],
     faults: Sequence[Document],
 ) -> Document:
-    """Return a scenario document, reduced to the streams and checks of `like`, with new rules.
+    """Return a scenario document that is reduced to the streams and checks of `like`, with other
+    rules.
 
-    `like` has some of the document's streams, possibly with less content.
+    `like` contains some of the document's streams, which may have fewer bytes.
     """
     lengths = {each.id: each.content.total_bytes for each in like.traffic}
     traffic = [
@@ -72,14 +73,18 @@ def reduced(
 
 
 def _with_bytes(traffic: Document, total_bytes: int) -> Document:
-    """Return a stream's table with a different length. A replay has no length and is unchanged."""
+    """Return a stream's table with a different length. A replay has no length, so its table is
+    unchanged.
+    """
     if "content" not in traffic:
         return traffic
     return {**traffic, "content": {**traffic["content"], "bytes": format_bytes(total_bytes)}}
 
 
 def text_of(document: Document, header: Sequence[str]) -> str:
-    """Return the text of a scenario file; `header` holds the lines of its opening comment."""
+    """Return the text of a scenario file. `header` contains the lines of the comment at its
+    beginning.
+    """
     comment = "".join(f"# {line}".rstrip() + "\n" for line in header)
     body: str = yaml.dump(
         document,
@@ -93,12 +98,12 @@ def text_of(document: Document, header: Sequence[str]) -> str:
 
 
 def parse(text: str) -> Scenario:
-    """Parse the text of a scenario that this module wrote."""
+    """Parse the text of a scenario that this module has generated."""
     return parse_scenario(text, "the scenario that was written")
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML carries no types
-    """A YAML dumper without anchors. It writes repeated values each time."""
+    """A YAML dumper that writes repeated values in full, instead of using anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,11 +1,11 @@
-"""Delta debugging: reduces a set to a minimal subset with which a failure still happens.
+"""Delta debugging: reduces a set to a minimal subset with which a failure still occurs.
 
-    12 34 56 78     does one part alone suffice?  then continue with that part
-    3456.. 12..     does it happen without one part?  then continue without that part
-    1 2 3 4 ...     else cut into smaller parts
+    12 34 56 78     does the failure occur with one part?     then continue with that part
+    3456.. 12..     does the failure occur without one part?  then continue without that part
+    1 2 3 4 ...     otherwise, divide the set into smaller parts
 
-The result is minimal in this sense: if any single element is removed, the failure does not happen.
-If any one of several elements suffices, one of them is found in a logarithmic number of tests.
+The result is minimal in this sense: if any single element is removed, the failure does not occur.
+If a single element is enough, it is found in a logarithmic number of tests.
 
 Source: Zeller, Hildebrandt: "Simplifying and isolating failure-inducing input" (2002), ddmin.
 """
@@ -47,7 +47,9 @@ def fewest(
 def _without_one(
     pieces: Sequence[Sequence[_Thing]], happens: Callable[[Sequence[_Thing]], bool]
 ) -> Sequence[_Thing] | None:
-    """Return the first combination of all pieces but one for which `happens` is true, or None."""
+    """Return the elements of all pieces except one, for the first such combination with which the
+    failure occurs. Returns None if there is no such combination.
+    """
     for index in range(len(pieces)):
         rest = [each for piece in (*pieces[:index], *pieces[index + 1 :]) for each in piece]
         if happens(rest):

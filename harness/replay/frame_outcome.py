@@ -1,16 +1,17 @@
 """Infers from captures what happened to a stream's frames between sender and receiver.
 
-    two captures   sent      s1 .. s2 .. s3      matches transmissions and arrivals
+    two captures   sent      s1 .. s2 .. s3      transmissions are matched with arrivals
                    arrived        r2'     r3'    s1 was lost
     one capture    a gap that a NAK requests and a later frame fills         attempt 1 was lost
-                   a NAK a round trip after the frame passed                 it was lost downstream
-                   the same frame again without a NAK for it                 a duplicate
-                   a frame below the highest without a NAK                   it was late
+                   a NAK one round trip after the frame passed               it was lost downstream
+                   the same frame again, without a NAK for it                it was duplicated
+                   a frame below the highest position, without a NAK         it was late
 
-With two captures, each transmission is followed, and the clocks need not agree. With one capture,
-outcomes are inferred: if a receiver sent one NAK and got the frame once, one transmission was lost.
-A NAK that was sent before the last transmission could arrive says nothing about it. Where the
-sender counts its packets, their identifications tell duplicates and late frames from retransmits.
+With two captures, each transmission is followed, and the clocks need not be synchronized. With one
+capture, outcomes are inferred: if a receiver sent one NAK and the frame passed once, one
+transmission was lost. A NAK that was sent before the last transmission could arrive does not show
+whether that transmission was lost. If the sender's IP Identification field is a counter, it
+distinguishes duplicates and late frames from retransmits.
 """
 
 from __future__ import annotations
@@ -29,14 +30,16 @@ from windtunnel.harness.replay.sightings import Stream
 
 DROP, LATE, COPY = "drop", "late", "copy"
 SLACK_NS = 50_000
-"""A frame may be this much faster than the fastest frame that was matched unambiguously."""
+"""Tolerance in nanoseconds: how much faster a frame may be than the fastest frame with an
+unambiguous match.
+"""
 
 END_OF_TIME_NS = (1 << 62) - 1
 _IDENTIFICATIONS = 1 << 16
 
 
 class FrameOutcome(NamedTuple):
-    """The outcome of one transmission of a frame."""
+    """What happened to one transmission of a frame: it was lost, late or duplicated."""
 
     what: str
     frame_type: str
@@ -44,17 +47,18 @@ class FrameOutcome(NamedTuple):
     length: int
     attempt: int
     delay_ns: int = 0
-    """For a late frame, the delay beyond the usual transit time. For a copy, the time since the
-    earlier arrival."""
+    """For a late frame, the additional delay compared with the usual transit time. For a duplicate,
+    the time since the earlier arrival.
+    """
     overtaken_by: int = 0
-    """Number of frames of the stream that were sent later but arrived earlier."""
+    """Number of the stream's frames that were sent later but arrived earlier."""
 
 
 Times = dict[int, list[int]]
 
 
 def match_captures(near: Stream, far: Stream) -> list[FrameOutcome]:
-    """Return the lost, late and duplicate transmissions between two capture points."""
+    """Return a stream's lost, late and duplicate transmissions between two capture points."""
     base_ns, slack_ns = _transit(near, far)
     sent, arrived = _by_position(near.transmissions), _by_position(far.transmissions)
     first = {int(each["position"]): each for each in near.transmissions[::-1]}
@@ -84,13 +88,13 @@ def match_captures(near: Stream, far: Stream) -> list[FrameOutcome]:
 def match(
     departures: list[int], arrivals: list[int], base_ns: int, slack_ns: int
 ) -> tuple[list[int | None], list[tuple[int, int]]]:
-    """Match the arrivals of a frame to its departures.
+    """Match a frame's arrivals at the second capture point with its departures at the first one.
 
-    An arrival is matched to the last possible departure that is still unmatched, so a frame does
-    not count as late if a retransmission explains it.
+    An arrival is matched with the last possible departure that has no match yet. A frame therefore
+    does not count as late if it can be the retransmission.
 
-    Returns: (the arrival time of each departure, or None if it was lost; for each additional
-    arrival, the attempt that it is a copy of, and how long after the original it arrived)
+    Returns: (for each departure, the arrival time, or None if it was lost; for each additional
+    arrival, the number of the transmission that it duplicates, and the delay after the original)
     """
     matched: list[int | None] = [None] * len(departures)
     copies = []
@@ -111,9 +115,9 @@ def match(
 
 
 def repeatable(outcomes: list[FrameOutcome]) -> tuple[list[FrameOutcome], int]:
-    """Return the outcomes that a scenario can repeat, and the number of the others.
+    """Return the outcomes that a scenario can reproduce, and the number of those that it cannot.
 
-    A receiver requests a retransmit only if all earlier transmissions were lost or late.
+    In a scenario, a frame is transmitted again only if all earlier transmissions were lost or late.
     """
     missed: dict[int, set[int]] = defaultdict(set)
     for each in outcomes:
@@ -126,7 +130,7 @@ def repeatable(outcomes: list[FrameOutcome]) -> tuple[list[FrameOutcome], int]:
 def is_nearer(first: Stream, second: Stream) -> bool:
     """Return whether the first capture point is nearer to the sender than the second.
 
-    Their clocks need not agree: the offset cancels out in the sum of the times there and back.
+    The clocks need not be synchronized: their offset cancels out in the sum of both directions.
     """
     there = _differences(_by_position(first.transmissions), _by_position(second.transmissions))
     back = _differences(_by_feedback(second.feedback), _by_feedback(first.feedback))
@@ -138,7 +142,7 @@ def is_nearer(first: Stream, second: Stream) -> bool:
 
 
 def _transit(near: Stream, far: Stream) -> tuple[int, int]:
-    """Return the usual transit time between two capture points, and how much shorter it may be."""
+    """Return the median transit time between two capture points, and how much shorter it may be."""
     found = _differences(_by_position(near.transmissions), _by_position(far.transmissions))
     if not len(found):
         return 0, SLACK_NS
@@ -147,7 +151,7 @@ def _transit(near: Stream, far: Stream) -> tuple[int, int]:
 
 
 def _differences(before: Times, after: Times) -> NDArray[np.int64]:
-    """Return the transit times of frames that were seen exactly once at each capture point."""
+    """Return the transit times of the frames that each capture contains exactly once."""
     return np.array(
         [
             after[name][0] - times[0]
@@ -168,7 +172,7 @@ def _by_position(transmissions: NDArray[Any]) -> Times:
 
 
 def _by_feedback(feedback: NDArray[Any]) -> Times:
-    """Return the times of SMs and NAKs, grouped by their contents."""
+    """Return the times of status messages and NAKs, grouped by their contents."""
     found: Times = defaultdict(list)
     columns = (feedback[name].tolist() for name in ("position", "length", "frame_type", "time_ns"))
     for position, length, kind, time_ns in zip(*columns, strict=True):
@@ -177,7 +181,9 @@ def _by_feedback(feedback: NDArray[Any]) -> Times:
 
 
 def _orders(near: Stream, far: Stream) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the first departures and first arrivals of frames seen at both capture points."""
+    """Return the times of first departure and first arrival of the frames that both captures
+    contain.
+    """
     sent, arrived = _by_position(near.transmissions), _by_position(far.transmissions)
     both = [
         (times[0], arrived[position][0]) for position, times in sent.items() if position in arrived
@@ -194,7 +200,7 @@ def _count_overtaken(
     base_ns: int,
     slack_ns: int,
 ) -> int:
-    """Return how many frames left after a given frame but arrived before it."""
+    """Return how many frames departed after a given frame but arrived before it."""
     first = int(np.searchsorted(departures, departed_ns, side="right"))
     last = int(np.searchsorted(departures, arrival_ns - base_ns + slack_ns, side="right"))
     return int(np.count_nonzero(arrivals[first:last] < arrival_ns))
@@ -215,7 +221,7 @@ def infer_outcomes(stream: Stream) -> list[FrameOutcome]:
         passage = _Passage(index, time_ns, NAMES[kind], length, identification, opened)
         before.setdefault(position, []).append(passage)
         highest = max(highest, position + length)
-    # In a group, NAKs for what passed a member's capture are those of other members.
+    # In a multicast group, NAKs for frames that passed this capture point come from other members.
     is_member = stream.in_group and any(each[0].opened >= 0 for each in before.values())
     found: list[FrameOutcome] = []
     for position, passages in before.items():
@@ -229,7 +235,7 @@ def infer_outcomes(stream: Stream) -> list[FrameOutcome]:
 
 
 class _Passage(NamedTuple):
-    """One transmission as it passed the capture point."""
+    """One appearance of a frame at the capture point: an original, a retransmit or a duplicate."""
 
     row: int
     time_ns: int
@@ -237,13 +243,15 @@ class _Passage(NamedTuple):
     length: int
     identification: int
     opened: int
-    """Row of the frame that passed first beyond this one, or -1 if there is none."""
+    """Row of the first frame with a higher position that passed earlier, or -1 if there is none."""
 
 
 def _outcomes_of_gap(
     position: int, passages: list[_Passage], transmissions: NDArray[Any], naks: _Naks
 ) -> Iterator[FrameOutcome]:
-    """Yield the outcomes of a frame that others overtook: it was lost upstream, or late."""
+    """Yield the outcomes of a frame that others overtook: it was lost before the capture point, or
+    late.
+    """
     first = passages[0]
     frame = first.frame_type, position, first.length
     opener = transmissions[first.opened]
@@ -260,9 +268,11 @@ def _outcomes_of_gap(
 
 
 def _losses_downstream(position: int, sent: list[_Passage], naks: _Naks) -> Iterator[FrameOutcome]:
-    """Yield the losses of a frame that passed in order, and was sent again.
+    """Yield the losses, after the capture point, of a frame that passed in order and was sent
+    again.
 
-    If the receiver consumed the frame, the last transmission arrived. A NAK after it crossed it.
+    If the receiver consumed the frame, the last transmission arrived, and later NAKs were already
+    on their way.
     """
     could_be_lost = sent if len(sent) > 1 else []
     if naks.consumed_position > position:
@@ -275,9 +285,10 @@ def _losses_downstream(position: int, sent: list[_Passage], naks: _Naks) -> Iter
 def _without_copies(
     position: int, passages: list[_Passage], lost: int, naks: _Naks
 ) -> tuple[list[_Passage], list[FrameOutcome]]:
-    """Return the transmissions among a frame's passages, and the outcomes of its duplicates.
+    """Divide a frame's appearances into transmissions by the sender, and duplicates.
 
-    `lost`: number of transmissions that never came here
+    `lost` is the number of transmissions that were lost before the capture point. Returns:
+    (transmissions, outcomes of the duplicates)
     """
     sent, copies = passages[:1], []
     for earlier, passage in pairwise(passages):
@@ -295,14 +306,18 @@ def _without_copies(
 
 
 def _was_sent_later(identification: int, other: int) -> bool | None:
-    """Return whether a packet was sent after another one, or None if that is unknown."""
+    """Return whether one packet was sent after another, or None if their IP Identification is
+    unknown.
+    """
     if not identification or not other:
         return None
     return 0 < (identification - other) % _IDENTIFICATIONS < _IDENTIFICATIONS // 2
 
 
 def _unfilled_gaps(stream: Stream, naks: _Naks) -> Iterator[FrameOutcome]:
-    """Yield the losses in gaps that were never filled: one per round of NAKs, and at least one."""
+    """Yield the losses in gaps that were never filled: one per group of NAKs, and at least one per
+    gap.
+    """
     starts = stream.transmissions["position"]
     seen = merged(
         zip(starts.tolist(), (starts + stream.transmissions["length"]).tolist(), strict=True)
@@ -313,7 +328,7 @@ def _unfilled_gaps(stream: Stream, naks: _Naks) -> Iterator[FrameOutcome]:
 
 
 class _Naks:
-    """The NAKs of a stream."""
+    """A stream's NAKs, and the times that follow from them."""
 
     def __init__(self, stream: Stream) -> None:
         naks = stream.feedback[stream.feedback["frame_type"] == NAK]
@@ -324,14 +339,15 @@ class _Naks:
         self._repair_ns, self._fastest_ns = self._repair_times_ns(stream)
         self._in_group = stream.in_group
         self.round_trip_ns = self._round_trip_ns(stream)
-        """Shortest time from a frame that reveals a gap to the NAK for it, or 0 if unknown."""
+        """Shortest time from a frame that reveals a gap to the NAK for the gap, or 0 if unknown."""
 
     def rounds(self, position: int, after_ns: int, until_ns: int) -> int:
-        """Count how often a position was requested between two times.
+        """Count how many retransmissions of a position were requested between two times.
 
-        NAKs that follow each other within half the time of a retransmission belong to one round. A
-        NAK sent just before the retransmission arrived cannot have caused it, and does not count.
-        In a group, another member's NAK may have caused it, so all of them count as one.
+        NAKs that follow each other within half the usual time until the retransmission count as
+        one. A NAK that was sent just before the retransmission arrived cannot have caused it, and
+        does not count. In a multicast group, NAKs may come from several members, so all of them
+        count as one.
         """
         count, last_ns = 0, 0
         for time_ns in self._times(position, after_ns, until_ns):
@@ -343,7 +359,9 @@ class _Naks:
         return count
 
     def last_ns(self, position: int) -> int:
-        """Return when a position was last requested; if it never was, a time before all others."""
+        """Return when a position was last requested, or a time before all others if it never
+        was.
+        """
         times = self._times(position, -END_OF_TIME_NS, END_OF_TIME_NS)
         return times[-1] if times else -END_OF_TIME_NS
 
@@ -363,7 +381,7 @@ class _Naks:
 
     def _times(self, position: int, after_ns: int, until_ns: int) -> list[int]:
         times = self._naks["time_ns"]
-        # Of a NAK and a frame with the same timestamp, the NAK came first.
+        # If a NAK and a frame have the same timestamp, the NAK is taken as the earlier one.
         first, end = np.searchsorted(times, (after_ns, until_ns), side="right")
         naks = self._naks[first:end]
         starts = naks["position"]

@@ -1,4 +1,4 @@
-"""Converts one or two captures to the text of a scenario, with notes on its limits.
+"""Converts one or two captures to a scenario file, with notes on what it does not reproduce.
 
 FILE            one capture: outcomes are inferred from NAKs and retransmissions
 FILE_A FILE_B   two captures: each frame is followed from one capture to the other
@@ -30,13 +30,14 @@ from windtunnel.harness.scenario.schema.traffic import TRAFFIC_MAX
 
 @dataclass(frozen=True)
 class Captured:
-    """A scenario, and the captured streams from which it was made."""
+    """A scenario that was made from captures, and the captured streams."""
 
     name: str
     text: str
     streams: list[dict[str, object]]
-    """For each stream: session, stream id, number of frames, outcomes, and whether it was followed
-    through two captures."""
+    """For each stream: session, stream id, numbers of frames and outcomes, and whether two captures
+    contain it.
+    """
 
     notes: list[str]
     """What the scenario does not reproduce exactly."""
@@ -45,7 +46,7 @@ class Captured:
 def from_captures(files: Sequence[Path], target: Path, stream_ids: Sequence[int] = ()) -> Captured:
     """Convert one or two captures to a scenario.
 
-    The name of the scenario depends on `target`, the file that it will be written to. If
+    The name of the scenario is derived from `target`, the file to which it will be written. If
     `stream_ids` is given, all other streams are excluded. Raises CaptureError if a capture cannot
     be used, and ScenarioError if the streams cannot be expressed as a scenario.
     """
@@ -57,7 +58,7 @@ def from_captures(files: Sequence[Path], target: Path, stream_ids: Sequence[int]
         alone += [key for key in places[1] if key not in places[0]]
         keys = [key for key in keys if key in places[1]]
         notes += [
-            f"stream {stream_id}, session {session_id}: excluded, as only one capture has it"
+            f"stream {stream_id}, session {session_id}: excluded, because it is in only one capture"
             for session_id, stream_id in dict.fromkeys(alone)
             if not stream_ids or stream_id in stream_ids
         ]
@@ -91,19 +92,22 @@ def _notes(seen: ObservedStream) -> list[str]:
     who = f"stream {stream.stream_id}, session {stream.session_id}"
     notes = []
     if not stream.has_setup:
-        notes.append(f"{who}: no SETUP in the capture, so term length and MTU are minimum values")
+        notes.append(f"{who}: no SETUP was captured, so term length and MTU are minimum values")
     if not are_alike(stream):
         notes.append(
-            f"{who}: its messages differ in length, so frame boundaries differ from "
+            f"{who}: message lengths vary, so frame boundaries differ from "
             "the capture's, and each range applies to all frames that overlap it"
         )
     if not seen.is_followed:
-        notes.append(f"{who}: in one capture only, so the outcomes of its frames are inferred")
+        notes.append(f"{who}: one capture was given, so losses, delays and duplicates are inferred")
         if stream.in_group:
-            notes.append(f"{who}: sent to a group, so one receiver loses what any member requested")
+            notes.append(
+                f"{who}: sent to a multicast group, so the scenario's only receiver loses "
+                "what any member requested"
+            )
     if seen.left_out:
         notes.append(
-            f"{who}: {seen.left_out} outcomes of retransmits are left out, because an earlier "
+            f"{who}: {seen.left_out} outcomes of retransmits are omitted, because an earlier "
             "transmission had arrived, and the scenario's receiver does not request them"
         )
     return notes
@@ -128,7 +132,9 @@ def _stream_document(seen: ObservedStream) -> dict[str, object]:
 
 
 def _lost_frames(seen: ObservedStream) -> int:
-    """Return the number of lost transmissions. In a gap that nothing filled it is an estimate."""
+    """Return the number of lost transmissions. For gaps that were never filled, it is an
+    estimate.
+    """
     usual = int(np.median(seen.stream.transmissions["length"]))
     captured = set(seen.stream.transmissions["position"].tolist())
     return sum(
@@ -149,7 +155,9 @@ def _header(files: Sequence[Path], notes: Sequence[str]) -> list[str]:
 
 
 def name_for(target: Path) -> str:
-    """Return a scenario's name: the file's path in `scenarios/`, or `captured/` and its stem."""
+    """Derive a scenario's name from its file: the path within `scenarios/`, or else `captured/` and
+    the file's stem.
+    """
     parts = target.resolve().with_suffix("").parts
     if ROOT_FOLDER in parts:
         start = len(parts) - parts[::-1].index(ROOT_FOLDER)

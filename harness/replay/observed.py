@@ -2,12 +2,12 @@
 
     streams   --> traffic: stream, term length, MTU, initial term id, start position, length
     outcomes  --> faults:  drop, hold or displace, duplicate, by position and attempt
-    NAKs      --> reliable or not
+    NAKs      --> whether the stream is reliable
 
 Message lengths are not part of the protocol. If all messages in the capture have the same length,
-the scenario's messages have it, too. Otherwise their lengths are random, from the shortest to the
-longest in the capture. Frame boundaries then differ from the capture's, and a range applies to all
-frames that overlap it.
+so do the scenario's messages. Otherwise their lengths are random, from the shortest to the longest
+in the capture. Frame boundaries then differ from the capture's, and a rule for a position range
+applies to all frames that overlap it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from windtunnel.harness.scenario.schema.units import format_bytes, format_durati
 from windtunnel.harness.scenario.validation.traffic_validation import longest_message
 
 HOLD_FROM_NS = 1_000_000
-"""Shorter delays are expressed as a number of overtaking frames, not as a time."""
+"""Shorter delays are expressed as the number of frames that overtake the frame, not as a time."""
 DISPLACED_MAX = 4096
 FIRST_PORT = 24_325
 HOSTS = ("a", "b")
@@ -40,25 +40,27 @@ UNRELIABLE = ("positions_covered", "pad_only_where_lost")
 
 @dataclass(frozen=True)
 class ObservedStream:
-    """A stream and the outcomes of its frames."""
+    """A captured stream, and what happened to its frames."""
 
     stream: Stream
     outcomes: Sequence[FrameOutcome]
     is_followed: bool
-    """Whether two captures show each transmission. Otherwise the outcomes are inferred."""
+    """Whether the outcomes were determined from two captures. Otherwise they are inferred from
+    one.
+    """
 
     left_out: int = 0
-    """Number of outcomes that a scenario cannot repeat."""
+    """Number of outcomes that a scenario cannot reproduce."""
 
     @property
     def is_reliable(self) -> bool:
-        """Whether the receiver sent NAKs. A stream without losses counts as reliable, too."""
+        """Whether the receiver sent NAKs. A stream without losses also counts as reliable."""
         is_asking = bool((self.stream.feedback["frame_type"] == NAK).any())
         return is_asking or not any(each.what == DROP for each in self.outcomes)
 
 
 def document_of(seen: Sequence[ObservedStream], name: str, about: str) -> Document:
-    """Build a scenario document from observed streams. The first stream's sender becomes host a."""
+    """Build a scenario document from captured streams. The first stream's sender becomes host a."""
     sender = seen[0].stream.source
     traffic, faults = [], []
     ids = _stream_ids(seen)
@@ -85,7 +87,9 @@ def document_of(seen: Sequence[ObservedStream], name: str, about: str) -> Docume
 
 
 def _stream_ids(seen: Sequence[ObservedStream]) -> list[int]:
-    """Return unique stream ids. Additional sessions of a stream get the next free ids."""
+    """Return a unique stream id for each stream. Additional sessions with the same stream id get
+    the next free ids.
+    """
     found: list[int] = []
     for each in seen:
         stream_id = each.stream.stream_id
@@ -104,7 +108,7 @@ def _traffic(seen: ObservedStream, stream_id: int, port: int, link: int) -> Docu
     lengths = message_lengths(stream)
     most = longest_message(stream.term_length)
     longest = min(most, int(lengths.max()))
-    # The last message is the remainder, so its length is not representative.
+    # The last message contains the remaining bytes, so its length is not representative.
     shortest = longest if are_alike(stream) else min(most, int(lengths.min()))
     where = f"aeron:udp?endpoint=${{{receiver}}}:{port}"
     reliable = "" if seen.is_reliable else "|reliable=false"
@@ -128,7 +132,9 @@ def _traffic(seen: ObservedStream, stream_id: int, port: int, link: int) -> Docu
 
 
 def message_lengths(stream: Stream) -> NDArray[np.int64]:
-    """Return the lengths of the messages in a capture, in order. There is at least one."""
+    """Return the lengths of a captured stream's messages, in order. Never empty: [1] if there are
+    none.
+    """
     frames = stream.transmissions[stream.transmissions["frame_type"] == DATA]
     _, first = np.unique(frames["position"], return_index=True)
     frames = frames[first]
@@ -142,7 +148,7 @@ def message_lengths(stream: Stream) -> NDArray[np.int64]:
 
 
 def are_alike(stream: Stream) -> bool:
-    """Return whether all messages of a stream have the same length, except a shorter last one."""
+    """Return whether all messages of a stream have the same length. The last one may be shorter."""
     lengths = message_lengths(stream)
     frames = stream.transmissions[stream.transmissions["frame_type"] == DATA]
     is_whole = bool(len(frames)) and bool(frames["flags"][0] & BEGIN and frames["flags"][-1] & END)
@@ -150,9 +156,10 @@ def are_alike(stream: Stream) -> bool:
 
 
 def _rules(faults: Iterable[tuple[int, int, Sequence[FrameOutcome]]]) -> list[Document]:
-    """Convert outcomes to rules, rounding delays more coarsely until there are few enough rules.
+    """Convert outcomes to fault rules. Delays are rounded more coarsely until at most FAULTS_MAX
+    rules remain.
 
-    If they are still too many when no coarser step is possible, all of them are returned.
+    If there are still more rules at the coarsest rounding, all of them are returned.
     """
     streams = list(faults)
     step_ns = 10_000
@@ -160,8 +167,8 @@ def _rules(faults: Iterable[tuple[int, int, Sequence[FrameOutcome]]]) -> list[Do
         acts: list[Document] = []
         selected = []
         for stream_id, link, outcomes in streams:
-            # A frame that is lost or late in an attempt cannot be duplicated in that attempt as
-            # well: the first outcome counts.
+            # A transmission has only one outcome: a lost one cannot be late, and a late one cannot
+            # be duplicated. The first outcome in this order counts.
             taken: set[tuple[int, int]] = set()
             for outcome in sorted(outcomes, key=lambda each: (DROP, LATE, COPY).index(each.what)):
                 if (outcome.position, outcome.attempt) in taken:
@@ -183,7 +190,9 @@ def _rules(faults: Iterable[tuple[int, int, Sequence[FrameOutcome]]]) -> list[Do
 
 
 def act_of(outcome: FrameOutcome, step_ns: int) -> Document:
-    """Return an act with the same effect on a frame, its time rounded to a multiple of a step."""
+    """Return the `act` of a fault rule that reproduces an outcome. Times are rounded to multiples
+    of `step_ns`.
+    """
     if outcome.what == DROP:
         return {"drop": "always"}
     delay_ns = min(DELAY_NS_MAX, max(step_ns, round(outcome.delay_ns / step_ns) * step_ns))
@@ -198,7 +207,9 @@ def act_of(outcome: FrameOutcome, step_ns: int) -> Document:
 
 
 def _expect(seen: Sequence[ObservedStream], traffic: Sequence[Document]) -> list[Any]:
-    """Return the checks to expect, each with its streams unless it applies to all of them."""
+    """Return the `expect` list of the scenario. A check names its streams unless it applies to
+    all.
+    """
     found: list[Any] = []
     for names, is_reliable in ((RELIABLE, True), (UNRELIABLE, False)):
         ids = [

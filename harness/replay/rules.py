@@ -1,11 +1,11 @@
-"""Converts decisions to readable rules with the same acts on the same frames and attempts.
+"""Converts the middlebox's decisions to scenario rules with the same effect on the same frames.
 
     drop DATA at 1408 in attempt 1, 1408 bytes
     drop DATA at 2816 in attempt 1, 1408 bytes   -->   position: {from: 1408B, length: 2816B}
     drop NAK, the 3rd of its kind                -->   order: 3
 
-Adjacent frames become one range. Every rule applies to all frames that it selects, so only the
-position of a flipped bit is random.
+Adjacent frames become one range. Each rule applies to every frame that it selects. Only the
+position of a flipped bit is still random.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,11 +19,11 @@ from windtunnel.harness.scenario.schema.units import format_bytes
 
 Document = dict[str, Any]
 Range = tuple[int, int]
-"""Begin and end."""
+"""Begin and end of a half-open range."""
 
 
 class SelectedFrame(NamedTuple):
-    """A frame that an act applies to."""
+    """One transmission of a frame, and the act (such as drop or hold) that a rule applied to it."""
 
     act: int
     """Index of the frame's act in the list of acts."""
@@ -35,16 +35,17 @@ class SelectedFrame(NamedTuple):
     length: int
     attempt: int
     order: int = 0
-    """For a frame without a position: its number within its kind. The previous four fields do not
-    apply."""
+    """For a frame without a position: its number among the frames of its type. The previous four
+    fields do not apply.
+    """
 
 
 def rules_of(
     decisions: Records, acts: Sequence[Document], directions: Sequence[tuple[str, str]]
 ) -> list[Document]:
-    """Return scenario rules that repeat the given decisions about the same frames.
+    """Return scenario rules that apply the same acts to the same frames as the given decisions.
 
-    Shapes: acts: the act of each rule of the run's scenario file, by rule number; directions: the
+    Shapes: acts: the act of each rule in the run's scenario file, by rule number; directions: the
     sending and receiving host of each link direction, by code
     """
     names: tuple[str, ...] = ("rule", "link", "frame_type", "stream_id", "session")
@@ -61,7 +62,7 @@ def rules_for(
     acts: Sequence[Document],
     directions: Sequence[tuple[str, str]],
 ) -> list[Document]:
-    """Return scenario rules that apply each frame's act to exactly the given frames."""
+    """Return scenario rules that apply the given acts to exactly the given frames."""
 
     def kind(frame: SelectedFrame) -> tuple[int, int, str, int, int]:
         return frame[:5]
@@ -82,12 +83,14 @@ def rules_for(
 
 
 def range_count(rules: Iterable[Document]) -> int:
-    """Return the number of position ranges in some rules. A rule by number counts as one range."""
+    """Return the total number of position ranges in the rules. A rule without positions counts as
+    one.
+    """
     return sum(len(each["what"].get("position", {}).get("ranges", [0])) for each in rules)
 
 
 def always(act: Document) -> Document:
-    """Return the act, with probability 1 for every frame that its rule selects."""
+    """Return an act modified to apply to every frame that its rule selects, with probability 1."""
     ((name, value),) = act.items()
     if name == "readdress":
         return act
@@ -99,7 +102,7 @@ def always(act: Document) -> Document:
 
 
 def simpler(act: Document) -> Iterator[Document]:
-    """Yield acts that do less than the given act, the simplest first."""
+    """Yield acts that are simpler than the given act, the simplest first."""
     ((name, value),) = act.items()
     if name == "drop":
         return
@@ -119,8 +122,8 @@ def simpler(act: Document) -> Iterator[Document]:
 
 
 def _choices(group: list[SelectedFrame], session: int) -> Iterator[tuple[Document, Document]]:
-    """Yield pairs of conditions: one selects a group's frames, the other selects transmission
-    attempts of these frames.
+    """Yield the conditions for rules that select the given frames. Each pair has the conditions on
+    the frames, and the condition on their transmission attempts.
     """
     orders = sorted(each.order for each in group if each.position == NO_POSITION)
     for first, end in merged((each, each + 1) for each in orders):
@@ -142,7 +145,7 @@ def _choices(group: list[SelectedFrame], session: int) -> Iterator[tuple[Documen
 
 
 def position(ranges: Sequence[Range]) -> Document:
-    """Return position ranges in the syntax of a scenario file."""
+    """Return the value of the `position` key in a scenario file for the given ranges."""
     spans = [
         {"from": format_bytes(begin), "length": format_bytes(end - begin)} for begin, end in ranges
     ]

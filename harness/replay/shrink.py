@@ -1,15 +1,15 @@
 """Reduces a failed run to a minimal one that still violates the same check.
 
-    streams     as few as possible
-    length      halved as often as possible
-    rules       as few as possible, each with all its decisions
-    decisions   as few as possible, by delta debugging
-    length      halved again, now that fewer positions matter
-    rules       rules by position instead of decisions: do these rules alone still fail?
-    acts        a lost frame instead of a late, corrupted or forged frame
+    streams     keep as few as possible
+    length      halve the streams as often as possible
+    rules       keep as few as possible, each with all its decisions
+    decisions   keep as few as possible, by delta debugging
+    length      halve again, because fewer positions matter now
+    rules       replace the decisions by rules with positions, if a run with only these rules fails
+    acts        replace late, corrupted and forged frames by lost ones
 
-A step is accepted only if the check that the run violated is violated again. If the steps are
-interrupted, `best` is a candidate that has failed.
+A decision is the middlebox's recorded action on one frame. A step is accepted only if the same
+check is violated again. If the steps are interrupted, `best` is a candidate that has failed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from windtunnel.harness.scenario.resolved.link_case import LinkCase, directions
 from windtunnel.harness.scenario.schema.model import Check, Scenario
 
 BYTES_MIN = 1 << 10
-"""Minimum length of a stream. Shorter streams are no easier to read."""
+"""Minimum length of a stream in bytes. Shorter streams are no easier to analyze."""
 
 Fails = Callable[[Candidate], bool]
 Report = Callable[[str], None]
@@ -37,7 +37,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Origin:
-    """The run that is reduced."""
+    """The failed run that is reduced, and how its results are named."""
 
     document: Document
     """The plain values of the run's scenario file."""
@@ -53,14 +53,14 @@ class Origin:
 
 @dataclass
 class Shrinking:
-    """A reduction in progress. `best` is the smallest candidate that has failed so far."""
+    """The reduction of a failed run. `best` is the smallest candidate that has failed so far."""
 
     origin: Origin
     fails: Fails
     report: Report
     best: Candidate = field(init=False)
     rules: list[Document] | None = None
-    """The best candidate's rules, once a run with these rules alone has failed."""
+    """The best candidate's rules, if a run with only these rules has failed. Otherwise None."""
 
     _passed: set[int] = field(default_factory=set)
 
@@ -73,7 +73,7 @@ class Shrinking:
         return self.rules is not None
 
     def run(self) -> None:
-        """Run all steps in sequence."""
+        """Execute all reduction steps in sequence."""
         self._streams()
         self._length()
         self._rules()
@@ -83,7 +83,7 @@ class Shrinking:
         self._acts()
 
     def text(self) -> str:
-        """Return the text of a scenario file for the best candidate so far."""
+        """Return the best candidate so far, as the text of a scenario file."""
         return self._text(self.written_rules())
 
     def written_rules(self) -> list[Document]:
@@ -110,7 +110,7 @@ class Shrinking:
         return text_of(document, origin.header)
 
     def _try(self, candidate: Candidate) -> bool:
-        """Run a candidate, and make it the best one if it fails. Returns whether it failed.
+        """Run a candidate. If it fails, it becomes the best candidate. Returns whether it failed.
 
         A candidate that has passed is not run again.
         """
@@ -130,7 +130,7 @@ class Shrinking:
         return Candidate(self.best.scenario, decisions)
 
     def _streams(self) -> None:
-        """Reduce the streams to as few as possible, but at least one."""
+        """Remove as many streams as possible while the run still fails. At least one remains."""
         ids = [each.id for each in self.best.scenario.traffic]
         if len(ids) == 1:
             return
@@ -173,7 +173,8 @@ class Shrinking:
 
     def _decisions(self) -> None:
         found = self._left()
-        # Decisions of one kind are adjacent, since they can often be removed together.
+        # Similar decisions are sorted next to each other, because they can often be removed
+        # together.
         order = ["rule", "stream_id", "link", "frame_type", "position", "order", "attempt"]
         found = found[np.argsort(found, order=order)]
 
@@ -188,13 +189,15 @@ class Shrinking:
         return self.best.decisions
 
     def _by_rules(self) -> None:
-        """Determine whether the rules alone fail. If so, they replace the decisions from now on."""
+        """Determine whether a run with rules instead of decisions fails. If so, the rules replace
+        the decisions.
+        """
         rules = self.written_rules()
         try:
             candidate = Candidate(parse(self._text(rules)))
         except ScenarioError as error:
-            # A decision about a frame beyond the end of a shortened stream becomes a rule that
-            # cannot fire. A replay ignores it.
+            # A decision about a frame after the end of a shortened stream cannot be a rule, because
+            # the rule would never apply. A replay ignores the decision.
             self.report(f"these decisions cannot be written as rules: {error.errors[0]}")
             return
         if self.fails(candidate):
@@ -202,7 +205,7 @@ class Shrinking:
             self.best = candidate
         ranges = range_count(rules)
         count = len(rules)
-        text = f"as {ranges} range{_s(ranges)} in {count} rule{_s(count)}"
+        text = f"{count} rule{_s(count)} with {ranges} range{_s(ranges)}"
         self.report(f"{text}: these rules alone {'fail' if self.is_sure else 'do not fail'}")
 
     def _acts(self) -> None:
@@ -219,7 +222,7 @@ class Shrinking:
 
 
 def _words(act: Document) -> str:
-    """Format an act's name and its keys, such as `hold until at_most`."""
+    """Return an act's name and keys as one string, such as `hold until at_most`."""
     ((name, value),) = act.items()
     return " ".join(
         [name, *(key for key in value if key != "share")] if isinstance(value, dict) else [name]
@@ -227,10 +230,10 @@ def _words(act: Document) -> str:
 
 
 def expecting(scenario: Scenario, check: str) -> Scenario:
-    """Return the scenario with only the given check in `expect`.
+    """Return a copy of the scenario with only the given check in `expect`.
 
-    A check that is part of every run is not listed. In this case the scenario's first check is
-    kept.
+    A check that is part of every run is not in `expect`. In that case, the scenario's first check
+    is kept.
     """
     checks = [each for each in scenario.expect if each.name == check] or [scenario.expect[0]]
     return scenario.model_copy(update={"expect": tuple(checks)})
@@ -241,7 +244,7 @@ def with_streams(scenario: Scenario, ids: Sequence[str]) -> Scenario:
 
     Its rules, which a replay ignores, no longer refer to any stream.
     """
-    # A replay without the stream that it replays would be empty.
+    # An archive replay is removed together with the stream that it replays.
     traffic = tuple(
         each
         for each in scenario.traffic
@@ -258,7 +261,7 @@ def with_streams(scenario: Scenario, ids: Sequence[str]) -> Scenario:
 
 
 def _about(check: Check, ids: Sequence[str]) -> Check:
-    """Return the check with its `traffic` argument limited to the given streams."""
+    """Return a copy of a check with its `traffic` argument limited to the given streams."""
     meant = check.arguments.get("traffic")
     if meant is None:
         return check
@@ -270,7 +273,9 @@ def _about(check: Check, ids: Sequence[str]) -> Check:
 
 
 def with_bytes(scenario: Scenario, traffic_id: str, total_bytes: int) -> Scenario:
-    """Return the scenario with a different number of bytes for one stream and its replays."""
+    """Return a copy of the scenario with a different number of bytes for one stream and its archive
+    replays.
+    """
     traffic = tuple(
         each.model_copy(
             update={"content": each.content.model_copy(update={"total_bytes": total_bytes})}

@@ -1,11 +1,11 @@
-"""Shrinks a failed run: reproduces the violation, reduces the run, and writes the scenario.
+"""Shrinks a failed run: reproduces the violation, reduces the run, and writes a minimal scenario.
 
     run folder --again, with its decisions--> the same check violated? --steps--> shrunk.yaml
                --or by its rules and seed-->
 
     <out>/shrink-<id>/  shrunk.yaml  shrink.json  run/ (the failing run of shrunk.yaml)
 
-Ctrl-C ends the steps. The best candidate so far is written in any case.
+Ctrl-C ends the steps. The best candidate found so far is written in any case.
 """
 
 from __future__ import annotations
@@ -39,32 +39,40 @@ SCHEMA = "windtunnel-shrink/1"
 SCENARIO = "shrunk.yaml"
 DOCUMENT = "shrink.json"
 BUDGET_MARGIN_NS = 500_000_000
-"""Margin of the short time budget, added to 1.5 times the simulated time of a faultless run."""
+"""Margin for the short time budget, added to 1.5 times the simulated time of a run without
+faults.
+"""
 REPEATS = 3
-"""Number of runs per candidate if runs of equal cases may differ. The majority decides."""
+"""Number of runs per candidate if equal runs can have different results. The majority decides."""
 
 
 class NotReproduced(Exception):
-    """The run's violation was not reproduced. The message lists the violations that were found."""
+    """The run's violation was not reproduced. The message lists the violations found instead."""
 
 
 @dataclass(frozen=True)
 class ShrinkSpec:
-    """Options of a shrink."""
+    """What to shrink, and how: the failed run, the checks that it violated, and the trial runs."""
 
     folder: RunDir
     """Folder of the run that failed."""
 
     manifest: Manifest
     checks: tuple[str, ...]
-    """Checks that the run violated, in order of preference. If empty, any check will do."""
+    """The checks that the run violated, in order of preference. If empty, any violated check is
+    accepted.
+    """
 
     order: RunSpec
-    """Specification of a trial run, without the candidate. Its folder is `run` in a new folder."""
+    """The specification of trial runs, in which each candidate's scenario is inserted. Trials run
+    in the subfolder `run` of a new folder.
+    """
 
     repeats: int = REPEATS
     options: tuple[str, ...] = ()
-    """Options that a command needs for the same run, besides scenario, fidelity and seed."""
+    """Additional options for the command that repeats the run, after scenario, fidelity and
+    seed.
+    """
 
     @property
     def home(self) -> Path:
@@ -73,21 +81,23 @@ class ShrinkSpec:
 
 @dataclass
 class Shrunk:
-    """The result of a shrink."""
+    """The result of shrinking a run."""
 
     check: str
     finding: str
-    """The finding of the check in the failing run."""
+    """The check's finding in the failing run."""
 
     scenario: str
     """Path of the scenario file."""
 
     run: str
-    """Path of the failing run's folder, or empty if the file was not run."""
+    """Path of the failing run's folder, or empty if the minimal scenario has not been run."""
 
     command: list[str]
     is_sure: bool
-    """Whether a run of the file alone failed. Otherwise the decisions of `run` are needed."""
+    """Whether a run of the scenario file alone fails. Otherwise, the failure also needs the
+    decisions in the `run` folder.
+    """
 
     is_interrupted: bool
     ranges: int
@@ -98,9 +108,9 @@ class Shrunk:
     streams_before: int
     streams_after: int
     runs: int
-    """Number of runs that the shrink took."""
+    """Number of runs executed to shrink the run."""
     first_run_s: float
-    """Time until the violation was reproduced, including compilation."""
+    """Seconds until the violation was reproduced, including compilation."""
     steps_s: float
     fidelity: str
     acts: list[str] = field(default_factory=list)
@@ -110,10 +120,10 @@ class Shrunk:
 
 
 def shrink_run(spec: ShrinkSpec, report: Callable[[str], None]) -> tuple[Shrunk, int | None]:
-    """Shrink a run. Returns the result, and the exit code for a signal, if one was received.
+    """Shrink a run. Returns the result, and the exit code for a received signal or None.
 
-    Raises NotReproduced if the run's violation is not reproduced at this fidelity, TrialError if no
-    trial can be run, ScenarioError if the run's scenario cannot be read.
+    Raises NotReproduced if the run's violation cannot be reproduced at this fidelity level,
+    TrialError if no trial can be run, and ScenarioError if the run's scenario cannot be read.
     """
     began_s = time.monotonic()
     with Cancellation() as cancellation, Trials(spec.order, cancellation, spec.repeats) as trials:
@@ -144,7 +154,9 @@ def shrink_run(spec: ShrinkSpec, report: Callable[[str], None]) -> tuple[Shrunk,
 
 @dataclass(frozen=True)
 class _Reproduced:
-    """A violation that was reproduced, and the decisions that reproduced it."""
+    """A reproduced violation: the check, its finding, and the scenario and decisions that reproduce
+    it.
+    """
 
     check: str
     finding: str
@@ -153,17 +165,18 @@ class _Reproduced:
 
 
 def _reproduce(spec: ShrinkSpec, trials: Trials, report: Callable[[str], None]) -> _Reproduced:
-    """Reproduce a violation without faults, with the recorded decisions, or by the rules.
+    """Reproduce a run's violation: in sim first without faults, then with the recorded decisions,
+    then with the scenario's rules.
 
-    A stuck stream takes the whole time budget, so a shorter budget is tried first.
+    If a stream stalls, a run takes its whole time budget, so a shorter budget is tried first.
     """
     scenario = with_all_fidelities(load_scenario(spec.folder.scenario))
     recorded = read_replayable(spec.folder.decisions)
     nothing = np.zeros(0, dtype=DECISION)
     short = scenario
     ways = [
-        ("with its decisions", recorded),
-        ("by its rules and seed", None),
+        ("with its recorded decisions", recorded),
+        ("with its rules and seed", None),
     ]
     if spec.order.fidelity == SIM:
         ways.insert(0, ("without faults", nothing))
@@ -187,9 +200,10 @@ def _reproduce(spec: ShrinkSpec, trials: Trials, report: Callable[[str], None]) 
 
 
 def _with_short_budget(trials: Trials, scenario: Scenario) -> Scenario:
-    """Return the scenario with a time budget of 1.5 times the last run's time, plus a margin.
+    """Return the scenario with a short time budget: 1.5 times the last run's duration, plus a
+    margin.
 
-    The last run must be one without faults. If its streams did not complete, the scenario is
+    The last run must have been without faults. If its streams did not complete, the scenario is
     returned unchanged.
     """
     simulation = Simulation.read(trials.last.simulation)
@@ -207,15 +221,16 @@ def _with_wall(scenario: Scenario, wall_ns: int) -> Scenario:
 def _steps(
     spec: ShrinkSpec, trials: Trials, found: _Reproduced, report: Callable[[str], None]
 ) -> Iterator[Shrinking]:
-    """Yield a search with the short budget and, unless its result is sure, then with the full one.
+    """Yield a reduction with the short time budget and, if necessary, another one with the full
+    budget.
 
-    A result is sure if a run with its rules alone has failed.
+    The second one is not necessary if a run with the rules found by the first one has failed.
     """
     short = _shrinking(spec, trials, found, report)
     yield short
     full = load_scenario(spec.folder.scenario).budget.wall_ns
     if not short.is_sure and found.scenario.budget.wall_ns < full:
-        report("repeating with the full time budget of the scenario")
+        report("repeating with the scenario's full time budget")
         scenario = _with_wall(found.scenario, full)
         yield _shrinking(spec, trials, replace(found, scenario=scenario), report)
 
@@ -250,7 +265,7 @@ def _shrinking(
 
 
 def _last_run(spec: ShrinkSpec, trials: Trials, shrinking: Shrinking, check: str) -> str:
-    """Run the best candidate once more for inspection. Returns the check's finding."""
+    """Run the best candidate once more, to keep its run folder. Returns the check's finding."""
     file = spec.home / SCENARIO
     file.write_text(shrinking.text(), encoding="utf-8")
     if shrinking.is_sure:

@@ -1,9 +1,9 @@
-"""Extracts each stream's frame transmissions, and its receivers' feedback, from a capture.
+"""Extracts each stream's frames, and its receivers' status messages and NAKs, from a capture.
 
     capture --frames--> stream (session, stream id, sender)
-                          geometry        from its SETUP, else from its frames
+                          geometry        term length, MTU: from a SETUP, else from frames
                           transmissions   DATA and PAD: time, position, length, payload
-                          feedback        NAK and SM, from the other end
+                          feedback        NAK and SM, from the receivers
 
 Positions count from the start of the stream's first term. Only frames to the destination with the
 most frames are used, since a multi-destination publication sends a copy to each destination.
@@ -34,7 +34,7 @@ from windtunnel.harness.dissect.capture.capture_stream import (
 )
 
 FRAMES_MAX = 20_000_000
-"""Limit on the number of frames. Their records must fit in an ordinary machine's memory."""
+"""Maximum number of frames in a capture. Their records must fit in an ordinary machine's memory."""
 TERM_LENGTH_MIN = 1 << 16
 DEFAULT_MTU = 1408
 BEGIN, END, EOS = 0x80, 0x40, 0x20
@@ -49,7 +49,9 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 _TERM_SPACE = 1 << 32
 _IDENTIFICATIONS = 1 << 16
 _STEP_MAX, _STEPS_MIN, _COUNTED_SHARE = 1_024, 16, 2
-"""A sender counts its packets if at least half of the steps between them are small."""
+"""A sender's IP Identification field is considered a counter if at least half of its increments are
+at most 1024, of at least 16.
+"""
 
 TRANSMISSION = np.dtype(
     [
@@ -59,15 +61,15 @@ TRANSMISSION = np.dtype(
         ("payload", "<i8"),  # bytes
         ("frame_type", "<i8"),
         ("flags", "<i8"),
-        ("identification", "<i8"),  # of its packet, or 0 if the sender does not count packets
+        ("identification", "<i8"),  # IP Identification, or 0 if it is not a counter
     ]
 )
 FEEDBACK = np.dtype(
     [
         ("time_ns", "<i8"),
         ("frame_type", "<i8"),  # NAK, SM or HEARTBEAT
-        ("position", "<i8"),  # missing, consumed, or announced
-        ("length", "<i8"),  # missing
+        ("position", "<i8"),  # first missing byte (NAK), consumed (SM) or sent (HEARTBEAT)
+        ("length", "<i8"),  # missing bytes (NAK), or 0
     ]
 )
 
@@ -78,7 +80,7 @@ class CaptureError(ValueError):
 
 @dataclass(frozen=True)
 class Stream:
-    """One stream as seen in one capture."""
+    """One stream as it appears in one capture."""
 
     session_id: int
     stream_id: int
@@ -93,19 +95,19 @@ class Stream:
     mtu: int
     has_setup: bool
     transmissions: NDArray[Any]
-    """TRANSMISSION, in capture order."""
+    """TRANSMISSION records of DATA and PAD frames, in capture order."""
 
     feedback: NDArray[Any]
-    """FEEDBACK, in capture order."""
+    """FEEDBACK records of NAKs and status messages, in capture order."""
 
     has_ended: bool
     """Whether a frame had the end-of-stream flag."""
 
     heartbeats: NDArray[Any] = field(default_factory=lambda: np.zeros(0, dtype=FEEDBACK))
-    """FEEDBACK, in capture order: the heartbeats, which announce the end of what was sent."""
+    """FEEDBACK records of heartbeats, which contain the sender's position, in capture order."""
 
     in_group: bool = False
-    """Whether the stream was sent to a multicast group. Members get all retransmits."""
+    """Whether the stream was sent to a multicast group, whose members receive all retransmits."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -113,7 +115,8 @@ class Stream:
 
 
 def read_streams(file: Path) -> dict[tuple[int, int], Stream]:
-    """Return the streams of a capture by session and stream id, in the order of their first frames.
+    """Read a capture's streams. Returns them by session id and stream id, in the order of their
+    first frames.
 
     Raises CaptureError if the file does not exist, is not a capture, or holds no Aeron stream.
     """
@@ -131,9 +134,9 @@ def read_streams(file: Path) -> dict[tuple[int, int], Stream]:
 
 
 def _read(file: Path) -> tuple[NDArray[Any], list[bytes], dict[str, int]]:
-    """Return a capture's frames, its addresses, and its packet counts.
+    """Read a capture. Returns its frames, a table of addresses, and its packet counts.
 
-    The `source` and `destination` of a frame are indices of addresses.
+    The fields `source` and `destination` of a frame are indices into the table of addresses.
     """
     columns = [*_KEPT, "source", "destination"]
     dtype = np.dtype([(name, "<i8") for name in columns])
@@ -169,7 +172,9 @@ def _read(file: Path) -> tuple[NDArray[Any], list[bytes], dict[str, int]]:
 def _numbered(
     slots: NDArray[Any], table: NDArray[Any], known: dict[bytes, int]
 ) -> NDArray[np.int64]:
-    """Convert address indices of one batch to indices that are valid for the whole capture."""
+    """Convert address indices that are valid in one batch to indices that are valid for the whole
+    capture.
+    """
     numbers = np.zeros(len(table), dtype=np.int64)
     for slot in np.unique(slots):
         name = b"".join(
@@ -198,7 +203,7 @@ def _opened(file: Path) -> Iterator[BufferedIOBase]:
 
 
 def _firsts(rows: NDArray[Any], selected: NDArray[np.bool_]) -> list[int]:
-    """Return the index of each stream's first selected row."""
+    """Return the index of the first selected row of each stream, in ascending order."""
     seen = np.flatnonzero(selected)
     keys = rows["session_id"][seen] * _TERM_SPACE + rows["stream_id"][seen]
     _, first = np.unique(keys, return_index=True)
@@ -231,7 +236,7 @@ def _stream(
     feedback["time_ns"], feedback["frame_type"] = asked["time_ns"], asked["frame_type"]
     feedback["position"] = _positions(asked, initial, term_length)
     feedback["length"] = np.where(asked["frame_type"] == NAK, asked["nak_length"], 0)
-    # Frames that claim a position before the stream's start are forged, not sent over the link.
+    # Frames with a position before the stream's start are forged. The sender has not sent them.
     transmissions = transmissions[transmissions["position"] >= 0]
     return Stream(
         session_id=key[0],
@@ -264,8 +269,8 @@ def _is_group(address: bytes) -> bool:
 
 
 def _identifications(numbers: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the packet identifications, or zeros unless they grow in small steps as a counter
-    does.
+    """Return the packets' IP Identification values, or zeros if they do not increase like a
+    counter.
     """
     steps = np.diff(numbers) % _IDENTIFICATIONS
     steps = steps[steps > 0]
@@ -276,7 +281,9 @@ def _identifications(numbers: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _geometry(frames: NDArray[Any], setups: NDArray[Any]) -> tuple[int, int, int]:
-    """Return initial term id, term length and MTU from a SETUP, or else the smallest values."""
+    """Return initial term id, term length and MTU from a SETUP or, without one, the smallest values
+    that fit the frames.
+    """
     if len(setups):
         summary = setups[0]
         return int(summary["initial_term_id"]), int(summary["term_length"]), int(summary["mtu"])
@@ -300,7 +307,7 @@ def _positions(frames: NDArray[Any], initial: int, term_length: int) -> NDArray[
 
 
 def _wrapped(differences: NDArray[Any]) -> NDArray[np.int64]:
-    """Interpret differences of term ids as signed 32-bit integers."""
+    """Wrap differences of term ids to signed 32-bit integers."""
     half = _TERM_SPACE // 2
     found: NDArray[np.int64] = (differences + half) % _TERM_SPACE - half
     return found

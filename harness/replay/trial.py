@@ -1,4 +1,4 @@
-"""Runs and judges a candidate, to determine whether a given check is still violated.
+"""Runs and judges a candidate scenario, to determine whether it still violates a given check.
 
     candidate --RunSpec--> run --judge--> was `check` violated?
       scenario: which streams, how long        in sim once, since equal cases have equal events
@@ -33,25 +33,27 @@ DECISIONS = "tried.bin"
 
 
 class TrialError(Exception):
-    """A trial could not be judged at all. The message gives the reason."""
+    """A trial could not be run or judged. The message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A scenario to try, and the decisions to replay in it."""
+    """A scenario to try, and the middlebox decisions to replay with it."""
 
     scenario: Scenario
     decisions: Records | None = None
-    """The decisions to replay, or None if the scenario's rules decide."""
+    """The decisions to replay, or None to apply the scenario's rules."""
 
 
 class Trials:
-    """Runs trials one after the other, in the same folder."""
+    """Runs trials one after the other, in the same run folder."""
 
     def __init__(self, order: RunSpec, cancellation: Cancellation, repeats: int) -> None:
-        """Prepare trials that run as `order` specifies, except for the candidate.
+        """Prepare trials that run as `order` specifies, with each candidate's scenario and
+        decisions.
 
-        `repeats` is how often a candidate is run if runs of equal cases may differ.
+        `repeats` is the number of runs per candidate at fidelity levels where equal runs can have
+        different results.
         """
         self._order = order
         self._cancellation = cancellation
@@ -60,7 +62,7 @@ class Trials:
         self._stack = ExitStack()
         self._begin: Begin = begin_isolated
         self.count = 0
-        """Number of runs so far."""
+        """Number of runs executed so far."""
 
     def __enter__(self) -> Trials:
         if self._order.fidelity == SIM:
@@ -77,7 +79,7 @@ class Trials:
         return self._order.folder
 
     def use_file(self, file: Path) -> None:
-        """Copy another scenario file to the folders of all subsequent runs."""
+        """Copy the given scenario file into the folders of all subsequent runs."""
         self._order = replace(self._order, scenario_file=file)
 
     def decisions(self) -> Records:
@@ -88,7 +90,7 @@ class Trials:
         return found
 
     def violated(self, candidate: Candidate) -> dict[str, str]:
-        """Return the checks that a candidate violates in one run, each with its finding."""
+        """Run a candidate once. Returns the checks that it violates, each with its finding."""
         folder = self.last
         shutil.rmtree(folder.path, ignore_errors=True)
         order = replace(self._order, scenario=candidate.scenario)
@@ -104,7 +106,9 @@ class Trials:
         return violated_checks(folder)
 
     def fails(self, candidate: Candidate, check: str) -> bool:
-        """Return whether a candidate violates a check in the majority of its runs."""
+        """Run a candidate until the majority of runs is decided. Returns whether the majority
+        violates the check.
+        """
         needed = self._repeats // 2 + 1
         yes = no = 0
         while yes < needed and no < needed:

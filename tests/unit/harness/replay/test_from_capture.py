@@ -37,7 +37,7 @@ def test_one_capture_infers_what_was_lost(tmp_path, plan, point):
     (told,) = result.streams
     assert (told["late"], told["copies"]) == (0, 0)
     assert len(lost) * 4 // 5 <= told["lost"] <= len(lost)
-    assert any("outcomes of its frames are inferred" in note for note in result.notes)
+    assert any("losses, delays and duplicates are inferred" in note for note in result.notes)
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=str)
@@ -67,7 +67,7 @@ def test_a_member_of_a_group_lost_what_it_lost(tmp_path, point, sees_others):
     assert inferred(stream.write(tmp_path), point) == set(receiver.lost)
     result = from_captures([tmp_path / f"{point}.pcap"], tmp_path / "out.yaml")
     assert (result.streams[0]["late"], result.streams[0]["copies"]) == (0, 0)
-    assert any("sent to a group" in note for note in result.notes)
+    assert any("sent to a multicast group" in note for note in result.notes)
 
 
 def test_frames_in_a_gap_that_nothing_filled_are_counted(tmp_path):

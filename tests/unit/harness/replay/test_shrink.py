@@ -103,7 +103,7 @@ def test_leaves_what_it_takes_and_nothing_else():
     assert [each.act.action for each in scenario.faults] == ["hold"]
     assert made.text().startswith("# Intent\n#   made up\n")
     assert told[-2:] == [
-        "as 2 ranges in 1 rule: these rules alone fail",
+        "1 rule with 2 ranges: these rules alone fail",
         "rule-1: hold until at_most -> hold for",
     ]
     assert len(asked) < 60

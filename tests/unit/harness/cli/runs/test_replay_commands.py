@@ -167,7 +167,7 @@ def test_a_golden_capture_becomes_a_scenario(tmp_path, capsys):
     assert from_capture(GOLDEN / "loss-reliable" / "capture.pcap.xz", "--out", out) == exit_code.OK
     output = capsys.readouterr()
     assert "stream 1001, session 77: 1273 frames; inferred: 68 lost" in output.out
-    assert "its messages differ in length" in output.err
+    assert "message lengths vary" in output.err
     scenario = load_scenario(out)
     (traffic,) = scenario.traffic
     assert "init-term-id=2147483646|term-id=2147483646|term-offset=0" in traffic.channel
