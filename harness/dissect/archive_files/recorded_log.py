@@ -1,4 +1,5 @@
-"""Comparison of a segment file with the expected log, to find the first byte that differs.
+"""Comparison of an archive's segment file with the expected log, to find the first byte that
+differs.
 
     expected  | DATA | DATA | DATA | PAD - - - - |        all frames, computed from the plan
     file      | DATA | DATA | DATA | PAD 0 0 0 0 | ...    bytes, at position minus base
@@ -24,7 +25,9 @@ _TERM_MASK = 0xFFFFFFFF
 
 @allocating_kernel
 def _wrong_in_header(buf: Any, at: int, frame: Any, identity: Any) -> int:
-    """Return the offset of the first header field that differs, or -1 if all are equal."""
+    """Return the offset of the first header field that differs from the expected frame, or -1 if
+    all are equal.
+    """
     position = frame["position"]
     term_id = identity[INITIAL_TERM_ID] + position // identity[TERM_LENGTH]
     if i32_le(buf, at) != frame["frame_length"]:

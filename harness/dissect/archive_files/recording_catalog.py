@@ -43,7 +43,9 @@ class CatalogError(ValueError):
 
 @dataclass(frozen=True)
 class Recording:
-    """An entry of the catalog. Its values are plausible unless `fault` is set."""
+    """A catalog entry, which describes one recording. If `fault` is set, its values cannot be
+    trusted.
+    """
 
     state: int
     control_session_id: int
@@ -51,10 +53,10 @@ class Recording:
     recording_id: int
     start_timestamp_ms: int
     stop_timestamp_ms: int
-    "Time at which the recording stopped, or -1 while it is active."
+    "Time at which the recording stopped, or -1 while the recording is active."
     start_position: int
     stop_position: int
-    "Position at which the recording stopped; -1 while it is active, or if the archive was killed."
+    "Position at which the recording stopped, or -1 if it is active or the archive was killed."
     initial_term_id: int
     segment_length: int
     term_length: int
@@ -72,17 +74,19 @@ class Recording:
 
     @property
     def first_base(self) -> int:
-        """The base position of the first segment file."""
+        """The base position of the recording's first segment file."""
         return self.start_position - self.start_position % self.term_length
 
     def has_segment(self, base: int) -> bool:
-        """Return whether a file with this base position is an attached segment of the recording."""
+        """Return whether a segment file with this base position is part of the recording."""
         behind = base - self.first_base
         is_within = self.stop_position < 0 or base <= self.stop_position
         return behind >= 0 and behind % self.segment_length == 0 and is_within
 
     def missing_base(self, bases: Collection[int]) -> int | None:
-        """Return the base position of the first missing segment file, or None if all exist."""
+        """Return the base position of the first segment file that is missing from `bases`, or
+        None.
+        """
         end = self.stop_position
         if end < 0:
             end = max(bases, default=self.start_position)
@@ -111,11 +115,11 @@ class Catalog:
 
     recordings: tuple[Recording, ...]
     damage: str = ""
-    "The error that ended the list, or an empty string if there was none."
+    "The error at which the list of entries ends, or an empty string."
 
 
 def read_catalog(archive: Path) -> Catalog:
-    """Read the catalog from an archive directory. Raises CatalogError."""
+    """Read the catalog in an archive directory. Raises CatalogError if it is missing or invalid."""
     path = archive / CATALOG_NAME
     try:
         with open_regular(path) as file:
@@ -125,7 +129,9 @@ def read_catalog(archive: Path) -> Catalog:
 
 
 def _alignment(header: bytes, path: Path) -> int:
-    """Return the alignment of entries from the catalog header. Raises CatalogError."""
+    """Read the alignment of entries from the catalog header. Raises CatalogError if the header is
+    invalid.
+    """
     if len(header) < _HEADER.size:
         text = f"expected at least {_HEADER.size} bytes, found {len(header)}"
         raise CatalogError(f"{path}: {text}")

@@ -1,4 +1,4 @@
-"""Parser for segment files. It reads window by window, and writes one row per recorded frame.
+"""Parser for an archive's segment files. It reads window by window, and writes one row per frame.
 
     file      | 0 0 0 | DATA | DATA | PAD (header) 0 0 0 0 | DATA | 0 0 0 0 0
     position          ^ start                                     ^ end: length 0, or stop position
@@ -36,8 +36,8 @@ RECORDED = np.dtype(
 )
 SEGMENT = np.dtype(
     [
-        ("position", "<i8"),  # position of the window's first byte, later of the next frame
-        ("end", "<i8"),  # position at which frames end
+        ("position", "<i8"),  # position of the window's first byte, then of the next frame to read
+        ("end", "<i8"),  # position at which the recording ends
         ("initial_term_id", "<i8"),
         ("term_length", "<i8"),
         ("mtu", "<i8"),
@@ -83,7 +83,7 @@ def _crc32c(buf: Any, at: int, end: int) -> int:
 
 @allocating_kernel
 def _checksum_of(buf: Any, at: int, end: int, field: int) -> int:
-    """Return which kind of checksum a frame's session id field contains, or NO_CHECKSUM."""
+    """Return the kind of checksum that a frame's session id field contains, or NO_CHECKSUM."""
     if crc32(buf, at + _HEADER, end - at - _HEADER) == field:
         return CRC32
     return CRC32C if _crc32c(buf, at + _HEADER, end) == field else NO_CHECKSUM

@@ -20,7 +20,7 @@ SECTION_HEADER = 0x0A0D0D0A
 SECTION_HEADER_LENGTH_MIN = 28
 BYTE_ORDER_MAGIC = 0x1A2B3C4D
 HEAD_LENGTH = 28
-"""Number of bytes at the start of a file that suffice to detect its format."""
+"""Number of bytes at the start of a file that are enough to detect its format."""
 
 RECORD_LENGTH_MAX = 1 << 20
 """Maximum captured bytes of a packet: four times tcpdump's maximum. Greater lengths mean damage."""
@@ -43,7 +43,7 @@ INTERFACE = np.dtype(
 
 
 class CaptureFormatError(ValueError):
-    """The bytes do not begin a capture. The message gives the expected and actual values."""
+    """The file does not begin like a capture. The message gives the expected and actual values."""
 
 
 @dataclass(frozen=True)

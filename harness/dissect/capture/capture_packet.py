@@ -89,7 +89,7 @@ def read_packet(
     ports: Any, walk: Any, counts: Any, rows: Any, table: Any, texts: Any, pending: Any,
     store: Any, addresses: Any,
 ) -> None:  # fmt: skip
-    """Read the packet between the offsets `at` and `end`. Shapes are as in
+    """Read the Aeron frames in the packet between the offsets `at` and `end`. Shapes are as in
     `capture_walk.walk_records`.
     """
     counted = 0 if walk["is_tail"] else 1
@@ -104,7 +104,8 @@ def read_packet(
         counts[CUT_COUNT] += counted
         return
     _read_addresses(buf, ip_at, addresses)
-    # Only fragmented IPv6 packets have an identification, so it cannot order all packets.
+    # Only fragmented IPv6 packets have an identification, so it cannot show the order of all
+    # packets.
     named = identification if int(buf[ip_at]) >> 4 == 4 else NO_IDENTIFICATION
     if status != FRAGMENT:
         if counted:

@@ -32,33 +32,37 @@ from windtunnel.harness.dissect.frames.bytes_at import (
 
 WINDOW = np.dtype(
     [
-        ("kind", "<i8"),  # byte order of the format
+        ("kind", "<i8"),  # PCAP or PCAPNG
         ("big_endian", "<i8"),  # byte order of the pcap file, or of the current pcapng section
         ("fraction_ns", "<i8"),
         ("link_type", "<i8"),
-        ("near_s", "<i8"),  # a time in the capture in seconds; negative if none is known yet
+        ("near_s", "<i8"),  # time of any packet in the capture, or negative if unknown
         ("first", "<i8"),  # offset in the file of its first record
         ("interface_count", "<i8"),  # number of interfaces in the current pcapng section
         ("base", "<i8"),  # offset in the file of the window's first byte
-        ("at", "<i8"),  # next byte to be read, in the window
-        ("limit", "<i8"),  # bytes in the window
+        ("at", "<i8"),  # offset in the window of the next byte to read
+        ("limit", "<i8"),  # number of bytes in the window
         ("is_eof", "<i8"),  # whether the window ends at the end of the file
         ("stop", "<i8"),  # file offset from which records belong to another reader
         ("until", "<i8"),  # file offset at which a search ends
         ("steps", "<i8"),  # number of headers that a search may still examine
     ]
 )
-"""A reader's state, kept between calls of the compiled kernels."""
+"""A reader's state, which is kept between calls to the compiled kernels."""
 
 SHORT = -1
-"""Status: there are fewer bytes than a record header has."""
+"""Status: fewer bytes are left than a record header needs."""
 IMPLAUSIBLE = -2
 NOT_FOUND, FOUND, MORE = 0, 1, 2
 
 CHAIN_LENGTH = 66_560
-"""Minimum length of a chain: longer than any IP packet, hence than any chain within a packet."""
+"""Number of bytes that consecutive plausible records must cover to be trusted. It is more than the
+longest IP packet, so a capture inside a packet is never mistaken for records of the file.
+"""
 TORN_CHAIN_COUNT = 2
-"""Minimum number of headers in the last chain of a file that ends within a record."""
+"""Minimum number of consecutive plausible headers if the file ends before CHAIN_LENGTH bytes,
+within a record.
+"""
 DISTANCE_MAX_S = 100_000_000
 """Maximum time difference between pcap records: three years. Greater differences mean damage."""
 
@@ -140,7 +144,7 @@ def _pcapng_length(buf: Any, at: int, limit: int, big_endian: int, known_only: b
 
 @allocating_kernel
 def record_length(buf: Any, at: int, limit: int, window: Any, known_only: bool) -> int:
-    """Return the length of the record at offset `at`, with header, or SHORT or IMPLAUSIBLE.
+    """Return the length of the record at offset `at` including its header, or SHORT or IMPLAUSIBLE.
 
     The record may end after `limit`. `known_only` rejects pcapng blocks of unknown type.
     """
@@ -151,7 +155,7 @@ def record_length(buf: Any, at: int, limit: int, window: Any, known_only: bool) 
 
 @allocating_kernel
 def _chain_status(buf: Any, start: int, limit: int, window: Any) -> int:
-    """Return FOUND if records follow each other from `start` on, or else NOT_FOUND.
+    """Return FOUND if a sufficiently long chain of records begins at `start`, otherwise NOT_FOUND.
 
     Returns MORE if the window must be refilled first.
     """
@@ -187,7 +191,9 @@ def _is_on_chain(buf: Any, at: int, end: int, limit: int, window: Any) -> bool:
 
 @allocating_kernel
 def _may_reach(buf: Any, at: int, to: int, limit: int, window: Any) -> bool:
-    """Return whether the length of a record at offset `at` allows it to end after `to`."""
+    """Return whether a record at offset `at` could end after `to`, judging by its length field
+    alone.
+    """
     if window["kind"] != PCAP or limit - at < PCAP_RECORD_HEADER_LENGTH:
         return True
     captured = u32(buf, at + 8, window["big_endian"])

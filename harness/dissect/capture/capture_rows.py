@@ -54,7 +54,9 @@ ADDRESS_SLOTS = 4_096
 ADDRESSES_MAX = ADDRESS_SLOTS // 2
 TEXTS_LENGTH = 1 << 20
 FRAMES_A_DATAGRAM_MAX = 2_048
-"""Maximum number of 32-byte frames in a datagram. As many rows must be free to read a datagram."""
+"""Maximum number of 32-byte frames in a datagram. This many rows must be free to read a
+datagram.
+"""
 
 WALK = np.dtype(
     [
@@ -62,8 +64,8 @@ WALK = np.dtype(
         ("address_count", "<i8"),
         ("texts_used", "<i8"),
         ("keeps", "<i8"),  # checksums of payloads to compute: KEEPS_HASH, KEEPS_CRC32
-        ("is_tail", "<i8"),  # whether only datagrams that began before `stop` are still read
-        ("pending", "<i8"),  # number of those datagrams that are incomplete
+        ("is_tail", "<i8"),  # whether to read only fragments of datagrams that began before `stop`
+        ("pending", "<i8"),  # number of datagrams that are still incomplete
         ("may_meet_section", "<i8"),  # 0 if a pcapng section or interface block is an error
     ]
 )
@@ -114,7 +116,9 @@ def read_datagram(
     interface: int, identification: int, ports: Any, walk: Any, counts: Any, rows: Any, table: Any,
     texts: Any,
 ) -> None:  # fmt: skip
-    """Read the datagram with its UDP header at `udp_at`. `addresses` is int64[4], for both ends."""
+    """Read the datagram whose UDP header is at `udp_at`. `addresses` is int64[4]: source,
+    destination.
+    """
     length = udp_length(buf, udp_at, end, room)
     if length == CUT:
         counts[CUT_COUNT] += 1
@@ -156,7 +160,7 @@ def read_datagram(
 
 @kernel
 def is_full(walk: Any, rows: Any) -> bool:
-    """Return whether rows, addresses or texts may have too little space for another datagram."""
+    """Return whether rows, addresses or texts might lack space for another datagram."""
     return bool(
         walk["count"] + FRAMES_A_DATAGRAM_MAX > len(rows)
         or walk["address_count"] + 2 > ADDRESSES_MAX

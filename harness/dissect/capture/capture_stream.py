@@ -48,11 +48,14 @@ READ_LENGTH = 1 << 20
 """Number of bytes per read call."""
 ROWS_A_BATCH = 1 << 16
 SEARCH_STEPS = 1 << 26
-"""Maximum number of headers that searches examine per cell, to limit the cost of crafted files."""
+"""Maximum number of headers examined by searches in each cell, to limit the cost of crafted
+files.
+"""
 NO_STOP = 1 << 62
 GAP_BYTES_MAX = 1 << 26
-"""For compressed files: number of bytes without a packet after which reading ends. A few megabytes
-of compressed data can expand to many gigabytes of zeros, more than any damage explains."""
+"""Number of bytes without a packet after which reading ends, for compressed files. A few megabytes
+of compressed data can expand to many gigabytes of zeros, more than any damage explains.
+"""
 UNREADABLE = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 
@@ -61,7 +64,9 @@ class SplitError(ValueError):
 
 
 class Readable(Protocol):
-    """The methods that a file must have. `seek` is only needed if reading starts in the middle."""
+    """The interface of a file that can be read. `seek` is needed only if reading starts in the
+    middle.
+    """
 
     def readinto(self, buffer: memoryview, /) -> int | None: ...
     def seek(self, offset: int, /) -> int: ...
@@ -69,7 +74,7 @@ class Readable(Protocol):
 
 @dataclass(frozen=True)
 class FrameRows:
-    """A batch of rows. Its arrays are reused for the next batch."""
+    """A batch of frame rows. Its arrays are reused for the next batch."""
 
     rows: NDArray[Any]
     "Array of WIRE_FRAME, in file order."
@@ -81,25 +86,27 @@ class FrameRows:
 
 @dataclass(frozen=True)
 class Reading:
-    """The part of a file to read, and the options for reading it."""
+    """Which part of a capture file to read, and how to read it."""
 
     start: int = 0
     "File offset at which the first cell starts."
     stop: int = NO_STOP
-    "File offset at which a cell starts. Records that start there or later are not read."
+    "File offset at which reading stops, the start of a cell. Records from there on are not read."
     cell_length: int = CELL_LENGTH
     ports: tuple[int, ...] = ()
-    "UDP ports of either endpoint to read; empty for all."
+    "UDP ports, source or destination, of the datagrams to read. Empty for all."
     keeps_hash: bool = True
     keeps_crc32: bool = False
     gap_bytes_max: int = NO_STOP
     "Number of bytes without a packet, in whole cells, after which reading ends."
     is_split: bool = False
-    "Whether other readers read other parts. Later pcapng sections then raise SplitError."
+    "Whether other readers read other parts of the file. Later pcapng sections raise SplitError."
 
 
 class CaptureStream:
-    """A reader that reads a file once. `counts` and `problem` are final after the last batch."""
+    """Reads a capture file, or a part of it, once. `counts` and `problem` are final after the last
+    batch.
+    """
 
     def __init__(self, file: Readable, reading: Reading) -> None:
         """Read the start of the file. Raises CaptureFormatError or an exception in UNREADABLE."""
@@ -128,7 +135,9 @@ class CaptureStream:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The counters by name. The names are those in COUNT_NAMES."""
+        """The counts of packets, datagrams and other items read so far, by the names in
+        COUNT_NAMES.
+        """
         return dict(zip(COUNT_NAMES, (int(each) for each in self._counts), strict=True))
 
     @property
@@ -223,7 +232,9 @@ class CaptureStream:
         window["limit"] = limit
 
     def _go_to(self, offset: int) -> None:
-        """Continue at an offset outside the window, including CHAIN_LENGTH bytes before it."""
+        """Move the window to another file offset, including CHAIN_LENGTH bytes before the
+        offset.
+        """
         window = self._window
         before = max(0, offset - CHAIN_LENGTH)
         self._file.seek(before)
@@ -235,7 +246,8 @@ class CaptureStream:
         """Read the records that start before `window.stop`."""
         walk, window = self._walk, self._window
         while True:
-            # The hashes use wrapping arithmetic, about which numpy warns if the JIT is disabled.
+            # The payload hashes use wrapping arithmetic, which causes numpy warnings if the JIT is
+            # disabled.
             with np.errstate(over="ignore"):
                 status = walking.walk_records(
                     self._buf, window, self._interfaces, walk, self._counts, self._ports,
@@ -257,7 +269,7 @@ class CaptureStream:
                 self._skip_damage(is_torn=status == walking.TORN)
 
     def _batch(self) -> FrameRows:
-        """Return the rows so far as a batch, and reset the buffers."""
+        """Return the rows read so far as a batch, and reset the buffers."""
         batch = FrameRows(
             self._rows[: int(self._walk["count"])], self._addresses.copy(), self._texts
         )
@@ -297,7 +309,7 @@ class CaptureStream:
             self._counts[capture_rows.DAMAGED_BYTES] += skipped
 
     def _resynchronize(self, cell: int) -> None:
-        """Search for the first record of a cell: the next record, unless there is damage."""
+        """Find the first record of a cell. In an undamaged file, this is simply the next record."""
         expected = self.position
         self._window["steps"] = SEARCH_STEPS
         found = self._search(cell)

@@ -49,7 +49,9 @@ STOPPED, MORE, FULL, DAMAGED, TORN, UNEXPECTED_SECTION = range(6)
 def _pcapng_packet(
     buf: Any, at: int, total: int, window: Any, interfaces: Any, counts: Any
 ) -> tuple[int, int, int, int, int]:
-    """Return a packet's offset, captured length, link type, time and interface, or offset -1."""
+    """Return the offset, captured length, link type, time and interface of the packet in a pcapng
+    block. The offset is -1 if the block has no packet.
+    """
     big_endian = window["big_endian"]
     kind = u32(buf, at, big_endian)
     if kind == SIMPLE_PACKET:

@@ -2,7 +2,7 @@
 
 A packet captured at its sender often has only the sum of the pseudo-header, because the network
 card completes the checksum (offload). These packets are accepted. UDP datagrams over IPv4 without a
-checksum are accepted, too.
+checksum are also accepted.
 """
 
 from typing import Any

@@ -36,7 +36,7 @@ LINK_TYPES = (
 NOT_UDP = -1
 """Status: a complete packet with another protocol."""
 IP_FRAGMENT = -2
-"""Status: a fragment of an IP packet. The functions in this module do not reassemble."""
+"""Status: a fragment of an IP packet. This module does not reassemble fragments."""
 CUT = -3
 """Status: fewer bytes than the headers specify, from a truncated capture or a damaged packet."""
 
@@ -79,7 +79,9 @@ def ip_start(buf: Any, at: int, end: int, link_type: int) -> int:
 
 @allocating_kernel
 def udp_start(buf: Any, at: int, end: int) -> tuple[int, int]:
-    """Return the offset of the UDP header, or a negative status, and the end of the IP packet."""
+    """Return (the offset of a packet's UDP header or a negative status, the end of the IP
+    packet).
+    """
     if end - at < 1:
         return CUT, end
     version = int(buf[at]) >> 4

@@ -203,7 +203,7 @@ class Capture:
     cut: int
     "Number of packets with fewer bytes than their headers specify."
     damaged: int
-    "Number of damaged datagrams, discarded by the receiver; 0 without `skip_damaged`."
+    "Number of damaged datagrams, which the receiver discards. 0 without `skip_damaged`."
     torn: bool
     "Whether the file ends inside a packet, because the capture program was killed."
     problem: str

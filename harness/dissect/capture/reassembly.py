@@ -1,4 +1,4 @@
-"""Reassembly of IP fragments.
+"""Reassembly of IP fragments from a capture.
 
     slot  | addresses, identification | record of the first fragment | length | ....payload.... |
 
@@ -23,13 +23,13 @@ PENDING = np.dtype(
         ("identification", "<i8"),
         ("record_at", "<i8"),  # file offset of the first fragment's record
         ("have", "<i8"),  # contiguous bytes of the IP payload so far; 0 if the slot is free
-        ("counts", "<i8"),  # whether this reader, not another one, counts the datagram
+        ("counts", "<i8"),  # 1 if this reader counts the datagram, 0 if another reader does
     ]
 )
 SLOTS = 256
 SLOT_LENGTH = 1 << 16
 REACH = 1 << 20
-"""Distance in the file, in bytes, within which all fragments must follow the first one."""
+"""Maximum distance in bytes, in the capture file, between the first fragment and the others."""
 
 IGNORED = -1
 INCOMPLETE = 0
@@ -37,14 +37,16 @@ INCOMPLETE = 0
 
 @allocating_kernel
 def slot_of(source_low: int, destination_low: int, identification: int) -> int:
-    """Return the slot for the fragments of a packet."""
+    """Return the index of the slot in which the fragments of a packet are reassembled."""
     mixed = (source_low * 31 + destination_low) * 31 + identification
     return int((mixed ^ mixed >> 8 ^ mixed >> 16 ^ mixed >> 24) & (SLOTS - 1))
 
 
 @allocating_kernel
 def expire(slot: Any, record_at: int) -> int:
-    """Free a slot if its datagram can no longer be completed. Returns 1 if that counts as lost."""
+    """Free a slot if its datagram can no longer be completed. Returns the number of incomplete
+    datagrams to count, 0 or 1.
+    """
     if slot["have"] == 0 or record_at - slot["record_at"] <= REACH:
         return 0
     slot["have"] = 0
@@ -63,7 +65,7 @@ def store_first(slot: Any, store: Any, buf: Any, at: int, length: int) -> None:
 def append_fragment(
     slot: Any, store: Any, buf: Any, at: int, length: int, offset: int, more: int
 ) -> int:
-    """Append another fragment to a datagram.
+    """Append another fragment to a partially reassembled datagram.
 
     Returns: the IP payload's length after the last fragment, INCOMPLETE before, or IGNORED if the
     fragment does not follow the stored bytes

@@ -26,7 +26,9 @@ LABEL_LENGTH_MAX = 380
 ERROR_HEADER_LENGTH = 24
 UNUSED, ALLOCATED, RECLAIMED = 0, 1, -1
 _COUNTERS_A_LOOK = 256
-"""Step of the search for the first unused counter id. Reading the entire file is avoided."""
+"""Number of counters examined at a time in the search for the first unused counter id, so that
+large parts of the file need not be read.
+"""
 
 HEADER = np.dtype(
     [
@@ -71,7 +73,7 @@ class CncFileError(ValueError):
 
 @dataclass(frozen=True)
 class CncFile:
-    """Views of the sections of a cnc file."""
+    """Views of the sections in a cnc file."""
 
     version: int
     pid: int

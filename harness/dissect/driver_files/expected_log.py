@@ -51,7 +51,7 @@ class ExpectedLog:
 
 @allocating_kernel
 def framed_length(length: int, payload_max: int) -> int:
-    """Return the number of bytes that a message occupies in a term."""
+    """Return the number of bytes that a message occupies in a term, with headers and alignment."""
     rest = length % payload_max
     framed = length // payload_max * aligned(payload_max + _HEADER)
     return framed + aligned(rest + _HEADER) if rest or length == 0 else framed

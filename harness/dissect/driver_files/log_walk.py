@@ -82,7 +82,7 @@ def _first_difference(publication: Any, image: Any, at: int, length: int) -> int
 
 @allocating_kernel
 def _filled(publication: Any, image: Any, at: int, end: int) -> int:
-    """Return how many complete frames of the publication a PAD in the image covers."""
+    """Return how many complete frames of the publication's log a PAD in the image's log covers."""
     length = i32_le(image, at)
     if u16_le(image, at + 6) != _PAD or length < _HEADER or length % _ALIGNMENT:
         return 0

@@ -1,4 +1,4 @@
-"""Compiled kernels that read integers from a byte array. The caller checks the bounds.
+"""Compiled kernels that read integers from a byte array. They do not check the bounds.
 
 All results are signed 64-bit integers, because numba converts operations on a signed and an
 unsigned integer to floating point.

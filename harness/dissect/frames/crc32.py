@@ -1,4 +1,4 @@
-"""CRC-32 as in zlib, and the combination of two consecutive blocks' CRCs.
+"""CRC-32 as in zlib, and the CRC of two consecutive blocks, computed from the CRCs of both.
 
     crc(a + b) = crc(a) shifted by the length of b  xor  crc(b)
 

@@ -1,4 +1,4 @@
-"""Forged frames built with scapy, and the fields that are filled in when a frame is sent.
+"""Builds forged frames with scapy, and lists the fields to fill in when a frame is sent.
 
     ForgedCase --scapy--> bytes, with zeros in the fields that depend on the stream:
                           session id, stream id, term id, term offset, receiver id
@@ -34,12 +34,12 @@ _SOURCES: dict[str, Source] = {
     "initial_term_id": "initial_term_id",
     "term_length": "term_length",
 }
-"""The source of each field's value, by the field's name in `layout`."""
+"""Field name in `layout` -> the source from which the field is filled in when the frame is sent."""
 
 
 @dataclass(frozen=True)
 class Patch:
-    """A field of a forged frame to fill in when the frame is sent."""
+    """A field of a forged frame that is filled in when the frame is sent."""
 
     offset: int
     width: int
@@ -72,7 +72,9 @@ def build_frame(forged: ForgedCase, mtu: int) -> ForgedFrame:
 
 
 def _payload(forged: ForgedCase) -> bytes:
-    """Return a forged payload: filler bytes, or empty frames that claim the start of a term."""
+    """Return the payload of a forged frame: filler bytes, or empty DATA frames for the start of a
+    term.
+    """
     if not forged.holds_frames:
         return bytes([FILLER]) * forged.payload_length
     inner = bytes(layers.AeronData(data=b""))

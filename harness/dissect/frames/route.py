@@ -23,6 +23,8 @@ def to_group(frames: Frames) -> NDArray[np.bool_]:
 
 
 def between(frames: Frames, sender: str, receiver: str) -> NDArray[np.bool_]:
-    """Return a mask of the frames that were sent from one address to another, or to a group."""
+    """Return a mask of the frames sent from one address to another address or to any multicast
+    group.
+    """
     found: NDArray[np.bool_] = sent_by(frames, sender)
     return found & (sent_to(frames, receiver) | to_group(frames))

@@ -73,7 +73,9 @@ WIRE_FRAME = np.dtype(
         ("has_group_tag", "u1"),
     ]
 )
-"""A frame's row. Fields that its type lacks have arbitrary values: check the type first."""
+"""A row that describes one frame. Fields that the frame type does not have contain arbitrary
+values.
+"""
 
 NO_IDENTIFICATION = -1
 
