@@ -17,7 +17,7 @@ from windtunnel.driver.channel.uri import ChannelUri, InvalidChannelError
 def find_interface(
     uri: ChannelUri, family: socket.AddressFamily, resolver: Resolver, *, is_multicast: bool
 ) -> tuple[NetworkInterface | None, int]:
-    """Return the interface and the port to bind. None lets the system choose the interface.
+    """Return the interface and the port to bind. The interface is None if the system chooses it.
 
     A multicast channel always gets an interface, because a multicast group is joined on an
     interface. Raises InvalidChannelError if no interface matches.

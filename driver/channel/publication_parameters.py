@@ -128,7 +128,7 @@ def parse(
     defaults: PublicationDefaults,
     find_tagged: Callable[[int], TaggedPublication | None] = lambda tag: None,
 ) -> PublicationParameters:
-    """Parse a publication's parameters, with `find_tagged` to look up entity tags.
+    """Parse a publication's parameters. `find_tagged` looks up a publication by its entity tag.
 
     Raises ConfigurationError.
     """

@@ -57,7 +57,9 @@ def port_of(name):
 
 @kernel
 def same_host(name, length, other, other_length):
-    """Return whether two encoded socket addresses have the same IP address, with any ports."""
+    """Return whether two encoded socket addresses have the same IP address, ignoring their
+    ports.
+    """
     if length != other_length or not is_name(name, length) or not is_name(other, other_length):
         return False
     if length == V4_LENGTH:
@@ -161,7 +163,9 @@ def decode(data: bytes) -> SocketAddress | None:
 
 
 def write_name(target: np.ndarray, address: SocketAddress | None) -> int:
-    """Write an address to a record's name field. Returns its length, or 0 for no address (None)."""
+    """Write an address to a record's name field. Returns the name's length, or 0 for no address
+    (None).
+    """
     target[:] = 0
     data = b"" if address is None else address.encode()
     target[: len(data)] = np.frombuffer(data, dtype=np.uint8)

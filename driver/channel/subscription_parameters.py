@@ -20,7 +20,7 @@ CUBIC = "cubic"
 
 
 class Group(enum.Enum):
-    """The setting of whether a receiver uses group semantics, such as NAK backoff."""
+    """The setting that determines whether a receiver uses group semantics, such as NAK backoff."""
 
     TRUE = "true"
     FALSE = "false"

@@ -12,7 +12,9 @@ RESERVED_OFFSET = -8
 
 
 def parse_offset(uri: ChannelUri, key: str) -> int | None:
-    """Return the payload offset, RESERVED_OFFSET, or None if the URI does not have the key."""
+    """Return the payload offset for a timestamp, RESERVED_OFFSET for the reserved value, or None if
+    the URI does not have the key.
+    """
     if uri.get(key) == "reserved":
         return RESERVED_OFFSET
     return uri.int32(key, 0, I32_MAX - TIMESTAMP_LENGTH)

@@ -60,7 +60,7 @@ class ChannelUri:
         return text + "?" + "|".join(f"{key}={value}" for key, value in self.params)
 
     def get(self, key: str) -> str | None:
-        """Return the value of a parameter as text, or None if the key is absent."""
+        """Return the value of a parameter as a string, or None if the key is absent."""
         for name, value in self.params:
             if name == key:
                 return value
@@ -70,7 +70,7 @@ class ChannelUri:
         return any(name == key for name, _ in self.params)
 
     def with_param(self, key: str, value: str | int | bool) -> "ChannelUri":
-        """Return a copy with a changed parameter, or with a new parameter at the end."""
+        """Return a copy of the URI in which a parameter is changed, or added at the end."""
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if key not in self:
             return ChannelUri(self.media, (*self.params, (key, text)), self.is_spy)

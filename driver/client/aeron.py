@@ -108,7 +108,9 @@ class Aeron(ResourceFactory):
                 raise
 
     def invoke(self) -> int:
-        """Run one duty cycle of an invoked client's conductor. Returns the work count."""
+        """Run one duty cycle of the conductor, for a client without a conductor thread. Returns the
+        work count.
+        """
         return self._conductor.do_work()
 
     def next_correlation_id(self) -> int:
@@ -136,40 +138,40 @@ class Aeron(ResourceFactory):
             return not self.is_closed and self._conductor.commands.registrations.has_active
 
     def add_available_counter_handler(self, handler: CounterHandler) -> int:
-        """Add a handler to call for each counter that becomes available.
+        """Add a handler that is called for each counter that becomes available.
 
         Returns an id for `remove_available_counter_handler`.
         """
         return self._add_handler(self._conductor.commands.callbacks.available_counter, handler)
 
     def remove_available_counter_handler(self, handler_id: int) -> bool:
-        """Remove a handler for available counters. Returns whether it existed."""
+        """Remove a handler for available counters. Returns whether the handler existed."""
         return self._remove_handler(
             self._conductor.commands.callbacks.available_counter, handler_id
         )
 
     def add_unavailable_counter_handler(self, handler: CounterHandler) -> int:
-        """Add a handler to call for each counter that is freed.
+        """Add a handler that is called for each counter that is freed.
 
         Returns an id for `remove_unavailable_counter_handler`.
         """
         return self._add_handler(self._conductor.commands.callbacks.unavailable_counter, handler)
 
     def remove_unavailable_counter_handler(self, handler_id: int) -> bool:
-        """Remove a handler for freed counters. Returns whether it existed."""
+        """Remove a handler for freed counters. Returns whether the handler existed."""
         return self._remove_handler(
             self._conductor.commands.callbacks.unavailable_counter, handler_id
         )
 
     def add_close_handler(self, handler: CloseHandler) -> int:
-        """Add a handler to call once after the client has closed.
+        """Add a handler that is called once after the client has closed.
 
         Returns an id for `remove_close_handler`.
         """
         return self._add_handler(self._conductor.commands.callbacks.close, handler)
 
     def remove_close_handler(self, handler_id: int) -> bool:
-        """Remove a close handler. Returns whether it existed."""
+        """Remove a close handler. Returns whether the handler existed."""
         return self._remove_handler(self._conductor.commands.callbacks.close, handler_id)
 
     def _add_handler(self, handlers: dict[int, _HANDLER], handler: _HANDLER) -> int:

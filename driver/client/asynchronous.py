@@ -54,7 +54,7 @@ class AsyncPublication:
         self.publication = publication
 
     async def offer(self, message: Message, reserved_value: int = 0) -> int:
-        """Write a message. Waits as long as the publication is back pressured or not connected.
+        """Write a message. Waits while the publication is back pressured or not connected.
 
         Returns the new position. Raises ClosedError, or ClientError for a message that can never be
         written.

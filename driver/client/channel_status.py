@@ -1,4 +1,4 @@
-"""The status of a channel and the addresses it is bound to, read from the driver's counters.
+"""Reads a channel's status and the addresses of its sockets from the driver's counters.
 
     status counter (types 6 and 7)   -1 errored   0 initialising   1 active   2 closing
     local address (type 14)          key: 0 status counter id (i32)   4 length (i32)   8 address
@@ -23,9 +23,7 @@ _ADDRESS = struct.Struct("<2i")
 
 
 class HasChannel(Protocol):
-    """A publication or subscription, as the functions of this module see it: an object with a
-    channel.
-    """
+    """The interface of publications and subscriptions that the functions of this module require."""
 
     channel: str
     channel_status_id: int
@@ -66,7 +64,7 @@ def local_addresses(reader: CountersReader, item: HasChannel) -> list[str]:
 
 
 def resolved_channel(reader: CountersReader, item: HasChannel) -> str | None:
-    """Return a channel whose endpoint has port 0 with the port that the system chose instead.
+    """Return a channel with its endpoint's port 0 replaced by the port that the system chose.
 
     Returns None while the port is unknown, or the unchanged channel if its endpoint port is not 0.
     """

@@ -1,4 +1,4 @@
-"""The interface of the client conductor that publications, subscriptions and counters use.
+"""The client conductor's interface for publications, subscriptions and counters.
 
 They depend on this Protocol and not on `ClientConductor`, because the `ClientConductor` module
 imports their modules.
@@ -13,8 +13,8 @@ from windtunnel.driver.cnc.counters_reader import CountersReader
 
 
 class Conductor(Protocol):
-    """The client conductor, as publications, subscriptions and counters see it. `ClientConductor`
-    implements it.
+    """The client conductor's interface for publications, subscriptions and counters.
+    `ClientConductor` implements it.
     """
 
     commands: CommandChannel

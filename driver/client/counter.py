@@ -35,7 +35,7 @@ def propose_max_atomic(values, at, value):
 
 
 class CounterConductor(Conductor, Protocol):
-    """The client conductor, as a counter sees it."""
+    """The client conductor's interface for counters."""
 
     def release_counter(self, counter: Counter) -> None:
         """Close the counter and remove it from the driver unless it is static."""
@@ -95,7 +95,9 @@ class Counter:
         return 0 if self.is_closed else int(add_i64(self._values, self._at, delta))
 
     def compare_and_set(self, expected: int, desired: int) -> bool:
-        """Atomically store `desired` if the value is `expected`. Returns whether it was stored."""
+        """Atomically store `desired` if the value is `expected`. Returns whether `desired` was
+        stored.
+        """
         return not self.is_closed and bool(cas_i64(self._values, self._at, expected, desired))
 
     def propose_max(self, value: int) -> bool:

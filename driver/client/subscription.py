@@ -30,7 +30,7 @@ REASON_LENGTH_MAX = 1023
 
 
 class SubscriptionConductor(Conductor, Protocol):
-    """The client conductor, as a subscription sees it."""
+    """The client conductor's interface for subscriptions."""
 
     def release_subscription(self, subscription: Subscription) -> None:
         """Close the subscription and remove it from the driver."""
@@ -134,7 +134,8 @@ class Subscription(ReceiveDestinations):
         return sum(image.block_poll(handler, block_length_limit) for image in self.images)
 
     def raw_poll(self, handler: RawBlockHandler, block_length_limit: int) -> int:
-        """Call `handler` with the place of one block of whole frames in the log file of each image.
+        """Call `handler` with the location in the log file of one block of whole frames for each
+        image.
 
         Returns the number of consumed bytes.
         """
@@ -157,7 +158,7 @@ class Subscription(ReceiveDestinations):
         return addresses[0] if addresses else None
 
     def try_resolve_channel_endpoint_port(self) -> str | None:
-        """Return the channel with the port that the system chose for an endpoint with port 0.
+        """Return the channel with its endpoint's port 0 replaced by the port that the system chose.
 
         Returns None while the port is unknown, or the unchanged channel if its port is not 0.
         """

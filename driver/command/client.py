@@ -44,7 +44,7 @@ class ClientKeepalive(_ClientCommand):
 
 @dataclass(frozen=True, slots=True)
 class ClientClose(_ClientCommand):
-    """A command without a response that closes a client and releases its resources."""
+    """Command that closes a client and releases its resources. The driver sends no response."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.CLIENT_CLOSE
 

@@ -69,7 +69,9 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def of(cls, code: int) -> "ErrorCode":
-        """Return the ErrorCode with the given number, or UNKNOWN_CODE_VALUE if there is none."""
+        """Return the ErrorCode with the given number, or UNKNOWN_CODE_VALUE if the number is
+        unknown.
+        """
         try:
             return cls(code)
         except ValueError:

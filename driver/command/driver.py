@@ -1,4 +1,4 @@
-"""Command that shuts down the driver.
+"""The command that shuts down the driver.
 
     terminate    0 client id (i64)   8 correlation id (i64)   16 token length (i32)   20 token
 

@@ -84,7 +84,9 @@ class PayloadReader:
         return name
 
     def text_after(self, end: int, field: str) -> str:
-        """Return the string whose length prefix is at the first multiple of 4 from `end` on."""
+        """Return the string whose length prefix is at the first multiple of 4 that is not below
+        `end`.
+        """
         return self.text(int(align(end, FIELD_ALIGNMENT)), field)
 
     def _field(self, code: str, width: int, at: int) -> int:

@@ -95,7 +95,7 @@ def log_length(term_length, page_size):
 
 @kernel
 def meta_at(log_length):
-    """Return the offset of the metadata. They are always at the end of the file."""
+    """Return the offset of the metadata, which is always at the end of the file."""
     return log_length - METADATA_LENGTH
 
 
@@ -281,7 +281,7 @@ def claimed_position(log, meta_at, term_length, initial_term_id):
 
 @kernel
 def rotate(log, meta_at, count, term_id):
-    """Activate the next term; several publishers may try this at once.
+    """Activate the next term. Several publishers may try this at the same time.
 
     Memory:  compare-and-set on the next tail, then on the count
     Returns: whether this call changed the term count

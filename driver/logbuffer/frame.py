@@ -42,7 +42,9 @@ def aligned(frame_length):
 
 @kernel
 def frame_length_acquire(log, at):
-    """Return the length in a slot (negative: claimed, 0: empty), with acquire semantics."""
+    """Return the length in a slot, with acquire semantics. A negative length means that the slot is
+    claimed, and 0 that it is empty.
+    """
     return get_i32_acquire(log, at)
 
 
@@ -103,7 +105,7 @@ def fill_header(log, at, meta_at, term_id, term_offset):
 
 @kernel
 def write_padding(log, at, meta_at, frame_length, term_id, term_offset):
-    """Write and commit a padding frame of `frame_length` bytes; only its header is written."""
+    """Write and commit a padding frame of `frame_length` bytes. Only the header is written."""
     write_header(log, at, meta_at, frame_length, term_id, term_offset)
     set_type(log, at, types.PAD)
     publish(log, at, frame_length)
@@ -111,7 +113,7 @@ def write_padding(log, at, meta_at, frame_length, term_id, term_offset):
 
 @kernel
 def overwrite_with_padding(log, at, meta_at, frame_length, term_id, term_offset):
-    """Write a committed padding frame over a slot, whatever the slot contains.
+    """Write a committed padding frame over a slot, regardless of the slot's content.
 
     No writer may complete the slot afterwards. Unlike `write_padding`, this stores no claim first:
     the slot becomes readable in one step.

@@ -13,8 +13,8 @@ from windtunnel.driver.logbuffer import frame
 
 @kernel
 def try_fill(log, base, meta_at, term_id, offset, length):
-    """Fill a gap of `length` bytes at `offset` with padding if it is still empty. Returns whether
-    it did.
+    """Fill a gap of `length` bytes at `offset` with padding if the gap is still empty. Returns
+    whether the gap was filled.
     """
     for at in range(offset + length - frame.FRAME_ALIGNMENT, offset - 1, -frame.FRAME_ALIGNMENT):
         if get_i32_acquire(log, base + at) != 0:

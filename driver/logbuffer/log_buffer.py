@@ -67,7 +67,7 @@ class LogBuffer:
         sparse: bool = True,
         check_storage: bool = True,
     ) -> "LogBuffer":
-        """Create a log file with its full length and metadata, or remove the file on failure.
+        """Create a log file with its full length and metadata. If that fails, the file is removed.
 
         `check_storage` raises StorageError if the file system could not hold all pages of the file.
         """
@@ -107,7 +107,7 @@ class LogBuffer:
         return int(descriptor.producer_position(self.log, self.meta_at))
 
     def close(self) -> None:
-        """Unmap the file; `log` becomes empty. Closing again has no effect."""
+        """Unmap the file. `log` becomes empty. Repeated calls have no effect."""
         self.log = np.empty(0, dtype=np.uint8)
         self.address = 0
         self._mapping.close()

@@ -1,4 +1,4 @@
-"""Results of an offer: a positive stream position, or one of these codes.
+"""Error codes of an offer. A successful offer returns a positive stream position instead.
 
 Source: driver-protocol 2.6.
 """

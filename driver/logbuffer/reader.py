@@ -67,7 +67,7 @@ def describe(log, base, offset, end_offset, fragment):
 
 @kernel
 def poll(log, base, term_length, offset, limit_offset, fragments, max_fragments):
-    """Describe the committed data frames from `offset` on in FRAGMENT records. Skips padding
+    """Describe the committed data frames, starting at `offset`, in FRAGMENT records. Skips padding
     frames.
 
     Shapes:  log uint8[n], fragments FRAGMENT[m]
@@ -89,7 +89,7 @@ def poll(log, base, term_length, offset, limit_offset, fragments, max_fragments)
 
 @kernel
 def poll_frames(log, base, term_length, offset, limit_offset, fragments, max_fragments):
-    """Describe all committed frames from `offset` on, including padding frames, in FRAGMENT
+    """Describe all committed frames, starting at `offset` and including padding frames, in FRAGMENT
     records.
     """
     count = 0

@@ -10,7 +10,7 @@ from windtunnel.driver.wire import frame_type as types
 
 @kernel
 def scan(log, base, term_length, offset, max_length):
-    """Measure the committed frames from `offset` on that fit into one datagram.
+    """Measure the committed frames, starting at `offset`, that fit into one datagram.
 
     Units:   bytes; `available` counts the bytes to send, which are only the header of a padding
              frame

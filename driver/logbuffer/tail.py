@@ -27,7 +27,7 @@ def framed_length(length, max_payload_length):
 
 @kernel
 def back_pressure(log, meta_at, term_length, at_position, length):
-    """Return the result code for a message that begins at or beyond the publication limit."""
+    """Return the result code for a message that begins at or above the publication limit."""
     needed = frame.aligned(length + frame.HEADER_LENGTH)
     if at_position + needed >= position.max_possible(term_length):
         return result.MAX_POSITION_EXCEEDED
@@ -50,7 +50,8 @@ def claim(appender, log, limit, framed_length, length):
 
 @kernel
 def claim_shared(appender, log, limit, framed_length, length):
-    """Claim space like `claim`, while other publishers in any process may claim space too.
+    """Claim space like `claim`, for a concurrent publication. Other publishers in any process may
+    claim space at the same time.
 
     Memory: fetch-and-add on the raw tail; its previous value decides which bytes the claim owns
     """
@@ -87,7 +88,8 @@ def claim_shared(appender, log, limit, framed_length, length):
 
 @kernel
 def claim_exclusive(appender, log, limit, framed_length, length):
-    """Claim space like `claim` for an exclusive publication. Its appender holds the tail.
+    """Claim space like `claim` for an exclusive publication, whose APPENDER record contains the
+    tail.
 
     Memory: the raw tail is released before the header of the frame is written
     """

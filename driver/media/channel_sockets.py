@@ -37,7 +37,7 @@ class OpenSocket(Protocol):
         """Change the peer of a connected socket. This is safe while an agent uses the fd."""
 
     def close(self) -> None:
-        """Close the fd. Every agent that polls the fd must have released it before."""
+        """Close the fd. Every agent that polls the fd must release it first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class PublicationSockets:
 
 
 class Sockets(Protocol):
-    """Opens the sockets of channels."""
+    """Opens sockets for channels."""
 
     def open_publication(self, channel: UdpChannel) -> PublicationSockets:
         """Open the sockets of a publication channel."""
@@ -102,7 +102,7 @@ class _ManagedSocket:
 
 
 class UdpSockets:
-    """Opens the real UDP sockets of channels."""
+    """Opens real UDP sockets for channels."""
 
     def __init__(self, settings: SocketSettings) -> None:
         self.settings = settings
@@ -203,7 +203,7 @@ class LinkSocket:
 
 
 class LinkSockets:
-    """Opens mailboxes for a simulated host that has the single address `host`.
+    """Opens mailboxes for a simulated host, whose only address is `host`.
 
     A mailbox that joins a group is named after the group's address, because that is where others
     send.

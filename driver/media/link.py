@@ -68,7 +68,7 @@ class Links(NamedTuple):
 
 
 def make_links(count: int, ring_length: int = 1 << 20) -> Links:
-    """Make `count` closed mailboxes with rings of `ring_length` bytes, a multiple of 8."""
+    """Create `count` closed mailboxes with rings of `ring_length` bytes, a multiple of 8."""
     assert ring_length % 8 == 0, f"ring length {ring_length} is not a multiple of 8"
     return Links(
         mailboxes=np.zeros(count, dtype=MAILBOX).view(np.recarray),
@@ -82,7 +82,9 @@ NO_LINKS = make_links(0)
 
 @kernel
 def index_of(links, fd):
-    """Return the index of the open mailbox with this file descriptor, or NOTHING."""
+    """Return the index of the open mailbox with this file descriptor, or NOTHING if no mailbox has
+    it.
+    """
     index = FIRST_FD - fd
     if index < 0 or index >= links.mailboxes.size or links.mailboxes[index].is_open == 0:
         return NOTHING
@@ -239,7 +241,7 @@ def deliver(links, index, source, source_length, buf, at, length):
 
 @kernel
 def find(links, name, name_length):
-    """Return the index of the open mailbox with this address, or NOTHING."""
+    """Return the index of the open mailbox with this address, or NOTHING if no mailbox has it."""
     for index in range(links.mailboxes.size):
         mailbox = links.mailboxes[index]
         if mailbox.is_open != 0 and socket_address.same(

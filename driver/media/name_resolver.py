@@ -44,7 +44,9 @@ class SystemResolver:
 
 
 def numeric_address(host: str) -> tuple[str, int] | None:
-    """Return a literal address and its scope id, or None if the system must resolve the host."""
+    """Return the numeric address and the scope id in `host`, or None if the system must resolve
+    `host`.
+    """
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -42,7 +42,9 @@ _LAST_ACTIVITY_NS = int(dict(RECEIVE_ENDPOINT.fields or {})["last_activity_ns"][
 
 
 def make_receive_endpoints(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Make zeroed RECEIVE_ENDPOINT[capacity] slots, and a uint8 view for atomic access to them."""
+    """Create zeroed RECEIVE_ENDPOINT[capacity] slots. Also returns a uint8 view for atomic access
+    to them.
+    """
     records = np.zeros(capacity, dtype=RECEIVE_ENDPOINT)
     return records.view(np.recarray), records.view(np.uint8)
 

@@ -42,7 +42,7 @@ class GsoBatch(NamedTuple):
 
 
 def make_gso_batch(count: int) -> GsoBatch:
-    """Make a batch of up to `count` packets for one system call."""
+    """Create a batch of up to `count` GSO packets for one system call."""
     vectors = np.zeros(count, dtype=IOVEC).view(np.recarray)
     headers = make_headers(vectors)
     controls = np.zeros(count * CONTROL_LENGTH, dtype=np.uint8)
@@ -52,7 +52,9 @@ def make_gso_batch(count: int) -> GsoBatch:
 
 @kernel
 def gather_gso_packets(packets, vectors, first, count):
-    """Combine entries `first` .. `first + count` into packets. Returns the number of packets."""
+    """Combine batch entries `first` to `first + count - 1` into GSO packets. Returns the number of
+    packets.
+    """
     packet_count = 0
     index = first
     while index < first + count:
@@ -83,7 +85,7 @@ def gather_gso_packets(packets, vectors, first, count):
 
 @kernel
 def send_gso_packets(fd, packets, vectors, first, count, name_address, name_length):
-    """Send entries `first` .. `first + count` as GSO packets.
+    """Send batch entries `first` to `first + count - 1` as GSO packets.
 
     Returns: the number of entries sent, in order from `first`; or -errno
     """

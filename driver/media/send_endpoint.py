@@ -39,7 +39,9 @@ assert RECORD_LENGTH % 8 == 0 and LAST_STATUS_NS % 8 == 0, "the shared word is a
 
 
 def make_send_endpoints(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Make zeroed SEND_ENDPOINT[capacity] slots, and a uint8 view for atomic access to them."""
+    """Create zeroed SEND_ENDPOINT[capacity] slots. Also returns a uint8 view for atomic access to
+    them.
+    """
     records = np.zeros(capacity, dtype=SEND_ENDPOINT)
     records["destinations_id"] = -1
     return records.view(np.recarray), records.view(np.uint8)

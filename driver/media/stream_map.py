@@ -24,7 +24,7 @@ ABSENT = -1
 
 
 def make_stream_map(capacity: int) -> np.recarray:
-    """Make an empty map for at least `capacity` streams, as STREAM_ENTRY[power of two]."""
+    """Create an empty map for at least `capacity` streams, as STREAM_ENTRY[power of two]."""
     size = 2
     while size < 2 * capacity:
         size *= 2

@@ -58,7 +58,7 @@ _ECONNREFUSED, _ENOBUFS = errno.ECONNREFUSED, errno.ENOBUFS
 
 
 def make_headers(vectors: np.ndarray) -> np.recarray:
-    """Make one message header for each I/O vector."""
+    """Create one message header for each I/O vector."""
     headers = np.zeros(vectors.size, dtype=MESSAGE).view(np.recarray)
     headers.vectors = vectors.ctypes.data + IOVEC.itemsize * np.arange(vectors.size)
     headers.vector_count = 1
@@ -86,7 +86,9 @@ def put_segment_length(controls, index, length):
 
 @kernel
 def segment_length(controls, index, control_length, message_length):
-    """Return the length of each datagram in a received message; the last may be shorter."""
+    """Return the length of each datagram in a received message. The last datagram may be
+    shorter.
+    """
     at = index * CONTROL_LENGTH
     if control_length < _VALUE + 4 or get_i64(controls, at) < _VALUE + 4:
         return message_length

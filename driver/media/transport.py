@@ -55,7 +55,7 @@ class ReceiveBatch(NamedTuple):
 
 
 def make_send_batch(count: int) -> SendBatch:
-    """Make a batch of up to `count` datagrams for one system call."""
+    """Create a batch that can send up to `count` datagrams in one system call."""
     vectors = np.zeros(count, dtype=IOVEC).view(np.recarray)
     return SendBatch(
         headers=make_headers(vectors),
@@ -65,7 +65,9 @@ def make_send_batch(count: int) -> SendBatch:
 
 
 def make_receive_batch(count: int, slot_length: int) -> ReceiveBatch:
-    """Make a batch of `count` messages. Messages longer than `slot_length` are truncated."""
+    """Create a batch that can receive up to `count` messages. Messages longer than `slot_length`
+    are truncated.
+    """
     vectors = np.zeros(count, dtype=IOVEC).view(np.recarray)
     slots = np.zeros(count * slot_length, dtype=np.uint8)
     names = np.zeros((count, NAME_LENGTH_MAX), dtype=np.uint8)
@@ -80,7 +82,9 @@ def make_receive_batch(count: int, slot_length: int) -> ReceiveBatch:
 
 @kernel
 def set_outgoing(batch, index, address, length):
-    """Set entry `index` to `length` bytes at `address`. They must stay valid until sent."""
+    """Set batch entry `index` to the `length` bytes at `address`, which must stay valid until they
+    are sent.
+    """
     vector = batch.vectors[index]
     vector.address = address
     vector.length = length
@@ -93,7 +97,7 @@ def outgoing_length(batch, index):
 
 @kernel
 def send_gathered(fd, batch, first, count, name, name_length, links):
-    """Send entries `first` .. `first + count` in one system call.
+    """Send batch entries `first` to `first + count - 1` in one system call.
 
     Shapes:  name uint8[28]; length 0 sends to the connected peer
     Returns: the number sent, in order from `first`; 0 on a transient error; or -errno
@@ -114,7 +118,8 @@ def send_gathered(fd, batch, first, count, name, name_length, links):
 
 @kernel
 def send_segmented(fd, batch, first, count, name, name_length):
-    """Send entries `first` .. `first + count` to a socket as GSO packets, in one system call.
+    """Send batch entries `first` to `first + count - 1` to a socket as GSO packets, in one system
+    call.
 
     Returns: the same as `send_gathered`; nothing was sent if `segmentation.is_refusal` holds for
              the result
@@ -223,7 +228,7 @@ def incoming_length(batch, index):
 
 @kernel
 def segment_length(batch, index):
-    """Return the length of each datagram of message `index`; the last may be shorter."""
+    """Return the length of each datagram in message `index`. The last datagram may be shorter."""
     header = batch.headers[index]
     return system_message.segment_length(
         batch.controls, index, int(header.control_length), int(header.length)

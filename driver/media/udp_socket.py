@@ -82,7 +82,7 @@ class UdpSocket:
             raise SocketError(f"cannot reconnect {self.local} to {peer}", error) from error
 
     def close(self) -> None:
-        """Close the socket. Every agent that polls its fd must have released the fd before."""
+        """Close the socket. Every agent that polls its fd must release it first."""
         self._handle.close()
         self.fd = -1
 
@@ -144,7 +144,7 @@ def _configure(handle: socket.socket, bind: SocketAddress, options: SocketOption
 
 
 def _join(handle: socket.socket, group: SocketAddress, interface: NetworkInterface | None) -> None:
-    """Join a group, and receive nothing from groups that only other sockets have joined."""
+    """Join a multicast group, without receiving from groups that only other sockets have joined."""
     assert interface is not None, "a group is joined on an interface"
     if group.family == socket.AF_INET:
         request = _ipv4_request(group.host, interface)

@@ -17,4 +17,4 @@ class CommandPendingError(DriverError):
 
 
 class NamePendingError(CommandPendingError):
-    """A command waits for a host name lookup. Other commands are executed meanwhile."""
+    """A command waits for a host name lookup. Other commands are executed in the meantime."""

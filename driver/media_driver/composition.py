@@ -61,7 +61,7 @@ def create_cnc(context: Context, clock: Clock) -> CncFile:
 
 
 def socket_settings(context: Context) -> SocketSettings:
-    """Return the driver's default settings for sockets."""
+    """Return the driver's default socket settings."""
     return SocketSettings(
         sndbuf_length=context.socket_sndbuf_length,
         rcvbuf_length=context.socket_rcvbuf_length,
@@ -172,7 +172,7 @@ def _make_sender(context: Context, values: np.ndarray, links: object) -> SenderS
 
 
 def _make_losses(context: Context) -> Losses:
-    """Make the loss interceptors of one agent, with a separate random state for each agent."""
+    """Create the loss interceptors of one agent, with a separate random state for each agent."""
     return make_losses(
         context.incoming_interceptors,
         context.random_loss,

@@ -70,7 +70,7 @@ class Context(NetworkSettings, StreamSettings, ProcessSettings):
             object.__setattr__(self, "dir", Path(self.dir))
 
     def idle_of(self, agent: str) -> np.recarray:
-        """Make the state of an agent's idle strategy. The agent is named, for example `conductor`.
+        """Create the state of an agent's idle strategy. `agent` is a name such as `conductor`.
 
         Each call returns a new state. Raises ConfigurationError for malformed arguments.
         """

@@ -118,14 +118,14 @@ def _folder_entries(root: int, name: str) -> Iterator[Entry]:
 
 
 def first_fault(root: int) -> str | None:
-    """Return the first foreign entry in a driver's directory and why it is foreign, or None if all
-    are a driver's.
+    """Return a message about the first foreign entry in a driver's directory, or None if all
+    entries are a driver's files.
     """
     return next((f"{each.path} {each.fault}" for each in entries(root) if each.fault), None)
 
 
 def cnc_fault(root: int, directory: Path) -> str | None:
-    """Return why `cnc.dat` is not a driver's file, or None if it is valid or missing.
+    """Return the reason why `cnc.dat` is not a driver's file, or None if it is valid or missing.
 
     A version of 0 is valid, because the driver may have been killed before it was ready.
     """

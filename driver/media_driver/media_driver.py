@@ -219,11 +219,13 @@ class MediaDriver:
         return self._shutdown.wait(timeout_s)
 
     def stop(self) -> None:
-        """Request that the driver's threads shut down. Safe in a signal handler."""
+        """Request that the driver's threads shut down. A signal handler may call this method."""
         self._shutdown.set()
 
     def close(self) -> None:
-        """Stop the agents, delete their log buffers, and mark `cnc.dat` as closed. Idempotent."""
+        """Stop the agents, delete their log buffers, and mark `cnc.dat` as closed. Repeated calls
+        have no effect.
+        """
         if self._is_closed:
             return
         self._is_closed = True

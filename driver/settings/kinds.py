@@ -54,11 +54,11 @@ class Setting:
         return str(value)
 
     def bounds(self) -> str:
-        """Describe the valid values for users."""
+        """Return a description of the valid values, for users."""
         return "any text"
 
     def fault(self, value: Any) -> str | None:
-        """Return why a value is invalid, or None if the value is valid."""
+        """Return the reason why a value is invalid, or None if it is valid."""
         return None
 
 

@@ -39,7 +39,9 @@ class RawSettings:
             self.set_variable(variable, text, path_or_url)
 
     def environment_variables(self) -> set[str]:
-        """Return the names of the variables from the environment, which other programs use too."""
+        """Return the names of the variables that come from the environment, which other programs
+        also use.
+        """
         return set(self.texts) - set(self.origins)
 
     def origin_of(self, variable: str) -> str:

@@ -24,7 +24,7 @@ def read_variables(
     environment: Mapping[str, str] | None,
     overridden: Collection[str],
 ) -> dict[str, Any]:
-    """Read values from environment variables, by field. Overridden fields are left out.
+    """Return the values of environment variables by field name. Overridden fields are left out.
 
     If `environment` is None, this process's environment is read. Raises ConfigurationError with the
     name of a variable whose value is invalid.

@@ -1,4 +1,4 @@
-"""Frames on UDP: one flyweight module per frame type.
+"""Flyweights for the frames that are sent over UDP, with one module per frame type.
 
 A flyweight has its field offsets, a `check`, a getter per field with arguments `(buf, at)`, and a
 `write` that writes the whole frame and returns its length. A datagram must pass `header.check` and

@@ -29,7 +29,7 @@ LENGTH_MAX = LENGTH + TEXT_LENGTH_MAX
 
 @kernel
 def check(buf, at, length):
-    """Check that the error text lies inside a datagram that passed `header.check`.
+    """Check that the error text is within a datagram that passed `header.check`.
 
     Returns: OK, TOO_SHORT, or BAD_VALUE
     """

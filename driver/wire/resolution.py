@@ -65,7 +65,7 @@ def name_at(buf, at):
 
 @kernel
 def check_entry(buf, at, length):
-    """Check that an entry lies inside the `length` bytes from offset `at` to the end of the frame.
+    """Check that an entry is within the `length` bytes from offset `at` to the end of the frame.
 
     Returns: the aligned length of the entry, at least 8, or INVALID; the last entry may lack its
              padding

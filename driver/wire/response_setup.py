@@ -22,7 +22,9 @@ LENGTH = RESPONSE_SESSION_ID + 4
 
 @kernel
 def check(buf, at, length):
-    """Check only the size, because all ids are valid. Returns OK or TOO_SHORT."""
+    """Check a frame's length. Every id is valid, so nothing else is checked. Returns OK or
+    TOO_SHORT.
+    """
     return header.OK if length >= LENGTH else header.TOO_SHORT
 
 

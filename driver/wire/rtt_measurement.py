@@ -24,7 +24,9 @@ LENGTH = RECEIVER_ID + 8
 
 @kernel
 def check(buf, at, length):
-    """Check only the size, because all field values are valid. Returns OK or TOO_SHORT."""
+    """Check a frame's length. Every field value is valid, so nothing else is checked. Returns OK or
+    TOO_SHORT.
+    """
     return header.OK if length >= LENGTH else header.TOO_SHORT
 
 

@@ -77,7 +77,9 @@ def receiver_id(buf, at):
 
 @kernel
 def feedback_length(buf, at):
-    """Return the number of bytes after the fixed part: 0, 8 for a group tag, else invalid."""
+    """Return the number of bytes after the fixed part: 8 if there is a group tag, or 0 if not.
+    Other numbers are invalid.
+    """
     return header.frame_length(buf, at) - LENGTH
 
 
@@ -88,7 +90,7 @@ def has_group_tag(buf, at):
 
 @kernel
 def group_tag(buf, at):
-    """Return the group tag, which is valid only if `has_group_tag`."""
+    """Return the group tag, which is valid only if `has_group_tag` returns True."""
     return get_i64(buf, at + GROUP_TAG)
 
 

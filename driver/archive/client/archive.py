@@ -32,7 +32,9 @@ PAUSE_NS = 200_000
 
 
 def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
-    """Run an operation to its end, sleeping between its steps. Returns its result."""
+    """Run an operation until it completes, sleeping between its steps. Returns the operation's
+    result.
+    """
     while True:
         is_done, value = advance(turns)
         if is_done:

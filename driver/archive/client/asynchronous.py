@@ -31,7 +31,9 @@ _RESULT = TypeVar("_RESULT")
 
 
 async def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
-    """Run an operation to its end, letting other tasks run between steps. Returns the result."""
+    """Run an operation until it completes, and let other tasks run between its steps. Returns the
+    operation's result.
+    """
     backoff = Backoff()
     try:
         while True:
@@ -79,7 +81,7 @@ class AsyncAeronArchive(SessionHolder):
             raise
 
     async def run(self, turns: Turns[_RESULT]) -> _RESULT:
-        """Run an operation of this session and return its result."""
+        """Run a non-blocking operation on this session and return its result."""
         try:
             return await run(self.aeron, turns)
         finally:

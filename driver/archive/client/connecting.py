@@ -109,7 +109,7 @@ class Connecting:
         try:
             before = self.state
             self._steps[self.state]()
-            # Time out only without progress: the first step may have compiled for seconds.
+            # Time out only if there was no progress: the first step can take seconds to compile.
             if self.state == before and self._clock.now_ns() > self._deadline_ns:
                 timeout_ms = self.context.message_timeout_ns // 1_000_000
                 raise ArchiveTimeoutError(

@@ -37,7 +37,7 @@ def with_defaults(channel: str, context: ArchiveContext) -> ChannelUri:
 
 
 def with_session(channel: ChannelUri, session_id: int) -> ChannelUri:
-    """Return the channel with the given session id."""
+    """Return a copy of the channel with the given session id."""
     return channel.with_param(uri_param.SESSION_ID, session_id)
 
 

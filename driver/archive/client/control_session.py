@@ -41,12 +41,13 @@ from windtunnel.driver.client import Aeron, ExclusivePublication, Subscription
 from windtunnel.driver.logbuffer import publication_result as result
 
 UNCLAIMED_MAX = 64
-"""The maximum number of kept unclaimed errors, which are errors that belong to no pending
-request."""
+"""The maximum number of unclaimed errors that are kept. An unclaimed error belongs to no pending
+request.
+"""
 
 
 class ControlSession:
-    """A control session with an archive. It may be used by one thread at a time."""
+    """A control session with an archive. Only one thread at a time may use it."""
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class ControlSession:
         return not self.is_closed and self.subscription.is_connected
 
     def request(self, kind: type[Request], **fields: object) -> Turns[ControlResponse]:
-        """Send a request and wait for its response. Raises ArchiveError unless it is OK.
+        """Send a request and wait for its response. Raises ArchiveError if the response is not OK.
 
         ArchiveError contains the archive's error code. Also raises ArchiveTimeoutError and
         ArchiveClosedError.
@@ -98,8 +99,8 @@ class ControlSession:
         fields: Mapping[str, object],
         publication: ExclusivePublication | None = None,
     ) -> Turns[int]:
-        """Send a request. Its responses are collected until `end` is called. Returns its
-        correlation id.
+        """Send a request and return its correlation id. The responses are collected until `end` is
+        called.
         """
         self.require_open()
         correlation_id = self.aeron.next_correlation_id()
@@ -116,16 +117,16 @@ class ControlSession:
         return correlation_id
 
     def end(self, correlation_id: int) -> None:
-        """Stop collecting responses to a request. Later errors with its correlation id are
-        unclaimed.
+        """Stop collecting responses to a request. Later errors with this correlation id are not
+        assigned to a request.
         """
         self._responses.pop(correlation_id, None)
 
     def send(
         self, message: Message, publication: ExclusivePublication | None = None
     ) -> Turns[None]:
-        """Send a message, by default on the request publication, with the configured number of
-        attempts.
+        """Send a message, by default on the request publication. Makes up to the configured number
+        of attempts.
         """
         publication = publication or self.publication
         content = codec.encode(message)
@@ -195,7 +196,7 @@ class ControlSession:
 
     def take_unclaimed(self) -> ArchiveError | None:
         """Remove and return the oldest error that belongs to no pending request, or return None if
-        there is none.
+        no error is kept.
         """
         return self._unclaimed.popleft() if self._unclaimed else None
 

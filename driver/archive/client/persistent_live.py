@@ -13,7 +13,7 @@ from windtunnel.driver.client import Aeron, Image, Subscription
 
 
 class LiveStream:
-    """The subscription to a live stream, which `add` creates."""
+    """The live stream of a persistent subscription. `add` subscribes to it."""
 
     def __init__(
         self,
@@ -31,11 +31,13 @@ class LiveStream:
 
     @property
     def is_added(self) -> bool:
-        """Return whether `add` was called and the subscription has not been closed since."""
+        """Return whether `add` has been called and the subscription is not closed."""
         return self._registration_id is not None or self._subscription is not None
 
     def add(self) -> None:
-        """Add the subscription without waiting for it. `image` returns its first image."""
+        """Start adding the subscription, without waiting for the driver. `image` returns its first
+        image.
+        """
         self._registration_id = self._aeron.async_add_subscription(
             self._params.live_channel, self._params.live_stream_id
         )

@@ -119,8 +119,8 @@ def require_recording(
     position: int,
     reached: int,
 ) -> RecordingDescriptor:
-    """Return a recording's descriptor if the recording contains the position at which reading
-    continues.
+    """Check that a recording contains the position from which reading continues. Returns the
+    recording's descriptor.
 
     Reading continues at `position`. `reached` is the highest position seen so far, whether
     replayed or live. Raises ArchiveError.
@@ -153,12 +153,14 @@ class StartedReplay:
 
     @property
     def image(self) -> Image | None:
-        """The image of the replay, or None if it has not arrived."""
+        """The replay's image, or None if it has not arrived."""
         return self.subscription.image_by_session_id(self.session_id)
 
 
 class PersistentSetup:
-    """Finds the recording and starts replays. Calls `enter` whenever the state changes."""
+    """Finds the recording and starts replays for a persistent subscription. Calls `enter` on each
+    state change.
+    """
 
     def __init__(
         self, params: PersistentParams, enter: Callable[[PersistentState], object]
@@ -173,7 +175,7 @@ class PersistentSetup:
     def _run_in_states(
         self, first: PersistentState, then: PersistentState, turns: Turns[_RESULT]
     ) -> Turns[_RESULT]:
-        """Run an operation, entering one state before its request is sent and a second state
+        """Run an operation. Enters one state before the request is sent and another state
         afterwards.
         """
         self._enter(first)

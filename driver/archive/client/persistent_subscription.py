@@ -96,7 +96,7 @@ class PersistentSubscription:
         handlers: PersistentHandlers | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Create the subscription. Raises ConfigurationError and RegistrationError."""
+        """Create the subscription. Raises ConfigurationError or RegistrationError."""
         self._aeron, self._context, self._params = aeron, context.conclude(), params.conclude()
         self._handlers, self._clock = handlers or PersistentHandlers(), clock or SystemClock()
         names = (
@@ -364,7 +364,7 @@ class PersistentSubscription:
         return 1
 
     def _return_to_recording(self) -> None:
-        """Return to reading from the recording, with a new archive session if necessary."""
+        """Switch back to reading from the recording. Opens a new archive session if necessary."""
         self._release_streams()
         is_connected = self._archive.is_connected
         if not is_connected:

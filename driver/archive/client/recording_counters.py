@@ -33,7 +33,7 @@ class RecordingCounter:
 
 
 def read(counter: Counter) -> RecordingCounter | None:
-    """Parse the key of a recording position counter, or return None for any other counter."""
+    """Return the fields of a recording position counter's key, or None for any other counter."""
     if counter.type_id != TYPE_ID:
         return None
     recording_id, session_id, length = _HEAD.unpack_from(counter.key)
@@ -48,8 +48,8 @@ def read(counter: Counter) -> RecordingCounter | None:
 def find_by_recording(
     counters: CountersReader, recording_id: int, archive_id: int = NULL_VALUE
 ) -> RecordingCounter | None:
-    """Return the position counter of an active recording. An `archive_id` of -1 matches any
-    archive.
+    """Return the position counter of an active recording, or None. An `archive_id` of -1 matches
+    any archive.
     """
     return _find(counters, archive_id, lambda found: found.recording_id == recording_id)
 
@@ -57,8 +57,8 @@ def find_by_recording(
 def find_by_session(
     counters: CountersReader, session_id: int, archive_id: int = NULL_VALUE
 ) -> RecordingCounter | None:
-    """Return the position counter of a session's recording. An `archive_id` of -1 matches any
-    archive.
+    """Return the position counter of a session's recording, or None. An `archive_id` of -1 matches
+    any archive.
     """
     return _find(counters, archive_id, lambda found: found.session_id == session_id)
 

@@ -30,7 +30,7 @@ class RecordingEventHandlers:
 
 
 class RecordingEvents:
-    """Receives recording events from one subscription. One thread at a time may poll."""
+    """Receives recording events from one subscription. Only one thread at a time may poll it."""
 
     def __init__(self, subscription: Subscription, handlers: RecordingEventHandlers) -> None:
         self._reader = ResponseReader(subscription)

@@ -177,9 +177,7 @@ class ReplayMerge:
         return True
 
     def _poll_request(self, start: Callable[[ControlSession], Turns[int]]) -> int | None:
-        """Send the current request if it is due. Returns its response, or None until the response
-        arrives.
-        """
+        """Send the current request if it is due. Returns the response, or None until it arrives."""
         if self._request is None:
             now_ns = self._clock.now_ns()
             if now_ns < self._next_request_ns:
@@ -267,8 +265,8 @@ class ReplayMerge:
         return min(image.term_length // 4, WINDOW_LENGTH_MAX)
 
     def _stop_replay(self) -> None:
-        """Stop the replay without waiting for a response. Without subscribers the replay would
-        end anyway.
+        """Stop the replay without waiting for a response. Errors are ignored, because a replay
+        without subscribers ends anyway.
         """
         if not self._is_replay_active or self._session.is_closed:
             return

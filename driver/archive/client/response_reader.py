@@ -17,7 +17,7 @@ FRAGMENTS_PER_POLL = 10
 
 
 class ResponseReader:
-    """Reads the messages of one subscription. One thread at a time may use it."""
+    """Reads the messages of one subscription. Only one thread at a time may use it."""
 
     def __init__(self, subscription: Subscription) -> None:
         self.subscription = subscription

@@ -46,8 +46,8 @@ class SessionHolder:
             return self.session.poll()
 
     def poll_for_error_response(self) -> str | None:
-        """Return the message of an error that belongs to no pending request, or None. Does not
-        wait.
+        """Return the message of an error that belongs to no pending request, or None if there is no
+        such error. Does not wait.
         """
         with self.lock:
             self._require_connected()
@@ -56,8 +56,8 @@ class SessionHolder:
             return None if error is None else str(error)
 
     def check_for_error_response(self) -> None:
-        """Pass an error that belongs to no pending request to the error handler, or raise it if
-        there is none.
+        """Pass an error that belongs to no pending request to the error handler, or raise it if no
+        handler is set.
         """
         with self.lock:
             self._require_connected()

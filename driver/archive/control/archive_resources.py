@@ -19,7 +19,7 @@ from windtunnel.driver.client.aeron import Aeron
 
 @dataclass(frozen=True)
 class ArchiveResources:
-    """Objects that all operations of an archive share, for use in the conductor's thread."""
+    """Objects that all operations of an archive share. Only the conductor's thread uses them."""
 
     settings: ArchiveSettings
     client: Aeron

@@ -34,7 +34,7 @@ class SessionProxy(Protocol):
         """Accept the session. Returns whether the message could be sent."""
 
     def challenge(self, encoded_challenge: bytes) -> bool:
-        """Send a challenge to the client. Returns whether it could be sent."""
+        """Send a challenge to the client. Returns whether the message could be sent."""
 
     def reject(self) -> None:
         """Reject the session."""
@@ -104,8 +104,8 @@ class PluginError(DriverError):
 
 
 class _Guarded:
-    """Wraps a configured plugin. Converts each exception of the plugin to a PluginError that names
-    it.
+    """Wraps a configured plugin. Converts each exception of the plugin to a PluginError that
+    contains the plugin's name.
     """
 
     def __init__(self, plugin: Any, name: str) -> None:

@@ -69,7 +69,7 @@ class Listing(Protocol):
 
 
 class ControlSession:
-    """The control session of one client, for use in the conductor's thread."""
+    """The control session of one client. Only the conductor's thread uses it."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ControlSession:
         context: SessionContext,
         now_ns: int,
     ) -> None:
-        """Create a session, which `begin` starts. `response` is the response channel and stream
+        """Create a session, without starting it. `response` is the response channel and stream
         id.
         """
         self.session_id = session_id
@@ -117,7 +117,7 @@ class ControlSession:
     def _add_counter(self, client_info: str) -> int:
         archive_id, image = self._context.archive_id, self.image
         head = f"control-session: {client_info}" if client_info else "control-session:"
-        # The label identifies the client's request publication; the value is our session id.
+        # The label identifies the client's request publication; the value is the session id.
         tail = f" sourceIdentity={image.source_identity} sessionId={image.session_id}"
         tail += archive_counters.suffix(archive_id)
         label = counter_label.fit_label(head, tail)
@@ -141,7 +141,7 @@ class ControlSession:
         return False
 
     def challenge(self, encoded_challenge: bytes) -> bool:
-        """Send a challenge to the client. Returns whether it was sent."""
+        """Send a challenge to the client. Returns whether the challenge was sent."""
         challenge = Challenge(
             control_session_id=self.session_id, correlation_id=self._correlation_id,
             version=PROTOCOL_VERSION, encoded_challenge=encoded_challenge,
@@ -177,13 +177,15 @@ class ControlSession:
             self._context.authenticator.on_challenge_response(self.session_id, credentials, now_ms)
 
     def activate(self) -> None:
-        """Activate the session. A request shows that the client received the connect response."""
+        """Activate the session after a request, which shows that the client received the connect
+        response.
+        """
         if self.state == State.AUTHENTICATED:
             self.state = State.ACTIVE
 
     def end(self, reason: str = "", *, is_orderly: bool = False) -> None:
-        """End the session. Unless `is_orderly`, `close` rejects the client's image with
-        the reason.
+        """End the session. If the end is not orderly, `close` rejects the client's request image
+        with the reason.
         """
         if not self.is_done:
             self.state, self.end_reason, self._is_orderly = State.DONE, reason, is_orderly
@@ -312,5 +314,7 @@ class ControlSession:
 
 
 def _truncate(reason: str) -> str:
-    """Truncate a reason to the length that the driver accepts. Reasons may contain channels."""
+    """Truncate a reason to the maximum length that the driver accepts. A reason may contain a long
+    channel.
+    """
     return reason.encode("utf-8", "replace")[:REASON_LENGTH_MAX].decode("utf-8", "ignore")

@@ -62,7 +62,7 @@ class SessionIds(Protocol):
 
 
 class ControlSessions:
-    """All control sessions of one archive, for use in the conductor's thread."""
+    """All control sessions of one archive. Only the conductor's thread uses them."""
 
     def __init__(
         self,
@@ -272,7 +272,7 @@ def _has_token(request: ReplayRequest | BoundedReplayRequest) -> bool:
 
 
 def _version_fault(version: int) -> str:
-    """Return an error for an incompatible client protocol version, or an empty string."""
+    """Return an error message for an incompatible client protocol version, or an empty string."""
     if major_of(version) == major_of(PROTOCOL_VERSION):
         return ""
     return (

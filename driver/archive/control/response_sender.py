@@ -19,7 +19,7 @@ _GONE = (result.NOT_CONNECTED, result.CLOSED, result.MAX_POSITION_EXCEEDED)
 
 
 class ResponseSender:
-    """Sends messages on one response publication, in the conductor's thread."""
+    """Sends messages on one response publication. Only the conductor's thread uses it."""
 
     def __init__(
         self, publication: ExclusivePublication, on_error: Callable[[str], object]
@@ -35,7 +35,7 @@ class ResponseSender:
         return bool(self._waiting)
 
     def send(self, message: Message) -> bool:
-        """Send a message, or queue it if that fails. Returns whether it was sent."""
+        """Send a message, or queue it if that fails. Returns whether the message was sent."""
         content = encode(message)
         if not self._waiting and self.try_bytes(content):
             return True
@@ -43,12 +43,14 @@ class ResponseSender:
         return False
 
     def try_send(self, message: Message) -> bool:
-        """Send a message ahead of the queue, or discard it. Returns whether it was sent."""
+        """Send a message ahead of the queue, or discard it if that fails. Returns whether the
+        message was sent.
+        """
         return self.try_bytes(encode(message))
 
     def try_bytes(self, content: bytes) -> bool:
-        """Offer an encoded message. Returns whether it needs no retry: it was sent, or dropped as
-        too long.
+        """Offer an encoded message. Returns False if it must be retried. A message that is too long
+        is dropped.
         """
         for _ in range(ATTEMPTS):
             answer = self.publication.offer(content)
@@ -66,7 +68,7 @@ class ResponseSender:
         return False
 
     def send_waiting(self) -> bool:
-        """Send the first queued message. Returns whether it was sent."""
+        """Send the first queued message. Returns whether the message was sent."""
         if self._waiting and self.try_bytes(self._waiting[0]):
             self._waiting.popleft()
             return True

@@ -36,8 +36,8 @@ class ResponseWriter:
     """Creates and sends the messages of one control session."""
 
     def __init__(self, session_id: int, on_attempt: Callable[[bool], object]) -> None:
-        """Create a writer. After each attempt to send, it calls `on_attempt` with True if the
-        message was sent, else with False.
+        """Create a writer. After each attempt to send a message, the writer calls `on_attempt` with
+        whether the message was sent.
         """
         self._session_id, self._on_attempt = session_id, on_attempt
         self.sender: ResponseSender | None = None
@@ -45,7 +45,7 @@ class ResponseWriter:
         self._is_closed = False
 
     def close(self) -> None:
-        """Discard all responses and signals from now on."""
+        """Discard all responses and signals that are sent after this call."""
         self._is_closed = True
 
     def ok(self, correlation_id: int, relevant_id: int = 0) -> None:
@@ -84,7 +84,7 @@ class ResponseWriter:
     def try_response(
         self, correlation_id: int, relevant_id: int, code: ControlResponseCode, text: str = ""
     ) -> bool:
-        """Send a response, or discard it if that fails. Returns whether it was sent."""
+        """Send a response, or discard it if that fails. Returns whether the response was sent."""
         message = self._response(correlation_id, relevant_id, code, text)
         return self.sender is not None and self.sender.try_send(message)
 
@@ -106,7 +106,7 @@ class ResponseWriter:
         return is_sent
 
     def try_message(self, message: Message) -> bool:
-        """Send a message unless other messages are queued. Returns whether it was sent."""
+        """Send a message unless other messages are queued. Returns whether the message was sent."""
         sender = self.sender
         is_sent = sender is not None and not sender.has_waiting and sender.try_send(message)
         self._on_attempt(is_sent)

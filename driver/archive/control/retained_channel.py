@@ -39,10 +39,11 @@ KEYS = (
 
 
 def retained(channel: ChannelUri, **added: str | int | bool | None) -> ChannelUri:
-    """Return the stored form of a channel: no spy prefix, only retained and additional parameters.
+    """Return the form of a channel that the archive stores. It has no spy prefix, and only the
+    parameters in RETAINED and in `added`.
 
-    The names of additional parameters contain underscores instead of dashes. Values of None are not
-    added. Raises ConfigurationError if a retained size cannot be parsed.
+    The names of `added` parameters contain underscores instead of dashes, and values of None are
+    not added. Raises ConfigurationError if a retained size cannot be parsed.
     """
     values: dict[str, str] = {
         key: _format_given(key, value) for key, value in channel.params if key in RETAINED

@@ -39,7 +39,7 @@ def key(archive_id: int) -> bytes:
 
 
 def suffix(archive_id: int) -> str:
-    """Return the part of a counter label that contains the archive id, at the label's end."""
+    """Return the suffix of a counter label, which contains the archive id."""
     return f" - archiveId={archive_id}"
 
 
@@ -55,7 +55,7 @@ def require_unique(client: Aeron, archive_id: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TransferCounters:
-    """Counters for the duration and the bytes of an agent's reads or writes."""
+    """Counters for the duration and the length of an agent's reads or writes."""
 
     clock: Clock
     max_time: Counter

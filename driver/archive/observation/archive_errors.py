@@ -21,7 +21,7 @@ class ErrorCounter(Protocol):
 
 
 class ArchiveErrors:
-    """Writes the error log of one archive, in the conductor's thread."""
+    """Writes the error log of one archive. Only the conductor's thread uses it."""
 
     def __init__(self, log: np.ndarray, clock: Clock) -> None:
         self._log = ErrorLog(log, clock)

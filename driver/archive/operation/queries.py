@@ -1,4 +1,4 @@
-"""Queries about recordings that need a single response, and channel updates.
+"""Handles recording queries that have a single response, and channel updates.
 
 Source: archive-protocol 3.4, 3.5, 3.14, 3.15.
 """

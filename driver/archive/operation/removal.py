@@ -47,7 +47,7 @@ class Removal:
         self._replays, self._deletions = replays, deletions
 
     def truncate(self, session: ControlSession, request: TruncateRecordingRequest) -> None:
-        """Truncate a recording at a position. Its replays are aborted."""
+        """Truncate a recording at a position, and abort its replays."""
         resources, position = self._resources, request.position
         recording = resources.recording(request.recording_id)
         self._require_stopped(recording, "truncate")
@@ -98,8 +98,8 @@ class Removal:
             raise StorageError(f"cannot truncate {path}: {error.strerror}") from error
 
     def _files_after(self, recording: RecordingDescriptor, base: int, position: int) -> list[Path]:
-        """Return the files that contain no data after the truncation. As in Aeron, they may be
-        missing.
+        """Return the files that contain no data after the truncation. Some of them may not exist,
+        as in Aeron.
         """
         if position == recording.start_position:
             return _all_files(self._resources, recording.recording_id)

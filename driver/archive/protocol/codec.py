@@ -82,7 +82,7 @@ def _misfit(message: Message, values: list[Any]) -> str:
 
 
 def decode(payload: Payload) -> Message:
-    """Decode a message with its header. Raises UnknownTemplate and MalformedMessage."""
+    """Decode a message with its header. Raises UnknownTemplate or MalformedMessage."""
     content = bytes(payload)
     if len(content) < HEADER.size:
         raise MalformedMessage(

@@ -20,7 +20,9 @@ class SourceAndDestination(Request):
 
 @message(template_id=50, block_length=36)
 class ReplicateRequest(SourceAndDestination):
-    """Replicate a recording, and merge with its live stream if a live destination is given."""
+    """Request to replicate a recording, and to merge with its live stream if a live destination is
+    given.
+    """
 
     src_control_stream_id: I32
     src_control_channel: str
@@ -29,7 +31,7 @@ class ReplicateRequest(SourceAndDestination):
 
 @message(template_id=62, block_length=52)
 class TaggedReplicateRequest(SourceAndDestination):
-    """Replicate a recording like ReplicateRequest, with tags for the channel and subscription."""
+    """Request to replicate a recording, with tags for the channel and the subscription."""
 
     channel_tag_id: I64
     subscription_tag_id: I64
@@ -40,7 +42,7 @@ class TaggedReplicateRequest(SourceAndDestination):
 
 @message(template_id=66, block_length=68)
 class ReplicateRequest2(SourceAndDestination):
-    """Replicate a recording. This message contains all parameters of a replication."""
+    """Request to replicate a recording, with all parameters that a replication can have."""
 
     stop_position: I64
     channel_tag_id: I64
@@ -57,6 +59,6 @@ class ReplicateRequest2(SourceAndDestination):
 
 @message(template_id=51, block_length=24)
 class StopReplicationRequest(Request):
-    """Stop a replication."""
+    """Request to stop a replication."""
 
     replication_id: I64

@@ -28,7 +28,7 @@ class RecordingRequest(Request):
 
 @message(template_id=58, block_length=16)
 class AuthConnectRequest(Message):
-    """Open a control session."""
+    """Request to open a control session, with encoded credentials."""
 
     correlation_id: I64
     response_stream_id: I32
@@ -40,31 +40,31 @@ class AuthConnectRequest(Message):
 
 @message(template_id=60, block_length=16)
 class ChallengeResponse(Request):
-    """Respond to a challenge from the archive."""
+    """Response to a challenge from the archive."""
 
     encoded_credentials: bytes
 
 
 @message(template_id=3, block_length=8)
 class CloseSessionRequest(Message):
-    """Close the control session. There is no response."""
+    """Request to close the control session. There is no response."""
 
     control_session_id: I64
 
 
 @message(template_id=61, block_length=16)
 class KeepAliveRequest(Request):
-    """Keep the control session active. There is no response."""
+    """Request to keep the control session active. There is no response."""
 
 
 @message(template_id=68, block_length=16)
 class ArchiveIdRequest(Request):
-    """Request the archive id."""
+    """Request for the archive id."""
 
 
 @message(template_id=4, block_length=24)
 class StartRecordingRequest(Request):
-    """Record the images of a subscription, each image as a separate recording."""
+    """Request to record the images of a subscription, each as a separate recording."""
 
     stream_id: I32
     source_location: SourceLocation
@@ -73,7 +73,9 @@ class StartRecordingRequest(Request):
 
 @message(template_id=63, block_length=28)
 class StartRecordingRequest2(Request):
-    """Record a subscription. With `auto_stop`, the subscription ends with its first image."""
+    """Request to record a subscription. With `auto_stop`, the subscription ends with its first
+    image.
+    """
 
     stream_id: I32
     source_location: SourceLocation
@@ -83,7 +85,7 @@ class StartRecordingRequest2(Request):
 
 @message(template_id=11, block_length=32)
 class ExtendRecordingRequest(RecordingRequest):
-    """Extend a recording from its stop position."""
+    """Request to extend a recording from its stop position."""
 
     stream_id: I32
     source_location: SourceLocation
@@ -92,7 +94,9 @@ class ExtendRecordingRequest(RecordingRequest):
 
 @message(template_id=64, block_length=36)
 class ExtendRecordingRequest2(RecordingRequest):
-    """Extend a recording. With `auto_stop`, the subscription ends with its first image."""
+    """Request to extend a recording. With `auto_stop`, the subscription ends with its first
+    image.
+    """
 
     stream_id: I32
     source_location: SourceLocation
@@ -102,7 +106,7 @@ class ExtendRecordingRequest2(RecordingRequest):
 
 @message(template_id=5, block_length=20)
 class StopRecordingRequest(Request):
-    """Stop recording a channel and stream."""
+    """Request to stop recording a channel and stream."""
 
     stream_id: I32
     channel: str
@@ -110,19 +114,19 @@ class StopRecordingRequest(Request):
 
 @message(template_id=14, block_length=24)
 class StopRecordingSubscriptionRequest(Request):
-    """Stop recording a subscription."""
+    """Request to stop recording a subscription."""
 
     subscription_id: I64
 
 
 @message(template_id=65, block_length=24)
 class StopRecordingByIdentityRequest(RecordingRequest):
-    """Stop one recording, given its recording id."""
+    """Request to stop one recording, given its recording id."""
 
 
 @message(template_id=6, block_length=56)
 class ReplayRequest(RecordingRequest):
-    """Replay a recording."""
+    """Request to replay a recording."""
 
     position: I64
     length: I64
@@ -134,7 +138,7 @@ class ReplayRequest(RecordingRequest):
 
 @message(template_id=18, block_length=60)
 class BoundedReplayRequest(RecordingRequest):
-    """Replay a recording up to the position in a counter."""
+    """Request to replay a recording up to the position in a counter."""
 
     position: I64
     length: I64
@@ -147,24 +151,26 @@ class BoundedReplayRequest(RecordingRequest):
 
 @message(template_id=105, block_length=24)
 class ReplayTokenRequest(RecordingRequest):
-    """Request a token for a replay request on an additional request publication."""
+    """Request for a token, which a replay request on an additional request publication must
+    contain.
+    """
 
 
 @message(template_id=7, block_length=24)
 class StopReplayRequest(Request):
-    """Stop a replay."""
+    """Request to stop a replay."""
 
     replay_session_id: I64
 
 
 @message(template_id=19, block_length=24)
 class StopAllReplaysRequest(RecordingRequest):
-    """Stop all replays of a recording. With recording id -1, stop all replays of the archive."""
+    """Request to stop all replays of a recording or, with recording id -1, of the archive."""
 
 
 @message(template_id=8, block_length=28)
 class ListRecordingsRequest(Request):
-    """List recording descriptors, starting at an id."""
+    """Request to list recording descriptors, starting at an id."""
 
     from_recording_id: I64
     record_count: I32
@@ -172,7 +178,9 @@ class ListRecordingsRequest(Request):
 
 @message(template_id=9, block_length=32)
 class ListRecordingsForUriRequest(Request):
-    """List the descriptors of recordings that match a stream id and part of a channel."""
+    """Request to list the descriptors of recordings that match a stream id and part of a
+    channel.
+    """
 
     from_recording_id: I64
     record_count: I32
@@ -182,12 +190,14 @@ class ListRecordingsForUriRequest(Request):
 
 @message(template_id=10, block_length=24)
 class ListRecordingRequest(RecordingRequest):
-    """List the descriptor of one recording."""
+    """Request for the descriptor of one recording."""
 
 
 @message(template_id=16, block_length=32)
 class FindLastMatchingRecordingRequest(Request):
-    """Find the last recording that matches a session id, stream id and part of a channel."""
+    """Request to find the last recording that matches a session id, stream id and part of a
+    channel.
+    """
 
     min_recording_id: I64
     session_id: I32
@@ -197,7 +207,7 @@ class FindLastMatchingRecordingRequest(Request):
 
 @message(template_id=17, block_length=32)
 class ListRecordingSubscriptionsRequest(Request):
-    """List the subscriptions that are being recorded."""
+    """Request to list the subscriptions that are being recorded."""
 
     pseudo_index: I32
     subscription_count: I32
@@ -208,65 +218,67 @@ class ListRecordingSubscriptionsRequest(Request):
 
 @message(template_id=12, block_length=24)
 class RecordingPositionRequest(RecordingRequest):
-    """Request the recorded position of an active recording."""
+    """Request for the recorded position of an active recording."""
 
 
 @message(template_id=15, block_length=24)
 class StopPositionRequest(RecordingRequest):
-    """Request the stop position of a recording."""
+    """Request for the stop position of a recording."""
 
 
 @message(template_id=52, block_length=24)
 class StartPositionRequest(RecordingRequest):
-    """Request the start position of a recording."""
+    """Request for the start position of a recording."""
 
 
 @message(template_id=67, block_length=24)
 class MaxRecordedPositionRequest(RecordingRequest):
-    """Request the recorded position of an active recording, or the stop position of a
+    """Request for the recorded position of an active recording, or for the stop position of a
     stopped one.
     """
 
 
 @message(template_id=13, block_length=32)
 class TruncateRecordingRequest(RecordingRequest):
-    """Truncate a recording at a position."""
+    """Request to truncate a recording at a position."""
 
     position: I64
 
 
 @message(template_id=104, block_length=24)
 class PurgeRecordingRequest(RecordingRequest):
-    """Delete a recording."""
+    """Request to delete a recording."""
 
 
 @message(template_id=53, block_length=32)
 class DetachSegmentsRequest(RecordingRequest):
-    """Move the start position of a recording forward, and keep the earlier files."""
+    """Request to move the start position of a recording forward, and to keep the earlier files."""
 
     new_start_position: I64
 
 
 @message(template_id=54, block_length=24)
 class DeleteDetachedSegmentsRequest(RecordingRequest):
-    """Delete the segment files before the start of a recording."""
+    """Request to delete the segment files before the start of a recording."""
 
 
 @message(template_id=55, block_length=32)
 class PurgeSegmentsRequest(RecordingRequest):
-    """Move the start position of a recording forward, and delete the earlier files."""
+    """Request to move the start position of a recording forward, and to delete the earlier
+    files.
+    """
 
     new_start_position: I64
 
 
 @message(template_id=56, block_length=24)
 class AttachSegmentsRequest(RecordingRequest):
-    """Move the start position of a recording back over existing files."""
+    """Request to move the start position of a recording back over existing files."""
 
 
 @message(template_id=57, block_length=32)
 class MigrateSegmentsRequest(Request):
-    """Move the segment files of one recording to an adjacent recording."""
+    """Request to move the segment files of one recording to an adjacent recording."""
 
     src_recording_id: I64
     dst_recording_id: I64
@@ -274,6 +286,6 @@ class MigrateSegmentsRequest(Request):
 
 @message(template_id=107, block_length=24)
 class UpdateChannelRequest(RecordingRequest):
-    """Change the channel of a recording."""
+    """Request to change the channel of a recording."""
 
     channel: str

@@ -37,7 +37,9 @@ class Challenge(Response):
 
 @message(template_id=106, block_length=8)
 class Ping(Message):
-    """A message that checks whether the client is alive. There is no response."""
+    """Message with which the archive checks whether the client is alive. The client does not
+    respond.
+    """
 
     control_session_id: I64
 

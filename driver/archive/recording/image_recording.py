@@ -62,7 +62,8 @@ class ImageRecording:
             )
 
     def begin(self, stream: RecordedStream, image: Image) -> BeginningRecording | None:
-        """Begin to record an image. Returns None if this failed and the client received the error.
+        """Begin to record an image. Returns None after a failure that was already reported to the
+        client.
 
         Raises RequestRejected or StorageError if the recording has not begun.
         """
@@ -99,7 +100,7 @@ class ImageRecording:
         return ActiveRecording(stream, recording, session, counter, image)
 
     def abort(self, beginning: BeginningRecording, error: DriverError | None = None) -> None:
-        """Stop a recording at its start position, without a session."""
+        """Abort a recording that has no recording session yet. It stops at its start position."""
         if error is None:
             self._resources.client.abandon(beginning.counter_id)
         beginning.writer.close()
@@ -121,7 +122,7 @@ class ImageRecording:
         self._record_stop(stream, recording.recording_id, image.join_position, error)
 
     def _add_entry(self, stream: RecordedStream, image: Image) -> RecordingDescriptor:
-        """Add a catalog entry for a new recording. Returns its descriptor."""
+        """Add a catalog entry for a new recording. Returns the recording's descriptor."""
         resources = self._resources
         recording = RecordingDescriptor(
             control_session_id=0, correlation_id=0, recording_id=NULL_VALUE,
@@ -137,7 +138,7 @@ class ImageRecording:
         return replace(recording, recording_id=resources.catalog.add(recording))
 
     def _extend_entry(self, stream: RecordedStream, image: Image) -> RecordingDescriptor:
-        """Update the catalog entry of an extended recording. Returns its descriptor.
+        """Update the catalog entry of an extended recording. Returns the recording's descriptor.
 
         Raises RequestRejected if the image does not continue the recording.
         """
@@ -225,7 +226,8 @@ class ImageRecording:
 def _current(
     stream: RecordedStream, recording: RecordingDescriptor, image: Image
 ) -> RecordingDescriptor:
-    """Return the recording's descriptor, with its source replaced by the one now being recorded.
+    """Return a recording's descriptor with the stream, channel and source of the image being
+    recorded.
 
     An extension may come from another source than the entry, which keeps the original source.
     """

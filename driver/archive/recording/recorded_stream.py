@@ -20,7 +20,7 @@ from windtunnel.driver.client.subscription import Subscription
 
 @dataclass(eq=False)
 class RecordedStream:
-    """A stream that is being recorded because of one request."""
+    """A stream that is recorded for a client or for a replication."""
 
     session: ControlSession
     correlation_id: int

@@ -1,4 +1,4 @@
-"""The recorder agent, which runs the recording sessions in its caller's thread.
+"""The recorder agent, which runs the recording sessions in the calling thread.
 
     conductor --add, stop--> [ inbox ] --> sessions --> [ ended ] --take_ended--> conductor
 
@@ -25,11 +25,11 @@ class Recorder:
         self._ended: deque[RecordingSession] = deque()
 
     def add(self, session: RecordingSession) -> None:
-        """Add a session. It runs from the next duty cycle on."""
+        """Add a session. It runs for the first time in the next duty cycle."""
         self._inbox.append((session, False))
 
     def stop(self, session: RecordingSession) -> None:
-        """Stop a session. `take_ended` returns the session like one that ended by itself."""
+        """Stop a session. `take_ended` then returns it like any other session that has ended."""
         self._inbox.append((session, True))
 
     def do_work(self, now_ns: int) -> int:

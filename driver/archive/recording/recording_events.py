@@ -19,7 +19,7 @@ ATTEMPTS = 3
 
 
 class RecordingEvents:
-    """Publishes the events of one recording, in the recorder's thread."""
+    """Publishes the events of one recording. Only the recorder's thread uses it."""
 
     def __init__(
         self, publication: ExclusivePublication, recording: RecordingDescriptor, join_position: int

@@ -21,14 +21,14 @@ IDENTITY_LENGTH_MAX = KEY_LENGTH_MAX - _HEAD.size - _ARCHIVE_ID.size
 
 
 def key(recording: RecordingDescriptor, archive_id: int) -> bytes:
-    """Return the counter key. A long source identity is truncated."""
+    """Return the key of a recording position counter. A long source identity is truncated."""
     identity = recording.source_identity.encode("ascii", "replace")[:IDENTITY_LENGTH_MAX]
     head = _HEAD.pack(recording.recording_id, recording.session_id, len(identity))
     return head + identity + _ARCHIVE_ID.pack(archive_id)
 
 
 def label(recording: RecordingDescriptor, archive_id: int) -> str:
-    """Return the counter label. A long channel is truncated."""
+    """Return the label of a recording position counter. A long channel is truncated."""
     head = f"rec-pos: {recording.recording_id} {recording.session_id} {recording.stream_id} "
     tail = f" - archiveId={archive_id}"
     return counter_label.fit_label(head + recording.stripped_channel, tail)

@@ -33,10 +33,10 @@ class PositionCounter(Protocol):
 
 
 class Events(Protocol):
-    """The interface of a receiver of recording events."""
+    """The interface for receiving recording events."""
 
     def started(self) -> None:
-        """Called when the first segment file of the recording exists."""
+        """Called before the first block is recorded. The segment file already exists."""
 
     def progressed(self, position: int) -> None:
         """Called after each duty cycle with the recorded position."""
@@ -46,7 +46,7 @@ class Events(Protocol):
 
 
 class RecordingSession:
-    """Records one image into segment files, in one thread."""
+    """Records one image into segment files. Only one thread may use it."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class RecordingSession:
         return self._writer.position
 
     def do_work(self) -> int:
-        """Record one block. Returns its length in bytes."""
+        """Record one block. Returns the block's length in bytes."""
         if self.is_done:
             return 0
         if not self._is_announced:

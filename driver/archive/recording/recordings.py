@@ -45,7 +45,7 @@ from windtunnel.driver.client.image.image import Image
 
 
 class Recordings:
-    """All recordings of one archive, for use in the conductor's thread."""
+    """All recordings of one archive. Only the conductor's thread uses them."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Recordings:
     # --- for other operations ------------------------------------------------------------------
 
     def active(self, recording_id: int) -> ActiveRecording | None:
-        """Return the active recording with this id, or None."""
+        """Return the active recording with this id, or None if no such recording is active."""
         return self._active.get(recording_id)
 
     @property
@@ -133,7 +133,7 @@ class Recordings:
     def stop_by_identity(
         self, session: ControlSession, request: StopRecordingByIdentityRequest
     ) -> None:
-        """Stop one recording. No new images of its subscription are recorded either."""
+        """Stop one recording. Also stops recording new images of its subscription."""
         self._resources.recording(request.recording_id)
         active = self._active.get(request.recording_id)
         session.responses.ok(request.correlation_id, 0 if active is None else 1)
@@ -177,7 +177,7 @@ class Recordings:
         )  # fmt: skip
 
     def add(self, stream: RecordedStream) -> None:
-        """Record a stream for a replication. Its client gets a response when the subscription
+        """Record a stream for a replication. The client receives a response when the subscription
         exists.
 
         If the subscription cannot be added, `stream.failure` is set. Raises RequestRejected and
@@ -201,8 +201,8 @@ class Recordings:
         self._open.append(stream)
 
     def respond(self) -> int:
-        """Respond to requests to record whose subscription was added or refused since the last
-        call.
+        """Respond to the recording requests whose subscriptions the driver has added or refused
+        since the last call.
 
         Returns the amount of work done.
         """
@@ -252,7 +252,7 @@ class Recordings:
 
     @property
     def arrived_count(self) -> int:
-        """The number of images that wait for `begin`."""
+        """The number of new images whose recording has not begun."""
         return len(self._arrived)
 
     def begin(self, count: int) -> int:
@@ -318,7 +318,9 @@ class Recordings:
             self._end(stream)
 
     def _complete(self) -> int:
-        """Start recordings whose counter the driver has added. Abort those it has refused."""
+        """Start the recordings whose counters the driver has added, and abort the recordings whose
+        counters it has refused.
+        """
         work_count = 0
         for stream in tuple(self._open):
             for beginning in tuple(stream.beginning):

@@ -48,7 +48,9 @@ class Deletions:
             )
 
     def highest_base(self, recording_id: int) -> int | None:
-        """Return the base position of the last file being deleted, or None if there is none."""
+        """Return the base position of the last file being deleted, or None if no file is being
+        deleted.
+        """
         deletion = self._running.get(recording_id)
         return None if deletion is None else deletion.highest_base
 
@@ -60,8 +62,8 @@ class Deletions:
         files: Iterable[Path],
         may_begin: Callable[[], bool] = lambda: True,
     ) -> int:
-        """Register files for deletion, which starts once `may_begin` returns True. Returns their
-        number.
+        """Register files for deletion, which starts once `may_begin` returns True. Returns the
+        number of files.
         """
         queue = deque(files)
         if queue:
@@ -79,8 +81,8 @@ class Deletions:
         files: Iterable[Path],
         may_begin: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Start a deletion and send the client the number of files. If it is 0, send a DELETE
-        signal, too.
+        """Start a deletion and send the client the number of files. If the number is 0, also send a
+        DELETE signal.
         """
         count = self.begin(session, correlation_id, recording_id, files, may_begin)
         session.responses.ok(correlation_id, count)

@@ -31,7 +31,7 @@ class Meter(Protocol):
     """The interface for measuring the duration of writes."""
 
     def begin(self) -> int:
-        """Start to measure a write. Returns the start time, to be passed to `end`."""
+        """Start timing a write. Returns the start time, to be passed to `end`."""
 
     def end(self, began_ns: int, byte_count: int) -> None:
         """End the measurement of a write of `byte_count` bytes."""
@@ -47,7 +47,9 @@ class WriteOptions:
 
 
 class SegmentWriter:
-    """Writes one recording into segment files, starting at a position, in one thread."""
+    """Writes one recording into segment files, starting at a position. Only one thread may use
+    it.
+    """
 
     def __init__(
         self,
@@ -58,7 +60,8 @@ class SegmentWriter:
         *,
         is_new: bool = False,
     ) -> None:
-        """Create the file that contains `position`, or open it to extend a recording in it.
+        """Create the segment file that contains `position`. To extend a recording, open the
+        existing file.
 
         Raises StorageError.
         """

@@ -32,7 +32,7 @@ class _Request:
 
 
 class SubscriptionRequests:
-    """The requested subscriptions of an archive, for use in the conductor's thread."""
+    """The requested subscriptions of an archive. Only the conductor's thread uses them."""
 
     def __init__(self, client: Aeron) -> None:
         self._client = client
@@ -41,7 +41,7 @@ class SubscriptionRequests:
     def add(
         self, stream: RecordedStream, channel: str, on_available_image: AvailableImageHandler
     ) -> None:
-        """Request a subscription, now or when the client has fewer requests in flight.
+        """Request a subscription now, or later if the client has too many requests in flight.
 
         Raises ClientError.
         """

@@ -9,7 +9,7 @@ from windtunnel.driver.cnc.counters_reader import CountersReader
 
 
 class CounterLimit:
-    """Reads the counter that limits a replay, in one thread."""
+    """Reads the counter that limits a replay. Only one thread may use it."""
 
     def __init__(self, reader: CountersReader, counter_id: int, registration_id: int) -> None:
         """Read the initial value of a counter. The counter must be allocated."""
@@ -19,7 +19,7 @@ class CounterLimit:
         self._is_final = False
 
     def position(self) -> int:
-        """Return the position up to which the recording may be replayed."""
+        """Return the position up to which the recording can be replayed."""
         if not self._is_final:
             value = self._reader.value(self._counter_id)
             owner = int(counters.registration_id(self._reader.values, self._counter_id))
@@ -28,7 +28,7 @@ class CounterLimit:
         return self._last
 
     def is_final(self) -> bool:
-        """Return whether the limit cannot change any more because the counter was freed."""
+        """Return whether the limit is final, because the counter was freed."""
         if not self._is_final and not self._reader.is_active(
             self._counter_id, self._registration_id
         ):

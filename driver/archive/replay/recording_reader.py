@@ -36,7 +36,7 @@ IO_MAX_LENGTH = 1 << 20
 
 
 class Block(NamedTuple):
-    """The next block of the stream. It has a length and frames, or None instead of frames for
+    """A block of a recording: its length and its frames. The frames are None if the block is
     padding.
     """
 
@@ -51,7 +51,7 @@ class Meter(Protocol):
     """The interface for measuring the duration of reads."""
 
     def begin(self) -> int:
-        """Start to measure a read. Returns the start time, to be passed to `end`."""
+        """Start timing a read. Returns the start time, to be passed to `end`."""
 
     def end(self, began_ns: int, byte_count: int) -> None:
         """End the measurement of a read of `byte_count` bytes."""
@@ -73,7 +73,7 @@ def rewrite_ids(chunk, length, until, session_id, stream_id):
 
 
 class RecordingReader:
-    """Reads one recording, starting at a position, in one thread."""
+    """Reads one recording, starting at a position. Only one thread may use it."""
 
     def __init__(
         self,

@@ -61,7 +61,7 @@ class ReadOptions:
 
 
 class ReplayRun:
-    """Runs one replay, in the replayer's thread."""
+    """Runs one replay. Only the replayer's thread uses it."""
 
     def __init__(
         self, plan: ReplayPlan, publication: ExclusivePublication, options: ReadOptions, now_ns: int

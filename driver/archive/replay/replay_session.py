@@ -20,7 +20,7 @@ _RETRY = (result.BACK_PRESSURED, result.ADMIN_ACTION)
 
 
 class ReplaySession:
-    """Sends one recording to a publication, in one thread."""
+    """Sends one recording to a publication. Only one thread may use it."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ReplaySession:
         return self._reader.position
 
     def do_work(self) -> int:
-        """Send one block. Returns its length in bytes."""
+        """Send one block. Returns the block's length in bytes."""
         if self.is_done:
             return 0
         if self._is_final():

@@ -1,4 +1,4 @@
-"""The replayer agent, which runs all replays in its caller's thread.
+"""The replayer agent, which runs all replays in the calling thread.
 
     conductor --add, abort--> [ inbox ] --> runs --> [ changed ] --take_change--> conductor
 
@@ -23,11 +23,11 @@ class Replayer:
         self._changed: deque[tuple[ReplayRun, ReplayState]] = deque()
 
     def add(self, run: ReplayRun) -> None:
-        """Add a replay. It runs from the next duty cycle on."""
+        """Add a replay. It runs for the first time in the next duty cycle."""
         self._inbox.append((run, False))
 
     def abort(self, run: ReplayRun) -> None:
-        """Abort a replay. `take_change` reports the replay like one that ended by itself."""
+        """Abort a replay. `take_change` then returns it like any other replay that has ended."""
         self._inbox.append((run, True))
 
     def do_work(self, now_ns: int) -> int:
@@ -72,8 +72,8 @@ class Replayer:
             run.fail(error)
 
     def take_change(self) -> tuple[ReplayRun, ReplayState] | None:
-        """Remove and return a replay that has opened its file (CONNECTING) or has ended,
-        or None.
+        """Remove and return a replay that has opened its file (CONNECTING) or has ended. Returns
+        None if no replay has changed.
         """
         return self._changed.popleft() if self._changed else None
 

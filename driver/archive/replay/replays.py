@@ -73,7 +73,7 @@ class Replay:
 
 
 class Replays:
-    """All replays of one archive, for use in the conductor's thread."""
+    """All replays of one archive. Only the conductor's thread uses them."""
 
     def __init__(
         self,

@@ -27,7 +27,9 @@ class Destination:
 
 
 def source_fault(source: RecordingDescriptor) -> str:
-    """Return what is invalid in the source recording's descriptor, or an empty string."""
+    """Return an error message if the source recording's descriptor is invalid, or else an empty
+    string.
+    """
     start, stop = source.start_position, source.stop_position
     if start < 0 or start % ALIGNMENT:
         return f"start position is {start}"

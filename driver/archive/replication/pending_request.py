@@ -34,7 +34,7 @@ class PendingRequest:
         return is_pending and self._now_ns > self._deadline_ns
 
     def _check_timeout(self, text: str) -> int:
-        """Raise SourceArchiveError if the timeout has expired, or else return 0."""
+        """Raise SourceArchiveError if the timeout has expired. Otherwise return 0."""
         if self._now_ns > self._deadline_ns:
             raise SourceArchiveError(f"timeout: {text}")
         return 0
@@ -60,7 +60,9 @@ class PendingRequest:
     def _request_response(
         self, kind: type[Message], via: ExclusivePublication | None = None, **values: Any
     ) -> Message | None:
-        """Send a request once. Returns its response, or None if it has not arrived yet."""
+        """Send a request unless it was already sent. Returns the response, or None if it has not
+        arrived yet.
+        """
         if self._correlation_id is None:
             self._correlation_id = self._archive.send_request(kind, via, **values)
         if self._response is None:

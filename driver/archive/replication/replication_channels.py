@@ -37,7 +37,7 @@ def control_channel(text: str, settings: ArchiveSettings) -> ChannelUri:
 
 
 def response_channel(settings: ArchiveSettings) -> str:
-    """Return the channel for responses from other archives. The default is a free port of this
+    """Return the channel for responses from other archives. The default is a free port on this
     host.
     """
     if settings.control_response_channel:
@@ -61,7 +61,9 @@ class ReplicationChannels:
 
     @property
     def has_destinations(self) -> bool:
-        """Return whether destinations are added to the subscription one by one."""
+        """Return whether the subscription has `control-mode=manual`, so destinations must be added
+        to it.
+        """
         return self.tags is not None or bool(self.live_destination)
 
     def to_record(self, session_id: int, replication_id: int) -> ChannelUri:

@@ -65,7 +65,7 @@ class State(Enum):
 
 
 class ReplicationSession(PendingRequest):
-    """One replication, for use in the conductor's thread."""
+    """Runs one replication of a recording. Only the conductor's thread uses it."""
 
     def __init__(
         self,
@@ -285,7 +285,7 @@ class ReplicationSession(PendingRequest):
         return 1
 
     def _open_proxy(self) -> int:
-        """Add a request publication that is bound to the subscription of the replay."""
+        """Add a request publication whose channel identifies the replay subscription."""
         client = self._resources.client
         if self._proxy_id == NULL_VALUE:
             self._proxy_id = self._add_proxy()

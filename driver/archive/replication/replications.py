@@ -31,7 +31,7 @@ _Request = ReplicateRequest | TaggedReplicateRequest | ReplicateRequest2
 
 
 class Replications:
-    """All replications of one archive, for use in the conductor's thread."""
+    """All replications of one archive. Only the conductor's thread uses them."""
 
     def __init__(
         self, resources: ArchiveResources, recordings: Recordings, ids: SessionIds
@@ -68,7 +68,7 @@ class Replications:
         session.responses.ok(request.correlation_id, replication_id)
 
     def _channels(self, request: _Request) -> ReplicationChannels:
-        """Return the channels of a replication. Raises RequestRejected and ConfigurationError."""
+        """Return the channels of a replication. Raises RequestRejected or ConfigurationError."""
         requested = getattr(request, "replication_channel", "")
         channel = uri.parse(requested or self._resources.settings.replication_channel)
         tags = (

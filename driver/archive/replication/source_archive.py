@@ -50,7 +50,7 @@ class SourceArchiveError(DriverError):
 def poll_or_retry(
     poll: Callable[[int], _RESOURCE | None], registration_id: int, add: Callable[[], int]
 ) -> tuple[_RESOURCE | None, int]:
-    """Return the publication or subscription of a command, or None until it is ready, and its
+    """Return a command's publication or subscription, or None until it is ready, and the command's
     registration id.
 
     If the driver rejects the command because an endpoint is still closing, the command is repeated.
@@ -85,10 +85,10 @@ class SourceAddress:
 
 
 class SourceArchive:
-    """A control session with the source archive, for use in the conductor's thread."""
+    """A control session with the source archive. Only the conductor's thread uses it."""
 
     def __init__(self, client: Aeron, address: SourceAddress, settings: ArchiveSettings) -> None:
-        """Start to connect to the source archive. Raises ConfigurationError and ClientError."""
+        """Start to connect to the source archive. Raises ConfigurationError or ClientError."""
         self._client, self._address = client, address
         self.session_id = NULL_VALUE
         self.request_channel = control_channel(address.request_channel, settings)
@@ -124,8 +124,8 @@ class SourceArchive:
     # --- connect -------------------------------------------------------------------------------
 
     def connect(self) -> int:
-        """Take the next step of connecting. Returns the amount of work done. Raises
-        SourceArchiveError and ClientError.
+        """Take the next step of connecting to the source archive. Returns the amount of work done.
+        Raises SourceArchiveError or ClientError.
         """
         before = self._step
         if self._step == _Step.SESSION_ID:
@@ -207,7 +207,9 @@ class SourceArchive:
     def send_request(
         self, kind: type[Message], via: ExclusivePublication | None = None, **values: Any
     ) -> int | None:
-        """Send a request. Returns its correlation id, or None if sending must be retried."""
+        """Send a request. Returns the request's correlation id, or None if sending must be
+        retried.
+        """
         publication = via or self._publication
         assert publication is not None
         correlation_id = self._client.next_correlation_id()

@@ -78,8 +78,8 @@ class Archive:
         client: Aeron | None = None,
         ids: IdGenerator | None = None,
     ) -> None:
-        """Start the archive. If a client is given, the archive invokes it, and closes it at the
-        end.
+        """Start the archive. If an Aeron client is given, the archive invokes that client and
+        finally closes it.
 
         Raises ConfigurationError, StorageError, ActiveArchiveError, ClientError,
         DriverTimeoutError.
@@ -254,7 +254,7 @@ class Archive:
 
     @property
     def failure(self) -> BaseException | None:
-        """The exception that ended an agent, or None."""
+        """The exception that ended an agent, or None if no agent has failed."""
         return next((each.failure for each in self._threads if each.failure is not None), None)
 
     def close(self) -> None:

@@ -49,7 +49,7 @@ def create(directory: Path) -> None:
 
 
 def empty(directory: Path, clock: Clock) -> None:
-    """Delete all files that archives create. Raises ActiveArchiveError and StorageError."""
+    """Delete all archive files from a directory. Raises ActiveArchiveError or StorageError."""
     if not directory.is_dir():
         return
     path = mark_file.directory_of(directory) / mark_file.FILE_NAME

@@ -72,7 +72,9 @@ def _make_descriptor(image: Image) -> RecordingDescriptor:
 
 
 def _check_files(folder: Path, recording: RecordingDescriptor, end: int) -> None:
-    """Recover the stop position and check the frames, like a restarted archive and its tools."""
+    """Recover the stop position and check the frames, as a restarted archive and its tools
+    would.
+    """
     found = recovered_stop(folder, recording, CRC_32)
     if found.position != end:
         raise StorageError(f"{folder}: the data ends at position {found.position}, expected {end}")

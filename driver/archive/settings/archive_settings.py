@@ -360,7 +360,8 @@ def _name_and_value(settings: ArchiveSettings, name: str) -> str:
 
 
 def from_texts(texts: Mapping[str, str], **overrides: Any) -> ArchiveSettings:
-    """Parse and check settings, given as strings by variable. `overrides` take precedence.
+    """Parse and check settings, which are given as strings by variable name. `overrides` take
+    precedence.
 
     Raises ConfigurationError with the name of a variable that cannot be parsed.
     """

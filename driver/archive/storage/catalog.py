@@ -56,7 +56,7 @@ class CatalogVersionError(CatalogError):
 
 
 class Catalog:
-    """The catalog of one directory, for use in one thread. The archive may add entries
+    """A reader of one directory's catalog. Only one thread may use it. The archive can add entries
     meanwhile.
     """
 
@@ -165,7 +165,9 @@ class Catalog:
         return entries.parse_entry(offset, head, content)
 
     def _check_behind(self) -> None:
-        """Report damage unless the bytes after the last entry are zero or an unfinished entry."""
+        """Report damage unless the bytes after the last entry are all zero or belong to an
+        unfinished entry.
+        """
         self._unfinished = range(0)
         first, end = self._nonzero_behind()
         if end <= self._end:
@@ -194,7 +196,9 @@ class Catalog:
         return first, end
 
     def _data_from(self, at: int) -> int:
-        """Return the first offset from a given one that is not in a hole of the sparse file."""
+        """Return the first offset at or after a given offset that is not in a hole of the sparse
+        file.
+        """
         try:
             return os.lseek(self._file, at, os.SEEK_DATA)
         except OSError as error:
@@ -234,7 +238,7 @@ class Catalog:
         return None if offset is None else self._entry_at(offset)
 
     def descriptor(self, recording_id: int) -> RecordingDescriptor | None:
-        """Return the descriptor of a valid recording, or None."""
+        """Return the descriptor of a valid recording, or None if no valid recording has this id."""
         entry = self.entry(recording_id) if recording_id in self._valid else None
         return None if entry is None else entry.descriptor
 

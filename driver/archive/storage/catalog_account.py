@@ -34,7 +34,7 @@ def count_text(segments: Segments) -> str:
 
 
 def missing(directory: Path, segments: Segments) -> str:
-    """Return an error if the catalog is missing but segment files exist, or else an empty
+    """Return an error message if the catalog is missing but segment files exist, or else an empty
     string.
     """
     if not segments:
@@ -43,7 +43,8 @@ def missing(directory: Path, segments: Segments) -> str:
 
 
 def unaccounted(catalog: Catalog, segments: Segments) -> str:
-    """Return an error that names the segment files without a catalog entry, or an empty string.
+    """Return an error message that names the segment files without a catalog entry, or an empty
+    string if there are none.
 
     The files must be listed before the catalog is opened, because the archive may be running.
     """

@@ -92,7 +92,7 @@ def parse_entry(offset: int, head: bytes, content: bytes) -> CatalogEntry:
 
 
 def descriptor_fault(descriptor: RecordingDescriptor) -> str:
-    """Return why no recording can have a given descriptor, or an empty string if it is valid."""
+    """Return the reason why a descriptor is invalid, or an empty string if it is valid."""
     term, segment = descriptor.term_buffer_length, descriptor.segment_file_length
     for name, value in (("term buffer length", term), ("segment file length", segment)):
         if not 1 << 16 <= value <= 1 << 30 or value & (value - 1):
@@ -119,7 +119,7 @@ def header(content: bytes, state: int, checksum: Checksum | None) -> bytes:
 
 
 def hides_another(entry: CatalogEntry, alignment: int) -> bool:
-    """Return whether an entry's length field is wrong and spans a later entry.
+    """Return whether an entry's length field is too large, so the entry would cover a later entry.
 
     An entry may be longer than its strings require, because it keeps its length when they become
     shorter. Then the unused bytes are zero.

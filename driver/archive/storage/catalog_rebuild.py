@@ -82,7 +82,9 @@ class Rebuild:
 
 
 def damage_of(directory: Path, segments: Segments) -> str:
-    """Return a description of the catalog's damage, or an empty string. Raises StorageError."""
+    """Return a description of the catalog's damage, or an empty string if it is undamaged. Raises
+    StorageError.
+    """
     if not os.path.lexists(directory / FILE_NAME):
         return catalog_account.missing(directory, segments)
     try:
@@ -180,7 +182,7 @@ def write(directory: Path, rebuild: Rebuild, now_ms: int) -> Path | None:
 
 
 def _rename(path: Path, kept: Path) -> None:
-    """Rename the catalog, if the file system does not support hard links."""
+    """Rename the catalog. This is used if the file system does not support hard links."""
     try:
         os.rename(path, kept)
     except OSError as error:

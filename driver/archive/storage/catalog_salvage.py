@@ -54,7 +54,7 @@ class Salvage:
 
 
 def salvage(path: Path) -> Salvage:
-    """Read all readable entries of a catalog. Raises StorageError and CatalogVersionError."""
+    """Read all readable entries of a catalog. Raises StorageError or CatalogVersionError."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -116,7 +116,7 @@ def _entry_at(content: bytes, at: int, alignment: int) -> CatalogEntry | None:
 
 
 def _text_end(content: bytes) -> int:
-    """Return the length of the descriptor, without padding, in an entry's content."""
+    """Return the length of the descriptor in an entry's content, without the padding."""
     _, end = decode_body(RecordingDescriptor, content, 0, entries.BLOCK_LENGTH, SCHEMA_VERSION)
     return end
 
@@ -128,7 +128,7 @@ def _are_texts(descriptor: RecordingDescriptor) -> bool:
 
 
 def _is_plausible(descriptor: RecordingDescriptor) -> bool:
-    """Return whether an archive may have written this descriptor. Considers only the fields."""
+    """Return whether the descriptor's fields are plausible, so an archive could have written it."""
     start, stop = descriptor.start_position, descriptor.stop_position
     return (
         "aeron" in descriptor.stripped_channel

@@ -56,7 +56,7 @@ class CatalogWriter(Catalog):
     """The catalog of one directory, opened for writing. Only one process may write to it."""
 
     def __init__(self, directory: Path, options: CatalogOptions | None = None) -> None:
-        """Open an existing catalog. Raises StorageError, including for a damaged catalog."""
+        """Open an existing catalog. Raises StorageError, for example if the catalog is damaged."""
         self._options = options or CatalogOptions()
         super().__init__(directory, flags=os.O_RDWR)
 
@@ -101,8 +101,8 @@ class CatalogWriter(Catalog):
         return recording_id
 
     def record_stop(self, recording_id: int, position: int, timestamp_ms: int) -> None:
-        """Write the stop position of a recording that has stopped, or was recovered after its
-        archive was killed.
+        """Write a recording's stop position after the recording has stopped or has been
+        recovered.
         """
         self._change(recording_id, stop_position=position, stop_timestamp=timestamp_ms)
 
@@ -227,7 +227,7 @@ class CatalogWriter(Catalog):
             sync_directory(self.directory)
 
     def close(self) -> None:
-        """Sync the catalog, whatever the sync level is, and close it."""
+        """Sync the catalog regardless of the sync level, and close it."""
         sync_file(self._file, self.path, SyncLevel.DATA_AND_METADATA)
         super().close()
 

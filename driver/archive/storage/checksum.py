@@ -21,7 +21,7 @@ NO_TABLE = np.zeros((_STEP, 0), dtype=np.int64)
 
 
 def _table(polynomial: int) -> np.ndarray:
-    """Return the table of a polynomial for eight bytes at a time, as int64[8, 256]."""
+    """Return a polynomial's lookup table for eight bytes at a time, as int64[8, 256]."""
     rows = np.zeros((_STEP, 256), dtype=np.int64)
     row = np.arange(256, dtype=np.int64)
     for _ in range(8):
@@ -61,7 +61,7 @@ def crc(table, buf, start, end):
 
 @dataclass(frozen=True, eq=False)
 class Checksum:
-    """One of the two checksums, with its table and its name in settings."""
+    """A checksum algorithm (CRC-32 or CRC-32C), with its table and its name in settings."""
 
     name: str
     table: np.ndarray = field(repr=False)

@@ -31,7 +31,9 @@ def is_frame_at(reader: SegmentReader, descriptor: RecordingDescriptor, position
 
 
 def matches_position(raw: np.ndarray, descriptor: RecordingDescriptor, position: int) -> bool:
-    """Return whether a frame header has the stream and the term id of a position in a recording."""
+    """Return whether a frame header has the stream id and the term id of a position in a
+    recording.
+    """
     return (
         int(header.frame_length(raw, 0)) > 0
         and int(data.term_id(raw, 0)) == term_id_at(descriptor, position)

@@ -65,7 +65,7 @@ class FrameHeader(NamedTuple):
 
 @kernel
 def walk(chunk, length, at):
-    """Find the end of the data, or of the complete frame headers, after offset `at` of a chunk.
+    """Find the end of the data after offset `at` of a chunk. The frames must be valid.
 
     Returns: (offset of the next frame, offset of the last frame before it or -1,
              END or MORE)
@@ -195,7 +195,9 @@ class SegmentReader:
         end: int,
         checksum: Checksum | None,
     ) -> Fault | None:
-        """Return the first invalid frame between two file offsets, or None."""
+        """Return the first invalid frame between two file offsets, or None if all frames are
+        valid.
+        """
         table = NO_TABLE if checksum is None else checksum.table
         at = start
         while at < end:

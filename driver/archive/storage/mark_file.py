@@ -88,7 +88,9 @@ class MarkFileHeader:
     aeron_directory: str = ""
 
     def is_active(self, now_ms: int) -> bool:
-        """Return whether the archive is running, even if the clock was set back."""
+        """Return whether the archive counts as running: its activity time differs from `now_ms` by
+        less than the liveness timeout.
+        """
         return abs(now_ms - self.activity_timestamp) < LIVENESS_TIMEOUT_MS
 
     def encode(self) -> bytes:
@@ -227,7 +229,7 @@ class MarkFile:
         _link(archive_directory, self.directory)
 
     def _map(self, header: MarkFileHeader, *, has_errors: bool) -> tuple[Mapping, int]:
-        """Map the previous archive's file or a new file. Also returns the number of allocated
+        """Map the previous archive's mark file, or a new one. Also returns the number of allocated
         bytes.
         """
         full_length = int(align(HEADER_LENGTH + header.error_buffer_length, PAGE_LENGTH))
@@ -293,7 +295,7 @@ class MarkFile:
 
 
 def lock(directory: Path) -> int:
-    """Lock a directory while the returned file descriptor is open.
+    """Lock a directory. The lock is held while the returned file descriptor is open.
 
     Raises StorageError, and ActiveArchiveError if the directory is already locked.
     """

@@ -79,7 +79,9 @@ def _segments(directory: Path) -> Iterator[SegmentFile]:
 
 
 def segments_by_recording(directory: Path) -> dict[int, list[SegmentFile]]:
-    """Return all segment files by recording id, sorted by base. Raises StorageError."""
+    """Return all segment files by recording id, in order of their base positions. Raises
+    StorageError.
+    """
     found: dict[int, list[SegmentFile]] = {}
     for segment in _segments(directory):
         if not segment.is_deleted:
@@ -88,7 +90,9 @@ def segments_by_recording(directory: Path) -> dict[int, list[SegmentFile]]:
 
 
 def segments_of(directory: Path, recording_id: int) -> list[SegmentFile]:
-    """Return the segment files of one recording, sorted by base. Raises StorageError."""
+    """Return the segment files of one recording, in order of their base positions. Raises
+    StorageError.
+    """
     return segments_by_recording(directory).get(recording_id, [])
 
 

@@ -149,7 +149,9 @@ class _Run:
 
 
 def survey_files(segments: list[SegmentFile]) -> SurveyResult:
-    """Derive a descriptor from the segment files of a recording, sorted by base."""
+    """Derive a descriptor from a recording's segment files, which must be in order of their base
+    positions.
+    """
     notes: list[str] = []
     files = [each for each in segments if _is_usable(each, notes)]
     segment_length, is_certain = _segment_length(files)
@@ -304,7 +306,9 @@ def _survey_result(
 
 
 def _checksum(run: _Run, position: int, frame_length: int) -> Checksum | None:
-    """Return the type of checksum that the longest frame contains, or None."""
+    """Return the type of checksum that the longest frame contains, or None if it contains no
+    checksum.
+    """
     if frame_length <= HEADER_LENGTH:
         return None
     segment = next(each for each in run.files if each.base <= position)

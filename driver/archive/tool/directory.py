@@ -59,7 +59,7 @@ def require_inactive(directory: Path) -> None:
 
 @contextmanager
 def open_for_reading(directory: Path) -> Iterator[Catalog]:
-    """Open the catalog for reading. Raises Failure and StorageError."""
+    """Open the catalog for reading. Raises Failure or StorageError."""
     require_archive(directory)
     segments = segments_by_recording(directory)
     with _with_recovery_advice(directory), Catalog(directory) as catalog:
@@ -71,7 +71,7 @@ def open_for_reading(directory: Path) -> Iterator[Catalog]:
 
 @contextmanager
 def open_for_writing(directory: Path, checksum: Checksum | None = None) -> Iterator[CatalogWriter]:
-    """Open the catalog for exclusive writing. Raises Failure and StorageError."""
+    """Open the catalog for exclusive writing. Raises Failure or StorageError."""
     require_archive(directory)
     require_inactive(directory)
     segments = segments_by_recording(directory)
@@ -95,7 +95,9 @@ def _with_recovery_advice(directory: Path) -> Iterator[None]:
 
 
 def select_entries(catalog: Catalog, recording_id: int | None) -> list[CatalogEntry]:
-    """Return all entries, or the entry of one recording. Raises Failure if it does not exist."""
+    """Return all entries, or the entry of one recording. Raises Failure if that recording does not
+    exist.
+    """
     if recording_id is None:
         return list(catalog.entries())
     entry = catalog.entry(recording_id)

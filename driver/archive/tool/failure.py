@@ -26,13 +26,15 @@ class Failure(click.ClickException):
 
 
 def code_of(error: BaseException) -> int:
-    """Return the exit code for an error that ended an archive or a command, or for its cause."""
+    """Return the exit code for an error that ended an archive or a command. The types of the error
+    and its cause determine it.
+    """
     is_timeout = any(isinstance(each, TIMEOUTS) for each in (error, error.__cause__))
     return TIMED_OUT if is_timeout else DAMAGED
 
 
 def printable(text: str) -> str:
-    """Escape characters that a terminal would interpret, in a string from a file."""
+    """Escape the characters that a terminal would interpret. The text comes from a file."""
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
     )

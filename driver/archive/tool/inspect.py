@@ -24,7 +24,9 @@ from windtunnel.driver.archive.tool.failure import Failure
 @json_option
 @click.option("--all", "show_all", is_flag=True, help="Include recordings that are not valid.")
 def describe(recording_id: int | None, archive_dir: Path, as_json: bool, show_all: bool) -> int:
-    """Show the mark file, the catalog and every valid recording, or RECORDING_ID in any state."""
+    """Show the mark file, the catalog and every valid recording. With RECORDING_ID, show that
+    recording in any state.
+    """
     with directory.open_for_reading(archive_dir) as catalog:
         entries = directory.select_entries(catalog, recording_id)
         if recording_id is None and not show_all:
@@ -48,7 +50,7 @@ def describe(recording_id: int | None, archive_dir: Path, as_json: bool, show_al
 
 
 def _report_damage(damage: str) -> int:
-    """Raise Failure if the catalog is damaged. Otherwise returns the exit code 0."""
+    """Raise Failure if the catalog is damaged. Otherwise return exit code 0."""
     if damage:
         raise Failure(damage, failure.DAMAGED)
     return failure.OK
@@ -62,7 +64,7 @@ def _report_damage(damage: str) -> int:
     "--limit", type=click.IntRange(min=0), help="Maximum number of frames to show per recording."
 )
 def dump(recording_id: int | None, archive_dir: Path, as_json: bool, limit: int | None) -> int:
-    """Show the frames of each valid recording, or of RECORDING_ID, with their payloads.
+    """Show the frames and payloads of each valid recording, or only those of RECORDING_ID.
 
     With --json, print one JSON object per line: a recording, then its frames.
     """

@@ -70,7 +70,8 @@ def verify(
     read_only: bool,
     truncate: bool | None,
 ) -> int:
-    """Verify each recording, or RECORDING_ID: catalog entry, segment files and frames.
+    """Verify the catalog entry, segment files and frames of each recording, or only those of
+    RECORDING_ID.
 
     A faulty recording is marked invalid. A recording without faults is marked valid again, and its
     stop position is set to the end of its data. The exit code is 2 if any recording is faulty.

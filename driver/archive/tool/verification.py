@@ -166,7 +166,9 @@ def _require_frames(
 
 
 def repair(catalog: CatalogWriter, entry: CatalogEntry, verdict: Verdict, now_ms: int) -> list[str]:
-    """Repair a recording according to its verdict. Returns the changes. Raises StorageError."""
+    """Repair a recording according to its verification result. Returns the changes. Raises
+    StorageError.
+    """
     if entry.descriptor is None:
         return []
     changes, recording_id = [], entry.recording_id

@@ -1,4 +1,4 @@
-"""Calls the handlers of the application on behalf of the client conductor.
+"""Calls the application's handlers for the client conductor.
 
 The conductor's tables may be inconsistent while a handler runs, so calls that would change them
 raise ReentrantCallError. An exception in a handler is passed to the error handler, and the client

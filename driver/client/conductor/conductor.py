@@ -74,7 +74,9 @@ class ClientConductor:
             return work_count
 
     def _end_stream(self, log: LogBuffer, now_ns: int) -> None:
-        """Close the publications and images of a log that has lost pages."""
+        """Close the publications and images of a log that has lost pages, for example because its
+        file was truncated.
+        """
         error = StorageError(
             f"{log.path} has lost pages: the file was truncated, or its file system is full. "
             "Its stream was ended."

@@ -57,7 +57,9 @@ class LogBuffers:
                 self._lingering.append((now_ns + self._resource_linger_ns, log))
 
     def take_lost(self) -> list[LogBuffer]:
-        """Return the logs in use that have lost pages since the last call, each once."""
+        """Return each log in use that has lost pages since the last call, for example because its
+        file was truncated.
+        """
         total = bus_error_guard.lost_pages_total()
         if total == self._lost_total:
             return []

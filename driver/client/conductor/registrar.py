@@ -1,5 +1,5 @@
-"""Sends the commands that add publications, subscriptions and counters, and creates them on
-response.
+"""Sends the commands that add publications, subscriptions and counters, and creates these objects
+when the driver responds.
 
 Each `request_*` returns the registration id immediately. `CommandChannel.wait` waits for the
 resource; `ClientConductor.resource` returns it if it exists.
@@ -45,9 +45,7 @@ class Registrar:
         self._conductor = conductor
 
     def request_publication(self, channel: str, stream_id: int, *, is_exclusive: bool) -> int:
-        """Send the command to add a publication, which may share the stream of other concurrent
-        publications.
-        """
+        """Send the command to add a concurrent or an exclusive publication."""
         conductor, client_id = self._conductor, self._conductor.commands.client_id
         command = AddExclusivePublication if is_exclusive else AddPublication
         kind = ExclusivePublication if is_exclusive else Publication
@@ -124,8 +122,8 @@ class Registrar:
     def request_static_counter(
         self, type_id: int, key: bytes, label: str, registration_id: int
     ) -> int:
-        """Send the command to add the static counter with a type and registration id, or to find it
-        if it exists.
+        """Send the command to add a static counter with a given type and registration id, or to
+        find the existing counter.
 
         The counter exists until the driver closes. Raises ValueError if the key or the label is too
         long.

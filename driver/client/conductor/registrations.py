@@ -66,7 +66,9 @@ class Registrations:
         return any(item.is_awaiting for item in self._registrations.values())
 
     def take(self, correlation_id: int) -> Registration | None:
-        """Remove and return a command that has an outcome. Returns None if it has none yet."""
+        """Remove and return a command that has an outcome, or return None if it has no outcome
+        yet.
+        """
         found = self._registrations.get(correlation_id)
         if found is None or found.is_awaiting:
             return None

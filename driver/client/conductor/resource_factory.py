@@ -110,7 +110,8 @@ class ResourceFactory:
     def add_static_counter(
         self, type_id: int, registration_id: int, key: bytes = b"", label: str = ""
     ) -> Counter:
-        """Add the static counter with a type and registration id, or return it if it exists.
+        """Add a static counter with a given type and registration id, or return the existing
+        counter.
 
         The counter exists until the driver closes. Raises ValueError, RegistrationError.
         """
@@ -150,7 +151,9 @@ class ResourceFactory:
     def async_add_static_counter(
         self, type_id: int, registration_id: int, key: bytes = b"", label: str = ""
     ) -> int:
-        """Send the command of `add_static_counter` without waiting. Returns its correlation id."""
+        """Send the command of `add_static_counter` without waiting. Returns the command's
+        correlation id.
+        """
         return self._registrar.request_static_counter(type_id, key, label, registration_id)
 
     def get_publication(self, registration_id: int) -> Publication | None:

@@ -73,7 +73,9 @@ def _walk(handler, log, base, term_length, offset, base_position, headers, state
 
 
 def make_header(position: int) -> np.ndarray:
-    """Make the record in which a poll from `position` passes headers to the handler."""
+    """Create the record in which a poll that starts at `position` passes fragment headers to the
+    handler.
+    """
     headers = np.zeros(1, COMPILED_HEADER)
     headers[0].next_position = position
     return headers

@@ -1,4 +1,4 @@
-"""Reads the fragments of a session with Python handlers, compiled handlers or batches.
+"""Reads a session's fragments through Python handlers, through compiled handlers, or in batches.
 
     poll             calls a Python handler for each fragment      400 ns per fragment
     poll_kernel      calls a handler compiled by numba               20 ns
@@ -44,7 +44,9 @@ class FragmentReader(LogReader):
     def _walk(
         self, log: np.ndarray, at: int, limit: int, frame_limit: int
     ) -> tuple[list[Row], int]:
-        """Return rows that describe data frames, like `_walk_frames`, but skip padding frames."""
+        """Return rows that describe the next data frames. Skips padding frames, unlike
+        `_walk_frames`.
+        """
         base = at & ~self._mask
         count, end = reader.poll(
             log, self._mapped.base(at), self.term_length, at - base, limit - base, self._rows,

@@ -32,7 +32,7 @@ class Action(IntEnum):
 
 
 class SourceImage(Protocol):
-    """The image that a fragment belongs to, as its handler sees it.
+    """The interface of the image that a fragment belongs to, for the fragment's handler.
 
     `Image` implements it and documents its members.
     """
@@ -93,12 +93,12 @@ class Header:
         self._base_position = base_position
 
     def copied(self) -> Header:
-        """Return a copy that stays valid after the handler returns."""
+        """Return a copy of the header that stays valid after the handler returns."""
         return Header(self.image, self._row, self._base_position)
 
     def completed(self, first: Header) -> Header:
-        """Return the header of the message whose first fragment has the header `first` and whose
-        last has this one.
+        """Return the header of a reassembled message. `first` is the header of the message's first
+        fragment, and this is the header of its last fragment.
         """
         row = list(self._row)
         row[FLAGS], row[TERM_OFFSET] = UNFRAGMENTED, first.term_offset

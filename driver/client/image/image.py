@@ -17,7 +17,7 @@ from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 
 
 class RejectingSubscription(Protocol):
-    """The subscription of an image, through which the image is rejected."""
+    """The interface of an image's subscription for rejecting the image."""
 
     def reject_image(self, image_correlation_id: int, position: int, reason: str) -> None:
         """Send the command that rejects an image, and wait for the response."""
@@ -119,7 +119,7 @@ class Image(FragmentReader):
             self.subscription.async_reject_image(self.correlation_id, self.position, reason)
 
     def is_in(self, log: LogBuffer) -> bool:
-        """Return whether the image reads from a mapped log."""
+        """Return whether the image reads from the given log."""
         return self._mapped is log
 
     def on_unavailable(self) -> LogBuffer:

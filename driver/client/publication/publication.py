@@ -46,7 +46,7 @@ def _offer_vectored(state, log, values, limit_at, source, ranges, reserved_value
 
 
 class PublicationConductor(Conductor, Protocol):
-    """The client conductor, as a publication sees it."""
+    """The client conductor's interface for publications."""
 
     def release_publication(self, publication: Publication, *, revoke: bool = False) -> None:
         """Close the publication and remove it from the driver."""
@@ -207,7 +207,7 @@ class Publication(SendDestinations):
 
     @property
     def available_window(self) -> int:
-        """The number of bytes that may be written now, or CLOSED once the publication is closed."""
+        """The number of bytes that can be written now, or CLOSED once the publication is closed."""
         limit, tail_position = self.position_limit, self.position
         return result.CLOSED if self.is_closed else limit - tail_position
 
@@ -244,7 +244,7 @@ class Publication(SendDestinations):
             self._conductor.release_publication(self)
 
     def is_in(self, log: LogBuffer) -> bool:
-        """Return whether the publication writes to a mapped log."""
+        """Return whether the publication writes to the given log."""
         return self._mapped is log
 
     def on_client_closed(self, reason: str) -> LogBuffer:

@@ -1,4 +1,5 @@
-"""Measures an agent's duty cycles: the longest one, and how many exceed a threshold.
+"""Measures an agent's duty cycles: the longest duration, and the number of durations above a
+threshold.
 
 The time is measured from the start of a duty cycle to the start of the next one. It includes
 idling, as in Aeron.
@@ -20,7 +21,7 @@ DUTY_CYCLE = np.dtype(
 
 
 def make_duty_cycle(max_id: int, exceeded_id: int, threshold_ns: int) -> np.recarray:
-    """Make the state of a duty cycle measurement, an array of one DUTY_CYCLE record."""
+    """Create the state of a duty cycle measurement, an array of one DUTY_CYCLE record."""
     state = np.zeros(1, dtype=DUTY_CYCLE).view(np.recarray)
     state[0] = (0, threshold_ns, max_id, exceeded_id)
     return state

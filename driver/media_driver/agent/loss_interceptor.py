@@ -69,7 +69,7 @@ def make_losses(
     fixed_loss: FixedLoss,
     multi_gap_loss: MultiGapLoss,
 ) -> Losses:
-    """Make the loss rules of one agent from the driver's settings."""
+    """Create the loss rules of one agent from the driver's settings."""
     if not names:
         return NO_LOSSES
     rules = np.zeros(len(names), dtype=LOSS_RULE).view(np.recarray)
@@ -103,7 +103,7 @@ def _fill_multi_gap(rule: np.record, settings: MultiGapLoss) -> None:
 
 @kernel
 def is_lost(losses, buf, at, length):
-    """Return whether the loss rules drop a received datagram, which may be invalid."""
+    """Return whether the loss rules drop a received datagram, which has not been validated yet."""
     if length < header.LENGTH:
         return False
     kind = header.frame_type(buf, at)
@@ -153,7 +153,7 @@ def _is_in_gap(losses, index, buf, at, length):
 
 @kernel
 def _touches_gap(rule, begin, length):
-    """Return whether a range of a term touches one of the gaps, which begin at multiples of the
+    """Return whether a range of a term overlaps one of the gaps, which begin at multiples of the
     radix.
     """
     before = begin >> rule.radix_bits << rule.radix_bits

@@ -18,7 +18,7 @@ def remove(slots, count, slot):
 
 @kernel
 def acknowledge(state, event, slot):
-    """Send the conductor an event that acknowledges the execution of its command about a slot."""
+    """Send the conductor an event that acknowledges its command for the given slot."""
     state.record[0] = event
     state.record[1] = slot
     # The queue has space, because each slot is acknowledged once before it is allocated again.

@@ -1,4 +1,4 @@
-"""Makes the conductor's components and maps each command type to its handler.
+"""Creates the conductor's components and maps each command type to its handler.
 
 commands --> publications --> send endpoints    --> sender
          --> subscriptions -> receive endpoints --> receiver
@@ -69,7 +69,7 @@ from windtunnel.driver.media_driver.name_resolution.reresolution import Reresolu
 
 
 class HasCorrelationId(Protocol):
-    """A command that has a correlation id."""
+    """The interface of a command that has a correlation id."""
 
     correlation_id: int
 
@@ -187,7 +187,9 @@ class Components:
         }
 
     def _refuse_id_in_use(self, add: Callable[..., None]) -> Callable[..., None]:
-        """Return a handler that refuses a registration id already in use, or else calls `add`."""
+        """Return a handler that calls `add`, unless the command's registration id is already in
+        use.
+        """
 
         def execute(command: HasCorrelationId) -> None:
             new = command.correlation_id

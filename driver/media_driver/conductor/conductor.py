@@ -289,7 +289,7 @@ class Conductor:
         self._untethered.check(readers, limit, image.untethered_timeouts, now_ns)
 
     def close(self) -> None:
-        """Free all resources. Call only after the agents have stopped."""
+        """Free all resources. Call this only after the agents have stopped."""
         self.components.close()
 
 

@@ -61,7 +61,7 @@ def make_conductor_state(
     subscribers: int = 16_384,
     idle_state: Any = None,
 ) -> ConductorState:
-    """Make the state of a conductor for a given sender and receiver."""
+    """Create the state of a conductor for a given sender and receiver."""
     return ConductorState(
         agent=np.zeros(1, dtype=CONDUCTOR).view(np.recarray),
         images=receiver.images,

@@ -32,7 +32,7 @@ from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
 @dataclass(frozen=True)
 class DriverResources:
-    """The shared resources of a driver, for use in the conductor's thread."""
+    """The resources that a driver's components share. Only the conductor's thread uses them."""
 
     context: Context
     clock: Clock

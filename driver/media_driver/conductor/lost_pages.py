@@ -1,4 +1,5 @@
-"""Ends the streams whose log buffer files have lost pages.
+"""Ends streams that have lost pages of their log buffers, because a file was truncated or the file
+system is full.
 
 A client truncated a file, or the file system has no space for a page. The driver got pages of zeros
 instead (see `bus_error_guard`), which no client shares, so the stream cannot continue. A driver
@@ -24,7 +25,7 @@ CAUSE = "the file was truncated, or its file system is full"
 
 
 class LostPages:
-    """Checks for lost pages. Each stream is ended and reported once."""
+    """Detects lost pages of log buffers. Ends and reports each affected stream once."""
 
     def __init__(
         self,
@@ -39,7 +40,9 @@ class LostPages:
         self._ended: set[LogBuffer] = set()
 
     def check(self) -> None:
-        """End all streams that have lost pages. Raises StorageError if cnc.dat has lost pages."""
+        """End all streams whose logs have lost pages. Raises StorageError if cnc.dat has lost
+        pages.
+        """
         total = bus_error_guard.lost_pages_total()
         if total == self._total:
             return
@@ -50,7 +53,7 @@ class LostPages:
         self._end_streams(lambda log: log.lost_pages > 0)
 
     def on_send_failure(self) -> None:
-        """End all streams whose files are shorter than their mappings.
+        """End all streams whose log files are shorter than their mappings.
 
         The system reads a datagram from the log and returns EFAULT for a lost page, without SIGBUS.
         """

@@ -13,7 +13,9 @@ from windtunnel.driver.media_driver.sender import sender
 
 @kernel
 def run_network(sending, receiving, quantum_ns):
-    """Run the sender and receiver in turn for `quantum_ns`, with the sender's idle strategy."""
+    """Alternate the duty cycles of sender and receiver for `quantum_ns`, with the sender's idle
+    strategy.
+    """
     began_ns = system.monotonic_ns()
     now_ns = began_ns
     while now_ns - began_ns < quantum_ns:
@@ -26,7 +28,9 @@ def run_network(sending, receiving, quantum_ns):
 
 @kernel
 def run_all(conducting, sending, receiving, deadline_ns):
-    """Run all agents in turn, at least once, until the deadline or until Python is needed."""
+    """Alternate the duty cycles of all agents until the deadline or until Python is needed, but at
+    least once.
+    """
     now_ns = system.monotonic_ns()
     while True:
         duty_cycle.measure(conducting.cycle, conducting.counters, now_ns)

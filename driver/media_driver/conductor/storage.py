@@ -25,7 +25,8 @@ def check_space(
     record_error: Callable[[int, str], None],
     usable_bytes: Callable[[Path], int],
 ) -> None:
-    """Raise StorageError if a log does not fit, and record an error if there is little free space.
+    """Raise StorageError if a new log does not fit on the file system. Records an error if little
+    space is free.
 
     Does nothing if AERON_PERFORM_STORAGE_CHECKS is false.
     """
@@ -47,7 +48,8 @@ def check_space(
 
 
 def unreserved_bytes(directory: Path, usable: int, mapped_bytes: int, log_length: int) -> int:
-    """Return how many usable bytes would remain if all logs in a driver's directory were full.
+    """Return the number of usable bytes that would remain if all logs in a driver's directory had
+    their full size on disk.
 
     `mapped_bytes` is an upper limit of the logs' growth. If a log of `log_length` bytes fits even
     with this limit, the files are not examined.

@@ -1,4 +1,4 @@
-"""Unblocks log buffers and the command ring buffer after a writer died during a write.
+"""Unblocks log buffers and the command ring buffer when a writer has died during a write.
 
 A claim that is never committed blocks all later claims. If a consumer with a backlog has made no
 progress for the timeout, the claim is replaced with padding. Source: spec 5, Aeron 1.53.
@@ -27,8 +27,8 @@ class StallDetector:
 
 
 def unblock_log(resources: DriverResources, log: LogBuffer, position: int) -> bool:
-    """Replace an uncommitted claim that blocks a log at `position` with padding. Returns whether it
-    did so.
+    """Replace an uncommitted claim that blocks a log at `position` with padding. Returns whether a
+    claim was replaced.
     """
     is_unblocked = bool(
         unblocker.unblock(log.log, log.meta_at, log.term_length, log.initial_term_id, position)
@@ -57,7 +57,7 @@ def check_publisher(
 
 
 class CommandUnblocker:
-    """Unblocks the command ring buffer after a client died while it wrote a command."""
+    """Unblocks the command ring buffer when a client has died while writing a command."""
 
     def __init__(self, resources: DriverResources) -> None:
         self._resources = resources

@@ -57,7 +57,7 @@ class UserCounters:
         self._clients.transmit(CounterReady(registration_id, counter_id))
 
     def is_held(self, registration_id: int) -> bool:
-        """Return whether a client's counter has the given registration id."""
+        """Return whether a counter that a client has added has the given registration id."""
         return registration_id in self._counters
 
     def add_static(self, command: AddStaticCounter) -> None:

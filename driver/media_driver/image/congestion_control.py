@@ -20,7 +20,7 @@ def initial_window(window_length, term_length):
 
 @kernel
 def on_track_rebuild(state, slot, now_ns, lowest, is_new_loss):
-    """Compute the current window of an image. For the conductor.
+    """Compute the current window of an image. Called by the conductor.
 
     Returns: (window in bytes, whether a status message must be sent immediately)
     """
@@ -33,7 +33,7 @@ def on_track_rebuild(state, slot, now_ns, lowest, is_new_loss):
 
 @kernel
 def should_measure_rtt(image, now_ns):
-    """Return whether a round-trip measurement is due. For the receiver."""
+    """Return whether a round-trip measurement is due. Called by the receiver."""
     if image.rtt_is_measured == 0:
         return False
     return now_ns - image.last_rtt_ns > image.rtt_timeout_ns
@@ -41,7 +41,7 @@ def should_measure_rtt(image, now_ns):
 
 @kernel
 def on_rtt(state, slot, now_ns, rtt_ns):
-    """Process a round-trip measurement, unless its value is implausible. For the receiver."""
+    """Process a round-trip measurement, unless its value is implausible. Called by the receiver."""
     image = state.images[slot]
     if image.congestion_control == STATIC or rtt_ns < 0 or rtt_ns > cubic.RTT_MAX_NS:
         return

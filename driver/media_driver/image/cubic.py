@@ -78,7 +78,7 @@ def on_track_rebuild(image, values, rtt_ns, now_ns, lowest, is_new_loss):
 
 @kernel
 def _window_packets(image, rtt_ns, now_ns):
-    """Return the window that the cubic curve gives for the time `now_ns`, in packets."""
+    """Return the window in packets at the time `now_ns`, according to the cubic curve."""
     passed = (now_ns - image.cubic_last_loss_ns) / NS_PER_SECOND
     from_k = passed - image.cubic_k
     # After a long idle time, the curve exceeds the integer range.

@@ -47,21 +47,27 @@ def track(state, slot, transport_slot, length, inbox_index, now_ns):
 
 @kernel
 def earn(connection, length):
-    """Allow feedback for a frame of `length` bytes that came from a connection's source."""
+    """Increase the number of feedback bytes allowed on a connection, after a frame of `length`
+    bytes from its source.
+    """
     unspent_bytes = connection.unspent_bytes + BYTES_OUT_PER_BYTE_IN * length
     connection.unspent_bytes = min(unspent_bytes, UNSPENT_BYTES_MAX)
 
 
 @kernel
 def earn_on(state, slot, transport_slot, length):
-    """Allow feedback on the connection of a transport, if the image has one."""
+    """Increase the number of feedback bytes allowed on the connection of a transport, if the image
+    has one.
+    """
     number = state.endpoints[transport_slot].connection
     earn(state.connections[slot * image.CONNECTIONS_MAX + number], length)
 
 
 @kernel
 def spend(state, connection, length):
-    """Return whether feedback of `length` bytes may be sent on a connection, and count it."""
+    """Return whether feedback of `length` bytes may be sent on a connection. If so, count the bytes
+    as sent.
+    """
     if state.endpoints[connection.transport].has_control:
         return True
     if connection.unspent_bytes < length:

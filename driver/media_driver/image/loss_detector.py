@@ -56,8 +56,8 @@ def scan(image, log, rebuild_position, hwm_position, now_ns):
 
 @kernel
 def count_new_loss(image):
-    """Return how many bytes of the active gap the loss report has not counted yet, and mark them as
-    counted.
+    """Return the number of bytes of the active gap that the loss report has not counted yet, and
+    mark them as counted.
     """
     begin, end = image.gap_offset, image.gap_offset + image.gap_length
     if image.counted_loss_term_id == image.gap_term_id:

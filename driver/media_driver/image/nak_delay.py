@@ -30,7 +30,7 @@ _SCALE = 1.0 / (1 << 32)
 
 
 def fill_static(record: np.record, delay_ns: int, retry_ns: int) -> None:
-    """Configure a fixed delay until the first NAK and a fixed delay until a retry."""
+    """Configure fixed delays before the first NAK and before each retry."""
     record["nak_is_random"] = 0
     record["nak_delay_ns"], record["nak_retry_ns"] = delay_ns, retry_ns
 

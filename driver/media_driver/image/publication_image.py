@@ -168,19 +168,19 @@ _END_LOSS = _offset_of("end_loss_change")
 
 
 def make_images(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Make zeroed image records, and a uint8 view of them for the shared words."""
+    """Create zeroed image records. Also returns a uint8 view of them for the shared words."""
     records = np.zeros(capacity, dtype=PUBLICATION_IMAGE)
     return records.view(np.recarray), records.view(np.uint8)
 
 
 def make_connections(images: int) -> np.recarray:
-    """Make zeroed connection records: CONNECTION[images * CONNECTIONS_MAX]."""
+    """Create zeroed connection records: CONNECTION[images * CONNECTIONS_MAX]."""
     return np.zeros(images * CONNECTIONS_MAX, dtype=CONNECTION).view(np.recarray)
 
 
 @kernel
 def shared_acquire(words, slot, field_offset):
-    """Return a word that the receiver publishes in an image's record, read with acquire."""
+    """Read a word that the receiver publishes in an image's record, with acquire semantics."""
     return get_i64_acquire(words, slot * RECORD_LENGTH + field_offset)
 
 
@@ -191,7 +191,7 @@ def set_shared_release(words, slot, field_offset, value):
 
 @kernel
 def publish_status(words, slot, position, window):
-    """Publish the next status message's position and window. For the conductor."""
+    """Publish the next status message's position and window. Called by the conductor."""
     at = slot * RECORD_LENGTH
     change = get_i64(words, at + _BEGIN_SM) + 1
     put_i64_release(words, at + _BEGIN_SM, change)
@@ -208,7 +208,7 @@ def status_change_acquire(words, slot):
 
 @kernel
 def read_status(words, slot):
-    """Read the next status message's position and window. For the receiver.
+    """Read the next status message's position and window. Called by the receiver.
 
     Returns: (change, position, window), where change is -1 if a write was in progress
     """
@@ -224,7 +224,7 @@ def read_status(words, slot):
 
 @kernel
 def publish_loss(words, slot, term_id, offset, length):
-    """Publish the lost range of an image to the receiver. For the conductor."""
+    """Publish the lost range of an image to the receiver. Called by the conductor."""
     at = slot * RECORD_LENGTH
     change = get_i64(words, at + _BEGIN_LOSS) + 1
     put_i64_release(words, at + _BEGIN_LOSS, change)
@@ -242,7 +242,7 @@ def loss_change_acquire(words, slot):
 
 @kernel
 def read_loss(words, slot):
-    """Read the lost range of an image. For the receiver.
+    """Read the lost range of an image. Called by the receiver.
 
     Returns: (change, term_id, offset, length), where change is -1 if a write was in progress
     """

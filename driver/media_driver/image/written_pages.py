@@ -21,7 +21,7 @@ _FIRST_WORD = 8
 
 
 def make_pages(term_length: int) -> np.ndarray:
-    """Make a page map for an image to which nothing has been written."""
+    """Create a page map for an image to which nothing has been written."""
     return np.zeros(position.PARTITION_COUNT * term_length >> PAGE_BITS, dtype=np.uint8)
 
 
@@ -36,7 +36,9 @@ def mark(pages, begin, length):
 
 @kernel
 def next_written(pages, begin, end):
-    """Return the first offset, at least `begin`, that is in a written page, or `end`."""
+    """Return the first offset that is at least `begin` and in a written page, or `end` if it comes
+    first.
+    """
     at = begin
     while at < end and pages[at >> PAGE_BITS] == 0:
         at = ((at >> PAGE_BITS) + 1) << PAGE_BITS
@@ -45,7 +47,9 @@ def next_written(pages, begin, end):
 
 @kernel
 def next_unwritten(pages, begin, end):
-    """Return the first offset, at least `begin`, that is in an unwritten page, or `end`."""
+    """Return the first offset that is at least `begin` and in an unwritten page, or `end` if it
+    comes first.
+    """
     at = begin
     while at < end and pages[at >> PAGE_BITS] != 0:
         at = ((at >> PAGE_BITS) + 1) << PAGE_BITS
@@ -81,8 +85,8 @@ def scan(log, pages, base, offset, limit):
 
 @kernel
 def _end_of_gap(log, pages, base, at, limit):
-    """Return the offset of the first frame at or after `at` in a written page, or `limit` if there
-    is none.
+    """Return the offset of the first frame at or after `at` in a written page, or `limit` if no
+    frame is found.
     """
     while at < limit:
         at = next_written(pages, base + at, base + limit) - base
@@ -96,8 +100,8 @@ def _end_of_gap(log, pages, base, at, limit):
 
 @kernel
 def try_fill(log, pages, base, meta_at, term_id, offset, length):
-    """Fill a gap of `length` bytes at `offset` with padding if it is still empty. Returns whether
-    it did.
+    """Fill a gap of `length` bytes at `offset` with padding if the gap is still empty. Returns
+    whether the gap was filled.
 
     Unlike `gap_filler.try_fill`, it only reads written pages.
     """

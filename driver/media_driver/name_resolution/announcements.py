@@ -44,7 +44,9 @@ class Announcements:
         self._is_naming = False
 
     def start_self(self, trusted: list[SocketAddress]) -> None:
-        """Queue announcements of this driver to all neighbors, and permit new probes."""
+        """Queue announcements of this driver to all neighbors, and permit new probes of other
+        addresses.
+        """
         self._probed.clear()
         if self._targets:
             return
@@ -57,8 +59,8 @@ class Announcements:
         )
 
     def probe(self, addresses: list[SocketAddress], input_length: int) -> None:
-        """Queue announcements of this driver to addresses that a datagram named, of at most as many
-        bytes as the datagram contains.
+        """Queue announcements of this driver to the addresses in a datagram. Their total length is
+        at most the datagram's length.
         """
         count = input_length // len(self._self_datagram)
         for address in addresses:
@@ -102,7 +104,9 @@ class Announcements:
         whole: dict[int, tuple[bytes, int]],
         is_trusted: bool,
     ) -> Iterator[bytes]:
-        """Yield datagrams that contain all names, or as many as the neighbor's credit covers."""
+        """Yield datagrams that contain all names, or as many names as may currently be sent to the
+        neighbor.
+        """
         remaining = len(entries)
         at = neighbor.next_name % remaining
         while remaining > 0:

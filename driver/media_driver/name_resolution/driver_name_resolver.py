@@ -1,12 +1,12 @@
 """Name resolution between drivers by a gossip protocol.
 
-    every  10 ms   receive datagrams; expire names and neighbours
-    every   1 s    announce this driver             -> bootstrap neighbours and neighbours
-    every   2 s    announce all names in the cache  -> neighbours
+    every  10 ms   receive datagrams; expire names and neighbors
+    every   1 s    announce this driver             -> bootstrap neighbors and neighbors
+    every   2 s    announce all names in the cache  -> neighbors
     every  10 s    look up bootstrap neighbors that are not neighbors
 
-A driver becomes a neighbour when it announces itself from the announced address, and remains a
-neighbour while it does so. When another driver names an address, one announcement is sent to the
+A driver becomes a neighbor when it announces itself from the announced address, and remains a
+neighbor while it does so. When another driver names an address, one announcement is sent to the
 address, so the driver there announces itself in turn. `announcements` limits what is sent. Channels
 may use the name of a driver instead of a host. Source: spec 1.9, aeron_driver_name_resolver, Aeron
 1.53.
@@ -209,8 +209,8 @@ class DriverNameResolver:
     def _on_entry(
         self, entry: ResolutionEntry, source: SocketAddress, now_ms: int
     ) -> SocketAddress | None:
-        """Process an entry of a datagram. Returns its address if the driver there has not announced
-        itself.
+        """Process an entry of a datagram. Returns the entry's address if the driver at this address
+        has not announced itself.
         """
         address = entry.address
         if entry.is_self and address.is_unspecified:
@@ -240,7 +240,7 @@ class DriverNameResolver:
         counters.set_release(self._values, counter_id, value)
 
     def _trusted(self) -> list[SocketAddress]:
-        """Return the addresses of the bootstrap neighbors, which are configured."""
+        """Return the configured addresses of the bootstrap neighbors."""
         return [item.address for item in self._bootstraps if item.address is not None]
 
     def _announce_self(self) -> None:
@@ -272,7 +272,7 @@ class DriverNameResolver:
         self._collect_bootstraps()
 
     def _collect_bootstraps(self) -> int:
-        """Process finished lookups of bootstrap neighbours. Returns the number of lookups."""
+        """Process finished lookups of bootstrap neighbors. Returns the number of lookups."""
         work_count = 0
         for bootstrap in self._bootstraps:
             if bootstrap.lookup is None or not bootstrap.lookup.is_done:

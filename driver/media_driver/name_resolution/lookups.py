@@ -52,7 +52,7 @@ _Request = tuple[Lookup, str, Callable[[Lookup], None] | None]
 
 
 class Lookups:
-    """A queue of lookups. They are started in order."""
+    """A queue of name lookups, which are started in order."""
 
     def __init__(
         self, system: Resolver, clock: Clock, *, is_threaded: bool, workers_max: int = 1
@@ -94,7 +94,7 @@ class Lookups:
         return request[0]
 
     def collect(self) -> int:
-        """Set the results of the lookups that are done. Returns the number of lookups."""
+        """Set the results of the lookups that are done. Returns the number of these lookups."""
         count = 0
         while True:
             try:

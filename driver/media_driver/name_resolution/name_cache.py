@@ -1,4 +1,4 @@
-"""A cache of the names that other drivers announced, with an expiry time.
+"""A cache of the names that other drivers have announced. Entries expire.
 
     (name, IP version) -> address, time of the last activity of its driver
 

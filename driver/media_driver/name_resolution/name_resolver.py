@@ -60,7 +60,7 @@ class CommandLookups:
 
     @property
     def is_done(self) -> bool:
-        """Whether all lookups are done, and the command can thus be executed again."""
+        """Whether all lookups are done, so the command can be executed again."""
         return all(lookup.is_done for lookup in self.by_name.values())
 
 

@@ -1,4 +1,4 @@
-"""The drivers that have announced themselves, and how many bytes each may be sent.
+"""The drivers that have announced themselves, and the number of bytes that may be sent to each.
 
 The source address of a datagram can be forged, so a neighbor is sent at most as many bytes as it
 has sent, times CREDIT_RATIO. Configured bootstrap neighbors have no such limit.
@@ -65,7 +65,9 @@ class Neighbors:
             self._by_key[key_of(address)] = Neighbor(address, last_activity_ms)
 
     def on_received(self, source: SocketAddress, length: int) -> None:
-        """Credit a neighbor with the bytes of a datagram from it."""
+        """Increase the number of bytes that may be sent to a neighbor, because it has sent a
+        datagram.
+        """
         neighbor = self._by_key.get(key_of(source))
         if neighbor is not None:
             credit = neighbor.credit_bytes + CREDIT_RATIO * length

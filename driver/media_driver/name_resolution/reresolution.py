@@ -1,4 +1,4 @@
-"""Re-resolves the name of an endpoint from which nothing is received.
+"""Re-resolves the host name of an endpoint from which nothing is received.
 
     every second       no activity for 5 s     --> look up the name
     event of an agent  no activity             --> look up the name
@@ -79,7 +79,7 @@ class Reresolution:
         return watched
 
     def unwatch(self, watched: WatchedName) -> None:
-        """Stop watching a name and discard its pending lookup. Idempotent."""
+        """Stop watching a name and discard its pending lookup. Repeated calls have no effect."""
         self._watched.pop(id(watched), None)
 
     def do_work(self, now_ns: int) -> int:

@@ -53,7 +53,9 @@ BACKGROUND_WORKERS_MAX = 8
 
 
 def supplier_of(text: str) -> str:
-    """Return the name resolver supplier that a setting's text names. Raises ConfigurationError."""
+    """Return the name resolver supplier that a setting's text selects. Raises
+    ConfigurationError.
+    """
     for name, function in _FUNCTIONS.items():
         if text in (name, function):
             return name
@@ -133,7 +135,7 @@ def make_name_resolver(
     clock: Clock,
     record_error: RecordError,
 ) -> NameResolver:
-    """Make the driver's name resolver. In INVOKER mode the resolver is synchronous."""
+    """Create the driver's name resolver. In INVOKER mode the resolver is synchronous."""
     is_threaded = context.threading_mode != INVOKER
     commands = Lookups(system, clock, is_threaded=is_threaded, workers_max=COMMAND_WORKERS_MAX)
     background = Lookups(system, clock, is_threaded=is_threaded, workers_max=BACKGROUND_WORKERS_MAX)

@@ -50,7 +50,8 @@ def send_feedback(state, slot, now_ns):
 
 @kernel
 def _send_to_live(state, slot, length, now_ns):
-    """Send the frame in `state.scratch` on every live connection that may be sent its length.
+    """Send the frame in `state.scratch` on every live connection whose feedback limit permits the
+    frame's length.
 
     Returns: the number of connections
     """

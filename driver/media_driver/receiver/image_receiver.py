@@ -92,7 +92,9 @@ def _on_heartbeat(state, slot, transport_slot, begin, flags):
 
 @kernel
 def _end_stream(state, slot, is_revoked):
-    """Record the end of a stream, which has ended on every connection, in its log metadata."""
+    """Record the end of a stream in its log metadata, after the stream has ended on every
+    connection.
+    """
     rec = state.images[slot]
     eos_position = image_connections.end_position(state, slot)
     log = bytes_at(rec.log_address, rec.log_length)

@@ -99,8 +99,8 @@ def on_socket_removed(state, slot):
 
 @kernel
 def repeat_elicitations(state, now_ns):
-    """Elicit the SETUPs that are due on endpoints with subscriptions. Returns how many were
-    elicited.
+    """Elicit the SETUPs that are due on endpoints with subscriptions. Returns the number of
+    elicited SETUPs.
     """
     count = 0
     for index in range(state.agent[0].endpoint_count):

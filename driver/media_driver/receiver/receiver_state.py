@@ -84,7 +84,7 @@ COOLING = np.dtype(
 
 
 def make_cooling(sessions: int) -> np.recarray:
-    """Make a ring of the most recent sessions in cool-down: COOLING[sessions]."""
+    """Create a ring of the most recent sessions in cool-down: COOLING[sessions]."""
     return np.zeros(sessions, dtype=COOLING).view(np.recarray)
 
 
@@ -134,7 +134,7 @@ def make_receiver_state(
     links: Any = None,
     losses: Losses = NO_LOSSES,
 ) -> ReceiverState:
-    """Make the state of a receiver. The system allocates a page only when it is first used."""
+    """Create the state of a receiver. The system allocates a page only when it is first used."""
     agent = np.zeros(1, dtype=RECEIVER).view(np.recarray)
     # One stream does not get all images: a flood of its sessions must leave some to other streams.
     agent[0].session_limit = min(session_limit, images - images // 4)

@@ -53,7 +53,7 @@ DESTINATION = np.dtype(
 
 
 def make_destinations(endpoints: int) -> np.recarray:
-    """Make zeroed destination records: DESTINATION[endpoints * DESTINATIONS_MAX]."""
+    """Create zeroed destination records: DESTINATION[endpoints * DESTINATIONS_MAX]."""
     return np.zeros(endpoints * DESTINATIONS_MAX, dtype=DESTINATION).view(np.recarray)
 
 
@@ -110,7 +110,9 @@ def _fill(rec, registration_id, name, name_length, now_ns):
 
 @kernel
 def _add_dynamic(endpoints, destinations, slot, values, name, name_length, now_ns):
-    """Add a dynamic destination, if necessary in place of an unproven one."""
+    """Add a dynamic destination. If no record is free, it replaces a destination that has not
+    acknowledged a live publication recently.
+    """
     first = slot * DESTINATIONS_MAX
     total = endpoints[slot].destinations_count
     host_count = 0
@@ -147,8 +149,8 @@ def _remove_at(endpoints, destinations, slot, index):
 
 @kernel
 def remove(endpoints, destinations, slot, values, name, name_length):
-    """Remove the last destination with the socket address `name`, or without an address if `name`
-    is empty.
+    """Remove the most recently added destination with the socket address `name`. An empty `name`
+    stands for a destination without an address.
     """
     first = slot * DESTINATIONS_MAX
     for index in range(first + endpoints[slot].destinations_count - 1, first - 1, -1):
@@ -190,7 +192,7 @@ def on_status(
 
     `is_accepted` is whether the message acknowledges a position of a live publication.
 
-    Returns: whether a new destination took the place of another one, and may soon lose it likewise
+    Returns: whether a new destination replaced another one, and may soon be replaced itself
     """
     index = find(endpoints, destinations, slot, receiver_id, name, name_length)
     is_replacement = False
@@ -220,7 +222,7 @@ def is_silent(rec, now_ns):
 
 @kernel
 def expire(endpoints, destinations, slot, values, now_ns):
-    """Remove dynamic destinations that have sent no status message for the timeout."""
+    """Remove dynamic destinations that have sent no status message within the timeout."""
     index = slot * DESTINATIONS_MAX
     while index < slot * DESTINATIONS_MAX + endpoints[slot].destinations_count:
         if is_silent(destinations[index], now_ns):

@@ -28,13 +28,13 @@ assert FRAME + error.LENGTH_MAX <= SLOT_LENGTH, "a slot holds the longest error 
 
 
 def make_error_frames() -> np.ndarray:
-    """Make an empty ring of error frames, as a uint8 array."""
+    """Create an empty ring of error frames, as a uint8 array."""
     return np.zeros(_FIRST + SLOTS * SLOT_LENGTH, dtype=np.uint8)
 
 
 @kernel
 def has_free_slot(ring):
-    """Return whether the ring has a free slot. For the sender."""
+    """Return whether the ring has a free slot. Called by the sender."""
     return get_i64(ring, _WRITTEN) - get_i64_acquire(ring, _READ) < SLOTS
 
 
@@ -57,11 +57,11 @@ def put(ring, frames, at, length, name, name_length):
 
 @kernel
 def slot_at(slot):
-    """Return the byte offset of a slot in the ring. For the conductor."""
+    """Return the byte offset of a slot in the ring. Called by the conductor."""
     return _FIRST + slot * SLOT_LENGTH
 
 
 @kernel
 def release(ring):
-    """Free the oldest slot in use. For the conductor."""
+    """Free the oldest slot in use. Called by the conductor."""
     put_i64_release(ring, _READ, get_i64(ring, _READ) + 1)

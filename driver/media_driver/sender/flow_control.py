@@ -78,7 +78,7 @@ FLOW_RECEIVER = np.dtype(
 
 
 def make_flows(publications: int) -> np.recarray:
-    """Make flow control records with strategy MAX: FLOW_CONTROL[publications]."""
+    """Create flow control records with strategy MAX: FLOW_CONTROL[publications]."""
     flows = np.zeros(publications, dtype=FLOW_CONTROL).view(np.recarray)
     flows.latch_limit = NO_LATCH
     flows.receivers_id = NO_COUNTER
@@ -87,7 +87,7 @@ def make_flows(publications: int) -> np.recarray:
 
 
 def make_flow_receivers(publications: int) -> np.recarray:
-    """Make zeroed receiver records: FLOW_RECEIVER[publications * RECEIVERS_MAX]."""
+    """Create zeroed receiver records: FLOW_RECEIVER[publications * RECEIVERS_MAX]."""
     return np.zeros(publications * RECEIVERS_MAX, dtype=FLOW_RECEIVER).view(np.recarray)
 
 
@@ -134,7 +134,9 @@ def _overflow_limit(flow):
 
 @kernel
 def _join_overflow(flow, limit, window_length):
-    """Record a status message from a receiver for which the row has no entry."""
+    """Record a status message from a receiver that has no entry, because all entries of the
+    publication are in use.
+    """
     if _overflow_limit(flow) == I64_MAX:
         # The first such receiver has certainly just joined. Later status messages may be from
         # receivers that joined before, and must not release a latch held for another receiver. That
@@ -259,7 +261,9 @@ def on_setup_elicited(flows, row, has_tag, tag):
 
 @kernel
 def on_setup(flows, row, sender_limit, now_ns):
-    """Hold the current limit when an elicited SETUP is sent, if there are other receivers."""
+    """Hold the current sender limit when a SETUP is sent to a joining receiver, if there are other
+    receivers.
+    """
     flow = flows[row]
     if flow.is_setup_elicited and flow.receivers_count > 0:
         flow.latch_ns = now_ns

@@ -103,7 +103,7 @@ assert RECORD_LENGTH % 8 == 0 and HAS_RECEIVERS % 8 == 0, "shared words are alig
 
 
 def make_publications(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Make zeroed publication records, and a uint8 view of them for the shared words."""
+    """Create zeroed publication records. Also returns a uint8 view of them for the shared words."""
     records = np.zeros(capacity, dtype=NETWORK_PUBLICATION)
     return records.view(np.recarray), records.view(np.uint8)
 
@@ -153,7 +153,7 @@ def max_spy_position_acquire(words, slot):
 def set_spies_release(words, slot, has_spies, max_position):
     """Publish to the sender whether the stream has spies, and the fastest spy's position.
 
-    For the conductor.
+    Called by the conductor.
     Memory:  the position is published before the flag
     """
     put_i64_release(words, slot * RECORD_LENGTH + MAX_SPY_POSITION, max_position)

@@ -66,7 +66,7 @@ def _send_setup_when_due(state, slot, now_ns):
 
 @kernel
 def write_setup(state, slot):
-    """Write the SETUP of a publication to `state.scratch`. Returns its length."""
+    """Write the SETUP of a publication to `state.scratch`. Returns the frame length."""
     pub = state.publications[slot]
     snd_pos = counters.get(state.counters, pub.snd_pos_id)
     return setup.write(
@@ -191,7 +191,7 @@ def _send_heartbeat_when_due(state, slot, now_ns):
 
 @kernel
 def refresh_connected(state, slot):
-    """Publish the connection status to the conductor, and to the clients in the log metadata."""
+    """Publish the connection status to the conductor, and to clients through the log metadata."""
     pub = state.publications[slot]
     has_receivers = int(pub.receivers_count > 0)
     if pub.has_receivers != has_receivers:

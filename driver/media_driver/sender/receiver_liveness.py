@@ -24,7 +24,7 @@ RECEIVER = np.dtype(
 
 
 def make_receivers(publications: int) -> np.recarray:
-    """Make zeroed receiver records: RECEIVER[publications * RECEIVERS_MAX]."""
+    """Create zeroed receiver records: RECEIVER[publications * RECEIVERS_MAX]."""
     return np.zeros(publications * RECEIVERS_MAX, dtype=RECEIVER).view(np.recarray)
 
 

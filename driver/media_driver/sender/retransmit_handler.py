@@ -32,7 +32,7 @@ RESEND = np.dtype(
 
 
 def make_resends(publications: int) -> np.recarray:
-    """Make free resend actions: RESEND[publications * RESENDS_MAX]."""
+    """Create free resend actions: RESEND[publications * RESENDS_MAX]."""
     return np.zeros(publications * RESENDS_MAX, dtype=RESEND).view(np.recarray)
 
 

@@ -244,11 +244,12 @@ def _on_status_message(state, endpoint_slot, index, now_ns):
 
 @kernel
 def _answer_elicitation(state, endpoint_slot, slot, index):
-    """Send one SETUP to a receiver that may lose its place before the next SETUP is due.
+    """Send one SETUP immediately to a receiver whose destination may be replaced before the next
+    SETUP is due.
 
-    A receiver that does not know the session yet is sent the SETUP of one publication, of another
-    one each time. So a flood of elicitations, for which all receivers compete for places, does not
-    keep new receivers out.
+    If the status message names no publication (ABSENT), the SETUP describes the endpoint's
+    publications in turn. New receivers are therefore served even during a flood of elicitations,
+    in which all receivers compete for the destination records.
     """
     if slot == stream_map.ABSENT:
         slot = _next_publication(state, endpoint_slot)
@@ -262,7 +263,9 @@ def _answer_elicitation(state, endpoint_slot, slot, index):
 
 @kernel
 def _next_publication(state, endpoint_slot):
-    """Return the slot of the next publication of an endpoint in turn, or ABSENT."""
+    """Return the slot of the endpoint's next publication in round-robin order, or ABSENT if it has
+    no publication.
+    """
     endpoint, count = state.endpoints[endpoint_slot], state.agent[0].publication_count
     for step in range(count):
         index = (endpoint.next_publication + step) % count
@@ -291,7 +294,7 @@ def _is_in_range(state, slot, at):
 
 @kernel
 def _group_tag(state, slot, at):
-    """Return whether a status message has a group tag, and the tag."""
+    """Return whether a status message has a group tag, and the value of the tag."""
     frames = state.inbox.slots
     if status_message.has_group_tag(frames, at):
         return True, status_message.group_tag(frames, at)

@@ -31,6 +31,8 @@ def put_event(state, event, first, second, third, fourth):
 
 @kernel
 def put_event_if_empty(state, event, endpoint_slot, code):
-    """Queue an event that may occur in every duty cycle, but only if the event queue is empty."""
+    """Queue an event only if the event queue is empty. Used for events that can occur in every duty
+    cycle.
+    """
     if handoff.is_empty(state.events):
         put_event(state, event, endpoint_slot, code, 0, 0)

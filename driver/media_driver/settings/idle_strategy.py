@@ -42,7 +42,7 @@ _BACKOFF = re.compile(r"([^- ]+)[- ]([^- ]+)[- ]([^- ]+)[- ]([^- ]+)")
 
 
 def make_idle_strategy(variable: str, strategy: str, init_args: str) -> np.recarray:
-    """Make the state of an idle strategy: IDLE[1].
+    """Create the state of an idle strategy, an array of one IDLE record.
 
     If `init_args` is empty, the arguments have their defaults. Strategies without arguments ignore
     `init_args`. Error messages name the setting `variable`. Raises ConfigurationError.

@@ -57,7 +57,7 @@ class FixedLoss:
 
 @dataclass(frozen=True, slots=True)
 class MultiGapLoss:
-    """Settings to drop a gap of fixed length at every multiple of the radix, once per stream."""
+    """Settings to drop gaps of a fixed length at regular distances in a term, once per stream."""
 
     term_id: int = 0
     gap_radix: int = 0

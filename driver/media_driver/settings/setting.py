@@ -13,7 +13,7 @@ from windtunnel.driver.settings.kinds import Choice, Duration, Number, Setting
 
 @dataclass(frozen=True, slots=True)
 class OptionalDuration(Duration):
-    """A duration setting that may be unset. The text -1 means unset; the value is then None."""
+    """A duration setting that can be unset. The text -1 unsets it, and the value is then None."""
 
     def parse(self, text: str) -> int | None:
         return None if text == "-1" else Duration.parse(self, text)
@@ -24,7 +24,7 @@ class OptionalDuration(Duration):
 
 @dataclass(frozen=True, slots=True)
 class OptionalNumber(Number):
-    """An integer setting that may be unset. An empty text means unset; the value is then None."""
+    """An integer setting that can be unset. An empty text unsets it, and the value is then None."""
 
     def write(self, value: int | None) -> str:
         return "" if value is None else str(value)
@@ -110,7 +110,7 @@ class Inferable(Setting):
 
 @dataclass(frozen=True, slots=True)
 class Arguments(Setting):
-    """A setting with a special syntax."""
+    """A setting whose text is parsed by a separate function."""
 
     read: Callable[[str, str], Any]
     """Function that parses the text of the setting and returns its value."""

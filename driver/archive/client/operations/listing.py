@@ -37,8 +37,8 @@ SubscriptionHandler = Callable[[RecordingSubscriptionDescriptor], object]
 def list_recordings(
     session: ControlSession, from_recording_id: int, count: int, handler: DescriptorHandler
 ) -> Turns[int]:
-    """List up to `count` recordings, at least 1, in the order of their ids. Returns how many were
-    listed.
+    """List up to `count` recordings in order of their ids. Returns the number of listed recordings.
+    `count` must be at least 1.
     """
     return (
         yield from _list(
@@ -56,7 +56,7 @@ def list_recordings_for_uri(
     stream_id: int,
     handler: DescriptorHandler,
 ) -> Turns[int]:
-    """List recordings that have the stream id and whose original channel contains a string."""
+    """List recordings with a given stream id whose original channel contains a given string."""
     return (
         yield from _list(
             session, handler, count, ListRecordingsForUriRequest,

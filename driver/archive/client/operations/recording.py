@@ -71,7 +71,7 @@ def stop_recording(session: ControlSession, channel: str, stream_id: int) -> Tur
 
 
 def try_stop_recording(session: ControlSession, channel: str, stream_id: int) -> Turns[bool]:
-    """Stop recording a channel and stream. Returns whether they were being recorded."""
+    """Stop recording a channel and stream. Returns False if they were not being recorded."""
     return (yield from unless_unknown(stop_recording(session, channel, stream_id)))
 
 
@@ -118,7 +118,7 @@ def add_recorded_exclusive_publication(
 
 
 def recorded_channel(publication: Publication) -> str:
-    """Return the channel on which an archive can subscribe to a given publication only."""
+    """Return a channel that restricts an archive's subscription to a given publication."""
     channel = uri.parse(publication.channel)
     return str(channel.with_param(uri_param.SESSION_ID, publication.session_id))
 
@@ -149,7 +149,9 @@ def _record(
 def unless_unknown(
     stopping: Turns[None], code: ErrorCode = ErrorCode.UNKNOWN_SUBSCRIPTION
 ) -> Turns[bool]:
-    """Run a stop request. Returns False if the archive has no such recording or subscription."""
+    """Run a request to stop recording. Returns False if the archive does not know the recording or
+    subscription.
+    """
     try:
         yield from stopping
     except ArchiveError as error:

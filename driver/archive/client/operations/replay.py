@@ -113,12 +113,16 @@ def stop_replay(session: ControlSession, replay_session_id: int) -> Turns[None]:
 
 
 def stop_all_replays(session: ControlSession, recording_id: int = NULL_VALUE) -> Turns[None]:
-    """Stop all replays of a recording immediately. With id -1, stop all replays of the archive."""
+    """Stop all replays of a recording immediately. With recording id -1, stop all replays of the
+    archive.
+    """
     yield from session.request(StopAllReplaysRequest, recording_id=recording_id)
 
 
 def request_replay_token(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Request a token, valid for some seconds, for one replay over a response channel."""
+    """Request a token for one replay over a response channel. The token is valid for some
+    seconds.
+    """
     response = yield from session.request(ReplayTokenRequest, recording_id=recording_id)
     return response.relevant_id
 
@@ -126,7 +130,7 @@ def request_replay_token(session: ControlSession, recording_id: int) -> Turns[in
 def _request(
     recording_id: int, channel: str, stream_id: int, params: ReplayParams, token: int = NULL_VALUE
 ) -> tuple[type[Request], dict[str, object]]:
-    """Return the message class of a replay request, bounded or not, and the message's fields."""
+    """Return the message class and the fields of a bounded or unbounded replay request."""
     fields: dict[str, object] = {
         "recording_id": recording_id,
         "position": params.position,
@@ -198,7 +202,7 @@ def replay_with_token(
 def request_publication(
     session: ControlSession, subscription_registration_id: int
 ) -> Turns[ExclusivePublication]:
-    """Add a second request publication, bound to the subscription that will receive a replay."""
+    """Add a second request publication whose channel identifies the subscription for the replay."""
     aeron, context = session.aeron, session.context
     channel = uri.parse(context.control_request_channel).without(uri_param.SESSION_ID)
     channel = channel.with_param(uri_param.TERM_LENGTH, REQUEST_TERM_LENGTH)

@@ -78,7 +78,9 @@ class ChannelEndpoints(ABC):
         """Fill a new channel's record before the agent that polls the channel receives the slot."""
 
     def find(self, channel: UdpChannel) -> ChannelEndpoint | None:
-        """Return the open endpoint with the same tag or canonical form as a channel, or None."""
+        """Return the open endpoint with the same tag or canonical form as a channel, or None if
+        there is no such endpoint.
+        """
         tagged = (item for item in self._open.values() if channel.matches_tag(item.channel))
         same = (item for item in self._open.values() if _is_same(channel, item.channel))
         found = next(tagged, None) or next(same, None)
@@ -115,8 +117,8 @@ class ChannelEndpoints(ABC):
                 )
 
     def get_or_open(self, channel: UdpChannel, registration_id: int) -> ChannelEndpoint:
-        """Return a channel's endpoint and count a reference to it. Opens the endpoint if there is
-        none.
+        """Return a channel's endpoint and count a reference to it. Opens the endpoint if it does
+        not exist.
         """
         if any(_is_same(channel, item.channel) for item in self._closing.values()):
             raise CommandPendingError(f"{channel.canonical_form} is still being closed")

@@ -143,7 +143,9 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def add_destination(
         self, endpoint: ChannelEndpoint, channel: UdpChannel, registration_id: int
     ) -> None:
-        """Add a destination to a channel. Raises CommandError if the channel has too many."""
+        """Add a destination to a channel. Raises CommandError if all destinations of the channel
+        are in use.
+        """
         existing = self._destinations.setdefault(endpoint.slot, [])
         taken = {item.connection for item in existing}
         connection = next(i for i in range(CONNECTIONS_MAX + 1) if i not in taken)
@@ -175,8 +177,8 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         self._proxy.offer(receiver_state.ADD_ENDPOINT, slot)
 
     def remove_destination(self, endpoint: ChannelEndpoint, channel: UdpChannel) -> None:
-        """Remove the last destination that has the same canonical form, or do nothing if there is
-        none.
+        """Remove the most recently added destination with the given channel's canonical form, if
+        one exists.
         """
         for item in reversed(self._destinations.get(endpoint.slot, [])):
             if item.channel.canonical_form == channel.canonical_form:
@@ -243,7 +245,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         super().close()
 
     def check_interest_capacity(self) -> None:
-        """Raise CommandError if the receiver has no space for one more stream subscription."""
+        """Raise CommandError if the receiver has no space for another stream subscription."""
         # The tables keep one entry free (see `stream_map`).
         capacity = min(self._state.interests.size, self._state.session_interests.size) - 1
         if sum(len(endpoint.interests) for endpoint in self) >= capacity:
@@ -256,7 +258,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
         """Count a new subscription to a stream or session. Informs the receiver if it is the first
-        one.
+        subscription.
         """
         endpoint.interests[stream_id, session_id] += 1
         if endpoint.interests[stream_id, session_id] == 1:
@@ -265,8 +267,8 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def remove_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
-        """Discount a removed subscription to a stream or session. Informs the receiver if it was
-        the last one.
+        """Subtract a removed subscription from the count of a stream or session. Informs the
+        receiver if it was the last subscription.
         """
         endpoint.interests[stream_id, session_id] -= 1
         if endpoint.interests[stream_id, session_id] == 0:

@@ -54,8 +54,8 @@ class ResponseChannels:
         self._ipc = ipc
 
     def check(self, channel: UdpChannel, parameters: PublicationParameters) -> None:
-        """Raise an error if a publication's response-correlation-id names no existing image or
-        subscription.
+        """Raise an error if a publication's response-correlation-id does not identify an existing
+        image or subscription.
         """
         correlation_id = parameters.response_correlation_id
         if channel.control_mode is ControlMode.RESPONSE:

@@ -153,7 +153,7 @@ class SendChannelEndpoints(ChannelEndpoints):
         return list(self._channels[slot].destinations)
 
     def add_destination(self, slot: int, destination: SendDestination) -> None:
-        """Add a destination to a channel and to the sender."""
+        """Add a destination to a channel, and inform the sender."""
         registration_id = destination.registration_id
         if self._reresolution is not None:
 
@@ -172,7 +172,9 @@ class SendChannelEndpoints(ChannelEndpoints):
         self._offer(sender_state.ADD_DESTINATION, slot, registration_id, destination.address)
 
     def remove_destination(self, slot: int, address: SocketAddress | None) -> None:
-        """Remove the last destination that has the given address, both here and in the sender."""
+        """Remove the most recently added destination with the given address, and inform the
+        sender.
+        """
         for item in reversed(self._channels[slot].destinations):
             if item.address == address:
                 self._drop(slot, item)
@@ -180,7 +182,7 @@ class SendChannelEndpoints(ChannelEndpoints):
         self._offer(sender_state.REMOVE_DESTINATION, slot, 0, address)
 
     def remove_destination_by_id(self, slot: int, registration_id: int) -> None:
-        """Remove the destination with the given registration id, both here and in the sender."""
+        """Remove the destination with the given registration id, and inform the sender."""
         for item in self.destinations(slot):
             if item.registration_id == registration_id:
                 self._drop(slot, item)

@@ -85,14 +85,14 @@ class PublicationImage:
         return self.readers()[0] >= self.rcv_position()
 
     def join_position(self) -> int:
-        """Return the position at which a new subscriber starts, which is never ahead of other
+        """Return a new subscriber's start position, which is never ahead of the other
         subscribers.
         """
         lowest, count = self.readers()
         return min(self.rcv_position(), lowest) if count else self.rcv_position()
 
     def accepts_readers(self) -> bool:
-        """Return whether a new subscription may join the image.
+        """Return whether a new subscription can join the image.
 
         An image without subscribers is about to drain, so a new subscription gets a new image.
         """

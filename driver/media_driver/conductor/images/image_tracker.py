@@ -66,8 +66,8 @@ def track_rebuild(state, slot, now_ns, now_ms):
 
 @kernel
 def _report_loss(state, slot, now_ms):
-    """Add the active gap to the image's loss report entry, or request that Python creates the
-    entry.
+    """Add the active gap to the image's loss report entry. If there is no entry, request one from
+    the conductor's Python code.
     """
     image = state.images[slot]
     lost_bytes = loss_detector.count_new_loss(image)

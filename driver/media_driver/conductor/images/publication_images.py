@@ -238,8 +238,8 @@ class PublicationImages:
 
 
 def _is_exhausted(error: Exception) -> bool:
-    """Return whether image creation failed because the driver has no free slot, whatever the SETUP
-    contains.
+    """Return whether an image could not be created because the driver has no free slot for any
+    image.
     """
     code = ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
     return isinstance(error, CommandError) and error.code == code

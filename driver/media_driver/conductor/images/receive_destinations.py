@@ -25,7 +25,9 @@ _NO_UNIQUE_ID = 0
 
 
 class LocalDestinations(Protocol):
-    """The interface that links a subscription to local publications and responds to the client."""
+    """The interface for linking a subscription to local publications. It also responds to the
+    client.
+    """
 
     def add_local_destination(self, command: AddReceiveDestination, parsed: ChannelUri) -> None:
         """Add a local destination (IPC or spy) to a subscription."""
@@ -35,7 +37,7 @@ class LocalDestinations(Protocol):
 
 
 class ReceiveDestinations:
-    """Handlers of the commands about subscription destinations."""
+    """Handles the commands that add and remove subscription destinations."""
 
     def __init__(
         self,

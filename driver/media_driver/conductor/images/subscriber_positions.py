@@ -30,7 +30,7 @@ SUBSCRIBER_POSITION = np.dtype(
 
 
 def make_positions(capacity: int) -> np.recarray:
-    """Make a pool of zeroed subscriber positions: SUBSCRIBER_POSITION[capacity]."""
+    """Create a pool of zeroed subscriber positions: SUBSCRIBER_POSITION[capacity]."""
     return np.zeros(capacity, dtype=SUBSCRIBER_POSITION).view(np.recarray)
 
 
@@ -56,8 +56,8 @@ def bounds(positions, first, values):
 
 
 class PositionPool:
-    """Allocates entries of the pool and maintains the lists. A list's head is in its owner's
-    record.
+    """Allocates subscriber positions from the pool, and maintains a list of them for each stream.
+    The stream's record (`owner`) contains the head of the list.
     """
 
     def __init__(self, positions: np.ndarray) -> None:
@@ -65,7 +65,9 @@ class PositionPool:
         self._free = list(range(positions.size - 1, -1, -1))
 
     def add(self, owner: np.record, counter_id: int, now_ns: int = 0) -> int:
-        """Add an entry at the front of an owner's list. Returns the entry's index in the pool."""
+        """Add a subscriber position at the front of a stream's list. Returns its index in the
+        pool.
+        """
         if not self._free:
             raise StorageError(f"all {self._positions.size} subscriber positions are in use")
         index = self._free.pop()
@@ -74,7 +76,7 @@ class PositionPool:
         return index
 
     def remove(self, owner: np.record, index: int) -> None:
-        """Remove an entry from an owner's list and return it to the pool."""
+        """Remove a subscriber position from a stream's list and return it to the pool."""
         entry = self._positions[index]
         current = owner["first_subscriber"]
         if current == index:
@@ -87,7 +89,7 @@ class PositionPool:
         self._free.append(index)
 
     def bounds(self, owner: np.record, values: np.ndarray) -> tuple[int, int, int]:
-        """Return the lowest and the highest position in an owner's list, and the number of
+        """Return the lowest and the highest subscriber position of a stream, and the number of
         positions.
         """
         lowest, highest, count = bounds(self._positions, int(owner["first_subscriber"]), values)

@@ -46,7 +46,7 @@ from windtunnel.driver.media_driver.conductor.publications.publication_commands 
 
 
 class SubscriptionCommands:
-    """Handlers of the commands about subscriptions and their local destinations."""
+    """Handles the commands that add and remove subscriptions and their local destinations."""
 
     def __init__(
         self,

@@ -138,7 +138,9 @@ class SubscriptionLinks:
         self.notify_available(link)
 
     def try_link(self, subscription: Subscription, stream: Readable) -> bool:
-        """Call `link`, and record a failure in the error log. Returns whether it succeeded."""
+        """Link a subscription to a stream. Records a failure in the error log. Returns whether the
+        link was created.
+        """
         try:
             self.link(subscription, stream)
         except DriverError as error:

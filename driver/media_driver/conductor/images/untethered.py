@@ -35,8 +35,8 @@ class UntetheredReaders:
     def check(
         self, readers: list[Link], limit_position: int, timeouts: UntetheredTimeouts, now_ns: int
     ) -> None:
-        """Update the state of each link. A reader at or before `limit_position` is slowing down the
-        stream.
+        """Update the state of a stream's untethered subscribers. A subscriber at or before
+        `limit_position` is slowing down the stream.
         """
         for link in readers:
             entry = self._resources.conductor.subscribers[link.pool_index]

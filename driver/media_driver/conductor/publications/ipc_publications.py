@@ -225,13 +225,13 @@ class IpcPublications:
         return count == 0 or lowest >= publication.producer_position()
 
     def on_reader_gone(self, publication: IpcPublication) -> None:
-        """Update a publication's connection status after a subscription was unlinked."""
+        """Update a publication's connection status after a subscription is unlinked."""
         _, _, count = self._resources.positions.bounds(publication.record, self._resources.values)
         if count == 0:
             publication.set_connected(False)
 
     def release(self, publication: IpcPublication) -> None:
-        """End an IPC publication that no client holds any more. It drains, unless it is revoked."""
+        """End an IPC publication that no client holds anymore. It drains, unless it is revoked."""
         produced = publication.producer_position()
         limit = int(counters.get(self._resources.values, publication.pub_lmt_id))
         counters.set_release(self._resources.values, publication.pub_lmt_id, min(limit, produced))

@@ -252,7 +252,9 @@ class NetworkPublications:
         return is_simulated or bool(sending.has_required_receivers_acquire(words, publication.slot))
 
     def release(self, publication: NetworkPublication, now_ns: int) -> None:
-        """End a network publication that no client holds any more. It drains unless revoked."""
+        """End a network publication that no client holds anymore. It drains, unless it is
+        revoked.
+        """
         produced = publication.publish_position()
         counters.set_release(self._resources.values, publication.pub_lmt_id, produced)
         publication.set_end_of_stream(produced)
@@ -341,7 +343,9 @@ class NetworkPublications:
             self._resources.sender_proxy.offer(sender_state.REMOVE_PUBLICATION, publication.slot)
 
     def _end(self, publication: NetworkPublication) -> None:
-        """Command the sender to set the EOS flag in a publication's heartbeats. Idempotent."""
+        """Command the sender to set the EOS flag in a publication's heartbeats. Repeated calls have
+        no effect.
+        """
         if not publication.is_end_of_stream:
             publication.is_end_of_stream = True
             self._resources.sender_proxy.offer(
@@ -349,7 +353,9 @@ class NetworkPublications:
             )
 
     def registration_id_of(self, slot: int) -> int | None:
-        """Return the registration id of the publication in a sender slot, or None."""
+        """Return the registration id of the publication in a sender slot, or None if the slot is
+        free.
+        """
         return next((item.registration_id for item in self.publications if item.slot == slot), None)
 
     def on_released(self, slot: int) -> None:

@@ -44,7 +44,9 @@ NO_CHANNEL_STATUS = -1
 
 
 class PublicationCommands:
-    """Handlers of the commands about publications. They record which clients hold which one."""
+    """Handles the commands that add and remove publications, and records which clients hold which
+    publication.
+    """
 
     def __init__(
         self,
@@ -158,8 +160,8 @@ class PublicationCommands:
             self._release(holder)
 
     def held_by(self, registration_id: int) -> LocalPublication | None:
-        """Return the publication that an add command with this registration id created or shares,
-        or None.
+        """Return the publication that the add command with this registration id created or shares,
+        or None if there is no such publication.
         """
         _, publication = self._holders.get(registration_id, (None, None))
         return publication

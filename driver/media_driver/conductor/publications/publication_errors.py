@@ -20,7 +20,7 @@ _UNKNOWN_SOURCE = SocketAddress("0.0.0.0", 0)
 
 
 class PublicationErrors:
-    """Handles the events with which the sender reports error frames from receivers.
+    """Handles the sender's events that report error frames from receivers.
 
     `registration_id_of` maps a sender slot to the publication's registration id.
     """

@@ -96,7 +96,7 @@ class LocalPublication:
         return self.log.path
 
     def producer_position(self) -> int:
-        """Return the position up to which publishers have claimed the log."""
+        """Return the position up to which publishers have claimed space in the log."""
         log = self.log
         return int(
             descriptor.claimed_position(log.log, log.meta_at, log.term_length, log.initial_term_id)
@@ -163,7 +163,8 @@ class StreamStart:
 
 
 def stream_start(resources: DriverResources, parameters: PublicationParameters) -> StreamStart:
-    """Return the start position that a channel specifies, or one with a random initial term id.
+    """Return the start position that a channel specifies, or else a start position with a random
+    initial term id.
 
     The end of a term is normalised to the start of the next term.
     """
@@ -241,7 +242,9 @@ def retire_log(resources: DriverResources, log: LogBuffer) -> None:
 
 
 def free_retired_logs(resources: DriverResources, limit: int | None) -> int:
-    """Delete the oldest retired logs, up to `limit` if it is set. Returns the number deleted."""
+    """Delete the oldest retired logs, at most `limit` of them if it is set. Returns the number of
+    deleted logs.
+    """
     retired = len(resources.retired_logs)
     count = retired if limit is None else min(limit, retired)
     for _ in range(count):

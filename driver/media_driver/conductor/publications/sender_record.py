@@ -46,7 +46,7 @@ def fill_sender_record(
     start: StreamStart,
     counter_ids: list[int],
 ) -> None:
-    """Fill the record `publications[slot]` of the sender for a new publication.
+    """Fill the sender's record `publications[slot]` for a new publication.
 
     `identity` is registration, session and stream id. The counters are pub-pos, pub-lmt, snd-pos,
     snd-lmt, snd-bpe and snd-naks-received. The counter fc-receivers is allocated and appended for
