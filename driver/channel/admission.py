@@ -61,7 +61,7 @@ def check_send_destination(uri: ChannelUri) -> None:
     # These two errors have the generic error code, as in the C driver.
     if not uri.is_udp or endpoint is None:
         raise ConfigurationError(
-            f"channel '{uri}': expected a udp channel with {uri_param.ENDPOINT} for a destination"
+            f"channel '{uri}': a destination must be a UDP channel with an {uri_param.ENDPOINT}"
         )
     if address_text.parse_host_port(uri_param.ENDPOINT, endpoint).port == 0:
         raise ConfigurationError(

@@ -187,8 +187,8 @@ def _check_presence(
     needs_no_address = mode in (ControlMode.MANUAL, ControlMode.RESPONSE)
     if endpoint is None and control is None and tags[0] is None and not needs_no_address:
         raise InvalidChannelError(
-            f"channel '{uri}': expected one of endpoint, control, tags, "
-            "or control-mode=manual or response"
+            f"channel '{uri}': expected endpoint, control, tags, control-mode=manual "
+            "or control-mode=response"
         )
     if mode is ControlMode.DYNAMIC and control is None:
         raise InvalidChannelError(f"channel '{uri}': control-mode=dynamic requires control")
@@ -204,7 +204,8 @@ _Addresses = tuple[
 
 
 def _multicast(uri: ChannelUri, endpoint: SocketAddress, resolver: Resolver) -> _Addresses:
-    """Resolve a multicast channel: data uses an odd group address, control the next address.
+    """Resolve a multicast channel, whose data group has an odd address and whose control group has
+    the next address.
 
     Only the last byte of the address is incremented, and 255 becomes 0 without a carry.
     """

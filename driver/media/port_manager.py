@@ -11,7 +11,7 @@ PORT_MAX = 65535
 
 
 class PortManager:
-    """The ports that all senders, or all receivers, of one driver use."""
+    """The ports in use by all sender sockets, or by all receiver sockets, of one driver."""
 
     def __init__(self, low: int = 0, high: int = 0) -> None:
         self.low = low
@@ -58,6 +58,6 @@ def parse_port_range(setting: str, text: str) -> PortManager:
         raise ConfigurationError(f"{setting}={text}: expected port numbers up to {PORT_MAX}")
     if low > high or (low == 0 and high != 0):
         raise ConfigurationError(
-            f"{setting}={text}: expected 0 0, or two ports from 1 in ascending order"
+            f"{setting}={text}: expected '0 0', or two ports, each at least 1, in ascending order"
         )
     return PortManager(low, high)

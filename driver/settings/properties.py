@@ -32,8 +32,8 @@ def name_of(variable: str) -> str:
 
 
 def read_line(where: str, line: str) -> tuple[str, str]:
-    """Parse `name=value` into (variable, value). Raises ConfigurationError with the
-    source `where`.
+    """Parse `name=value` into (variable, value). Raises ConfigurationError with a message that
+    begins with `where`.
     """
     ends = [at for at in (line.find("="), line.find(":")) if at >= 0]
     name = line[: min(ends)].strip() if ends else ""
@@ -70,4 +70,4 @@ def read_file(path_or_url: str) -> Iterator[tuple[str, str]]:
         yield read_line(f"{path}:{first}", joined)
         joined, first = "", 0
     if joined:
-        raise ConfigurationError(f"{path}:{first}: the file ends with a continued line")
+        raise ConfigurationError(f"{path}:{first}: expected another line after the final backslash")

@@ -1,4 +1,4 @@
-"""Limits the number of control sessions that one client or host may be establishing at a time.
+"""Limits the number of control sessions that one client or host can establish at the same time.
 
     connect request --> WAITING, at most WAITING_MAX --> INIT ... --> established
                           `-> refused                    at most ESTABLISHING_MAX
@@ -33,25 +33,27 @@ def host_of(source_identity: str) -> str:
 
 
 def require_room(sessions: Iterable[ControlSession], image: SourceImage) -> None:
-    """Raise RequestRejected if a client or its host has too many unestablished sessions."""
+    """Raise RequestRejected if a client or its host has too many sessions that are not yet
+    established.
+    """
     host = host_of(image.source_identity)
     pending = [each for each in sessions if each.state not in _ESTABLISHED]
     of_client = sum(each.image is image for each in pending)
     if of_client >= ESTABLISHING_MAX + WAITING_MAX:
         raise RequestRejected(
-            f"{of_client} sessions of this request publication are not established: "
-            f"expected at most {ESTABLISHING_MAX + WAITING_MAX}"
+            f"this request publication already has {of_client} sessions that are not established: "
+            f"expected fewer than {ESTABLISHING_MAX + WAITING_MAX}"
         )
     of_host = sum(host_of(each.image.source_identity) == host for each in pending)
     if host != _IPC and of_host >= ESTABLISHING_OF_HOST_MAX + WAITING_OF_HOST_MAX:
         raise RequestRejected(
-            f"{of_host} sessions of this host are not established: expected at most "
-            f"{ESTABLISHING_OF_HOST_MAX + WAITING_OF_HOST_MAX}"
+            f"this host already has {of_host} sessions that are not established: "
+            f"expected fewer than {ESTABLISHING_OF_HOST_MAX + WAITING_OF_HOST_MAX}"
         )
 
 
 def next_sessions(sessions: Iterable[ControlSession]) -> list[ControlSession]:
-    """Return the control sessions that are waiting and may be established now.
+    """Return the waiting control sessions that the limits allow to be established now.
 
     The earliest session of each client comes before any client's second session.
     """

@@ -36,7 +36,7 @@ def require_no_listing(session: ControlSession) -> None:
     """Raise RequestRejected if the session already has a listing in progress."""
     if session.listing is not None:
         raise RequestRejected(
-            "another listing of this session is in progress", ErrorCode.ACTIVE_LISTING
+            "this session already has a listing in progress", ErrorCode.ACTIVE_LISTING
         )
 
 
@@ -92,7 +92,9 @@ class SingleListing:
         self.is_done = False
 
     def do_work(self) -> int:
-        """Send the descriptor, or an error if there is none. Returns 1 if the response was sent."""
+        """Send the descriptor, or an error if the recording is unknown. Returns 1 if the listing is
+        complete, or 0 if the descriptor must be sent later.
+        """
         entry = None
         if self._catalog.descriptor(self._recording_id) is not None:
             entry = self._catalog.entry(self._recording_id)
@@ -164,7 +166,7 @@ class Listings:
     def recordings_for_uri(
         self, session: ControlSession, request: ListRecordingsForUriRequest
     ) -> None:
-        """List recordings that have the stream id and whose original channel contains a string."""
+        """List recordings with a given stream id whose original channel contains a given string."""
         self._list(
             session, request,
             lambda each: each.stream_id == request.stream_id

@@ -88,7 +88,8 @@ class Segments:
         ]
 
     def _require_start(self, recording_id: int, position: int) -> RecordingDescriptor:
-        """Return a recording if its start position may be moved to the given position.
+        """Check that a recording's start position can be moved to the given position. Returns the
+        recording.
 
         Raises RequestRejected.
         """
@@ -113,8 +114,9 @@ class Segments:
         if replays:
             first = min(replays, key=lambda each: each.segment_base)
             raise RequestRejected(
-                f"invalid detach: new start {position} is above {first.segment_base}, where a "
-                f"replay reads: stream {first.stream_id}, channel {first.channel}"
+                f"invalid detach: new start {position} is above {first.segment_base}, the start "
+                "of a file that a replay reads: "
+                f"stream {first.stream_id}, channel {first.channel}"
             )
         return recording
 
@@ -148,7 +150,7 @@ def _first_frame(path: Path, base: int, recording: RecordingDescriptor) -> int:
     with SegmentReader(path, base) as reader:
         if reader.length != recording.segment_file_length:
             raise RequestRejected(
-                f"{path} has {reader.length} bytes, expected {recording.segment_file_length}"
+                f"{path}: expected {recording.segment_file_length} bytes, found {reader.length}"
             )
         for at in range(0, recording.term_buffer_length, CHUNK_LENGTH):
             chunk = reader.read(at, min(CHUNK_LENGTH, recording.term_buffer_length - at))

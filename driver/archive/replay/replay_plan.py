@@ -68,8 +68,8 @@ def _limit_of(
     request: ReplayRequest | BoundedReplayRequest,
     active: ActiveRecording | None,
 ) -> _Limit | None:
-    """Return a function for a replay's limit and one for whether it is final, or None if the limit
-    is fixed.
+    """Return two functions for a replay: one returns the current limit, the other whether the limit
+    is final. Returns None if the limit is fixed.
     """
     if isinstance(request, BoundedReplayRequest):
         counters = resources.client.counters
@@ -142,7 +142,7 @@ def _length(
         length = min(request.length, longest)
     if length < 0:
         raise RequestRejected(
-            f"replay of recording {recording.recording_id}: expected a length of at least 0, found "
-            f"{length}, for the requested length {request.length}"
+            f"replay of recording {recording.recording_id}: the requested length {request.length} "
+            f"results in length {length}, expected at least 0"
         )
     return length

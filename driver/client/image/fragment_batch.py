@@ -116,6 +116,6 @@ class FragmentBatch:
         longest = mtu_length - frame.HEADER_LENGTH
         if self.payload.size < longest:
             raise ValueError(
-                f"bytes_max is {self.payload.size}, expected at least {longest}, "
+                f"bytes_max={self.payload.size}: expected at least {longest}, "
                 "the length of a full fragment"
             )

@@ -74,7 +74,8 @@ class WaitingCommands:
         count = sum(each.command.client_id == command.client_id for each in self._waiting)
         if count >= WAITING_PER_CLIENT_MAX:
             raise CommandError(
-                f"{count} commands of this client await name resolution: repeat the command later",
+                f"this client already has {count} commands that wait for name resolution: "
+                "retry later",
                 ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE,
             )
         self._waiting.append(_WaitingCommand(command, self._names.exchange_lookups()))
@@ -119,8 +120,8 @@ class WaitingCommands:
         return in_progress < LOOKUPS_PER_CLIENT_MAX
 
     def _follows(self, command: Command, earlier: list[_WaitingCommand]) -> bool:
-        """Return whether a command concerns the same resource as an `earlier` command, and must be
-        executed after it.
+        """Return whether a command concerns the same resource as an earlier command and must
+        therefore be executed after it.
         """
         ids = _ids_of(command)
         return any(

@@ -305,14 +305,14 @@ class NetworkSettings:
         str,
         Setting(
             "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR",
-            "host:port of bootstrap neighbours, separated by commas",
+            "host:port of bootstrap neighbors, separated by commas",
         ),
     ] = ""
     resolver_neighbor_timeout_ns: Annotated[
         int,
         Duration(
             "AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT",
-            "time without a frame until a neighbour is removed",
+            "time without a frame until a neighbor is removed",
             MS,
         ),
     ] = 10 * SECOND
@@ -328,7 +328,7 @@ class NetworkSettings:
         int,
         Duration(
             "AERON_DRIVER_RESOLVER_NEIGHBOR_RESOLUTION_INTERVAL",
-            "interval between frames that announce neighbours",
+            "interval between frames that announce neighbors",
             MS,
         ),
     ] = 2 * SECOND
@@ -336,7 +336,7 @@ class NetworkSettings:
         int,
         Duration(
             "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR_RESOLUTION_INTERVAL",
-            "interval between lookups of the bootstrap neighbour",
+            "interval between lookups of bootstrap neighbors",
             MS,
         ),
     ] = 10 * SECOND

@@ -31,13 +31,13 @@ from windtunnel.driver.media_driver.sender import destination_tracker
 
 
 class HasEndpoint(Protocol):
-    """A publication with a channel endpoint."""
+    """The interface of a publication that has a channel endpoint."""
 
     endpoint: ChannelEndpoint
 
 
 class SendDestinations:
-    """Handlers of the commands about the destinations of publications.
+    """Handles the commands that add and remove publication destinations.
 
     `find_publication` maps a registration id to its publication.
     """
@@ -58,8 +58,8 @@ class SendDestinations:
         endpoint_text = _check(command.channel)
         if len(self._endpoints.destinations(slot)) >= destination_tracker.DESTINATIONS_MAX:
             raise CommandError(
-                f"all {destination_tracker.DESTINATIONS_MAX} destinations of the channel of "
-                f"publication {command.registration_id} are in use",
+                f"publication {command.registration_id}: all "
+                f"{destination_tracker.DESTINATIONS_MAX} destinations of its channel are in use",
                 ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE,
             )
         address = self._resolve(endpoint_text)
@@ -68,7 +68,9 @@ class SendDestinations:
         self._resources.clients.operation_succeeded(command.correlation_id)
 
     def remove(self, command: RemoveDestination) -> None:
-        """Remove the last destination that has the address in the command's channel."""
+        """Remove the most recently added destination that has the address in the command's
+        channel.
+        """
         slot = self._find_slot(command.registration_id)
         self._endpoints.remove_destination(slot, self._resolve(_check(command.channel)))
         self._resources.clients.operation_succeeded(command.correlation_id)
@@ -103,7 +105,7 @@ class SendDestinations:
 
 
 def _check(channel_text: str) -> str:
-    """Validate a destination's channel. Returns its endpoint parameter."""
+    """Validate a destination's channel. Returns the channel's endpoint parameter."""
     parsed: ChannelUri = uri.parse(channel_text)
     admission.check_send_destination(parsed)
     endpoint_text = parsed.get(uri_param.ENDPOINT)

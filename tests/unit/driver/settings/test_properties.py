@@ -48,7 +48,9 @@ def test_an_invalid_line_is_refused_with_its_number(tmp_path, line):
 def test_a_file_that_ends_in_a_continued_line_is_refused(tmp_path):
     path = tmp_path / "driver.properties"
     path.write_text("aeron.dir=x\\")
-    with pytest.raises(ConfigurationError, match=":1: the file ends"):
+    with pytest.raises(
+        ConfigurationError, match=":1: expected another line after the final backslash"
+    ):
         list(read_file(str(path)))
 
 

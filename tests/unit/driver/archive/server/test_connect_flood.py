@@ -44,7 +44,7 @@ def test_one_client_establishes_few_sessions_at_a_time_and_the_rest_is_refused(o
     assert len(session_counters(stranger.client)) == ESTABLISHING_MAX
     assert len(own.archive._conductor._sessions._sessions) == ESTABLISHING_MAX + WAITING_MAX
     (refused,) = [each for each in own.errors if "connect request" in each]
-    assert f"expected at most {ESTABLISHING_MAX + WAITING_MAX}" in refused
+    assert f"expected fewer than {ESTABLISHING_MAX + WAITING_MAX}" in refused
     own.run_for(6 * SECOND)
     own.until(lambda: not session_counters(stranger.client), turns=30_000)
     assert not own.archive._conductor._sessions._sessions
