@@ -7,31 +7,33 @@ a run's plan, which depends on its seed.
 import math
 from collections.abc import Iterator
 
+from windtunnel.harness.scenario.explain.crossed_timeouts import (
+    cut_timeouts,
+    event_timeouts,
+    kill_lines,
+    timeout_lines,
+)
+from windtunnel.harness.scenario.explain.expectations import expectation_lines
 from windtunnel.harness.scenario.explain.explain_fault import choice_lines, fault_line
 from windtunnel.harness.scenario.explain.explain_impairment import impairment_lines
+from windtunnel.harness.scenario.explain.flow_control_line import flow_control_line
+from windtunnel.harness.scenario.explain.rate_limits import limit_lines
+from windtunnel.harness.scenario.explain.stream_length import (
+    expected_data_frames,
+    expected_framed_bytes,
+    fragment_count,
+    framed_length,
+)
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.resolved.cut import CONNECTION_NS, may_disconnect
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase
 from windtunnel.harness.scenario.resolved.unawaited import waits_for, without_waiting
 from windtunnel.harness.scenario.schema.archive import archive_line
-from windtunnel.harness.scenario.schema.channel import ALIGNMENT, HEADER_LENGTH, WINDOW_BYTES
+from windtunnel.harness.scenario.schema.channel import HEADER_LENGTH, WINDOW_BYTES
 from windtunnel.harness.scenario.schema.host_event import event_line
 from windtunnel.harness.scenario.schema.merge import merge_line
 from windtunnel.harness.scenario.schema.pace import pace_line
 from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
-
-_SAMPLES = 4096
-
-
-def expected_data_frames(traffic: TrafficCase) -> float:
-    """Estimate the number of a stream's DATA frames, without retransmissions."""
-    low, high = math.log(traffic.shortest_bytes), math.log(traffic.longest_bytes + 1)
-    most = traffic.mtu - HEADER_LENGTH
-    lengths = [
-        int(math.exp(low + (index + 0.5) / _SAMPLES * (high - low))) for index in range(_SAMPLES)
-    ]
-    frames = sum(-(-length // most) for length in lengths)
-    return max(1.0, traffic.total_bytes / sum(lengths) * frames)
 
 
 def expected_faults(case: Case, fault: FaultCase) -> float:
@@ -59,9 +61,7 @@ def padding_exceeds_half_term(traffic: TrafficCase) -> bool:
     """
     half = traffic.term_length // 2
     window = min(traffic.receiver_window_bytes or WINDOW_BYTES, half)
-    whole, rest = divmod(traffic.longest_bytes, traffic.mtu - HEADER_LENGTH)
-    last = -(-(rest + HEADER_LENGTH) // ALIGNMENT) * ALIGNMENT if rest else 0
-    return window + whole * traffic.mtu + last > half
+    return window + framed_length(traffic.longest_bytes, traffic.mtu) > half
 
 
 def explain(case: Case) -> str:
@@ -95,7 +95,9 @@ def _lines(case: Case) -> Iterator[str]:
     for traffic in case.traffic:
         yield ""
         yield from _traffic_lines(traffic)
+        yield from limit_lines(case, traffic)
         yield from _promise_lines(case, traffic)
+        yield from (f"  {line}" for line in expectation_lines(case, traffic))
         if case.events and padding_exceeds_half_term(traffic):
             yield "  window and padding exceed half a term: a subscriber that an event stops for"
             yield "  5 s may be considered dead (a smaller rcv-wnd prevents this)"
@@ -108,7 +110,10 @@ def _lines(case: Case) -> Iterator[str]:
     if case.events:
         yield ""
         yield "events"
-        yield from (f"  {event_line(each)}" for each in case.events)
+        for event in case.events:
+            yield f"  {event_line(event)}"
+            lines = [*timeout_lines(event.lasts_ns, event_timeouts(case, event))]
+            yield from (f"      {line}" for line in (*lines, *kill_lines(case, event)))
     for name, value in case.timeouts.variables.items():
         yield f"  {name}={value}"
     yield from impairment_lines(case.backend, case.impairments)
@@ -150,6 +155,8 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
         f"{traffic.longest_bytes} bytes, about {expected_data_frames(traffic):.0f} DATA frames, "
         f"about {_terms(traffic)} terms"
     )
+    yield f"  {_fragments_text(traffic)}"
+    yield f"  {flow_control_line(traffic)}"
     if not traffic.pace.is_unlimited:
         yield f"  publishes {pace_line(traffic.pace)}"
     if traffic.close_after_ns:
@@ -179,10 +186,19 @@ def _channels(
         yield f"  {'adds':<9} {channel}"
 
 
+def _fragments_text(traffic: TrafficCase) -> str:
+    """Describe into how many frames a message is split, and what headers and alignment add."""
+    lengths = dict.fromkeys((traffic.shortest_bytes, traffic.longest_bytes))
+    counts = dict.fromkeys(fragment_count(each, traffic.mtu) for each in lengths)
+    text = " to ".join(f"{each:,}" for each in counts)
+    frames = "1 frame" if text == "1" else f"{text} frames"
+    added = expected_framed_bytes(traffic) / traffic.total_bytes - 1
+    most = traffic.mtu - HEADER_LENGTH
+    return f"a message is {frames} of at most {most} bytes; headers and alignment add {added:.1%}"
+
+
 def _terms(traffic: TrafficCase) -> int:
-    frames = expected_data_frames(traffic)
-    framed = traffic.total_bytes + frames * (HEADER_LENGTH + ALIGNMENT / 2)
-    return math.ceil(framed / traffic.term_length)
+    return math.ceil(expected_framed_bytes(traffic) / traffic.term_length)
 
 
 def _fault_lines(case: Case, index: int, fault: FaultCase) -> Iterator[str]:
@@ -192,5 +208,7 @@ def _fault_lines(case: Case, index: int, fault: FaultCase) -> Iterator[str]:
     expected = expected_faults(case, fault) if fault.is_plain else 0
     if expected:
         yield f"      about {expected:.0f} DATA frames"
+    for lasts_ns, timeouts in cut_timeouts(case, fault).items():
+        yield from (f"      {line}" for line in timeout_lines(lasts_ns, timeouts))
     if set(fault.frame_types) - {"DATA", "PAD"}:
         yield "      frames without a position are selected by order of arrival, which varies"

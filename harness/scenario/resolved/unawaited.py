@@ -24,13 +24,18 @@ def waits_for(flow: TrafficCase) -> bool:
     """
     if len(flow.subscribers) == 1:
         return True
+    counted = counted_hosts(flow)
+    return flow.to_host in counted and flow_control(flow).group_min >= len(counted)
+
+
+def counted_hosts(flow: TrafficCase) -> tuple[str, ...]:
+    """Return the receivers of a group whose status messages can hold back the sender."""
     control = flow_control(flow)
     if control.strategy == MAX:
-        return False
-    counted = flow.subscribers
+        return ()
     if control.strategy == TAGGED:
-        counted = tuple(host for host in counted if _tag_of(flow, host) == control.group_tag)
-    return flow.to_host in counted and control.group_min >= len(counted)
+        return tuple(host for host in flow.subscribers if _tag_of(flow, host) == control.group_tag)
+    return flow.subscribers
 
 
 def flow_control(flow: TrafficCase) -> FlowControl:

@@ -27,6 +27,8 @@ WINDOW_BYTES = 128 * 1024
 """Default receiver window. Source: Aeron 1.53, aeron.rcv.initial.window.length."""
 RECEIVE_BUFFER_BYTES = 128 * 1024
 """Default length of a receive buffer. Source: Aeron 1.53, aeron.socket.so_rcvbuf."""
+LINGER_NS = 5_000_000_000
+"""Default linger time of a publication. Source: Aeron 1.53, aeron.publication.linger.timeout."""
 HEADER_LENGTH = 32
 ALIGNMENT = 32
 MULTICAST_FIRST, MULTICAST_LAST = 224, 239
@@ -167,17 +169,13 @@ class Channel:
     @property
     def nak_delay_ns(self) -> int | None:
         """Return the delay before a receiver sends a NAK, or None for the driver's default."""
-        text = self.parameters.get("nak-delay")
-        if text is None:
-            return None
-        match = _DURATION.fullmatch(text)
-        delay_ns = int(match[1]) * _NANOSECONDS[match[2]] if match else -1
-        if not 0 <= delay_ns <= DURATION_NS_MAX:
-            raise ValueError(
-                f"nak-delay={shown(text)}: expected a number followed by ns, us, ms or s, at "
-                f"most {format_duration(DURATION_NS_MAX)}"
-            )
-        return delay_ns
+        return self._duration_ns("nak-delay")
+
+    @property
+    def linger_ns(self) -> int:
+        """Return how long a closed publication's data can be sent again."""
+        linger_ns = self._duration_ns("linger")
+        return LINGER_NS if linger_ns is None else linger_ns
 
     @property
     def signals_end(self) -> bool:
@@ -227,6 +225,19 @@ class Channel:
             )
         return size_bytes
 
+    def _duration_ns(self, name: str) -> int | None:
+        text = self.parameters.get(name)
+        if text is None:
+            return None
+        match = _DURATION.fullmatch(text)
+        duration_ns = int(match[1]) * _NANOSECONDS[match[2]] if match else -1
+        if not 0 <= duration_ns <= DURATION_NS_MAX:
+            raise ValueError(
+                f"{name}={shown(text)}: expected a number followed by ns, us, ms or s, at "
+                f"most {format_duration(DURATION_NS_MAX)}"
+            )
+        return duration_ns
+
     def _id(self, name: str) -> int | None:
         text = self.parameters.get(name)
         if text is None:
@@ -246,7 +257,7 @@ _START = ("init-term-id", "term-id", "term-offset")
 _PROPERTIES = (
     *("ports", "term_length", "mtu", "reliable", "receiver_window_bytes", "initial_position"),
     *("flow_control", "group_tag", "session_id", "nak_delay_ns", "send_buffer_bytes"),
-    *("publication_window_bytes", "signals_end", "receive_buffer_bytes"),
+    *("publication_window_bytes", "signals_end", "receive_buffer_bytes", "linger_ns"),
 )
 """Channel properties that parse its parameters."""
 

@@ -1,0 +1,197 @@
+"""Upper limits of a stream's rate, and the earliest time at which it can be delivered.
+
+    window   sent |=== window ===|      |=== window ===|      at most one window per round trip
+                  |<--- round trip ---->|
+    link     headers included, one packet after another
+    pace     of the publisher;  reader: pace of the subscriber
+
+The limits hold for every run: they assume the shortest delays, no losses and no time between
+arrival, consumption and status message. Only a stream whose messages have several lengths has
+estimated limits, because its overhead depends on the lengths.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from windtunnel.harness.scenario.explain.stream_length import (
+    expected_framed_bytes,
+    has_one_length,
+)
+from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.scenario.resolved.unawaited import waits_for
+from windtunnel.harness.scenario.schema.channel import WINDOW_BYTES, parse_channel
+from windtunnel.harness.scenario.schema.jitter import deviations
+from windtunnel.harness.scenario.schema.pace import PaceCase
+from windtunnel.harness.scenario.schema.units import (
+    BILLION,
+    format_byte_rate,
+    format_duration,
+    format_rate,
+)
+
+DATAGRAM_HEADERS = 28
+"""Bytes of IPv4 and UDP headers, which count against the rate of a link."""
+PACER_SLACK_NS = 2_000_000
+"""Lost time for which a pacer makes up, so that a stream ends this much earlier than its rate."""
+STATIC = "static"
+WINDOW, LINK, PACE, READER = "window", "link", "pace", "reader"
+
+
+@dataclass(frozen=True)
+class RateLimit:
+    """An upper limit of a stream's rate."""
+
+    cause: str
+    bytes_per_s: float
+    "Message bytes per second."
+    least_ns: int
+    "Least time from the first offer to the last delivery."
+
+
+def receiver_window(flow: TrafficCase) -> int | None:
+    """Return the window of a flow's receiver in bytes, or None if it is not constant."""
+    receive = parse_channel(flow.receive)
+    if receive.parameters.get("cc", STATIC) != STATIC:
+        return None
+    # A driver limits the window to half of the term.
+    return min(receive.receiver_window_bytes or WINDOW_BYTES, flow.term_length // 2)
+
+
+def shortest_delay_ns(case: Case, sender: str, receiver: str) -> int:
+    """Return the shortest delay of a packet from one host to another."""
+    link = case.link_between(sender, receiver)
+    impairment = None if link < 0 else case.impairments_of(case.link_names[link])
+    if impairment is None or impairment.reorder_ppb:
+        return 0  # A packet that is reordered skips the delay.
+    jitter_ns = round(impairment.jitter_ns * float(deviations(impairment.distribution).min()))
+    return max(0, impairment.delay_ns + (jitter_ns if impairment.jitter_ns else 0))
+
+
+def round_trip_ns(case: Case, flow: TrafficCase) -> int:
+    """Return the shortest round trip between a flow's two hosts."""
+    there = shortest_delay_ns(case, flow.from_host, flow.to_host)
+    return there + shortest_delay_ns(case, flow.to_host, flow.from_host)
+
+
+def window_limit(case: Case, flow: TrafficCase) -> RateLimit | None:
+    """Return the limit that a receiver's window sets, or None if it sets none.
+
+    A sender may send what a status message permits: one window from the position consumed. The
+    bytes of padding frames do not count, because they may exceed the window.
+    """
+    window, round_ns = receiver_window(flow), round_trip_ns(case, flow)
+    forged = {each.type for fault in case.faults for each in fault.forged}
+    if window is None or round_ns == 0 or "SM" in forged:
+        return None
+    framed = expected_framed_bytes(flow)
+    rounds = max(0, -int(-framed // window) - 1)
+    one_way_ns = shortest_delay_ns(case, flow.from_host, flow.to_host)
+    share = flow.total_bytes / framed
+    return RateLimit(WINDOW, window * share * BILLION / round_ns, rounds * round_ns + one_way_ns)
+
+
+def link_limit(case: Case, flow: TrafficCase) -> RateLimit | None:
+    """Return the limit that the link's rate sets, or None if it has no rate."""
+    link = case.link_between(flow.from_host, flow.to_host)
+    impairment = None if link < 0 else case.impairments_of(case.link_names[link])
+    if impairment is None or not impairment.rate_bits_per_s:
+        return None
+    framed = expected_framed_bytes(flow)
+    # The fewest datagrams are as long as the MTU.
+    bits = 8 * (framed + framed / flow.mtu * DATAGRAM_HEADERS)
+    seconds = bits / impairment.rate_bits_per_s
+    return RateLimit(LINK, flow.total_bytes / seconds, int(seconds * BILLION))
+
+
+def stream_limits(case: Case, traffic: TrafficCase) -> list[RateLimit]:
+    """Return all limits of a stream, the strictest first.
+
+    Windows limit a sender to several receivers as far as its flow control waits for them: for the
+    slowest of those that it waits for or, if there are none, for the fastest of all.
+    """
+    if traffic.merges is not None or len(traffic.publishers) > 1:
+        return []  # Part of the data comes from elsewhere.
+    found = [
+        limit
+        for cause, pace in ((PACE, traffic.pace), (READER, traffic.consume))
+        if (limit := _pace_limit(cause, pace, traffic)) is not None
+    ]
+    awaited = [flow for flow in traffic.flows if waits_for(flow)]
+    windows = [window_limit(case, flow) for flow in awaited or traffic.flows]
+    choose = max if awaited else min
+    known = [each for each in windows if each is not None]
+    if known and (awaited or len(known) == len(windows)):
+        found.append(choose(known, key=lambda each: each.least_ns))
+    links = [limit for flow in traffic.flows if (limit := link_limit(case, flow)) is not None]
+    found += sorted(links, key=lambda each: -each.least_ns)[:1]
+    return sorted(found, key=lambda each: -each.least_ns)
+
+
+def _pace_limit(cause: str, pace: PaceCase, traffic: TrafficCase) -> RateLimit | None:
+    # The last message is not followed by a wait.
+    least_ns = pace.least_ns(max(1, traffic.total_bytes - traffic.longest_bytes))
+    whole_ns = pace.least_ns(traffic.total_bytes)
+    if whole_ns == 0:
+        return None
+    rate = traffic.total_bytes * BILLION / whole_ns
+    return RateLimit(cause, rate, max(0, least_ns - PACER_SLACK_NS))
+
+
+def limit_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
+    """Yield lines about the round trip and the window, and about the earliest end of a stream."""
+    limits = stream_limits(case, traffic)
+    if any(each.cause == WINDOW for each in limits):
+        yield from _window_lines(case, traffic)
+    if not limits or limits[0].least_ns < 1:
+        return
+    first = limits[0]
+    about = "" if has_one_length(traffic) or first.cause in (PACE, READER) else "about "
+    text = f"  delivered after {about}{first.least_ns / BILLION:.2f} s at the earliest"
+    text += f" ({first.cause}: at most {_megabytes(first.bytes_per_s)})"
+    if first.least_ns >= case.wall_ns:
+        text += f", over the budget of {format_duration(case.wall_ns)}"
+    yield text
+
+
+def _window_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
+    """Yield a line for each receiver, and only one if all have the same window and round trip."""
+    texts = {flow.to_host: _window_text(case, flow) for flow in traffic.flows}
+    for text in dict.fromkeys(texts.values()):
+        hosts = ", ".join(host for host, other in texts.items() if other == text)
+        if text:
+            yield f"  {hosts}: {text}" if len(set(texts.values())) > 1 else f"  {text}"
+
+
+def _window_text(case: Case, flow: TrafficCase) -> str:
+    window, limit = receiver_window(flow), window_limit(case, flow)
+    if window is None or limit is None:
+        return ""
+    round_ns = round_trip_ns(case, flow)
+    trip = f"round trip {format_duration(round_ns)}"
+    allowed = f"the window of {window:,} bytes allows {_megabytes(limit.bytes_per_s)}"
+    asked = _asked(case, flow)
+    if asked is None:
+        return f"{trip}: {allowed}"
+    rate, name = asked
+    needed = rate * expected_framed_bytes(flow) / flow.total_bytes * round_ns / BILLION
+    return f"{trip}: {name} needs {needed:,.0f} bytes in flight, {allowed}"
+
+
+def _asked(case: Case, flow: TrafficCase) -> tuple[float, str] | None:
+    """Return the message rate that a flow's publisher or else its link could sustain, with its
+    name.
+    """
+    if flow.pace.bytes_per_s:
+        return flow.pace.bytes_per_s, format_byte_rate(flow.pace.bytes_per_s)
+    link = link_limit(case, flow)
+    if link is None:
+        return None
+    name = case.link_names[case.link_between(flow.from_host, flow.to_host)]
+    impairment = case.impairments_of(name)
+    assert impairment is not None
+    return link.bytes_per_s, format_rate(impairment.rate_bits_per_s)
+
+
+def _megabytes(bytes_per_s: float) -> str:
+    digits = 2 if bytes_per_s >= 1e5 else 6
+    return f"{bytes_per_s / 1e6:,.{digits}f} MB/s"

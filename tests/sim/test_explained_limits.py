@@ -1,0 +1,124 @@
+"""What `explain` computes about a scenario agrees with what its simulated run reaches."""
+
+import re
+
+import pytest
+
+from tests.sim.simulated import run
+from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
+from windtunnel.harness.artifact.run.verdict import read_results
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.scenario.explain.explain import explain
+from windtunnel.harness.scenario.resolved.case import Case
+
+# A machine's first run compiles every kernel of the simulator.
+pytestmark = pytest.mark.timeout(900)
+
+SCENARIO = """
+schema: windtunnel/1
+name: limits
+about: One stream whose rate has one limit.
+seeds: {{root: 3}}
+fidelity: [sim]
+network:
+  hosts: [a, b]
+  link: {{between: [a, b], weather: {{{weather}}}}}
+traffic:
+  - id: ticks
+    stream: 1001
+    from: a
+    to: b
+    publication: exclusive
+    channel: "aeron:udp?endpoint=${{b}}:24325|term-length=1m"
+    receive: "aeron:udp?endpoint=${{b}}:24325|rcv-wnd=64k"
+    content: {{bytes: 1MiB, message: {{from: 1000B, to: 1000B}}{pace}}}
+    {more}
+{rules}
+expect: [{check}]
+budget: {{wall: 60s}}
+"""
+
+
+def made(tmp_path, weather="both: {delay: {mean: 20ms}}", check="delivered_once", **parts):
+    file = tmp_path / "limits.yaml"
+    blank = {"pace": "", "more": "", "rules": ""}
+    file.write_text(SCENARIO.format(weather=weather, check=check, **(blank | parts)))
+    summary = run(file, tmp_path)
+    assert summary.outcome == "PASS", summary.reason
+    folder = RunDir(summary.run_dir)
+    return folder, explain(Case.read(folder.case))
+
+
+@pytest.mark.parametrize(
+    ("cause", "parts"),
+    [
+        ("window", {}),
+        ("window", {"weather": "a->b: {delay: {mean: 5ms}}, b->a: {delay: {mean: 30ms}}"}),
+        ("link", {"weather": "a->b: {rate: 4Mbit/s, delay: {mean: 1ms}}"}),
+        ("pace", {"pace": ", pace: {rate: 512KiB/s}"}),
+        ("reader", {"more": "consume: {rate: 512KiB/s}"}),
+    ],
+)
+def test_a_run_is_as_fast_as_its_limit_and_not_faster(tmp_path, cause, parts):
+    folder, text = made(tmp_path, **parts)
+    found = re.search(r"delivered after ([\d.]+) s at the earliest \((\w+): at most ([\d.]+)", text)
+    assert found is not None
+    earliest_s, named, limit = float(found[1]), found[2], float(found[3])
+    assert named == cause
+    (row,) = read_results(folder.verdict)
+    assert row.finished_ns is not None
+    assert row.reached_bytes_per_s is not None
+    # Printed with two digits. A status message follows a quarter of the window.
+    assert earliest_s - 0.005 <= row.finished_ns / 1e9 <= earliest_s * 4 / 3 + 0.05
+    assert row.reached_bytes_per_s / 1e6 >= limit * 0.7
+    if cause != "window":
+        assert row.finished_ns / 1e9 <= earliest_s * 1.05 + 0.05
+
+
+CUT = """
+faults:
+  - id: cut
+    where: {link: both}
+    what: {type: ANY}
+    when: {after: 500ms, for: %s}
+    act: {drop: always}
+"""
+PAUSE = """
+events:
+  - {id: freeze, whom: {host: b, process: %s}, when: {after: 500ms}, act: {pause: %s}}
+"""
+PACED = ", pace: {rate: 128KiB/s}"
+
+
+@pytest.mark.parametrize(("lasts", "exceeds"), [("4s", False), ("5s", True)])
+def test_a_cut_disconnects_where_the_connection_timeout_is_exceeded(tmp_path, lasts, exceeds):
+    folder, text = made(tmp_path, pace=PACED, rules=CUT % lasts)
+    assert ("exceeds the connection timeout of 5s" in text) is exceeds
+    facts = PublisherFacts.read(folder.host("a").publisher("ticks").document)
+    assert facts is not None
+    assert (facts.not_connected_count > 0) is exceeds
+
+
+@pytest.mark.parametrize(
+    ("process", "lasts", "timeout"),
+    [
+        ("subscriber", "3s", ""),
+        ("subscriber", "12s", "client liveness timeout of 10s"),
+        ("driver", "3s", ""),
+        ("driver", "12s", "image liveness timeout of 10s"),
+    ],
+)
+def test_a_pause_closes_the_image_where_a_liveness_timeout_is_exceeded(
+    tmp_path, process, lasts, timeout
+):
+    folder, text = made(
+        tmp_path,
+        pace=PACED,
+        more="rejoins: true",
+        rules=PAUSE % (process, lasts),
+        check="delivered_in_parts",
+    )
+    assert (f"exceeds the {timeout}" in text) is bool(timeout)
+    facts = SubscriberFacts.read(folder.host("b").subscriber("ticks").document)
+    assert facts is not None
+    assert len(facts.own_parts) == (2 if timeout else 1)
