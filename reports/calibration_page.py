@@ -11,7 +11,7 @@ from typing import Any
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run.calibration import Calibration, Measure
 from windtunnel.reports.html import element, joined, table
-from windtunnel.reports.page import plotly_script
+from windtunnel.reports.packing import plotly_script
 
 NAME = "calibration.html"
 _HEADS = (

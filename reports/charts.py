@@ -4,6 +4,8 @@ Times are milliseconds since the first event of the run. Long lines and large se
 thinned out. The page shows the full number of marks.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,11 @@ from windtunnel.reports.series import RunSeries, StreamSeries
 
 POINTS_PER_LINE_MAX = 20_000
 MARKS_PER_KIND_MAX = 20_000
+COMPARED_MAX = 4_000
+"""Maximum number of points of a line in a comparison, which has lines of several runs."""
+SENT = "snd-pos"
+COMPARED = {"lines": (SENT, "sub-pos"), "distances": ("in flight",)}
+"""The lines that a comparison shows of each run."""
 NS_PER_MS = 1e6
 
 
@@ -29,6 +36,45 @@ def chart_document(series: RunSeries, rule_names: list[str]) -> dict[str, Any]:
         "rules": rule_names,
         "streams": [_stream(stream, start_ns, series.end_ns) for stream in series.streams],
     }
+
+
+def comparison_document(runs: Sequence[tuple[str, RunSeries]]) -> dict[str, Any]:
+    """Return the chart document of several runs, whose times begin with each run's first activity.
+
+    Each stream has the lines of all runs that have it, with the run's name and a colour by order.
+    """
+    ends_ms = [(series.active_ns[1] - series.active_ns[0]) / NS_PER_MS for _, series in runs]
+    streams: dict[str, dict[str, Any]] = {}
+    for index, (name, series) in enumerate(runs):
+        for stream in series.streams:
+            document = streams.setdefault(
+                stream.traffic_id,
+                _stream(replace(stream, lines=[], distances=[], marks=[]), 0, 0),
+            )
+            for key, names in COMPARED.items():
+                document[key] += [
+                    _compared(line, name, index, series.active_ns)
+                    for line in getattr(stream, key)
+                    if line.name in names
+                ]
+    return {
+        "start_ns": "0",
+        "duration_ms": max(ends_ms, default=0.0),
+        "is_delivered": False,
+        "active_ms": [0.0, max(ends_ms, default=0.0)],
+        "rules": [],
+        "streams": list(streams.values()),
+    }
+
+
+def _compared(line: Line, run: str, index: int, active_ns: tuple[int, int]) -> dict[str, Any]:
+    start_ns, end_ns = active_ns
+    shown = line.time_ns <= end_ns
+    drawn = _line(
+        Line(line.name, line.time_ns[shown], line.value[shown]), start_ns, end_ns, COMPARED_MAX
+    )
+    dash = {"dash": "dot"} if line.name == SENT else {}
+    return {**drawn, "name": f"{line.name} of {run}", "colour": f"run-{index + 1}", **dash}
 
 
 def _is_delivered(series: RunSeries) -> bool:
@@ -54,8 +100,10 @@ def _stream(stream: StreamSeries, start_ns: int, end_ns: int) -> dict[str, Any]:
     }
 
 
-def _line(line: Line, start_ns: int, end_ns: int) -> dict[str, Any]:
-    kept = kept_indices(line.value, POINTS_PER_LINE_MAX)
+def _line(
+    line: Line, start_ns: int, end_ns: int, points_max: int = POINTS_PER_LINE_MAX
+) -> dict[str, Any]:
+    kept = kept_indices(line.value, points_max)
     # The last value holds until the end of the run, because samples are only written on a change.
     time_ns = np.append(line.time_ns[kept], end_ns)
     value = np.append(line.value[kept], line.value[-1])

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 
+ASSETS = Path(__file__).parent / "assets"
+CHART_SCRIPTS = ("thin.js", "chart.js", "page.js")
 THIN_SPACE = "\u2009"
 ABSENT = "-"
 
@@ -11,6 +14,41 @@ class Markup(str):
     """A string that is already HTML, and is not escaped again."""
 
     __slots__ = ()
+
+
+def page(title: str, body: object, styles: Sequence[str], scripts: Sequence[str]) -> str:
+    """Return a complete HTML page, which contains these style sheets and scripts."""
+    style, script = ("\n".join(map(_asset, names)) for names in (styles, scripts))
+    head = joined(
+        [
+            Markup('<meta charset="utf-8">'),
+            Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+            # An empty icon keeps browsers from requesting one from a server.
+            Markup('<link rel="icon" href="data:,">'),
+            element("title", title),
+            Markup(f"<style>\n{style}</style>"),
+            Markup(f"<script>\n{script}</script>"),
+        ]
+    )
+    return (
+        f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{text(body)}</body></html>\n'
+    )
+
+
+def page_header(title: str, outcome: str, facts: Sequence[str]) -> Markup:
+    """Return the header of a page: title, outcome, a button for the theme, and facts."""
+    parts = [
+        element("h1", title),
+        badge(outcome),
+        element("span", class_="grow"),
+        element("button", "dark", id="theme", type="button", title="switch between light and dark"),
+        element("p", " · ".join(facts), class_="facts"),
+    ]
+    return element("header", joined(parts), class_="top")
+
+
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")
 
 
 def text(value: object) -> Markup:

@@ -15,11 +15,12 @@ from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run.matrix import Matrix, MatrixCell
 from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
-from windtunnel.harness.artifact.run_dir import MatrixDir
-from windtunnel.reports.evidence import version_text, worst
-from windtunnel.reports.html import Markup, badge, element, joined, table
+from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir
+from windtunnel.reports.comparison import comparison_card, figures
+from windtunnel.reports.evidence import read_run, version_text, worst
+from windtunnel.reports.html import Markup, badge, element, joined, page, page_header, table
 from windtunnel.reports.outcomes import pair_name
-from windtunnel.reports.page import ASSETS, write_suite_report
+from windtunnel.reports.page import write_suite_report
 
 STYLES = ("report.css", "matrix.css")
 SCRIPT = "page.js"
@@ -57,6 +58,7 @@ def _page(folder: MatrixDir, matrix: Matrix) -> str:
                     [
                         element("section", _grid(folder, matrix), class_="card", id="cells"),
                         _findings(folder, matrix),
+                        *_comparisons(folder, matrix),
                         _unsupported(matrix),
                         element("section", _peers(matrix), class_="card", id="drivers"),
                     ]
@@ -65,19 +67,7 @@ def _page(folder: MatrixDir, matrix: Matrix) -> str:
             element("footer", "Windtunnel · generated from the documents next to this file"),
         ]
     )
-    style = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in STYLES)
-    script = (ASSETS / SCRIPT).read_text(encoding="utf-8")
-    head = joined(
-        [
-            Markup('<meta charset="utf-8">'),
-            Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            Markup('<link rel="icon" href="data:,">'),
-            element("title", f"{outcome} · Windtunnel {matrix.matrix_id}"),
-            Markup(f"<style>\n{style}</style>"),
-            Markup(f"<script>\n{script}</script>"),
-        ]
-    )
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
+    return page(f"{outcome} · Windtunnel {matrix.matrix_id}", body, STYLES, [SCRIPT])
 
 
 def _header(matrix: Matrix, outcome: str) -> Markup:
@@ -94,25 +84,7 @@ def _header(matrix: Matrix, outcome: str) -> Markup:
     else:
         facts.append(f"{(matrix.ended_ns - matrix.started_ns) / 1e9:.1f} s")
         facts.append(f"exit code {matrix.exit_code}")
-    return element(
-        "header",
-        joined(
-            [
-                element("h1", "Windtunnel matrix"),
-                badge(outcome),
-                element("span", class_="grow"),
-                element(
-                    "button",
-                    "dark",
-                    id="theme",
-                    type="button",
-                    title="switch between light and dark",
-                ),
-                element("p", " · ".join(facts), class_="facts"),
-            ]
-        ),
-        class_="top",
-    )
+    return page_header("Windtunnel matrix", outcome, facts)
 
 
 def _grid(folder: MatrixDir, matrix: Matrix) -> Markup:
@@ -211,6 +183,23 @@ def _findings(folder: MatrixDir, matrix: Matrix) -> Markup:
         return Markup("")
     inside = joined([element("h2", "Not passed"), table(heads, rows)])
     return element("section", inside, class_="card", id="findings")
+
+
+def _comparisons(folder: MatrixDir, matrix: Matrix) -> list[Markup]:
+    """Return a comparison of the driver pairs for each scenario: of the first run of each pair."""
+    cards = []
+    for scenario in dict.fromkeys(each.scenario for each in matrix.cells):
+        runs = [
+            (pair_name(cell.publisher, cell.subscriber), read_run(_first_run(folder, cell)))
+            for cell in matrix.cells
+            if cell.scenario == scenario and _has_runs(cell)
+        ]
+        cards.append(comparison_card(f"Figures of {scenario}", figures(runs)))
+    return [each for each in cards if each]
+
+
+def _first_run(folder: MatrixDir, cell: MatrixCell) -> RunDir:
+    return RunDir(folder.suite(cell.suite).path / cell.runs[0].folder)
 
 
 def _unsupported(matrix: Matrix) -> Markup:

@@ -10,12 +10,34 @@ import base64
 import gzip
 import json
 import struct
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from windtunnel.reports.html import Markup
+
 COMPRESSION_LEVEL = 6
 WORD_BYTES = 8
+
+
+def library() -> Markup:
+    """Return plotly.js as a compressed element of a page."""
+    return packed("library", compress(plotly_script()))
+
+
+def packed(name: str, content: str) -> Markup:
+    """Return compressed text as an element that the page's script finds by its name."""
+    return Markup(f'\n<script type="application/octet-stream" id="{name}">{content}</script>')
+
+
+def plotly_script() -> bytes:
+    """Return the source of plotly.js, without importing the Python package that contains it."""
+    found = find_spec("plotly")
+    if found is None or found.origin is None:
+        raise OSError("charts cannot be drawn: the Python package plotly is not installed")
+    return (Path(found.origin).parent / "package_data" / "plotly.min.js").read_bytes()
 
 
 def pack(document: dict[str, Any]) -> str:

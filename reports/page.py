@@ -10,7 +10,6 @@ The chart library is plotly.js from the installed Python package `plotly`.
 import os
 import shlex
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
@@ -21,14 +20,22 @@ from windtunnel.harness.artifact.run.suite import Suite
 from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
 from windtunnel.reports import tables
 from windtunnel.reports.charts import chart_document
+from windtunnel.reports.comparison import comparisons
 from windtunnel.reports.evidence import RunDocuments, read_run, read_suite, worst
 from windtunnel.reports.finding_tables import findings
-from windtunnel.reports.html import Markup, badge, element, joined, text
-from windtunnel.reports.packing import compress, pack
+from windtunnel.reports.html import (
+    CHART_SCRIPTS,
+    Markup,
+    badge,
+    element,
+    joined,
+    page,
+    page_header,
+    text,
+)
+from windtunnel.reports.packing import library, pack, packed
 from windtunnel.reports.series import RunSeries, read_series
 
-ASSETS = Path(__file__).parent / "assets"
-SCRIPTS = ("thin.js", "chart.js", "page.js")
 CHARTS_MAX = 12
 """Maximum number of runs with a chart, to keep the page small. Failed runs take precedence."""
 
@@ -87,41 +94,17 @@ def _page(
                             joined([tables.suite_table(runs), tables.scenario_table(suite)]),
                             class_="card",
                         ),
+                        *comparisons([(run, series) for run, series, _ in runs]),
                         *(_run(folder, *each) for each in runs),
                     ]
                 ),
             ),
             element("footer", "Windtunnel · generated from the run folders next to this file"),
-            _packed("library", compress(plotly_script())) if runs else "",
+            library() if runs else "",
         ]
     )
-    style = (ASSETS / "report.css").read_text(encoding="utf-8")
-    scripts = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)
     title = f"{worst([run.outcome for run, _, _ in runs])} · Windtunnel {folder.path.name}"
-    head = joined(
-        [
-            Markup('<meta charset="utf-8">'),
-            Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            # An empty icon keeps browsers from requesting one from a server.
-            Markup('<link rel="icon" href="data:,">'),
-            element("title", title),
-            Markup(f"<style>\n{style}</style>"),
-            Markup(f"<script>\n{scripts}</script>"),
-        ]
-    )
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
-
-
-def plotly_script() -> bytes:
-    """Return the source of plotly.js, without importing the Python package that contains it."""
-    found = find_spec("plotly")
-    if found is None or found.origin is None:
-        raise OSError("charts cannot be drawn: the Python package plotly is not installed")
-    return (Path(found.origin).parent / "package_data" / "plotly.min.js").read_bytes()
-
-
-def _packed(name: str, content: str) -> Markup:
-    return Markup(f'\n<script type="application/octet-stream" id="{name}">{content}</script>')
+    return page(title, body, ["report.css"], CHART_SCRIPTS)
 
 
 def _header(folder: SuiteDir, suite: Suite | None, runs: list[RunDocuments]) -> Markup:
@@ -136,25 +119,7 @@ def _header(folder: SuiteDir, suite: Suite | None, runs: list[RunDocuments]) -> 
             ]
         else:
             facts.append("not finished")
-    return element(
-        "header",
-        joined(
-            [
-                element("h1", "Windtunnel"),
-                badge(worst([run.outcome for run in runs])),
-                element("span", class_="grow"),
-                element(
-                    "button",
-                    "dark",
-                    id="theme",
-                    type="button",
-                    title="switch between light and dark",
-                ),
-                element("p", " · ".join(facts), class_="facts"),
-            ]
-        ),
-        class_="top",
-    )
+    return page_header("Windtunnel", worst([run.outcome for run in runs]), facts)
 
 
 def _run(folder: SuiteDir, run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
@@ -207,7 +172,7 @@ def _chart(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
     document = chart_document(series, run.rule_names())
     document["frame_names"] = {str(code): name for code, name in NAMES.items()}
     place = element("div", "loading chart …", class_="chart", data_series=f"series-{anchor}")
-    return joined([place, _packed(f"series-{anchor}", pack(document))])
+    return joined([place, packed(f"series-{anchor}", pack(document))])
 
 
 def _captures(folder: SuiteDir, run: RunDocuments) -> Markup:

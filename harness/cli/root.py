@@ -29,6 +29,7 @@ from windtunnel.harness.cli.inspect.streams import streams
 from windtunnel.harness.cli.list import list_scenarios
 from windtunnel.harness.cli.render.table import echo
 from windtunnel.harness.cli.runs.calibrate import calibrate
+from windtunnel.harness.cli.runs.compare import compare
 from windtunnel.harness.cli.runs.decisions import decisions
 from windtunnel.harness.cli.runs.exam import exam
 from windtunnel.harness.cli.runs.fuzz import fuzz
@@ -54,6 +55,7 @@ byte by byte.
   windtunnel matrix --seeds 5             run our driver and the Aeron C driver in all combinations
   windtunnel swarm --seeds 2000           run random simulated trials, one for each seed
   windtunnel judge runs/<suite>/<run>     judge a stored run again, offline
+  windtunnel compare runs/<suite>         compare the figures of several runs
   windtunnel decisions runs/<suite>/<run> | jq 'select(.action == "drop")'
   windtunnel replay runs/<suite>/<run>    repeat a run with the same decisions on the same frames
   windtunnel shrink runs/<suite>/<run>    find the smallest scenario that fails in the same way
@@ -123,8 +125,8 @@ def windtunnel(ctx: click.Context) -> None:
 
 
 RUN_COMMANDS = (
-    *(run, matrix, swarm, list_scenarios, explain, schema, judge, report, decisions, replay),
-    *(shrink, from_capture, analyze),
+    *(run, matrix, swarm, list_scenarios, explain, schema, judge, report, compare),
+    *(decisions, replay, shrink, from_capture, analyze),
     *(doctor, clean),
 )
 DRIVER_COMMANDS = (stat, streams, backlog, loss, errors, logbuffer, driver_info, archive)

@@ -155,9 +155,9 @@ class Chart {
   entry(line) {
     const entry = Page.element("span", "entry");
     const stroke = Page.element("span", "stroke");
-    stroke.style.borderColor = Page.colour(line.name);
+    stroke.style.borderColor = Page.colour(line.colour || line.name);
     stroke.style.borderTopStyle =
-      { dot: "dotted", dash: "dashed" }[Chart.DASHES[line.name]] || "solid";
+      { dot: "dotted", dash: "dashed" }[line.dash || Chart.DASHES[line.name]] || "solid";
     const value = Page.element("span", "value");
     entry.append(stroke, line.name, value);
     entry.classList.toggle("off", this.hidden.has(line.name));
@@ -296,8 +296,8 @@ class Chart {
       yaxis: axis,
       xaxis: "x",
       line: {
-        color: Page.colour(line.name),
-        dash: Chart.DASHES[line.name] || "solid",
+        color: Page.colour(line.colour || line.name),
+        dash: line.dash || Chart.DASHES[line.name] || "solid",
         width: above ? (Chart.DASHES[line.name] ? 1.3 : 2) : far ? 0.8 : 1.5,
       },
       hoverinfo: "skip",

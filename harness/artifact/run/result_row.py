@@ -66,6 +66,11 @@ class ResultRow:
     def naks_per_gap(self) -> float | None:
         return None if self.naks is None or not self.gaps else self.naks / self.gaps
 
+    @property
+    def stalled_total_ns(self) -> int | None:
+        """Time for which deliveries stalled, whatever the cause."""
+        return None if self.stalled_ns is None else sum(self.stalled_ns.values())
+
     def as_document(self) -> dict[str, Any]:
         """Return the known figures."""
         return {key: value for key, value in asdict(self).items() if value is not None}

@@ -10,6 +10,7 @@ Columns that do not fit the terminal are printed in additional tables.
 import shutil
 from collections.abc import Iterator, Sequence
 
+from windtunnel.harness.artifact.run.comparison import ComparedRun, compared_streams
 from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.cli.render.table import printable
 
@@ -19,14 +20,32 @@ GAP = "  "
 
 def result_lines(rows: Sequence[ResultRow], width: int | None = None) -> Iterator[str]:
     """Yield the lines of the tables. The default `width` is the terminal's."""
-    width = width or shutil.get_terminal_size((120, 24)).columns
+    if not rows:
+        return
     columns = [
         [printable(f"{each.traffic}: {each.from_host} to {each.to_host}"), *_texts(each)]
         for each in rows
     ]
-    if not columns:
-        return
     titles = ["", *(title for title, _ in rows[0].cells())]
+    yield from _tables(titles, columns, width)
+
+
+def comparison_lines(runs: Sequence[ComparedRun], width: int | None = None) -> Iterator[str]:
+    """Yield the lines of a table for each stream, which has a column for each run."""
+    for stream in compared_streams(runs):
+        yield printable(stream.name)
+        cells = list(stream.cells())
+        titles = ["", "verdict", *(title for title, _ in cells)]
+        columns = [
+            [printable(run.name), printable(run.outcome), *(texts[index] for _, texts in cells)]
+            for index, run in enumerate(runs)
+        ]
+        yield from _tables(titles, columns, width)
+
+
+def _tables(titles: list[str], columns: list[list[str]], width: int | None) -> Iterator[str]:
+    """Yield the lines of as many tables as it takes to show all columns."""
+    width = width or shutil.get_terminal_size((120, 24)).columns
     while columns:
         count, taken = 0, len(INDENT) + _width(titles)
         for column in columns:

@@ -1,14 +1,13 @@
 """`windtunnel judge`: judges stored runs again, using only their run folders."""
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from windtunnel.harness.cli import exit_code
-from windtunnel.harness.cli.failure import Failure
+from windtunnel.harness.cli.runs.run_folders import run_folders
 
 if TYPE_CHECKING:
     from windtunnel.harness.verdict.judge import Verdict
@@ -40,7 +39,7 @@ def judge(run_dirs: tuple[Path, ...], as_json: bool, verbose: bool) -> int:
 
     outcomes = []
     with one_line():
-        for run_dir in _runs(run_dirs):
+        for run_dir in run_folders(run_dirs):
             verdict = judge_run(run_dir)
             outcomes.append(verdict.outcome)
             if as_json:
@@ -48,30 +47,6 @@ def judge(run_dirs: tuple[Path, ...], as_json: bool, verbose: bool) -> int:
             else:
                 _print_verdict(run_dir, verdict, verbose)
     return code_of(merge(outcomes)) if outcomes else exit_code.INCONCLUSIVE
-
-
-def _runs(folders: tuple[Path, ...]) -> list[Path]:
-    """Return the run folders, with each suite folder replaced by the folders of its runs.
-
-    Raises Failure if a folder is neither a suite nor a run: a verdict.json written into it would
-    make it look like a run.
-    """
-    from windtunnel.harness.artifact.regular_file import untrusted_folder
-    from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
-
-    runs = []
-    for folder in map(untrusted_folder, folders):
-        inside = [run.path for run in SuiteDir(folder).runs()]
-        # A run that ended early may lack one of these files.
-        evidence = RunDir(folder).manifest, RunDir(folder).case
-        if not inside and not any(map(os.path.lexists, evidence)):
-            names = " or ".join(each.name for each in evidence)
-            text = (
-                f"expected a run folder, which contains {names}, or a suite folder, found neither"
-            )
-            raise Failure(f"{folder}: {text}", exit_code.INCONCLUSIVE)
-        runs += inside or [folder]
-    return runs
 
 
 def _print_verdict(run_dir: Path, verdict: "Verdict", verbose: bool) -> None:

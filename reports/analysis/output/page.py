@@ -17,9 +17,8 @@ from windtunnel.reports.analysis.output.page_series import stream_id, stream_lab
 from windtunnel.reports.analysis.output.summary import duration, summary_lines
 from windtunnel.reports.analysis.output.tables import Tables
 from windtunnel.reports.analysis.streams.repair import NOT_LOST
-from windtunnel.reports.html import Markup, badge, details, element, joined, number, table
-from windtunnel.reports.packing import compress, pack
-from windtunnel.reports.page import ASSETS, plotly_script
+from windtunnel.reports.html import Markup, badge, details, element, joined, number, page, table
+from windtunnel.reports.packing import library, pack, packed
 
 SCRIPTS = ("capture.js", "page.js")
 STYLES = ("report.css", "capture.css")
@@ -40,25 +39,8 @@ def capture_page(tables: Tables) -> str:
     document = streams_document(tables)
     parts = [_header(tables), element("main", joined(_cards(tables, document)))]
     if document["streams"]:
-        parts += [_packed("library", compress(plotly_script())), _packed("series", pack(document))]
-    style = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in STYLES)
-    scripts = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    head = joined(
-        [
-            Markup('<meta charset="utf-8">'),
-            Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            Markup('<link rel="icon" href="data:,">'),
-            element("title", "Windtunnel · captures"),
-            Markup(f"<style>\n{style}</style>"),
-            Markup(f"<script>\n{scripts}</script>"),
-        ]
-    )
-    body = joined(parts)
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
-
-
-def _packed(name: str, content: str) -> Markup:
-    return Markup(f'\n<script type="application/octet-stream" id="{name}">{content}</script>')
+        parts += [library(), packed("series", pack(document))]
+    return page("Windtunnel · captures", joined(parts), STYLES, SCRIPTS)
 
 
 def _header(tables: Tables) -> Markup:

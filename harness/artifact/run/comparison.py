@@ -1,0 +1,134 @@
+"""The results of several runs side by side, and their differences from the first run.
+
+                first          second
+    goodput     3.10 MB/s      2.33 MB/s (-25 %)
+    NAKs        12             15 (+3)
+
+A stream is identified by its name, its publisher's and its subscriber's host, so runs of different
+scenarios can be compared as far as their streams have the same names.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from windtunnel.harness.artifact.run.result_row import UNKNOWN, ResultRow, duration
+
+SCHEMA = "windtunnel-comparison/1"
+SAME = "="
+RATE, COUNT, DURATION = "rate", "count", "duration"
+MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "goodput": (RATE, ("reached_bytes_per_s",)),
+    "messages/s": (RATE, ("reached_messages_per_s",)),
+    "delivered": (COUNT, ("delivered_messages",)),
+    "latency p50/p99/max": (DURATION, ("latency_p50_ns", "latency_p99_ns", "latency_max_ns")),
+    "longest silence": (DURATION, ("longest_silence_ns",)),
+    "repair p50/p99": (DURATION, ("repair_p50_ns", "repair_p99_ns")),
+    "lost": (COUNT, ("lost_frames",)),
+    "sent again": (COUNT, ("resent_frames",)),
+    "NAKs": (COUNT, ("naks",)),
+    "stalled": (DURATION, ("stalled_total_ns",)),
+    "finished after": (DURATION, ("finished_ns",)),
+}
+"""The kind and the fields of the figures that are compared, by the title of a row's cell."""
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """One of several runs that are compared."""
+
+    name: str
+    "Name of the run, which differs from the names of the others."
+    outcome: str
+    rows: tuple[ResultRow, ...]
+
+
+@dataclass(frozen=True)
+class ComparedStream:
+    """The figures of one stream and subscriber in each run, or None for a run without it."""
+
+    traffic: str
+    from_host: str
+    to_host: str
+    rows: tuple[ResultRow | None, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.traffic}: {self.from_host} to {self.to_host}"
+
+    def cells(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield each title with a text for each run: its figure, and the difference if known."""
+        texts = [{} if row is None else dict(row.cells()) for row in self.rows]
+        for title in MEASURES:
+            shown = []
+            for row, text in zip(self.rows, texts, strict=True):
+                change = self._change(title, row)
+                shown.append(text.get(title, UNKNOWN) + (f" ({change})" if change else ""))
+            yield title, shown
+
+    def differences(self) -> list[dict[str, float] | None]:
+        """Return the differences of all numbers from the first run, by field, for each run."""
+        return [None if row is None else self._differences(row) for row in self.rows]
+
+    @property
+    def _first(self) -> ResultRow | None:
+        return self.rows[0]
+
+    def _differences(self, row: ResultRow) -> dict[str, float]:
+        if self._first is None:
+            return {}
+        names = [each.name for each in fields(ResultRow)] + ["stalled_total_ns"]
+        pairs = ((name, getattr(self._first, name), getattr(row, name)) for name in names)
+        return {
+            name: new - old
+            for name, old, new in pairs
+            if isinstance(old, int | float) and isinstance(new, int | float)
+        }
+
+    def _change(self, title: str, row: ResultRow | None) -> str:
+        """Describe the difference of a cell's figures, or return "" if there is none to show."""
+        if row is None or row is self._first or self._first is None:
+            return ""
+        kind, names = MEASURES[title]
+        changes = self._differences(row)
+        parts = [_text(kind, changes.get(name), getattr(self._first, name)) for name in names]
+        if set(parts) == {UNKNOWN}:
+            return ""
+        return SAME if set(parts) == {SAME} else " / ".join(parts)
+
+
+def compared_streams(runs: Sequence[ComparedRun]) -> list[ComparedStream]:
+    """Return all streams of some runs, in order of their first occurrence."""
+    by_run = [{(row.traffic, row.from_host, row.to_host): row for row in run.rows} for run in runs]
+    names = dict.fromkeys(name for rows in by_run for name in rows)
+    return [ComparedStream(*name, tuple(rows.get(name) for rows in by_run)) for name in names]
+
+
+def comparison_document(runs: Sequence[ComparedRun]) -> dict[str, Any]:
+    """Return the comparison as a JSON document."""
+    return {
+        "schema": SCHEMA,
+        "runs": [{"name": run.name, "outcome": run.outcome} for run in runs],
+        "streams": [
+            {
+                "traffic": each.traffic,
+                "from_host": each.from_host,
+                "to_host": each.to_host,
+                "results": [None if row is None else row.as_document() for row in each.rows],
+                "differences": each.differences(),
+            }
+            for each in compared_streams(runs)
+        ],
+    }
+
+
+def _text(kind: str, change: float | None, old: float | None) -> str:
+    if change is None or old is None:
+        return UNKNOWN
+    if change == 0:
+        return SAME
+    if kind == RATE:
+        return f"{change / old:+.1%}".replace("%", " %") if old else UNKNOWN
+    sign = "+" if change > 0 else "-"
+    size = f"{abs(change):,.0f}" if kind == COUNT else duration(round(abs(change)))
+    return f"{sign}{size}"

@@ -1,0 +1,104 @@
+"""Comparisons of runs on pages: their figures side by side, and their positions on one time axis.
+
+suite of several seeds     a comparison for each scenario          run-1 | run-2 | run-3
+matrix                     a comparison of the driver pairs        pair 1 | pair 2
+`windtunnel compare`       a page of any runs
+"""
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.artifact.run.comparison import ComparedRun, compared_streams
+from windtunnel.harness.artifact.run.verdict import read_verdict, result_rows_of
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.reports.charts import comparison_document
+from windtunnel.reports.evidence import RunDocuments
+from windtunnel.reports.html import Markup, badge, element, joined, table
+from windtunnel.reports.packing import pack, packed
+from windtunnel.reports.series import RunSeries
+
+COLUMNS_MAX = 8
+"""Maximum number of runs in a comparison on a page, which is also the number of colours."""
+
+Drawn = tuple[RunDocuments, RunSeries | None]
+
+
+def compared_runs(runs: Sequence[RunDir]) -> list[ComparedRun]:
+    """Return the figures in the verdicts of run folders. Raises DocumentError."""
+    names = distinct_names([run.path for run in runs])
+    found = []
+    for name, run in zip(names, runs, strict=True):
+        verdict = read_verdict(run.verdict)
+        if verdict is None:
+            text = f"expected a judged run, found no {run.verdict.name}: judge it first"
+            raise DocumentError(f"{run.path}: {text}")
+        found.append(_compared(name, RunDocuments(run, verdict=verdict)))
+    return found
+
+
+def distinct_names(paths: Sequence[PurePath]) -> list[str]:
+    """Return the last components of each path, as many as it takes to distinguish all of them."""
+    for count in range(1, max(len(path.parts) for path in paths) + 1):
+        names = ["/".join(path.parts[-count:]) for path in paths]
+        if len(set(names)) == len(names):
+            break
+    return names
+
+
+def comparisons(runs: Sequence[Drawn]) -> list[Markup]:
+    """Return a card for each scenario, which is empty unless several of its runs have figures."""
+    by_scenario: dict[str, list[Drawn]] = {}
+    for run, series in runs:
+        if run.verdict.get("results"):
+            by_scenario.setdefault(run.scenario, []).append((run, series))
+    return [
+        comparison_card(f"Comparison of {scenario}", _body(each, f"compared-{index}"))
+        for index, (scenario, each) in enumerate(by_scenario.items())
+    ]
+
+
+def comparison_card(title: str, body: Markup) -> Markup:
+    """Return a section of a page with a comparison, or nothing if there is nothing to compare."""
+    if not body:
+        return body
+    return element("section", joined([element("h2", title), body]), class_="card")
+
+
+def figures(runs: Sequence[tuple[str, RunDocuments]]) -> Markup:
+    """Return a table of each stream's figures with a column for each run, named as given."""
+    shown = [_compared(name, run) for name, run in runs if run.verdict.get("results")]
+    parts: list[Markup] = []
+    if len(shown) < 2:
+        return Markup("")
+    if len(shown) > COLUMNS_MAX:
+        text = f"The first {COLUMNS_MAX} of {len(shown)} runs; `windtunnel compare` shows all."
+        parts.append(element("p", text, class_="hint"))
+        shown = shown[:COLUMNS_MAX]
+    for stream in compared_streams(shown):
+        heads = [(stream.name, "text"), *((run.name, "text") for run in shown)]
+        rows: list[list[object]] = [["verdict", *(badge(run.outcome, "small") for run in shown)]]
+        rows += [[element("b", title), *texts] for title, texts in stream.cells()]
+        parts.append(table(heads, rows, class_="compared"))
+    return joined(parts)
+
+
+def positions(runs: Sequence[tuple[str, RunSeries]], anchor: str) -> Markup:
+    """Return a chart of the positions of each stream in all runs, on one time axis."""
+    document = comparison_document(runs)
+    if not document["streams"]:
+        return Markup("")
+    place = element("div", "loading chart …", class_="chart", data_series=f"series-{anchor}")
+    return joined([place, packed(f"series-{anchor}", pack(document))])
+
+
+def _body(runs: Sequence[Drawn], anchor: str) -> Markup:
+    names = distinct_names([run.run.path for run, _ in runs])
+    named = list(zip(names, runs, strict=True))
+    table_of = figures([(name, run) for name, (run, _) in named])
+    drawn = [(name, series) for name, (_, series) in named[:COLUMNS_MAX] if series is not None]
+    return joined([table_of, positions(drawn, anchor) if len(drawn) > 1 else ""])
+
+
+def _compared(name: str, run: RunDocuments) -> ComparedRun:
+    return ComparedRun(name, run.outcome, tuple(result_rows_of(run.verdict)))

@@ -1,0 +1,88 @@
+"""Differences between runs, compared with a plain subtraction of each figure."""
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+
+from windtunnel.harness.artifact.run.comparison import (
+    MEASURES,
+    ComparedRun,
+    compared_streams,
+    comparison_document,
+)
+from windtunnel.harness.artifact.run.result_row import ResultRow
+
+FIRST = ResultRow(
+    "prices", "a", "b",
+    published_messages=1000, delivered_messages=1000, delivered_bytes=1_000_000,
+    asked_bytes_per_s=4e6, reached_bytes_per_s=4e6, reached_messages_per_s=4000.0,
+    latency_p50_ns=20_000_000, latency_p99_ns=60_000_000, latency_max_ns=90_000_000,
+    longest_silence_ns=80_000_000, finished_ns=2_500_000_000,
+    lost_frames=10, lost_bytes=14080, resent_frames=10, resent_bytes=14080, gaps=9, naks=12,
+    repair_p50_ns=40_000_000, repair_p99_ns=41_000_000, stalled_ns={"repair": 300_000_000},
+)  # fmt: skip
+SECOND = replace(
+    FIRST,
+    delivered_messages=990,
+    reached_bytes_per_s=3e6,
+    latency_p99_ns=1_060_000_000,
+    naks=15,
+    stalled_ns={"repair": 100_000_000, "window": 500_000_000},
+)
+
+
+def run(name, *rows):
+    return ComparedRun(name, "PASS", rows)
+
+
+def cells(*runs):
+    (stream,) = compared_streams(runs)
+    return dict(stream.cells())
+
+
+def test_each_cell_has_the_difference_from_the_first_run():
+    found = cells(run("one", FIRST), run("two", SECOND))
+    assert found["goodput"] == ["4.00 of 4.00 MB/s", "3.00 of 4.00 MB/s (-25.0 %)"]
+    assert found["delivered"] == ["1,000 of 1,000", "990 of 1,000 (-10)"]
+    assert found["latency p50/p99/max"] == [
+        "20 ms / 60 ms / 90 ms",
+        "20 ms / 1.06 s / 90 ms (= / +1.00 s / =)",
+    ]
+    assert found["NAKs"] == ["12 for 9 gaps (1.3 each)", "15 for 9 gaps (1.7 each) (+3)"]
+    assert found["stalled"] == ["repair 300 ms", "window 500 ms, repair 100 ms (+300 ms)"]
+    assert found["lost"][1] == "10 frames, 14,080 B (=)"
+
+
+def test_every_cell_of_a_row_is_compared():
+    assert list(MEASURES) == [title for title, _ in FIRST.cells()]
+
+
+@pytest.mark.parametrize("field", [each.name for each in fields(ResultRow)][3:])
+def test_a_change_of_any_figure_is_in_the_document(field):
+    value = getattr(FIRST, field)
+    if value is None or isinstance(value, dict | list):
+        return
+    changed = replace(FIRST, **{field: value + 7})
+    document = json.loads(json.dumps(comparison_document([run("x", FIRST), run("y", changed)])))
+    (stream,) = document["streams"]
+    none, found = stream["differences"]
+    assert {name: change for name, change in found.items() if change} == {field: 7}
+    assert set(none.values()) == {0}
+    assert stream["results"][1][field] == value + 7
+
+
+def test_runs_without_a_stream_or_a_figure_have_no_difference():
+    other = ResultRow("orders", "a", "b", naks=3)
+    streams = compared_streams([run("one", FIRST), run("two", other), run("three", FIRST, other)])
+    assert [each.name for each in streams] == ["prices: a to b", "orders: a to b"]
+    assert [row is None for row in streams[0].rows] == [False, True, False]
+    assert dict(streams[0].cells())["NAKs"][1] == "-"
+    # The first run does not have this stream, so there is nothing to compare with.
+    assert dict(streams[1].cells())["NAKs"] == ["-", "3 for 0 gaps", "3 for 0 gaps"]
+    assert dict(streams[1].cells())["goodput"] == ["-", "-", "-"]
+
+
+def test_a_rate_of_zero_has_no_percentage():
+    slow = replace(FIRST, reached_bytes_per_s=0.0)
+    assert cells(run("one", slow), run("two", FIRST))["goodput"][1] == "4.00 of 4.00 MB/s"

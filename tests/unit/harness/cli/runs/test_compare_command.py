@@ -1,0 +1,134 @@
+"""`windtunnel compare`: figures side by side, a document, a page, and refusals."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.unit.harness.artifact.run.test_comparison import FIRST, SECOND
+from tests.unit.reports.made_suite import Weather, make_suite, verdict_document
+from windtunnel.harness.artifact.documents import write_document
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.root import main
+
+SMALL = Weather(frame_count=200)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[RunDir]:
+    suite = make_suite(tmp_path / "suite", SMALL, ("PASS", "FAIL"))
+    found = suite.runs()
+    for run, outcome, row in zip(found, ("PASS", "FAIL"), (FIRST, SECOND), strict=True):
+        document = verdict_document(outcome) | {"results": [row.as_document()]}
+        write_document(run.verdict, document)
+    return found
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    code = main([str(each) for each in words])
+    printed = capsys.readouterr()
+    assert "Traceback" not in printed.err
+    return code, printed.out, printed.err
+
+
+def test_prints_a_column_for_each_run(
+    runs: list[RunDir], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = told(capsys, "compare", *(run.path for run in runs))
+    assert code == exit_code.OK
+    lines = out.splitlines()
+    assert lines[0] == "prices: a to b"
+    assert lines[1].split() == [run.path.name for run in runs]
+    assert lines[2].split() == ["verdict", "PASS", "FAIL"]
+    assert lines[3].split("  ")[-1].strip() == "3.00 of 4.00 MB/s (-25.0 %)"
+
+
+def test_a_suite_stands_for_its_runs_and_a_run_is_compared_once(
+    runs: list[RunDir], capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = runs[0].path.parent
+    _, out, _ = told(capsys, "compare", "--json", suite, runs[0].path)
+    document = json.loads(out)
+    assert document["schema"] == "windtunnel-comparison/1"
+    assert [run["name"] for run in document["runs"]] == [run.path.name for run in runs]
+    assert document["streams"][0]["differences"][1]["naks"] == 3
+
+
+def test_writes_a_page(
+    runs: list[RunDir], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "compare.html"
+    code, out, _ = told(capsys, "compare", runs[0].path.parent, "--report", file)
+    assert code == exit_code.OK
+    assert out.splitlines()[-1] == str(file)
+    text = file.read_text(encoding="utf-8")
+    assert "3.00 of 4.00 MB/s (-25.0 %)" in text
+    assert 'data-series="series-compared"' in text
+
+
+def test_one_run_is_not_compared(runs: list[RunDir], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = told(capsys, "compare", runs[0].path, runs[0].path)
+    assert (code, out) == (exit_code.USAGE, "")
+    assert err == "windtunnel: expected 2 to 64 different runs, found 1\n"
+
+
+def test_what_is_no_judged_run_is_refused(
+    runs: list[RunDir], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "compare.html"
+    other = tmp_path / "other"
+    other.mkdir()
+    code, out, err = told(capsys, "compare", runs[0].path, other, "--report", file)
+    assert (code, out) == (exit_code.INCONCLUSIVE, "")
+    assert "expected a run folder" in err
+    runs[1].verdict.unlink()
+    code, out, err = told(capsys, "compare", runs[0].path, runs[1].path, "--report", file)
+    assert (code, out) == (exit_code.INCONCLUSIVE, "")
+    assert "expected a judged run, found no verdict.json: judge it first" in err
+    assert not file.exists()
+
+
+def test_runs_without_figures_are_not_compared(
+    runs: list[RunDir], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for run in runs:
+        write_document(run.verdict, verdict_document("PASS"))
+    code, out, err = told(capsys, "compare", *(run.path for run in runs))
+    assert (code, out) == (exit_code.INCONCLUSIVE, "")
+    assert "found none: judge them again" in err
+
+
+@pytest.mark.parametrize("text", ['{"schema": ', '{"schema": "windtunnel-verdict/1"}', "[]", "{}"])
+def test_a_damaged_verdict_is_refused(
+    text: str, runs: list[RunDir], capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs[1].verdict.write_text(text)
+    code, out, err = told(capsys, "compare", *(run.path for run in runs))
+    assert (code, out) == (exit_code.INCONCLUSIVE, "")
+    assert "verdict.json" in err
+
+
+def test_links_are_not_followed(
+    runs: list[RunDir], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = tmp_path / "verdict.json"
+    os.replace(runs[1].verdict, elsewhere)
+    runs[1].verdict.symlink_to(elsewhere)
+    code, out, err = told(capsys, "compare", *(run.path for run in runs))
+    assert (code, out) == (exit_code.INCONCLUSIVE, "")
+    assert "found a symbolic link" in err
+
+
+def test_control_characters_are_escaped(
+    runs: list[RunDir], capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = verdict_document("PASS") | {
+        "results": [FIRST.as_document() | {"traffic": "\x1b[2Jmine"}],
+        "outcome": "\x07PASS",
+    }
+    write_document(runs[1].verdict, document)
+    _, out, _ = told(capsys, "compare", *(run.path for run in runs))
+    assert "mine" in out
+    assert not any(each in out for each in "\x1b\x07")
