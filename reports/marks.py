@@ -1,6 +1,7 @@
 """Chart marks: single events of a stream, at the middlebox and at both drivers.
 
-    dropped, held, swapped, duplicated    decision log: frames of the stream with a position
+    dropped, held, swapped, displaced,    decision log: frames of the stream with a position
+    duplicated
     lost to impairment                    captures: sent, not dropped by a rule, never received
     feedback lost                         decision log: SM, NAK and other frames without position
     NAK                                   capture at the receiver: the missing range it requests
@@ -17,7 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.host.frame_seen import headers
-from windtunnel.harness.artifact.middlebox.decision import DROP, DUPLICATE, HOLD, NO_POSITION, SWAP
+from windtunnel.harness.artifact.middlebox.decision import (
+    DISPLACE,
+    DROP,
+    DUPLICATE,
+    HOLD,
+    NO_POSITION,
+    SWAP,
+)
 from windtunnel.harness.artifact.middlebox.frame_class import NAK, PAD
 from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.dissect.frames.flow import aligned_lengths, positional, positions
@@ -32,6 +40,7 @@ KINDS = (
     "gap fill",
     "held",
     "swapped",
+    "displaced",
     "duplicated",
     "feedback lost",
 )
@@ -63,7 +72,13 @@ def decision_marks(decisions: Records, stream_id: int) -> list[Marks]:
     """Return marks for the middlebox's actions on a stream."""
     mine = decisions[decisions["stream_id"] == stream_id]
     with_position = mine["position"] != NO_POSITION
-    kinds = {"dropped": DROP, "held": HOLD, "swapped": SWAP, "duplicated": DUPLICATE}
+    kinds = {
+        "dropped": DROP,
+        "held": HOLD,
+        "swapped": SWAP,
+        "displaced": DISPLACE,
+        "duplicated": DUPLICATE,
+    }
     found = [
         _of_decisions(kind, mine[with_position & (mine["action"] == action)], "attempt")
         for kind, action in kinds.items()

@@ -90,6 +90,7 @@ def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
         ("feedback frames lost", "feedback lost"),
         ("frames held", "held"),
         ("frames swapped", "swapped"),
+        ("frames displaced", "displaced"),
         ("frames duplicated", "duplicated"),
         ("NAKs", "NAK"),
         ("retransmits", "retransmit"),

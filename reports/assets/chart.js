@@ -11,6 +11,7 @@ class Chart {
     "gap fill": "square",
     held: "diamond-open",
     swapped: "star-triangle-up-open",
+    displaced: "star-triangle-down-open",
     duplicated: "circle-open",
     "feedback lost": "x-thin-open",
   };
@@ -22,6 +23,7 @@ class Chart {
     "gap fill": "M1 1H11V11H1z",
     held: "M6 0L12 6 6 12 0 6z",
     swapped: "M6 0L12 11H0z",
+    displaced: "M0 1H12L6 12z",
     duplicated: "M6 1a5 5 0 1 1-.01 0z",
     "feedback lost": "M0 5H12V7H0z",
   };
@@ -415,6 +417,7 @@ class Chart {
       retransmit: `transmission ${detail}`,
       held: `attempt ${detail}`,
       swapped: `attempt ${detail}`,
+      displaced: `attempt ${detail}`,
       duplicated: `attempt ${detail}`,
       "feedback lost": this.data.frame_names[detail] || `type ${detail}`,
     }[marks.kind];

@@ -8,6 +8,7 @@ from tests.naive.decimate import nth_occurrence
 from windtunnel.harness.artifact.host.frame_seen import FRAME_SEEN, HEADER
 from windtunnel.harness.artifact.middlebox.decision import (
     DECISION,
+    DISPLACE,
     DROP,
     DUPLICATE,
     HOLD,
@@ -16,7 +17,9 @@ from windtunnel.harness.artifact.middlebox.decision import (
 )
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, PAD, SM
 from windtunnel.harness.dissect.frames.frames import FRAME
+from windtunnel.reports.html import ASSETS
 from windtunnel.reports.marks import (
+    KINDS,
     Geometry,
     _nth_occurrence,
     decision_marks,
@@ -41,24 +44,36 @@ def sent(*rows: tuple[int, int, int, int, int]) -> np.ndarray:
 
 
 def test_sorts_decisions_by_what_was_done() -> None:
-    rows = np.zeros(7, dtype=DECISION)
+    rows = np.zeros(8, dtype=DECISION)
     rows["stream_id"] = STREAM
     rows["stream_id"][5] = 7
-    rows["action"] = DROP, HOLD, SWAP, DUPLICATE, DROP, DROP, HOLD
-    rows["frame_type"] = DATA, DATA, DATA, DATA, SM, DATA, SM
-    rows["position"] = 32, 64, 96, 128, NO_POSITION, 0, NO_POSITION
-    rows["attempt"] = 1, 2, 3, 4, 1, 1, 1
-    rows["time_ns"] = 10, 20, 30, 40, 50, 60, 70
+    rows["action"] = DROP, HOLD, SWAP, DUPLICATE, DROP, DROP, HOLD, DISPLACE
+    rows["frame_type"] = DATA, DATA, DATA, DATA, SM, DATA, SM, DATA
+    rows["position"] = 32, 64, 96, 128, NO_POSITION, 0, NO_POSITION, 160
+    rows["attempt"] = 1, 2, 3, 4, 1, 1, 1, 5
+    rows["time_ns"] = 10, 20, 30, 40, 50, 60, 70, 80
     told = {each.kind: each for each in decision_marks(rows, STREAM)}
     assert {kind: each.position.tolist() for kind, each in told.items()} == {
         "dropped": [32],
         "held": [64],
         "swapped": [96],
+        "displaced": [160],
         "duplicated": [128],
         "feedback lost": [NO_POSITION],
     }
     assert told["swapped"].detail.tolist() == [3]
+    assert told["displaced"].detail.tolist() == [5]
     assert told["feedback lost"].detail.tolist() == [SM]
+
+
+def test_every_kind_of_mark_has_a_symbol_an_icon_and_a_colour() -> None:
+    script, style = ((ASSETS / name).read_text() for name in ("chart.js", "report.css"))
+    for kind in KINDS:
+        key = f'"{kind}"' if " " in kind else kind
+        # One entry in the table of symbols, and one in the table of icons.
+        assert script.count(f'\n    {key}: "') == 2, kind
+        # In light and in dark.
+        assert style.count(f"--{kind.replace(' ', '-')}: #") == 2, kind
 
 
 def struck(*rows: tuple[int, int, int]) -> np.ndarray:
