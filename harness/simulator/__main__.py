@@ -8,11 +8,11 @@
 
 `run` runs one case and writes its run folder. It prints `ready` when all subscribers have
 subscribed, `simulated <published> <delivered> <total>` as progress, and `events <digest>` at the
-end. Exit codes: 0 the streams completed, 1 the driver or a workload failed, 2 a wrong command line,
-127 the case requires something that the simulator does not support.
+end. Exit codes: 0 if all streams completed, 1 if the driver or a workload failed, 2 for an invalid
+command line, 127 if the case requires something that the simulator does not support.
 
-`swarm` runs trials and prints those that failed. Exit codes: 0 none, 1 a violation, 2 a wrong
-command line, 3 a simulator defect.
+`swarm` runs trials and prints those that failed. Exit codes: 0 if no trial failed, 1 for a
+violation, 2 for an invalid command line, 3 for a simulator defect.
 
 `serve` runs cases as `run` does, one after the other, for the process at the other end of a socket.
 """
@@ -45,10 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--memory", type=Path, required=True, help="folder for the drivers' files")
     run.add_argument("--sabotage", default="", help="fault to inject into the driver or workload")
     run.add_argument(
-        "--real", action="append", default=[], help="name of a host with the real C driver"
+        "--real", action="append", default=[], help="name of a host that runs the real C driver"
     )
     _add_swarm(commands)
-    serve = commands.add_parser("serve", help="run cases received over a socket")
+    serve = commands.add_parser("serve", help="run the cases that the caller sends over a socket")
     serve.add_argument("--fd", type=int, required=True, help="file descriptor of the socket")
     serve.add_argument("--memory", type=Path, required=True, help="folder for the drivers' files")
     commands.add_parser("warm-up", help="compile every simulator kernel into the cache")
@@ -93,7 +93,9 @@ def _add_swarm(commands: Any) -> None:
         help="stop starting new trials after this many minutes (default: no limit)",
     )
     swarm.add_argument("--jobs", type=int, default=1, help="number of processes")
-    swarm.add_argument("--frames", type=int, help="frames per trial (default: the seed's choice)")
+    swarm.add_argument(
+        "--frames", type=int, help="frames per trial (default: derived from the seed)"
+    )
     swarm.add_argument("--memory", type=Path, required=True, help="folder for the drivers' files")
     swarm.add_argument("--sabotage", default="", help="fault to inject into each trial")
     swarm.add_argument("--keep", type=Path, help="path for the first failing trial's run folder")

@@ -1,4 +1,5 @@
-"""Runs a case on virtual time and writes the same run folder as the other fidelity levels.
+"""Runs a case (a resolved scenario) on virtual time, and writes the same run folder as the other
+fidelity levels.
 
     open the world -> subscribers -> publishers -> all complete -> settle -> files
                                               `-- events: pause, kill, restart
@@ -157,7 +158,7 @@ class CaseRun:
         world.run_until(world.now_ns + STEP_NS)
 
     def _settle(self, world: SimulatedWorld, programs: ApplicationSet) -> None:
-        """Run the world until the last frames have arrived, including those that the middlebox
+        """Run the world until the last frames have arrived, including frames that the middlebox
         holds.
         """
         end_ns, latest_ns = world.now_ns + SETTLE_NS, world.now_ns + DRAIN_NS

@@ -1,4 +1,4 @@
-"""Injects faults into a simulated world, under the same names as in workloads.
+"""Injects deliberate faults into a simulated world. The faults have the same names as in workloads.
 
     skip-message, flip-byte   applied by the publisher and by the subscriber
     lying-counter             adds to rcv-naks-sent among the driver's counters
@@ -33,11 +33,11 @@ from windtunnel.harness.workload.saboteur import INCREMENT, nak_of
 NAMES = tuple(name for names in SABOTAGES.values() for name in names)
 
 DRIVER_SABOTAGES = (LYING_COUNTER, NAK_WHEN_UNRELIABLE)
-"""The faults that are injected into the driver and not into the workload."""
+"""The faults that are injected into the driver instead of the workload."""
 
 
 class Sabotage:
-    """The fault to inject, if any."""
+    """The deliberate fault to inject into a simulated world, if any."""
 
     def __init__(self, name: str) -> None:
         if name and name not in NAMES:
@@ -47,16 +47,16 @@ class Sabotage:
 
     @property
     def skips_message(self) -> bool:
-        """Return whether publishers skip a message."""
+        """Return whether the fault makes publishers skip a message."""
         return self._name == SKIP_MESSAGE
 
     @property
     def flips_byte(self) -> bool:
-        """Return whether subscribers corrupt a message."""
+        """Return whether the fault makes subscribers corrupt a message."""
         return self._name == FLIP_BYTE
 
     def step(self, world: SimulatedWorld, subscribers: Sequence[Subscriber]) -> None:
-        """Inject the fault once there is an image to apply it to."""
+        """Inject the fault as soon as the first stream has an image."""
         if self._is_done or self._name not in DRIVER_SABOTAGES:
             return
         victim = subscribers[0]
@@ -71,7 +71,9 @@ class Sabotage:
         self._is_done = True
 
     def require_done(self) -> None:
-        """Raise RuntimeError if the fault was never injected: nobody could detect it then."""
+        """Raise RuntimeError if the fault was never injected, because the judge could not detect it
+        then.
+        """
         if self._name in DRIVER_SABOTAGES and not self._is_done:
             raise RuntimeError(f"sabotage {self._name} was not applied: no image appeared")
 

@@ -1,4 +1,5 @@
-"""Runs many cases in one process, one at a time, for a caller on the other end of a socket.
+"""Runs many cases (resolved scenarios) in one process, one at a time, for a caller at the other end
+of a socket.
 
     (case, run folder, sabotage, real hosts) --FD--> a run --FD--> exit code    until the end
 

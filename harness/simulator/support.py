@@ -1,4 +1,4 @@
-"""Checks that the simulator supports everything that a case requires."""
+"""Checks that the simulator supports everything that a case (a resolved scenario) requires."""
 
 from __future__ import annotations
 

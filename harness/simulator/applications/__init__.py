@@ -1,1 +1,1 @@
-"""Workload applications that the simulator steps on virtual time."""
+"""Publishers and subscribers that the simulator runs step by step on virtual time."""

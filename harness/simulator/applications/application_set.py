@@ -1,4 +1,4 @@
-"""All programs of one simulated run, including killed programs and their replacements.
+"""All programs in a simulated run, including killed programs and their replacements.
 
 drivers       one per host, each with its sampler
 applications  subscribers, then publishers: one for each end of each stream
@@ -25,7 +25,7 @@ from windtunnel.harness.simulator.world.world import SimulatedWorld
 
 
 class ApplicationSet:
-    """The programs of one run, including those that were killed."""
+    """The programs in one simulated run, including those that were killed."""
 
     def __init__(
         self,
@@ -110,13 +110,13 @@ class ApplicationSet:
         return all(each.is_subscribed for each in self.subscribers)
 
     def count_bytes(self, role: str) -> int:
-        """Return the bytes of complete messages that all programs with a role published or
-        received.
+        """Return the total number of message bytes that the living programs with a role have
+        published or received. Only complete messages count.
         """
         return sum(each.work.count_bytes for each in self.living if each.role == role)
 
     def step(self) -> None:
-        """Step every application, and take each counter sample that is due."""
+        """Run one step of every application, and take each counter sample that is due."""
         for each in self.living:
             each.step()
         now_ns = self._clock_ns()

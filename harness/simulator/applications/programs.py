@@ -40,16 +40,16 @@ class Program(Protocol):
     is_killed: bool
 
     def pause(self) -> None:
-        """Stop stepping the program."""
+        """Pause the program: the simulator no longer runs its steps."""
 
     def resume(self) -> None:
-        """Step the program again."""
+        """Resume the program: the simulator runs its steps again."""
 
     def kill(self) -> None:
         """End the program without any cleanup."""
 
     def successor(self) -> Program:
-        """Start a new program in place of this killed one."""
+        """Start a new program in place of this killed program."""
 
     def exit(self, log: str) -> ProcessExit:
         """Return how the program ended."""
@@ -62,7 +62,7 @@ def next_name(name: str) -> str:
 
 
 class DriverProgram:
-    """A host's driver and the sampler of its counters."""
+    """A simulated host's driver, with the sampler that records its counters."""
 
     role = "driver"
 

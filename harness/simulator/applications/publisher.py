@@ -1,4 +1,5 @@
-"""A publisher that the simulator steps. Each step sends what pace and flow control allow.
+"""A publisher that the simulator runs step by step. Each step sends what the pace and flow control
+allow.
 
     connect --> publication, destinations --> subscribers, peers --> messages --> close
 
@@ -72,7 +73,7 @@ class Publisher:
         self._close_ns = 0
         """Time at which the publisher closes, or 0 while there are messages to send."""
         self.count_bytes = 0
-        """Bytes of complete messages that the publication accepted."""
+        """Number of bytes in the messages that the publication has accepted."""
         self._registration = 0
         self.publication: Publication | None = None
         self.is_connected = False
@@ -81,7 +82,7 @@ class Publisher:
         self.is_done = False
 
     def step(self) -> None:
-        """Connect, find the publication or send messages, until the next action would block."""
+        """Connect, look up the publication or send messages, until the next action would block."""
         if self.is_done:
             return
         if self._client is None:
@@ -167,8 +168,8 @@ class Publisher:
             if position != result.ADMIN_ACTION:
                 why = publication.close_reason
                 raise SubjectError(
-                    f"message {self._facts.message_count} of {length} bytes: expected a position, "
-                    f"found code {position}{f': {why}' if why else ''}"
+                    f"offer of message {self._facts.message_count} ({length} bytes): expected a "
+                    f"position, found code {position}{f': {why}' if why else ''}"
                 )
             self._facts.admin_action_count += 1
             turns += 1

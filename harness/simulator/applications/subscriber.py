@@ -1,10 +1,11 @@
-"""A subscriber that the simulator steps: the workload's own application and tap, polled in turn.
+"""A subscriber that the simulator runs step by step: it polls the workload's application and frame
+recorder (the tap) in turn.
 
     driver --> log of the image --> subscription 1 --> application --> messages, index, times
                                 --> subscription 2 --> tap ----------> frames.bin
 
-It writes the same files as a workload's subscriber, with simulated times. The tap records frames. A
-stream that rejoins is read in parts, by one client after another if needed.
+It writes the same files as a workload's subscriber, with simulated times. A stream that continues
+after an interruption (`rejoins`) is read in parts, by one client after another if needed.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Subscriber:
 
     @property
     def count_bytes(self) -> int:
-        """Return the bytes of complete messages that were delivered."""
+        """Return the number of bytes in the complete messages that were delivered."""
         return self._progress.count_bytes
 
     @property

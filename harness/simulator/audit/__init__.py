@@ -1,1 +1,1 @@
-"""Checks of every stream's invariants, run by compiled kernels after each turn of a swarm trial."""
+"""Compiled kernels that check every stream's invariants after each turn of a swarm trial."""

@@ -1,4 +1,4 @@
-"""Checks every stream's invariants after each turn, independently of the driver's code.
+"""Checks every stream's invariants after each simulation turn, independently of the driver's code.
 
     wire      nothing is sent beyond what an SM allowed; a NAK covers a gap, and only if reliable
     counters  rcv-hwm and rcv-pos only rise, rcv-hwm >= rcv-pos, neither runs ahead of the wire
@@ -89,9 +89,11 @@ def on_sent(audit: Audit, host: int, buf: Any, at: int, length: int) -> None:
 
 @kernel
 def _freeze(stream: Any) -> None:
-    """Stop following a stream after its first image died: the SM came from a later image.
+    """Stop checking a stream. Called when an SM from a later image shows that the first image has
+    died.
 
-    The application reads only the first image. A later image says nothing about how that one ended.
+    The application reads only the first image. A later image is no evidence of how the first one
+    ended.
     """
     stream["is_succeeded"] = 1
     stream["is_open"] = 0
@@ -100,7 +102,9 @@ def _freeze(stream: Any) -> None:
 
 @kernel
 def _check_window(audit: Audit, index: int, buf: Any, at: int, length: int) -> None:
-    """Check that data ends within the receiver window. Of a PAD, only the header is sent."""
+    """Check that sent data ends within the receiver window. Only the header of a PAD counts,
+    because only the header is sent.
+    """
     stream = audit.streams[index]
     first = position_of(stream, i32_le(buf, at + 20), i32_le(buf, at + 8))
     if first + length > stream["window_end"]:
@@ -125,7 +129,9 @@ def _check_nak(audit: Audit, index: int, buf: Any, at: int) -> None:
 
 @kernel
 def on_landed(audit: Audit, host: int, buf: Any, at: int, length: int) -> None:
-    """Update a stream's top position, window or NAK count from a datagram that reached a host."""
+    """Update a stream's highest received position, window or NAK count from a datagram that reached
+    a host.
+    """
     if audit.streams.size == 0:
         return
     code = class_of_first(buf, at, length)
@@ -223,7 +229,9 @@ def note_decisions(audit: Audit, engine: Engine) -> None:
 
 @kernel
 def _mark(audit: Audit, index: int, position: int) -> int:
-    """Mark an expected frame as disturbed. Returns its index, or -1 if no frame starts there."""
+    """Mark an expected frame as disturbed by the link. Returns its index, or -1 if no frame starts
+    there.
+    """
     stream = audit.streams[index]
     low, high = stream["next_frame"], stream["frame_end"]
     while low < high:

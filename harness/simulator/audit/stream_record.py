@@ -142,14 +142,18 @@ def violate(audit: Audit, code: int, stream: int, place: int, expected: int, fou
 
 @kernel
 def position_of(stream: Any, term_id: int, term_offset: int) -> int:
-    """Return the stream position of a term offset. Terms before the initial one map far ahead."""
+    """Return the stream position of an offset in a term. Terms before the initial term map to
+    positions far ahead.
+    """
     count = int(term_id - stream["initial_term_id"]) & 0xFFFFFFFF
     return int(count * stream["term_length"] + term_offset)
 
 
 @kernel
 def find(audit: Audit, from_host: int, session_id: int, stream_id: int) -> int:
-    """Return the index of the stream that a host sends with these ids, or -1 if there is none."""
+    """Return the index of the stream with these ids that a host sends, or -1 if there is no such
+    stream.
+    """
     for index in range(audit.streams.size):
         stream = audit.streams[index]
         if (
@@ -164,7 +168,9 @@ def find(audit: Audit, from_host: int, session_id: int, stream_id: int) -> int:
 
 @kernel
 def needs_shell(audit: Audit) -> bool:
-    """Return whether Python must take over: after a violation, or once the goal is reached."""
+    """Return whether the kernel must return to Python: after a violation, or once the streams have
+    reached the goal that Python waits for.
+    """
     state = audit.state
     if state[CODE] != NONE:
         return True

@@ -52,7 +52,7 @@ def has_messages(streams: Any) -> bool:
 
 @kernel
 def has_slow_reader(streams: Any) -> bool:
-    """Return whether any reader pauses between reads."""
+    """Return whether any stream's reader pauses between reads."""
     rest_ns = 0
     for index in range(streams.size):
         rest_ns = max(rest_ns, streams[index]["rest_ns"])
@@ -139,7 +139,7 @@ def _measure_gap(stream: Any, log: Any) -> None:
 
 @kernel
 def _index(position: int, term_length: int) -> int:
-    """Return the offset of a stream position in the log buffer."""
+    """Return a stream position's offset in the log buffer."""
     return position // term_length % 3 * term_length + position % term_length
 
 

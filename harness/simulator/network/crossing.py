@@ -1,4 +1,5 @@
-"""The middlebox's part of a turn: forward what a host has sent and release held frames when due.
+"""The middlebox's part of a simulation turn: forward what a host has sent, and release held frames
+that are due.
 
     mailboxes --cross--> engine (the rules) --> outbox --> impairments --> wires
                             ^- holds, go_on -^
@@ -79,7 +80,7 @@ def next_release_ns(between: Between) -> int:
 
 @kernel
 def fullness(between: Between) -> int:
-    """Return FULL if the recorded decisions or datagrams must be drained, else 0."""
+    """Return FULL if the buffer of recorded decisions or datagrams must be drained, else 0."""
     needs = 0
     if between.engine.state[DECISIONS] > len(between.engine.decisions) // 2:
         needs |= FULL

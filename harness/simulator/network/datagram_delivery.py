@@ -85,7 +85,7 @@ def depart(
     host: int,
     now_ns: int,
 ) -> int:
-    """Pass the datagrams that a host has sent to the middlebox while its outbox has room.
+    """Pass a host's sent datagrams to the middlebox until the middlebox's outbox is full.
 
     Returns: number of datagrams on all links; the caller empties the outbox and repeats until it
              is 0. A datagram that must still be sent on some of its links stays in `scratch`
@@ -127,7 +127,9 @@ def depart(
 
 @kernel
 def _route(routes: Routes, ports: Any, host: int, buf: Any) -> int:
-    """Count a datagram at its host's port. Returns the bit set of links that the datagram takes."""
+    """Return the bit set of links that a datagram takes. Also counts the datagram at its host's
+    port.
+    """
     bits = star.ways(routes, host, buf, DESTINATION)
     ports[host, RECEIVED_FROM] += 1
     if bits == star.NOWHERE:
@@ -196,7 +198,9 @@ def send_impaired(
     state: Any,
     now_ns: int,
 ) -> int:
-    """Put the datagrams that the impairments release on the wire. Returns their number."""
+    """Put on the wire each datagram that has passed the impairments. Returns the number of
+    datagrams.
+    """
     count = 0
     held = impairments.held
     while held_frames.next_due_ns(held) <= now_ns:
@@ -227,7 +231,7 @@ def seal(buf: Any, at: int, length: int) -> int:
 
 @kernel
 def is_whole(buf: Any, envelope: int, length: int) -> bool:
-    """Return whether a datagram's checksum matches, or it has none."""
+    """Return whether a datagram's checksum is correct or absent."""
     stored = get_i64(buf, envelope + SEAL)
     return bool(stored == 0 or stored == seal(buf, envelope + ENVELOPE_LENGTH, length))
 

@@ -56,7 +56,7 @@ def make_wires(links: int, capacity: int) -> Wires:
 def put(
     wires: Wires, link: int, due_ns: int, buf: Any, at: int, envelope_length: int, length: int
 ) -> bool:
-    """Put a datagram on a wire, after an envelope with its addresses.
+    """Put a datagram on a wire, preceded by an envelope with its addresses.
 
     Returns False if the wire is full.
     """
@@ -111,7 +111,7 @@ def next_due_ns(wires: Wires, link: int) -> int:
 
 @kernel
 def envelope_at(at: int) -> int:
-    """Return the offset of a datagram's envelope. The envelope precedes the payload."""
+    """Return the offset of a datagram's envelope (its addresses), which precedes the payload."""
     return at + _ENVELOPE
 
 
@@ -123,7 +123,7 @@ def length_of(wires: Wires, link: int, at: int) -> int:
 
 @kernel
 def take(wires: Wires, link: int, at: int) -> None:
-    """Remove the datagram that `next_at` returned from its wire."""
+    """Remove from its wire the datagram at the offset that `next_at` returned."""
     wires.ends[link, HEAD] += get_i32(wires.memory[link], at + _RECORD_LENGTH)
 
 

@@ -37,7 +37,7 @@ class Routes(NamedTuple):
 
 
 def make_routes(case: Case) -> Routes:
-    """Create the routing tables of a case, with hosts in the case's order."""
+    """Create a case's routing tables, with the hosts in the same order as in the case."""
     names = [each.name for each in case.hosts]
     links = np.full((len(names), len(names)), NO_LINK, dtype=np.int64)
     groups = np.zeros(len(names), dtype=np.int64)
@@ -75,7 +75,7 @@ def ways(routes: Routes, host: int, name: Any, at: int) -> int:
 
 @kernel
 def first_way(bits: int) -> int:
-    """Return the lowest link in a nonempty bit set."""
+    """Return the lowest link number in a nonempty bit set of links."""
     link = 0
     while bits >> link & 1 == 0:
         link += 1

@@ -1,1 +1,1 @@
-"""Writers of a simulated run's folder: captures, counters, ledger."""
+"""Modules that write the run folder of a simulated run: captures, counters and ledger."""

@@ -1,4 +1,5 @@
-"""Writes a simulated world's ledger, socket statistics and simulation.json.
+"""Writes a simulated world's ledger (the middlebox's datagram counts), socket statistics and
+simulation.json.
 
 The ledger has the relay's format and comes from the same engine. No frame is ever late or rejected
 by an interface, but a wire may be full.

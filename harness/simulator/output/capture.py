@@ -104,7 +104,9 @@ def _write_packet(tape: Any, at: int, length: int, out: Any, start: int) -> int:
 
 @kernel
 def _broken_sum(out: Any, ip: int, udp: int, length: int) -> int:
-    """Return a checksum that is not correct, not the pseudo-header's alone, and not zero."""
+    """Return an incorrect checksum that is neither zero nor the checksum of the pseudo-header
+    alone.
+    """
     pseudo = _sum(out, ip + 12, 8) + _PROTOCOL + length
     right = 0xFFFF ^ _fold(pseudo + _sum(out, udp, length))
     wrong = right

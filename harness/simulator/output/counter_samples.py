@@ -23,7 +23,7 @@ CNC_FILE = "cnc.dat"
 
 
 class CounterSamples:
-    """Samples one host's counters every simulated millisecond."""
+    """Samples one host's counters every millisecond of simulated time."""
 
     def __init__(self, host: Host, files: HostDir) -> None:
         cnc = map_cnc(host.directory / CNC_FILE)

@@ -1,4 +1,4 @@
-"""Writes the run folder of a trial that is repeated for inspection.
+"""Writes the run folder of a swarm trial that is repeated for inspection.
 
     case.json  run.json  decisions.bin  ledger.json  simulation.json  captures/  hosts/<host>/
 
@@ -24,12 +24,14 @@ TAPE_BYTES = 16 << 20
 
 
 class TrialObserver:
-    """An observer of a trial that records nothing. The subclass `TrialFolder` records the trial."""
+    """A swarm trial's observer, which does nothing by default. The subclass `TrialFolder` records
+    the trial.
+    """
 
     tape_length = 0
 
     def open(self, world: SimulatedWorld) -> None:
-        """Called after the world has been opened."""
+        """Called after the simulated world has been created."""
 
     def look(self, world: SimulatedWorld) -> None:
         """Called repeatedly while the trial advances."""
@@ -38,7 +40,7 @@ class TrialObserver:
         """Called before recorded datagrams and decisions are discarded."""
 
     def close(self, world: SimulatedWorld) -> None:
-        """Called before the world is closed."""
+        """Called before the simulated world is closed."""
 
 
 NO_OBSERVER = TrialObserver()

@@ -1,4 +1,4 @@
-"""One real C driver that a simulation turns: created in a directory, killed or closed.
+"""A real C driver whose duty cycles the simulator runs.
 
     CDriver(library, directory, settings) --do_work(address)--> turns by the simulator's kernel
                                           --close()
@@ -43,9 +43,9 @@ _loaded: list[Library] = []
 
 
 def load() -> Library:
-    """Load the library into this process, replace its system calls, and return it.
+    """Load the C driver's library into this process, and replace its system calls.
 
-    Raises Unsupported, with nothing changed, if the library is not as expected.
+    Raises Unsupported, and changes nothing, if the library is not as expected.
     """
     if not _loaded:
         called = frozenset(system_calls.FUNCTIONS)
@@ -59,12 +59,12 @@ def load() -> Library:
 
 
 def turn_address() -> int:
-    """Return the address of the function that runs one duty cycle of a driver."""
+    """Return the address of the C function that runs one duty cycle of a driver."""
     return ctypes.cast(getattr(load().functions, TURN), c_void_p).value or 0
 
 
 class CDriver:
-    """One real C driver."""
+    """A real C driver in the simulator's process."""
 
     def __init__(self, directory: Path, variables: Mapping[str, str]) -> None:
         """Start the driver. `variables` are Aeron's environment variables.
@@ -95,7 +95,9 @@ class CDriver:
 
     @property
     def address(self) -> int:
-        """Return the address of the driver, the argument of its turns."""
+        """Return the driver's address, which is the argument of the C function that runs a duty
+        cycle.
+        """
         return self._driver.value or 0
 
     def do_work(self) -> int:
@@ -125,7 +127,7 @@ def _call(
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set Aeron's environment variables to these alone."""
+    """Set exactly these Aeron environment variables for the duration of the context."""
     before = {name: value for name, value in os.environ.items() if name.startswith(_PREFIX)}
     for name in before:
         del os.environ[name]

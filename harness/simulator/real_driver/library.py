@@ -1,4 +1,5 @@
-"""The shared library of the real C driver, and the slots through which it calls functions.
+"""The real C driver's shared library, and the slots (global offset table entries) through which it
+calls functions.
 
     file --check--> ELF of x86-64, lazily bound, with the required symbols
          --load---> address of each slot --replace--> our function
@@ -35,7 +36,7 @@ _RELOCATION_BYTES, _SYMBOL_BYTES = 24, 24
 
 
 def find_library() -> Path:
-    """Return the path of the library in the package pyaeron.
+    """Return the path of the C driver's library in the package pyaeron.
 
     Raises Unsupported if the package is not installed or has no library.
     """
@@ -44,12 +45,12 @@ def find_library() -> Path:
         raise Unsupported(f"the Python package {PACKAGE} is not installed")
     files = sorted(Path(found.origin).parent.glob(_PATTERN))
     if len(files) != 1:
-        raise Unsupported(f"{PACKAGE}: expected one library {_PATTERN}, found {len(files)}")
+        raise Unsupported(f"{PACKAGE}: expected one file {_PATTERN}, found {len(files)}")
     return files[0]
 
 
 def read_slots(data: bytes, name: str) -> dict[str, list[int]]:
-    """Return the offsets of the slots of each function that a library calls.
+    """Return the slot offsets of each function that a library calls.
 
     `name` names the library in messages. Raises Unsupported unless the library is an ELF file of
     x86-64 that is bound lazily.
@@ -111,20 +112,20 @@ class Library:
         self._slots = read_slots(path.read_bytes(), path.name)
         missing = sorted(called - self._slots.keys())
         if missing:
-            raise Unsupported(f"{path.name}: expected calls of {', '.join(missing)}, found none")
+            raise Unsupported(f"{path.name}: expected calls to {', '.join(missing)}, found none")
         self.functions = ctypes.CDLL(str(path))
         missing = sorted(each for each in exported if not hasattr(self.functions, each))
         if missing:
-            raise Unsupported(f"{path.name}: expected the functions {', '.join(missing)}")
+            raise Unsupported(f"{path.name}: does not export {', '.join(missing)}")
         self._base = _base_address(path)
         self._kept: list[object] = []
 
     def keep(self, *functions: object) -> None:
-        """Keep ctypes functions alive that the library may call."""
+        """Keep references to ctypes functions that the library can call."""
         self._kept.extend(functions)
 
     def replace(self, functions: Mapping[str, object]) -> None:
-        """Replace functions that the library calls by ctypes functions."""
+        """Make the library call these ctypes functions instead of the original functions."""
         for name, function in functions.items():
             self._kept.append(function)
             address = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
@@ -137,5 +138,5 @@ def _base_address(path: Path) -> int:
     with Path("/proc/self/maps").open(encoding="utf-8", errors="surrogateescape") as maps:
         found = [line.split("-")[0] for line in maps if line.rstrip("\n").endswith(str(path))]
     if not found:
-        raise Unsupported(f"{path.name}: the loaded library is not in the memory map")
+        raise Unsupported(f"{path.name}: the loaded library is missing from /proc/self/maps")
     return min(int(each, 16) for each in found)

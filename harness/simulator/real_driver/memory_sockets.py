@@ -1,4 +1,4 @@
-"""The sockets of the simulated hosts' real drivers: mailboxes instead of UDP sockets.
+"""The sockets of real drivers on simulated hosts: mailboxes in memory instead of UDP sockets.
 
     socket() -> descriptor, not bound --bind, connect--> mailbox of the host --close--> free
 
@@ -60,7 +60,7 @@ class MemorySockets:
         """The bytes of the datagram that is being sent or received."""
 
     def set_links(self, host: int, links: Links) -> None:
-        """Set the mailboxes of a host."""
+        """Set a host's mailboxes."""
         self._links[host] = links
         self._rings[host] = memoryview(links.rings.view(np.int64))
 
@@ -109,7 +109,7 @@ class MemorySockets:
         return 0
 
     def join(self, descriptor: int, group: str) -> int:
-        """Receive the datagrams to a group at the port that the socket is bound to."""
+        """Join a multicast group, on the port to which the socket is bound."""
         found = self._sockets[descriptor]
         if found.bound is None:
             return -errno.EINVAL
@@ -130,7 +130,9 @@ class MemorySockets:
         return self._sockets[descriptor].options.get((level, name), default)
 
     def send(self, descriptor: int, peer: SocketAddress | None, length: int) -> int:
-        """Send the first bytes of `buffer` to a peer, or to the socket's own peer if None."""
+        """Send the first `length` bytes of `buffer` to `peer`, or to the connected peer if `peer`
+        is None.
+        """
         found = self._sockets[descriptor]
         if found.mailbox == link.NOTHING:
             status = self.bind(descriptor, SocketAddress(_ANY, 0))
@@ -143,7 +145,7 @@ class MemorySockets:
         return length if is_sent else -errno.EAGAIN
 
     def is_readable(self, descriptor: int) -> bool:
-        """Return whether a datagram waits in a socket."""
+        """Return whether a socket has a datagram to read."""
         found = self._sockets[descriptor]
         if found.mailbox == link.NOTHING:
             return False

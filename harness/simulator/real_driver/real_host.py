@@ -2,8 +2,8 @@
 
     Host ---- RealHost: the same clients, events and mailboxes; a CDriver instead of ours
 
-The simulator's kernel for many hosts turns the driver as a whole. Where it needs the agents of our
-driver for their types, it gets those of a driver that never runs.
+The simulator's kernel for many hosts runs the driver's duty cycle as a whole. Where it needs the
+built-in driver's agents for their types, it receives those of a driver that never runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS, NS_PER_MS,
 from windtunnel.harness.simulator.world.world_state import Agents
 
 CLIENT_INTERVAL_NS = NS_PER_MS
-"""Interval between two duty cycles of the conductors of a host's clients."""
+"""Interval between two duty cycles of a client's conductor."""
 _template: list[MediaDriver] = []
 
 
@@ -55,7 +55,7 @@ class RealHost(Host):
         index: int,
         timeouts: TimeoutsCase = DEFAULT_TIMEOUTS,
     ) -> None:
-        """Start the host's driver. `index` is the number of the host in `machine`.
+        """Start the host's driver. `index` is the host's index in `machine`.
 
         The send buffers of channels do not limit the mailboxes. If a socket only accepts the first
         datagrams of a batch, the driver sends the whole batch again in its next duty cycle. A
@@ -106,7 +106,7 @@ class RealHost(Host):
         self._shell_ns = self._clock.now_ns()
 
     def close(self) -> None:
-        """Close the clients, then the drivers, killed ones included."""
+        """Close the clients, then the drivers, including killed drivers."""
         for client in self._clients:
             client.client.close()
         alive = [] if self._real in self._killed else [self._real]
@@ -116,7 +116,7 @@ class RealHost(Host):
 
 
 def _agents_of_template(memory: Path) -> tuple[ConductorState, SenderState, ReceiverState]:
-    """Return the agents of a driver of ours that never runs."""
+    """Return the agents of a built-in driver that never runs. The kernels only need their types."""
     if not _template:
         folder = Path(tempfile.mkdtemp(prefix="template-", dir=memory))
         clock = VirtualClock(np.zeros(1, dtype=np.int64), 0)
@@ -139,7 +139,7 @@ def _agents_of_template(memory: Path) -> tuple[ConductorState, SenderState, Rece
 def open_machine(
     case: Case, clock: VirtualClock, current: NDArray[np.int64]
 ) -> Iterator[SystemCalls]:
-    """Answer the system calls of the real drivers of a case's world while it is open.
+    """Create the machine that executes the real drivers' system calls while the context is open.
 
     `current` is the cell with the index of the host whose driver is running.
     """

@@ -1,9 +1,10 @@
-"""The system calls of the real C driver, answered by a simulated machine.
+"""A simulated machine that executes the real C driver's system calls.
 
     library --slot--> function here --> SystemCalls: clock, randomness, sockets of the current world
 
-The functions are installed once per process. They find the world that is running in `calls`.
-Structures are those of Linux on x86-64. Source: Linux recvmmsg(2), epoll_wait(2), getifaddrs(3).
+The functions are installed once per process. The last item of `calls` is the running world's
+machine. Structures are those of Linux on x86-64. Source: Linux recvmmsg(2), epoll_wait(2),
+getifaddrs(3).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class SystemCalls:
-    """Answers the system calls of the real drivers of one simulated world."""
+    """Executes the system calls of the real drivers in one simulated world."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class SystemCalls:
 
     @contextmanager
     def running(self, host: int) -> Iterator[None]:
-        """Run the driver of a host from Python."""
+        """Make a host the current host while Python calls its driver."""
         before = self._host()
         self._current[0] = host
         try:
@@ -96,7 +97,7 @@ class SystemCalls:
         now_ns = self.now_ns()
         if now_ns == self._checked_ns:
             print(
-                f"the real driver with the index {self._host()} does not return: expected virtual "
+                f"the real driver on host {self._host()} does not return: expected virtual "
                 f"time to move within {CALLS_MAX} system calls, but it stays at {now_ns} ns",
                 flush=True,
             )
@@ -105,7 +106,7 @@ class SystemCalls:
 
     @property
     def random(self) -> Random:
-        """Return the random numbers of the host whose driver is running."""
+        """Return the random number generator of the host whose driver is running."""
         return self._random[self._host()]
 
     @property
@@ -116,7 +117,7 @@ class SystemCalls:
         return self.sockets.open(self._host(), family)
 
     def close(self, descriptor: int) -> bool:
-        """Close a descriptor of the simulated machine. Returns False if it is not one."""
+        """Close a simulated descriptor. Returns False if the descriptor is not a simulated one."""
         if self._polled.pop(descriptor, None) is not None:
             return True
         if not self.sockets.has(descriptor):
@@ -139,7 +140,7 @@ class SystemCalls:
         return 0
 
     def readable(self, poll: int, limit: int) -> list[bytes]:
-        """Return the event of each polled socket in which a datagram waits."""
+        """Return an event for each polled socket that has a datagram to read."""
         found = [
             data for each, data in self._polled[poll].items() if self.sockets.is_readable(each)
         ]
@@ -155,7 +156,7 @@ def _read_u64(at: int) -> int:
 
 
 def _result(status: int) -> int:
-    """Return a C function's result for a status, and set errno if it is an error."""
+    """Return a C function's result for a status, and set errno if the status is an error."""
     if status >= 0:
         return status
     ctypes.set_errno(-status)
@@ -176,7 +177,7 @@ def _clock_gettime(which: int, timespec: int) -> int:
 
 
 def _gather(vector: int, count: int) -> int:
-    """Copy the bytes of a message to send to the sockets' buffer. Returns their number."""
+    """Copy an outgoing message's bytes to the sockets' buffer. Returns the number of bytes."""
     buffer = calls[-1].sockets.buffer
     length = 0
     for index in range(count):
@@ -356,7 +357,7 @@ def _getifaddrs(found: int) -> int:
 
 
 def _freeifaddrs(list_at: int) -> None:
-    """Do nothing: the list is freed when the next one is made."""
+    """Do nothing, because the list is freed when the next list is made."""
 
 
 def _if_nametoindex(name: int) -> int:
@@ -378,7 +379,7 @@ def _erand48(state: int) -> float:
 
 
 def _srand48(seed: int) -> None:
-    """Do nothing: random numbers are derived from the run's seed."""
+    """Do nothing, because random numbers are derived from the run's seed."""
 
 
 def _usleep(duration_us: int) -> int:
@@ -390,7 +391,9 @@ def _nanosleep(duration: int, rest: int) -> int:
 
 
 def _function(function: Callable[..., Any], result: Any, *arguments: Any) -> Any:
-    """Return a ctypes function. An exception in it ends the process: C code cannot pass it on."""
+    """Return a ctypes function. An exception in it ends the process, because C code cannot
+    propagate it.
+    """
 
     def call(*values: Any) -> Any:
         try:
@@ -439,10 +442,10 @@ FUNCTIONS: dict[str, Any] = {
 
 
 def make_functions() -> dict[str, Any]:
-    """Return ctypes functions for the slots of the library, by name."""
+    """Return the ctypes functions for the library's slots, by name."""
     return {name: _function(*signature) for name, signature in FUNCTIONS.items()}
 
 
 def make_interface_functions() -> tuple[Any, Any]:
-    """Return ctypes functions in place of getifaddrs and freeifaddrs."""
+    """Return the ctypes functions that replace getifaddrs and freeifaddrs."""
     return _function(_getifaddrs, c_int, _P), _function(_freeifaddrs, None, _P)

@@ -1,4 +1,5 @@
-"""Derives a trial from a seed: streams, their configuration and traffic, the wire, the faults.
+"""Derives a swarm trial from a seed: streams, their configuration and traffic, the wire, and the
+faults.
 
     seed --> 1 to 3 streams between two hosts, see `stream_choice`; possibly a slow reader
          --> the wire's delay, the length of a turn and the agents' maximum sleep
@@ -36,7 +37,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class Choice:
-    """All parameters of one trial."""
+    """All parameters of one swarm trial."""
 
     case: Case
     delay_ns: int
@@ -58,7 +59,7 @@ class Choice:
 
     @property
     def text(self) -> str:
-        """Return the choice as one line."""
+        """Return the trial's parameters as one line of text."""
         streams = " ".join(
             f"[{each.from_host}->{each.to_host} {path} {each.publication} "
             f"{_size(each.total_bytes)} of {each.shortest_bytes}..{each.longest_bytes} "
@@ -123,7 +124,7 @@ def choose(seed: int, *, frames: int | None = None) -> Choice:
 
 
 def _reader(rng: random.Random) -> Reader:
-    """Choose a reader's pace. Most readers keep up with their streams."""
+    """Choose a reader's pace, which usually keeps up with the stream."""
     if rng.random() < 0.85:
         return Reader()
     return Reader(rng.choice((8, 64, 256)), spread(rng, 20 * US, 500 * US))
@@ -134,5 +135,5 @@ def _size(count_bytes: int) -> str:
 
 
 def _parameters(channel: str) -> str:
-    """Return a channel's parameters, except the first one, as a string."""
+    """Return a channel's parameters, except the first, separated by `|`."""
     return "|".join(part for part in channel.split("|")[1:] if part)

@@ -1,4 +1,4 @@
-"""Chooses a trial's fault rules, all of which a correct driver must survive.
+"""Chooses a swarm trial's fault rules, all of which a correct driver must survive.
 
     drop duplicate hold swap displace     any frame
     corrupt      version, ids: rejected or matches no stream; payload: delivered as it is
@@ -136,7 +136,7 @@ def _share(rng: random.Random, action: Action) -> int:
 
 
 def _details(rng: random.Random, action: Action, fault: FaultCase, index: int) -> dict[str, object]:
-    """Choose the parameters that a rule's action needs."""
+    """Choose the parameters of a rule's action."""
     found: dict[str, object] = {}
     if action == "displace":
         found = {"ending": "frames", "ending_value": rng.randint(2, 20)}
@@ -165,7 +165,9 @@ def _details(rng: random.Random, action: Action, fault: FaultCase, index: int) -
 
 
 def _hold_details(rng: random.Random) -> dict[str, object]:
-    """Choose how long frames are held. Only frames with a stream position can wait for an event."""
+    """Choose how long the middlebox holds frames. Only frames with a stream position can wait for
+    an event.
+    """
     found: dict[str, object] = {"hold_ns": spread(rng, 10 * US, 50 * MS)}
     if rng.random() < 0.5:
         ending = rng.choice(_EVENTS)
@@ -200,9 +202,7 @@ def _place(rng: random.Random) -> PlaceCase:
 
 
 def _when(rng: random.Random, streams: int) -> WhenCase:
-    """Choose when a rule is active: for one pulse, periodic pulses, or between two stream
-    positions.
-    """
+    """Choose when a rule is active: once, periodically, or between two stream positions."""
     if rng.random() < 0.3:
         first = spread(rng, 1, 1 << 20)
         return WhenCase(

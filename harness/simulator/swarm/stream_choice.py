@@ -82,7 +82,7 @@ def choose_stream(rng: random.Random, index: int, frames: int) -> tuple[TrafficC
 
 
 def _lengths(rng: random.Random, mtu: int, term_length: int) -> tuple[int, int]:
-    """Choose the shortest and longest message length: tiny, about a frame, or up to the term's
+    """Choose the shortest and longest message length: tiny, about one frame, or up to the term's
     limit.
     """
     most = term_length // 8

@@ -1,9 +1,10 @@
-"""Runs many trials, in one or several processes, up to a number of trials or a time limit.
+"""Runs many swarm trials, in one or more processes, until it reaches a number of trials or a time
+limit.
 
     root seed --> seeds root, root + 1, ... --chunks--> workers --results--> one line per trial
 
-A violation is reported with the seed's choice and the command that reproduces the trial. A trial's
-result does not depend on the worker that runs it.
+A violation is reported with the parameters derived from the seed, and the command that reproduces
+the trial. A trial's result does not depend on the worker that runs it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _trials_run = itertools.count(1)
 
 @dataclass(frozen=True)
 class Result:
-    """The result of one trial."""
+    """The result of one swarm trial."""
 
     seed: int
     choice: str
@@ -95,7 +96,7 @@ def run_trial(
     sabotage: str = "",
     keep: Path | None = None,
 ) -> Result:
-    """Run one trial. An error in the trial becomes part of the result and is never raised."""
+    """Run one trial. An error in the trial becomes part of the result instead of an exception."""
     choice = choose(seed, frames=frames)
     observer = NO_OBSERVER if keep is None else TrialFolder(keep)
     try:
@@ -119,7 +120,9 @@ def run_trial(
 def run_chunk(
     seeds: list[int], memory: Path, frames: int | None, sabotage: str, end_s: float
 ) -> list[Result]:
-    """Run trials in a temporary folder until a deadline on the monotonic clock."""
+    """Run trials in a temporary folder, until all have run or the deadline on the monotonic clock
+    has passed.
+    """
     _use_mmap_for_large_arrays()
     _freeze_existing_objects()
     folder = Path(tempfile.mkdtemp(prefix="swarm-", dir=memory))
@@ -140,7 +143,7 @@ def run_chunk(
 
 @cache
 def _freeze_existing_objects() -> None:
-    """Exclude all objects that exist now from garbage collection, once per process.
+    """Exclude all existing objects from garbage collection, once per process.
 
     Otherwise the collector would traverse all modules and compiled kernels many times per trial.
     """
@@ -258,7 +261,9 @@ class Swarm:
         )
 
     def _write_first_failure(self) -> None:
-        """Repeat the first failing trial, or the only trial, and write its run folder."""
+        """Repeat the first failing trial (or the trial, if there is only one) and write its run
+        folder.
+        """
         found = self.violations[:1]
         if self._spec.keep is None or not (found or self._spec.seeds == 1):
             return

@@ -1,4 +1,5 @@
-"""Runs one trial: a phase with faults, then a recovery phase in which every stream completes.
+"""Runs one swarm trial: a phase with faults, then a recovery phase in which every stream must
+complete.
 
     choose, open the world -> connect -> publish up to the gates      safety: faults active
                remove the faults -> publish the rest -> read all      liveness: recovery phase
@@ -54,7 +55,7 @@ ALWAYS = 1 << DRAW_BITS
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a trial."""
+    """The outcome of a swarm trial."""
 
     violation: str
     """Description of the violation, or empty."""
@@ -67,7 +68,7 @@ class Outcome:
 
 
 class Trial:
-    """One trial of a swarm."""
+    """One swarm trial, derived from a seed."""
 
     def __init__(
         self,
@@ -179,7 +180,9 @@ class Trial:
                 world.advance(min(end_ns, world.now_ns + STEP_NS))
 
     def _advance(self, world: SimulatedWorld, end_ns: int) -> None:
-        """Run the world until the goal is reached, a violation is found, or time runs out."""
+        """Run the world until the streams reach the current goal, a violation is found, or time
+        runs out.
+        """
         while not stream_record.needs_shell(self._audit) and world.now_ns < end_ns:
             self._observer.look(world)
             world.advance(end_ns)
@@ -199,7 +202,7 @@ class Trial:
             stream["gate"] = stream["message_end"]
 
     def _time_needed_ns(self) -> int:
-        """Return an upper limit on the time that all streams need to complete one by one."""
+        """Return an upper limit on the time that all streams need to complete one after another."""
         choice = self._choice
         total_ns = 0
         for stream, traffic, reader in zip(
@@ -220,9 +223,9 @@ class Trial:
         return stream_record.violation_text(self._audit)
 
     def _end(self, world: SimulatedWorld) -> str:
-        """Check that every stream has completed or is in a known stall.
+        """Check that every stream has completed or is in a known protocol stall.
 
-        Returns the failure, or empty.
+        Returns a description of the failure, or an empty string.
         """
         for index, (traffic, log) in enumerate(
             zip(self._choice.case.traffic, self._logs, strict=True)
@@ -234,7 +237,9 @@ class Trial:
         return self._settle(world)
 
     def _settle(self, world: SimulatedWorld) -> str:
-        """Wait until all counters agree and no error is logged. Returns what is wrong, or empty."""
+        """Wait until all counters agree and no error is logged. Returns the remaining problem, or
+        an empty string.
+        """
         end_ns = world.now_ns + SETTLE_NS
         stalled = set(self._stalls)
         while (wrong := disagreement(world, self._audit, stalled)) and world.now_ns < end_ns:

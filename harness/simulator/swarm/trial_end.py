@@ -1,4 +1,4 @@
-"""Classifies the end of a trial's streams: complete, stuck, or stuck in a known protocol stall.
+"""Classifies how each stream of a trial ended: complete, stuck, or stuck in a known protocol stall.
 
 There is one known stall, which also occurs with Aeron's C driver. A PAD is sent if the window has
 room for its header alone, so snd-pos may end up further ahead than the receiver accepts:
@@ -33,7 +33,9 @@ _HEADER = 32
 
 
 def describe_stuck(stream: Any, traffic: TrafficCase) -> str:
-    """Describe the progress of an incomplete stream. Returns an empty string for a complete one."""
+    """Return a description of an incomplete stream's progress, or an empty string if the stream is
+    complete.
+    """
     if stream["is_succeeded"]:
         return f"liveness: {traffic.id}'s image died and was replaced {_progress(stream)}"
     if stream["position"] >= stream["end_position"]:
@@ -74,7 +76,9 @@ def is_known_stall(audit: Audit, index: int, log: ExpectedLog) -> bool:
 
 
 def disagreement(world: SimulatedWorld, audit: Audit, stalled: set[int]) -> str:
-    """Describe the first wrong counter or host error after the trial, or return an empty string."""
+    """Return a description of the first wrong counter or host error after the trial, or an empty
+    string.
+    """
     for index, traffic in enumerate(world.case.traffic):
         if index not in stalled and (wrong := _wrong_counter(world, audit.streams[index], traffic)):
             return wrong
@@ -96,7 +100,7 @@ def _wrong_counter(world: SimulatedWorld, stream: Any, traffic: TrafficCase) -> 
 
 
 def _host_error(world: SimulatedWorld) -> str:
-    """Describe the first host error that the link did not cause on purpose, or return an empty
+    """Return a description of the first host error that injected faults do not explain, or an empty
     string.
     """
     frames = world.between.engine.frames
@@ -118,8 +122,13 @@ def _host_error(world: SimulatedWorld) -> str:
 
 
 def wire_loss(world: SimulatedWorld, lost: Any) -> str:
-    """Describe datagrams lost without any rule or impairment, or return an empty string."""
+    """Return a description of the datagrams that were lost without a rule or impairment, or an
+    empty string.
+    """
     flooded = world.between.wires.ends[:, OVERFLOWED]
     if lost.any() or flooded.any():
-        return f"datagrams were lost without a rule: {lost.tolist()}, {flooded.tolist()}"
+        return (
+            "datagrams were lost without a rule: per host (no socket, full mailbox, bad checksum) "
+            f"{lost.tolist()}, per link (full wire) {flooded.tolist()}"
+        )
     return ""

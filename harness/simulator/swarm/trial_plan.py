@@ -31,7 +31,7 @@ def payload() -> NDArray[np.uint8]:
 
 
 def lay_out(choice: Choice) -> tuple[list[ExpectedLog], Audit]:
-    """Return the expected log of each stream, and an audit that contains all plans and logs."""
+    """Return each stream's expected log, and an audit state that contains all plans and logs."""
     seed, streams = choice.case.seed, choice.case.traffic
     plans = [
         plan(seed, each.id, each.total_bytes, each.longest_bytes, each.shortest_bytes)
@@ -56,7 +56,7 @@ def lay_out(choice: Choice) -> tuple[list[ExpectedLog], Audit]:
 
 
 def _describe(choice: Choice, index: int, stream: Any) -> None:
-    """Record the parameters that a seed chose for a stream."""
+    """Copy a stream's chosen parameters to its audit record."""
     traffic, reader = choice.case.traffic[index], choice.readers[index]
     stream["from_host"] = 0 if traffic.from_host == "a" else 1
     stream["is_reliable"] = traffic.reliable
@@ -70,7 +70,9 @@ def _describe(choice: Choice, index: int, stream: Any) -> None:
 def _place(
     choice: Choice, stream: Any, log: ExpectedLog, message: int, count: int, frame: int
 ) -> None:
-    """Record a stream's ranges of messages and frames, and its start and end positions."""
+    """Set a stream's message and frame ranges, and its start and end positions, in its audit
+    record.
+    """
     stream["next_message"] = message
     stream["message_end"] = message + count
     recovery = max(1, int(count * choice.recovery_share))

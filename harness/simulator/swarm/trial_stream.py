@@ -1,4 +1,4 @@
-"""Sets up one stream of a trial: passes its publication and image to the compiled kernels."""
+"""Sets up one stream of a swarm trial: passes its publication and image to the compiled kernels."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Stream:
 
 
 def record_of(records: Any, values: dict[str, int]) -> Any:
-    """Return the record in the highest slot that has these field values."""
+    """Return the last record whose fields have these values."""
     chosen = np.ones(records.size, dtype=np.bool_)
     for name, value in values.items():
         chosen &= records[name] == value

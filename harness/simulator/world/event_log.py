@@ -1,4 +1,4 @@
-"""Records all events of a simulated world in one digest and, optionally, all datagrams.
+"""Records all events of a simulated world as one digest and, optionally, all its datagrams.
 
     datagram   (time, host, direction, bytes) --+--> digest, 64 bits
     counter    (time, host, id, value)        --+
@@ -102,7 +102,7 @@ def mix_bytes(digest: int, buf: Any, at: int, length: int) -> int:
 
 @kernel
 def has_room(log: EventLog, length: int) -> bool:
-    """Return whether there is room to record a datagram. True if no datagrams are recorded."""
+    """Return whether there is room to record a datagram. True if datagrams are not recorded."""
     tape_length = int(log.tape.size)
     used = int(log.state[USED])
     return tape_length == 0 or used + TAPE_BYTES + length + 8 <= tape_length
@@ -132,15 +132,17 @@ def note_datagram(
 
 @kernel
 def next_identification(log: EventLog) -> int:
-    """Return the IPv4 identification of the next datagram, a 16-bit number that no datagram sent
-    shortly before or after it has.
+    """Return the next datagram's IPv4 identification, a 16-bit number that differs from those of
+    the datagrams sent shortly before and after it.
     """
     return int(log.state[DATAGRAMS]) & 0xFFFF
 
 
 @kernel
 def note_counters(log: EventLog, now_ns: int, host: int, values: Any, first: int, end: int) -> None:
-    """Record which counters of a host have changed, for the ids from `first` up to `end`."""
+    """Record each change of a host's counters since the last call, for ids from `first` to `end -
+    1`.
+    """
     seen = log.seen[host]
     for counter_id in range(first, min(end, seen.size)):
         value = get_i64(values, counter_id * counters.COUNTER_LENGTH)
@@ -154,7 +156,7 @@ def note_counters(log: EventLog, now_ns: int, host: int, values: Any, first: int
 
 @kernel
 def tape_length(tape: Any, at: int) -> int:
-    """Return the length of a recorded datagram, given the offset of its record."""
+    """Return the length of a recorded datagram whose record starts at `at`."""
     return int(get_i32(tape, at + TAPE_LENGTH))
 
 

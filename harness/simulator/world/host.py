@@ -34,7 +34,7 @@ SHELL_INTERVAL_NS = 10 * NS_PER_MS
 """Maximum interval between two duty cycles of a conductor's Python part, as in a threaded driver.
 """
 NOT_NATIVE = (0, 0)
-"""Native function and argument of a host whose driver is ours."""
+"""Value of `native` for a host with the built-in driver."""
 CLIENT_INTERVAL_NS = 16 * NS_PER_MS
 """Interval between two duty cycles of a client's conductor when its driver sends nothing."""
 
@@ -75,7 +75,7 @@ class Host:
         self._client_interval_ns = max(CLIENT_INTERVAL_NS, shell_interval_ns)
         self._variables = timeouts.variables
         self.native = NOT_NATIVE
-        """Addresses of the function that turns a real driver, and of the driver."""
+        """Addresses of the C function that runs a real driver's duty cycle, and of the driver."""
         self.errors: list[Exception] = []
         """Errors that the clients had no other way to report."""
         self._links = link.make_links(MAILBOXES, ring_bytes)
@@ -124,7 +124,7 @@ class Host:
         return min(self._shell_ns, self._client_ns)
 
     def connect(self) -> HostClient:
-        """Create a client of the driver without waiting. The driver must be running."""
+        """Create a client of the driver without blocking. The driver must be running."""
         assert self.is_running, f"the driver of {self.name} is paused or dead"
         if not self._has_fresh_heartbeat:
             # A client rejects a driver with a stale heartbeat and would wait for a fresh one.
@@ -138,7 +138,7 @@ class Host:
         return client
 
     def drop_client(self, client: HostClient) -> None:
-        """Forget a client without closing it."""
+        """Remove a client without closing it."""
         self._clients.remove(client)
 
     @property
@@ -160,7 +160,7 @@ class Host:
             self._invoke_clients()
 
     def _refresh_heartbeat(self) -> None:
-        """Make the driver update its heartbeat."""
+        """Make the driver update its heartbeat in the CnC file."""
         self.driver.conductor.do_work(self._clock.now_ns())
 
     def _invoke_clients(self) -> None:
@@ -182,7 +182,7 @@ class Host:
         self._links.mailboxes["is_open"] = 0
 
     def restart_driver(self) -> None:
-        """Start a new driver in the directory of the killed one."""
+        """Start a new driver in the killed driver's directory."""
         self._seed = Random(self._seed).getrandbits(63)
         self._start()
         self._shell_ns = self._clock.now_ns()

@@ -1,4 +1,4 @@
-"""Pauses, kills and restarts programs of a simulated world at specified times.
+"""Pauses, kills and restarts programs in a simulated world at specified times.
 
     pending --its moment--> open --its time is over--> done
              pause, kill          resume, successor
@@ -20,7 +20,7 @@ from windtunnel.harness.simulator.applications.programs import Program
 
 
 class Programs(Protocol):
-    """The programs of a simulated world, found by host and role."""
+    """Looks up and replaces the programs in a simulated world by host and role."""
 
     def on_host(self, host: str, roles: Sequence[str]) -> list[Program]:
         """Return the programs with these roles on a host, except those that were killed."""
@@ -31,7 +31,7 @@ class Programs(Protocol):
 
 @dataclass
 class _OpenEvent:
-    """A pause or kill that has begun and not ended."""
+    """A pause or kill that is in progress."""
 
     case: EventCase
     victims: list[Program]
@@ -43,7 +43,7 @@ class _OpenEvent:
 
 
 class HostEvents:
-    """The pauses and kills of one run: pending, in progress, and done."""
+    """The pauses and kills of one run: pending, in progress, or done."""
 
     def __init__(
         self, events: Sequence[EventCase], programs: Programs, clock_ns: Callable[[], int]
@@ -63,7 +63,9 @@ class HostEvents:
         return bool(self._open)
 
     def look(self, published_bytes: int, delivered_bytes: int) -> None:
-        """Begin and end the events that are due, given the bytes published and delivered so far."""
+        """Begin and end the events that are due, given the number of bytes published and delivered
+        so far.
+        """
         if not self._pending and not self._open:
             return
         now_ns = self._clock_ns()

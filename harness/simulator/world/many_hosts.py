@@ -1,4 +1,4 @@
-"""Advances several hosts, each of which sleeps and wakes independently and may be paused.
+"""Advances several simulated hosts, each of which sleeps and wakes independently and can be paused.
 
     wires --> mailboxes --> conductor, sender, receiver of one host --> mailboxes --> middlebox
      ^          for each host that is due, and for frames that the middlebox holds          |
@@ -35,8 +35,9 @@ from windtunnel.harness.simulator.world.world_state import (
 # Columns of `sleepers`: one row per host, and a last row for the middlebox.
 ADDRESS, IS_RUNNING, WAKES, IDLE, NATIVE, NATIVE_DRIVER, DUE = range(7)
 """Per host: address of its agents; whether its driver is running; time of its next turn; length of
-its last sleep; for a real driver, the addresses of the function that turns it and of the driver,
-else 0; arrival time of its next datagram. The last row has only DUE: time of the world's next turn.
+its last sleep; for a real driver, the addresses of the function that runs its duty cycle and of the
+driver, else 0; arrival time of its next datagram. The last row has only DUE: time of the world's
+next turn.
 """
 
 _NS_PER_MS = 1_000_000
@@ -45,7 +46,7 @@ _NEVER = NEVER
 
 @kernel
 def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
-    """Advance the world turn by turn until a given time, or until Python is needed.
+    """Advance the world turn by turn until a given time, or until Python code must run.
 
     Takes at least one turn.
     Shapes:  sleepers int64[hosts + 1, DUE + 1]; `like` are the agents of any host
@@ -111,7 +112,7 @@ def _is_due(sleeper: Any, now_ns: int) -> bool:
 
 @kernel
 def _sleep(sleeper: Any, state: Any, work_count: int) -> None:
-    """Set the time of a host's next turn after it has taken one."""
+    """Set the time of a host's next turn. A turn without work doubles the sleep, up to a limit."""
     if work_count > 0:
         sleeper[IDLE] = state[TURN]
     else:
@@ -121,7 +122,9 @@ def _sleep(sleeper: Any, state: Any, work_count: int) -> None:
 
 @kernel
 def _next_ns(between: Between, sleepers: Any) -> int:
-    """Update each host's DUE. Returns the time of the next turn of any host or the middlebox."""
+    """Return the time of the next turn of any host or of the middlebox. Also updates each host's
+    next arrival time (DUE).
+    """
     targets, hosts = between.routes.targets, sleepers.shape[0] - 1
     for host in range(hosts):
         sleepers[host, DUE] = _NEVER

@@ -22,7 +22,7 @@ def _make_call() -> Any:
         return builder.sext(found, ir.IntType(64))
 
     def call_function(typing_context: Any, function: Any, argument: Any) -> Any:
-        """Call a function of one pointer."""
+        """Call the C function at an address with one pointer argument."""
         return int64(int64, int64), generate
 
     return intrinsic(call_function)

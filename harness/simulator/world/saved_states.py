@@ -87,7 +87,7 @@ def _write(state: Any, address: int) -> int:
 
 
 class SavedState:
-    """A copy of an agent state in memory, valid for the lifetime of this object."""
+    """A copy of an agent's state in memory, valid for the lifetime of this object."""
 
     def __init__(self, state: Any) -> None:
         self.state = state

@@ -1,4 +1,5 @@
-"""One turn of two hosts: deliver datagrams, run every agent once, forward what they sent.
+"""One simulation turn of two hosts: deliver datagrams, run every agent once, and forward what the
+agents sent.
 
     wires --> mailboxes --> conductor, sender, receiver of a, then of b --> mailboxes
      ^                                                                        |
@@ -38,7 +39,7 @@ _THERE, _BACK = 0, 1
 
 @kernel
 def run(world: World, until_ns: int) -> int:
-    """Advance the world turn by turn until a given time, or until Python is needed.
+    """Advance the world turn by turn until a given time, or until Python code must run.
 
     Takes at least one turn.
     Returns: TIME_OVER, or the bits FULL, AUDIT, and NEEDS_PYTHON << host
@@ -126,7 +127,9 @@ def _read(world: World, now_ns: int) -> int:
 
 @kernel
 def _look(world: World, now_ns: int) -> int:
-    """Record what has changed. Returns bits for the work that only Python can do."""
+    """Record the turn's counter changes and middlebox decisions. Returns a bit for each task that
+    needs Python.
+    """
     between = world.between
     stream_audit.note_decisions(between.audit, between.engine)
     events = between.events

@@ -1,5 +1,5 @@
-"""Selects the compiled kernel that advances a simulated world: a fast one for two hosts without
-events, or a general one.
+"""Selects the compiled kernel that advances a simulated world: a fast kernel for two hosts without
+events, or a general kernel.
 
     TwoHosts     as few calls as possible: a million turns a second
     ManyHosts    each host sleeps and wakes independently, may be paused, and may get another driver
@@ -35,10 +35,10 @@ from windtunnel.harness.simulator.world.world_state import (
 
 
 class Turns(Protocol):
-    """A way to advance a simulated world turn by turn."""
+    """Interface for advancing a simulated world turn by turn."""
 
     def run(self, until_ns: int) -> int:
-        """Advance the world turn by turn until a given time, or until Python is needed.
+        """Advance the world turn by turn until a given time, or until Python code must run.
 
         Takes at least one turn.
         Returns TIME_OVER, or the bits FULL, AUDIT, and NEEDS_PYTHON << host.
@@ -57,7 +57,7 @@ class TwoHosts:
 
 
 class ManyHosts:
-    """Advances a simulated world with any number of hosts. Drivers may be paused or replaced."""
+    """Advances a simulated world with any number of hosts. Drivers can be paused or replaced."""
 
     def __init__(self, hosts: Sequence[Host], between: Between) -> None:
         self._hosts, self._between = tuple(hosts), between
@@ -78,7 +78,9 @@ class ManyHosts:
         return many_hosts.run(self._hosts[0].agents, self._between, self._sleepers, until_ns)
 
     def _update_hosts(self) -> None:
-        """Update the table of hosts: which are running, and which have a new driver."""
+        """Update the table of hosts: whether each driver is running, and the addresses of new
+        drivers.
+        """
         for index, host in enumerate(self._hosts):
             if host.is_running != self._are_running[index]:
                 self._are_running[index] = host.is_running

@@ -1,4 +1,4 @@
-"""A simulated world: hosts, the middlebox between them, one clock and one seed.
+"""A simulated world: hosts, the middlebox between them, a virtual clock and a seed.
 
     with open_world(case, folder) as world:
         registration = world.hosts[0].client.async_add_publication(...)
@@ -79,7 +79,7 @@ class SimulatedWorld:
         return event_log.digest_text(self.between.events)
 
     def host(self, name: str) -> Host:
-        """Return the host with this name."""
+        """Return the simulated host with this name."""
         return next(each for each in self.hosts if each.name == name)
 
     def run_until(self, until_ns: int) -> None:
@@ -88,7 +88,7 @@ class SimulatedWorld:
             self.advance(until_ns)
 
     def advance(self, until_ns: int) -> bool:
-        """Run the world until the given time, or until a Python duty cycle has run.
+        """Run the world until the given time, or until a duty cycle in Python has run.
 
         Returns whether the audit found a violation or reached its goal.
         """
@@ -100,9 +100,9 @@ class SimulatedWorld:
         return bool(needs & AUDIT)
 
     def until(self, condition: Callable[[], Any], what: str, limit_ns: int = 20_000_000_000) -> Any:
-        """Run the world until a condition holds and return its value.
+        """Run the world until a condition is true, and return the condition's value.
 
-        Raises TimeoutError, which names `what`, after `limit_ns`.
+        Raises TimeoutError, whose message names `what`, after `limit_ns` of simulated time.
         """
         end_ns = self.now_ns + limit_ns
         while not (found := condition()):
@@ -186,7 +186,8 @@ def open_world(
 
 
 def _ring_bytes(case: Case, host: str) -> int:
-    """Return the capacity of a host's sockets: the smallest send buffer of its publications.
+    """Return the capacity of a host's sockets, which is the smallest send buffer of its
+    publications.
 
     All of a host's mailboxes are alike, so its receive buffers have the same capacity.
     """

@@ -55,7 +55,7 @@ TIME_OVER = 0
 
 
 class Agents(NamedTuple):
-    """One driver's agents and the mailboxes that serve as its sockets."""
+    """One driver's agents, and the mailboxes that serve as its sockets."""
 
     conductor: ConductorState
     sender: SenderState
@@ -64,7 +64,7 @@ class Agents(NamedTuple):
 
 
 class Between(NamedTuple):
-    """Everything that the hosts share: the middlebox, the wires, the audit and the event log."""
+    """Everything that simulated hosts share: the middlebox, wires, audit and event log."""
 
     routes: Routes
     engine: Engine
