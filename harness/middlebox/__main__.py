@@ -1,4 +1,5 @@
-"""The relay process: forwards packets between hosts and applies the case's faults.
+"""The relay process: forwards packets between hosts, and applies the scenario's faults and
+impairments.
 
     python -m windtunnel.harness.middlebox --case FILE --interface IF ... --out DIR
 
@@ -153,7 +154,9 @@ def assemble(
 
 
 def routes(case: Case) -> NDArray[np.int64]:
-    """Return each port pair's link direction code, or NO_LINK for a pair without a link."""
+    """Return the link direction code for each pair of relay ports, or NO_LINK for a pair without a
+    link.
+    """
     names = [host.name for host in case.hosts]
     table = np.full((len(names), len(names)), sockets.NO_LINK, dtype=np.int64)
     for code, (sender, receiver) in enumerate(case.directions):
@@ -198,7 +201,7 @@ def _turn_until_stopped(
 
 
 def _errors(engine: Engine, relay: Relay, ports: Sequence[Port]) -> list[str]:
-    """Describe each kind of work that the relay could not do."""
+    """Return a description of each kind of work that the relay could not do."""
     found = []
     counts = relay.counts.sum(axis=0)
     if engine.state[HOLD_OVERFLOWS]:
@@ -207,19 +210,20 @@ def _errors(engine: Engine, relay: Relay, ports: Sequence[Port]) -> list[str]:
         )
     if engine.state[SESSION_OVERFLOWS]:
         found.append(
-            f"{engine.state[SESSION_OVERFLOWS]} SETUP frames were ignored: the table was full"
+            f"{engine.state[SESSION_OVERFLOWS]} SETUP frames were ignored: the session table was "
+            "full"
         )
     unanswered = relay.rewritten_ports.overflows.sum()
     if unanswered:
         found.append(
             f"{unanswered} datagrams had their source port rewritten without a record: the port "
-            "table was full, so answers to them are lost"
+            "table was full, so replies to them are lost"
         )
     if counts[sockets.OVERSIZE]:
         largest = max(port.mtu for port in ports)
         found.append(
             f"{counts[sockets.OVERSIZE]} packets exceeded the interface's MTU of "
-            f"{largest}: switch segmentation offload off at the sender"
+            f"{largest}: disable segmentation offload at the sender"
         )
     if counts[sockets.FRAGMENTS]:
         found.append(

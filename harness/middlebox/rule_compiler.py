@@ -1,4 +1,4 @@
-"""Compiles a case's faults into the tables that compiled kernels use.
+"""Converts a case's fault rules to the tables that compiled kernels use.
 
     case.faults  -->  RULES, streams that each applies to, bits that each corrupts
                  -->  TEMPLATES --> PATCHES, and the bytes of forged frames
@@ -69,7 +69,9 @@ assert decision.LINKS == LINK_NAMES
 def compile_rules(
     case: Case,
 ) -> tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the RULE records, the streams each applies to, and the bits each may corrupt."""
+    """Return the RULE records, the streams to which each rule applies, and the bits that each rule
+    can corrupt.
+    """
     rules = np.zeros(len(case.faults), dtype=RULE)
     selected = np.zeros((len(rules), len(case.traffic) + 1), dtype=np.uint8)
     spans = np.zeros((len(rules), len(CLASSES), 2), dtype=np.int64)
@@ -207,7 +209,8 @@ def compile_templates(
 
 
 def stream_ends(case: Case) -> NDArray[np.int64]:
-    """Return the position after the last expected frame of each stream, by stream ordinal.
+    """Return the position after the last expected frame of each stream, by the stream's index in
+    the case.
 
     The positions are computed only if a rule needs them, because this takes the whole message plan.
     """

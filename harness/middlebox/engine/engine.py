@@ -84,7 +84,7 @@ def has_room(engine: Engine, envelope_length: int, length: int) -> bool:
 def offer(
     engine: Engine, buf: Any, at: int, envelope_length: int, length: int, link: int, now_ns: int
 ) -> None:
-    """Process one datagram of a link direction after the caller has checked `has_room`.
+    """Process one datagram of a link direction. The caller must have checked `has_room`.
 
     Shapes: buf uint8[n]: the envelope lies at `at`, then `length` bytes of frames
     Units:  `now_ns` is the time of arrival, from which delays are measured
@@ -150,7 +150,8 @@ def _take_frames(
 
 @allocating_kernel
 def _notify_held(engine: Engine, frame: FrameMatch, action: int, order: int) -> bool:
-    """Update the held frames that wait for this frame. Returns whether any of them is released.
+    """Update the held frames that wait for a passing frame. Returns whether any of them is
+    released.
 
     `order` is the order of the first frame that was held because of this frame, if there is one.
     """
@@ -243,7 +244,7 @@ def _send_copies(
     link: int,
     now_ns: int,
 ) -> int:
-    """Send the copies of frames that are duplicated at once. Returns the number of datagrams."""
+    """Send the copies of frames that are duplicated without delay. Returns the datagram count."""
     pieces = 0
     for index in range(copied):
         copy = engine.copies[index, 0]

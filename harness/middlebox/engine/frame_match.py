@@ -87,7 +87,9 @@ def wire_length(buf: Any, at: int, end: int, code: int) -> int:
 
 @allocating_kernel
 def match_frame(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: int) -> FrameMatch:
-    """Count one frame of a well-formed datagram, locate it, and find the rule that matches it."""
+    """Count one frame of a well-formed datagram, determine its stream position, and find the rule
+    that matches it.
+    """
     code = class_of_first(buf, at, end - at)
     kind = class_index(code)
     length = wire_length(buf, at, end, code)
@@ -148,7 +150,9 @@ def _read(row: Any, buf: Any, at: int, length: int, code: int) -> None:
 
 @allocating_kernel
 def _note_progress(engine: Engine, ordinal: int, position: int, now_ns: int) -> None:
-    """Record a stream's progress, and activate the rules that wait for the position reached."""
+    """Record a stream's progress, and activate the rules that wait for the position that it has
+    reached.
+    """
     # A stream has reached nothing before its first frame, not even its initial position.
     if position <= engine.reached[ordinal]:
         return
@@ -177,7 +181,9 @@ def _learn_session(engine: Engine, buf: Any, at: int, link: int) -> None:
 
 @allocating_kernel
 def _session(engine: Engine, link: int, code: int) -> int:
-    """Return the session of the frame or feedback in `row`, or -1 if the session is unknown."""
+    """Return the index of the session that sent the frame in `row` or to which the frame replies,
+    or -1 if the session is unknown.
+    """
     row = engine.row[0]
     count = engine.state[SESSIONS]
     found = known.find(engine.sessions, count, link, row["session_id"], row["stream_id"])
@@ -233,7 +239,9 @@ def _first_match(engine: Engine, properties: FrameProperties) -> int:
 
 @allocating_kernel
 def _replayed_decision(engine: Engine, properties: FrameProperties) -> int:
-    """Return the index of the replayed run's decision about a frame, or -1 if there was none."""
+    """Return the index of the recorded decision that the replay applies to a frame, or -1 if there
+    is none.
+    """
     number, place = 0, properties.order
     if properties.attempt != 0:
         number, place = int(engine.sessions[properties.session]["number"]), properties.place
@@ -251,7 +259,8 @@ def _replayed_decision(engine: Engine, properties: FrameProperties) -> int:
 
 @allocating_kernel
 def _stream_ordinal(streams: Any, row: Any, code: int) -> int:
-    """Return the ordinal of the frame's stream, or -1 for a stream that is not in the case.
+    """Return the index (ordinal) of the frame's stream in the case, or -1 if the case has no such
+    stream.
 
     An SM to any sender names no stream and has the ordinal after the last stream.
     """

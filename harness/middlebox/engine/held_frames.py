@@ -1,4 +1,4 @@
-"""Held frames: a bounded pool of slots, and a heap ordered by due time.
+"""Frames that the middlebox holds: a bounded pool of slots, and a heap ordered by due time.
 
     heap   | slot 3 | slot 0 | slot 7 | ...      smallest (due_ns, order) first
     free   | slot 1 | slot 2 | ...               a stack
@@ -39,7 +39,9 @@ NEVER = (1 << 63) - 1
 
 
 class HeldFrames(NamedTuple):
-    """The pool of held frames. `counts` has the heap length, the free count, and the next order."""
+    """The pool of held frames. `counts` has the heap length, the number of free slots, and the next
+    order number.
+    """
 
     records: Any
     heap: Any
@@ -79,7 +81,7 @@ def allocate(held: HeldFrames, due_ns: int) -> int:
 
 @allocating_kernel
 def next_due_ns(held: HeldFrames) -> int:
-    """Return the time at which the next slot is due, or NEVER."""
+    """Return the time at which the next held frame is due, or NEVER if no frame is held."""
     if held.counts[HEAP] == 0:
         return NEVER
     return int(held.records[held.heap[0]]["due_ns"])

@@ -36,7 +36,7 @@ _NONE = -1
 
 @allocating_kernel
 def has_room(engine: Engine, envelope_length: int, length: int, count: int) -> bool:
-    """Return whether the pool has room for `count` frames of this length."""
+    """Return whether the pool of held frames has room for `count` more frames of this length."""
     held = engine.held
     is_fitting = envelope_length + length <= held.buf.shape[1]
     return bool(is_fitting and held.counts[held_frames.FREE] >= count)
@@ -46,7 +46,7 @@ def has_room(engine: Engine, envelope_length: int, length: int, count: int) -> b
 def hold(
     engine: Engine, buf: Any, envelope: int, start: int, link: int, now_ns: int, frame: FrameMatch
 ) -> None:
-    """Hold a frame, or a copy of it, after the caller has checked `has_room`."""
+    """Hold a frame or a copy of it. The caller must have checked `has_room`."""
     held = engine.held
     rule = engine.rules[frame.rule]
     envelope_length = start - envelope
@@ -68,7 +68,9 @@ def hold(
 
 @allocating_kernel
 def _value(rule: Any, frame: FrameMatch) -> int:
-    """Return the count or position at which a hold ends, according to the rule's ending."""
+    """Return the frame count or stream position at which a held frame is released, depending on the
+    rule's event.
+    """
     ending = rule["ending"]
     if ending == BY_FRAMES:
         return int(rule["ending_value"])
@@ -79,7 +81,7 @@ def _value(rule: Any, frame: FrameMatch) -> int:
 
 @allocating_kernel
 def note_transmission(engine: Engine, frame: FrameMatch, order: int) -> bool:
-    """Update a session's held frames when a frame passes. Returns whether any is released.
+    """Update a session's held frames when a frame passes. Returns whether any of them is released.
 
     This affects only frames that were held before the passing frame, whose order is below `order`.
     Copies of the passing frame itself wait for the frames after it.

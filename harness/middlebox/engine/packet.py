@@ -33,7 +33,7 @@ are OTHER."""
 AERON = 0
 """Class of a datagram between two hosts, or from a host to a group, with a port of the case."""
 OTHER = 1
-"""Class of any other packet to another host: it is not one of the case's Aeron datagrams."""
+"""Class of any other packet to another host, which is not one of the case's Aeron datagrams."""
 FRAGMENT = 2
 """Class of an IP fragment for another host. It may contain Aeron frames that cannot be parsed."""
 STRAY = 3
@@ -105,7 +105,7 @@ def _host(buf: Any, ip_at: int, hosts: Any, near: int) -> int:
 
 @allocating_kernel
 def set_macs(buf: Any, at: int, macs: Any, far: int) -> None:
-    """Set the MAC addresses for sending to host `far`, but keep a multicast destination.
+    """Set the MAC addresses for sending to host `far`, but keep a multicast destination address.
 
     Shapes: macs uint8[h, 12]: for each port the host's address, then the relay's address
     """

@@ -55,7 +55,9 @@ def draw(seed: int, rule: int, what: int, place: int, attempt: int) -> int:
 
 @allocating_kernel
 def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[int, int]:
-    """Draw two independent numbers of DRAW_BITS bits, of which `draw` returns the first."""
+    """Draw two independent numbers of DRAW_BITS bits. The first one is the number that `draw`
+    returns.
+    """
     first, second, third, fourth = philox(
         place & _LOW,
         (place >> 32) & _LOW,
@@ -69,7 +71,9 @@ def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[in
 
 @allocating_kernel
 def subject(link: int, class_index: int, stream_ordinal: int, by_order: int) -> int:
-    """Encode the kind of frame to draw for in 24 bits. A link's last bit is its direction."""
+    """Encode in 24 bits the kind of frame for which a number is drawn. A link's last bit is its
+    direction.
+    """
     pair, way = link >> 1, link & 1
     return (stream_ordinal & 0xFF) << 16 | class_index << 8 | pair << 2 | by_order << 1 | way
 

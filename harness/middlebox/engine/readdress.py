@@ -32,7 +32,7 @@ class RewrittenPorts(NamedTuple):
 
 
 def make_rewritten_ports(case: Case) -> RewrittenPorts:
-    """Create an empty table with room for all port pairs that a case's link directions may have."""
+    """Create an empty table with room for all port pairs that a case's link directions can have."""
     links = len(case.link_names)
     return RewrittenPorts(
         pairs=np.zeros((links, _pairs_max(case), 3), dtype=np.int64),

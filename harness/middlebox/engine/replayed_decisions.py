@@ -38,12 +38,16 @@ NONE = -1
 
 
 class ReplayError(ValueError):
-    """A decision that is impossible in this case. The message says which one, and why."""
+    """Raised for a recorded decision that is impossible in the case to replay. The message names
+    the decision and the reason.
+    """
 
 
 @allocating_kernel
 def kind_of_frame(link: int, index: int, ordinal: int, session: int) -> int:
-    """Encode link, class index, stream ordinal and session number (0 if keyed by order)."""
+    """Encode a frame's link, class index, stream index and session number as one integer. The
+    session number is 0 for a frame that is keyed by order.
+    """
     return ((ordinal << 16 | session) << 8 | index) << 8 | link
 
 
@@ -105,7 +109,7 @@ def compile_decisions(case: Case, decisions: Records) -> ReplayedDecisions:
 
 
 def _fault(case: Case, decision: Any, ordinals: dict[int, int]) -> str:
-    """Describe why a decision is impossible, or return an empty string if it is valid."""
+    """Return the reason why a decision is impossible, or an empty string if it is valid."""
     rule, link, code = (int(decision[name]) for name in ("rule", "link", "frame_type"))
     stream_id, position = int(decision["stream_id"]), int(decision["position"])
     if rule >= len(case.faults):

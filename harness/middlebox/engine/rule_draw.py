@@ -23,7 +23,8 @@ _GAP_PASS, _BURST_PASS, _BURST_MATCH, _GAP_MATCH = range(4)
 def matches(
     rules: Any, chains: Any, rule: int, chain: int, seed: int, what: int, place: int, attempt: int
 ) -> bool:
-    """Return whether a rule matches one frame, and step the rule's Markov chain.
+    """Return whether a random draw selects a frame for a rule. Also advances the rule's Markov
+    chain.
 
     Shapes: rules RULE[n]; chains uint8[n, m]: states of each rule's chains; the others as in
             `prf.draws`

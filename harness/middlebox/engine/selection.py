@@ -79,7 +79,7 @@ def _is_session(engine: Engine, session: int, number: int) -> bool:
 
 @allocating_kernel
 def _is_attempt(record: Any, properties: FrameProperties) -> bool:
-    """Return whether a rule applies to the frame's attempt (1 for the first transmission)."""
+    """Return whether a rule applies to this transmission attempt of the frame (1 is the first)."""
     first, every = record["attempt_first"], record["attempt_every"]
     if properties.attempt != 0:
         return _is_counted(properties.attempt, first, record["attempt_last"], every)
@@ -117,7 +117,9 @@ def _is_in_place(engine: Engine, record: Any, properties: FrameProperties) -> bo
 
 @allocating_kernel
 def _overlaps(record: Any, begin: int, end: int) -> bool:
-    """Return whether `begin` .. `end` overlaps the rule's range or one of its repetitions."""
+    """Return whether the positions from `begin` to `end` overlap the rule's range or one of its
+    repetitions.
+    """
     start = record["place_start"]
     length = record["place_length"]
     every = record["place_every"]
@@ -133,7 +135,7 @@ def _overlaps(record: Any, begin: int, end: int) -> bool:
 
 @allocating_kernel
 def _overlaps_one(ranges: Any, first: int, count: int, begin: int, end: int) -> bool:
-    """Return whether `begin` .. `end` overlaps any range in a sorted list.
+    """Return whether the positions from `begin` to `end` overlap any range in a sorted list.
 
     Shapes: ranges int64[n, 2]: begin and end
     """

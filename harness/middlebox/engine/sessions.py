@@ -52,7 +52,7 @@ def region_slots(term_length: int) -> int:
 
 @allocating_kernel
 def find(sessions: Any, count: int, link: int, session_id: int, stream_id: int) -> int:
-    """Return the index of the session that sends on this link with these ids, or NONE."""
+    """Return the index of the session with these ids that sends on this link, or NONE."""
     for index in range(count):
         if (
             sessions[index]["session_id"] == session_id

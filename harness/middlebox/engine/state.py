@@ -59,7 +59,8 @@ space."""
 
 @allocating_kernel
 def spread(state: Any, frames: int, length: int, envelope_length: int) -> tuple[int, int]:
-    """Return the maximum numbers of datagrams and bytes that one datagram can turn into at once.
+    """Return the maximum numbers of datagrams and bytes that the engine can emit at once for one
+    arriving datagram.
 
     As an upper limit, this assumes that every frame is followed by the forged frames of all rules.
     """

@@ -130,7 +130,8 @@ def apply(
     length: int,
     now_ns: int,
 ) -> None:
-    """Apply the impairments to one sealed packet. The packet is then either dropped or in flight.
+    """Apply the impairments to one packet with complete headers. The packet is then either dropped
+    or in flight.
 
     Shapes: buf uint8[n]: envelope and payload from `at`; `length` is 0 if not Aeron's
     Units:  `now_ns` is the time of arrival, from which a delay is measured
@@ -164,7 +165,7 @@ def apply(
 
 @allocating_kernel
 def next_slot(impairments: Impairments, link: int, now_ns: int) -> int:
-    """Remove the next held packet of a link direction that is due, or return NONE.
+    """Remove and return a link direction's next held packet that is due, or return NONE.
 
     The packet is in `held.buf[slot]` and has the length `frame_length`. The caller must return the
     slot to the pool.
@@ -185,7 +186,7 @@ def next_slot(impairments: Impairments, link: int, now_ns: int) -> int:
 
 @allocating_kernel
 def _is_lost(rules: Any, state: Any, replayed_index: int, move: int) -> bool:
-    """Step the loss model. Returns whether it drops the packet."""
+    """Advance the loss model by one packet. Returns whether the packet is lost."""
     model = rules[MODEL]
     chain = state[CHAIN]
     if model == ONE_STATE:
@@ -230,7 +231,7 @@ def _drop(impairments: Impairments, link: int, why: int, buf: Any, at: int, leng
 def _count_frames(
     impairments: Impairments, link: int, column: int, buf: Any, at: int, length: int
 ) -> None:
-    """Count a datagram's frames in the same way as the judge counts the frames of a capture."""
+    """Count a datagram's frames in the same way as the judge counts the frames in a capture."""
     count = min(walk(buf, at, length, impairments.rows, 0), len(impairments.rows))
     for row in range(count):
         code = impairments.rows[row]["frame_type"]

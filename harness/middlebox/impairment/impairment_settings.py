@@ -34,7 +34,9 @@ _MODELS = {
 
 
 def threshold(share_ppb: int) -> int:
-    """Return the threshold that a 32-bit draw stays below with this probability."""
+    """Convert a probability to a threshold: a random 32-bit number is below it with this
+    probability.
+    """
     return (share_ppb << DRAW_BITS) // BILLION
 
 
@@ -69,7 +71,9 @@ def jitters(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) 
 
 
 def behind_netem(case: Case) -> NDArray[np.int64]:
-    """Return 1 for each port where netem may drop packets, else 0. Such drops are not failures."""
+    """Return 1 for each port behind which netem can drop packets, else 0. These drops are not
+    failures.
+    """
     found = np.zeros(len(case.hosts), dtype=np.int64)
     if any(
         each.queue_packets and case.backend_of(each.link) == "netem" for each in case.impairments

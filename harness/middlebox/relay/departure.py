@@ -89,7 +89,9 @@ def flush(relay: Relay, engine: Engine) -> None:
 
 @allocating_kernel
 def _impair(relay: Relay, engine: Engine, index: int) -> None:
-    """Pass a sealed datagram from the outbox to the impairments of its link direction."""
+    """Pass a datagram with complete headers from the outbox to the impairments of its link
+    direction.
+    """
     buf = engine.outbox.buf
     datagram = engine.outbox.datagrams[index]
     at, link, came_ns = datagram["at"], datagram["link"], datagram["arrived_ns"]

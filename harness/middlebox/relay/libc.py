@@ -65,7 +65,9 @@ if JIT_DISABLED:
 else:
 
     def _external(name: str, result: str, *arguments: str) -> Any:
-        """Return a function of libc by the names of its numba types."""
+        """Return a libc function for use in kernels. `result` and `arguments` are the names of
+        numba types.
+        """
 
         def make() -> Any:
             from numba.core import types

@@ -27,7 +27,7 @@ ETHERNET_HEADER_LENGTH = 14
 
 
 class PortError(Exception):
-    """An interface that cannot be used. The message says why and what is needed."""
+    """Raised for an interface that cannot be used. The message says why and what is needed."""
 
 
 @dataclass
@@ -70,7 +70,7 @@ def open_port(name: str) -> Port:
         # With protocol 0 the socket receives nothing until it is bound.
         raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     except PermissionError as error:
-        text = "raw sockets need CAP_NET_RAW: run as root, or in a namespace of your own"
+        text = "raw sockets need CAP_NET_RAW: run as root, or in a separate user namespace"
         raise PortError(f"cannot open a packet socket: {text}") from error
     try:
         raw.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)

@@ -1,4 +1,5 @@
-"""The loop between the interfaces: receive, classify, route, offer to the engine, seal and send.
+"""The relay's main loop: receives packets, classifies and routes them, passes them through the
+engine, and sends the results.
 
     port 0 (host a) --recvmmsg--> [a->b] engine --outbox--> sendmmsg--> port 1 (host b)
                     `-----------> [a->c] engine --outbox--> sendmmsg--> port 2 (host c)
@@ -159,7 +160,7 @@ def _forward(
 
 @allocating_kernel
 def _arrival_ns(relay: Relay, near: int, index: int) -> int:
-    """Return the kernel's timestamp of a packet, or the current time if it has none."""
+    """Return the kernel's timestamp of a packet, or the current time if the packet has none."""
     if relay.received_headers[near, index]["control_length"] < _TIMESTAMP_LENGTH:
         return realtime_ns(relay.timespec)
     control = relay.controls[near, index]

@@ -1,4 +1,5 @@
-"""The socket side of the relay: packet buffers, message headers that point to them, and counts.
+"""The relay's state outside the engine: packet buffers, message headers that point to them, and
+counts.
 
 port 0   received[0], headers[0], controls[0]     a batch that recvmmsg fills
 port 1   received[1], ...
@@ -33,7 +34,7 @@ _CONTROL_WORDS = CONTROL_LENGTH // 8
 
 
 class Relay(NamedTuple):
-    """The complete state of the loop between the interfaces."""
+    """The complete state of the relay's main loop."""
 
     fds: Any  # int64[port]
     hosts: Any  # int64[port, 2]: halves of each host's address

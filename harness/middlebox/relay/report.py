@@ -155,7 +155,7 @@ def impairment_account(impairments: Impairments, link: int) -> ImpairmentAccount
 
 
 def lag_quantiles(buckets: NDArray[Any], longest_ns: int) -> dict[str, int]:
-    """Return the median, 99th percentile and maximum lag, or an empty dict without any lags."""
+    """Return the median, 99th percentile and maximum lag, or an empty dict if there are no lags."""
     total = int(buckets.sum())
     if total == 0:
         return {}

@@ -66,7 +66,7 @@ def test_a_datagram_whose_way_back_is_not_remembered_is_told():
         assert passed(known, A_TO_B, ORIGINAL, 10_000 + index, NEW) == (NEW, 10_000 + index)
     assert known.overflows.tolist() == [2, 0]
     assert passed(known, B_TO_A, 10_000 + room, NEW) == (10_000 + room, NEW)
-    assert [each for each in told(made, known) if "2 datagrams" in each and "answer" in each]
+    assert [each for each in told(made, known) if "2 datagrams" in each and "replies" in each]
 
 
 def test_nothing_is_told_when_all_is_remembered():
