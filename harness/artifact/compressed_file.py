@@ -1,4 +1,4 @@
-"""Captures compressed with gzip, as `windtunnel run --compress` leaves those of passed runs.
+"""Captures compressed with gzip, which `windtunnel run --compress` writes for passed runs.
 
     a.pcap      mapped
     a.pcap.gz   decompressed into an unnamed temporary file, which is mapped
@@ -31,11 +31,12 @@ _PIECE_BYTES = 1 << 20
 
 
 class CompressionError(ValueError):
-    """A compressed file cannot be decompressed. The message gives the reason."""
+    """Raised for a file that cannot be decompressed. The message gives the reason."""
 
 
 def map_plain_bytes(path: Path, max_bytes: int = PLAIN_BYTES_MAX) -> NDArray[np.uint8]:
-    """Map the bytes of a file, which is first decompressed if it is compressed with gzip.
+    """Map a file's bytes into memory. If the file is compressed with gzip, its decompressed bytes
+    are mapped.
 
     Raises the same errors as `open_regular`, and CompressionError.
     """
@@ -62,7 +63,8 @@ def map_plain_bytes(path: Path, max_bytes: int = PLAIN_BYTES_MAX) -> NDArray[np.
 
 
 def compress_file(path: Path) -> Path:
-    """Replace a file by a compressed one with the suffix `.gz`, and return the new path.
+    """Replace a file with a gzip file that has the additional suffix `.gz`, and return the new
+    path.
 
     The compressed file is read back before the plain one is removed. A file that is longer than
     `PLAIN_BYTES_MAX` stays as it is, and its path is returned.

@@ -30,7 +30,9 @@ _Parsed = TypeVar("_Parsed")
 
 
 class ValueTypeError(ValueError):
-    """A value has the wrong type. The message gives its path, the expected type and the value."""
+    """Raised for a value of the wrong type. The message gives its path, the expected type and the
+    value.
+    """
 
 
 def parse(kind: type[_Parsed], value: object, place: str = "") -> _Parsed:
@@ -42,7 +44,7 @@ def parse(kind: type[_Parsed], value: object, place: str = "") -> _Parsed:
 
 
 def described(value: object) -> str:
-    """Format a value for an error message, cutting off a long one."""
+    """Format a value for an error message, and cut it off if it is long."""
     if isinstance(value, dict | list):
         kind = "an object" if isinstance(value, dict) else "a list"
         return f"{kind} of {len(value)} item{'' if len(value) == 1 else 's'}"
@@ -56,7 +58,7 @@ def described(value: object) -> str:
 
 
 def refuse(place: str, expected: str, value: object) -> ValueTypeError:
-    """Create the error for an invalid value."""
+    """Return the exception to raise for an invalid value."""
     return ValueTypeError(
         f"{place + ': ' if place else ''}expected {expected}, found {described(value)}"
     )

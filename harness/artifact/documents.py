@@ -26,11 +26,13 @@ INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 class DocumentError(ValueError):
-    """A document that exists but cannot be parsed. The message names the file and the error."""
+    """Raised for a document that exists but cannot be parsed. The message names the file and the
+    error.
+    """
 
 
 def write_document(path: Path, document: Document) -> None:
-    """Write a document atomically, so a reader sees either the old one or the new one."""
+    """Write a document atomically, so a reader sees either the old or the new document."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, json.dumps(document, indent=1) + "\n")
 

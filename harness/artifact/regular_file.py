@@ -42,7 +42,9 @@ _KINDS = (
 
 
 class UnsafeFileError(OSError):
-    """A path that is rejected because it is not the regular file or directory that was expected."""
+    """Raised for a path that is not the expected regular file or directory, such as a symbolic
+    link.
+    """
 
     def __init__(self, path: Path, text: str) -> None:
         super().__init__(errno.EINVAL, text, str(path))
@@ -127,7 +129,8 @@ def replace_file(path: Path, content: str) -> None:
 
 
 def untrusted_folder(path: Path) -> Path:
-    """Resolve the symbolic links in a folder's path, and check that the folder contains none.
+    """Resolve the symbolic links in a folder's path, and check that the folder contains no symbolic
+    links.
 
     Raises UnsafeFileError if a subfolder, at any depth, is a symbolic link.
     """

@@ -1,4 +1,4 @@
-"""The layout of suite and run folders. No other module composes paths in them.
+"""The layout of suite and run folders. No other module composes paths within these folders.
 
 runs/matrix-<suite-id>/        matrix.html  matrix.json  a suite folder for each pair
 runs/<suite-id>/               report.html  suite.json
@@ -27,7 +27,9 @@ COMPRESSED_SUFFIX = ".gz"
 
 
 def new_suite_id(now_utc: datetime) -> str:
-    """Return a suite id that sorts by time and is unique within a second."""
+    """Return a new suite id: the UTC time, so that ids sort by creation time, and four random hex
+    digits.
+    """
     return f"{now_utc:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
@@ -61,7 +63,9 @@ class SuiteDir:
 
 @dataclass(frozen=True)
 class MatrixDir:
-    """The folder of one matrix, with a suite for each pair and a page of all cells."""
+    """The folder of one matrix run, with a suite for each pair of drivers and a page of all
+    results.
+    """
 
     path: Path
 
@@ -163,7 +167,7 @@ class HostDir:
 
     @property
     def archive(self) -> Path:
-        """The directory of the host's archive."""
+        """The path of the host's archive directory."""
         return self.path / "archive"
 
     def recorder(self, traffic_id: str) -> RecorderFiles:
@@ -171,7 +175,9 @@ class HostDir:
         return RecorderFiles(self.path / f"{stem}.json", self.path / f"{stem}.log")
 
     def log_buffer(self, folder: str, registration_id: int) -> Path:
-        """Return the path of a copied log file, by its folder in the driver's directory."""
+        """Return the path of a copied log file, given its folder in the driver's directory and its
+        registration id.
+        """
         return self.path / "logs" / f"{folder}-{registration_id}.logbuffer"
 
     def publisher(self, traffic_id: str) -> PublisherFiles:
@@ -227,12 +233,14 @@ class RunDir:
 
     @property
     def replayed(self) -> Path:
-        """The decisions that this run replays: a copy of the original run's `decisions`."""
+        """The path of the decisions that this run replays, which are a copy of the original run's
+        decisions.
+        """
         return self.path / "replayed.bin"
 
     @property
     def replay(self) -> Path:
-        """The comparison of this replay with the original run."""
+        """The path of the document that compares this replay with the original run."""
         return self.path / "replay.json"
 
     @property
@@ -241,17 +249,17 @@ class RunDir:
 
     @property
     def netem(self) -> Path:
-        """Configuration and counters of the kernel's netem."""
+        """The path of the document with netem's configuration and counters."""
         return self.path / "netem.json"
 
     @property
     def host_events(self) -> Path:
-        """The host events that were applied in this run."""
+        """The path of the document with the host events that were applied in this run."""
         return self.path / "host-events.json"
 
     @property
     def netem_log(self) -> Path:
-        """The output of `tc`."""
+        """The path of the log with the output of `tc`."""
         return self.path / "netem.log"
 
     @property
@@ -272,12 +280,14 @@ class RunDir:
 
     @property
     def analysis(self) -> Path:
-        """The analysis of the run's captures, if it was requested."""
+        """The path of the analysis of the run's captures. The file exists only if an analysis was
+        requested.
+        """
         return self.path / "analysis.json"
 
     @property
     def analysis_page(self) -> Path:
-        """The analysis as an HTML page with charts and tables."""
+        """The path of the analysis as an HTML page with charts and tables."""
         return self.path / "analysis.html"
 
     @property
@@ -291,7 +301,7 @@ class RunDir:
     def capture(self, host: str) -> Path:
         """Return the path of a host's packet capture, with packets in both directions.
 
-        This is the compressed file if there is only that.
+        This is the path of the compressed file if only that file exists.
         """
         plain = self.captures / f"{host}.pcap"
         compressed = self.captures / f"{host}.pcap{COMPRESSED_SUFFIX}"
@@ -309,6 +319,6 @@ class RunDir:
         return HostDir(self.hosts / name)
 
     def make(self) -> None:
-        """Create the folder and its fixed subfolders."""
+        """Create the run folder and its fixed subfolders."""
         for folder in (self.path, self.captures, self.hosts):
             folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,5 @@
-"""Documents in which a publisher and a subscriber report on themselves when they end.
+"""The documents that publishers and subscribers write when they end, with facts about their
+streams.
 
 A workload that is killed earlier writes no document, which the judge treats as missing evidence.
 """
@@ -46,7 +47,7 @@ class PublisherFacts:
 
 @dataclass
 class Part:
-    """One of several images of a stream that a subscriber read one after the other."""
+    """One of several images of a stream that a subscriber read one after another."""
 
     session_id: int
     join_position: int
@@ -79,7 +80,7 @@ class SubscriberFacts:
 
     @property
     def own_parts(self) -> list[Part]:
-        """Return the parts as `Part` values. Raises ValueTypeError for an invalid one."""
+        """Return the parts as `Part` values. Raises ValueTypeError for an invalid part."""
         return parse(list[Part], self.parts, "parts")
 
     def write(self, path: Path) -> None:

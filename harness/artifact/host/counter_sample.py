@@ -33,7 +33,9 @@ COUNTER_SAMPLE = np.dtype(
 
 @dataclass(frozen=True)
 class CounterFacts:
-    """Description of one counter of a run. A reused id belongs to two counters."""
+    """Description of one counter in a run. If a counter id is reused, each of its counters has a
+    separate description.
+    """
 
     counter_id: int
     type_id: int
@@ -63,11 +65,11 @@ def read_samples(path: Path) -> Records | None:
 
 
 def write_counters(path: Path, counters: list[CounterFacts]) -> None:
-    """Write the description and the last value of each counter."""
+    """Write each counter's description and last value."""
     write_document(path, {"schema": SCHEMA, "counters": [asdict(each) for each in counters]})
 
 
 def read_counters(path: Path) -> list[CounterFacts] | None:
-    """Read the descriptions of all counters. Returns None if the file is missing."""
+    """Read all counters' descriptions and last values. Returns None if the file is missing."""
     found = read_as(_Counters, path, SCHEMA)
     return None if found is None else found.counters

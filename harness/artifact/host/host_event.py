@@ -1,4 +1,4 @@
-"""Events, such as a pause or a kill, that were applied to hosts in a run, with their times.
+"""Host events (pauses and kills) that were applied in a run, with their times.
 
 A recorded pause is longer than the actual pause: it begins before the stop signal is sent, and ends
 after the continue signal has been sent.
@@ -14,7 +14,7 @@ SCHEMA = "windtunnel-host-events/1"
 
 @dataclass
 class AppliedEvent:
-    """One host event that was applied in a run."""
+    """One host event (a pause or a kill) that was applied in a run."""
 
     id: str
     host: str

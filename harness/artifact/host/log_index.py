@@ -1,4 +1,5 @@
-"""Index of a driver's log files: which were copied to the run folder, and why others were not.
+"""Index of a driver's log files: which files were copied to the run folder, and why other files
+were not.
 
 A log is identified by its folder and its registration id, such as `images/23`. The copy has the
 full length, and is sparse where the log contains only zeros.
@@ -19,7 +20,7 @@ SUFFIX = ".logbuffer"
 
 @dataclass(frozen=True)
 class LogFacts:
-    """One log file of a driver."""
+    """One of a driver's log files, with the reason if it was not copied to the run folder."""
 
     folder: str
     "Subfolder of the log: PUBLICATIONS or IMAGES."

@@ -75,7 +75,7 @@ class Pressure:
 
 @dataclass(frozen=True)
 class _Table:
-    """The contents of a document about a host's CPU, memory and I/O pressure, as in JSON."""
+    """The contents of a scheduling-pressure document, as read from JSON."""
 
     interval_ns: int
     columns: list[str]

@@ -1,4 +1,5 @@
-"""Document of a recorder, the workload that makes an archive record a stream.
+"""The document that a recorder writes. A recorder is the workload that makes an archive record a
+stream.
 
     during the recording    the highest position that the archive reported as recorded
     at the end              start and stop position of each recording of the stream
@@ -42,7 +43,9 @@ class RecorderFacts:
 
     @property
     def own_recordings(self) -> list[Recorded]:
-        """Return the recordings as `Recorded` values. Raises ValueTypeError for an invalid one."""
+        """Return the recordings as `Recorded` values. Raises ValueTypeError for an invalid
+        recording.
+        """
         return parse(list[Recorded], self.recordings, "recordings")
 
     def write(self, path: Path) -> None:

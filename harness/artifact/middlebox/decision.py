@@ -71,16 +71,16 @@ IDENTITY = ("link", "frame_type", "stream_id", "session", "position", "attempt",
 
 
 def read_decisions(path: Path) -> Records | None:
-    """Read all decisions of a run. Returns None if the log is missing."""
+    """Read all middlebox decisions in a run. Returns None if the log is missing."""
     return read_records(path, DECISION)
 
 
 class DecisionLogError(ValueError):
-    """A decision log that cannot be replayed. The message names the file and the error."""
+    """Raised for a decision log that cannot be replayed. The message names the file and error."""
 
 
 def read_replayable(path: Path) -> Records:
-    """Read all decisions of a run, and check that each one identifies its frame.
+    """Read all middlebox decisions in a run, and check that each decision identifies its frame.
 
     Raises DecisionLogError if the log is missing, ends inside a record, or was written by an older
     version.

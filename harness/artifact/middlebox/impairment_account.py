@@ -1,4 +1,4 @@
-"""Counts of the relay's impairments in one link direction, in datagrams.
+"""Counts of the datagrams that the relay's impairments affected in one link direction.
 
 received + duplicated - lost - overflowed == sent        sent includes corrupted datagrams
 """

@@ -101,7 +101,7 @@ class PortAccount:
 
 @dataclass
 class RuleAccount:
-    """Numbers of frames that a rule examined (`tried`) and matched (`struck`)."""
+    """Numbers of frames that a fault rule examined (`tried`) and matched (`struck`)."""
 
     tried: int = 0
     struck: int = 0

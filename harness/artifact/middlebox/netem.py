@@ -1,4 +1,4 @@
-"""The netem account of a run: how netem was configured, and its effect on packets.
+"""The netem account of a run: netem's configuration, and its effect on packets.
 
 netem.json    by link direction: arguments of tc, options read back, counters at the end
 """

@@ -152,7 +152,7 @@ class Board:
 
     @property
     def fault_text(self) -> str:
-        """A description of the fault, or an empty string without a fault."""
+        """A description of the fault, or an empty string if there is no fault."""
         if self.fault is Fault.NONE:
             return ""
         numbers = {name: int(self._record[name][0]) for name in ("expected", "found")}

@@ -23,10 +23,10 @@ class Phase:
 
 @dataclass
 class ProcessExit:
-    """How one process of a run ended."""
+    """How one process in a run ended."""
 
     name: str
-    "Unique within the run, such as `a/driver` or `b/subscriber-term-64k`."
+    "The process's name, unique within the run, such as `a/driver` or `b/subscriber-term-64k`."
     role: str
     "One of driver, publisher, subscriber, relay, capture, sampler."
     exit_code: int | None
@@ -104,7 +104,7 @@ class Manifest:
 
 
 def _checked(document: Document) -> Document:
-    """Check the facts about the machine that the judge calculates with."""
+    """Check the facts about the machine that the judge uses in calculations."""
     found = document.get("host_facts")
     for name in NUMERIC_FACTS:
         if isinstance(found, dict) and name in found:

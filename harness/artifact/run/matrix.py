@@ -18,7 +18,7 @@ SCHEMA = "windtunnel-matrix/1"
 
 @dataclass
 class MatrixPeer:
-    """One of the drivers that the matrix compares."""
+    """One of the drivers that a matrix run compares."""
 
     name: str
     version: str = ""

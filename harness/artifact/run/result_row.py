@@ -16,7 +16,7 @@ MEGABYTE = 1e6
 
 @dataclass(frozen=True)
 class ResultRow:
-    """The figures of one stream at one of its subscribers. None means that it is unknown."""
+    """The figures of one stream at one of its subscribers. None means that a figure is unknown."""
 
     traffic: str
     from_host: str
@@ -27,10 +27,10 @@ class ResultRow:
     "Different messages that the subscriber received."
     delivered_bytes: int | None = None
     asked_bytes_per_s: float | None = None
-    "The average rate that the publisher's pace asks for. None if it is unlimited."
+    "The average rate that the publisher's pace specifies, or None if the pace is unlimited."
     asked_messages_per_s: float | None = None
     reached_bytes_per_s: float | None = None
-    "Delivered message bytes by the time from the first offer to the last delivery."
+    "Delivered message bytes divided by the time from the first offer to the last delivery."
     reached_messages_per_s: float | None = None
     latency_p50_ns: int | None = None
     "Time from the first offer of a message to its delivery."
@@ -72,11 +72,11 @@ class ResultRow:
         return None if self.stalled_ns is None else sum(self.stalled_ns.values())
 
     def as_document(self) -> dict[str, Any]:
-        """Return the known figures."""
+        """Return the known figures by field name."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
     def cells(self) -> Iterator[tuple[str, str]]:
-        """Yield the title and the text of each figure, the most important first."""
+        """Yield each figure's title and text, with the most important figure first."""
         yield "goodput", _rate(self.reached_bytes_per_s, self.asked_bytes_per_s, MEGABYTE, "MB/s")
         yield "messages/s", _rate(self.reached_messages_per_s, self.asked_messages_per_s, 1, "")
         yield "delivered", _share(self.delivered_messages, self.published_messages)

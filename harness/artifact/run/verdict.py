@@ -61,11 +61,13 @@ def read_verdict(path: Path) -> Document | None:
 
 
 def read_results(path: Path) -> list[ResultRow]:
-    """Read a verdict's results. A missing file has none. Raises DocumentError."""
+    """Read a verdict's result rows. Returns an empty list if the file is missing. Raises
+    DocumentError.
+    """
     document = read_verdict(path)
     return [] if document is None else result_rows_of(document)
 
 
 def result_rows_of(verdict: Document) -> list[ResultRow]:
-    """Return the results in a verdict that `read_verdict` has read."""
+    """Return the result rows in a verdict that `read_verdict` has read."""
     return [ResultRow(**each) for each in verdict.get("results", [])]
