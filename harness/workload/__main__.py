@@ -71,7 +71,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _report_unexpected(role: str, error: Exception) -> int:
-    """Report an unexpected error. Returns the exit code for a subject or a harness failure."""
+    """Report an unexpected error. Returns the exit code for a failure of the software under test or
+    of the harness.
+    """
     is_subject = _is_subject_error(error)
     whose = "the client failed" if is_subject else "the workload itself failed, not the subject"
     # The log may be on the disk that is full.
@@ -83,7 +85,7 @@ def _report_unexpected(role: str, error: Exception) -> int:
 
 
 def _is_subject_error(error: Exception) -> bool:
-    """Return whether the traceback's innermost frame of this project is in the driver package."""
+    """Return whether the innermost traceback frame from this project is in the driver package."""
     is_scarce = isinstance(error, OSError) and error.errno in SCARCE
     if is_scarce or isinstance(error, MemoryError):
         return False

@@ -1,4 +1,4 @@
-"""The command line of a workload, including the case that it names."""
+"""The command line of a workload, including the case file that it names."""
 
 import argparse
 from collections.abc import Sequence

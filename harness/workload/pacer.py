@@ -1,4 +1,4 @@
-"""Computes when an application may handle its next message to keep a given pace.
+"""Computes when an application can handle its next message without exceeding a given pace.
 
     handled   1 MiB          2 MiB
               |--- rest ---| |--- rest ---|
@@ -34,7 +34,7 @@ class Pacer:
         return self._pace.is_unlimited
 
     def wait_ns(self, now_ns: int) -> int:
-        """Return the time to wait, or 0 if the next message may be handled now."""
+        """Return the time to wait, or 0 if the application can handle the next message now."""
         return max(0, self._due_ns - now_ns)
 
     def add(self, length_bytes: int, now_ns: int) -> None:

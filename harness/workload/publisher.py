@@ -43,7 +43,7 @@ _NAMES = {
 
 
 class Publisher:
-    """Offers the messages of one plan, and records each accepted offer."""
+    """Offers the messages in one message plan, and records each accepted offer."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Publisher:
         return self._times[: self.accepted_count]
 
     def send(self, publication: Publication) -> None:
-        """Offer all messages of the plan. Raises SubjectError or Stopped."""
+        """Offer all messages in the plan. Raises SubjectError or Stopped."""
         messages = zip(self._plan.starts.tolist(), self._plan.lengths.tolist(), strict=True)
         for index, (start, length) in enumerate(messages):
             if index % MESSAGES_BETWEEN_LOOKS == 0:
@@ -146,8 +146,8 @@ class Publisher:
                 why = publication.close_reason
                 is_disconnected = position == result.NOT_CONNECTED
                 raise (GaveUp if is_disconnected else SubjectError)(
-                    f"message {self.accepted_count} of {length} bytes: expected a position, found "
-                    f"{_NAMES.get(position, position)}{f': {why}' if why else ''}"
+                    f"offer of message {self.accepted_count} ({length} bytes): expected a "
+                    f"position, found {_NAMES.get(position, position)}{f': {why}' if why else ''}"
                 )
 
 

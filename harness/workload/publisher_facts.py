@@ -14,11 +14,11 @@ hits the limit. A log that returns it this often is broken, even on the slowest 
 
 
 def require_turned(admin_action_count: int, message_count: int, length: int) -> None:
-    """Raise SubjectError if a log has returned ADMIN_ACTION too often for one message."""
+    """Raise SubjectError if a publication has returned ADMIN_ACTION too often for one message."""
     if admin_action_count > ADMIN_ACTIONS_MAX:
         raise SubjectError(
-            f"message {message_count} of {length} bytes: expected a position, found ADMIN_ACTION "
-            f"{admin_action_count} times in a row, limit {ADMIN_ACTIONS_MAX}"
+            f"offer of message {message_count} ({length} bytes): expected a position, found "
+            f"ADMIN_ACTION {admin_action_count} times in a row (limit {ADMIN_ACTIONS_MAX})"
         )
 
 
@@ -42,7 +42,7 @@ def begin_facts(traffic: TrafficCase, started_ns: int) -> PublisherFacts:
 
 
 def note_stream(facts: PublisherFacts, publication: Publication) -> None:
-    """Set the publication's actual parameters, which may differ from those in the case."""
+    """Set the publication's actual parameters, which can differ from the parameters in the case."""
     facts.session_id = publication.session_id
     facts.initial_term_id = publication.initial_term_id
     facts.term_length = publication.term_length

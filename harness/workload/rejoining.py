@@ -32,14 +32,16 @@ class Reader(Protocol):
     """Reads the available fragments of an image."""
 
     def poll(self, image: Image) -> int:
-        """Read what is available. Returns the number of fragments."""
+        """Read the available fragments. Returns the number of fragments."""
 
 
 class ImageReader(Reader, Protocol):
     """A reader that is also notified when an image delivers no more fragments."""
 
     def leave(self, image: Image) -> int:
-        """Drop an incomplete message. Returns the end position of the last whole message, or -1."""
+        """Drop an incomplete message. Returns the end position of the last whole message, or -1 if
+        there is no whole message.
+        """
 
 
 class Parts:
@@ -74,7 +76,9 @@ class Parts:
         return len(self._ended) >= self._sessions and len(self._tapped) >= self._sessions
 
     def read(self, own: Subscription, tapped: Subscription) -> int:
-        """Read what is available for application and frame tap. Returns the amount of work done."""
+        """Read the available data, for the application and for the frame tap. Returns the amount of
+        work done.
+        """
         return self._read_images(own) + self._read_tapped(tapped)
 
     def leave(self) -> None:
@@ -118,7 +122,7 @@ class Parts:
         return part
 
     def _leave(self, image: Image, part: Part) -> None:
-        """Record how far an image, and thereby its stream, was read."""
+        """Record how far an image was read, and whether its stream has ended."""
         # If an image closes during a poll, its position excludes what that poll delivered.
         part.end_position = max(image.position, self._application.leave(image))
         part.eos_seen = image.is_end_of_stream

@@ -67,7 +67,7 @@ def falsify_counter(aeron_dir: Path, stream_id: int, stop: Stop) -> None:
         ]
         if found:
             break
-        _wait(f"no rcv-naks-sent of stream {stream_id}", deadline_s, stop)
+        _wait(f"no rcv-naks-sent counter of stream {stream_id}", deadline_s, stop)
     for _ in range(INCREMENTS):
         cnc.values["value"][found[0]] += INCREMENT
         time.sleep(INCREMENT_INTERVAL_S)
@@ -111,5 +111,5 @@ def send_from_port(port: int, frame: bytes, source_identity: str) -> None:
 def _wait(what: str, deadline_s: float, stop: Stop) -> None:
     stop.check()
     if time.monotonic() > deadline_s:
-        raise SubjectError(f"{what} within {TIMEOUT_S:g} s")
+        raise SubjectError(f"{what} appeared within {TIMEOUT_S:g} s")
     time.sleep(IDLE_S)

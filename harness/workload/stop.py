@@ -17,11 +17,13 @@ TIMEOUTS = (*errors.TIMEOUTS, ArchiveClosedError, ArchiveTimeoutError)
 
 
 class SubjectError(Exception):
-    """A contract violation by the software under test. The message says what was expected."""
+    """Raised for a contract violation by the software under test. The message says what was
+    expected.
+    """
 
 
 class GaveUp(SubjectError):
-    """The workload gave up because another process failed to act for too long."""
+    """Raised when a workload gives up because another process has failed to act for too long."""
 
 
 @contextmanager
@@ -36,7 +38,7 @@ def timeouts_as_gave_up(aeron: Aeron) -> Iterator[None]:
 
 
 class Stopped(Exception):
-    """The workload was stopped before its stream ended."""
+    """Raised when a workload is stopped before its stream has ended."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")

@@ -77,12 +77,15 @@ class Application:
         """End position of the last message from each image, by correlation id."""
 
     def leave(self, image: Image) -> int:
-        """Drop an incomplete message. Returns the end position of the last whole message, or -1."""
+        """Drop an incomplete message. Returns the end position of the last whole message, or -1 if
+        there is no whole message.
+        """
         self._assembler.free_session_buffer(image.session_id)
         return self._ends.pop(image.correlation_id, -1)
 
     def poll(self, image: Image) -> int:
-        """Read what is available, unless the pace requires a wait. Returns the number of fragments.
+        """Read the available fragments, unless the pace requires a wait. Returns the number of
+        fragments.
 
         Raises SubjectError if there is more than the stream can contain.
         """
@@ -213,7 +216,7 @@ def _read(
     *,
     may_be_cut_off: bool,
 ) -> None:
-    """Poll both images until both have ended, or until one is closed and that is allowed."""
+    """Poll both images until both have ended, or until one is closed early and this is allowed."""
     own, tapped = images
     facts.session_id, facts.join_position = own.session_id, own.join_position
     facts.started_ns = time.time_ns()
@@ -232,7 +235,7 @@ def _read(
                     break
                 raise GaveUp(
                     f"the image was closed at position {own.position} "
-                    f"(the tap had reached position {tapped.position}), "
+                    f"(position of the frame recorder: {tapped.position}), "
                     "before the end of the stream"
                 )
             time.sleep(IDLE_S)

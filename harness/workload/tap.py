@@ -35,7 +35,9 @@ class Tap:
         self.frame_count = 0
 
     def poll(self, image: Image) -> int:
-        """Record the available frames. Returns the number of frames. Raises SubjectError."""
+        """Record the available frames. Returns the number of frames. Raises SubjectError if there
+        are more than the stream can contain.
+        """
         overrun_guard.check(image, self._length_bytes_max)
         self._now_ns = self._clock_ns()
         return image.poll_frames(self._on_frame, FRAME_LIMIT)

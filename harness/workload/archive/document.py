@@ -11,7 +11,9 @@ from windtunnel.harness.artifact.host.recording import RecorderFacts
 
 @contextmanager
 def write_at_end(facts: PublisherFacts | RecorderFacts, document: Path) -> Iterator[None]:
-    """Write the facts when the block ends, with the end time and any exception that it raised."""
+    """Write the facts when the `with` block ends, with the end time and any exception that the
+    block raised.
+    """
     try:
         yield
     except BaseException as error:

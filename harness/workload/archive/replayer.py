@@ -59,7 +59,9 @@ def note_replay(facts: PublisherFacts, recording: RecordingDescriptor, session_i
 
 
 def sent_position(aeron: Aeron, session_id: int, stream_id: int) -> int:
-    """Return the driver's sender position of a stream, or NOT_SENT if it has no counter."""
+    """Return the driver's sender position of a stream, or NOT_SENT if the stream has no such
+    counter.
+    """
     ids = (session_id, stream_id)
     for each in aeron.counters:
         is_of_type = each.type_id == SENDER_POSITION

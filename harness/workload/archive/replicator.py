@@ -50,7 +50,9 @@ class Copying:
 
 
 def _check(archive: AeronArchive) -> None:
-    """Raise any asynchronous archive error, as GaveUp if the source is unreachable."""
+    """Raise the archive's asynchronous error if there is one. If the source is unreachable, the
+    error is raised as GaveUp.
+    """
     try:
         archive.check_for_error_response()
     except ArchiveError as error:

@@ -47,7 +47,7 @@ def run_archive(load: Load, aeron: Aeron) -> None:
 
 
 class _Rounds:
-    """A sequence of recordings. Each recording is replayed and then purged."""
+    """The benchmark's sequence of recordings. Each recording is replayed and then purged."""
 
     def __init__(self, load: Load, aeron: Aeron, archive: AeronArchive) -> None:
         self._load, self._aeron, self._archive = load, aeron, archive

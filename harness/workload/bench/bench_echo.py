@@ -1,4 +1,5 @@
-"""Measures round trips, one message at a time: ping sends and takes the time, pong echoes.
+"""Measures round trips, one message at a time: ping sends messages and measures the time, and pong
+echoes them.
 
     ping --channel--> pong
          <--reply----
@@ -65,7 +66,7 @@ def _streams(options: Options) -> tuple[Stream, Stream]:
 def _open(
     load: Load, aeron: Aeron, writes: Stream, reads: Stream
 ) -> tuple[Publication, Image] | None:
-    """Open a publication and the image of the other stream. Returns None if stopped before."""
+    """Open a publication and the image of the other stream. Returns None if the load ends first."""
     subscription = aeron.add_subscription(*reads)
     load.board.state = State.SUBSCRIBED
     publication = aeron.add_exclusive_publication(*writes)

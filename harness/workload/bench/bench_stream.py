@@ -1,4 +1,5 @@
-"""The load of one stream at full speed: a source offers batches, a sink checks message numbers.
+"""The benchmark load on one stream at full speed: a source offers batches, and a sink checks
+message numbers.
 
     source --batches--> driver --blocks of whole frames--> sink
 
@@ -25,7 +26,7 @@ PROGRESS_S = 0.0005
 
 
 class Load:
-    """State that all loads have in common: the counter board file and the time limit."""
+    """The state that all benchmark loads share: the counter board file and the time limit."""
 
     def __init__(self, options: Options, board: Board) -> None:
         self.options = options
@@ -33,11 +34,15 @@ class Load:
         self._deadline_s = time.monotonic() + options.limit_s
 
     def goes_on(self, aeron: Aeron) -> bool:
-        """Return whether the load may continue: not stopped, no fault, and within its time."""
+        """Return whether the load should continue: it was not stopped, has no fault, and is within
+        its time limit.
+        """
         return not self.board.is_stopped and self.is_well(aeron)
 
     def is_well(self, aeron: Aeron) -> bool:
-        """Return whether the load has no fault and is within its time, even if it was stopped."""
+        """Return whether the load has no fault and is within its time limit, even if it was
+        stopped.
+        """
         if self.board.fault is not Fault.NONE:
             return False
         if aeron.is_closed:
