@@ -1,4 +1,5 @@
-"""Compares a round's measured values with the requested values, and checks accuracy limits.
+"""Compares a calibration round's measured values with the requested values, and checks accuracy
+limits.
 
     loss rate      inside the 99.9 % interval of the requested rate
     burst length   within 5 %
@@ -39,7 +40,7 @@ class Baseline:
 
     @property
     def problem(self) -> str:
-        """The reason why delays cannot be checked here, or an empty string."""
+        """The reason why delays cannot be checked on this machine, or an empty string."""
         if not self.is_known:
             return "added delays: no baseline, since the round without impairments is void"
         if self.p99_ns > DELAY_P99_NS:
@@ -49,7 +50,7 @@ class Baseline:
 
 
 def baseline_of(delivery: Delivery) -> Baseline:
-    """Return the transit times in a round without impairments."""
+    """Return the transit times in a calibration round without impairments."""
     taken = measure.delays_ns(delivery)
     p50, p99 = (measure.quantile(taken, part).value for part in (0.5, 0.99))
     return Baseline(p50, p99, is_known=True)
@@ -58,7 +59,7 @@ def baseline_of(delivery: Delivery) -> Baseline:
 def measures(
     impairment: Impairment, delivery: Delivery, baseline: Baseline, backend: str
 ) -> list[Measure]:
-    """Return all measured quantities of a round."""
+    """Return all measured quantities of a calibration round."""
     settings = impairment.settings
     if settings is None:
         return _baseline(impairment.name, delivery)
@@ -93,9 +94,12 @@ def measures(
 
 
 def problems(rows: list[Measure]) -> list[str]:
-    """Describe the measurements that need a limit but have too few samples."""
+    """Return a description of each measurement that needs an accuracy limit but has too few
+    samples.
+    """
     return [
-        f"{each.impairment}: {each.samples} bursts are too few to check their length; raise --scale"
+        f"{each.impairment}: {each.samples} bursts are too few to check their length: increase "
+        "--scale"
         for each in rows
         if each.quantity == BURST_LENGTH and not each.floor
     ]

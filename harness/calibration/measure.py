@@ -1,4 +1,4 @@
-"""Measures what a round delivered, from two captures of numbered frames.
+"""Measures what a calibration round delivered, from two captures of numbered frames.
 
     near  0 1 2 3 4 5 ...   times at which packets left host a
     far   0 2 1 1 5 ...     times at which they reached host b: 3 and 4 lost, 1 duplicated and late
@@ -38,7 +38,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Delivery:
-    """The departures and arrivals of all packets of a round."""
+    """The departures and arrivals of all packets in a calibration round."""
 
     sent_ns: NDArray[np.int64]
     """Departure time of each packet, by packet number."""
@@ -73,7 +73,7 @@ def lost(delivery: Delivery) -> NDArray[np.bool_]:
 
 
 def share(hits: int, trials: int) -> Figure:
-    """Return a share, with the interval that another round's share would fall into."""
+    """Return a share, with the interval that would contain another round's share."""
     value = hits / trials if trials else 0.0
     low, high = interval(trials, value, CONFIDENCE)
     return Figure(value, low / max(trials, 1), high / max(trials, 1), trials)

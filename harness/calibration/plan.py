@@ -15,7 +15,7 @@ MILLISECOND_NS = 1_000_000
 
 @dataclass(frozen=True)
 class Impairment:
-    """One calibration round: an impairment and its number of packets."""
+    """One calibration round: an impairment, and the number of packets to send through it."""
 
     name: str
     settings: ImpairmentCase | None
@@ -23,7 +23,9 @@ class Impairment:
 
 
 def impairments(scale: float = 1.0) -> list[Impairment]:
-    """Return all rounds, starting with the baseline that other rounds' delays are relative to."""
+    """Return all calibration rounds. The first is the baseline, to which the other rounds' delays
+    are relative.
+    """
     bursts = LossCase(
         model="gilbert-elliott",
         shares_ppb=(5 * PERCENT, 20 * PERCENT, 100 * PERCENT, 0),

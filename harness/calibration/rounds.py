@@ -45,13 +45,15 @@ Report = Callable[[str], None]
 
 
 class Void(Exception):
-    """A round without valid results. The message says why."""
+    """Raised for a calibration round without valid results. The message says why."""
 
 
 def calibrate(
     rounds: list[Impairment], backend: Backend, packets_per_s: int, seed: int, report: Report
 ) -> Calibration:
-    """Run all rounds in one lab. Raises LabError or Unsupported if the lab cannot be used."""
+    """Run all calibration rounds in one lab. Raises LabError or Unsupported if the lab cannot be
+    used.
+    """
     result = Calibration(backend, platform.release(), packets_per_s, seed, time.time_ns())
     baseline = floors.Baseline()
     with (
@@ -91,7 +93,7 @@ def open_lab(folder: Path) -> Iterator[Lab]:
 
 
 def case_of(lab: Lab, impairment: Impairment, backend: Backend, seed: int) -> Case:
-    """Build the relay's case, with one stream and this round's impairments."""
+    """Build the relay's case (resolved scenario), with one stream and this round's impairments."""
     channel = f"aeron:udp?endpoint={lab.address(RECEIVER)}:{PORT}"
     traffic = TrafficCase(
         id="probe", ordinal=0, stream_id=probe.STREAM_ID, from_host=SENDER, to_host=RECEIVER,

@@ -30,7 +30,9 @@ def token(run_id: str) -> str:
 
 
 def block(run_id: str, attempt: int = 0) -> ipaddress.IPv4Network:
-    """Return the run's address block for an attempt. Each attempt gets a different block."""
+    """Return the run's address block for an attempt to create its networks. Each attempt gets a
+    different block.
+    """
     digest = hashlib.sha256(f"windtunnel block {run_id}".encode()).digest()
     index = (int.from_bytes(digest[:8], "little") + attempt) % BLOCKS
     size = 1 << (32 - BLOCK_PREFIX_LENGTH)

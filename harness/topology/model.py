@@ -58,7 +58,7 @@ class Topology:
         for candidate in self.hosts:
             if candidate.name == name:
                 return candidate
-        raise KeyError(f"no host {name!r}; expected one of {[h.name for h in self.hosts]}")
+        raise KeyError(f"no host {name!r}: expected one of {[h.name for h in self.hosts]}")
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -73,7 +73,7 @@ def build(
     datagram_length_max: int = 0,
     attempt: int = 0,
 ) -> Topology:
-    """Create the network of a run. Its MTU is larger than 1500 only if a datagram needs it.
+    """Create a run's network. Its MTU exceeds 1500 only if the longest datagram requires it.
 
     `between` lists the hosts that the middlebox connects.
     """
