@@ -91,19 +91,23 @@ class _Generator(GenerateJsonSchema):
     def function_before_schema(
         self, schema: core_schema.BeforeValidatorFunctionSchema
     ) -> JsonSchemaValue:
-        """Describe a list. In place of a list with one item, a file may contain just the item."""
+        """Return the schema of a list. A file can contain a single item instead of a list with one
+        item.
+        """
         found = super().function_before_schema(schema)
         if schema["function"]["function"] is not one_or_many:
             return found
         return {"anyOf": [found["items"], found]}
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
-        """Describe an optional value. A file omits an absent value and never contains null."""
+        """Return the schema of an optional value. A file omits an absent value and never contains
+        null.
+        """
         return self.generate_inner(schema["schema"])
 
 
 def _allow(schema: Schema, other: Schema) -> None:
-    """Allow a second form of a value."""
+    """Extend a value's schema with a second form that the value can have."""
     description = schema.pop("description")
     forms = [other, dict(schema)]
     schema.clear()
@@ -111,7 +115,9 @@ def _allow(schema: Schema, other: Schema) -> None:
 
 
 def _check(resolved: Schema) -> Schema:
-    """Return the schema of a check: its name, or a table with its name and arguments."""
+    """Return the schema of an item in `expect`: a check's name, or a table with its name and
+    arguments.
+    """
     name, arguments = (resolved["properties"][key] for key in ("name", "arguments"))
     entry = {"type": "string", "pattern": applies.PATTERN, "maxLength": applies.ENTRY_LENGTH_MAX}
     drivers = {"type": "array", "items": entry, "minItems": 1, "maxItems": applies.ENTRIES_MAX}

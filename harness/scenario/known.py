@@ -38,7 +38,7 @@ def _date(value: object) -> datetime.date:
 
 
 class KnownFailure(Table):
-    """A check that is known to fail for a scenario and a driver."""
+    """A check that is known to fail for a scenario with a driver."""
 
     scenario: str = Field(min_length=1)
     """Name of the scenario."""
@@ -70,7 +70,7 @@ class KnownFailures(Table):
 
 
 def load_known(file: Path, checks: Collection[str]) -> tuple[KnownFailure, ...]:
-    """Read and validate a file of known failures. Raises ScenarioError with all problems."""
+    """Read and validate a known-failures file. Raises ScenarioError, which lists all problems."""
     return parse_table(
         read_yaml(file), str(file), KnownFailures, lambda table: _problems(table, checks)
     ).known

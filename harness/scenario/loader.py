@@ -1,4 +1,4 @@
-"""Loader of scenario files. Errors have a file, line and column.
+"""Loads scenario files. Each error names the file, line and column.
 
     text --YamlDocument--> plain values with marks --model--> Scenario --validation--> Scenario
 
@@ -25,7 +25,9 @@ __all__ = ["ScenarioError", "load_scenario", "parse_scenario", "parse_table"]
 
 
 def load_scenario(file: Path, find: Callable[[Scenario], list[Problem]] = problems) -> Scenario:
-    """Read a scenario file and validate it with `find`. Raises ScenarioError with all problems."""
+    """Read a scenario file and validate it. Raises ScenarioError, which lists all problems. `find`
+    returns the problems that involve several tables.
+    """
     text = read_yaml(file)
     scenario = parse_table(text, str(file), Scenario, find)
     parts = file.resolve().with_suffix("").parts
@@ -47,7 +49,9 @@ def parse_scenario(text: str, source: str) -> Scenario:
 def parse_table(
     text: str, source: str, model: type[_TABLE], find: Callable[[_TABLE], list[Problem]]
 ) -> _TABLE:
-    """Parse a YAML table into a `model` object and check it with `find`. Raises ScenarioError."""
+    """Parse a YAML table into a `model` object. Raises ScenarioError for invalid YAML, and for
+    problems that pydantic or the function `find` reports.
+    """
     document = YamlDocument(text, source)
     empty = list(_empty_values(document.value, ()))
     if empty:
@@ -64,7 +68,9 @@ def parse_table(
 
 
 def _empty_values(value: object, path: tuple[str | int, ...]) -> Iterator[Problem]:
-    """Yield keys and items without a value. These would otherwise silently become defaults."""
+    """Yield a problem for each key or item without a value, which would otherwise silently become a
+    default.
+    """
     if value is None:
         yield Problem(path, "this key has no value: write one, or remove the key")
     items = value.items() if isinstance(value, dict) else ()
@@ -73,14 +79,18 @@ def _empty_values(value: object, path: tuple[str | int, ...]) -> Iterator[Proble
 
 
 def _causes(error: ValidationError) -> list[Any]:
-    """Return the errors. A list with invalid items is not also reported as too short."""
+    """Return pydantic's errors, except that a list with invalid items is not also reported as too
+    short.
+    """
     found = error.errors()
     inner = {each["loc"][:length] for each in found for length in range(len(each["loc"]))}
     return [each for each in found if each["type"] != "too_short" or each["loc"] not in inner]
 
 
 def _path(error: Any, document: YamlDocument) -> tuple[str | int, ...]:
-    """Return the part of pydantic's path that exists in the file, and a missing key at its end."""
+    """Return an error's path, reduced to the keys that exist in the file. If the error is a missing
+    key, this key ends the path.
+    """
     path: tuple[str | int, ...] = ()
     for step in error["loc"]:
         if (*path, step) in document.marks:

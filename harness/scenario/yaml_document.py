@@ -58,7 +58,7 @@ class ScenarioError(ValueError):
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
-    """PyYAML's loader, which here reads dates, merge keys and default values as strings."""
+    """A PyYAML loader that reads dates, merge keys and default values as strings."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, Any]]]] = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag in _RESOLVED]
@@ -80,8 +80,8 @@ def read_yaml(file: Path) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a value for an error message, with control characters escaped and long strings cut
-    off.
+    """Return a value as shown in error messages: control characters are escaped, and a long string
+    is cut off.
     """
     if isinstance(value, dict | list | tuple):
         kind = "a table" if isinstance(value, dict) else "a list"
@@ -268,7 +268,7 @@ def _short(text: str) -> str:
 
 
 def _key(each: Problem) -> tuple[tuple[int, str], ...]:
-    """Return a sort key for a problem's path of keys and indices."""
+    """Return the sort key of a problem's path, which consists of keys and indices."""
     return tuple((step, "") if isinstance(step, int) else (-1, step) for step in each.path)
 
 

@@ -1,4 +1,5 @@
-"""A description of a case: hosts, streams, fault rules, and how many frames each rule affects.
+"""Describes a resolved scenario: hosts, streams, fault rules, and how many frames each rule
+affects.
 
 The counts are estimates based on the distribution of message lengths. The exact counts follow from
 a run's plan, which depends on its seed.
@@ -52,7 +53,8 @@ def expected_faults(case: Case, fault: FaultCase) -> float:
 
 
 def padding_exceeds_half_term(traffic: TrafficCase) -> bool:
-    """Return whether padding can advance the sender so far that it rejects status messages.
+    """Return whether padding can advance the sender so far ahead that the sender rejects status
+    messages.
 
         receiver position |----- window -----|-- padding -->|  sender position
                           |<---- half a term ---->|  earlier status messages are rejected
@@ -65,7 +67,7 @@ def padding_exceeds_half_term(traffic: TrafficCase) -> bool:
 
 
 def explain(case: Case) -> str:
-    """Return the complete description of a case."""
+    """Return the complete description of a case (a resolved scenario)."""
     return "\n".join(_lines(case))
 
 

@@ -1,4 +1,6 @@
-"""The description of a fault rule: the frames to which it applies, when, and the action."""
+"""Describes a fault rule: the frames to which it applies, the time when it is active, and its
+action.
+"""
 
 from collections.abc import Iterator
 
@@ -25,7 +27,7 @@ _PLACES = {
 
 
 def fault_line(fault: FaultCase) -> str:
-    """Return the first line of a rule's description: affected share, frame types, links, action."""
+    """Return the first line of a rule's description: share, frame types, links and action."""
     types = "every frame" if fault.frame_types == ALL_TYPES else ", ".join(fault.frame_types)
     return (
         f"{format_share(fault.share_ppb)} of {types} "
@@ -94,7 +96,7 @@ def _copies(fault: FaultCase) -> str:
 
 
 def _event(fault: FaultCase) -> str:
-    """Describe the event that ends a hold."""
+    """Describe the event on which held frames are released."""
     if fault.ending == "frames":
         return f"{fault.ending_value} others have passed"
     if fault.ending == "advance":

@@ -1,4 +1,4 @@
-"""The description of a case's impairments, with the long-run rate of each loss model."""
+"""Describes the impairments in a resolved scenario, with the long-run rate of each loss model."""
 
 from collections.abc import Iterator
 

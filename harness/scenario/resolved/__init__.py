@@ -1,1 +1,1 @@
-"""The case: a scenario in which all defaults are filled in and all references resolved."""
+"""The case: a scenario in which all defaults are filled in and all references are resolved."""

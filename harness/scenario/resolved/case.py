@@ -65,21 +65,21 @@ class Payload(Part):
 
 
 class HostCase(Part):
-    """A host of a case and its address."""
+    """A host in a case, and its address."""
 
     name: Name
     address: str
 
 
 class CheckCase(Part):
-    """A check to run, by name."""
+    """A check to run, identified by its name."""
 
     name: str
     arguments: Arguments
 
 
 class Case(Part):
-    """The complete description of a run."""
+    """The complete description of a run: the scenario with all defaults filled in."""
 
     schema_name: Literal["windtunnel-case/1"] = Field(default=SCHEMA, alias="schema")
     name: str
@@ -193,7 +193,7 @@ class Case(Part):
 
 
 def _problems(case: Case) -> Iterator[Problem]:
-    """Yield the invalid values that the types of a case do not exclude."""
+    """Yield a problem for each value that has the right type but is invalid."""
     hosts = [each.name for each in case.hosts]
     yield from _lists(case, hosts)
     yield from within((), "seed", case.seed, 0, SEED_MAX)
@@ -247,7 +247,7 @@ def _dotted(path: tuple[str | int, ...]) -> str:
 
 
 def run_seeds(scenario: Scenario, root: int | None = None, count: int | None = None) -> list[int]:
-    """Return the seeds of a scenario's runs: consecutive numbers from the root seed on.
+    """Return the seeds of a scenario's runs: consecutive numbers that start with the root seed.
 
     Decisions depend on the seed through a keyed function, so consecutive seeds are independent.
     """
@@ -264,7 +264,9 @@ def resolve(
     addresses: Mapping[str, str],
     payload: Payload,
 ) -> Case:
-    """Resolve a scenario to the case of one run, with values from the lab and the command line."""
+    """Resolve a scenario into the complete description of one run, with values from the lab and the
+    command line.
+    """
     stream_ids = sorted(traffic.stream_id for traffic in scenario.traffic)
     by_id: dict[str | None, Traffic] = {each.id: each for each in scenario.traffic}
     network = scenario.network

@@ -1,5 +1,4 @@
-"""Validation of a case.json that was read from a file: it finds values that no resolved scenario
-has.
+"""Validates a case.json that was read from a file: finds values that no resolved scenario has.
 
 A case that `resolve` made is valid. A file may come from somebody else's run folder, and the judge,
 the reports and the relay use its hosts, links and streams as indices and compute with its lengths.
@@ -54,7 +53,7 @@ def is_address(text: str) -> bool:
 def traffic_problems(
     traffic: TrafficCase, path: Path, hosts: Sequence[str], stream_count: int
 ) -> Iterator[Problem]:
-    """Yield the invalid values of a stream in a case with `stream_count` streams."""
+    """Yield a problem for each invalid value of a stream in a case with `stream_count` streams."""
     for name, least, most in (
         ("ordinal", 0, stream_count - 1),
         ("stream_id", -(1 << 31), (1 << 31) - 1),
@@ -126,7 +125,7 @@ def _geometry(traffic: TrafficCase, path: Path) -> Iterator[Problem]:
 def fault_problems(
     fault: FaultCase, path: Path, links: Sequence[str], stream_count: int
 ) -> Iterator[Problem]:
-    """Yield the invalid values of a fault rule.
+    """Yield a problem for each invalid value of a fault rule in a case.
 
     `links` contains the names of the link directions.
     """
@@ -174,7 +173,7 @@ def fault_problems(
 def impairment_problems(
     impairment: ImpairmentCase, path: Path, links: Sequence[str]
 ) -> Iterator[Problem]:
-    """Yield the invalid values of a link direction's impairments."""
+    """Yield a problem for each invalid value in a link direction's impairments."""
     yield from known_names((*path, "link"), [impairment.link], links)
     loss = impairment.loss
     if loss is not None:

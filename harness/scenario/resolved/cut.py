@@ -1,4 +1,4 @@
-"""How long fault rules cut a stream off, compared with Aeron's timeouts.
+"""Computes for how long fault rules interrupt a stream, and compares this with Aeron's timeouts.
 
     cut of the status messages   >= 5 s     the publication is disconnected until the next one
     cut of the stream            >= 10 s    the image is closed (`timeouts.image_liveness`)
@@ -26,7 +26,8 @@ STREAM = ("DATA", "PAD", "HEARTBEAT")
 
 
 def cut_ns(faults: Iterable[FaultCase], link: str, ordinal: int, types: Iterable[str]) -> int:
-    """Return the longest time for which rules drop all frames of these types in a link direction.
+    """Return the longest time for which fault rules drop all frames of these types in a link
+    direction.
 
     Rules for different types are taken to apply at the same time. The result is 0 without a cut.
     """
@@ -49,7 +50,7 @@ def _drops_all(fault: FaultCase, ordinal: int) -> bool:
 
 
 def _duration_ns(fault: FaultCase) -> int:
-    """Return how long a rule is active at a time, or 0 if it has no end."""
+    """Return the duration of each of a rule's active periods, or 0 if the rule has no end."""
     if fault.when is None:
         return 0
     if fault.when.for_ns:
@@ -58,10 +59,11 @@ def _duration_ns(fault: FaultCase) -> int:
 
 
 def may_disconnect(case: Case, traffic: TrafficCase) -> bool:
-    """Return whether the scenario may disconnect a publication for some time.
+    """Return whether the scenario can disconnect a publication temporarily.
 
-    A rule cuts all receivers' status messages for about the connection timeout, or an event pauses
-    a driver for that long. Aeron then returns NOT_CONNECTED, and the publisher has to wait.
+    This happens if a rule drops all receivers' status messages for about the connection timeout, or
+    an event pauses a driver for that long. Aeron then returns NOT_CONNECTED, and the publisher has
+    to wait.
     """
     least_ns = CONNECTION_NS - 2 * STATUS_MESSAGE_NS
     hosts = (*traffic.publishers, *traffic.subscribers)

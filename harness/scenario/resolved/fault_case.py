@@ -35,7 +35,7 @@ class PlaceCase(Part):
 
 
 class CountCase(Part):
-    """A selection of attempts or frames by number, counted from 1."""
+    """A selection of transmission attempts or frames by number, counted from 1."""
 
     first: int = 1
     last: int = COUNT_MAX - 1
@@ -43,14 +43,14 @@ class CountCase(Part):
 
 
 class ReachedCase(Part):
-    """A position in a stream."""
+    """A stream position at which a fault rule becomes active or inactive."""
 
     ordinal: int
     position: int
 
 
 class WhenCase(Part):
-    """The time during which a rule is active.
+    """The time during which a fault rule is active.
 
     `for_ns` 0 means no end, `every_ns` 0 no repetition.
     """
@@ -63,7 +63,7 @@ class WhenCase(Part):
 
 
 class ForgedCase(Part):
-    """A forged frame. None in `flags` or `length` means the correct value."""
+    """A forged frame in a case. None in `flags` or `length` means the correct value."""
 
     type: ForgedType
     advance: int = 0
@@ -85,7 +85,7 @@ class ForgedCase(Part):
 
 
 class FaultCase(Part):
-    """A fault rule of a resolved case."""
+    """A fault rule in a resolved case."""
 
     id: str
     links: tuple[LinkName, ...]
@@ -122,7 +122,7 @@ class FaultCase(Part):
 
     @property
     def share(self) -> float:
-        """Return the requested share as a number from 0 to 1."""
+        """Return the requested share of the matching frames as a number from 0 to 1."""
         return self.share_ppb / 1e9
 
     @property
@@ -133,7 +133,7 @@ class FaultCase(Part):
 
     @property
     def is_plain(self) -> bool:
-        """Return whether the rule considers every frame of its types and links, at any time."""
+        """Return whether the rule has no conditions other than frame types and links."""
         plain = {"ordinals", "session", "flags_mask", "place", "order", "attempt", "when"}
         plain |= {"cut_to_bytes", "field"}  # These skip frames that are too short.
         return all(getattr(self, name) == _DEFAULTS[name] for name in plain)
@@ -145,7 +145,7 @@ _DEFAULTS = {name: field.default for name, field in FaultCase.model_fields.items
 def resolve_fault(
     fault: Fault, ordinals: Mapping[int, int], links: Sequence[LinkName]
 ) -> FaultCase:
-    """Resolve a fault rule. `ordinals` maps stream ids to ordinals."""
+    """Resolve a fault rule. `ordinals` maps each stream id to the stream's index in the case."""
     what, act = fault.what, fault.act
     chance, parameters = chain_parameters(act.loss_model)
     ending, ending_value, hold_ns = _ending(act)
@@ -219,7 +219,7 @@ def _when(fault: Fault, ordinals: Mapping[int, int]) -> WhenCase | None:
 
 
 def _ending(act: Act) -> tuple[Ending, int, int]:
-    """Return the event that ends a hold, the event's value, and the maximum duration."""
+    """Return the event that releases held frames, the event's value, and the maximum hold time."""
     if act.displace is not None:
         return "frames", act.displace.by, act.displace.at_most_ns
     held = act.hold or act.duplicate

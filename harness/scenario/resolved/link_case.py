@@ -36,7 +36,7 @@ def link_names(links: Sequence[LinkCase]) -> tuple[str, ...]:
 
 
 def directions(links: Sequence[LinkCase]) -> tuple[tuple[str, str], ...]:
-    """Return the sending and receiving host of each direction, by code."""
+    """Return the sending and receiving host of each link direction, by code."""
     found: list[tuple[str, str]] = []
     for link in links:
         found += [link.between, (link.between[1], link.between[0])]

@@ -1,4 +1,4 @@
-"""A stream of a resolved case: its hosts, channels and geometry.
+"""A stream in a resolved case: its hosts, channels, positions and content.
 
     Traffic + addresses --resolve_traffic--> TrafficCase --flows--> one for each pair of hosts
 
@@ -19,7 +19,7 @@ from windtunnel.harness.scenario.validation.traffic_validation import longest_me
 
 
 class TrafficCase(Part):
-    """A stream of a resolved case.
+    """A stream in a resolved case.
 
     If there are several publishers or subscribers, singular fields refer to the first one. `flows`
     contains the stream once for each pair, with singular fields only.
@@ -94,7 +94,7 @@ class TrafficCase(Part):
 
     @property
     def flows(self) -> tuple["TrafficCase", ...]:
-        """Return the flows from each publisher to each subscriber."""
+        """Return the stream's flows, one for each pair of a publisher and a subscriber."""
         return tuple(
             self.between(publisher, subscriber)
             for subscriber in self.subscribers
@@ -156,7 +156,7 @@ def resolve_traffic(
     addresses: Mapping[str, str],
     replayed: Traffic | None = None,
 ) -> TrafficCase:
-    """Resolve a stream. A replay has the geometry of the replayed stream."""
+    """Resolve a stream. A replay has the replayed stream's content, term length and MTU."""
     channels = {each: traffic.channels.get(each, traffic.channel) for each in traffic.from_hosts}
     receives = {each: traffic.receives.get(each, traffic.receive) for each in traffic.to_hosts}
     publishers, subscribers = (len(each) > 1 for each in (traffic.from_hosts, traffic.to_hosts))

@@ -1,4 +1,5 @@
-"""Receivers that a sender does not wait for. Aeron does not guarantee them a whole stream.
+"""Receivers that a sender does not wait for. Aeron does not guarantee that they receive the whole
+stream.
 
     fc=max (default)     the sender follows the fastest receiver and waits for none
     fc=min, fc=min,g:/1  it starts with the first receiver, and waits for those that have joined

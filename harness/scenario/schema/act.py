@@ -2,9 +2,9 @@
 
     drop  duplicate  hold  swap  displace  corrupt  truncate  inject  readdress
 
-Each act has its own parameters and a share or loss model, which selects from the matching frames.
-Acts on time and order leave frames unchanged. Acts on content change bytes, and correct lengths and
-checksums.
+Each action has its parameters and a share or loss model, which selects from the matching frames.
+Actions on time and order leave frames unchanged. Actions on content change bytes, and correct
+lengths and checksums.
 """
 
 from typing import Annotated, Any, Literal
@@ -40,13 +40,13 @@ DELAY_NS_MAX = 10_000_000_000
 
 
 def _with_share(value: object) -> Any:
-    """Accept a share or a Markov chain's table in place of the act's table."""
+    """Convert an action's short form, a share or a Markov chain, to the action's table."""
     is_chain = isinstance(value, dict) and "share" not in value and len(value) > 1
     return {"share": value} if not isinstance(value, dict) or is_chain else value
 
 
 class Until(Table):
-    """An event that ends a hold. Exactly one key is required."""
+    """An event that releases held frames. Exactly one key is required."""
 
     frames: int | None = Field(default=None, ge=1, le=4096)
     """The frame is released after this many DATA and PAD frames of its stream have passed."""
@@ -163,10 +163,10 @@ class Truncate(Table):
 
 
 class Inject(Table):
-    """Send forged frames right after some frames."""
+    """Send forged frames directly after some frames."""
 
     share: LossModel = Field(default=BILLION, validate_default=False)
-    """Share of the matching frames that forged frames follow. Default: all."""
+    """Share of the matching frames after which forged frames are sent. Default: all."""
 
     frames: tuple[Forged, ...] = Field(strict=False, min_length=1, max_length=8)
     """Frames to send, each in a separate datagram."""
@@ -218,16 +218,20 @@ class Act(Table):
 
     @property
     def action(self) -> Action:
-        """Return the name of the act."""
+        """Return the action's name, as written in the scenario."""
         return next(name for name in ACTIONS if getattr(self, name) is not None)
 
     @property
     def loss_model(self) -> Any:
-        """Return the share or Markov chain of the matching frames, as written."""
+        """Return the share or Markov chain that selects from the matching frames, as written in the
+        scenario.
+        """
         act = getattr(self, self.action)
         return getattr(act, "share", BILLION if self.readdress else act)
 
     @property
     def share_ppb(self) -> int:
-        """Return the long-run share of the frames, in parts per billion."""
+        """Return the long-run share of the matching frames that the action affects, in parts per
+        billion.
+        """
         return share_ppb(self.loss_model)

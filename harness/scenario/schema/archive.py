@@ -48,7 +48,7 @@ class Archive(Table):
 
 
 class ArchiveCase(Part):
-    """An archive of a resolved case."""
+    """An archive in a resolved case."""
 
     host: Name
     segment_bytes: int

@@ -1,4 +1,4 @@
-"""A parser for `aeron:udp` channels, for the parameters that the harness needs.
+"""Parses the parameters of `aeron:udp` channels that the harness needs.
 
     aeron:udp?endpoint=${b}:24325|term-length=64k|mtu=1408|init-term-id=-3|term-id=-3|term-offset=0
 
@@ -286,7 +286,9 @@ def check_parameters(channel: Channel) -> None:
 
 
 def check_window(channel: Channel) -> None:
-    """Raise ValueError if a subscriber's window exceeds its receive buffer. Aeron rejects that."""
+    """Raise ValueError if a subscriber's window exceeds its receive buffer, because Aeron rejects
+    such a channel.
+    """
     buffer, window = channel.receive_buffer_bytes, channel.receiver_window_bytes
     found = channel.parameters.get("rcv-wnd", f"{WINDOW_BYTES} (the default)")
     if (window or WINDOW_BYTES) > buffer:

@@ -1,4 +1,5 @@
-"""Fault rules as written in a scenario: links, frames, active time, attempts, and the act.
+"""Fault rules as written in a scenario: links, frames, active time, transmission attempts, and the
+action.
 
     {id: gap, where: {link: a->b},
      what: {type: DATA, stream: 1001, position: {from: 1MiB, length: 64KiB}}, attempt: 1,
@@ -93,9 +94,8 @@ class PositionFilter(Table):
         for before, after in pairwise(spans):
             if before.start + before.length > after.start:
                 raise ValueError(
-                    "expected disjoint ranges in ascending order, found a range that starts at "
-                    f"{after.start}B after a range of {before.length}B that starts at "
-                    f"{before.start}B"
+                    "expected disjoint ranges in ascending order, but the range at "
+                    f"{after.start}B follows the range of {before.length}B at {before.start}B"
                 )
         if ranged and self.length is None and self.every is None:
             raise ValueError("expected `length` or `every`")
@@ -105,7 +105,7 @@ class PositionFilter(Table):
 
 
 class Counted(Table):
-    """A selection of attempts or frames by number, counted from 1."""
+    """A selection of transmission attempts or frames by number, counted from 1."""
 
     first: int = Field(default=1, alias="from", ge=1, lt=COUNT_MAX)
     """First number. Default: 1."""
@@ -176,7 +176,7 @@ class What(Table):
 
 
 class Reached(Table):
-    """A stream position. It is reached when a frame that ends there or later has passed."""
+    """A stream position that is reached when a frame that ends there or later has passed."""
 
     stream_id: int = Field(alias="stream", ge=-(1 << 31), lt=1 << 31)
     """A stream id of the scenario."""

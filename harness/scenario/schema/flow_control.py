@@ -47,7 +47,7 @@ def parse_flow_control(text: str) -> FlowControl:
             timeout_ns = int(found[1]) * _NANOSECONDS[found[2]]
             if timeout_ns > DURATION_NS_MAX:
                 most = format_duration(DURATION_NS_MAX)
-                raise ValueError(f"fc={shown(text)}: expected at most {most} for t")
+                raise ValueError(f"fc={shown(text)}: expected t to be at most {most}")
         elif name == "g" and (group := _GROUP.fullmatch(value)) and value:
             tag = int(group[1]) if group[1] else None
             least = int(group[2] or 0)
@@ -55,8 +55,8 @@ def parse_flow_control(text: str) -> FlowControl:
             windows = int(value)
         else:
             raise ValueError(
-                f"fc={shown(text)}: expected t:TIME, g:TAG/COUNT or rrwm:N with at most 18, 18, 9 "
-                f"and 9 digits, found {shown(option)}"
+                f"fc={shown(text)}: expected t:TIME, g:TAG/COUNT or rrwm:N (at most 18 digits in "
+                f"TIME and TAG, 9 in COUNT and N), found {shown(option)}"
             )
     if strategy == "tagged" and tag is None:
         raise ValueError(f"fc={shown(text)}: expected a group tag, as in g:7")

@@ -110,7 +110,7 @@ class Timeouts(Table):
 
 
 class EventCase(Part):
-    """An event of a resolved case."""
+    """An event in a resolved case."""
 
     id: str
     host: str
@@ -134,7 +134,7 @@ class EventCase(Part):
 
 
 class TimeoutsCase(Part):
-    """Timeouts of a resolved case in nanoseconds, or 0 for the defaults."""
+    """Timeouts in a resolved case in nanoseconds, or 0 for the defaults."""
 
     image_liveness_ns: int = 0
     client_liveness_ns: int = 0

@@ -39,7 +39,7 @@ class Delay(Table):
 
 
 class Reorder(Table):
-    """Some packets skip the delay and therefore arrive before earlier packets."""
+    """Reordering: some packets skip the delay and therefore arrive before earlier packets."""
 
     share: Share
     """Share of the eligible packets, in percent."""

@@ -14,7 +14,7 @@ DEVIATIONS_MAX = 4.0
 
 
 def deviations(distribution: str) -> NDArray[np.float64]:
-    """Return a distribution's quantiles at the midpoints of JITTERS equal shares."""
+    """Return the quantiles of a jitter distribution at the midpoints of JITTERS equal shares."""
     shares = (np.arange(JITTERS) + 0.5) / JITTERS
     if distribution == "uniform":
         return 2 * shares - 1

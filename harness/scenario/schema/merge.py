@@ -27,7 +27,7 @@ class Merge(Table):
     """How a subscriber switches from a recording to the live stream."""
 
     after_bytes: Bytes = Field(alias="after", ge=1)
-    """Recorded bytes of the stream after which the subscriber starts."""
+    """Number of recorded bytes of the stream after which the subscriber starts."""
 
     live: ChannelText
     """The live stream's channel, which is added when the replay has caught up. Its endpoint must
@@ -36,7 +36,7 @@ class Merge(Table):
 
 
 class MergeCase(Part):
-    """A replay merge of a resolved case."""
+    """A replay merge in a resolved case."""
 
     after_bytes: int
     live: str
@@ -47,7 +47,7 @@ class MergeCase(Part):
 def merge_problems(
     merge: Merge, host: str, hosts: tuple[str, ...], others: set[int], total_bytes: int, path: Path
 ) -> Iterator[Problem]:
-    """Yield problems of a merge on `host`. `others` contains the recorded stream's ports."""
+    """Yield the problems with a merge on `host`. `others` contains the recorded stream's ports."""
     if merge.after_bytes >= total_bytes:
         text = f"expected less than the content of {format_bytes(total_bytes)}"
         yield Problem((*path, "after"), text)

@@ -52,7 +52,7 @@ class Seeds(Table):
 
 
 class Check(Table):
-    """A check to run, by its name in the judge's registry."""
+    """A check to run, identified by its name in the judge's registry."""
 
     name: str = Field(max_length=NAME_LENGTH_MAX)
     arguments: Arguments = Field(default_factory=dict)
@@ -73,7 +73,7 @@ class Budget(Table):
 
 
 def _with_content(traffic: Any, contents: dict[str, Any]) -> Any:
-    """Return a replay's table with the content of the replayed stream.
+    """Return a replay's table, completed with the content of the replayed stream.
 
     A replay of an unknown stream gets any stream's content, and `validation` reports the error.
     """
@@ -90,7 +90,7 @@ class Scenario(Table):
     @model_validator(mode="before")
     @classmethod
     def _fill_in_replays(cls, data: Any) -> Any:
-        """Give each replay the content of the replayed stream, which the file does not repeat."""
+        """Copy the replayed stream's content, which the file does not repeat, to each replay."""
         traffic = data.get("traffic") if isinstance(data, dict) else None
         if not isinstance(traffic, list):
             return data

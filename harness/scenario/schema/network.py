@@ -57,7 +57,9 @@ class Network(Table):
 
     @property
     def impairment_backend(self) -> Backend | None:
-        """Return the backend of all links with impairments, or None if there is no single one."""
+        """Return the backend of all links with impairments, or None if there is not exactly one
+        backend.
+        """
         found = {each.backend for each in self.all_links if each.impairments}
         return found.pop() if len(found) == 1 else None
 

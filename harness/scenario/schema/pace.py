@@ -24,7 +24,7 @@ from windtunnel.harness.scenario.schema.units import (
 
 
 class Rests(Table):
-    """Pauses in which the application neither publishes nor polls."""
+    """Pauses during which the application neither publishes nor polls."""
 
     every_bytes: Bytes = Field(alias="every", ge=1)
     """Number of message bytes after which each pause begins."""
@@ -44,7 +44,7 @@ class Pace(Table):
 
 
 class PaceCase(Part):
-    """The pace of an application in a resolved case. 0 means no limit."""
+    """An application's pace in a resolved case. 0 means no limit."""
 
     bytes_per_s: int = 0
     rest_every_bytes: int = 0
@@ -56,7 +56,9 @@ class PaceCase(Part):
         return not self.bytes_per_s and not self.rest_every_bytes
 
     def least_ns(self, total_bytes: int) -> int:
-        """Return the minimum time for `total_bytes`, without a pause after the last message."""
+        """Return the minimum time in which an application publishes or consumes `total_bytes`. The
+        pause after the last message does not count.
+        """
         sending_ns = total_bytes * BILLION // self.bytes_per_s if self.bytes_per_s else 0
         pauses = (total_bytes - 1) // self.rest_every_bytes if self.rest_every_bytes else 0
         return sending_ns + pauses * self.rest_ns
@@ -81,7 +83,7 @@ def pace_case(pace: Pace | None) -> PaceCase:
 def pace_problems(
     pace: Pace | None, total_bytes: int, after_ns: int, wall_ns: int, path: Path
 ) -> Iterator[Problem]:
-    """Yield problems of a pace: it is empty, never pauses, or exceeds the time budget.
+    """Yield a problem for a pace that is empty, never pauses, or exceeds the time budget.
 
     `after_ns` is the time for which the stream stays open after the last message.
     """

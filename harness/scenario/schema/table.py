@@ -29,7 +29,9 @@ NOT_ZERO = "(?=.*[1-9])"
 
 
 def quantity(units: str, example: str, *, prefix: str = "", word: str = "") -> WithJsonSchema:
-    """Return the JSON Schema of a quantity with these units. `word` is allowed in its place."""
+    """Return the JSON Schema of a quantity with these units. `word` is allowed instead of a
+    quantity.
+    """
     digits = f"[0-9]{{1,{DIGITS_MAX}}}"
     pattern = rf"^{prefix}\s*{digits}(\.{digits})?\s*({units})\s*$" + (f"|^{word}$" if word else "")
     return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
@@ -42,7 +44,7 @@ def _signed_bytes(value: object) -> int:
 
 
 def one_or_many(value: object) -> Any:
-    """Return a list unchanged, or a single value as a list of one."""
+    """Return a list unchanged, or a single value as a list with one item."""
     return value if isinstance(value, list) else [value]
 
 

@@ -124,7 +124,9 @@ class Traffic(Table):
     """Kind of publication: exclusive or concurrent."""
 
     channel: ChannelText
-    """The publisher's channel. `${b}` is the address of host b, `${self}` the publisher's own."""
+    """The publisher's channel. `${b}` is the address of host b, and `${self}` is the publisher's
+    address.
+    """
 
     channels: Channels = Field(default_factory=dict)
     """Channels of individual publishers by host, which override `channel`."""

@@ -63,17 +63,17 @@ _BYTE_RATE = _Kind("a rate", BYTES_PER_SECOND, BYTES_PER_SECOND_MAX, "20MiB/s")
 
 
 def parse_bytes(text: object) -> int:
-    """Return the number of bytes for a string such as "64MiB"."""
+    """Parse a size such as "64MiB" into bytes."""
     return _parse(text, _SIZE)
 
 
 def parse_duration(text: object) -> int:
-    """Return the number of nanoseconds for a string such as "5ms"."""
+    """Parse a duration such as "5ms" into nanoseconds."""
     return _parse(text, _DURATION)
 
 
 def parse_share(text: object) -> int:
-    """Return the parts per billion for a string such as "2%", above 0% and at most 100%."""
+    """Parse a share such as "2%" into parts per billion. It must be above 0% and at most 100%."""
     parts = _parse(text, _SHARE)
     if parts == 0:
         raise ValueError(f"expected a share above 0% and at most 100%, found {_found(text)}")
@@ -81,17 +81,17 @@ def parse_share(text: object) -> int:
 
 
 def parse_probability(text: object) -> int:
-    """Return the parts per billion for a string such as "0%", at most 100%."""
+    """Parse a share such as "0%" into parts per billion. It must be at most 100%."""
     return _parse(text, _SHARE)
 
 
 def parse_rate(text: object) -> int:
-    """Return the bits per second for a string such as "200Mbit/s"."""
+    """Parse a bit rate such as "200Mbit/s" into bits per second."""
     return _parse(text, _RATE)
 
 
 def parse_byte_rate(text: object) -> int:
-    """Return the bytes per second for a string such as "20MiB/s"."""
+    """Parse a byte rate such as "20MiB/s" into bytes per second."""
     return _parse(text, _BYTE_RATE)
 
 
@@ -116,14 +116,14 @@ def format_bytes(length_bytes: int) -> str:
 
 
 def format_share(share_ppb: int) -> str:
-    """Format a share in percent, without rounding."""
+    """Format a share as a percentage, without rounding."""
     percent = Decimal(share_ppb) * 100 / BILLION
     return f"{percent.normalize():f}%"
 
 
 def shown(text: str) -> str:
-    """Return a string for an error message, with control characters escaped and long strings cut
-    off.
+    """Return a string as shown in error messages: control characters are escaped, and a long string
+    is cut off.
     """
     printable = text.encode("unicode_escape").decode() if not text.isprintable() else text
     return printable if len(printable) <= DIGITS_MAX else f"{printable[:DIGITS_MAX]}..."
@@ -158,7 +158,7 @@ def _too_much(text: object, kind: _Kind) -> str:
 
 
 def _found(text: object) -> str:
-    """Return a value for an error message, with long strings cut off."""
+    """Return a value as shown in error messages: a long string is cut off."""
     if isinstance(text, dict | list):
         return "a table" if isinstance(text, dict) else "a list"
     if isinstance(text, str) and len(text) > DIGITS_MAX:

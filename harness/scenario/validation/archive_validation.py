@@ -1,4 +1,4 @@
-"""Validation of archives, recordings, replays, replications and merges.
+"""Validates a scenario's archives, recordings, replays, replications and merges.
 
     at most one archive on each host        records streams that its host receives or publishes
     segment files of at least a term        replays streams that it has recorded
@@ -32,7 +32,7 @@ RECORDING_PARAMETERS = (
 
 
 def archive_problems(scenario: Scenario) -> Iterator[Problem]:
-    """Yield all problems of a scenario's archives and the streams that they record."""
+    """Yield all problems with a scenario's archives and the streams that they record."""
     hosts = scenario.network.hosts
     if not any(each.merges for each in scenario.traffic):
         checks = [index for index, each in enumerate(scenario.expect) if each.name == MERGED]
@@ -68,7 +68,7 @@ def archive_problems(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _disk(scenario: Scenario, archive: Archive, path: Path) -> Iterator[Problem]:
-    """Yield problems of an archive on a disk of limited size."""
+    """Yield the problems with an archive whose disk has a limited size."""
     if archive.disk_bytes is None:
         return
     at = (*path, "disk")

@@ -1,4 +1,4 @@
-"""Validation of fault rules: it rejects conditions that no frame of the scenario can meet.
+"""Validates fault rules: rejects conditions that no frame in the scenario can meet.
 
     positions    after the end of the log, or before its start
     attempts     retransmissions of a stream that retransmits nothing
@@ -30,7 +30,9 @@ REACHES = "expected a position that the stream reaches: its log"
 
 
 def reach_problems(scenario: Scenario, fault: Fault, path: Path) -> Iterator[Problem]:
-    """Yield the conditions of a rule that no frame can meet. `path` is the rule's path."""
+    """Yield a problem for each condition of a fault rule that no frame can meet. `path` is the
+    rule's path.
+    """
     chosen = _streams(scenario, fault)
     found = [extent_of(scenario, each) for each in chosen]
     extents = [each for each in found if each is not None]
@@ -49,7 +51,9 @@ def _streams(scenario: Scenario, fault: Fault) -> list[Traffic]:
 
 
 def _can_deceive(scenario: Scenario) -> bool:
-    """Return whether a rule forges or damages frames. These may cause unusual driver behaviour."""
+    """Return whether a fault rule forges or damages frames, which can cause unusual driver
+    behaviour.
+    """
     return any(each.act.inject or each.act.corrupt for each in scenario.faults)
 
 
@@ -66,7 +70,7 @@ def _positions(
         if types <= OWN_LOG and not any(_has_place(each, position.at) for each in extents):
             term = format_bytes(max(each.term_length for each in extents))
             text = f"expected a stream that reaches the end of a term of {term}, "
-            yield Problem((*at, "at"), f"{text}but it ends before")
+            yield Problem((*at, "at"), f"{text}but the stream ends before")
     elif begin > end_max:
         key = "ranges" if position.ranges else "from"
         text = f"{REACHES} ends before {_rounded(end_max)}, found {format_bytes(begin)}"
@@ -113,9 +117,10 @@ def _attempts(
 
 
 def _may_repeat(scenario: Scenario, traffic: Traffic) -> bool:
-    """Return whether a position of a stream may pass a link twice.
+    """Return whether data at the same stream position can be sent over a link twice.
 
-    Two destinations may be on one host, and a restarted publisher or an archive may send it again.
+    Two destinations can be on one host, and a restarted publisher or an archive can send the data
+    again.
     """
     if len(traffic.from_hosts) > 1 or traffic.archived or traffic.replays or scenario.events:
         return True

@@ -1,4 +1,4 @@
-"""Validation of fault rules: it rejects rules that can never apply.
+"""Validates fault rules: rejects rules that can never apply.
 
 A scenario with such a rule would pass for the wrong reason, so it is rejected before anything
 starts. Each problem contains the path of its value in the file.
@@ -40,13 +40,15 @@ FIELDLESS = {
 
 
 def rule_directions(scenario: Scenario, fault: Fault) -> list[Direction]:
-    """Return the link directions of a rule in order, as (sending host, receiving host)."""
+    """Return a fault rule's link directions in order, as pairs (sending host, receiving host)."""
     found = [each for name in fault.where.links for each in _named(scenario, name)]
     return list(dict.fromkeys(found))
 
 
 def _named(scenario: Scenario, name: str) -> list[Direction]:
-    """Return the directions that a link pattern matches, or the pattern's hosts if none does."""
+    """Return the link directions that a pattern such as `a->*` matches, or the pattern itself if it
+    matches none.
+    """
     known = list(_all_directions(scenario))
     if name == "both":
         return known
@@ -66,7 +68,7 @@ def _all_directions(scenario: Scenario) -> Iterator[Direction]:
 
 
 def fault_problems(scenario: Scenario) -> list[Problem]:
-    """Return all problems of a scenario's fault rules."""
+    """Return all problems with a scenario's fault rules."""
     found: list[Problem] = []
     for index, fault in enumerate(scenario.faults):
         path: Path = ("faults", index)
@@ -152,7 +154,7 @@ def _unplaced(names: frozenset[str], text: str, path: Path) -> Iterator[Problem]
 
 
 def _seen(scenario: Scenario, fault: Fault, chosen: list[int]) -> set[str]:
-    """Return the frame types that the chosen streams can send over the links of a rule."""
+    """Return the frame types that the chosen streams can send over a fault rule's links."""
     types: set[str] = set()
     traffics = [each for each in scenario.traffic if each.stream_id in chosen]
     for sender, receiver in rule_directions(scenario, fault):
@@ -172,14 +174,16 @@ def sends_over(traffic: Traffic, sender: str, receiver: str) -> bool:
 
 
 def _named_streams(stream_ids: list[int]) -> str:
-    """Return the subject and verb of a sentence about some streams."""
+    """Return the beginning of a sentence about some streams, such as "stream 1001 sends"."""
     if len(stream_ids) == 1:
         return f"stream {stream_ids[0]} sends"
     return f"streams {', '.join(map(str, stream_ids))} send"
 
 
 def _shadowed(scenario: Scenario) -> Iterator[Problem]:
-    """Yield rules that can never apply because an earlier rule always applies first."""
+    """Yield a problem for each fault rule that can never apply because an earlier rule always
+    applies first.
+    """
     for later_index, later in enumerate(scenario.faults):
         matched = _matched(scenario, later)
         for earlier in scenario.faults[:later_index]:
@@ -191,7 +195,7 @@ def _shadowed(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _looks_at_all(fault: Fault) -> bool:
-    """Return whether a rule has no conditions other than type and link."""
+    """Return whether a fault rule has no conditions other than frame type and link."""
     chosen = fault.what.model_fields_set - {"types"}
     return not chosen and fault.when is None and fault.attempt is None
 

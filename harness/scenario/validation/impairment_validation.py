@@ -1,4 +1,4 @@
-"""Validation of impairments: it rejects valid values that cannot be applied."""
+"""Validates impairments: rejects values that are valid individually but cannot be applied."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ BOTH = "both"
 
 
 def impairment_problems(link: Link, at: Path) -> Iterator[Problem]:
-    """Yield all problems of a link's impairments. `at` is the link's path."""
+    """Yield all problems with a link's impairments. `at` is the link's path."""
     top: Path = (*at, "weather")
     first, second = link.between
     impairments = link.impairments
@@ -33,7 +33,9 @@ def impairment_problems(link: Link, at: Path) -> Iterator[Problem]:
 
 
 def shared_netem_problems(links: tuple[Link, ...]) -> Iterator[Problem]:
-    """Yield links whose netem would affect other links: it applies to all packets to a host."""
+    """Yield a problem for each link whose netem would affect other links, because netem applies to
+    all packets to a host.
+    """
     for index, link in enumerate(links):
         if link.backend != "netem":
             continue

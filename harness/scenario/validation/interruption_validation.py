@@ -1,9 +1,10 @@
-"""Validation of interruptions: it rejects those that Aeron's timeouts make impossible.
+"""Validates stream interruptions: rejects interruptions after which Aeron's timeouts prevent a
+PASS.
 
     image closed, stream does not rejoin       the subscriber's stream ends early
     image closed, `delivered_once` expected    the next image joins at the sender's position
 
-Without this, such a run would end as a violation by a driver that does what Aeron does.
+Otherwise, the judge would report a violation by a driver that does what Aeron does.
 """
 
 from collections.abc import Iterator
@@ -23,7 +24,9 @@ ONCE = "delivered_once"
 
 
 def interruption_problems(scenario: Scenario) -> Iterator[Problem]:
-    """Yield a problem for each cut that ends a stream, and for each check that then cannot pass."""
+    """Yield a problem for each fault rule that ends a stream by closing its image, and for each
+    check that cannot pass after an image or session has ended.
+    """
     liveness_ns = scenario.timeouts.image_liveness_ns or IMAGE_LIVENESS_NS
     causes: dict[str, str] = {}
     for index, fault in enumerate(scenario.faults):
@@ -58,7 +61,7 @@ def _covers(check: Check, traffic: Traffic) -> bool:
 
 
 def _closes_image(scenario: Scenario, fault: Fault, traffic: Traffic, liveness_ns: int) -> bool:
-    """Return whether a rule cuts a subscriber off for at least the image liveness timeout."""
+    """Return whether a fault rule cuts a subscriber off for at least the image liveness timeout."""
     rule = _resolved(scenario, fault)
     if rule is None or rule.when is None or rule.when.until is not None:
         return False
@@ -86,7 +89,9 @@ def _resolved(scenario: Scenario, fault: Fault) -> FaultCase | None:
 
 
 def _closing_event(scenario: Scenario, traffic: Traffic, liveness_ns: int) -> str:
-    """Return the id of the first event that ends an image or session of a stream, or ""."""
+    """Return the id of the first event that ends an image or session of a stream, or an empty
+    string.
+    """
     for event in scenario.events:
         case = event_case(event)
         is_long = case.action == "kill" or case.lasts_ns >= liveness_ns

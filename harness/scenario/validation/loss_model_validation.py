@@ -1,4 +1,4 @@
-"""Validation of loss models: it rejects Markov chains with inconsistent probabilities."""
+"""Validates loss models: rejects Markov chains with inconsistent probabilities."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from windtunnel.harness.scenario.schema.units import BILLION
 
 
 def loss_model_problems(model: object, path: Path) -> Iterator[Problem]:
-    """Yield all problems of a rule's or link's loss model."""
+    """Yield all problems with the loss model of a fault rule or a link."""
     if isinstance(model, GilbertElliott):
         yield from _two_states(model, path)
     elif isinstance(model, FourState):

@@ -1,4 +1,4 @@
-"""The positions that a stream can have: where its log starts, and an upper limit for its end.
+"""The positions that a stream can have: the start of its log, and an upper limit on its end.
 
     start |-- messages, with headers and alignment --| padding at the end of terms |  <= end_max
 
@@ -25,7 +25,7 @@ CHANCE = 2.0**-64
 
 @dataclass(frozen=True)
 class StreamExtent:
-    """The start of a stream's log, an upper limit for its end, and its term length and MTU."""
+    """The start of a stream's log, an upper limit on its end, and its term length and MTU."""
 
     start: int
     end_max: int
@@ -80,7 +80,7 @@ def _extent(channel: Channel, content: Content) -> StreamExtent:
 
 
 def messages_max(total: int, shortest: int, longest: int) -> int:
-    """Return an upper limit for the number of messages whose lengths have this sum.
+    """Return an upper limit on the number of messages whose lengths have this sum.
 
     The lengths are independent and nonnegative, so the sum of n of them is rarely far below n times
     their mean: by more than t with a probability of at most exp(-t * t / (2 * n * mean square)).
@@ -95,7 +95,8 @@ def messages_max(total: int, shortest: int, longest: int) -> int:
 
 
 def _moments(shortest: int, longest: int) -> tuple[float, float]:
-    """Return a lower limit for the mean length and an upper limit for the mean square.
+    """Return a lower limit on the mean message length, and an upper limit on the mean squared
+    length.
 
     All doublings from the shortest to the longest length are equally likely, and so are all lengths
     within a doubling.

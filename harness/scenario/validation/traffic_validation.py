@@ -1,4 +1,4 @@
-"""Validation of streams: hosts, links, channels, pace and content.
+"""Validates a scenario's streams: hosts, links, channels, pace and content.
 
     one subscriber        endpoint=${b}:PORT                             the subscriber's host
     many subscribers      multicast, or control-mode=dynamic or manual   and a link to each of them
@@ -37,13 +37,13 @@ def longest_message(term_length: int) -> int:
 
 
 def content_count(total_bytes: int, shortest: int, longest: int) -> int:
-    """Return the approximate number of messages in a content with log-uniform lengths."""
+    """Return the approximate number of messages in content with log-uniform message lengths."""
     octaves = math.log((longest + 1) / shortest)
     return round(total_bytes * octaves / (longest + 1 - shortest))
 
 
 def traffic_problems(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
-    """Yield all problems of one stream."""
+    """Yield all problems with one stream."""
     yield from _ends(scenario, traffic, path)
     parsed: dict[str, Channel] = {}
     for key, text in (("channel", traffic.channel), ("receive", traffic.receive)):
@@ -127,7 +127,7 @@ def _channel(
 
 
 def _others(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
-    """Yield problems in the channels of individual hosts, destinations and sources."""
+    """Yield the problems with the channels of individual hosts, destinations and sources."""
     for key, table, hosts in (
         ("channels", traffic.channels, traffic.from_hosts),
         ("receives", traffic.receives, traffic.to_hosts),
@@ -173,7 +173,7 @@ def _pair(parsed: dict[str, Channel], path: Path) -> Iterator[Problem]:
 
 
 def _several(parsed: dict[str, Channel], traffic: Traffic, path: Path) -> Iterator[Problem]:
-    """Yield problems of a stream with several publishers or subscribers."""
+    """Yield the problems with a stream that has several publishers or subscribers."""
     channel, receive = parsed["channel"], parsed.get("receive")
     if len(traffic.to_hosts) > 1 and not channel.is_group:
         text = "expected multicast or a control-mode in the channel: an endpoint reaches one host"

@@ -1,4 +1,4 @@
-"""Validation of a whole scenario, with rules that involve several tables.
+"""Validates a whole scenario with rules that involve several tables.
 
 A scenario with fault rules that can never apply would pass for the wrong reason, so it is rejected
 before anything starts. Each problem contains the path of its value in the file.
@@ -24,7 +24,7 @@ _MULTICAST = re.compile(r"[=:?|]2(2[4-9]|3[0-9])\.")
 
 
 def problems(scenario: Scenario) -> list[Problem]:
-    """Return all problems of a scenario whose tables are individually valid."""
+    """Return all problems with a scenario whose tables are individually valid."""
     found = list(_network(scenario))
     for index, traffic in enumerate(scenario.traffic):
         found += traffic_problems(scenario, traffic, ("traffic", index))
@@ -42,7 +42,9 @@ def problems(scenario: Scenario) -> list[Problem]:
 
 
 def _readers(scenario: Scenario) -> Iterator[Problem]:
-    """Yield problems: checks of hosts without a subscriber, and unchecked partial subscribers."""
+    """Yield a problem for each check of a host without a subscriber, and for each partial
+    subscriber without a check.
+    """
     known = {host for each in scenario.traffic for host in each.to_hosts}
     checked: set[str] = set()
     for index, check in enumerate(scenario.expect):
@@ -91,7 +93,9 @@ def _network(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _has_traffic(scenario: Scenario, between: tuple[str, str]) -> bool:
-    """Return whether a stream's datagrams pass a link. Multicast passes all links of its sender."""
+    """Return whether a stream's datagrams are sent over a link. Multicast is sent over all links of
+    its sender.
+    """
     first, second = between
     for traffic in scenario.traffic:
         if sends_over(traffic, first, second) or sends_over(traffic, second, first):
