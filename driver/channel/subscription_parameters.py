@@ -35,6 +35,7 @@ class SubscriptionDefaults:
     is_tethered: bool = True
     is_rejoin: bool = True
     is_sparse: bool = True
+    is_nak_all_gaps: bool = False
     group: Group = Group.INFER
     group_tag: int | None = None
     initial_window_length: int = 128 * 1024
@@ -67,6 +68,8 @@ class SubscriptionParameters:
     """The only session to receive, or None to receive all sessions."""
     nak_delay_ns: int | None = None
     """Delay in nanoseconds, or None for the driver's default."""
+    is_nak_all_gaps: bool = False
+    """Whether NAKs are sent for all gaps at once, with retries after the measured repair time."""
     is_response: bool = False
     response_endpoint: str | None = None
     channel_receive_timestamp_offset: int | None = None
@@ -127,6 +130,7 @@ def parse(uri: ChannelUri, defaults: SubscriptionDefaults) -> SubscriptionParame
         group_tag=defaults.group_tag if group_tag is None else group_tag,
         session_id=uri.int32(uri_param.SESSION_ID),
         nak_delay_ns=uri.duration_ns(uri_param.NAK_DELAY),
+        is_nak_all_gaps=_flag(uri, uri_param.NAK_ALL_GAPS, defaults.is_nak_all_gaps),
         is_response=uri.get(uri_param.CONTROL_MODE) == ControlMode.RESPONSE.value,
         response_endpoint=uri.get(uri_param.RESPONSE_ENDPOINT),
         channel_receive_timestamp_offset=parse_offset(uri, offsets[0]),

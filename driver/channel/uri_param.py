@@ -37,6 +37,7 @@ GROUP_TAG = "gtag"
 CONGESTION_CONTROL = "cc"
 RECEIVER_WINDOW = "rcv-wnd"
 NAK_DELAY = "nak-delay"
+NAK_ALL_GAPS = "windtunnel.nak-all-gaps"
 RESPONSE_ENDPOINT = "response-endpoint"
 
 SOCKET_SNDBUF = "so-sndbuf"

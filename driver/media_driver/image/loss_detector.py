@@ -59,6 +59,8 @@ def count_new_loss(image):
     """Return the number of bytes of the active gap that the loss report has not counted yet, and
     mark them as counted.
     """
+    if image.is_nak_all_gaps:
+        return image.gap_length if image.gap_naks == 1 else 0
     begin, end = image.gap_offset, image.gap_offset + image.gap_length
     if image.counted_loss_term_id == image.gap_term_id:
         begin = max(begin, image.counted_loss_end)

@@ -23,6 +23,9 @@ from windtunnel.driver.base.atomics import (
 )
 from windtunnel.driver.kernels.jit import kernel
 
+GAPS_MAX = 256
+"""Maximum number of gaps of one image for which NAKs are scheduled; see open_gaps."""
+
 PUBLICATION_IMAGE = np.dtype(
     [
         # Written by the conductor before the hand-over, then constant.
@@ -46,6 +49,7 @@ PUBLICATION_IMAGE = np.dtype(
         ("is_stamping", "i8"),  # receive timestamps are written into its messages
         ("channel_stamp_offset", "i8"),  # offset of the timestamp, or NO_STAMP
         ("media_stamp_offset", "i8"),
+        ("is_nak_all_gaps", "i8"),  # open_gaps finds the gaps, not loss_detector
         ("nak_is_random", "i8"),  # see nak_delay
         ("nak_delay_ns", "i8"),
         ("nak_retry_ns", "i8"),
@@ -101,6 +105,15 @@ PUBLICATION_IMAGE = np.dtype(
         ("gap_length", "i8"),  # 0 if there is none
         ("gap_deadline_ns", "i8"),  # time of the next NAK
         ("gap_naks", "i8"),  # NAKs for a gap with this start
+        ("gap_count", "i8"),  # rows in use of the five arrays that follow; see open_gaps
+        ("gap_begins", "i8", (GAPS_MAX,)),
+        ("gap_ends", "i8", (GAPS_MAX,)),
+        ("gap_deadlines_ns", "i8", (GAPS_MAX,)),  # time of the next NAK
+        ("gap_asks", "i8", (GAPS_MAX,)),  # NAKs sent
+        ("gap_asked_ns", "i8", (GAPS_MAX,)),  # time of the first NAK, -1 once it is measured
+        ("scanned_position", "i8"),  # gaps are known up to here
+        ("repair_ns", "i8"),  # smoothed time from NAK to repair, 0 if not measured
+        ("repair_deviation_ns", "i8"),
         ("counted_loss_term_id", "i8"),  # range that the loss report has already counted
         ("counted_loss_end", "i8"),
         ("loss_entry_at", "i8"),  # offset of its loss report entry, or NO_ENTRY or FULL
@@ -156,6 +169,7 @@ LAST_PACKET_NS = _offset_of("last_packet_ns")
 IS_END_OF_STREAM = _offset_of("is_end_of_stream")
 IS_REVOKED = _offset_of("is_revoked")
 RTT_NS = _offset_of("rtt_ns")
+_LAST_LOSS_CHANGE = _offset_of("last_loss_change")
 _BEGIN_SM = _offset_of("begin_sm_change")
 _SM_POSITION = _offset_of("sm_position")
 _SM_WINDOW = _offset_of("sm_window")
@@ -238,6 +252,19 @@ def publish_loss(words, slot, term_id, offset, length):
 @kernel
 def loss_change_acquire(words, slot):
     return get_i64_acquire(words, slot * RECORD_LENGTH + _END_LOSS)
+
+
+@kernel
+def set_loss_taken_release(words, slot, change):
+    """Publish that the lost range with this change number was processed. For the receiver."""
+    put_i64_release(words, slot * RECORD_LENGTH + _LAST_LOSS_CHANGE, change)
+
+
+@kernel
+def is_loss_taken(words, slot):
+    """Return whether the receiver has processed the last lost range. For the conductor."""
+    taken = get_i64_acquire(words, slot * RECORD_LENGTH + _LAST_LOSS_CHANGE)
+    return taken == get_i64(words, slot * RECORD_LENGTH + _END_LOSS)
 
 
 @kernel

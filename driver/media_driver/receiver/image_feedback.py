@@ -157,7 +157,7 @@ def _process_pending_loss(state, slot, now_ns):
     change, term_id, offset, length = image.read_loss(state.words, slot)
     if change < 0:
         return 0
-    rec.last_loss_change = change
+    image.set_loss_taken_release(state.words, slot, change)
     if rec.is_revoked:
         return 1
     if not rec.is_reliable:

@@ -159,6 +159,14 @@ class StreamSettings:
             "recover lost frames with NAKs; otherwise fill gaps with padding",
         ),
     ] = True
+    nak_all_gaps: Annotated[
+        bool,
+        Flag(
+            "WINDTUNNEL_NAK_ALL_GAPS",
+            "send NAKs for all gaps of a reliable stream at once, and repeat them after the "
+            "measured repair time",
+        ),
+    ] = False
     rejoin_stream: Annotated[
         bool, Flag("AERON_REJOIN_STREAM", "rejoin a stream after its image became unavailable")
     ] = True

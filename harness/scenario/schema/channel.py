@@ -42,12 +42,15 @@ PARAMETERS = (
     *("linger", "sparse", "eos", "ssc", "pub-wnd", "max-resend", "fc"),
     *("reliable", "tether", "rejoin", "group", "gtag", "cc", "rcv-wnd", "nak-delay"),
     *("response-endpoint", "response-correlation-id", "so-sndbuf", "so-rcvbuf"),
+    "windtunnel.nak-all-gaps",
     "untethered-window-limit-timeout",
     "untethered-linger-timeout",
     "untethered-resting-timeout",
     *("media-rcv-ts-offset", "channel-rcv-ts-offset", "channel-snd-ts-offset", "ats"),
 )
-"""All parameters of a UDP channel. Source: specification of Aeron 1.53, section 9.2."""
+"""All parameters of a UDP channel. Source: specification of Aeron 1.53, section 9.2.
+
+Only this driver has those with the prefix `windtunnel.`."""
 
 _PREFIX = "aeron:udp?"
 _SIZE = re.compile(r"(\d{1,18})([kmgKMG]?)", re.ASCII)

@@ -67,6 +67,7 @@ def fill_image_record(
         "next_status_position": start,
         "sm_position": start,
         "clean_position": start,
+        "scanned_position": start,
         "last_nak_offset": -1,
         "counted_loss_end": -1,
         "loss_entry_at": loss_report.NO_ENTRY,
@@ -88,7 +89,8 @@ def fill_feedback(
     *,
     is_group: bool,
 ) -> None:
-    """Set the NAK delays of an image."""
+    """Set the NAK delays of an image, and whether it sends NAKs for all gaps."""
+    record["is_nak_all_gaps"] = int(parameters.is_reliable and parameters.is_nak_all_gaps)
     if not parameters.is_reliable:
         nak_delay.fill_static(record, 0, 0)
     elif is_group:

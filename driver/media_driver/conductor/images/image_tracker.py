@@ -15,6 +15,7 @@ from windtunnel.driver.media_driver.image import (
     congestion_control,
     loss_detector,
     loss_report,
+    open_gaps,
     publication_image,
 )
 
@@ -41,7 +42,12 @@ def track_rebuild(state, slot, now_ns, now_ms):
     hwm = counters.get_acquire(values, image.hwm_id)
     rebuild = max(counters.get(values, image.rcv_pos_id), highest)
     log = bytes_at(image.log_address, image.log_length)
-    offset, is_new_loss, is_due = loss_detector.scan(image, log, rebuild, hwm, now_ns)
+    if image.is_nak_all_gaps:
+        # A lost range that the receiver has not yet read must not be overwritten.
+        may_ask = publication_image.is_loss_taken(state.image_words, slot)
+        offset, is_new_loss, is_due = open_gaps.scan(image, log, rebuild, hwm, may_ask, now_ns)
+    else:
+        offset, is_new_loss, is_due = loss_detector.scan(image, log, rebuild, hwm, now_ns)
     rebuilt = rebuild - (rebuild & (image.term_length - 1)) + offset
     work_count = counters.propose_max_release(values, image.rcv_pos_id, rebuilt)
     if is_due:

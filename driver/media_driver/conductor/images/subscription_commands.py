@@ -73,6 +73,7 @@ class SubscriptionCommands:
             is_tethered=context.tether_subscriptions,
             is_rejoin=context.rejoin_stream,
             is_sparse=context.term_buffer_sparse_file,
+            is_nak_all_gaps=context.nak_all_gaps,
             group=context.receiver_group_consideration,
             group_tag=context.receiver_group_tag,
             congestion_control=context.congestion_control,

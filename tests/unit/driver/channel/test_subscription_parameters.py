@@ -27,6 +27,20 @@ def test_defaults_are_those_of_the_reference_driver():
     assert (found.nak_delay_ns, found.is_response, found.response_endpoint) == (None, False, None)
 
 
+@pytest.mark.parametrize(
+    ("params", "default", "expected"),
+    [
+        ("", False, False),
+        ("", True, True),
+        ("|windtunnel.nak-all-gaps=true", False, True),
+        ("|windtunnel.nak-all-gaps=false", True, False),
+    ],
+)
+def test_naks_for_all_gaps_are_off_unless_asked_for(params, default, expected):
+    defaults = dataclasses.replace(DEFAULTS, is_nak_all_gaps=default)
+    assert parse(f"endpoint=a:1{params}", defaults).is_nak_all_gaps is expected
+
+
 def test_every_parameter_is_read():
     found = parse(
         "reliable=false|tether=false|rejoin=false|sparse=false|group=true|gtag=-1|session-id=7"

@@ -125,6 +125,19 @@ def test_one_alone_waits_as_its_channel_says(tmp_path, more, delays):
         assert (record.nak_delay_ns, record.nak_retry_ns) == delays
 
 
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("", 0),
+        ("|windtunnel.nak-all-gaps=true", 1),
+        ("|windtunnel.nak-all-gaps=true|reliable=false", 0),
+    ],
+)
+def test_an_image_sends_naks_for_all_gaps_only_if_its_channel_says_so(tmp_path, more, expected):
+    with open_lab(tmp_path) as driver:
+        assert record_of(driver, open_image(driver, more)).is_nak_all_gaps == expected
+
+
 def test_a_window_below_the_senders_mtu_is_an_error_that_may_be_tried_again(tmp_path):
     with open_lab(tmp_path) as driver:
         driver.client = driver.next_id()

@@ -1,0 +1,113 @@
+"""Reference implementation of the NAKs for all gaps of an image, in its first term."""
+
+from dataclasses import dataclass, field
+
+from tests.naive import term as naive_term
+
+INITIAL_REPAIR = 333_000_000
+DEVIATION_MIN = 1_000_000
+
+
+@dataclass
+class Gap:
+    """One gap, with the times at which a NAK was first sent and is next due."""
+
+    begin: int
+    end: int
+    deadline: int
+    asks: int = 0
+    asked: int | None = None
+
+
+def missing(term: bytearray, begin: int, end: int) -> list[tuple[int, int]]:
+    """Return all ranges without a frame between two offsets."""
+    found: list[tuple[int, int]] = []
+    at = begin
+    while at < end:
+        length = naive_term.slot(term, at)
+        step = naive_term.aligned(length) if length else 32
+        if length == 0:
+            if found and found[-1][1] == at:
+                found[-1] = (found[-1][0], at + 32)
+            else:
+                found.append((at, at + 32))
+        at += step
+    return found
+
+
+@dataclass
+class OpenGaps:
+    """All gaps of an image with a fixed NAK delay."""
+
+    delay: int
+    retry: int
+    gaps_max: int
+    gaps: list[Gap] = field(default_factory=list)
+    scanned: int = 0
+    repair: int = 0
+    deviation: int = 0
+
+    def see(
+        self, term: bytearray, hwm: int, may_ask: bool, now: int
+    ) -> tuple[int, bool, tuple[int, int] | None]:
+        """Return (rebuilt offset, whether a gap is new, the range of the NAK to send now)."""
+        for gap in self.gaps:
+            left = missing(term, gap.begin, gap.end)
+            begin = left[0][0] if left else gap.end
+            if begin > gap.begin and gap.asks > 0:
+                self._measure(gap, now)
+                gap.deadline = max(gap.deadline, now + self._timeout(gap.asks))
+            gap.begin = begin
+        self.gaps = [gap for gap in self.gaps if gap.begin < gap.end]
+        is_new = self._find(term, hwm, now)
+        reached = self.gaps[0].begin if self.gaps else self.scanned
+        return reached, is_new, self._ask(term, now) if may_ask else None
+
+    def _measure(self, gap: Gap, now: int) -> None:
+        if gap.asked is not None and (gap.asks == 1 or self.repair == 0):
+            sample = now - gap.asked
+            if self.repair == 0:
+                self.repair, self.deviation = max(1, sample), sample // 2
+            else:
+                self.deviation += (abs(sample - self.repair) - self.deviation) // 4
+                self.repair = max(1, self.repair + (sample - self.repair) // 8)
+        gap.asked = None
+
+    def _timeout(self, asks: int) -> int:
+        repair = INITIAL_REPAIR
+        if self.repair:
+            repair = self.repair + max(4 * self.deviation, DEVIATION_MIN)
+        return max(self.retry, repair * 2 ** min(asks - 1, 6))
+
+    def _find(self, term: bytearray, hwm: int, now: int) -> bool:
+        is_new = False
+        for begin, end in missing(term, self.scanned, hwm):
+            last = self.gaps[-1] if self.gaps else None
+            if last is not None and last.end == begin and last.asks == 0:
+                last.end = end
+            elif len(self.gaps) == self.gaps_max:
+                self.scanned = begin
+                return is_new
+            else:
+                self.gaps.append(Gap(begin, end, now + self.delay))
+            is_new = True
+        self.scanned = max(self.scanned, hwm)
+        return is_new
+
+    def _ask(self, term: bytearray, now: int) -> tuple[int, int] | None:
+        for row, gap in enumerate(self.gaps):
+            if now < gap.deadline:
+                continue
+            left = missing(term, gap.begin, gap.end)
+            if len(left) == 1:
+                gap.end = left[0][1]
+            elif len(self.gaps) < self.gaps_max:
+                rest = Gap(left[1][0], gap.end, gap.deadline, gap.asks, gap.asked)
+                self.gaps.insert(row + 1, rest)
+                gap.end = left[0][1]
+            gap.asks += 1
+            if gap.asks == 1:
+                gap.asked = now
+            gap.deadline = now + self._timeout(gap.asks)
+            return gap.begin, gap.end
+        return None
