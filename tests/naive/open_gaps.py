@@ -15,7 +15,7 @@ class Gap:
     begin: int
     end: int
     deadline: int
-    asks: int = 0
+    naks: int = 0
     asked: int | None = None
 
 
@@ -54,9 +54,9 @@ class OpenGaps:
         for gap in self.gaps:
             left = missing(term, gap.begin, gap.end)
             begin = left[0][0] if left else gap.end
-            if begin > gap.begin and gap.asks > 0:
+            if begin > gap.begin and gap.naks > 0:
                 self._measure(gap, now)
-                gap.deadline = max(gap.deadline, now + self._timeout(gap.asks))
+                gap.deadline = max(gap.deadline, now + self._timeout(gap.naks))
             gap.begin = begin
         self.gaps = [gap for gap in self.gaps if gap.begin < gap.end]
         is_new = self._find(term, hwm, now)
@@ -64,7 +64,7 @@ class OpenGaps:
         return reached, is_new, self._ask(term, now) if may_ask else None
 
     def _measure(self, gap: Gap, now: int) -> None:
-        if gap.asked is not None and (gap.asks == 1 or self.repair == 0):
+        if gap.asked is not None and (gap.naks == 1 or self.repair == 0):
             sample = now - gap.asked
             if self.repair == 0:
                 self.repair, self.deviation = max(1, sample), sample // 2
@@ -73,17 +73,17 @@ class OpenGaps:
                 self.repair = max(1, self.repair + (sample - self.repair) // 8)
         gap.asked = None
 
-    def _timeout(self, asks: int) -> int:
+    def _timeout(self, naks: int) -> int:
         repair = INITIAL_REPAIR
         if self.repair:
             repair = self.repair + max(4 * self.deviation, DEVIATION_MIN)
-        return max(self.retry, repair * 2 ** min(asks - 1, 6))
+        return max(self.retry, repair * 2 ** min(naks - 1, 6))
 
     def _find(self, term: bytearray, hwm: int, now: int) -> bool:
         is_new = False
         for begin, end in missing(term, self.scanned, hwm):
             last = self.gaps[-1] if self.gaps else None
-            if last is not None and last.end == begin and last.asks == 0:
+            if last is not None and last.end == begin and last.naks == 0:
                 last.end = end
             elif len(self.gaps) == self.gaps_max:
                 self.scanned = begin
@@ -102,12 +102,12 @@ class OpenGaps:
             if len(left) == 1:
                 gap.end = left[0][1]
             elif len(self.gaps) < self.gaps_max:
-                rest = Gap(left[1][0], gap.end, gap.deadline, gap.asks, gap.asked)
+                rest = Gap(left[1][0], gap.end, gap.deadline, gap.naks, gap.asked)
                 self.gaps.insert(row + 1, rest)
                 gap.end = left[0][1]
-            gap.asks += 1
-            if gap.asks == 1:
+            gap.naks += 1
+            if gap.naks == 1:
                 gap.asked = now
-            gap.deadline = now + self._timeout(gap.asks)
-            return gap.begin, gap.end
+            gap.deadline = now + self._timeout(gap.naks)
+            return left[0]
         return None

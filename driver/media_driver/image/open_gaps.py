@@ -4,18 +4,23 @@
       | gap 0 | f | f | gap 1 | f |  new frames, new gaps  |
       +-------+---+---+-------+---+------------------------+   one row for each gap, oldest first
 
-A turn reads the first frame of each gap, and the new part of the window. If all GAPS_MAX rows are
-in use, the scan continues after a gap is filled. The delay until a retry is the measured time from
+A turn reads the first frame of each gap, and the new part of the window. If all rows are in use, the
+scan continues after a gap is filled. The delay until a retry is the measured time from
 a NAK to its repair, smoothed, plus four times its deviation (RFC 6298); it doubles after each NAK
 for the same gap, and the configured retry delay is its minimum. Aeron has only `loss_detector`.
-These functions change only the image's record. The time is an argument. See docs/loss-recovery.md.
+These functions change only the image's record and its rows. The time is an argument. See
+docs/loss-recovery.md.
 """
+
+import numpy as np
 
 from windtunnel.driver.base.atomics import bytes_at, get_i32_acquire
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import position
 from windtunnel.driver.media_driver.image import nak_delay, written_pages
-from windtunnel.driver.media_driver.image.publication_image import GAPS_MAX
+
+GAPS_MAX = 256
+"""Maximum number of gaps of one image for which NAKs are scheduled."""
 
 INITIAL_REPAIR_NS = 333_000_000
 """Repair time assumed until one is measured: the initial round-trip time of QUIC (RFC 9002)."""
@@ -26,26 +31,67 @@ DEVIATION_NS_MIN = 1_000_000
 BACKOFFS_MAX = 6
 """Maximum number of doublings of the retry delay."""
 
-_IS_MEASURED = -1
+_NOT_MEASURED = -1
+
+GAP = np.dtype(
+    [
+        ("begin", "i8"),
+        ("end", "i8"),
+        ("deadline_ns", "i8"),  # time of the next NAK
+        ("nak_count", "i8"),
+        ("first_nak_ns", "i8"),  # time of the first NAK, _NOT_MEASURED after a repair
+    ]
+)
+"""One gap of an image, between two positions of one term."""
+
+
+def make_gaps(images: int) -> np.recarray:
+    """Make the rows of all images: GAP[images, GAPS_MAX]. Unused rows occupy no memory."""
+    return np.zeros((images, GAPS_MAX), dtype=GAP).view(np.recarray)
 
 
 @kernel
-def scan(image, log, rebuild_position, hwm_position, may_ask, now_ns):
-    """Update an image's gaps, and choose the oldest gap whose NAK is due if `may_ask`.
+def scan(image, gaps, log, rebuild_position, hwm_position, now_ns):
+    """Remove an image's filled gaps, and add its new ones.
 
-    The chosen gap becomes the active gap of the record: gap_term_id, gap_offset, gap_length.
-
-    Shapes:  image is a PUBLICATION_IMAGE record, log the whole image log
-    Returns: (offset reached from the start of the term of `rebuild_position`, whether a gap is new,
-             whether the NAK of the active gap is due)
+    Shapes:  image is a PUBLICATION_IMAGE record, gaps its rows of GAP, log the whole log
+    Returns: (offset reached from the start of the term of `rebuild_position`, whether a gap is new)
     """
     pages = bytes_at(image.pages_address, image.pages_length)
-    _remove_filled(image, log, pages, rebuild_position, now_ns)
-    is_new = _find_new(image, log, pages, rebuild_position, hwm_position, now_ns)
-    reached = image.gap_begins[0] if image.gap_count > 0 else image.scanned_position
-    is_due = may_ask and _ask_for_oldest(image, log, pages, now_ns)
+    _remove_filled(image, gaps, log, pages, rebuild_position, now_ns)
+    is_new = _find_new(image, gaps, log, pages, rebuild_position, hwm_position, now_ns)
+    reached = gaps[0].begin if image.gap_count > 0 else image.scanned_position
     term_begin = rebuild_position - position.term_offset(rebuild_position, image.term_length)
-    return reached - term_begin, is_new, is_due
+    return reached - term_begin, is_new
+
+
+@kernel
+def take_due(image, gaps, log, first_row, now_ns):
+    """Make the oldest gap whose NAK is due the active gap, and schedule its next NAK.
+
+    Rows before `first_row` are ignored. The active gap is gap_term_id, gap_offset, gap_length and
+    gap_naks of the record; it has no frame in it.
+
+    Returns: the row after that of the gap, or 0 if no NAK is due
+    """
+    for row in range(first_row, image.gap_count):
+        gap = gaps[row]
+        if now_ns - gap.deadline_ns < 0:
+            continue
+        pages = bytes_at(image.pages_address, image.pages_length)
+        end = _split(image, gaps, log, pages, row)
+        if end == gap.begin:
+            continue
+        gap.nak_count += 1
+        if gap.nak_count == 1:
+            gap.first_nak_ns = now_ns
+        gap.deadline_ns = now_ns + _retry_delay_ns(image, gap.nak_count)
+        image.gap_term_id = position.term_id(gap.begin, image.bits, image.initial_term_id)
+        image.gap_offset = position.term_offset(gap.begin, image.term_length)
+        image.gap_length = end - gap.begin
+        image.gap_naks = gap.nak_count
+        return row + 1
+    return 0
 
 
 @kernel
@@ -68,38 +114,36 @@ def _has_begun(image, log, pages, begin):
 
 
 @kernel
-def _remove_filled(image, log, pages, rebuild_position, now_ns):
+def _remove_filled(image, gaps, log, pages, rebuild_position, now_ns):
     """Move the start of each gap to its first missing byte, and remove the gaps that are filled."""
     kept = 0
     for row in range(image.gap_count):
-        begin, end = image.gap_begins[row], image.gap_ends[row]
+        gap = gaps[row]
+        begin, end = gap.begin, gap.end
         at = max(begin, rebuild_position)
         if at < end and _has_begun(image, log, pages, at):
             at, _ = _scan_term(image, log, pages, at, end)
         if at > begin:
-            _on_progress(image, row, now_ns)
+            gap.begin = at
+            _on_progress(image, gap, now_ns)
         if at < end:
-            _move(image, row, kept)
-            image.gap_begins[kept] = at
+            if kept < row:
+                gaps[kept] = gaps[row]
             kept += 1
     image.gap_count = kept
 
 
 @kernel
-def _on_progress(image, row, now_ns):
+def _on_progress(image, gap, now_ns):
     """Measure the time to the first repair of a gap, and restart its retry delay."""
-    asks = image.gap_asks[row]
-    if asks == 0:
+    if gap.nak_count == 0:
         return
-    asked_ns = image.gap_asked_ns[row]
     # A repair of a gap with several NAKs may answer any of them, so it is not measured; but the
     # first measurement may be too long, because it replaces an assumption.
-    if asked_ns != _IS_MEASURED and (asks == 1 or image.repair_ns == 0):
-        _measure(image, now_ns - asked_ns)
-    image.gap_asked_ns[row] = _IS_MEASURED
-    image.gap_deadlines_ns[row] = max(
-        image.gap_deadlines_ns[row], now_ns + _retry_delay_ns(image, asks)
-    )
+    if gap.first_nak_ns != _NOT_MEASURED and (gap.nak_count == 1 or image.repair_ns == 0):
+        _measure(image, now_ns - gap.first_nak_ns)
+    gap.first_nak_ns = _NOT_MEASURED
+    gap.deadline_ns = max(gap.deadline_ns, now_ns + _retry_delay_ns(image, gap.nak_count))
 
 
 @kernel
@@ -114,14 +158,15 @@ def _measure(image, sample_ns):
 
 
 @kernel
-def _retry_delay_ns(image, asks):
-    """Return the delay until the next NAK for a gap for which `asks` NAKs (1 or more) were sent."""
+def _retry_delay_ns(image, nak_count):
+    """Return the delay until the next NAK for a gap for which `nak_count` NAKs were sent."""
+    # nak_delay has a backoff of its own, which depends on this field.
     image.gap_naks = 0
     configured_ns = nak_delay.next_delay_ns(image, True)
     repair_ns = INITIAL_REPAIR_NS
     if image.repair_ns > 0:
         repair_ns = image.repair_ns + max(4 * image.repair_deviation_ns, DEVIATION_NS_MIN)
-    backoffs = min(asks - 1, BACKOFFS_MAX)
+    backoffs = min(nak_count - 1, BACKOFFS_MAX)
     if image.nak_is_random:
         # The random part keeps the receivers of a group apart, so that one of them asks first.
         return (repair_ns << backoffs) + configured_ns
@@ -129,7 +174,7 @@ def _retry_delay_ns(image, asks):
 
 
 @kernel
-def _find_new(image, log, pages, rebuild_position, hwm_position, now_ns):
+def _find_new(image, gaps, log, pages, rebuild_position, hwm_position, now_ns):
     """Add the gaps after the scanned position. Returns whether there is a new gap."""
     is_new = False
     at = max(image.scanned_position, rebuild_position)
@@ -139,7 +184,7 @@ def _find_new(image, log, pages, rebuild_position, hwm_position, now_ns):
         begin, length = _scan_term(image, log, pages, at, end)
         at = begin
         if length > 0:
-            if not _add(image, begin, length, now_ns):
+            if not _add(image, gaps, begin, length, now_ns):
                 break
             is_new = True
             at = begin + length
@@ -150,76 +195,50 @@ def _find_new(image, log, pages, rebuild_position, hwm_position, now_ns):
 
 
 @kernel
-def _add(image, begin, length, now_ns):
+def _add(image, gaps, begin, length, now_ns):
     """Append a gap, or extend the last one if it is adjacent. Returns whether there was space."""
-    last = image.gap_count - 1
-    if (
-        last >= 0
-        and image.gap_ends[last] == begin
-        and image.gap_asks[last] == 0
-        and image.gap_begins[last] >> image.bits == begin >> image.bits
-    ):
-        image.gap_ends[last] = begin + length
-        return True
     row = image.gap_count
-    if row == GAPS_MAX:
+    if row > 0:
+        last = gaps[row - 1]
+        is_same_term = last.begin >> image.bits == begin >> image.bits
+        if last.end == begin and last.nak_count == 0 and is_same_term:
+            last.end = begin + length
+            return True
+    if row == gaps.size:
         return False
-    image.gap_begins[row] = begin
-    image.gap_ends[row] = begin + length
-    image.gap_deadlines_ns[row] = now_ns + nak_delay.next_delay_ns(image, False)
-    image.gap_asks[row] = 0
-    image.gap_asked_ns[row] = _IS_MEASURED
+    gap = gaps[row]
+    gap.begin = begin
+    gap.end = begin + length
+    gap.deadline_ns = now_ns + nak_delay.next_delay_ns(image, False)
+    gap.nak_count = 0
+    gap.first_nak_ns = _NOT_MEASURED
     image.gap_count = row + 1
     return True
 
 
 @kernel
-def _ask_for_oldest(image, log, pages, now_ns):
-    """Make the oldest gap whose NAK is due the active gap. Returns whether there is one."""
-    for row in range(image.gap_count):
-        if now_ns - image.gap_deadlines_ns[row] < 0:
-            continue
-        _split(image, log, pages, row)
-        asks = image.gap_asks[row] + 1
-        image.gap_asks[row] = asks
-        if asks == 1:
-            image.gap_asked_ns[row] = now_ns
-        image.gap_deadlines_ns[row] = now_ns + _retry_delay_ns(image, asks)
-        begin = image.gap_begins[row]
-        image.gap_term_id = position.term_id(begin, image.bits, image.initial_term_id)
-        image.gap_offset = position.term_offset(begin, image.term_length)
-        image.gap_length = image.gap_ends[row] - begin
-        image.gap_naks = asks
-        return True
-    return False
-
-
-@kernel
-def _split(image, log, pages, row):
+def _split(image, gaps, log, pages, row):
     """Divide a gap in which frames have arrived. The part after them becomes the next row.
 
-    Without a free row, the gap remains whole.
+    Without a free row, the parts remain one row.
+
+    Returns: the end of the first part, or its begin if a frame has just arrived there
     """
-    begin, end = image.gap_begins[row], image.gap_ends[row]
-    _, length = _scan_term(image, log, pages, begin, end)
+    gap = gaps[row]
+    begin, end = gap.begin, gap.end
+    first, length = _scan_term(image, log, pages, begin, end)
+    if first > begin:
+        return begin
     first_end = begin + length
-    if length == 0 or first_end >= end:
-        return
+    if first_end >= end:
+        return end
     second, _ = _scan_term(image, log, pages, first_end, end)
     if second < end:
-        if image.gap_count == GAPS_MAX:
-            return
+        if image.gap_count == gaps.size:
+            return first_end
         for other in range(image.gap_count, row, -1):
-            _move(image, other - 1, other)
-        image.gap_begins[row + 1] = second
+            gaps[other] = gaps[other - 1]
+        gaps[row + 1].begin = second
         image.gap_count += 1
-    image.gap_ends[row] = first_end
-
-
-@kernel
-def _move(image, source, target):
-    image.gap_begins[target] = image.gap_begins[source]
-    image.gap_ends[target] = image.gap_ends[source]
-    image.gap_deadlines_ns[target] = image.gap_deadlines_ns[source]
-    image.gap_asks[target] = image.gap_asks[source]
-    image.gap_asked_ns[target] = image.gap_asked_ns[source]
+    gap.end = first_end
+    return first_end

@@ -23,9 +23,6 @@ from windtunnel.driver.base.atomics import (
 )
 from windtunnel.driver.kernels.jit import kernel
 
-GAPS_MAX = 256
-"""Maximum number of gaps of one image for which NAKs are scheduled; see open_gaps."""
-
 PUBLICATION_IMAGE = np.dtype(
     [
         # Written by the conductor before the hand-over, then constant.
@@ -105,12 +102,7 @@ PUBLICATION_IMAGE = np.dtype(
         ("gap_length", "i8"),  # 0 if there is none
         ("gap_deadline_ns", "i8"),  # time of the next NAK
         ("gap_naks", "i8"),  # NAKs for a gap with this start
-        ("gap_count", "i8"),  # rows in use of the five arrays that follow; see open_gaps
-        ("gap_begins", "i8", (GAPS_MAX,)),
-        ("gap_ends", "i8", (GAPS_MAX,)),
-        ("gap_deadlines_ns", "i8", (GAPS_MAX,)),  # time of the next NAK
-        ("gap_asks", "i8", (GAPS_MAX,)),  # NAKs sent
-        ("gap_asked_ns", "i8", (GAPS_MAX,)),  # time of the first NAK, -1 once it is measured
+        ("gap_count", "i8"),  # rows in use; see open_gaps
         ("scanned_position", "i8"),  # gaps are known up to here
         ("repair_ns", "i8"),  # smoothed time from NAK to repair, 0 if not measured
         ("repair_deviation_ns", "i8"),

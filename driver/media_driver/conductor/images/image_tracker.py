@@ -43,9 +43,11 @@ def track_rebuild(state, slot, now_ns, now_ms):
     rebuild = max(counters.get(values, image.rcv_pos_id), highest)
     log = bytes_at(image.log_address, image.log_length)
     if image.is_nak_all_gaps:
+        gaps = state.gaps[slot]
         # A lost range that the receiver has not yet read must not be overwritten.
-        may_ask = publication_image.is_loss_taken(state.image_words, slot)
-        offset, is_new_loss, is_due = open_gaps.scan(image, log, rebuild, hwm, may_ask, now_ns)
+        is_taken = publication_image.is_loss_taken(state.image_words, slot)
+        offset, is_new_loss = open_gaps.scan(image, gaps, log, rebuild, hwm, now_ns)
+        is_due = is_taken and open_gaps.take_due(image, gaps, log, 0, now_ns) > 0
     else:
         offset, is_new_loss, is_due = loss_detector.scan(image, log, rebuild, hwm, now_ns)
     rebuilt = rebuild - (rebuild & (image.term_length - 1)) + offset
