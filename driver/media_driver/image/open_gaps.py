@@ -4,10 +4,10 @@
       | gap 0 | f | f | gap 1 | f |  new frames, new gaps  |
       +-------+---+---+-------+---+------------------------+   one row for each gap, oldest first
 
-A turn reads the first frame of each gap, and the new part of the window. If all rows are in use, the
-scan continues after a gap is filled. The delay until a retry is the measured time from
-a NAK to its repair, smoothed, plus four times its deviation (RFC 6298); it doubles after each NAK
-for the same gap, and the configured retry delay is its minimum. Aeron has only `loss_detector`.
+A turn reads the first frame of each gap, and the new part of the window. If all rows are in use,
+the scan continues after a gap is filled. The delay until a retry is the measured time from a NAK to
+its repair, smoothed, plus four times its deviation (RFC 6298); it doubles after each NAK for the
+same gap, and the configured retry delay is its minimum. Aeron has only `loss_detector`.
 These functions change only the image's record and its rows. The time is an argument. See
 docs/loss-recovery.md.
 """
