@@ -19,7 +19,7 @@ from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import position
 from windtunnel.driver.media_driver.image import nak_delay, written_pages
 
-GAPS_MAX = 256
+GAPS_MAX = 1_024
 """Maximum number of gaps of one image for which NAKs are scheduled."""
 
 INITIAL_REPAIR_NS = 333_000_000

@@ -164,6 +164,14 @@ def test_more_gaps_than_rows_are_found_when_rows_become_free():
     assert (image.record.gap_count, image.record.scanned_position) == (ROWS, 64 * (ROWS + 1))
 
 
+def test_an_image_tracks_a_thousand_gaps_at_a_time():
+    image = Image()
+    for at in range(32, 64_000, 64):
+        image.put(at)
+    assert image.find(0, 64_000, 0) == (0, True)
+    assert (image.record.gap_count, image.record.scanned_position) == (1_000, 64_000)
+
+
 def test_a_gap_without_a_free_row_for_its_second_part_is_asked_for_in_parts():
     image = Image(rows=1)
     image.put(96)
