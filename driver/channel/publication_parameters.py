@@ -45,6 +45,8 @@ class PublicationDefaults:
     is_sparse: bool = True
     spies_simulate_connection: bool = False
     max_resend: int = 16
+    has_retransmit_ranges: bool = False
+    linger_max_ns: int = 60_000_000_000
     socket_sndbuf_length: int = 0
     """Send buffer size in bytes, or 0 for the system's default, `system_sndbuf_length`."""
     system_sndbuf_length: int = 212_992
@@ -96,6 +98,10 @@ class PublicationParameters:
     is_response: bool = False
     entity_tag: int | None = None
     send_timestamp_offset: int | None = None
+    has_retransmit_ranges: bool = False
+    """Whether NAKs for many ranges are answered at once, but not again within a round trip."""
+    linger_max_ns: int = 0
+    """Linger time with retransmit ranges, while a receiver has not consumed the stream."""
     explicit: frozenset[str] = frozenset()
     """The keys in the URI. Only these parameters can conflict with an existing publication."""
 
@@ -170,6 +176,10 @@ def parse(
         is_response=mode == ControlMode.RESPONSE.value,
         entity_tag=parse_tags(uri)[1],
         send_timestamp_offset=parse_offset(uri, uri_param.CHANNEL_SEND_TIMESTAMP_OFFSET),
+        has_retransmit_ranges=_flag(
+            uri, uri_param.RETRANSMIT_RANGES, defaults.has_retransmit_ranges
+        ),
+        linger_max_ns=_timeout_ns(uri, uri_param.LINGER_MAX, defaults.linger_max_ns),
         explicit=frozenset(key for key, _ in uri.params),
     )
 

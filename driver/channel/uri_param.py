@@ -27,6 +27,8 @@ SPIES_SIMULATE_CONNECTION = "ssc"
 PUBLICATION_WINDOW = "pub-wnd"
 MAX_RESEND = "max-resend"
 FLOW_CONTROL = "fc"
+RETRANSMIT_RANGES = "windtunnel.retransmit-ranges"
+LINGER_MAX = "windtunnel.linger-max"
 RESPONSE_CORRELATION_ID = "response-correlation-id"
 
 RELIABLE = "reliable"

@@ -98,6 +98,7 @@ BUFFER_CALLS = (
             network_publication.has_receivers_acquire,
             network_publication.has_required_receivers_acquire,
             network_publication.has_unicast_eos_acquire,
+            network_publication.is_behind_acquire,
             receive_endpoint.last_activity_acquire,
             send_endpoint.last_status_acquire,
             ring_buffer.set_consumer_heartbeat_ms,

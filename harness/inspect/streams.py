@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from windtunnel.harness.artifact.host.counter_sample import CounterFacts
 from windtunnel.harness.dissect.driver_files import counter_key
 
-SHOWN = frozenset({*counter_key.STREAM_NAMES, counter_key.SENDER_BACK_PRESSURE_EVENTS})
+SHOWN = frozenset(
+    {
+        *counter_key.STREAM_NAMES,
+        counter_key.SENDER_BACK_PRESSURE_EVENTS,
+        *counter_key.RETRANSMIT_TYPES,
+    }
+)
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,22 @@ FOREVER = 2**63 - 1
 
 @dataclass
 class Receivers:
-    """Receivers of one stream: id -> time of the last status message."""
+    """Receivers of one stream: id -> time of the last status message, and highest position."""
 
     most: int
     alive: dict[int, int] = field(default_factory=dict)
+    positions: dict[int, int] = field(default_factory=dict)
 
-    def hear(self, receiver: int, now: int) -> int:
+    def hear(self, receiver: int, now: int, position: int = 0) -> int:
         if receiver not in self.alive and len(self.alive) == self.most:
             del self.alive[min(self.alive, key=self.alive.__getitem__)]
+        known = self.positions.get(receiver, position) if receiver in self.alive else position
+        self.positions[receiver] = max(known, position)
         self.alive[receiver] = now
         return len(self.alive)
+
+    def lowest(self) -> int:
+        return min((self.positions[receiver] for receiver in self.alive), default=FOREVER)
 
     def done(self, receiver: int) -> int:
         self.alive.pop(receiver, None)

@@ -32,6 +32,10 @@ FLOW_CONTROL_RECEIVERS = 17
 DESTINATIONS = 18
 SENDER_NAKS_RECEIVED = 19
 RECEIVER_NAKS_SENT = 20
+SENDER_RETRANSMIT_RANGES = 5_301
+SENDER_BYTES_NOT_RESENT = 5_302
+SENDER_ROUND_TRIP_TIME = 5_303
+"""Type ids that Aeron does not have. Aeron's own are below 1,000."""
 SYSTEM = 0
 
 STREAM_CHANNEL_LENGTH_MAX = 92
@@ -54,6 +58,9 @@ _NAMES = {
     SENDER_BACK_PRESSURE: "snd-bpe",
     FLOW_CONTROL_RECEIVERS: "fc-receivers",
     SENDER_NAKS_RECEIVED: "snd-naks-received",
+    SENDER_RETRANSMIT_RANGES: "snd-retransmit-ranges",
+    SENDER_BYTES_NOT_RESENT: "snd-bytes-not-resent",
+    SENDER_ROUND_TRIP_TIME: "snd-rtt",
     RECEIVER_NAKS_SENT: "rcv-naks-sent",
 }
 
@@ -72,9 +79,16 @@ NETWORK_COUNTERS = (
     SENDER_NAKS_RECEIVED,
 )
 """Type ids of a network publication's counters, in the order of its counter ids."""
+RETRANSMIT_COUNTERS = (
+    SENDER_RETRANSMIT_RANGES,
+    SENDER_BYTES_NOT_RESENT,
+    SENDER_ROUND_TRIP_TIME,
+)
+"""Type ids of the further counters of a publication with retransmit ranges: ranges in use, bytes
+that NAKs asked for while their retransmit was under way, and nanoseconds."""
 IPC_COUNTERS = NETWORK_COUNTERS[:2]
 """Type ids of an IPC publication's counters, in the order of its counter ids."""
-_EVENT_COUNTS = (SENDER_BACK_PRESSURE, SENDER_NAKS_RECEIVED)
+_FROM_ZERO = (SENDER_BACK_PRESSURE, SENDER_NAKS_RECEIVED, *RETRANSMIT_COUNTERS)
 
 
 class StreamCounters:
@@ -127,7 +141,7 @@ class StreamCounters:
         ids = []
         for type_id in type_ids:
             name = f"pub-pos ({kind})" if type_id == PUBLISHER_POSITION else None
-            value = 0 if type_id in _EVENT_COUNTS else at
+            value = 0 if type_id in _FROM_ZERO else at
             ids.append(self.stream(type_id, *identity, name=name, value=value))
             undo.callback(self.free, ids[-1])
         return ids

@@ -61,10 +61,14 @@ NETWORK_PUBLICATION = np.dtype(
         ("retransmit_delay_ns", "i8"),
         ("retransmit_linger_ns", "i8"),
         ("retransmit_window_multiple", "i8"),
+        ("has_retransmit_ranges", "i8"),  # many ranges at once, see `retransmit_ranges`
         ("snd_pos_id", "i8"),  # counter ids
         ("snd_lmt_id", "i8"),
         ("snd_bpe_id", "i8"),
         ("naks_received_id", "i8"),
+        ("ranges_id", "i8"),  # only with retransmit ranges, like the next two
+        ("bytes_not_resent_id", "i8"),
+        ("rtt_id", "i8"),
         # Owned by the sender.
         ("last_setup_ns", "i8"),
         ("last_send_ns", "i8"),  # of data or a heartbeat
@@ -78,6 +82,12 @@ NETWORK_PUBLICATION = np.dtype(
         ("is_revoked", "i8"),
         ("receivers_count", "i8"),
         ("resend_count", "i8"),  # resend actions in use
+        ("range_count", "i8"),  # retransmit ranges in use
+        ("is_rtt_wanted", "i8"),  # NAKs arrived after the last RTTM request
+        ("rtt_request_ns", "i8"),  # timestamp of the RTTM request without a reply, or 0
+        ("rtt_deadline_ns", "i8"),  # time from which an RTTM request may be sent
+        ("rtt_ns", "i8"),  # smoothed round-trip time, or 0 until it is measured
+        ("rtt_deviation_ns", "i8"),
         ("is_response_reported", "i8"),  # RESPONSE_CONNECTED was sent to the conductor
         ("requester_length", "i8"),  # of `requester`; 0 until a SETUP was elicited
         ("requester", "u1", (NAME_LENGTH_MAX,)),
@@ -86,6 +96,7 @@ NETWORK_PUBLICATION = np.dtype(
         ("has_receivers", "i8"),
         ("has_required_receivers", "i8"),  # has as many receivers as flow control requires
         ("has_unicast_eos", "i8"),  # a unicast receiver sent a status message with EOS
+        ("is_behind", "i8"),  # the stream has ended, but a live receiver has not consumed it
         # Published by the conductor for the sender (release; the sender reads with acquire).
         ("has_spies", "i8"),
         ("max_spy_position", "i8"),
@@ -97,6 +108,7 @@ _FIELDS = dict(NETWORK_PUBLICATION.fields or {})
 HAS_RECEIVERS = _FIELDS["has_receivers"][1]
 HAS_REQUIRED_RECEIVERS = _FIELDS["has_required_receivers"][1]
 HAS_UNICAST_EOS = _FIELDS["has_unicast_eos"][1]
+IS_BEHIND = _FIELDS["is_behind"][1]
 HAS_SPIES = _FIELDS["has_spies"][1]
 MAX_SPY_POSITION = _FIELDS["max_spy_position"][1]
 assert RECORD_LENGTH % 8 == 0 and HAS_RECEIVERS % 8 == 0, "shared words are aligned"
@@ -126,6 +138,20 @@ def has_unicast_eos_acquire(words, slot):
 @kernel
 def set_has_unicast_eos_release(words, slot, value):
     put_i64_release(words, slot * RECORD_LENGTH + HAS_UNICAST_EOS, value)
+
+
+@kernel
+def is_behind_acquire(words, slot):
+    """Return whether a live receiver has not consumed a stream that has ended.
+
+    Only for publications with retransmit ranges.
+    """
+    return get_i64_acquire(words, slot * RECORD_LENGTH + IS_BEHIND)
+
+
+@kernel
+def set_is_behind_release(words, slot, value):
+    put_i64_release(words, slot * RECORD_LENGTH + IS_BEHIND, value)
 
 
 @kernel

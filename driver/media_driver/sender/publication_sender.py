@@ -16,6 +16,7 @@ from windtunnel.driver.media import transport
 from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.media_driver.sender import (
     flow_control,
+    range_sender,
     receiver_liveness,
     retransmit_handler,
     send_route,
@@ -40,13 +41,16 @@ def do_work(state, slot, now_ns):
     pub = state.publications[slot]
     if pub.has_initial_connection == 0 or pub.is_setup_elicited != 0:
         _send_setup_when_due(state, slot, now_ns)
+    resent = 0
+    if pub.has_retransmit_ranges:
+        resent = range_sender.do_work(state, slot, now_ns)
     sent = _send_data(state, slot, now_ns)
     if sent == 0:
         _send_heartbeat_when_due(state, slot, now_ns)
         _on_idle(state, slot, now_ns)
     if pub.resend_count > 0:
         _on_resend_timeouts(state, slot, now_ns)
-    return sent
+    return sent + resent
 
 
 @kernel
@@ -233,7 +237,19 @@ def _on_idle(state, slot, now_ns):
     )
     if pub.receivers_count == 0:
         pub.is_response_reported = 0
+    if pub.has_retransmit_ranges and pub.is_end_of_stream:
+        _publish_is_behind(state, slot)
     refresh_connected(state, slot)
+
+
+@kernel
+def _publish_is_behind(state, slot):
+    """Publish to the conductor whether a receiver still needs data of a stream that has ended."""
+    pub = state.publications[slot]
+    consumed = receiver_liveness.lowest_position(state.receivers, slot, pub.receivers_count)
+    is_behind = consumed < counters.get(state.counters, pub.snd_pos_id) and not pub.is_revoked
+    if pub.is_behind != int(is_behind):
+        publication.set_is_behind_release(state.words, slot, int(is_behind))
 
 
 @kernel
@@ -280,6 +296,10 @@ def on_nak(state, slot, term_id, term_offset, length, now_ns):
     window = min(INITIAL_WINDOW_LENGTH, pub.term_length // 2) * pub.retransmit_window_multiple
     length = min(length, pub.term_length - term_offset, window)
     if length <= 0:
+        return
+    if pub.has_retransmit_ranges:
+        begin = position.of(term_id, term_offset, pub.bits, pub.initial_term_id)
+        range_sender.on_nak(state, slot, begin, length, now_ns)
         return
     index = retransmit_handler.assign(
         state.resends, slot, pub.max_resend, pub.is_group, term_id, term_offset

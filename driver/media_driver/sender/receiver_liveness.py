@@ -7,6 +7,7 @@ with EOS. `flow_control` processes the receivers' positions. Source: spec 4.3 an
 
 import numpy as np
 
+from windtunnel.driver.base.arith import I64_MAX
 from windtunnel.driver.kernels.jit import kernel
 
 RECEIVERS_MAX = 1024
@@ -19,6 +20,7 @@ RECEIVER = np.dtype(
     [
         ("receiver_id", "i8"),
         ("last_status_ns", "i8"),
+        ("position", "i8"),  # highest position that it reported as consumed
     ]
 )
 
@@ -49,8 +51,11 @@ def _longest_silent(receivers, row):
 
 
 @kernel
-def on_receiver_alive(receivers, row, count, receiver_id, now_ns):
-    """Record a status message from a receiver. Returns the number of live receivers."""
+def on_receiver_alive(receivers, row, count, receiver_id, position, now_ns):
+    """Record a status message from a receiver and its consumed position.
+
+    Returns: the number of live receivers
+    """
     index = find(receivers, row, count, receiver_id)
     if index == NOT_FOUND:
         if count == RECEIVERS_MAX:
@@ -59,8 +64,20 @@ def on_receiver_alive(receivers, row, count, receiver_id, now_ns):
             index = row * RECEIVERS_MAX + count
             count += 1
         receivers[index].receiver_id = receiver_id
+        receivers[index].position = position
+    receivers[index].position = max(receivers[index].position, position)
     receivers[index].last_status_ns = now_ns
     return count
+
+
+@kernel
+def lowest_position(receivers, row, count):
+    """Return the lowest position of the live receivers, or I64_MAX if there are none."""
+    first = row * RECEIVERS_MAX
+    lowest = I64_MAX
+    for index in range(first, first + count):
+        lowest = min(lowest, receivers[index].position)
+    return lowest
 
 
 @kernel

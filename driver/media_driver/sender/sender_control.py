@@ -16,6 +16,7 @@ from windtunnel.driver.media_driver.sender import (
     flow_control,
     publication_sender,
     receiver_liveness,
+    round_trip,
     send_route,
     sender_events,
 )
@@ -178,14 +179,17 @@ def _on_nak(state, endpoint_slot, at, length, now_ns):
 
 @kernel
 def _on_rtt_measurement(state, endpoint_slot, at, length, now_ns):
-    """Reply to an RTT measurement request by sending the frame back without its request flag."""
+    """Process an RTTM frame. The reply to a request is the same frame without its request flag."""
     frames = state.inbox.slots
-    if rtt_measurement.check(frames, at, length) < 0 or not rtt_measurement.is_request(frames, at):
+    if rtt_measurement.check(frames, at, length) < 0:
         return
     session_id = rtt_measurement.session_id(frames, at)
     stream_id = rtt_measurement.stream_id(frames, at)
     slot = stream_map.find(state.streams, endpoint_slot, stream_id, session_id)
     if slot == stream_map.ABSENT:
+        return
+    if not rtt_measurement.is_request(frames, at):
+        round_trip.on_reply(state, slot, rtt_measurement.echo_timestamp_ns(frames, at), now_ns)
         return
     reply_length = rtt_measurement.write(
         state.scratch,
@@ -326,6 +330,7 @@ def _on_status(state, slot, at, now_ns):
     frames, values = state.inbox.slots, state.counters
     pub = state.publications[slot]
     receiver_id = status_message.receiver_id(frames, at)
+    consumed = _consumed_position(pub, frames, at)
     is_done = header.flags(frames, at) & frame_type.SM_EOS != 0
     if is_done:
         pub.receivers_count = receiver_liveness.on_receiver_done(
@@ -335,7 +340,7 @@ def _on_status(state, slot, at, now_ns):
             publication.set_has_unicast_eos_release(state.words, slot, 1)
     else:
         pub.receivers_count = receiver_liveness.on_receiver_alive(
-            state.receivers, slot, pub.receivers_count, receiver_id, now_ns
+            state.receivers, slot, pub.receivers_count, receiver_id, consumed, now_ns
         )
         # The publication must linger for a new receiver too, although an earlier receiver was done.
         publication.set_has_unicast_eos_release(state.words, slot, 0)
@@ -348,7 +353,7 @@ def _on_status(state, slot, at, now_ns):
         slot,
         values,
         counters.get(values, pub.snd_lmt_id),
-        _consumed_position(pub, frames, at),
+        consumed,
         status_message.window_length(frames, at),
         receiver_id,
         is_done,

@@ -18,6 +18,7 @@ from windtunnel.driver.media_driver.sender import (
     flow_control,
     receiver_liveness,
     retransmit_handler,
+    retransmit_ranges,
 )
 from windtunnel.driver.media_driver.sender.destination_tracker import make_destinations
 from windtunnel.driver.media_driver.sender.error_frames import make_error_frames
@@ -89,6 +90,7 @@ class SenderState(NamedTuple):
     flows: np.ndarray  # FLOW_CONTROL[n]
     flow_receivers: np.ndarray  # FLOW_RECEIVER[n * RECEIVERS_MAX], flow control
     resends: np.ndarray  # RESEND[n * RESENDS_MAX]
+    ranges: np.ndarray  # RETRANSMIT_RANGE[n * RANGES_MAX]
     endpoints: np.ndarray  # SEND_ENDPOINT[m]
     endpoint_words: np.ndarray  # the same memory as uint8
     destinations: np.ndarray  # DESTINATION[m * DESTINATIONS_MAX]
@@ -143,6 +145,7 @@ def make_sender_state(
         flows=flow_control.make_flows(publications),
         flow_receivers=flow_control.make_flow_receivers(publications),
         resends=retransmit_handler.make_resends(publications),
+        ranges=retransmit_ranges.make_ranges(publications),
         endpoints=endpoint_records,
         endpoint_words=endpoint_words,
         destinations=make_destinations(endpoints),

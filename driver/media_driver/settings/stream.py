@@ -134,6 +134,22 @@ class StreamSettings:
             RESENDS_MAX,
         ),
     ] = 16
+    retransmit_ranges: Annotated[
+        bool,
+        Flag(
+            "WINDTUNNEL_RETRANSMIT_RANGES",
+            "answer NAKs for many ranges of a stream at once, and none for a range whose "
+            "retransmit is under way",
+        ),
+    ] = False
+    publication_linger_max_ns: Annotated[
+        int,
+        Duration(
+            "WINDTUNNEL_PUBLICATION_LINGER_MAX",
+            "linger time of a publication with retransmit ranges while a receiver has not "
+            "consumed the stream",
+        ),
+    ] = 60 * SECOND
 
     image_liveness_timeout_ns: Annotated[
         int,

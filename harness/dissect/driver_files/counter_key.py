@@ -30,6 +30,8 @@ FLOW_CONTROL_RECEIVERS = 17
 DESTINATIONS = 18
 SENDER_NAKS_RECEIVED = 19
 RECEIVER_NAKS_SENT = 20
+RETRANSMIT_TYPES = frozenset({5_301, 5_302, 5_303})
+"""Counters of publications with retransmit ranges, which only the driver `ours` has."""
 
 STREAM_NAMES = {
     PUBLISHER_LIMIT: "pub-lmt",
@@ -79,7 +81,13 @@ SYSTEM_NAMES = {
 
 
 STREAM_TYPES = frozenset(
-    {*STREAM_NAMES, PER_IMAGE, SENDER_BACK_PRESSURE_EVENTS, FLOW_CONTROL_RECEIVERS}
+    {
+        *STREAM_NAMES,
+        PER_IMAGE,
+        SENDER_BACK_PRESSURE_EVENTS,
+        FLOW_CONTROL_RECEIVERS,
+        *RETRANSMIT_TYPES,
+    }
 )
 """Counter types whose key contains a stream."""
 ENDPOINT_TYPES = frozenset({SEND_CHANNEL_STATUS, RECEIVE_CHANNEL_STATUS, DESTINATIONS})

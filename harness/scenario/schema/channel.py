@@ -42,7 +42,7 @@ PARAMETERS = (
     *("linger", "sparse", "eos", "ssc", "pub-wnd", "max-resend", "fc"),
     *("reliable", "tether", "rejoin", "group", "gtag", "cc", "rcv-wnd", "nak-delay"),
     *("response-endpoint", "response-correlation-id", "so-sndbuf", "so-rcvbuf"),
-    "windtunnel.nak-all-gaps",
+    *("windtunnel.nak-all-gaps", "windtunnel.retransmit-ranges", "windtunnel.linger-max"),
     "untethered-window-limit-timeout",
     "untethered-linger-timeout",
     "untethered-resting-timeout",

@@ -42,7 +42,10 @@ from windtunnel.driver.media_driver.conductor.publications.publication_request i
 )
 from windtunnel.driver.media_driver.conductor.publications.sender_record import fill_sender_record
 from windtunnel.driver.media_driver.conductor.publications.session_ids import SessionIds
-from windtunnel.driver.media_driver.conductor.stream_counters import NETWORK_COUNTERS
+from windtunnel.driver.media_driver.conductor.stream_counters import (
+    NETWORK_COUNTERS,
+    RETRANSMIT_COUNTERS,
+)
 from windtunnel.driver.media_driver.conductor.unblocking import (
     StallDetector,
     check_publisher,
@@ -172,9 +175,10 @@ class NetworkPublications:
             undo.callback(self._slots.release, slot)
             limit_slot = self._limit_slots.acquire()
             undo.callback(self._limit_slots.release, limit_slot)
+            further = RETRANSMIT_COUNTERS if parameters.has_retransmit_ranges else ()
             ids = resources.counters.publication(
                 undo,
-                NETWORK_COUNTERS,
+                NETWORK_COUNTERS + further,
                 request.identity(session_id),
                 start.position,
                 is_exclusive=request.is_exclusive,
@@ -338,7 +342,10 @@ class NetworkPublications:
         quiet_ns = now_ns - publication.state_since_ns
         words = self._resources.sender.words
         is_unicast_over = sending.has_unicast_eos_acquire(words, publication.slot)
-        if is_unicast_over or quiet_ns > publication.parameters.linger_ns:
+        linger_ns = publication.parameters.linger_ns
+        if sending.is_behind_acquire(words, publication.slot):
+            linger_ns = max(linger_ns, publication.parameters.linger_max_ns)
+        if is_unicast_over or quiet_ns > linger_ns:
             publication.state, publication.state_since_ns = State.DONE, now_ns
             self._resources.sender_proxy.offer(sender_state.REMOVE_PUBLICATION, publication.slot)
 

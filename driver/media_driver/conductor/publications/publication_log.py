@@ -135,6 +135,8 @@ def publication_defaults(context: Context, buffers: SystemBuffers) -> Publicatio
         is_sparse=context.term_buffer_sparse_file,
         spies_simulate_connection=context.spies_simulate_connection,
         max_resend=context.max_resend,
+        has_retransmit_ranges=context.retransmit_ranges,
+        linger_max_ns=context.publication_linger_max_ns,
         socket_sndbuf_length=context.socket_sndbuf_length,
         system_sndbuf_length=buffers.sndbuf_length,
         untethered_window_limit_timeout_ns=context.untethered_window_limit_timeout_ns,

@@ -49,8 +49,8 @@ def fill_sender_record(
     """Fill the sender's record `publications[slot]` for a new publication.
 
     `identity` is registration, session and stream id. The counters are pub-pos, pub-lmt, snd-pos,
-    snd-lmt, snd-bpe and snd-naks-received. The counter fc-receivers is allocated and appended for
-    flow control that counts its receivers.
+    snd-lmt, snd-bpe and snd-naks-received, and with retransmit ranges `RETRANSMIT_COUNTERS`. The
+    counter fc-receivers is allocated and appended for flow control that counts its receivers.
     """
     context, channel = resources.context, endpoint.channel
     registration_id, session_id, stream_id = identity
@@ -90,7 +90,9 @@ def fill_sender_record(
         "snd_lmt_id": counter_ids[3],
         "snd_bpe_id": counter_ids[4],
         "naks_received_id": counter_ids[5],
+        "has_retransmit_ranges": int(parameters.has_retransmit_ranges),
     }
+    values |= zip(("ranges_id", "bytes_not_resent_id", "rtt_id"), counter_ids[6:], strict=False)
     fill_record(resources.sender.publications[slot], **values)
     receivers_id = flow_control.NO_COUNTER
     if _STRATEGIES[flow.strategy] != flow_control.MAX:

@@ -33,6 +33,7 @@ def test_defaults_are_those_of_the_reference_driver():
     assert found.untethered_window_limit_timeout_ns == 5 * SECOND_NS
     assert found.untethered_linger_timeout_ns == 5 * SECOND_NS
     assert found.untethered_resting_timeout_ns == 10 * SECOND_NS
+    assert (found.has_retransmit_ranges, found.linger_max_ns) == (False, 60 * SECOND_NS)
     assert found.session_id is None
     assert found.initial_position is None
     assert found.flow_control is None
@@ -46,7 +47,9 @@ def test_every_parameter_is_read():
         "|max-resend=20|session-id=-7|init-term-id=-3|term-id=2|term-offset=64|tags=4,5"
         "|response-correlation-id=9|control-mode=response|channel-snd-ts-offset=reserved"
         "|untethered-window-limit-timeout=1s|untethered-resting-timeout=2s|fc=min,t:3s"
+        "|windtunnel.retransmit-ranges=true|windtunnel.linger-max=9s"
     )
+    assert (found.has_retransmit_ranges, found.linger_max_ns) == (True, 9 * SECOND_NS)
     assert (found.term_length, found.mtu_length, found.window_length) == (131072, 8192, 32768)
     assert (found.linger_ns, found.max_resend, found.session_id) == (3 * SECOND_NS, 20, -7)
     assert (found.is_sparse, found.signal_eos, found.spies_simulate_connection) == (
@@ -79,6 +82,12 @@ def test_every_parameter_is_read():
         ("session-id=-2147483648", "session-id=-2147483649", "expected at least -2147483648"),
         ("session-id=1", "session-id=one", "session-id=one: expected an integer"),
         ("linger=0", "linger=-1", "linger=-1: expected a duration"),
+        (
+            "windtunnel.retransmit-ranges=true",
+            "windtunnel.retransmit-ranges=1",
+            "windtunnel.retransmit-ranges=1: expected true or false",
+        ),
+        ("windtunnel.linger-max=0", "windtunnel.linger-max=-1", "expected a duration"),
         ("eos=true", "eos=1", "eos=1: expected true or false"),
         ("response-correlation-id=-1", "response-correlation-id=-2", "greater than or equal to -1"),
         ("channel-snd-ts-offset=0", "channel-snd-ts-offset=-1", "expected at least 0"),

@@ -167,3 +167,12 @@ def test_the_longest_of_the_labels_has_the_whole_channel():
     made = [counter(2, 1), counter(9, 1, label=f"snd-lmt: 4 77 1001 {long}"), counter(1, 1)]
     (stream,) = streams(made)
     assert stream.channel == long
+
+
+def test_counters_of_retransmit_ranges_are_shown_with_their_stream():
+    names = {5_301: "snd-retransmit-ranges", 5_302: "snd-bytes-not-resent", 5_303: "snd-rtt"}
+    counters = [counter(each, 7, label=f"{name}: 4 77 1001 {UDP}") for each, name in names.items()]
+    (found,) = streams(counters)
+    assert [(each.name, each.value) for each in found.counters] == [
+        (name, 7) for name in names.values()
+    ]

@@ -361,3 +361,43 @@ def test_the_driver_shows_that_it_lives_and_that_it_left(tmp_path):
         driver.driver.close()
         assert ring_buffer.consumer_heartbeat_ms(ring) == ring_buffer.HEARTBEAT_OF_CLOSED
         del ring
+
+
+@pytest.mark.parametrize(
+    ("more", "position", "stays_s"),
+    [
+        ("", 0, 2),
+        ("|windtunnel.retransmit-ranges=true", 0, 6),
+        ("|windtunnel.retransmit-ranges=true", 160, 2),
+        ("|windtunnel.retransmit-ranges=true|windtunnel.linger-max=0", 0, 2),
+    ],
+)
+def test_a_closed_publication_with_ranges_stays_while_a_receiver_is_behind_but_not_for_ever(
+    driver, more, position, stays_s
+):
+    channel = TO_PEER + "|linger=2s|windtunnel.linger-max=6s" + more
+    if "linger-max=0" in more:
+        channel = TO_PEER + "|linger=2s" + more
+    ready = publish(driver, channel)
+    log = driver.open_log(ready.log_file_name)
+    source = SocketAddress("10.0.0.1", 0)
+    (source,) = {item for item, _ in driver.outside} or {source}
+
+    def report(at):
+        fields = (36, 0, 0, wire.SM, ready.session_id, STREAM, log.initial_term_id, at, 4096, 99)
+        driver.send(source, wire.pack("status_message", *fields))
+        driver.turn(2)
+
+    report(0)
+    driver.publish(log, 160)
+    driver.turn(3)
+    report(position)
+    driver.ask(RemovePublication(driver.client, driver.next_id(), ready.registration_id, False))
+    lived_s = 0
+    while driver.logs():
+        report(position)
+        driver.run_for(SECOND)
+        lived_s += 1
+        assert lived_s < 20
+    # The timer runs every second, and the state changes at a timer.
+    assert stays_s <= lived_s <= stays_s + 3

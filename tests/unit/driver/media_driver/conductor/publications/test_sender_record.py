@@ -66,3 +66,31 @@ def test_an_explicit_number_of_messages_per_send_is_taken_as_it_is(tmp_path, set
         publish(driver)
         record = driver.driver.conductor._resources.sender.publications[0]
         assert record.max_messages_per_send == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "settings", "expected"),
+    [
+        ("", {}, 0),
+        ("", {"retransmit_ranges": True}, 1),
+        ("|windtunnel.retransmit-ranges=true", {}, 1),
+        ("|windtunnel.retransmit-ranges=false", {"retransmit_ranges": True}, 0),
+    ],
+)
+def test_only_a_publication_with_retransmit_ranges_has_their_counters(
+    tmp_path, more, settings, expected
+):
+    with patient_lab(tmp_path / "aeron", **settings) as driver:
+        driver.add(AddPublication, CHANNEL + more)
+        record = driver.driver.conductor._resources.sender.publications[0]
+        assert record.has_retransmit_ranges == expected
+        found = {item.type_id: item for item in driver.made() if item.type_id > 1_000}
+        names = [found[each].label.partition(":")[0] for each in sorted(found)]
+        ids = [found[each].counter_id for each in sorted(found)]
+        if expected:
+            assert names == ["snd-retransmit-ranges", "snd-bytes-not-resent", "snd-rtt"]
+            assert ids == [record.ranges_id, record.bytes_not_resent_id, record.rtt_id]
+            assert [item.value for item in found.values()] == [0, 0, 0]
+            assert driver.named("fc-receivers").value == 0
+        else:
+            assert names == []

@@ -1,0 +1,82 @@
+"""Measures the round-trip time of a publication, which determines how long a retransmit lingers.
+
+    sender  --- RTTM, request: timestamp ---->  receiver
+            <-- RTTM, reply: timestamp -------
+
+A sender asks its receiver when it is connected, and again after NAKs. Only the reply to the last
+request is used. A retransmit that left a round trip ago has arrived or is lost; NAKs that arrive
+earlier were sent before it arrived. A group has many round-trip times, and each of its receivers
+would reply, so its sender does not ask.
+"""
+
+from windtunnel.driver.base.system import NS_PER_MS, NS_PER_SECOND
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media_driver.sender import send_route
+from windtunnel.driver.wire import frame_type, rtt_measurement
+
+REQUEST_INTERVAL_NS = 100 * NS_PER_MS
+"""Minimum time from a reply to the next request: the interval of heartbeats."""
+REPLY_TIMEOUT_NS = 2 * NS_PER_SECOND
+"""Time without a reply until another request is sent."""
+LINGER_NS_MAX = REPLY_TIMEOUT_NS
+"""Maximum linger time that a measurement leads to, because replies may be late, or forged."""
+DEVIATION_NS_MIN = NS_PER_MS
+"""Minimum of the deviation that is added to the round-trip time: the granularity of RFC 6298."""
+
+ANY_RECEIVER = 0
+
+
+@kernel
+def request_when_due(state, slot, now_ns):
+    """Send an RTTM request if the round-trip time of a publication is unknown, or NAKs arrived."""
+    pub = state.publications[slot]
+    if pub.is_group or pub.receivers_count == 0 or now_ns - pub.rtt_deadline_ns < 0:
+        return
+    if pub.rtt_ns > 0 and not pub.is_rtt_wanted:
+        return
+    pub.is_rtt_wanted = 0
+    pub.rtt_request_ns = now_ns
+    pub.rtt_deadline_ns = now_ns + REPLY_TIMEOUT_NS
+    length = rtt_measurement.write(
+        state.scratch,
+        0,
+        frame_type.REPLY,
+        pub.session_id,
+        pub.stream_id,
+        now_ns,
+        0,
+        ANY_RECEIVER,
+    )
+    send_route.send_frame(state, slot, length, now_ns)
+
+
+@kernel
+def on_reply(state, slot, echo_timestamp_ns, now_ns):
+    """Process an RTTM reply: smooth the round-trip time and its deviation as in RFC 6298."""
+    pub = state.publications[slot]
+    if pub.rtt_request_ns == 0 or echo_timestamp_ns != pub.rtt_request_ns:
+        return
+    pub.rtt_request_ns = 0
+    pub.rtt_deadline_ns = now_ns + REQUEST_INTERVAL_NS
+    sample_ns = max(1, now_ns - echo_timestamp_ns)
+    if pub.rtt_ns == 0:
+        pub.rtt_ns = sample_ns
+    else:
+        difference_ns = sample_ns - pub.rtt_ns
+        pub.rtt_deviation_ns += (abs(difference_ns) - pub.rtt_deviation_ns) // 4
+        pub.rtt_ns = max(1, pub.rtt_ns + difference_ns // 8)
+    counters.set_release(state.counters, pub.rtt_id, pub.rtt_ns)
+
+
+@kernel
+def linger_ns(pub):
+    """Return how long NAKs for a retransmitted range are ignored.
+
+    One deviation is enough: a receiver that waits for four (RFC 6298) asks later than that, and is
+    answered. The configured linger time is the minimum.
+    """
+    if pub.rtt_ns == 0:
+        return pub.retransmit_linger_ns
+    measured_ns = pub.rtt_ns + max(pub.rtt_deviation_ns, DEVIATION_NS_MIN)
+    return max(pub.retransmit_linger_ns, min(measured_ns, LINGER_NS_MAX))

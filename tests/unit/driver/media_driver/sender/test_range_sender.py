@@ -1,0 +1,350 @@
+"""What a publication with retransmit ranges sends again, and when."""
+
+import itertools
+import random
+import struct
+
+import numpy as np
+import pytest
+
+from tests.naive import wire
+from tests.sim.stream_pair import MS, SESSION_ID, SLOT, SND_POS, STREAM_ID
+from tests.unit.driver.media_driver.sending_rig import RECEIVER_ID, SendingRig, kind, kinds, retire
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.sender import (
+    destination_tracker,
+    range_sender,
+    round_trip,
+    sender_state,
+)
+
+RANGES, NOT_RESENT, RTT = 60, 61, 62
+FRAME = 1056
+REQUEST = 0x80
+
+
+@pytest.fixture
+def rig(tmp_path):
+    made = SendingRig(tmp_path)
+    made.record.has_retransmit_ranges = 1
+    made.record.ranges_id, made.record.bytes_not_resent_id, made.record.rtt_id = (
+        RANGES,
+        NOT_RESENT,
+        RTT,
+    )
+    # Group semantics: no measurements, so nothing but retransmits leaves.
+    made.record.is_group = 1
+    return made
+
+
+def publish(rig, count, window=32_768):
+    """Publish and send `count` frames of FRAME bytes."""
+    rig.start(window=window)
+    rig.offer(*[FRAME - 32] * count)
+    for _ in range(count):
+        rig.turn()
+    assert rig.value(SND_POS) == count * FRAME
+
+
+def resent(rig, turns=2):
+    """Return the ranges of positions that left in some turns, one for each datagram."""
+    found = []
+    for _ in range(turns):
+        for datagram in rig.turn():
+            if kinds([datagram]) == ["data"]:
+                offset = struct.unpack_from("<i", datagram, 8)[0]
+                assert datagram == rig.bytes_of(offset, len(datagram))
+                found.append((offset, offset + len(datagram)))
+    return found
+
+
+def frames(*numbers):
+    return [(FRAME * each, FRAME * (each + 1)) for each in numbers]
+
+
+@pytest.mark.parametrize("is_group", [0, 1])
+def test_naks_for_several_ranges_are_answered_once_each_within_the_linger(rig, is_group):
+    rig.record.is_group = is_group
+    publish(rig, 8)
+    for number in (1, 5, 3, 1, 5, 3):
+        rig.hear_nak(FRAME * number, FRAME)
+    assert resent(rig) == frames(1, 3, 5)
+    rig.now_ns += 9 * MS
+    for number in (1, 5, 3):
+        rig.hear_nak(FRAME * number, FRAME)
+    assert resent(rig) == []
+    assert (rig.value(RANGES), rig.value(NOT_RESENT)) == (3, 6 * FRAME)
+    rig.now_ns += MS
+    rig.hear_nak(FRAME * 5, FRAME)
+    assert resent(rig) == frames(5)
+    assert rig.value(RANGES) == 1
+    assert rig.value(system_counters.RETRANSMITS_SENT) == 4
+    assert rig.value(system_counters.RETRANSMITTED_BYTES) == 4 * FRAME
+    rig.turn(10 * MS)
+    assert rig.value(RANGES) == 0
+
+
+def test_only_the_parts_that_are_not_under_way_are_sent(rig):
+    publish(rig, 8)
+    rig.hear_nak(FRAME * 2, FRAME)
+    rig.hear_nak(FRAME * 5, FRAME)
+    assert resent(rig) == frames(2, 5)
+    rig.hear_nak(FRAME, FRAME * 6)
+    assert resent(rig) == frames(1, 3, 4, 6)
+    assert rig.value(NOT_RESENT) == 2 * FRAME
+
+
+def test_a_retransmit_waits_for_the_configured_delay(rig):
+    rig.record.retransmit_delay_ns = 5 * MS
+    publish(rig, 3)
+    rig.hear_nak(FRAME, FRAME)
+    assert resent(rig) == []
+    rig.now_ns += 5 * MS - 1
+    assert resent(rig) == []
+    rig.now_ns += 1
+    assert resent(rig) == frames(1)
+
+
+def test_a_turn_sends_a_share_of_retransmits_and_new_data(rig):
+    rig.record.max_messages_per_send = 4
+    most = range_sender.RETRANSMITS_PER_TURN
+    rig.start()
+    rig.fill_to(1024 * 30)
+    # Frames of 64 bytes, a datagram each because of the mtu.
+    rig.record.mtu = 64
+    rig.hear_status(1024 * 30, 1 << 15)
+    rig.offer(*[32] * 200)
+    for _ in range(60):
+        rig.turn()
+    assert rig.value(SND_POS) == 1024 * 30 + 64 * 200
+    rig.hear_nak(1024 * 30, 64 * 200)
+    rig.turn()
+    rig.offer(*[32] * 20)
+    turns = [rig.turn() for _ in range(4)]
+    assert [len(each) for each in turns] == [most + 4, most + 4, most + 4, 200 - 3 * most + 4]
+    assert rig.value(system_counters.RETRANSMITS_SENT) == 1
+    assert rig.value(system_counters.RETRANSMITTED_BYTES) == 64 * 200
+
+
+def test_a_range_that_took_several_turns_lingers_from_the_last(rig):
+    rig.record.max_messages_per_send = 1
+    publish(rig, 8)
+    rig.pair.links.mailboxes[0].peer_length, peer = 0, rig.pair.links.mailboxes[0].peer_length
+    rig.hear_nak(0, FRAME)
+    assert resent(rig) == []
+    rig.now_ns += 30 * MS
+    rig.pair.links.mailboxes[0].peer_length = peer
+    assert resent(rig) == frames(0)
+    rig.hear_nak(0, FRAME)
+    assert resent(rig) == []
+    assert rig.value(system_counters.SHORT_SENDS) > 0
+
+
+@pytest.mark.parametrize(
+    ("begin", "length", "expected"),
+    [
+        (0, FRAME, [0]),
+        (0, 65_536, [0, 1, 2]),
+        (0, FRAME + 32, [0]),
+        (0, FRAME - 32, []),
+        (3 * FRAME, 32, []),
+        (32, 2 * FRAME, []),
+        (-65_536, FRAME, []),
+    ],
+)
+def test_whole_frames_of_what_was_sent_leave_and_nothing_else(rig, begin, length, expected):
+    rig.start(window=3 * FRAME)
+    rig.offer(*[FRAME - 32] * 4)
+    rig.turn()
+    assert rig.value(SND_POS) == 3 * FRAME
+    rig.hear_nak(begin, length)
+    assert resent(rig) == frames(*expected)
+    assert rig.value(system_counters.RETRANSMITTED_BYTES) == FRAME * len(expected)
+    assert rig.value(system_counters.RETRANSMITS_SENT) == int(bool(expected))
+
+
+def test_payload_that_looks_like_a_frame_of_another_session_is_not_sent(rig):
+    rig.start()
+    forged = wire.pack("data", 64, 0, 0xC0, wire.DATA, 64, SESSION_ID + 1, STREAM_ID, 7, 0)
+    payload = forged + bytes(512)
+    assert rig.pair.offer(payload) > 0
+    rig.turn()
+    rig.hear_nak(32, 512)
+    assert resent(rig) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_sent_again_is_what_an_obvious_sender_sends(rig, seed):
+    chance = random.Random(seed)
+    rig.record.max_messages_per_send = chance.choice([1, 4, 64])
+    count = 20
+    publish(rig, count)
+    sent_at = {}
+    for _ in range(60):
+        rig.now_ns += chance.choice([0, MS, 4 * MS])
+        expected = set()
+        for _ in range(chance.randint(0, 3)):
+            first = chance.randrange(count)
+            length = chance.randint(1, count - first)
+            rig.hear_nak(FRAME * first, FRAME * length)
+            expected |= {
+                each
+                for each in range(first, first + length)
+                if rig.now_ns - sent_at.get(each, -10 * MS) >= 10 * MS
+            }
+        found = resent(rig)
+        assert sorted(found) == frames(*sorted(expected))
+        sent_at |= dict.fromkeys(expected, rig.now_ns)
+
+
+def test_a_destination_that_fails_does_not_make_the_others_hear_a_range_again_and_again(rig):
+    rig.serve_destinations(
+        destination_tracker.MANUAL, SocketAddress("10.0.0.1", 20_002), SocketAddress("10.0.0.9", 1)
+    )
+    rig.hear_status(0, 32_768)
+    rig.turn()
+    rig.turn()
+    rig.offer(FRAME - 32)
+    for _ in range(4):
+        rig.turn()
+    rig.hear_nak(0, FRAME)
+    rig.turn()
+    first = [kind(each) for each in rig.turn()]
+    assert wire.DATA in first
+    assert rig.turn() == []
+
+
+def test_a_new_publication_in_an_old_slot_has_no_ranges(rig):
+    publish(rig, 2)
+    rig.hear_nak(0, FRAME)
+    assert resent(rig) == frames(0)
+    retire(rig)
+    rig.record.range_count = 0
+    rig.tell(sender_state.ADD_PUBLICATION, SLOT)
+    rig.turn(MS)
+    rig.hear_nak(0, FRAME)
+    assert resent(rig) == frames(0)
+
+
+def requests(datagrams):
+    """Return the timestamps in RTTM requests."""
+    found = []
+    for each in datagrams:
+        if kind(each) == wire.RTTM:
+            assert each[5] == REQUEST
+            session, stream, echo, delta, receiver = struct.unpack_from("<iiqqq", each, 8)
+            assert (session, stream, delta, receiver) == (SESSION_ID, STREAM_ID, 0, 0)
+            found.append(echo)
+    return found
+
+
+def reply(rig, echo):
+    ids = (SESSION_ID, STREAM_ID)
+    rig.hear(struct.pack("<iBBHiiqqq", 40, 0, 0, wire.RTTM, *ids, echo, 0, RECEIVER_ID))
+
+
+def test_the_linger_follows_the_measured_round_trip(rig):
+    rig.record.is_group = 0
+    rig.begin()
+    rig.hear_status(0, 32_768)
+    (echo,) = requests(rig.turn() + rig.turn())
+    rig.now_ns += 50 * MS
+    reply(rig, echo + 1)
+    rig.turn()
+    assert rig.value(RTT) == 0
+    reply(rig, echo)
+    rig.turn()
+    assert rig.value(RTT) == 50 * MS
+    rig.offer(FRAME - 32)
+    rig.turn()
+    rig.hear_nak(0, FRAME)
+    assert resent(rig) == frames(0)
+    for later, expected in ((50 * MS, []), (MS - 1, []), (1, [0])):
+        rig.now_ns += later
+        rig.hear_nak(0, FRAME)
+        assert resent(rig) == frames(*expected)
+
+
+def test_a_measurement_is_repeated_after_naks_only(rig):
+    rig.record.is_group = 0
+    rig.begin()
+    rig.hear_status(0, 32_768)
+    found = []
+    for turn in range(300):
+        found += requests(rig.turn(10 * MS))
+        if turn == 150:
+            rig.hear_status(0, 32_768)
+    # Nobody replies.
+    assert [b - a for a, b in itertools.pairwise(found)] == [round_trip.REPLY_TIMEOUT_NS]
+    reply(rig, found[-1])
+    rig.turn()
+    rig.offer(FRAME - 32)
+    assert requests(rig.turn() + rig.turn(1_000 * MS)) == []
+    rig.hear_nak(0, FRAME)
+    rig.turn()
+    assert len(requests(rig.turn())) == 1
+
+
+@pytest.mark.parametrize(
+    ("samples", "linger"),
+    [
+        ([], 10 * MS),
+        ([MS], 10 * MS),
+        ([50 * MS], 51 * MS),
+        ([80 * MS, 160 * MS], (90 + 20) * MS),
+        ([10_000 * MS], round_trip.LINGER_NS_MAX),
+    ],
+)
+def test_the_linger_is_the_round_trip_and_a_deviation_within_bounds(rig, samples, linger):
+    for sample_ns in samples:
+        rig.record.rtt_request_ns = rig.now_ns
+        round_trip.on_reply(rig.state, SLOT, rig.now_ns, rig.now_ns + sample_ns)
+    assert round_trip.linger_ns(rig.record) == linger
+
+
+def test_a_group_and_a_stream_without_ranges_are_not_measured(rig):
+    publish(rig, 1)
+    rig.hear_nak(0, FRAME)
+    assert requests(rig.turn(MS) + rig.turn(3_000 * MS)) == []
+    rig.record.is_group, rig.record.has_retransmit_ranges = 0, 0
+    rig.hear_nak(0, FRAME)
+    assert requests(rig.turn(MS) + rig.turn(3_000 * MS)) == []
+
+
+def test_a_receiver_behind_the_end_of_the_stream_is_published(rig):
+    publish(rig, 2)
+    states = []
+    for position, receiver in ((0, 1), (2 * FRAME, 2), (FRAME, 1), (2 * FRAME, 1)):
+        rig.hear_status(position, 32_768, receiver_id=receiver)
+        rig.turn()
+        rig.turn()
+        states.append(int(rig.record.is_behind))
+    assert states == [0, 0, 0, 0]
+    # RECEIVER_ID has reported the start only.
+    rig.tell(sender_state.END_PUBLICATION, SLOT, 0)
+    rig.turn()
+    rig.turn()
+    assert rig.record.is_behind == 1
+    rig.hear_status(2 * FRAME, 32_768)
+    rig.turn()
+    rig.turn()
+    assert rig.record.is_behind == 0
+
+
+def test_nobody_is_behind_a_revoked_stream(rig):
+    publish(rig, 2)
+    rig.tell(sender_state.END_PUBLICATION, SLOT, 1)
+    rig.turn()
+    rig.turn()
+    assert rig.record.is_behind == 0
+
+
+def test_no_array_of_another_publication_is_touched(rig):
+    publish(rig, 4)
+    before = np.array(rig.state.ranges[range_sender.retransmit_ranges.RANGES_MAX :])
+    rig.hear_nak(0, 4 * FRAME)
+    resent(rig)
+    assert np.array_equal(
+        before, np.array(rig.state.ranges[range_sender.retransmit_ranges.RANGES_MAX :])
+    )
