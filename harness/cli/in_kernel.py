@@ -100,6 +100,8 @@ def command(
     for name, value in options.items():
         if isinstance(value, bool):
             argv += [f"--{name}"] if value else []
+        elif isinstance(value, Mapping):
+            argv += [word for each in value.items() for word in (f"--{name}", "=".join(each))]
         elif value is not None:
             argv += [f"--{name}", str(value)]
     boot.finish([[sys.executable, "-m", each] for each in WARM_UPS])

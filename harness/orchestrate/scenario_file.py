@@ -6,27 +6,54 @@
 All commands that run or describe scenarios use this module, so they reject the same files.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from windtunnel.harness.scenario.loader import ScenarioError, load_scenario
+from windtunnel.harness.scenario.schema.channel import with_parameters
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Problem
 from windtunnel.harness.scenario.validation.validation import problems
 from windtunnel.harness.verdict.expectation import expectation_problems
 
-
-def load_runnable(file: Path) -> Scenario:
-    """Read a scenario that can be run and judged. Raises ScenarioError with all problems."""
-    return load_scenario(file, _problems)
+UNCHANGED: Mapping[str, str] = MappingProxyType({})
 
 
-def require_runnable(files: Iterable[Path]) -> None:
+def load_runnable(file: Path, receive: Mapping[str, str] = UNCHANGED) -> Scenario:
+    """Read a scenario that can be run and judged. Raises ScenarioError with all problems.
+
+    `receive` contains channel parameters, which override those of all subscriptions.
+    """
+    scenario = load_scenario(file, lambda found: _problems(_with_receive(found, receive)))
+    return _with_receive(scenario, receive)
+
+
+def _with_receive(scenario: Scenario, parameters: Mapping[str, str]) -> Scenario:
+    """Return a copy of the scenario with these parameters in the channels of all subscriptions."""
+    if not parameters:
+        return scenario
+    traffic = tuple(
+        each.model_copy(
+            update={
+                "receive": with_parameters(each.receive, parameters),
+                "receives": {
+                    host: with_parameters(channel, parameters)
+                    for host, channel in each.receives.items()
+                },
+            }
+        )
+        for each in scenario.traffic
+    )
+    return scenario.model_copy(update={"traffic": traffic})
+
+
+def require_runnable(files: Iterable[Path], receive: Mapping[str, str] = UNCHANGED) -> None:
     """Raise ScenarioError with the problems of all files, unless all scenarios can be run."""
     errors: list[str] = []
     for file in dict.fromkeys(files):
         try:
-            load_runnable(file)
+            load_runnable(file, receive)
         except ScenarioError as error:
             errors += error.errors
     if errors:

@@ -54,6 +54,8 @@ class SubjectFacts:
     "The name used to select the driver, such as `ours`."
     version: str = ""
     "The version that the driver reports, or an empty string if it is unknown."
+    settings: dict[str, str] = field(default_factory=dict)
+    "Environment variables with settings of the driver."
 
     @property
     def driver(self) -> str:
@@ -87,6 +89,8 @@ class Manifest:
     "Name of the deliberate defect of the software under test, in a run that tests the judge."
     mutant: str = ""
     "Name of the mutant of the driver, in a run that tests the judge."
+    receive: dict[str, str] = field(default_factory=dict)
+    "Channel parameters of all subscriptions that override those in the scenario."
     replays: str = ""
     "Id of the run whose decisions this run replays, or an empty string."
     complete: bool = False

@@ -12,6 +12,7 @@ from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.bench import bench_alone
 from windtunnel.harness.cli.bench.bench_table import number, show, view
 from windtunnel.harness.cli.failure import Failure, one_line
+from windtunnel.harness.cli.options import name_values
 
 if TYPE_CHECKING:
     from windtunnel.harness.bench.archive_host import ArchiveSubject
@@ -23,19 +24,6 @@ HEADLINES = ("record-messages", "replay-messages")
 """Names of the values to print for a measurement. If it has none of them, its first value is
 printed.
 """
-
-
-def _pairs(
-    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, str]:
-    """Parse NAME=VALUE options into a dictionary (click callback)."""
-    found = {}
-    for text in texts:
-        name, mark, value = text.partition("=")
-        if not mark or not name:
-            raise click.BadParameter(f"expected NAME=VALUE, found {text!r}")
-        found[name] = value
-    return found
 
 
 def _names(
@@ -100,14 +88,14 @@ def _names(
     "--set",
     "both_set",
     multiple=True,
-    callback=_pairs,
+    callback=name_values,
     metavar="AERON_X=...",
     help="Set this environment variable for both drivers.",
 )
 @click.option(
     "--ours-set",
     multiple=True,
-    callback=_pairs,
+    callback=name_values,
     metavar="AERON_X=...",
     help="Set this environment variable for our driver only.",
 )

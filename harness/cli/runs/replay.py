@@ -244,6 +244,7 @@ def _replay(
             on_event=display.on_event,
             sabotage=sabotage or None,
             tested=pair,
+            receive=manifest.receive,
             replayed=Replayed(manifest.run_id, folder.decisions, command),
         )
     report = write_report(result.suite_dir)

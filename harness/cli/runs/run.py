@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from windtunnel.harness.cli import exit_code, scenarios
+from windtunnel.harness.cli.options import name_values
 from windtunnel.harness.cli.render.table import echo, printable
 from windtunnel.harness.cli.render.verdict_text import outcome_mark
 from windtunnel.harness.cli.runs.ci_files import ci_options, write_ci_files
@@ -69,6 +70,13 @@ if TYPE_CHECKING:
     help="Backend that applies link impairments.  [default: from the scenario]",
 )
 @click.option(
+    "--receive",
+    multiple=True,
+    callback=name_values,
+    metavar="NAME=VALUE",
+    help="Set this channel parameter of all subscriptions.  [default: from the scenario]",
+)
+@click.option(
     "--kernel",
     type=click.Choice(["host", "uml"]),
     default="host",
@@ -112,6 +120,7 @@ def run(
     sabotage: str | None,
     mutant: str | None,
     backend: "Backend | None",
+    receive: dict[str, str],
     kernel: str,
     publisher: str,
     subscriber: str,
@@ -129,8 +138,7 @@ def run(
     code is that of the worst verdict.
 
     \b
-      windtunnel run loss/reliable-2pct --seed 7
-      windtunnel run reorder/reliable-swap-and-hold --seeds 10 --fidelity netns
+      windtunnel run loss/reliable-2pct --seed 7 --seeds 10 --receive nak-delay=1ms
       windtunnel run my-scenario.yaml --payload capture.tar --json | jq .outcome
       windtunnel run --publisher aeronmd:build/aeronmd --subscriber pyaeron
     """
@@ -144,7 +152,7 @@ def run(
 
     _check_defects(sabotage, mutant, kernel)
     with failure.one_line():
-        require_runnable(files)
+        require_runnable(files, receive)
     if kernel == "uml":
         return in_kernel.run(files, click.get_current_context().params)
     chosen_fidelity = fidelity or default_fidelity()
@@ -162,6 +170,7 @@ def run(
                 on_event=display.on_event,
                 sabotage=sabotage,
                 backend=backend,
+                receive=receive,
                 tested=pair,
                 jobs=jobs,
                 known=known_failures,

@@ -152,6 +152,9 @@ class ShrinkRequest:
         if self.manifest.replays:
             text = f"this run is a replay of {self.manifest.replays}: shrink that run instead"
             raise Failure(f"{run_dir}: {text}", exit_code.INCONCLUSIVE)
+        if self.manifest.receive:
+            text = "expected a run without --receive: put its parameters into the scenario instead"
+            raise Failure(f"{run_dir}: {text}", exit_code.INCONCLUSIVE)
         self._peers = peers_of(self._folder, self.manifest, *peers)
         require_known_defects(
             self._folder, self.manifest.sabotage, "" if mutant else self.manifest.mutant

@@ -27,8 +27,10 @@ from windtunnel.harness.artifact.run.agreement import agreement
 from windtunnel.harness.artifact.run.manifest import Manifest, Phase, SubjectFacts
 from windtunnel.harness.capture import sniffer
 from windtunnel.harness.orchestrate import facts
+from windtunnel.harness.orchestrate.fidelity import NETNS, SIM
 from windtunnel.harness.orchestrate.lab import Lab, LabError, Unsupported
 from windtunnel.harness.orchestrate.labs import space
+from windtunnel.harness.orchestrate.labs.namespaces import environment
 from windtunnel.harness.orchestrate.labs.netem import Netem
 from windtunnel.harness.orchestrate.processes import watch
 from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
@@ -38,7 +40,10 @@ from windtunnel.harness.orchestrate.run.publisher_barrier import has_publication
 from windtunnel.harness.orchestrate.run.run_processes import STOP_TIMEOUT_S, WORKLOADS, RunProcesses
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.subjects import subject
-from windtunnel.harness.orchestrate.subjects.subject import CANNOT_START_EXIT_CODES
+from windtunnel.harness.orchestrate.subjects.subject import (
+    CANNOT_START_EXIT_CODES,
+    JUDGED_SETTINGS,
+)
 from windtunnel.harness.orchestrate.teardown.state import MEMORY_ROOT
 from windtunnel.harness.scenario.resolved.case import Case, resolve
 from windtunnel.harness.scenario.resolved.case import Payload as CasePayload
@@ -71,15 +76,27 @@ class Run:
             fidelity=spec.fidelity,
             command=list(spec.command),
             subjects={
-                host: SubjectFacts(spec.side(host), spec.subject(host).name) for host in self._hosts
+                host: SubjectFacts(
+                    spec.side(host), spec.subject(host).name, settings=self._settings(host)
+                )
+                for host in self._hosts
             },
             versions=facts.versions(),
             host_facts=facts.host_facts(),
             sabotage=spec.sabotage,
             mutant=spec.tested.mutant,
+            receive=dict(spec.receive),
             replays="" if spec.replayed is None else spec.replayed.run_id,
         )
         self.processes = RunProcesses(spec, lab, self.manifest.errors)
+
+    def _settings(self, host: str) -> dict[str, str]:
+        """Return the settings of a host's driver that change what the judge requires."""
+        if self.spec.fidelity == SIM:
+            return {}
+        inherited = environment() if self.spec.fidelity == NETNS else {}
+        variables = {**inherited, **self.spec.subject(host).environment}
+        return {name: variables[name] for name in JUDGED_SETTINGS if name in variables}
 
     # ---- execution ----
 

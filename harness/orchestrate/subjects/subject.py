@@ -41,6 +41,9 @@ SABOTAGE_ROLES = {
 SABOTAGES = tuple(SABOTAGE_ROLES)
 
 
+JUDGED_SETTINGS = ("WINDTUNNEL_NAK_ALL_GAPS",)
+"""Settings of our driver that change what the judge requires. The manifest records them."""
+
 DELETE_DIRECTORY_ON_START = {"AERON_DIR_DELETE_ON_START": "true"}
 """Environment variables of a driver that replaces a killed driver whose heartbeat is recent."""
 

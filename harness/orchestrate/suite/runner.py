@@ -8,7 +8,7 @@ all runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from windtunnel.harness.orchestrate.run import payload
 from windtunnel.harness.orchestrate.run.one_run import RunResult
 from windtunnel.harness.orchestrate.run.payload import Payload
 from windtunnel.harness.orchestrate.run.run_spec import Replayed, RunSpec
-from windtunnel.harness.orchestrate.scenario_file import load_runnable
+from windtunnel.harness.orchestrate.scenario_file import UNCHANGED, load_runnable
 from windtunnel.harness.orchestrate.subjects import subject
 from windtunnel.harness.orchestrate.subjects.subject import OURS_WITH_OURS, Pair
 from windtunnel.harness.orchestrate.suite import pool
@@ -46,14 +46,20 @@ PAYLOAD_STORE = ".payload"
 
 
 def plan(
-    scenarios: Sequence[Path], seed: int | None, seeds: int | None, backend: Backend | None = None
+    scenarios: Sequence[Path],
+    seed: int | None,
+    seeds: int | None,
+    backend: Backend | None = None,
+    receive: Mapping[str, str] = UNCHANGED,
 ) -> list[PlannedRun]:
     """Load all scenarios and list their runs. Raises ScenarioError if a scenario file is invalid.
 
-    `backend` overrides the impairment backend that the files specify.
+    `backend` overrides the impairment backend that the files specify, and `receive` the channel
+    parameters of their subscriptions.
     """
     loaded = [
-        (path, _with_backend(load_runnable(path), backend)) for path in dict.fromkeys(scenarios)
+        (path, _with_backend(load_runnable(path, receive), backend))
+        for path in dict.fromkeys(scenarios)
     ]
     return [
         PlannedRun(scenario, path, each)
@@ -88,6 +94,7 @@ def run_suite(
     jobs: int = 1,
     known: Sequence[KnownFailure] = (),
     backend: Backend | None = None,
+    receive: Mapping[str, str] = UNCHANGED,
     replayed: Replayed | None = None,
     compress: bool = False,
 ) -> SuiteResult:
@@ -106,7 +113,7 @@ def run_suite(
         raise ValueError(
             f"unknown sabotage {sabotage!r}: expected one of {', '.join(subject.SABOTAGES)}"
         )
-    planned = plan(scenarios, seed, seeds, backend)
+    planned = plan(scenarios, seed, seeds, backend, receive)
     if replayed is not None:
         planned = [replace(each, scenario=with_all_fidelities(each.scenario)) for each in planned]
     labs.require_hosts(fidelity, (each.scenario for each in planned))
@@ -115,7 +122,7 @@ def run_suite(
     try:
         sent = payload_of(out / PAYLOAD_STORE, payload_file)
         common = SuiteOptions(
-            out, fidelity, sent, sabotage or "", tested, tuple(known), replayed, compress
+            out, fidelity, sent, sabotage or "", tested, tuple(known), replayed, compress, receive
         )
         suite = RunningSuite(out / new_suite_id(datetime.now(UTC)), common)
         _execute_runs(suite, [suite.spec(each) for each in planned], jobs, on_event)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.run.one_run import CANCELLED, RunResult
 from windtunnel.harness.orchestrate.run.payload import Payload
 from windtunnel.harness.orchestrate.run.run_spec import Replayed, RunSpec
+from windtunnel.harness.orchestrate.scenario_file import UNCHANGED
 from windtunnel.harness.orchestrate.subjects.subject import OURS, OURS_WITH_OURS, Pair
 from windtunnel.harness.orchestrate.suite.score import Score
 from windtunnel.harness.scenario.known import KnownFailure
@@ -81,6 +82,9 @@ class SuiteOptions:
     compress: bool = False
     """Whether to compress the captures of passed runs."""
 
+    receive: Mapping[str, str] = UNCHANGED
+    """Channel parameters that override those of all subscriptions."""
+
 
 class RunningSuite:
     """A suite that is being executed: its folder, its document and its results so far."""
@@ -118,6 +122,7 @@ class RunningSuite:
             sabotage=common.sabotage,
             runs=common.out,
             replayed=common.replayed,
+            receive=common.receive,
             compress=common.compress,
         )
 
@@ -156,6 +161,8 @@ class RunningSuite:
             command += ["--backend", backend]
         if INSIDE_VARIABLE in os.environ:
             command += ["--kernel", os.environ[INSIDE_VARIABLE]]
+        for name, value in common.receive.items():
+            command += ["--receive", f"{name}={value}"]
         if common.payload.source:
             command += ["--payload", common.payload.source]
         if common.sabotage:

@@ -36,13 +36,15 @@ MULTICAST_FIRST, MULTICAST_LAST = 224, 239
 SELF = "self"
 """Placeholder for the host that uses the channel, in place of a host name."""
 
+NAK_ALL_GAPS = "windtunnel.nak-all-gaps"
+
 PARAMETERS = (
     *("endpoint", "interface", "control", "control-mode", "ttl", "tags", "alias"),
     *("mtu", "term-length", "init-term-id", "term-id", "term-offset", "session-id", "stream-id"),
     *("linger", "sparse", "eos", "ssc", "pub-wnd", "max-resend", "fc"),
     *("reliable", "tether", "rejoin", "group", "gtag", "cc", "rcv-wnd", "nak-delay"),
     *("response-endpoint", "response-correlation-id", "so-sndbuf", "so-rcvbuf"),
-    *("windtunnel.nak-all-gaps", "windtunnel.retransmit-ranges", "windtunnel.linger-max"),
+    *(NAK_ALL_GAPS, "windtunnel.retransmit-ranges", "windtunnel.linger-max"),
     "untethered-window-limit-timeout",
     "untethered-linger-timeout",
     "untethered-resting-timeout",
@@ -170,6 +172,11 @@ class Channel:
         return self._size("pub-wnd", 0) or None
 
     @property
+    def nak_all_gaps(self) -> bool | None:
+        """Return whether NAKs are sent for all gaps at once, or None for the driver's default."""
+        return self._flag(NAK_ALL_GAPS, False) if NAK_ALL_GAPS in self.parameters else None
+
+    @property
     def nak_delay_ns(self) -> int | None:
         """Return the delay before a receiver sends a NAK, or None for the driver's default."""
         return self._duration_ns("nak-delay")
@@ -261,6 +268,7 @@ _PROPERTIES = (
     *("ports", "term_length", "mtu", "reliable", "receiver_window_bytes", "initial_position"),
     *("flow_control", "group_tag", "session_id", "nak_delay_ns", "send_buffer_bytes"),
     *("publication_window_bytes", "signals_end", "receive_buffer_bytes", "linger_ns"),
+    "nak_all_gaps",
 )
 """Channel properties that parse its parameters."""
 
@@ -278,6 +286,13 @@ def parse_channel(text: str) -> Channel:
             raise ValueError(f"parameter {shown(name)} occurs twice: remove one of them")
         parameters[name] = value
     return Channel(parameters)
+
+
+def with_parameters(text: str, parameters: Mapping[str, str]) -> str:
+    """Return a channel with these parameters, which replace those with the same names."""
+    prefix, mark, rest = text.partition("?")
+    kept = [part for part in rest.split("|") if part.partition("=")[0] not in parameters]
+    return prefix + mark + "|".join([*kept, *(f"{name}={parameters[name]}" for name in parameters)])
 
 
 def check_parameters(channel: Channel) -> None:

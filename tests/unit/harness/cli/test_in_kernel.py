@@ -89,3 +89,9 @@ def test_a_flag_has_no_value_inside(commands):
     assert "True" not in with_flag
     assert "--compress" not in without
     assert "False" not in without
+
+
+def test_channel_parameters_are_set_inside(commands):
+    main(["run", NAME, "--kernel", "uml", "--receive", "nak-delay=1ms", "--receive", "group=false"])
+    words = " ".join(commands[0].argv)
+    assert "--receive nak-delay=1ms --receive group=false" in words

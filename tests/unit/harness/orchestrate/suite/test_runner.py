@@ -386,6 +386,54 @@ def test_the_sabotage_is_in_the_manifest_and_in_the_command(bench):
     assert manifest.mutant == ""
 
 
+def test_channel_parameters_are_in_the_case_the_manifest_and_the_command(bench):
+    wanted = {"nak-delay": "10us", "endpoint": "${b}:24325"}
+    result = bench.run(receive=wanted)
+    manifest = bench.manifest(result)
+    assert manifest.receive == wanted
+    assert manifest.command[-4:] == [
+        *("--receive", "nak-delay=10us"),
+        *("--receive", "endpoint=${b}:24325"),
+    ]
+    folder = RunDir(result.runs[0].run_dir)
+    case = json.loads(folder.case.read_text())
+    assert case["traffic"][0]["receive"] == "aeron:udp?nak-delay=10us|endpoint=10.64.0.19:24325"
+    assert folder.scenario.read_text() == SCENARIO
+
+
+def test_channel_parameters_are_set_for_each_subscriber(bench):
+    bench.scenario.write_text(
+        THREE_HOSTS.replace("    to: b\n", "    to: [b, c]\n")
+        .replace("endpoint=${b}:24325|", "control-mode=dynamic|control=${a}:24324|")
+        .replace(
+            'receive: "aeron:udp?endpoint=${b}:24325"',
+            'receive: "aeron:udp?endpoint=${self}:24325|control=${a}:24324|control-mode=dynamic"\n'
+            "    receives:\n"
+            '      c: "aeron:udp?endpoint=${c}:24325|control=${a}:24324|control-mode=dynamic"',
+        )
+    )
+    (planned,) = runner.plan([bench.scenario], None, None, receive={"reliable": "false"})
+    (traffic,) = planned.scenario.traffic
+    assert traffic.receive.endswith("|control-mode=dynamic|reliable=false")
+    assert traffic.receives["c"].endswith("|control-mode=dynamic|reliable=false")
+    assert "reliable" not in traffic.channel
+
+
+def test_a_wrong_channel_parameter_is_reported_before_anything_starts(bench):
+    with pytest.raises(ScenarioError, match=r"small.yaml:17:5: .*nak-dlay"):
+        bench.run(receive={"nak-dlay": "10us"})
+    assert bench.events == []
+
+
+def test_settings_that_the_judge_must_know_are_in_the_manifest(bench, monkeypatch):
+    monkeypatch.setenv("WINDTUNNEL_NAK_ALL_GAPS", "true")
+    settings = {"WINDTUNNEL_NAK_ALL_GAPS": "true"}
+    assert [each.settings for each in bench.manifest(bench.run()).subjects.values()] == [
+        settings,
+        settings,
+    ]
+
+
 def test_the_mutant_is_in_the_manifest_and_in_the_command(bench):
     manifest = bench.manifest(bench.run(mutant="deaf"))
     assert manifest.mutant == "deaf"
