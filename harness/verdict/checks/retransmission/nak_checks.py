@@ -19,6 +19,11 @@ from windtunnel.harness.dissect.frames.frames import FRAME_ALIGNMENT
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.flow_control.window import status_messages
+from windtunnel.harness.verdict.checks.retransmission.all_gaps import (
+    earlier_naks,
+    has_all_gaps,
+    least_delays_ns,
+)
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
@@ -70,7 +75,9 @@ def _naks(wire: Wire) -> _Naks:
 
 
 def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Each NAK covers one complete gap that the receiver could detect when it was sent."""
+    """Each NAK covers one complete gap that the receiver could detect when it was sent, and which
+    is the first one unless NAKs are sent for all gaps.
+    """
     wire, planned = evidence.wire(traffic), evidence.planned(traffic)
     if isinstance(wire, Missing):
         return inconclusive(ONLY_GAPS, wire, traffic.id)
@@ -81,7 +88,8 @@ def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
     start = planned.log.start_position
     closed_ns = _closed_ns(wire, naks, start)
     facts = {"naks": len(naks.starts)}
-    for wrong, what in _violations(wire, naks, start, closed_ns):
+    all_gaps = has_all_gaps(evidence, traffic)
+    for wrong, what in _violations(wire, naks, start, closed_ns, all_gaps=all_gaps):
         at = np.flatnonzero(wrong)
         if len(at) == 0:
             continue
@@ -100,7 +108,7 @@ def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _violations(
-    wire: Wire, naks: _Naks, start: int, closed_ns: NDArray[np.int64]
+    wire: Wire, naks: _Naks, start: int, closed_ns: NDArray[np.int64], *, all_gaps: bool
 ) -> list[tuple[NDArray[np.bool_], str]]:
     """Return (mask of NAKs, description) for each kind of violation, the most severe first."""
     term_length = wire.facts.term_length
@@ -109,14 +117,20 @@ def _violations(
     uneven = (naks.starts % FRAME_ALIGNMENT != 0) | (naks.ends % FRAME_ALIGNMENT != 0)
     malformed = uneven | (naks.ends <= naks.starts) | (naks.starts < start)
     malformed |= naks.starts // term_length != last // term_length
-    whole = known_at(*contiguous_by(wire, start), times_ns, start)
+    if all_gaps:
+        is_border = (naks.starts == start) | (naks.starts % term_length == 0)
+        border_ns = np.where(is_border, 0, _gap_start_ns(wire, naks.starts))
+        misplaced = (border_ns > times_ns, "does not begin where an arrived frame ends")
+    else:
+        whole = known_at(*contiguous_by(wire, start), times_ns, start)
+        misplaced = (whole < naks.starts, "skips an earlier gap")
     seen_ns = _seen_ns(wire, naks.ends)
     known_ns = np.where(naks.ends % term_length == 0, seen_ns, _edge_ns(wire, naks.ends))
     return [
         (malformed, "is not a frame-aligned range within one term"),
         (seen_ns > times_ns, "ends beyond the highest arrived position"),
         (closed_ns <= seen_ns, "covers frames that had already arrived"),
-        (whole < naks.starts, "skips an earlier gap"),
+        misplaced,
         (
             known_ns > times_ns,
             "does not end at an arrived frame's boundary or a heartbeat's position",
@@ -129,6 +143,13 @@ def _seen_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
     times_ns, tops = highest_by(wire)
     at = np.searchsorted(tops, ends, side="left")
     return np.append(times_ns, END_OF_TIME_NS)[at]
+
+
+def _gap_start_ns(wire: Wire, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return when a frame that ends at each position, or a heartbeat there, first arrived."""
+    frame_ns = wire.arrived.frames["time_ns"].astype(np.int64)
+    edges = np.concatenate([wire.arrived.ends, wire.heartbeat_positions])
+    return _first_ns(edges, np.concatenate([frame_ns, wire.heartbeat_times_ns]), starts)
 
 
 def _edge_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -200,7 +221,10 @@ def certainly_accepted(wire: Wire, start: int) -> NDArray[np.bool_]:
 
 
 def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A NAK is repeated only after the retry delay, and not after its gap was filled."""
+    """A NAK is repeated only after the retry delay, and not after its gap was filled.
+
+    If NAKs are sent for all gaps, the retry delay is the measured repair time, and doubles.
+    """
     found = all_or_missing(
         evidence.wire(traffic), evidence.planned(traffic), pauses_of(evidence, traffic.to_host)
     )
@@ -208,12 +232,20 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return inconclusive(PACED, found, traffic.id)
     wire, planned, pauses = found
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
-    if parse_channel(traffic.channel).is_group:
+    naks, all_gaps = _naks(wire), has_all_gaps(evidence, traffic)
+    is_group = parse_channel(traffic.channel).is_group
+    if is_group and not all_gaps:
         text = "not applicable: receivers of a group use random NAK delays"
         return Finding(PACED, Outcome.INCONCLUSIVE, text, traffic.id, where)
     delay_ns = parse_channel(traffic.receive).nak_delay_ns
     retry_ns = (NAK_DELAY_NS if delay_ns is None else delay_ns) * RETRY_RATIO
-    naks = _naks(wire)
+    late = _late_nak(wire, naks, planned.log.start_position, pauses)
+    if late is not None:
+        position, text = late
+        return failed(PACED, text, traffic.id, evidence=where, position=position)
+    if all_gaps:
+        # The delay of a group is random.
+        return _paced_by_repairs(wire, naks, 0 if is_group else retry_ns, traffic.id, where)
     order = np.lexsort((naks.times_ns, naks.ends, naks.starts))
     ranges = np.stack([naks.starts[order], naks.ends[order]], axis=1)
     fresh = np.flatnonzero(np.any(np.diff(ranges, axis=0, prepend=-1) != 0, axis=1))
@@ -223,10 +255,6 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     frequent = np.flatnonzero((counts - 1) * retry_ns > lasted_ns + PACE_SLACK_NS)
     most = int(counts.max()) if len(counts) else 0
     facts = {"naks": len(ranges), "holes": len(fresh), "most_for_one": most}
-    late = _late_nak(wire, naks, planned.log.start_position, pauses)
-    if late is not None:
-        position, text = late
-        return failed(PACED, text, traffic.id, evidence=where, position=position, facts=facts)
     if len(frequent):
         at = int(frequent[np.argmin(times_ns[fresh[frequent]])])
         position, end = (int(each) for each in ranges[fresh[at]])
@@ -237,6 +265,33 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return failed(PACED, text, traffic.id, evidence=where, position=position, facts=facts)
     text = f"{len(ranges)} NAKs for {len(fresh)} gaps, at most {most} for one gap"
     return passed(PACED, text, traffic.id, evidence=where, facts=facts)
+
+
+def _paced_by_repairs(
+    wire: Wire, naks: _Naks, configured_ns: int, about: str, where: tuple[str, ...]
+) -> Finding:
+    """Compare the time between NAKs for the same byte with the repair times until then."""
+    frame_ns = wire.arrived.frames["time_ns"].astype(np.int64)
+    repaired_ns = _first_ns(wire.arrived.starts, frame_ns, naks.starts)
+    earlier = earlier_naks(naks.times_ns, naks.starts, naks.ends)
+    least_ns = least_delays_ns(naks.times_ns, repaired_ns, earlier, configured_ns)
+    waited_ns = naks.times_ns - earlier.last_ns
+    most = int(earlier.counts.max(initial=-1)) + 1
+    gaps = int((earlier.counts == 0).sum())
+    facts = {"naks": len(naks.starts), "holes": gaps, "most_for_one": most}
+    early = np.flatnonzero(waited_ns + PACE_SLACK_NS < least_ns)
+    if len(early):
+        at = int(early[0])
+        position = int(naks.starts[at])
+        text = (
+            f"NAK {int(earlier.counts[at]) + 1} for position {position} was sent "
+            f"{int(waited_ns[at])} ns after the previous one, expected at least "
+            f"{int(least_ns[at])} ns according to the repairs until then; {len(early)} NAKs "
+            "were too early"
+        )
+        return failed(PACED, text, about, evidence=where, position=position, facts=facts)
+    text = f"{len(naks.starts)} NAKs for {gaps} gaps, at most {most} for one gap"
+    return passed(PACED, text, about, evidence=where, facts=facts)
 
 
 def _late_nak(wire: Wire, naks: _Naks, start: int, pauses: Pauses) -> tuple[int, str] | None:

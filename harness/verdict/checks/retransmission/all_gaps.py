@@ -1,0 +1,100 @@
+"""The pace of NAKs that are sent for all gaps at once: a retry waits for the measured repair time.
+
+    NAK ---- repair time ----> frame              the shortest repair bounds the delay of retries
+    NAK ---- delay ----> NAK ---- twice the delay ----> NAK
+
+The driver smooths the repair times and adds deviations, so its delay is never shorter than the
+shortest repair that it has seen. Without a repair, it assumes INITIAL_REPAIR_NS. The mode is
+Windtunnel's: other drivers ignore its channel parameter, and are judged by Aeron's rule.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import Missing
+
+SETTING = "WINDTUNNEL_NAK_ALL_GAPS"
+"""The driver setting that a channel without the parameter has."""
+AERON = ("aeron-c", "aeron-java")
+"""Drivers that do not know the mode."""
+INITIAL_REPAIR_NS = 333_000_000
+"""Repair time that the driver assumes until it has measured one. Source: docs/loss-recovery.md."""
+DOUBLINGS_MAX = 6
+"""Number of retries after which the delay is no longer doubled. Source: docs/loss-recovery.md."""
+NEVER_NS = -1
+
+
+def has_all_gaps(evidence: Evidence, traffic: TrafficCase) -> bool:
+    """Return whether a stream's receiver sends NAKs for all gaps at once."""
+    manifest = evidence.manifest
+    subject = None if isinstance(manifest, Missing) else manifest.subjects.get(traffic.to_host)
+    if subject is not None and subject.driver in AERON:
+        return False
+    asked = parse_channel(traffic.receive).nak_all_gaps
+    if asked is not None or subject is None:
+        return bool(asked)
+    return subject.settings.get(SETTING) == "true"
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The NAKs that had already been sent for the first byte of each NAK."""
+
+    counts: NDArray[np.int64]
+    last_ns: NDArray[np.int64]
+    "Time of the last one, or NEVER_NS."
+
+
+def earlier_naks(
+    times_ns: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> Earlier:
+    """Return the earlier NAKs of each NAK, given all NAKs in order of time.
+
+    A segment tree over the limits of all ranges: a NAK is added to the nodes that make up its
+    range, and the NAKs for a byte are those of its leaf and of the nodes above.
+    """
+    limits = np.unique(np.concatenate([starts, ends]))
+    size = len(limits)
+    first = (np.searchsorted(limits, starts) + size).tolist()
+    after = (np.searchsorted(limits, ends) + size).tolist()
+    added, latest_ns = [0] * (2 * size), [NEVER_NS] * (2 * size)
+    counts, last_ns = [], []
+    for low, high, time_ns in zip(first, after, times_ns.tolist(), strict=True):
+        node, count, before_ns = low, 0, NEVER_NS
+        while node:
+            count += added[node]
+            before_ns = max(before_ns, latest_ns[node])
+            node >>= 1
+        counts.append(count)
+        last_ns.append(before_ns)
+        while low < high:
+            for edge in (low,) * (low & 1) + (high - 1,) * (high & 1):
+                added[edge] += 1
+                latest_ns[edge] = time_ns
+            low, high = (low + 1) >> 1, high >> 1
+    return Earlier(np.array(counts, dtype=np.int64), np.array(last_ns, dtype=np.int64))
+
+
+def least_delays_ns(
+    times_ns: NDArray[np.int64],
+    repaired_ns: NDArray[np.int64],
+    earlier: Earlier,
+    configured_ns: int,
+) -> NDArray[np.int64]:
+    """Return the minimum time from the previous NAK for the same byte to each NAK.
+
+    `repaired_ns` is when the first frame of each NAK's range arrived. The minimum is 0 for the
+    first NAK.
+    """
+    order = np.argsort(repaired_ns, kind="stable")
+    shortest_ns = np.minimum.accumulate(np.maximum(repaired_ns - times_ns, 0)[order])
+    known = np.searchsorted(repaired_ns[order], earlier.last_ns, side="right")
+    measured_ns = np.append(INITIAL_REPAIR_NS, shortest_ns)[known]
+    doublings = np.clip(earlier.counts - 1, 0, DOUBLINGS_MAX)
+    delays_ns = np.maximum(measured_ns << doublings, configured_ns)
+    return np.where(earlier.counts == 0, 0, delays_ns)
