@@ -100,7 +100,7 @@ def fuzz(
       windtunnel fuzz --budgets --driver all        the costs of an attack, side by side
       windtunnel fuzz --replay runs/fuzz/driver-ours-s7-e3.json
 
-    Needs no privileges. --budgets needs a quiet machine. Exit codes: 0 nothing was violated; 1 a
+    Needs no privileges. --budgets needs a quiet machine. Exit codes: 0 found no violation; 1 a
     violation, or an exceeded budget of our driver; 2 the finding is not readable; 3 the driver
     could not be started; 64 invalid command line.
     """

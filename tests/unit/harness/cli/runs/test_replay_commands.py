@@ -97,9 +97,7 @@ def test_a_log_that_ends_inside_a_record(command, folder, capsys):
 @BOTH
 def test_a_log_that_lacks_whole_records(command, folder, capsys):
     folder.decisions.write_bytes(folder.decisions.read_bytes()[:-64])
-    assert "expected 3 decisions (as in ledger.json), found 2" in refused(
-        command, folder, capsys
-    )
+    assert "expected 3 decisions (as in ledger.json), found 2" in refused(command, folder, capsys)
 
 
 @BOTH
