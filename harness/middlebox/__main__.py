@@ -181,7 +181,8 @@ def _find_macs(case: Case, ports: Sequence[Port], relay: Relay, stop: Stop) -> N
 def _turn_until_stopped(
     relay: Relay, engine: Engine, log: DecisionLog, stop: Stop, longest_ns: int
 ) -> str:
-    """Forward packets until stopped and drained. Returns an error message, or an empty string.
+    """Forward packets until a stop is requested and all held packets are sent. Returns an error
+    message, or an empty string.
 
     `longest_ns` is the longest time that the last frames may take to leave.
     """

@@ -123,7 +123,7 @@ def length_of(wires: Wires, link: int, at: int) -> int:
 
 @kernel
 def take(wires: Wires, link: int, at: int) -> None:
-    """Remove from its wire the datagram at the offset that `next_at` returned."""
+    """Remove a datagram from a wire, given the offset that `next_at` returned."""
     wires.ends[link, HEAD] += get_i32(wires.memory[link], at + _RECORD_LENGTH)
 
 
