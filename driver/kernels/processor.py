@@ -57,7 +57,9 @@ def target() -> str:
     """Return the name of the processor that kernels are compiled for, as a part of cache keys."""
     chosen = [os.environ.get(name) for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
     if chosen != [None, None]:
-        return " ".join(str(each) for each in chosen)
+        # A level without additional features is what `select` chooses by itself.
+        is_level = chosen[0] in LEVELS and chosen[1] == ""
+        return str(chosen[0]) if is_level else " ".join(str(each) for each in chosen)
     found = levels()
     return found[0] if found else " ".join((platform.machine(), *sorted(_features())))
 

@@ -85,3 +85,19 @@ def test_the_target_is_part_of_the_name_of_a_cache_directory(features, monkeypat
     assert processor.target() == "x86_64 sse2"
     monkeypatch.setenv("NUMBA_CPU_NAME", "znver5")
     assert processor.target() == "znver5 None"
+
+
+def test_kernels_built_for_a_level_are_those_that_a_processor_of_the_level_looks_for(
+    features, monkeypatch
+):
+    """.ci/wheel.sh compiles for each level by name."""
+    for level, found in (("x86-64-v3", V3), ("x86-64-v2", V2)):
+        features(found)
+        for variable in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"):
+            monkeypatch.delenv(variable, raising=False)
+        wanted = processor.target()
+        monkeypatch.setenv("NUMBA_CPU_NAME", level)
+        monkeypatch.setenv("NUMBA_CPU_FEATURES", "")
+        assert processor.target() == wanted
+        monkeypatch.setenv("NUMBA_CPU_FEATURES", "+adx")
+        assert processor.target() != wanted
