@@ -78,7 +78,8 @@ def values_of(turns: Iterable[Turn], message_length: int) -> dict[str, float]:
     duration_ns = sum(turn.duration_ns for turn in kept)
     if messages <= 0 or duration_ns <= 0:
         raise MeasurementError(
-            f"expected at least 1 message and 1 ns, found {messages} messages in {duration_ns} ns"
+            f"cannot compute a rate from {messages} messages in {duration_ns} ns: "
+            "expected at least 1 of each"
         )
     rate = messages * 1e9 / duration_ns
     return {

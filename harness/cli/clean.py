@@ -22,7 +22,7 @@ KEEP_DEFAULT = 10
     "--runs",
     "of_runs",
     is_flag=True,
-    help="Remove old suite and matrix folders instead of leftovers of killed runs.",
+    help="Remove old suite and matrix folders instead of what killed runs left behind.",
 )
 @click.option(
     "--keep",

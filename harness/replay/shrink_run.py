@@ -196,7 +196,9 @@ def _reproduce(spec: ShrinkSpec, trials: Trials, report: Callable[[str], None]) 
                 break
     checks = ", ".join(spec.checks) or "any check"
     other = f"; found violations of {', '.join(seen)}" if seen else "; found no violations"
-    raise NotReproduced(f"{checks}: violation not reproduced in {spec.order.fidelity}{other}")
+    raise NotReproduced(
+        f"{checks}: the {spec.order.fidelity} reruns did not reproduce the violation{other}"
+    )
 
 
 def _with_short_budget(trials: Trials, scenario: Scenario) -> Scenario:

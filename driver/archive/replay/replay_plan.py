@@ -142,7 +142,7 @@ def _length(
         length = min(request.length, longest)
     if length < 0:
         raise RequestRejected(
-            f"replay of recording {recording.recording_id}: the requested length {request.length} "
-            f"results in length {length}, expected at least 0"
+            f"replay of recording {recording.recording_id}: expected a length of at least 0, "
+            f"found {length} for the requested length {request.length}"
         )
     return length

@@ -58,7 +58,7 @@ def _open_catalog(
 @click.option("--read-only", is_flag=True, help="Report faults without changing anything.")
 @click.option(
     "--truncate/--keep", default=None,
-    help="Truncate recordings at the end of their data or at a torn last frame, or keep them. "
+    help="Whether to truncate recordings at the end of their data, or before a torn last frame. "
     "Default: ask.",
 )  # fmt: skip
 def verify(

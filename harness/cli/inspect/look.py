@@ -78,7 +78,7 @@ def live_options(command: _Command) -> _Command:
         type=click.FloatRange(min=0.05, max=3600.0),
         default=INTERVAL_S,
         show_default=True,
-        help="Seconds between two updates of the live view.",
+        help="Seconds between updates of the live view.",
     )
     return aeron_dir_option(json_option(once(interval(command))))
 

@@ -176,7 +176,7 @@ def _read_own(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise ForeignRecordError(f"expected a regular file: {error.strerror}") from error
+        raise ForeignRecordError(f"cannot be opened as a regular file: {error.strerror}") from error
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):

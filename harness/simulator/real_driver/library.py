@@ -45,7 +45,9 @@ def find_library() -> Path:
         raise Unsupported(f"the Python package {PACKAGE} is not installed")
     files = sorted(Path(found.origin).parent.glob(_PATTERN))
     if len(files) != 1:
-        raise Unsupported(f"{PACKAGE}: expected one file {_PATTERN}, found {len(files)}")
+        raise Unsupported(
+            f"{PACKAGE}: expected one file that matches {_PATTERN}, found {len(files)}"
+        )
     return files[0]
 
 
@@ -84,7 +86,7 @@ def _read_slots(data: bytes, name: str) -> dict[str, list[int]]:
         for at, start, length in loads:
             if start <= address < start + length:
                 return int(address - start + at)
-        raise ValueError(f"its dynamic section has no valid entry {tag}")
+        raise ValueError(f"its dynamic section has no valid {tag} entry")
 
     symbols, strings = offset(_SYMTAB), offset(_STRTAB)
     found: dict[str, list[int]] = {}

@@ -81,7 +81,7 @@ def read_options(options: Mapping[str, str]) -> tuple[list[str], str, ReadSettin
             cell_length=int(options.get("cell", str(CELL_LENGTH))),
         )
     except ValueError as error:
-        raise CaptureOptionError(f"options of {FORMAT}: {error}") from error
+        raise CaptureOptionError(f"invalid options for {FORMAT}: {error}") from error
     if not paths:
         raise CaptureOptionError(f"{FORMAT}: expected a path or the option 'paths', found neither")
     return paths, table, settings

@@ -56,7 +56,7 @@ def test_rates_are_of_all_turns_together():
 
 @pytest.mark.parametrize("turn", [Turn(0, 1, 1), Turn(1, 0, 1)], ids=["nothing", "no time"])
 def test_nothing_and_no_time_are_no_rate(turn):
-    with pytest.raises(MeasurementError, match="expected at least 1 message and 1 ns"):
+    with pytest.raises(MeasurementError, match="cannot compute a rate from"):
         values_of([turn], 32)
 
 

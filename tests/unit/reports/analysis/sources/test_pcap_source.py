@@ -114,7 +114,7 @@ def test_sql_reaches_the_columns(spark, plain):
         ({"path": "a", "split": "no"}, "expected true or false"),
         ({"path": "a", "cell": "1"}, "cell of 1 bytes"),
         ({"path": "a", "parts": "-1"}, "-1 parts"),
-        ({"paths": "a.pcap"}, "options of aeron.pcap"),
+        ({"paths": "a.pcap"}, "invalid options for aeron.pcap"),
     ],
 )
 def test_says_what_is_wrong_with_an_option(options, text):
