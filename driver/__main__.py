@@ -34,7 +34,9 @@ Exit codes: 0 after an orderly shutdown, 1 if the driver could not start or an a
 
 
 def _information(arguments: Sequence[str]) -> str | None:
-    """Return the text for an option such as --help, or None if the arguments start a driver."""
+    """Return the text for an option such as --help, or None if the arguments contain no such
+    option.
+    """
     if "-h" in arguments or "--help" in arguments:
         return USAGE
     if "-v" in arguments or "--version" in arguments:

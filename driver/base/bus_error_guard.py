@@ -1,5 +1,5 @@
-"""Keeps the process alive if pages of a mapped file are lost: the file was truncated, or the disk
-is full.
+"""Keeps the process alive when pages of a mapped file are lost because the file was truncated or
+the disk is full.
 
 Access to a mapped page that is past the end of the file, or that the file system cannot allocate,
 raises SIGBUS. Every client can truncate the log buffers that it shares with the driver, so one
@@ -74,7 +74,9 @@ def register(address: int, length: int) -> int:
 
 
 def unregister(row: int) -> None:
-    """End the protection of a mapping. Its pages must not be accessed any more."""
+    """End the protection of a mapping from SIGBUS. The mapping's pages must no longer be
+    accessed.
+    """
     if row != NOT_REGISTERED:
         rows[row] = 0
         _free_rows.append(row)

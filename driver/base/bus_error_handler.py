@@ -45,7 +45,7 @@ def _external(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any
 
 
 def _table(builder: Any, name: str) -> Any:
-    """Return the address of a table as an integer."""
+    """Declare a table. Returns the table's address as an integer, which generated code can use."""
     table = ir.GlobalVariable(builder.module, ir.IntType(8), name)
     return builder.ptrtoint(table, _I64)
 

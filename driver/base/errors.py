@@ -7,7 +7,7 @@ are exceptions whose message contains the value, its limit and the setting that 
 
 
 class DriverError(Exception):
-    """Base class of the errors that the environment causes, such as files, sockets and settings."""
+    """Base class of errors caused by the environment, for example by files, sockets or settings."""
 
 
 class ConfigurationError(DriverError):

@@ -11,8 +11,8 @@ from windtunnel.driver.kernels.jit import JIT_DISABLED
 
 
 def kernel_of_handler(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a kernel whose first argument is a compiled handler. It runs without the GIL and is
-    not cached on disk.
+    """Compile a kernel whose first argument is a compiled handler. The kernel runs without the GIL
+    and is not cached on disk.
     """
     if JIT_DISABLED:
         return function
@@ -24,5 +24,7 @@ def kernel_of_handler(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_compiled(function: object) -> bool:
-    """Return whether kernels can call a function: it is compiled, or the JIT is disabled."""
+    """Return whether kernels can call a function, that is, whether it is compiled or the JIT is
+    disabled.
+    """
     return JIT_DISABLED or hasattr(function, "py_func")

@@ -71,7 +71,9 @@ def take(queue, record):
 
 @kernel
 def free_record_count(queue):
-    """Return how many records the producer can put now. The consumer may be freeing more."""
+    """Return how many records the producer can put now. The consumer can increase the number at any
+    time.
+    """
     capacity = (queue.size - _FIRST) // RECORD_LENGTH
     return capacity - (get_i64(queue, _TAIL) - get_i64_acquire(queue, _HEAD))
 

@@ -82,8 +82,8 @@ def _python_bytes_at(address, length):
 
 
 def _compiled(name: str, key: object = None, function: Callable[..., Any] | None = None) -> Any:
-    """Return a `Deferred` for a function in `llvm_intrinsics`, or for an entry in one of its
-    dictionaries.
+    """Return a deferred numba intrinsic for a function in `llvm_intrinsics`, or for an entry in one
+    of that module's dictionaries.
     """
 
     def make() -> Any:
@@ -103,7 +103,9 @@ if JIT_DISABLED:
     move, fill_zero = _python_move, _python_fill_zero
 
     def fence_acquire() -> None:
-        """Do nothing, because the GIL orders all accesses."""
+        """Do nothing. Without the JIT no fence is needed, because the GIL orders all memory
+        accesses.
+        """
 
     fence_release = fence_full = fence_acquire
 else:

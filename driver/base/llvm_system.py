@@ -27,7 +27,7 @@ def _as_integers(context, builder, signature, args, widths):
 
 
 def _errno_on_failure(builder, result):
-    """Generate code that replaces the result -1 of a libc function by the negative errno."""
+    """Generate code that replaces the result -1 of a libc function with the negative errno."""
     wide = builder.sext(result, ir.IntType(64)) if result.type.width < 64 else result
     location = _declare(builder, "__errno_location", ir.IntType(32).as_pointer(), [])
     code = builder.load(builder.call(location, []))

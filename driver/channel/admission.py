@@ -11,7 +11,7 @@ from windtunnel.driver.channel.uri import ChannelUri, InvalidChannelError
 
 
 def refuse_spy(uri: ChannelUri) -> None:
-    """Raise InvalidChannelError if a publication names a spy channel."""
+    """Raise InvalidChannelError if the channel of a publication is a spy channel."""
     if uri.is_spy:
         raise InvalidChannelError(f"channel '{uri}': a spy channel is invalid for a publication")
 
@@ -41,7 +41,9 @@ def check_subscription(channel: UdpChannel) -> None:
 
 
 def check_destination(uri: ChannelUri) -> None:
-    """Raise InvalidChannelError if a destination has a parameter that only channels can have."""
+    """Raise InvalidChannelError if a destination has a parameter that is not allowed on
+    destinations.
+    """
     for key in uri_param.NOT_FOR_DESTINATIONS:
         if key in uri:
             raise InvalidChannelError(f"{key}={uri.get(key)}: not allowed on a destination")

@@ -1,4 +1,4 @@
-"""The flow control parameter `fc=` selects the receivers that limit a sender.
+"""Parses the flow control parameter `fc=`, which selects the receivers that limit a sender.
 
     fc=<max|min|tagged>[,t:<duration>][,g:<tag>[/<min size>]|,g:/<min size>][,rrwm:<n>]
 

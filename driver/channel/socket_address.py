@@ -40,7 +40,9 @@ _AF_INET6 = int(socket.AF_INET6)
 
 @kernel
 def is_name(name, length):
-    """Return whether `name` (uint8[28]) with this length is an IPv4 or IPv6 socket address."""
+    """Return whether the first `length` bytes of `name` (uint8[28]) are an IPv4 or IPv6 socket
+    address.
+    """
     if length < V4_LENGTH or length > NAME_LENGTH_MAX:
         return False
     family = get_u16(name, FAMILY)
@@ -163,8 +165,8 @@ def decode(data: bytes) -> SocketAddress | None:
 
 
 def write_name(target: np.ndarray, address: SocketAddress | None) -> int:
-    """Write an address to a record's name field. Returns the name's length, or 0 for no address
-    (None).
+    """Write an address to a record's name field. Returns the name's length, or 0 if the address is
+    None.
     """
     target[:] = 0
     data = b"" if address is None else address.encode()

@@ -21,7 +21,7 @@ def parse_offset(uri: ChannelUri, key: str) -> int | None:
 
 
 def refuse_overlap(uri: ChannelUri, *keys: str) -> None:
-    """Raise ConfigurationError if two timestamps overlap."""
+    """Raise ConfigurationError if two timestamps would be stored in overlapping bytes."""
     places = [(offset, key) for key in keys if (offset := parse_offset(uri, key)) is not None]
     places.sort()
     for (offset, key), (later, later_key) in itertools.pairwise(places):

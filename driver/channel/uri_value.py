@@ -26,7 +26,9 @@ _DURATION_UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
 def check_range(key: str, text: str, value: int, minimum: int, maximum: int) -> int:
-    """Return `value` if it is in range. Raises ConfigurationError with `text` in its message."""
+    """Return `value` if it is in range. Otherwise raise ConfigurationError with `text` in the
+    message.
+    """
     if value < minimum:
         raise ConfigurationError(f"{key}={text}: expected at least {minimum}, found {value}")
     if value > maximum:

@@ -87,13 +87,15 @@ class Aeron(ResourceFactory):
 
     @property
     def failure(self) -> str:
-        """The message of the error that terminated the client, or empty if no error did."""
+        """The message of the error that terminated the client, or an empty string if no error has
+        terminated it.
+        """
         termination = self.termination
         return "" if termination is None else str(termination)
 
     @property
     def termination(self) -> ClientTerminatedError | None:
-        """The error that terminated the client, or None if no error did."""
+        """The error that terminated the client, or None if no error has terminated it."""
         return self._conductor.commands.termination
 
     def _run(self) -> None:

@@ -48,7 +48,9 @@ class Backoff:
 
 
 class AsyncPublication:
-    """An asyncio wrapper for a publication. The publication may also be used directly."""
+    """An asyncio wrapper for a publication. The application can also use the publication
+    directly.
+    """
 
     def __init__(self, publication: Publication) -> None:
         self.publication = publication

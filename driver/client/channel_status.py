@@ -23,7 +23,7 @@ _ADDRESS = struct.Struct("<2i")
 
 
 class HasChannel(Protocol):
-    """The interface of publications and subscriptions that the functions of this module require."""
+    """The attributes of a publication or subscription that the functions of this module use."""
 
     channel: str
     channel_status_id: int
@@ -64,7 +64,8 @@ def local_addresses(reader: CountersReader, item: HasChannel) -> list[str]:
 
 
 def resolved_channel(reader: CountersReader, item: HasChannel) -> str | None:
-    """Return a channel with its endpoint's port 0 replaced by the port that the system chose.
+    """Return the channel of a publication or subscription, with endpoint port 0 replaced by the
+    port that the system chose.
 
     Returns None while the port is unknown, or the unchanged channel if its endpoint port is not 0.
     """

@@ -123,7 +123,9 @@ class Connecting:
         return self._session
 
     def close(self) -> None:
-        """Abandon the attempt and close what it opened, unless the session was already returned."""
+        """Abandon the attempt and close the resources that it opened. Does nothing if `poll` has
+        returned the session.
+        """
         if self._session is not None:
             return
         if self._registration_id is not None:

@@ -117,8 +117,8 @@ class ControlSession:
         return correlation_id
 
     def end(self, correlation_id: int) -> None:
-        """Stop collecting responses to a request. Later errors with this correlation id are not
-        assigned to a request.
+        """Stop collecting responses to a request. A later error with the same correlation id
+        belongs to no pending request.
         """
         self._responses.pop(correlation_id, None)
 
@@ -219,7 +219,9 @@ class ControlSession:
             raise ArchiveClosedError("the session with the archive is closed", ErrorCode.GENERIC)
 
     def close(self) -> None:
-        """Close the session in the archive, and both channels. Repeated calls have no effect."""
+        """End the session in the archive, then close the request publication and the response
+        subscription. Repeated calls have no effect.
+        """
         if self.is_closed:
             return
         self.is_closed = True

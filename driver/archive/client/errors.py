@@ -24,7 +24,7 @@ class ArchiveError(DriverError):
 
 
 class ArchiveTimeoutError(ArchiveError):
-    """The archive did not respond in time, or was not reachable in time."""
+    """The archive did not respond in time, or could not be reached in time."""
 
 
 class ArchiveClosedError(ArchiveError):

@@ -1,4 +1,4 @@
-"""The control session of a persistent subscription, reopened whenever it is lost."""
+"""Opens the control session of a persistent subscription, and reopens it whenever it is lost."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ PAUSE_NS = 100_000_000
 
 
 class ArchiveLink:
-    """A control session with an archive, or an attempt to open one."""
+    """A link to an archive: an open control session, or an attempt to open one."""
 
     def __init__(
         self,

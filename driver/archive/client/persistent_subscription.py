@@ -73,7 +73,7 @@ def _is_transient(error: ArchiveError | RegistrationError) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class PersistentHandlers:
-    """Callbacks of a persistent subscription. Each of them may be None."""
+    """Callbacks of a persistent subscription. Each callback is optional."""
 
     on_live_joined: Callable[[], object] | None = None
     on_live_left: Callable[[], object] | None = None

@@ -22,7 +22,7 @@ from windtunnel.driver.client import Subscription
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingEventHandlers:
-    """Callbacks for recording events. Each of them may be None."""
+    """Callbacks for recording events. Each callback is optional."""
 
     on_started: Callable[[RecordingStarted], object] | None = None
     on_progress: Callable[[RecordingProgress], object] | None = None

@@ -1,4 +1,5 @@
-"""Replays a recording and then merges with its live stream, in a single image.
+"""Reads a stream through a single image, first from a replay of its recording and then from the
+live stream.
 
     RESOLVE_REPLAY_PORT -> GET_RECORDING_POSITION -> REPLAY -> CATCHUP <-> ATTEMPT_LIVE_JOIN
                                                                               |
@@ -73,8 +74,8 @@ class ReplayMerge:
         start_position: int,
         progress_timeout_ns: int = PROGRESS_TIMEOUT_NS,
     ) -> None:
-        """Start a merge. Raises RegistrationError, and ValueError for channels that cannot be
-        merged.
+        """Start a merge. Raises RegistrationError, or ValueError if a channel is unsuitable for a
+        merge.
         """
         _check(subscription.channel, replay_channel, replay_destination, live_destination)
         self.subscription, self._session = subscription, archive.session

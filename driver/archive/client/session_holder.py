@@ -26,7 +26,7 @@ class SessionHolder:
 
     @property
     def archive_id(self) -> int:
-        """The archive id, or -1 if the archive's version has no archive id."""
+        """The archive id, or -1 if the archive's version does not support archive ids."""
         return self.session.archive_id
 
     @property

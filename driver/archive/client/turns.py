@@ -27,7 +27,9 @@ def until(poll: Callable[[], _RESULT | None]) -> Turns[_RESULT]:
 
 
 def advance(turns: Turns[_RESULT]) -> tuple[bool, _RESULT | None]:
-    """Take one step of an operation. Returns whether the operation is complete, and its result."""
+    """Take one step of an operation. Returns whether the operation is complete, and its result
+    (None until then).
+    """
     try:
         next(turns)
     except StopIteration as end:

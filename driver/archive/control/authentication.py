@@ -31,10 +31,10 @@ class SessionProxy(Protocol):
     session_id: int
 
     def authenticate(self, principal: bytes) -> bool:
-        """Accept the session. Returns whether the message could be sent."""
+        """Accept the session. Returns whether the connect response could be sent."""
 
     def challenge(self, encoded_challenge: bytes) -> bool:
-        """Send a challenge to the client. Returns whether the message could be sent."""
+        """Send a challenge to the client. Returns whether the challenge could be sent."""
 
     def reject(self) -> None:
         """Reject the session."""
@@ -62,7 +62,7 @@ class AuthorisationService(Protocol):
     def is_authorised(
         self, protocol_id: int, action_id: int, type_id: int | None, principal: bytes
     ) -> bool:
-        """Return whether the principal may make this request."""
+        """Return whether the principal is allowed to make this request."""
 
 
 class AcceptAll:

@@ -106,7 +106,7 @@ class ControlSession:
         self._publication_id = self._counter_id = NULL_VALUE
 
     def begin(self) -> None:
-        """Start to establish the session. Raises ClientError."""
+        """Start establishing the session. Raises ClientError."""
         self.state = State.INIT
         self._publication_id = self._add_publication()
         self._counter_id = self._add_counter(self._client_info)
@@ -171,14 +171,16 @@ class ControlSession:
     # --- from the client -----------------------------------------------------------------------
 
     def on_challenge_response(self, correlation_id: int, credentials: bytes, now_ms: int) -> None:
-        """Handle a challenge response. The archive's next responses use its correlation id."""
+        """Handle a challenge response. The archive's next responses use the correlation id of the
+        challenge response.
+        """
         if self.state == State.CHALLENGED:
             self._correlation_id = correlation_id
             self._context.authenticator.on_challenge_response(self.session_id, credentials, now_ms)
 
     def activate(self) -> None:
-        """Activate the session after a request, which shows that the client received the connect
-        response.
+        """Activate the session on a request. The request shows that the client has received the
+        connect response.
         """
         if self.state == State.AUTHENTICATED:
             self.state = State.ACTIVE
@@ -252,7 +254,9 @@ class ControlSession:
         return 1
 
     def _repeat(self, now_ms: int) -> int:
-        """Repeat the response to the connect request, or request the authenticator's decision."""
+        """Send the response to the connect request again, or ask the authenticator for its
+        decision.
+        """
         if self._now_ns < self._resend_ns:
             return 0
         self._resend_ns = self._now_ns + RESEND_INTERVAL_NS
@@ -314,7 +318,7 @@ class ControlSession:
 
 
 def _truncate(reason: str) -> str:
-    """Truncate a reason to the maximum length that the driver accepts. A reason may contain a long
+    """Truncate a reason to the maximum length that the driver accepts. A reason can contain a long
     channel.
     """
     return reason.encode("utf-8", "replace")[:REASON_LENGTH_MAX].decode("utf-8", "ignore")

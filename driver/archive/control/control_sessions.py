@@ -58,7 +58,7 @@ class SessionIds(Protocol):
     """Generates unique ids for sessions and replications."""
 
     def next_id(self) -> int:
-        """Return an id that was not returned before."""
+        """Return an id that has not been returned before."""
 
 
 class ControlSessions:

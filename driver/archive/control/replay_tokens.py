@@ -38,8 +38,8 @@ class ReplayTokens:
         return token
 
     def session_of(self, token: int, recording_id: int, now_ns: int) -> ControlSession | None:
-        """Return the control session of a token, or None if the token is not valid for the
-        recording.
+        """Return the control session for which a token was issued, or None if the token is not
+        valid for the recording.
         """
         entry = self._tokens.get(token)
         if entry is None or entry.recording_id != recording_id or now_ns > entry.deadline_ns:

@@ -49,8 +49,8 @@ class ResponseSender:
         return self.try_bytes(encode(message))
 
     def try_bytes(self, content: bytes) -> bool:
-        """Offer an encoded message. Returns False if it must be retried. A message that is too long
-        is dropped.
+        """Offer an encoded message. Returns False if the offer must be retried. Drops a message
+        that is too long.
         """
         for _ in range(ATTEMPTS):
             answer = self.publication.offer(content)

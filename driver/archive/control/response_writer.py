@@ -36,8 +36,8 @@ class ResponseWriter:
     """Creates and sends the messages of one control session."""
 
     def __init__(self, session_id: int, on_attempt: Callable[[bool], object]) -> None:
-        """Create a writer. After each attempt to send a message, the writer calls `on_attempt` with
-        whether the message was sent.
+        """Create a writer. After each attempt to send a message, the writer passes `on_attempt`
+        True if the message was sent, or else False.
         """
         self._session_id, self._on_attempt = session_id, on_attempt
         self.sender: ResponseSender | None = None
@@ -45,7 +45,9 @@ class ResponseWriter:
         self._is_closed = False
 
     def close(self) -> None:
-        """Discard all responses and signals that are sent after this call."""
+        """Close the writer. From now on, the writer discards all responses and signals instead of
+        sending them.
+        """
         self._is_closed = True
 
     def ok(self, correlation_id: int, relevant_id: int = 0) -> None:

@@ -39,8 +39,8 @@ KEYS = (
 
 
 def retained(channel: ChannelUri, **added: str | int | bool | None) -> ChannelUri:
-    """Return the form of a channel that the archive stores. It has no spy prefix, and only the
-    parameters in RETAINED and in `added`.
+    """Return the form of a channel that the archive stores. This form has no spy prefix, and
+    contains only the parameters in RETAINED and in `added`.
 
     The names of `added` parameters contain underscores instead of dashes, and values of None are
     not added. Raises ConfigurationError if a retained size cannot be parsed.

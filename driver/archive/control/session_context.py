@@ -1,4 +1,4 @@
-"""The shared objects of an archive that its control sessions use."""
+"""The objects of an archive that all of its control sessions share."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from windtunnel.driver.client.aeron import Aeron
 
 @dataclass(frozen=True)
 class SessionContext:
-    """The shared objects of an archive that its control sessions use."""
+    """The objects of an archive that all of its control sessions share."""
 
     settings: ArchiveSettings
     client: Aeron

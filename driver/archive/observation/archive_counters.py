@@ -107,6 +107,8 @@ class ArchiveCounters:
         return counter
 
     def close(self) -> None:
-        """Free all counters immediately, instead of leaving this to the driver."""
+        """Free all counters immediately. Otherwise, the driver would free them after the client has
+        closed.
+        """
         for counter in self._added:
             counter.close()

@@ -36,7 +36,7 @@ class ArchiveErrors:
             self.counter.increment()
 
     def warn(self, text: str) -> None:
-        """Log a warning about an error that a client or another archive has made."""
+        """Log a warning about an error that a client or another archive has caused."""
         if text not in self._warnings and len(self._warnings) >= WARNINGS_MAX:
             text = f"more than {WARNINGS_MAX} different warnings"
         self._warnings.add(text)

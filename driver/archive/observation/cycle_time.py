@@ -9,7 +9,9 @@ from windtunnel.driver.channel.uri_value import format_duration_ns
 
 
 class CycleTime:
-    """Counters for an agent's longest duty cycle and for its duty cycles above a threshold."""
+    """Counters of an agent: its longest duty cycle, and the number of its duty cycles above a
+    threshold.
+    """
 
     def __init__(self, counters: ArchiveCounters, agent: str, threshold_ns: int, mode: str) -> None:
         self._threshold_ns = threshold_ns

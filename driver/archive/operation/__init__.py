@@ -1,4 +1,5 @@
-"""Requests about existing recordings. Recording and replay have separate packages.
+"""Handles requests to list, query, truncate, purge and migrate recordings, and to manage their
+files.
 
     listings     lists recording descriptors and subscriptions
     queries      positions, the last matching recording, and changes of the channel

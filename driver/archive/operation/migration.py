@@ -102,7 +102,7 @@ class Migration:
                 )
 
     def _require_movable(self, source: RecordingDescriptor, destination_id: int) -> list[int]:
-        """Return the bases of the files to move. Raises RequestRejected if a file cannot
+        """Return the base positions of the files to move. Raises RequestRejected if a file cannot
         be moved.
         """
         first = base_of(source, source.start_position)

@@ -98,8 +98,8 @@ class Removal:
             raise StorageError(f"cannot truncate {path}: {error.strerror}") from error
 
     def _files_after(self, recording: RecordingDescriptor, base: int, position: int) -> list[Path]:
-        """Return the files that contain no data after the truncation. Some of them may not exist,
-        as in Aeron.
+        """Return the files that will contain no data after the truncation. As in Aeron, some of
+        these files may not exist.
         """
         if position == recording.start_position:
             return _all_files(self._resources, recording.recording_id)

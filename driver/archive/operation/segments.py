@@ -81,7 +81,7 @@ class Segments:
         )  # fmt: skip
 
     def _files(self, recording: RecordingDescriptor, first: int, end: int) -> Iterable[Path]:
-        """Return the paths of the segment files between two base positions."""
+        """Return the paths of the segment files with base positions in [`first`, `end`)."""
         return [
             self._resources.segment_path(recording.recording_id, base)
             for base in range(first, end, recording.segment_file_length)
@@ -121,7 +121,8 @@ class Segments:
         return recording
 
     def attach(self, session: ControlSession, request: AttachSegmentsRequest) -> None:
-        """Move the start position of a recording back over all existing files before it.
+        """Attach the existing segment files that directly precede a recording, and move its start
+        position back to their first frame.
 
         If a file does not fit, the files that were already attached remain attached.
         """

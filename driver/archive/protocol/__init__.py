@@ -1,5 +1,4 @@
-"""The messages between an archive and its clients, as SBE messages that are declared field by
-field.
+"""The SBE messages that an archive and its clients exchange, each declared field by field.
 
     codes        enumerations, error codes, versions
     layout       derives the offsets of fields from a message's declaration

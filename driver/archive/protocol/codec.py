@@ -44,11 +44,13 @@ class UnencodableMessage(DriverError):
 
 
 class UnknownTemplate(MalformedMessage):
-    """A message of this schema has an unknown template id. An archive ignores the message."""
+    """A message of this schema has an unknown template id. An archive ignores such a message."""
 
 
 def encode(message: Message) -> bytes:
-    """Encode a message with its header, in the newest version. Raises UnencodableMessage."""
+    """Encode a message with its header, in the newest version of the schema. Raises
+    UnencodableMessage.
+    """
     layout = message.LAYOUT
     header = HEADER.pack(layout.block_length, message.TEMPLATE_ID, SCHEMA_ID, SCHEMA_VERSION)
     return header + encode_body(message)

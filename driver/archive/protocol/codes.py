@@ -19,7 +19,7 @@ REPLAY_ALL_AND_STOP = -2
 
 
 def semantic_version(major: int, minor: int, patch: int) -> int:
-    """Encode a semantic version in an integer. Each part must be from 0 to 255."""
+    """Encode a semantic version as an integer. Each part must be in the range 0 to 255."""
     return major << 16 | minor << 8 | patch
 
 

@@ -33,7 +33,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """Marks a string or bytes field that was added to the schema later."""
+    """Marks a string or bytes field with the schema version that added the field."""
 
     version: int
 
@@ -105,7 +105,7 @@ def base(cls: _CLASS) -> _CLASS:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def message(*, template_id: int, block_length: int) -> Callable[[_CLASS], _CLASS]:
-    """Declare a message class, which becomes a frozen dataclass."""
+    """Return a decorator that declares a message class and makes the class a frozen dataclass."""
 
     def declare(cls: _CLASS) -> _CLASS:
         declared = base(cls)

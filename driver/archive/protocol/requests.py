@@ -73,8 +73,8 @@ class StartRecordingRequest(Request):
 
 @message(template_id=63, block_length=28)
 class StartRecordingRequest2(Request):
-    """Request to record a subscription. With `auto_stop`, the subscription ends with its first
-    image.
+    """Request to record a subscription. With `auto_stop`, the subscription ends when its first
+    image ends.
     """
 
     stream_id: I32
@@ -94,8 +94,8 @@ class ExtendRecordingRequest(RecordingRequest):
 
 @message(template_id=64, block_length=36)
 class ExtendRecordingRequest2(RecordingRequest):
-    """Request to extend a recording. With `auto_stop`, the subscription ends with its first
-    image.
+    """Request to extend a recording. With `auto_stop`, the subscription ends when its first image
+    ends.
     """
 
     stream_id: I32
@@ -273,7 +273,9 @@ class PurgeSegmentsRequest(RecordingRequest):
 
 @message(template_id=56, block_length=24)
 class AttachSegmentsRequest(RecordingRequest):
-    """Request to move the start position of a recording back over existing files."""
+    """Request to attach the existing segment files that directly precede a recording, and to move
+    its start position back.
+    """
 
 
 @message(template_id=57, block_length=32)

@@ -79,7 +79,9 @@ class RecordingSubscriptionDescriptor(Response):
 
 @message(template_id=24, block_length=44)
 class RecordingSignalEvent(Response):
-    """A signal about a recording, sent to the session that started it."""
+    """A signal about a recording, sent to the control session that started the recording or other
+    operation.
+    """
 
     recording_id: I64
     subscription_id: I64

@@ -100,7 +100,9 @@ class ImageRecording:
         return ActiveRecording(stream, recording, session, counter, image)
 
     def abort(self, beginning: BeginningRecording, error: DriverError | None = None) -> None:
-        """Abort a recording that has no recording session yet. It stops at its start position."""
+        """Abort a recording that has no recording session yet. The recording stops at the image's
+        join position.
+        """
         if error is None:
             self._resources.client.abandon(beginning.counter_id)
         beginning.writer.close()
@@ -189,7 +191,7 @@ class ImageRecording:
         return writer, counter_id
 
     def finish(self, active: ActiveRecording) -> None:
-        """Finish a recording whose session has ended for any reason."""
+        """Finish a recording after its session has ended, whatever the reason."""
         stream, failure = active.stream, active.session.failure
         text = "" if failure is None else str(failure)
         if failure is not None:
@@ -226,8 +228,8 @@ class ImageRecording:
 def _current(
     stream: RecordedStream, recording: RecordingDescriptor, image: Image
 ) -> RecordingDescriptor:
-    """Return a recording's descriptor with the stream, channel and source of the image being
-    recorded.
+    """Return a copy of a recording's descriptor with the stream, channel and source of the image
+    being recorded.
 
     An extension may come from another source than the entry, which keeps the original source.
     """

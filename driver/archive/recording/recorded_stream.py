@@ -67,7 +67,7 @@ class RecordedStream:
 
 @dataclass(eq=False)
 class BeginningRecording:
-    """A recording whose position counter the driver has not added yet."""
+    """A recording that is about to begin: the driver has not added its position counter yet."""
 
     stream: RecordedStream
     descriptor: RecordingDescriptor

@@ -24,7 +24,9 @@ class RecordingEvents:
     def __init__(
         self, publication: ExclusivePublication, recording: RecordingDescriptor, join_position: int
     ) -> None:
-        """Create a publisher for a recording of an image that begins at `join_position`."""
+        """Create a publisher for the events of a recording. `join_position` is where the recording
+        of the image begins.
+        """
         self._publication, self._recording = publication, recording
         self._join_position = self._sent_position = join_position
 

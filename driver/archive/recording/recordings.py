@@ -71,7 +71,7 @@ class Recordings:
 
     @property
     def streams(self) -> Iterator[RecordedStream]:
-        """The streams that have a subscription and were not stopped."""
+        """The recorded streams that have a subscription and have not been stopped."""
         found = (each for each in self._by_key.values() if each.subscription is not None)
         return iter(tuple(found))
 

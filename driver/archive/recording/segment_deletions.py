@@ -90,7 +90,9 @@ class Deletions:
             session.responses.signal(correlation_id, RecordingSignal.DELETE, recording_id)
 
     def do_work(self) -> int:
-        """Delete one file of each recording. Returns the amount of work done."""
+        """Delete one file of each recording that has files to delete. Returns the amount of work
+        done.
+        """
         work_count = 0
         for each in tuple(self._running.values()):
             each.has_begun = each.has_begun or each.may_begin()

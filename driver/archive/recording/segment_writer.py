@@ -60,8 +60,8 @@ class SegmentWriter:
         *,
         is_new: bool = False,
     ) -> None:
-        """Create the segment file that contains `position`. To extend a recording, open the
-        existing file.
+        """Open the segment file that contains `position`. Creates the file for a new recording, or
+        if the file does not exist.
 
         Raises StorageError.
         """

@@ -151,7 +151,9 @@ class RecordingReader:
         return is_frame_at(self._reader, self._descriptor, self.position)
 
     def _no_frame(self, status: int, fault_at: int, read: int, expected: int) -> Block:
-        """Return EMPTY if the next frame may still be written. Otherwise raise StorageError."""
+        """Return EMPTY if the archive has possibly not written the next frame yet. Otherwise raise
+        StorageError.
+        """
         if status < 0:
             raise StorageError(
                 f"{self._reader.path}: invalid frame at position {fault_at}: {FAULTS[status]}"

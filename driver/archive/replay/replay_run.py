@@ -1,4 +1,5 @@
-"""One replay, from opening the file with its first position until the replay ends.
+"""Runs one replay: opens the segment file that contains its start position, then sends blocks until
+the replay ends.
 
     OPENING --file, frame--> CONNECTING --subscriber--> RUNNING (ReplaySession) --> ENDED
        |  OK is sent after this  | no subscriber: timeout

@@ -90,7 +90,8 @@ class ReplaySession:
         return 0
 
     def _append_padding(self, length: int) -> int:
-        """Append padding up to the next frame, split into several frames if necessary.
+        """Append a padding frame that ends where the recording's next frame begins, or earlier if
+        the padding is too long for a single frame.
 
         Recordings may contain padding that is longer than the maximum message length: the rest of a
         term into which the longest message did not fit. Aeron can send it in one frame.

@@ -247,7 +247,9 @@ class ReplicationSession(PendingRequest):
         return self._stream.subscription
 
     def _extend(self) -> int:
-        """Subscribe to the replay and extend the destination recording with it."""
+        """Subscribe to the replay, so that the frames of the replay extend the destination
+        recording.
+        """
         if self._stream is None:
             self._stream = self._record()
         if self._stream.failure is not None:

@@ -50,8 +50,8 @@ class SourceArchiveError(DriverError):
 def poll_or_retry(
     poll: Callable[[int], _RESOURCE | None], registration_id: int, add: Callable[[], int]
 ) -> tuple[_RESOURCE | None, int]:
-    """Return a command's publication or subscription, or None until it is ready, and the command's
-    registration id.
+    """Return the publication or subscription that a command adds (None until it is ready), and the
+    registration id to poll next.
 
     If the driver rejects the command because an endpoint is still closing, the command is repeated.
     """
@@ -88,7 +88,7 @@ class SourceArchive:
     """A control session with the source archive. Only the conductor's thread uses it."""
 
     def __init__(self, client: Aeron, address: SourceAddress, settings: ArchiveSettings) -> None:
-        """Start to connect to the source archive. Raises ConfigurationError or ClientError."""
+        """Start connecting to the source archive. Raises ConfigurationError or ClientError."""
         self._client, self._address = client, address
         self.session_id = NULL_VALUE
         self.request_channel = control_channel(address.request_channel, settings)

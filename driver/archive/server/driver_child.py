@@ -76,7 +76,7 @@ class DriverChild:
 
     @property
     def failure(self) -> DriverChildError | None:
-        """The error if the driver has ended, or None if it is running."""
+        """A DriverChildError if the driver has ended, or None if it is still running."""
         code = self._process.poll()
         return (
             None if code is None else DriverChildError(f"the media driver exited with code {code}")

@@ -1,5 +1,5 @@
-"""Generates the archive's ids: unpredictable numbers for the first session id and for replay
-tokens.
+"""Generates the ids and random numbers of an archive. Session ids start at an unpredictable number,
+and replay tokens are unpredictable.
 
 Tests pass a seeded generator and get the same numbers each time.
 """

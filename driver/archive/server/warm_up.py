@@ -43,7 +43,9 @@ class _Position:
 
 
 def warm_up(aeron: Aeron, folder: Path, until: Until) -> None:
-    """Record and replay a stream in an empty folder. Raises StorageError, ClientError."""
+    """Record and replay a stream in an empty folder, which compiles the kernels. Raises
+    StorageError or ClientError.
+    """
     subscription = aeron.add_subscription(CHANNEL, STREAM_ID)
     publication = aeron.add_exclusive_publication(CHANNEL, STREAM_ID)
     until("an image to record", lambda: subscription.images)

@@ -360,7 +360,7 @@ def _name_and_value(settings: ArchiveSettings, name: str) -> str:
 
 
 def from_texts(texts: Mapping[str, str], **overrides: Any) -> ArchiveSettings:
-    """Parse and check settings, which are given as strings by variable name. `overrides` take
+    """Parse and check the settings in a mapping from variable names to strings. `overrides` take
     precedence.
 
     Raises ConfigurationError with the name of a variable that cannot be parsed.

@@ -35,8 +35,8 @@ class TrueOrFalse(Flag):
 
 @dataclass(frozen=True, slots=True)
 class WordOrClass(Choice):
-    """A setting that is one of several words, or empty. A Java class name stands for the word at
-    its end.
+    """A setting that is empty or one of several words. A Java class name selects the word that is
+    its last part.
     """
 
     def parse(self, text: str) -> str:

@@ -56,8 +56,8 @@ class CatalogVersionError(CatalogError):
 
 
 class Catalog:
-    """A reader of one directory's catalog. Only one thread may use it. The archive can add entries
-    meanwhile.
+    """Reads the catalog of one directory. Only one thread may use a reader. The archive can add
+    entries while the reader is open.
     """
 
     def __init__(self, directory: Path, *, flags: int = os.O_RDONLY) -> None:

@@ -20,7 +20,7 @@ FILES_SHOWN_MAX = 3
 
 
 def advice(directory: Path) -> str:
-    """Return advice with the command that rebuilds the catalog of a directory."""
+    """Return advice that names the command for rebuilding the catalog of a directory."""
     return (
         f"`windtunnel archive recover --dir {directory}` rebuilds the catalog without changing "
         "segment files"
@@ -28,7 +28,7 @@ def advice(directory: Path) -> str:
 
 
 def count_text(segments: Segments) -> str:
-    """Return the number of segment files and of recordings as text."""
+    """Return the number of segment files and the number of recordings as text."""
     files = sum(map(len, segments.values()))
     return f"{files} segment files of {len(segments)} recordings"
 

@@ -46,7 +46,7 @@ COMPACTED_NAME = "archive.catalog.compact"
 
 @dataclass(frozen=True, slots=True)
 class RebuiltEntry:
-    """An entry of the new catalog."""
+    """An entry of a rebuilt catalog."""
 
     recording_id: int
     state: int

@@ -128,7 +128,7 @@ def _are_texts(descriptor: RecordingDescriptor) -> bool:
 
 
 def _is_plausible(descriptor: RecordingDescriptor) -> bool:
-    """Return whether the descriptor's fields are plausible, so an archive could have written it."""
+    """Return whether an archive could have written a descriptor with these field values."""
     start, stop = descriptor.start_position, descriptor.stop_position
     return (
         "aeron" in descriptor.stripped_channel

@@ -31,8 +31,8 @@ def is_frame_at(reader: SegmentReader, descriptor: RecordingDescriptor, position
 
 
 def matches_position(raw: np.ndarray, descriptor: RecordingDescriptor, position: int) -> bool:
-    """Return whether a frame header has the stream id and the term id of a position in a
-    recording.
+    """Return whether a frame header has the stream id of a recording and the term id of a position
+    in that recording.
     """
     return (
         int(header.frame_length(raw, 0)) > 0

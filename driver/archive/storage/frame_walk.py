@@ -82,7 +82,8 @@ def walk(chunk, length, at):
 
 @kernel
 def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream_id, table):
-    """Check the frames of a chunk from offset `at` (at `position`) up to the first invalid frame.
+    """Check the frames of a chunk from offset `at` up to the first invalid frame. `position` is the
+    stream position at offset `at`.
 
     Shapes:  table int64[8, 256], or int64[8, 0] to skip checksums
     Returns: (offset where it stopped, END, MORE, or the fault of the frame there)

@@ -1,4 +1,5 @@
-"""The mark file, which shows which archive uses a directory, whether it is running, and its errors.
+"""The mark file, which identifies a directory's archive, shows whether that archive is running, and
+logs its errors.
 
     0        8        12  16         24       32    40   .. 64          136           8192
     +--------+--------+---+----------+--------+-----+-------+---------+-------------+-----------+
@@ -281,7 +282,9 @@ class MarkFile:
         self._put_activity(self._clock.now_ms())
 
     def close(self) -> None:
-        """Mark the archive as shut down, or as not started."""
+        """Mark the archive as shut down, or as not started if `ready` was not called. Unlocks the
+        directory.
+        """
         self._put_activity(NULL_VALUE)
         if self._mapping is not None:
             self._mapping.close()

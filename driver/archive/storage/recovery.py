@@ -74,7 +74,9 @@ def _stop(descriptor: RecordingDescriptor, position: int) -> RecoveredStop:
 
 
 def _is_complete(reader: SegmentReader, start: int, end: int, checksum: Checksum | None) -> bool:
-    """Return whether the frame between two file offsets is proven to be completely written."""
+    """Return True if the frame between two file offsets is known to be complete, or False if it may
+    be torn.
+    """
     if start // PAGE_LENGTH == (end - 1) // PAGE_LENGTH:
         return True
     head = reader.read(start, HEADER_LENGTH)

@@ -192,7 +192,7 @@ def _segment_length(files: list[SegmentFile]) -> tuple[int, bool]:
 
 
 def _find_run(files: list[SegmentFile], segment_length: int, notes: list[str]) -> _Run:
-    """Return the longest sequence of consecutive files up to the end of the data."""
+    """Return the longest sequence of consecutive files that ends at the end of the data."""
     possible = sum(
         1 << bits for bits in range(TERM_BITS_MIN, TERM_BITS_MAX + 1)
         if 1 << bits <= segment_length and not any(each.base & (1 << bits) - 1 for each in files)
@@ -214,8 +214,8 @@ def _find_run(files: list[SegmentFile], segment_length: int, notes: list[str]) -
 
 
 def _prepend(run: _Run, segment: SegmentFile, segment_length: int, notes: list[str]) -> bool:
-    """Prepend a file to a sequence if there is no gap between them. Returns whether it
-    was added.
+    """Prepend a file to a sequence if there is no gap between them. Returns whether the file was
+    added.
     """
     facts, initial_term_ids = run.facts.copy(), run.initial_term_ids.copy()
     with SegmentReader(segment.path, segment.base) as reader:

@@ -1,4 +1,4 @@
-"""Opens the archive directory of a command, and checks whether an archive is running in it."""
+"""Opens the archive directory for a command, and checks whether an archive is running in it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

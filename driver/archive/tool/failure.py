@@ -27,7 +27,7 @@ class Failure(click.ClickException):
 
 def code_of(error: BaseException) -> int:
     """Return the exit code for an error that ended an archive or a command. The types of the error
-    and its cause determine it.
+    and of its cause determine the code.
     """
     is_timeout = any(isinstance(each, TIMEOUTS) for each in (error, error.__cause__))
     return TIMED_OUT if is_timeout else DAMAGED

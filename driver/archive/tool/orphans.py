@@ -1,4 +1,4 @@
-"""Finds orphans, which are segment files outside the positions of their recording.
+"""Finds orphans: segment files that are before the start or after the end of their recording.
 
 Orphans are detached segment files, and files that could not be deleted when a recording was
 truncated. Files of recordings that have no catalog entry, or an invalid entry, are not orphans,
@@ -14,7 +14,9 @@ from windtunnel.driver.archive.storage.segment_file import SUFFIX, names, parse_
 
 
 def orphans(directory: Path, entries: list[CatalogEntry]) -> list[Path]:
-    """Return the orphans of all valid recordings in a list of entries. Raises StorageError."""
+    """Return the orphaned segment files of the valid recordings in a list of catalog entries.
+    Raises StorageError.
+    """
     by_id = {
         entry.recording_id: entry.descriptor
         for entry in entries

@@ -1,4 +1,4 @@
-"""Commands that check recordings and may repair them: verify, checksum, delete-orphans."""
+"""Commands that check and can repair recordings: verify, checksum, delete-orphans."""
 
 import json
 from collections.abc import Iterator

@@ -127,7 +127,7 @@ def _base(descriptor: RecordingDescriptor, position: int) -> int:
 def _own_segments(
     descriptor: RecordingDescriptor, segments: list[SegmentFile]
 ) -> list[SegmentFile]:
-    """Return the segment files that contain positions of the recording."""
+    """Return the segment files between a recording's start position and its stop position."""
     first = _base(descriptor, descriptor.start_position)
     last = segments[-1].base if segments else first
     if descriptor.stop_position != NULL_VALUE:

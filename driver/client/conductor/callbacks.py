@@ -16,7 +16,7 @@ _LOGGER = logging.getLogger("windtunnel.driver.client")
 
 
 class Callbacks:
-    """The handlers of a client. They are called under the conductor's lock."""
+    """The handlers of a client. The conductor's lock is held while a handler runs."""
 
     def __init__(self, error_handler: ErrorHandler | None) -> None:
         self._error_handler = error_handler

@@ -1,4 +1,4 @@
-"""Sends commands to the driver and waits for the responses, under a common lock.
+"""Sends commands to the driver and waits for the responses. One lock protects the client's state.
 
     send_command --> DriverProxy ---> command ring buffer of the driver
     wait         <-- Registrations <- responses that the conductor receives

@@ -66,12 +66,14 @@ def extend_recording(
 
 
 def stop_recording(session: ControlSession, channel: str, stream_id: int) -> Turns[None]:
-    """Stop recording a channel and stream. Raises UNKNOWN_SUBSCRIPTION if they are not recorded."""
+    """Stop recording a channel and stream. Raises UNKNOWN_SUBSCRIPTION if this stream is not being
+    recorded.
+    """
     yield from session.request(StopRecordingRequest, stream_id=stream_id, channel=channel)
 
 
 def try_stop_recording(session: ControlSession, channel: str, stream_id: int) -> Turns[bool]:
-    """Stop recording a channel and stream. Returns False if they were not being recorded."""
+    """Stop recording a channel and stream. Returns whether this stream was being recorded."""
     return (yield from unless_unknown(stop_recording(session, channel, stream_id)))
 
 
@@ -118,7 +120,9 @@ def add_recorded_exclusive_publication(
 
 
 def recorded_channel(publication: Publication) -> str:
-    """Return a channel that restricts an archive's subscription to a given publication."""
+    """Return a publication's channel with its session id, so an archive subscribes only to this
+    publication.
+    """
     channel = uri.parse(publication.channel)
     return str(channel.with_param(uri_param.SESSION_ID, publication.session_id))
 

@@ -33,7 +33,7 @@ REQUEST_TERM_LENGTH = 64 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayParams:
-    """The range of a replay, and how the archive reads it."""
+    """The range of a replay, and the options with which the archive reads and sends it."""
 
     position: int = NULL_VALUE
     """The position at which the replay begins, or -1 for the start of the recording."""
@@ -120,8 +120,8 @@ def stop_all_replays(session: ControlSession, recording_id: int = NULL_VALUE) ->
 
 
 def request_replay_token(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Request a token for one replay over a response channel. The token is valid for some
-    seconds.
+    """Request a token for one replay over a response channel. The token expires after the archive's
+    connect timeout.
     """
     response = yield from session.request(ReplayTokenRequest, recording_id=recording_id)
     return response.relevant_id

@@ -1,4 +1,5 @@
-"""Functions that truncate and purge recordings, manage segment files, and change channels.
+"""Functions that truncate and purge recordings, manage their segment files, and change their
+channels.
 
 When a request deletes files, the response contains the number of files, and a DELETE signal follows
 when they are deleted. Source: archive-protocol 3.10 to 3.12, 3.14.
@@ -80,8 +81,8 @@ def purge_segments(
 
 
 def attach_segments(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Move a recording's start position back over existing files. Returns the number of attached
-    files.
+    """Attach the existing segment files that directly precede a recording, and move its start
+    position back. Returns the number of attached files.
     """
     return (yield from _request_count(session, AttachSegmentsRequest, recording_id=recording_id))
 
