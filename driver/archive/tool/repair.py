@@ -172,7 +172,7 @@ def _write_checksums(
 @directory_option
 @click.option("--yes", is_flag=True, help="Delete the files without asking.")
 def delete_orphans(recording_id: int | None, archive_dir: Path, yes: bool) -> int:
-    """Delete segment files that are outside the positions of their recording.
+    """Delete segment files that are before the start or after the end of their recording.
 
     These are detached segment files, files that remained after a truncation, and .rec files whose
     name begins with a recording id but is not a valid segment file name.
