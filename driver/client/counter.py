@@ -65,7 +65,7 @@ class Counter:
 
     @property
     def label(self) -> str:
-        """The counter's label, or empty if the counter is closed."""
+        """The counter's label, or an empty string if the counter is closed."""
         return "" if self.is_closed else self._conductor.counters.label(self.counter_id)
 
     def get(self) -> int:

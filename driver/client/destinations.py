@@ -26,7 +26,9 @@ _DestinationCommand = (
 
 
 class Destinations:
-    """Base class of publications and subscriptions, with the methods for their destinations."""
+    """Base class of publications and subscriptions, with the methods that add and remove their
+    destinations.
+    """
 
     ADD_DESTINATION: ClassVar[type[_DestinationCommand]]
     REMOVE_DESTINATION: ClassVar[type[_DestinationCommand]]
@@ -59,7 +61,7 @@ class Destinations:
         )
 
     def async_add_destination(self, channel: str) -> int:
-        """Send the command to add a destination without waiting for the response.
+        """Send the command to add a destination, without waiting for the response.
 
         Returns the command's correlation id, which is also the destination's registration id.
         """
@@ -81,14 +83,14 @@ class Destinations:
 
 
 class ReceiveDestinations(Destinations):
-    """Base class of subscriptions, with the methods for their destinations."""
+    """Base class of subscriptions, with the methods that add and remove their destinations."""
 
     ADD_DESTINATION, REMOVE_DESTINATION = AddReceiveDestination, RemoveReceiveDestination
 
 
 class SendDestinations(Destinations):
-    """Base class of publications, with the methods for their destinations, which can also be
-    removed by id.
+    """Base class of publications, with the methods that add and remove their destinations. A
+    destination can also be removed by its id.
     """
 
     ADD_DESTINATION, REMOVE_DESTINATION = AddDestination, RemoveDestination

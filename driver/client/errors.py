@@ -35,7 +35,9 @@ class ClientError(DriverError):
 
     @property
     def code(self) -> int:
-        """Aeron's error code: an ErrorCode, or a client error code from 1000."""
+        """Aeron's error code: either an ErrorCode, or a client error code, which is at
+        least 1000.
+        """
         return self.CODE
 
 
@@ -57,7 +59,7 @@ class RegistrationError(ClientError):
 
 
 class ChannelEndpointError(ClientError):
-    """A socket of a channel in use failed. `status_counter_id` identifies the channel."""
+    """A socket of an open channel failed. `status_counter_id` identifies the channel."""
 
     CODE = ErrorCode.CHANNEL_ENDPOINT_ERROR
 

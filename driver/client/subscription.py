@@ -128,14 +128,14 @@ class Subscription(ReceiveDestinations):
         )
 
     def block_poll(self, handler: BlockHandler, block_length_limit: int) -> int:
-        """Call `handler` with one block of whole frames for each image. Returns the total number of
-        bytes.
+        """For each image, call `handler` with one block of whole frames. Returns the total number
+        of bytes.
         """
         return sum(image.block_poll(handler, block_length_limit) for image in self.images)
 
     def raw_poll(self, handler: RawBlockHandler, block_length_limit: int) -> int:
-        """Call `handler` with the location in the log file of one block of whole frames for each
-        image.
+        """For each image, call `handler` with the location of one block of whole frames in the log
+        file.
 
         Returns the number of consumed bytes.
         """
@@ -148,7 +148,9 @@ class Subscription(ReceiveDestinations):
 
     @property
     def local_socket_addresses(self) -> list[str]:
-        """The local addresses of the subscription as `address:port`, or empty while unknown."""
+        """The local addresses of the subscription as `address:port`. The list is empty until they
+        are known.
+        """
         return channel_status.local_addresses(self._conductor.counters, self)
 
     @property

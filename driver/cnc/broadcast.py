@@ -129,7 +129,9 @@ def _lap(broadcast, rec):
 
 @kernel
 def _skip_invalid(broadcast, rec, position):
-    """Skip an invalid record at `position`. Returns LAPPED if it was overwritten, or CORRUPT."""
+    """Skip an invalid record at `position`. Returns LAPPED if the record was overwritten, otherwise
+    CORRUPT.
+    """
     acquire_fence()
     if _is_overwritten(broadcast, position):
         return _lap(broadcast, rec)
@@ -191,6 +193,8 @@ def make_scratch(broadcast: np.ndarray) -> np.ndarray:
 
 
 def is_capacity(length: int) -> bool:
-    """Return whether the to-clients section, including its trailer, can be `length` bytes long."""
+    """Return whether `length` is a valid length in bytes for the to-clients section, including its
+    trailer.
+    """
     size = length - TRAILER_LENGTH
     return size >= 8 * ALIGNMENT and size & (size - 1) == 0

@@ -155,7 +155,8 @@ def _checked_header(path: Path, mapped: mapping.Mapping) -> CncHeader:
 
 
 def attach(directory: Path, now_ms: int, driver_timeout_ms: int = DRIVER_TIMEOUT_MS) -> CncFile:
-    """Map the cnc.dat of an active driver for reading and writing. Does not wait for a driver.
+    """Map the cnc.dat of an active driver for reading and writing. Does not wait for a driver to
+    start.
 
     Raises DriverNotReadyError if a later attempt may succeed.
     """
@@ -181,7 +182,8 @@ def connect(
     sleep_ns: Callable[[int], None],
     driver_timeout_ms: int = DRIVER_TIMEOUT_MS,
 ) -> CncFile:
-    """Map the CnC file of an active driver. Waits for a driver until the timeout expires.
+    """Map the CnC file of an active driver. If no driver is active, waits for one until the timeout
+    expires.
 
     Raises DriverTimeoutError.
     """

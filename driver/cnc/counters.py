@@ -135,7 +135,9 @@ def type_id(metadata, counter_id):
 
 @kernel
 def capacity(metadata, values):
-    """Return the number of counters for which both sections have room."""
+    """Return the number of counters that fit into both the metadata section and the
+    values section.
+    """
     return min(metadata.size // METADATA_LENGTH, values.size // COUNTER_LENGTH)
 
 

@@ -46,7 +46,7 @@ def append_label(metadata: np.ndarray, counter_id: int, text: str) -> int:
 
 @dataclass(slots=True)
 class _FreedCounter:
-    """A freed counter id, and the time from which it may be reused."""
+    """The id of a freed counter, and the time from which the id can be reused."""
 
     counter_id: int
     deadline_ms: int

@@ -57,7 +57,9 @@ class RecordError(Protocol):
     """Records an error in the distinct error log and counts it."""
 
     def __call__(self, code: int, text: str, kind: str = "") -> None:
-        """Record an error. `kind` is required if the text contains what a client or peer sent."""
+        """Record an error. `kind` is required if the text includes data that a client or
+        peer sent.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,8 @@ class ErrorLog:
         return True
 
     def _limit(self, code: int, entry: bytes, kind: str) -> bytes:
-        """Return the entry for an error that a client or peer caused. It omits the text if a limit
-        is reached.
+        """Return the entry for an error that a client or peer caused. The entry omits the text if a
+        limit has been reached.
         """
         count = self._text_count_by_kind.get((code, kind), 0)
         if entry not in self._offset_by_text and count >= TEXTS_PER_KIND_MAX:

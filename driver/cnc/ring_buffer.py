@@ -248,7 +248,9 @@ def _is_chain(ring, at, end):
 
 @kernel
 def _may_resume(ring, at, end):
-    """Return whether reading can resume at `at`: free space, then a valid record or `end`."""
+    """Return whether reading can resume at `at`. After any free space, a valid record or `end` must
+    follow.
+    """
     while at < end and get_i32_acquire(ring, at + LENGTH) == 0:
         at += ALIGNMENT
     return at >= end or _is_chain(ring, at, end)
@@ -276,7 +278,9 @@ def _claim_extent(ring, index, extent):
 
 @kernel
 def _repair_positions(ring):
-    """Repair positions that no sequence of claims can produce. Returns how many bytes it drops."""
+    """Repair positions that no sequence of claims can produce. Returns the number of
+    bytes dropped.
+    """
     size = ring.size - TRAILER_LENGTH
     head = get_i64(ring, size + HEAD)
     tail = get_i64_acquire(ring, size + TAIL)
@@ -301,7 +305,8 @@ def _repair_positions(ring):
 
 @kernel
 def peek(ring, scratch):
-    """Copy the next message into `scratch` without consuming it. Padding before it is consumed.
+    """Copy the next message into `scratch` without consuming the message. Consumes any padding
+    before it.
 
     Shapes:  scratch uint8[n], `max_message_length` bytes hold any message
     Memory:  the acquire of the length makes the payload visible
@@ -412,6 +417,8 @@ def make_scratch(ring: np.ndarray) -> np.ndarray:
 
 
 def is_capacity(length: int) -> bool:
-    """Return whether the to-driver section, including its trailer, can be `length` bytes long."""
+    """Return whether `length` is a valid length in bytes for the to-driver section, including its
+    trailer.
+    """
     size = length - TRAILER_LENGTH
     return size >= 8 * ALIGNMENT and size & (size - 1) == 0

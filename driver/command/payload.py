@@ -57,7 +57,7 @@ class PayloadReader:
         return self._field("<q", 8, at)
 
     def block(self, at: int, length: int) -> bytes:
-        """Return `length` bytes from the offset `at`."""
+        """Return `length` bytes of the message, starting at offset `at`."""
         self._require(at, length)
         return self._bytes[at : at + length]
 
@@ -84,8 +84,8 @@ class PayloadReader:
         return name
 
     def text_after(self, end: int, field: str) -> str:
-        """Return the string whose length prefix is at the first multiple of 4 that is not below
-        `end`.
+        """Return the string whose length prefix is at offset `end`, rounded up to a
+        multiple of 4.
         """
         return self.text(int(align(end, FIELD_ALIGNMENT)), field)
 

@@ -99,7 +99,7 @@ class RootLibrary(JITCodeLibrary):
         super().finalize()
 
     def object_code(self) -> bytes:
-        """Return the ELF object file."""
+        """Return the compiled code as an ELF object file."""
         self._ensure_finalized()
         found: bytes = self._get_compiled_object()
         return found

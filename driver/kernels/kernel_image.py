@@ -65,7 +65,9 @@ class KernelImage:
 
 
 def unpack(stored: bytes) -> tuple[str, KernelImage]:
-    """Return the key and the kernel image in stored bytes. Raises ImageError for damaged bytes."""
+    """Return the key and the kernel image that stored bytes contain. Raises ImageError for damaged
+    bytes.
+    """
     digest, body = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
     if len(body) < 4 or hashlib.sha256(body).digest() != digest:
         raise ImageError("expected a kernel image, found other or damaged bytes")
@@ -142,7 +144,9 @@ class _Converter:
         self._at[number] = at
 
     def _resolved_symbols(self, table: tuple[int, ...]) -> list[tuple[str, int | None]]:
-        """Return each symbol's name, and its offset in the kernel image or None if undefined."""
+        """Return the name of each symbol with the symbol's offset in the kernel image. The offset
+        of an undefined symbol is None.
+        """
         symbols: list[tuple[str, int | None]] = []
         for at in range(table[4], table[4] + table[5], _HEADER.size):
             name_at, _, _, section, value, size = _HEADER.unpack_from(self._elf, at)

@@ -30,7 +30,7 @@ _directory_of = cache(directory_name)
 
 
 class KernelStore:
-    """The stored specializations of one kernel, each compiled for other argument types."""
+    """The stored specializations of one kernel. Each was compiled for different argument types."""
 
     def __init__(self, function: Callable[..., object]) -> None:
         file = Path(function.__code__.co_filename).resolve()

@@ -54,7 +54,9 @@ def is_native() -> bool:
 
 
 def target() -> str:
-    """Return the name of the processor that kernels are compiled for, as a part of cache keys."""
+    """Return the name of the processor that kernels are compiled for. Cache keys contain
+    this name.
+    """
     chosen = [os.environ.get(name) for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
     if chosen != [None, None]:
         # A level without additional features is what `select` chooses by itself.

@@ -127,7 +127,9 @@ class Sources:
         return self._imported[file]
 
     def file_of(self, module: str) -> Path | None:
-        """Return the source file of a module below the source root, or None."""
+        """Return the source file of a module, or None if the module is not below the
+        source root.
+        """
         if self._modules is None:
             self._modules = {self.module_of(path): path for path in self.files()}
         return self._modules.get(module)
@@ -176,7 +178,7 @@ class Sources:
         return self._stored
 
     def save(self) -> None:
-        """Store new summaries. If two processes do so at the same time, one set of summaries may be
+        """Store new summaries. If two processes save summaries at the same time, one set may be
         lost.
         """
         if not self._is_changed or self.store is None:

@@ -130,7 +130,8 @@ def total_length(source, ranges):
 
 @kernel
 def gather(log, at, source, ranges, index, consumed, length):
-    """Copy `length` bytes from the ranges, starting `consumed` bytes into range `index`.
+    """Copy `length` bytes from the ranges. The first byte to copy is `consumed` bytes into range
+    `index`.
 
     Returns: (index, consumed) of the byte after the last one copied
     """
@@ -257,7 +258,9 @@ def append_padding(appender, log, limit, length):
 
 @kernel
 def is_block(appender, source, source_at, length):
-    """Return whether the bytes are whole frames that continue the publication at its position."""
+    """Return whether the bytes are whole frames that can be appended at the publication's
+    position.
+    """
     state = appender[0]
     if length < frame.HEADER_LENGTH or source_at < 0 or source_at + length > source.size:
         return False

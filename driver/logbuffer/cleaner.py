@@ -11,7 +11,7 @@ _FIRST_WORD = 8
 
 @kernel
 def clean(log, base, offset, length):
-    """Zero `length` bytes of a log, at least 8, from the start of a frame.
+    """Zero `length` bytes of a log, beginning at the start of a frame. `length` is at least 8.
 
     Memory: the first eight bytes are released last, so a reader that finds the slot empty also
             finds zeros after it

@@ -46,7 +46,9 @@ def index_of_count(count):
 
 @kernel
 def max_possible(term_length):
-    """Return the first position that a stream with this term length cannot reach."""
+    """Return the highest position that a stream with this term length can reach: the end of its
+    last term.
+    """
     return term_length << 31
 
 

@@ -12,7 +12,7 @@ _FIRST_WORD = 8
 
 @kernel
 def insert(log, base, term_offset, packet, packet_at, length):
-    """Copy a datagram that passed `data.validate` to its offset in the term.
+    """Copy a datagram to its offset in the term. `data.validate` must have accepted the datagram.
 
     Memory:  the first eight bytes are released last; frames after the first become visible with it,
              because readers scan from the front

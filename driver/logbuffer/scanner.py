@@ -1,4 +1,5 @@
-"""Selects the frames that a sender may send in one datagram: whole frames, padding last.
+"""Selects the frames that a sender sends in one datagram: whole frames, with a padding frame only
+at the end.
 
 Source: driver-protocol 2.8.
 """

@@ -60,7 +60,9 @@ MAILBOX = np.dtype(
 
 
 class Links(NamedTuple):
-    """All mailboxes of a process. Without mailboxes, every file descriptor must be a socket."""
+    """All mailboxes of a process. If there are none, every file descriptor must belong to
+    a socket.
+    """
 
     mailboxes: np.ndarray  # MAILBOX[n]
     rings: np.ndarray  # RING[2 n]: inbound of mailbox i at 2 i, outbound at 2 i + 1
@@ -98,8 +100,8 @@ def _ring_length(links):
 
 @kernel
 def _claim(links, ring, length):
-    """Claim space for a datagram in a ring. Returns its offset in `memory`, or NOTHING if the ring
-    is full.
+    """Claim space for a datagram in a ring. Returns the space's offset in `memory`, or NOTHING if
+    the ring is full.
     """
     ring_length = _ring_length(links)
     needed = align(HEADER_LENGTH + length, 8)

@@ -20,7 +20,9 @@ class PortManager:
         self._used: dict[int, int] = {}
 
     def acquire(self, port: int) -> int:
-        """Return the port to bind for a channel's `port`, or 0 to let the system choose."""
+        """Return the port to which a socket must be bound, given the `port` in its channel. Returns
+        0 if the system must choose the port.
+        """
         if port == 0 and self.high == 0:
             return 0
         if port == 0:

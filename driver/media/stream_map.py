@@ -24,7 +24,9 @@ ABSENT = -1
 
 
 def make_stream_map(capacity: int) -> np.recarray:
-    """Create an empty map for at least `capacity` streams, as STREAM_ENTRY[power of two]."""
+    """Create an empty map for at least `capacity` streams. The map is an array of STREAM_ENTRY
+    records whose length is a power of two.
+    """
     size = 2
     while size < 2 * capacity:
         size *= 2
@@ -55,7 +57,7 @@ def _probe(table, endpoint, stream_id, session_id):
 
 @kernel
 def find(table, endpoint, stream_id, session_id):
-    """Return the value stored for a stream, or ABSENT if the table does not contain it."""
+    """Return the value stored for a stream, or ABSENT if the map does not contain the stream."""
     index = _probe(table, endpoint, stream_id, session_id)
     if index == ABSENT or table[index].used == 0:
         return ABSENT
@@ -70,7 +72,7 @@ def count(table):
 
 @kernel
 def insert(table, endpoint, stream_id, session_id, value):
-    """Store the value of a stream. Returns False if the table is full."""
+    """Store the value of a stream. Returns False if the map is full."""
     index = _probe(table, endpoint, stream_id, session_id)
     if index == ABSENT:
         return False

@@ -67,7 +67,9 @@ def make_headers(vectors: np.ndarray) -> np.recarray:
 
 @kernel
 def is_transient(result):
-    """Return whether a negative errno is transient: a full buffer, a signal, or no peer yet."""
+    """Return whether a negative errno reports a transient condition: a full buffer, a signal, or no
+    peer yet.
+    """
     return (
         result == -_EAGAIN or result == -_EINTR or result == -_ECONNREFUSED or result == -_ENOBUFS
     )

@@ -22,7 +22,9 @@ _BUFFER_LENGTH_MAX = (1 << 31) - 1
 
 
 class SocketError(DriverError):
-    """A failed socket operation. Clients receive CHANNEL_ENDPOINT_ERROR or GENERIC_ERROR."""
+    """A socket operation failed. Clients receive the error code CHANNEL_ENDPOINT_ERROR or
+    GENERIC_ERROR.
+    """
 
     def __init__(self, text: str, error: OSError) -> None:
         self.code = error.errno or 0
@@ -144,7 +146,9 @@ def _configure(handle: socket.socket, bind: SocketAddress, options: SocketOption
 
 
 def _join(handle: socket.socket, group: SocketAddress, interface: NetworkInterface | None) -> None:
-    """Join a multicast group, without receiving from groups that only other sockets have joined."""
+    """Join a multicast group. The socket receives nothing from groups that only other sockets have
+    joined.
+    """
     assert interface is not None, "a group is joined on an interface"
     if group.family == socket.AF_INET:
         request = _ipv4_request(group.host, interface)

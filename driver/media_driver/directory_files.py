@@ -73,7 +73,9 @@ def real_path(path: Path) -> Path:
 
 @contextmanager
 def opened(directory: Path) -> Iterator[int]:
-    """Open a directory that is not a link and that this user owns. Yields its descriptor."""
+    """Open a directory and yield its descriptor. The directory must not be a link, and this user
+    must own it.
+    """
     try:
         descriptor = _open_directory(directory)
     except OSError as error:

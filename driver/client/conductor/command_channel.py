@@ -140,7 +140,7 @@ class CommandChannel:
         return taken.value
 
     def wait(self, correlation_id: int) -> Any:
-        """Run duty cycles until the driver has responded to a command.
+        """Run the conductor's duty cycles until the driver has responded to a command.
 
         Returns the result of `complete`. Raises RegistrationError or CommandTimeoutError.
         """

@@ -36,7 +36,9 @@ _RESOURCE = TypeVar("_RESOURCE", bound=Resource)
 
 
 class ClientConductor:
-    """The conductor of a client."""
+    """The conductor of a client. It owns the client's resources and applies the driver's events to
+    them.
+    """
 
     def __init__(self, context: ClientContext, cnc: CncFile, clock: Clock) -> None:
         self.context = context

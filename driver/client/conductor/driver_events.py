@@ -49,11 +49,13 @@ class EventTarget(Conductor, Protocol):
     resources: dict[int, Resource]
 
     def terminate(self, error: ClientTerminatedError) -> None:
-        """Close the client and everything that it opened, because it cannot continue."""
+        """Close the client and everything that it opened, after an error from which it cannot
+        recover.
+        """
 
 
 class DriverEvents:
-    """Receives the driver's broadcast for a client conductor. The caller holds the conductor's
+    """Receives the driver's broadcast for a client conductor. The caller must hold the conductor's
     lock.
     """
 

@@ -1,4 +1,4 @@
-"""The log buffers that a client has mapped: one mapping per file, and the number of its users.
+"""The log buffers that a client has mapped. Each file is mapped once, and its users are counted.
 
 A log is unmapped some time after its last user released it, because another thread may still be
 polling it. Even then, its pages stay mapped while an array of them exists (see
@@ -57,7 +57,7 @@ class LogBuffers:
                 self._lingering.append((now_ns + self._resource_linger_ns, log))
 
     def take_lost(self) -> list[LogBuffer]:
-        """Return each log in use that has lost pages since the last call, for example because its
+        """Return the logs in use that have lost pages since the last call, for example because a
         file was truncated.
         """
         total = bus_error_guard.lost_pages_total()

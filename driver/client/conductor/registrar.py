@@ -79,7 +79,9 @@ class Registrar:
         on_available_image: AvailableImageHandler | None,
         on_unavailable_image: UnavailableImageHandler | None,
     ) -> int:
-        """Send the command to add a subscription. Its images may become available at any time."""
+        """Send the command to add a subscription. The subscription's first images can become
+        available immediately after the response.
+        """
         conductor, client_id = self._conductor, self._conductor.commands.client_id
         context = conductor.context
 

@@ -66,9 +66,7 @@ class Registrations:
         return any(item.is_awaiting for item in self._registrations.values())
 
     def take(self, correlation_id: int) -> Registration | None:
-        """Remove and return a command that has an outcome, or return None if it has no outcome
-        yet.
-        """
+        """Remove a command and return it, or return None if the command has no outcome yet."""
         found = self._registrations.get(correlation_id)
         if found is None or found.is_awaiting:
             return None

@@ -1,4 +1,5 @@
-"""The methods of `Aeron` that add publications, subscriptions and counters, each in three variants.
+"""The methods of `Aeron` that add publications, subscriptions and counters. Each has a blocking, a
+non-blocking and an asyncio variant.
 
     add_publication(...)              waits and returns the publication
     async_add_publication(...)        returns a registration id for get_publication(id)
@@ -122,12 +123,14 @@ class ResourceFactory:
         return counter
 
     def async_add_publication(self, channel: str, stream_id: int) -> int:
-        """Send the command of `add_publication` without waiting. Returns the registration id."""
+        """Send the command to add a concurrent publication, without waiting for the response.
+        Returns the registration id.
+        """
         return self._registrar.request_publication(channel, stream_id, is_exclusive=False)
 
     def async_add_exclusive_publication(self, channel: str, stream_id: int) -> int:
-        """Send the command of `add_exclusive_publication` without waiting. Returns the registration
-        id.
+        """Send the command to add an exclusive publication, without waiting for the response.
+        Returns the registration id.
         """
         return self._registrar.request_publication(channel, stream_id, is_exclusive=True)
 
@@ -139,20 +142,24 @@ class ResourceFactory:
         on_available_image: AvailableImageHandler | None = None,
         on_unavailable_image: UnavailableImageHandler | None = None,
     ) -> int:
-        """Send the command of `add_subscription` without waiting. Returns the registration id."""
+        """Send the command to add a subscription, without waiting for the response. Returns the
+        registration id.
+        """
         return self._registrar.request_subscription(
             channel, stream_id, on_available_image, on_unavailable_image
         )
 
     def async_add_counter(self, type_id: int, key: bytes = b"", label: str = "") -> int:
-        """Send the command of `add_counter` without waiting. Returns the registration id."""
+        """Send the command to add a counter, without waiting for the response. Returns the
+        registration id.
+        """
         return self._registrar.request_counter(type_id, key, label)
 
     def async_add_static_counter(
         self, type_id: int, registration_id: int, key: bytes = b"", label: str = ""
     ) -> int:
-        """Send the command of `add_static_counter` without waiting. Returns the command's
-        correlation id.
+        """Send the command to add or find a static counter, without waiting for the response.
+        Returns the command's correlation id.
         """
         return self._registrar.request_static_counter(type_id, key, label, registration_id)
 
@@ -221,7 +228,8 @@ class ResourceFactory:
         return resource
 
     def abandon(self, registration_id: int) -> None:
-        """Abandon a resource that an `async_add_*` call added.
+        """Close a resource that an `async_add_*` call added, even if the driver has not responded
+        yet.
 
         The resource is closed immediately if it exists, otherwise when the response arrives.
         """

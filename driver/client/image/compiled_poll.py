@@ -73,8 +73,8 @@ def _walk(handler, log, base, term_length, offset, base_position, headers, state
 
 
 def make_header(position: int) -> np.ndarray:
-    """Create the record in which a poll that starts at `position` passes fragment headers to the
-    handler.
+    """Create the record that passes fragment headers to the handler of a poll. `position` is where
+    the poll starts.
     """
     headers = np.zeros(1, COMPILED_HEADER)
     headers[0].next_position = position

@@ -32,7 +32,8 @@ class Action(IntEnum):
 
 
 class SourceImage(Protocol):
-    """The interface of the image that a fragment belongs to, for the fragment's handler.
+    """The interface through which a fragment's handler accesses the image that the fragment belongs
+    to.
 
     `Image` implements it and documents its members.
     """
@@ -98,7 +99,7 @@ class Header:
 
     def completed(self, first: Header) -> Header:
         """Return the header of a reassembled message. `first` is the header of the message's first
-        fragment, and this is the header of its last fragment.
+        fragment, and `self` is the header of its last fragment.
         """
         row = list(self._row)
         row[FLAGS], row[TERM_OFFSET] = UNFRAGMENTED, first.term_offset

@@ -17,7 +17,7 @@ from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 
 
 class RejectingSubscription(Protocol):
-    """The interface of an image's subscription for rejecting the image."""
+    """The interface through which an image asks its subscription to reject the image."""
 
     def reject_image(self, image_correlation_id: int, position: int, reason: str) -> None:
         """Send the command that rejects an image, and wait for the response."""
@@ -88,7 +88,9 @@ class Image(FragmentReader):
 
     @property
     def is_publication_revoked(self) -> bool:
-        """Whether the publisher revoked the stream, including parts that have not been read."""
+        """Whether the publisher revoked the stream. If so, the image ends even if parts of it have
+        not been read.
+        """
         log = self._log
         if self.is_closed:
             return self._final_revoked

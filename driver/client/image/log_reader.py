@@ -104,8 +104,8 @@ class LogReader:
             raise ValueError(f"position {position}: expected a multiple of {ALIGNMENT}")
 
     def poll_frames(self, handler: FrameHandler, frame_limit: int = FRAMES_PER_WALK) -> int:
-        """Call handler(position, frame) for whole frames: header and payload, padding frames
-        included.
+        """Call handler(position, frame) for each frame, including padding frames. `frame` contains
+        the header and the payload.
 
         `position` is the position of the frame's first byte. For a padding frame, only the header
         is passed. If the handler raises, its frame counts as consumed.

@@ -66,7 +66,7 @@ class ExclusivePublication(Publication):
 
     def revoke(self) -> None:
         """Close the publication and revoke the stream. Its images end immediately, even if they
-        were not read.
+        have unread data.
         """
         self._is_revoked = True
         self.close()

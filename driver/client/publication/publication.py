@@ -1,4 +1,4 @@
-"""Concurrent publications, to whose streams several threads and clients may write.
+"""Concurrent publications. Several threads and clients may write to the stream of one publication.
 
 An offer returns the new stream position, or a negative code from
 `driver.logbuffer.publication_result`. Retry BACK_PRESSURED later, ADMIN_ACTION immediately, and
@@ -98,7 +98,7 @@ class Publication(SendDestinations):
 
     @property
     def is_original(self) -> bool:
-        """Whether this publication created the stream, instead of sharing an existing stream."""
+        """Whether this publication created the stream, rather than sharing an existing stream."""
         return self.registration_id == self.original_registration_id
 
     def offer(
@@ -213,7 +213,7 @@ class Publication(SendDestinations):
 
     @property
     def max_possible_position(self) -> int:
-        """The stream's last possible position, at which all its term ids are used."""
+        """The highest position that the stream can reach: the end of its last term."""
         return int(position.max_possible(self.term_length))
 
     @property
@@ -231,7 +231,9 @@ class Publication(SendDestinations):
 
     @property
     def local_socket_addresses(self) -> list[str]:
-        """The local addresses of the publication as `address:port`, or empty while unknown."""
+        """The local addresses of the publication as `address:port`. The list is empty until they
+        are known.
+        """
         return channel_status.local_addresses(self._conductor.counters, self)
 
     def close(self) -> None:

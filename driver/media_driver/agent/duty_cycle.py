@@ -29,7 +29,9 @@ def make_duty_cycle(max_id: int, exceeded_id: int, threshold_ns: int) -> np.reca
 
 @kernel
 def measure(state, values, now_ns):
-    """Record the start of a duty cycle, and the duration of the previous one in its counters."""
+    """Record the start of a duty cycle, and update the counters with the duration of the previous
+    cycle.
+    """
     rec = state[0]
     if rec.last_ns != 0:
         length_ns = now_ns - rec.last_ns

@@ -50,7 +50,7 @@ class ClientRegistry:
             counters.set_release(self._resources.values, client.heartbeat_id, now_ms)
 
     def on_close(self, client_id: int) -> None:
-        """Mark a client as closed. The timer frees its resources."""
+        """Mark a client as closed. The conductor's timer then frees the client's resources."""
         client = self._clients.get(client_id)
         if client is not None:
             client.is_closed = True

@@ -187,8 +187,8 @@ class Components:
         }
 
     def _refuse_id_in_use(self, add: Callable[..., None]) -> Callable[..., None]:
-        """Return a handler that calls `add`, unless the command's registration id is already in
-        use.
+        """Return a handler that refuses a command whose registration id is already in use, and
+        otherwise calls `add`.
         """
 
         def execute(command: HasCorrelationId) -> None:

@@ -53,7 +53,7 @@ class LostPages:
         self._end_streams(lambda log: log.lost_pages > 0)
 
     def on_send_failure(self) -> None:
-        """End all streams whose log files are shorter than their mappings.
+        """After a failed send, end all streams whose log files are shorter than their mappings.
 
         The system reads a datagram from the log and returns EFAULT for a lost page, without SIGBUS.
         """

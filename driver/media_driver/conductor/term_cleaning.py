@@ -43,8 +43,8 @@ def clean_image_to(image, limit):
 
 @kernel
 def _next_range(owner, limit):
-    """Return the next range to zero, as its term's offset in the log, its offset in the term, and
-    its length. The length is not positive if nothing must be zeroed.
+    """Return the next range to be zeroed: the offset of its term in the log, its offset in the
+    term, and its length. The length is 0 or less if there is nothing to zero.
     """
     length = limit - limit % frame.FRAME_ALIGNMENT - owner.clean_position
     offset = position.term_offset(owner.clean_position, owner.term_length)

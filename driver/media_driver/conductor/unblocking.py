@@ -19,7 +19,9 @@ class StallDetector:
         self._since_ns = now_ns
 
     def is_stalled(self, position: int, has_backlog: bool, timeout_ns: int, now_ns: int) -> bool:
-        """Return whether a consumer's position has not changed for longer than the timeout."""
+        """Return whether a consumer's position has not changed for longer than the timeout,
+        although the consumer has a backlog.
+        """
         if position != self._position or not has_backlog:
             self._position, self._since_ns = position, now_ns
             return False
@@ -27,8 +29,8 @@ class StallDetector:
 
 
 def unblock_log(resources: DriverResources, log: LogBuffer, position: int) -> bool:
-    """Replace an uncommitted claim that blocks a log at `position` with padding. Returns whether a
-    claim was replaced.
+    """Replace the uncommitted claim at `position` with padding if it blocks the log. Returns
+    whether a claim was replaced.
     """
     is_unblocked = bool(
         unblocker.unblock(log.log, log.meta_at, log.term_length, log.initial_term_id, position)

@@ -29,8 +29,8 @@ class _UserCounter:
 
 
 class UserCounters:
-    """The counters that clients have added, by registration id. Static counters are also found by
-    type.
+    """The counters that clients have added, by registration id. Static counters can also be found
+    by type.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class UserCounters:
         self._clients.transmit(CounterReady(registration_id, counter_id))
 
     def is_held(self, registration_id: int) -> bool:
-        """Return whether a counter that a client has added has the given registration id."""
+        """Return whether a registration id belongs to a counter that a client has added."""
         return registration_id in self._counters
 
     def add_static(self, command: AddStaticCounter) -> None:

@@ -39,10 +39,12 @@ class _WaitingCommand:
 
 
 class WaitingCommands:
-    """The waiting commands of all clients, oldest first. Only the conductor uses it."""
+    """The waiting commands of all clients, oldest first. Only the conductor uses this list."""
 
     def __init__(self, names: NameResolver, execute: Callable[[Command], None]) -> None:
-        """Create an empty list. `execute` executes a command, and reports its errors."""
+        """Create an empty list. The function `execute` must execute a command and report the
+        command's errors.
+        """
         self._names, self._execute = names, execute
         self._waiting: list[_WaitingCommand] = []
 

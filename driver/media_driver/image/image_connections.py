@@ -56,8 +56,8 @@ def earn(connection, length):
 
 @kernel
 def earn_on(state, slot, transport_slot, length):
-    """Increase the number of feedback bytes allowed on the connection of a transport, if the image
-    has one.
+    """Increase the number of feedback bytes allowed on the connection between an image and a
+    transport, if there is one.
     """
     number = state.endpoints[transport_slot].connection
     earn(state.connections[slot * image.CONNECTIONS_MAX + number], length)
@@ -97,7 +97,7 @@ def _add(state, slot, transport_slot, now_ns):
 
 @kernel
 def on_transport_added(state, transport_slot, now_ns):
-    """Add a connection for a new destination to every image on its endpoint."""
+    """Add a connection for a new destination to every image on the destination's endpoint."""
     serves = state.endpoints[transport_slot].serves
     if serves == transport_slot:
         return
@@ -109,7 +109,9 @@ def on_transport_added(state, transport_slot, now_ns):
 
 @kernel
 def on_transport_removed(state, transport_slot, now_ns):
-    """Remove the connection of a removed destination from every image on its endpoint."""
+    """Remove the connection of a removed destination from every image on the destination's
+    endpoint.
+    """
     endpoint = state.endpoints[transport_slot]
     for index in range(state.agent[0].image_count):
         slot = state.active[index]

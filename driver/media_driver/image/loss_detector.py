@@ -17,7 +17,7 @@ from windtunnel.driver.media_driver.image import nak_delay, written_pages
 
 @kernel
 def scan(image, log, rebuild_position, hwm_position, now_ns):
-    """Scan an image's log from `rebuild_position` to the first gap in its term.
+    """Scan an image's log from `rebuild_position` to the first gap in the same term.
 
     Shapes:  image is a PUBLICATION_IMAGE record, log the whole image log
     Returns: (term offset reached, whether the gap is new, whether its NAK is due)

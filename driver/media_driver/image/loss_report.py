@@ -64,7 +64,9 @@ class LossReport:
         channel: str,
         source: str,
     ) -> int:
-        """Create an entry with its first observation. Returns its offset, or FULL."""
+        """Create an entry with its first observation. Returns the entry's offset, or FULL if the
+        file has no space.
+        """
         channel_bytes, source_bytes = channel.encode("ascii", "replace"), source.encode()
         at = self._next_at
         source_at = at + align(CHANNEL + 4 + len(channel_bytes), 4)

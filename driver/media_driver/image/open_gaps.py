@@ -46,7 +46,9 @@ GAP = np.dtype(
 
 
 def make_gaps(images: int) -> np.recarray:
-    """Make the rows of all images: GAP[images, GAPS_MAX]. Unused rows occupy no memory."""
+    """Create the gap rows of all images: an array GAP[images, GAPS_MAX]. Unused rows occupy no
+    memory.
+    """
     return np.zeros((images, GAPS_MAX), dtype=GAP).view(np.recarray)
 
 
@@ -67,7 +69,7 @@ def scan(image, gaps, log, rebuild_position, hwm_position, now_ns):
 
 @kernel
 def take_due(image, gaps, log, first_row, now_ns):
-    """Make the oldest gap whose NAK is due the active gap, and schedule its next NAK.
+    """Make the oldest gap with a due NAK the active gap, and schedule the gap's next NAK.
 
     Rows before `first_row` are ignored. The active gap is gap_term_id, gap_offset, gap_length and
     gap_naks of the record; it has no frame in it.
@@ -159,7 +161,7 @@ def _measure(image, sample_ns):
 
 @kernel
 def _retry_delay_ns(image, nak_count):
-    """Return the delay until the next NAK for a gap for which `nak_count` NAKs were sent."""
+    """Return the delay until the next NAK for a gap, after `nak_count` NAKs for this gap."""
     # nak_delay has a backoff of its own, which depends on this field.
     image.gap_naks = 0
     configured_ns = nak_delay.next_delay_ns(image, True)
@@ -175,7 +177,9 @@ def _retry_delay_ns(image, nak_count):
 
 @kernel
 def _find_new(image, gaps, log, pages, rebuild_position, hwm_position, now_ns):
-    """Add the gaps after the scanned position. Returns whether there is a new gap."""
+    """Add the gaps after the position up to which the log was scanned. Returns whether there is a
+    new gap.
+    """
     is_new = False
     at = max(image.scanned_position, rebuild_position)
     while at < hwm_position:
@@ -218,7 +222,7 @@ def _add(image, gaps, begin, length, now_ns):
 
 @kernel
 def _split(image, gaps, log, pages, row):
-    """Divide a gap in which frames have arrived. The part after them becomes the next row.
+    """Divide a gap in which frames have arrived. The part after these frames becomes the next row.
 
     Without a free row, the parts remain one row.
 

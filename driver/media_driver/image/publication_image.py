@@ -174,7 +174,9 @@ _END_LOSS = _offset_of("end_loss_change")
 
 
 def make_images(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Create zeroed image records. Also returns a uint8 view of them for the shared words."""
+    """Create zeroed image records. Also returns a uint8 view of the records for atomic access to
+    shared words.
+    """
     records = np.zeros(capacity, dtype=PUBLICATION_IMAGE)
     return records.view(np.recarray), records.view(np.uint8)
 
@@ -248,13 +250,13 @@ def loss_change_acquire(words, slot):
 
 @kernel
 def set_loss_taken_release(words, slot, change):
-    """Publish that the lost range with this change number was processed. For the receiver."""
+    """Publish that the lost range with this change number was processed. Called by the receiver."""
     put_i64_release(words, slot * RECORD_LENGTH + _LAST_LOSS_CHANGE, change)
 
 
 @kernel
 def is_loss_taken(words, slot):
-    """Return whether the receiver has processed the last lost range. For the conductor."""
+    """Return whether the receiver has processed the last lost range. Called by the conductor."""
     taken = get_i64_acquire(words, slot * RECORD_LENGTH + _LAST_LOSS_CHANGE)
     return taken == get_i64(words, slot * RECORD_LENGTH + _END_LOSS)
 

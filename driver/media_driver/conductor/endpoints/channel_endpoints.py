@@ -131,7 +131,7 @@ class ChannelEndpoints(ABC):
         return endpoint
 
     def _refuse_unknown_tag(self, channel: UdpChannel) -> None:
-        """Raise InvalidChannelError if a channel has only a tag that no open channel has."""
+        """Raise InvalidChannelError if a channel that matches no open channel has only a tag."""
         has_address = channel.has_endpoint or channel.has_control
         has_address = has_address or channel.control_mode is not ControlMode.NONE
         if channel.channel_tag is not None and not has_address:
@@ -193,7 +193,7 @@ class ChannelEndpoints(ABC):
         self._slots.release(slot)
 
     def by_slot(self, slot: int) -> ChannelEndpoint | None:
-        """Return the open endpoint in a slot, or None if it is being closed."""
+        """Return the open endpoint in a slot, or None if the endpoint is being closed."""
         return self._open.get(slot)
 
     def close(self) -> None:

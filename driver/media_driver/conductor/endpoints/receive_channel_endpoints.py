@@ -196,17 +196,21 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         yield from self._destinations.get(endpoint.slot, ())
 
     def has_transport(self, endpoint: ChannelEndpoint | None, slot: int) -> bool:
-        """Return whether a slot belongs to a channel or to one of its destinations."""
+        """Return whether a slot is the slot of a channel or of one of the channel's
+        destinations.
+        """
         if endpoint is None or slot == endpoint.slot:
             return endpoint is not None
         return any(item.slot == slot for item in self.destinations(endpoint))
 
     def last_activity_ns(self, slot: int) -> int:
-        """Return the time of the last valid frame on a socket in monotonic nanoseconds."""
+        """Return the time, in monotonic nanoseconds, at which a socket received its last valid
+        frame.
+        """
         return int(receive_endpoint.last_activity_acquire(self._state.endpoint_words, slot))
 
     def change_control(self, slot: int, address: SocketAddress) -> None:
-        """Set the control address of a socket after its name was re-resolved."""
+        """Set the control address of a socket after the address's host name was resolved again."""
         name = np.zeros(28, dtype=np.uint8)
         length = write_name(name, address)
         words = (int(word) for word in name.view(np.int32))
@@ -257,8 +261,8 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def add_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
-        """Count a new subscription to a stream or session. Informs the receiver if it is the first
-        subscription.
+        """Count a new subscription to a whole stream or to one session. Informs the receiver of the
+        first such subscription.
         """
         endpoint.interests[stream_id, session_id] += 1
         if endpoint.interests[stream_id, session_id] == 1:
@@ -267,8 +271,8 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def remove_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
-        """Subtract a removed subscription from the count of a stream or session. Informs the
-        receiver if it was the last subscription.
+        """Stop counting a removed subscription to a whole stream or to one session. Informs the
+        receiver if no such subscription is left.
         """
         endpoint.interests[stream_id, session_id] -= 1
         if endpoint.interests[stream_id, session_id] == 0:

@@ -100,7 +100,9 @@ class ResponseChannels:
         )
 
     def on_ipc_publication(self, publication: IpcPublication) -> None:
-        """Set the session id of a new IPC response publication in the requester's subscription."""
+        """Set the session id of the requester's subscription to the session id of a new IPC
+        response publication.
+        """
         correlation_id = publication.parameters.response_correlation_id
         for request in self._ipc.publications:
             if request.registration_id != correlation_id:
@@ -111,8 +113,8 @@ class ResponseChannels:
                 subscription.session_id = publication.session_id
 
     def on_response_setup(self, record: np.ndarray) -> None:
-        """Set the session id from a received RSP_SETUP frame in the requester's response
-        subscription.
+        """Set the session id of the requester's response subscription to the session id in a
+        received RSP_SETUP frame.
         """
         correlation_id, session_id = int(record[2]), int(record[3])
         subscription = self._links.subscriptions.get(correlation_id)

@@ -51,7 +51,7 @@ class SendDestination:
 
 @dataclass(eq=False)
 class _SendChannel:
-    """The destinations and the watched name of a send channel."""
+    """The destinations of a send channel, and its host name if the name is re-resolved."""
 
     destinations_id: int | None = None
     destinations: list[SendDestination] = field(default_factory=list)

@@ -110,8 +110,8 @@ class ImageFactory:
         )
 
     def _check_setup(self, event: np.ndarray, parameters: SubscriptionParameters) -> None:
-        """Refuse a SETUP frame whose term length or MTU this driver or the subscription does not
-        accept.
+        """Refuse a SETUP frame whose term length exceeds the driver's limit, or whose MTU exceeds
+        the subscription's initial window.
         """
         stream = (
             f"streamId={int(event[dispatcher.STREAM_ID])} "

@@ -104,7 +104,9 @@ def fill_feedback(
 
 
 def fill_connection(receiver: ReceiverState, slot: int, event: np.ndarray, now_ns: int) -> None:
-    """Set an image's first connection, for feedback to the source of the SETUP."""
+    """Set the first connection of an image. Feedback is sent to the channel's control address if it
+    has one, otherwise to the source of the SETUP.
+    """
     transport = int(event[dispatcher.TRANSPORT])
     first = slot * publication_image.CONNECTIONS_MAX
     receiver.connections[first : first + publication_image.CONNECTIONS_MAX] = np.zeros(

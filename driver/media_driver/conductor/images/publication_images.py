@@ -238,8 +238,8 @@ class PublicationImages:
 
 
 def _is_exhausted(error: Exception) -> bool:
-    """Return whether an image could not be created because the driver has no free slot for any
-    image.
+    """Return whether the creation of an image failed because all image slots of the driver are in
+    use.
     """
     code = ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
     return isinstance(error, CommandError) and error.code == code

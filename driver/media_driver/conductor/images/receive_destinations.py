@@ -25,8 +25,8 @@ _NO_UNIQUE_ID = 0
 
 
 class LocalDestinations(Protocol):
-    """The interface for linking a subscription to local publications. It also responds to the
-    client.
+    """The interface through which local destinations are added to a subscription and removed. An
+    implementation also responds to the client.
     """
 
     def add_local_destination(self, command: AddReceiveDestination, parsed: ChannelUri) -> None:

@@ -91,7 +91,9 @@ class Subscription:
 
 
 class SubscriptionLinks:
-    """Creates and removes the links between subscriptions and streams, and their positions."""
+    """Creates and removes the links between subscriptions and streams, with the subscriber position
+    of each link.
+    """
 
     def __init__(self, resources: DriverResources) -> None:
         self._resources = resources
@@ -203,7 +205,9 @@ class SubscriptionLinks:
         return streams
 
     def close_position(self, link: Link) -> None:
-        """Remove a link's subscriber position. The closed link remains to prevent a new link."""
+        """Remove a link's subscriber position. The link is kept as closed, so that the subscription
+        is not linked to the stream again.
+        """
         self._resources.positions.remove(link.stream.record, link.pool_index)
         self._resources.counters.free(link.counter_id)
         link.is_closed = True

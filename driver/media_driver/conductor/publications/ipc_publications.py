@@ -231,7 +231,9 @@ class IpcPublications:
             publication.set_connected(False)
 
     def release(self, publication: IpcPublication) -> None:
-        """End an IPC publication that no client holds anymore. It drains, unless it is revoked."""
+        """End an IPC publication that no client holds anymore. Subscribers can still read its
+        remaining data, unless it was revoked.
+        """
         produced = publication.producer_position()
         limit = int(counters.get(self._resources.values, publication.pub_lmt_id))
         counters.set_release(self._resources.values, publication.pub_lmt_id, min(limit, produced))

@@ -256,8 +256,8 @@ class NetworkPublications:
         return is_simulated or bool(sending.has_required_receivers_acquire(words, publication.slot))
 
     def release(self, publication: NetworkPublication, now_ns: int) -> None:
-        """End a network publication that no client holds anymore. It drains, unless it is
-        revoked.
+        """End a network publication that no client holds anymore. Its remaining data is still sent,
+        unless it was revoked.
         """
         produced = publication.publish_position()
         counters.set_release(self._resources.values, publication.pub_lmt_id, produced)

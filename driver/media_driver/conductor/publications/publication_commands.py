@@ -44,7 +44,7 @@ NO_CHANNEL_STATUS = -1
 
 
 class PublicationCommands:
-    """Handles the commands that add and remove publications, and records which clients hold which
+    """Handles the commands that add and remove publications, and records which clients hold each
     publication.
     """
 

@@ -165,8 +165,8 @@ class StreamStart:
 
 
 def stream_start(resources: DriverResources, parameters: PublicationParameters) -> StreamStart:
-    """Return the start position that a channel specifies, or else a start position with a random
-    initial term id.
+    """Return the start position that a channel specifies. If it specifies none, the initial term id
+    is random.
 
     The end of a term is normalised to the start of the next term.
     """
