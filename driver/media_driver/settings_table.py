@@ -40,7 +40,7 @@ def describe_json() -> str:
 
 
 def configuration(context: Context, origin_of: Callable[[str], str]) -> str:
-    """Return a text that contains the value and the source of each of a driver's settings."""
+    """Return a driver's settings as text: the value and the source of each setting."""
     lines = [f"    {name}={_text(context, name)}" for name in SETTINGS]
     width = max(map(len, lines))
     rows = (

@@ -12,8 +12,8 @@ ENVIRONMENT = "environment"
 
 @dataclass(slots=True)
 class RawSettings:
-    """Unparsed values by environment variable, including unrelated variables, which are ignored
-    later.
+    """The unparsed values of settings, by environment variable. Unrelated variables are included,
+    and are ignored later.
     """
 
     texts: dict[str, str]
@@ -39,8 +39,8 @@ class RawSettings:
             self.set_variable(variable, text, path_or_url)
 
     def environment_variables(self) -> set[str]:
-        """Return the names of the variables that come from the environment, which other programs
-        also use.
+        """Return the names of the variables that were set only by the environment. Other programs
+        also use the environment.
         """
         return set(self.texts) - set(self.origins)
 

@@ -15,7 +15,7 @@ Reader = Callable[[str, str], Any]
 
 
 def text(variable: str, value: str) -> str:
-    """Return the text unchanged."""
+    """Read a variable whose value is any text: return the text unchanged."""
     return value
 
 

@@ -1,4 +1,4 @@
-"""Data, padding and heartbeat frames. They are identical in a term and on the wire.
+"""Data, padding and heartbeat frames. Their layout is the same in a term and on the wire.
 
     0       4  5  6   8       12      16      20      24              32
     +-------+--+--+---+-------+-------+-------+-------+---------------+---------
@@ -81,7 +81,7 @@ def write(
 
 @kernel
 def write_heartbeat(buf, at, session_id, stream_id, term_id, term_offset, flags):
-    """Write a heartbeat at the sender's position. Returns the frame length."""
+    """Write a heartbeat frame that contains the sender's position. Returns the frame length."""
     return write(buf, at, 0, flags, types.DATA, term_offset, session_id, stream_id, term_id, 0)
 
 

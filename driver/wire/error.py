@@ -80,7 +80,7 @@ def text_length(buf, at):
 def write(
     buf, at, session_id, stream_id, receiver_id, has_tag, group_tag, error_code, text, text_length
 ):
-    """Write the whole frame, truncating a long `text`. Returns the frame length."""
+    """Write a whole error frame, truncating a long `text`. Returns the frame length."""
     kept = min(text_length, TEXT_LENGTH_MAX)
     header.write(buf, at, LENGTH + kept, types.HAS_GROUP_TAG if has_tag else 0, types.ERR)
     put_i32(buf, at + SESSION_ID, session_id)

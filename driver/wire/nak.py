@@ -66,7 +66,7 @@ def gap_length(buf, at):
 
 @kernel
 def write(buf, at, session_id, stream_id, term_id, term_offset, gap_length):
-    """Write the whole frame. Returns the frame length."""
+    """Write a whole NAK frame. Returns the frame length."""
     header.write(buf, at, LENGTH, 0, types.NAK)
     put_i32(buf, at + SESSION_ID, session_id)
     put_i32(buf, at + STREAM_ID, stream_id)

@@ -45,7 +45,7 @@ def response_session_id(buf, at):
 
 @kernel
 def write(buf, at, session_id, stream_id, response_session_id):
-    """Write the whole frame. Returns the frame length."""
+    """Write a whole response setup frame. Returns the frame length."""
     header.write(buf, at, LENGTH, 0, types.RSP_SETUP)
     put_i32(buf, at + SESSION_ID, session_id)
     put_i32(buf, at + STREAM_ID, stream_id)

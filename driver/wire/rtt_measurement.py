@@ -64,7 +64,7 @@ def receiver_id(buf, at):
 def write(
     buf, at, flags, session_id, stream_id, echo_timestamp_ns, reception_delta_ns, receiver_id
 ):
-    """Write the whole frame. Returns the frame length."""
+    """Write a whole RTTM frame. Returns the frame length."""
     header.write(buf, at, LENGTH, flags, types.RTTM)
     put_i32(buf, at + SESSION_ID, session_id)
     put_i32(buf, at + STREAM_ID, stream_id)

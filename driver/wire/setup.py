@@ -111,7 +111,7 @@ def write(
     mtu_length,
     ttl,
 ):
-    """Write the whole frame. Returns the frame length."""
+    """Write a whole setup frame. Returns the frame length."""
     header.write(buf, at, LENGTH, flags, types.SETUP)
     put_i32(buf, at + TERM_OFFSET, term_offset)
     put_i32(buf, at + SESSION_ID, session_id)

@@ -28,7 +28,8 @@ LENGTH_TAGGED = GROUP_TAG + 8
 
 @kernel
 def check(buf, at, length, term_length):
-    """Check that a datagram that passed `header.check` is valid for this term length.
+    """Check that a datagram that passed `header.check` is a valid status message for a stream with
+    this term length.
 
     Units:   `term_length` of the publication that the message is for, or the maximum term length if
              there is no such publication
@@ -77,8 +78,8 @@ def receiver_id(buf, at):
 
 @kernel
 def feedback_length(buf, at):
-    """Return the number of bytes after the fixed part: 8 if there is a group tag, or 0 if not.
-    Other numbers are invalid.
+    """Return the number of bytes after the fixed part of a status message: 8 if there is a group
+    tag, or 0 if not. Other numbers are invalid.
     """
     return header.frame_length(buf, at) - LENGTH
 

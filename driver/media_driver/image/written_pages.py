@@ -85,8 +85,8 @@ def scan(log, pages, base, offset, limit):
 
 @kernel
 def _end_of_gap(log, pages, base, at, limit):
-    """Return the offset of the first frame at or after `at` in a written page, or `limit` if no
-    frame is found.
+    """Find the end of a gap: return the offset of the first frame at or after `at` in a written
+    page, or `limit` if no frame is found.
     """
     while at < limit:
         at = next_written(pages, base + at, base + limit) - base
@@ -114,7 +114,8 @@ def try_fill(log, pages, base, meta_at, term_id, offset, length):
 
 @kernel
 def clean(log, pages, begin, length):
-    """Zero `length` bytes, at least 8, from the start of a frame, in written pages only.
+    """Zero `length` bytes (at least 8) that begin at the start of a frame. Only bytes in written
+    pages are zeroed.
 
     Memory:  the first eight bytes are released last, as in `cleaner.clean`
     """

@@ -44,8 +44,9 @@ class Announcements:
         self._is_naming = False
 
     def start_self(self, trusted: list[SocketAddress]) -> None:
-        """Queue announcements of this driver to all neighbors, and permit new probes of other
-        addresses.
+        """Queue announcements of this driver to all trusted addresses and neighbors, unless the
+        previous round is incomplete. In either case, permit new probes of addresses that were
+        probed before.
         """
         self._probed.clear()
         if self._targets:
@@ -59,8 +60,8 @@ class Announcements:
         )
 
     def probe(self, addresses: list[SocketAddress], input_length: int) -> None:
-        """Queue announcements of this driver to the addresses in a datagram. Their total length is
-        at most the datagram's length.
+        """Queue announcements of this driver to addresses that a received datagram contains. In
+        total, the announcements are at most as long as that datagram.
         """
         count = input_length // len(self._self_datagram)
         for address in addresses:
@@ -104,8 +105,8 @@ class Announcements:
         whole: dict[int, tuple[bytes, int]],
         is_trusted: bool,
     ) -> Iterator[bytes]:
-        """Yield datagrams that contain all names, or as many names as may currently be sent to the
-        neighbor.
+        """Yield datagrams that announce names to a neighbor: all names, or as many as the
+        neighbor's byte limit currently permits.
         """
         remaining = len(entries)
         at = neighbor.next_name % remaining

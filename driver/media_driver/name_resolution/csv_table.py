@@ -1,4 +1,5 @@
-"""A table of names with two hosts each. A counter selects one of them, to test re-resolution.
+"""A table of names, each with two hosts. A counter selects one of the two hosts, to test
+re-resolution.
 
     settings   name,initial host,re-resolution host|name,...
     counter    one per row, type 2001, with a value from the test:
@@ -33,7 +34,7 @@ _KEY_NAME_LENGTH_MAX = counters.KEY_LENGTH_MAX - 4
 
 @dataclass(frozen=True, slots=True)
 class NameEntry:
-    """A row of the table, with a name and its two hosts."""
+    """A row of the CSV table: a name and its two hosts."""
 
     name: str
     initial_host: str
@@ -41,7 +42,7 @@ class NameEntry:
 
     @property
     def key(self) -> bytes:
-        """The key of the row's counter: name length (i32) | name."""
+        """The key of the row's counter: the length of the name (i32), followed by the name."""
         name = self.name.encode("utf-8", "surrogateescape")
         return struct.pack("<i", len(name)) + name[:_KEY_NAME_LENGTH_MAX]
 

@@ -209,8 +209,8 @@ class DriverNameResolver:
     def _on_entry(
         self, entry: ResolutionEntry, source: SocketAddress, now_ms: int
     ) -> SocketAddress | None:
-        """Process an entry of a datagram. Returns the entry's address if the driver at this address
-        has not announced itself.
+        """Process an entry of a resolution datagram. Returns the entry's address if the driver at
+        this address has not announced itself yet, otherwise None.
         """
         address = entry.address
         if entry.is_self and address.is_unspecified:
@@ -249,7 +249,9 @@ class DriverNameResolver:
             self._set_count(bootstrap.counter_id, int(bootstrap.address in self._neighbors))
 
     def _send(self, datagram: bytes, to: SocketAddress) -> int:
-        """Send a datagram and record a permanent error. Returns 1, or 0 after a permanent error."""
+        """Send a datagram to a neighbor. Returns 1, or records the error and returns 0 if it is
+        permanent.
+        """
         result = self._socket.send(datagram, to)
         if result < 0:
             reason = os.strerror(-result)
@@ -272,7 +274,7 @@ class DriverNameResolver:
         self._collect_bootstraps()
 
     def _collect_bootstraps(self) -> int:
-        """Process finished lookups of bootstrap neighbors. Returns the number of lookups."""
+        """Process finished lookups of bootstrap neighbors. Returns the number of these lookups."""
         work_count = 0
         for bootstrap in self._bootstraps:
             if bootstrap.lookup is None or not bootstrap.lookup.is_done:

@@ -36,7 +36,7 @@ class Lookup:
         return self._outcome is not None
 
     def finish(self, outcome: ResolvedAddress | DriverError, duration_ns: int = 0) -> None:
-        """Set the result of the lookup, an address or an error."""
+        """Set the result of the lookup, which is either an address or an error."""
         self._outcome = outcome
         self.duration_ns = duration_ns
 
@@ -108,7 +108,9 @@ class Lookups:
             count += 1
 
     def close(self) -> None:
-        """Stop the worker threads after the lookups that were submitted."""
+        """Request that the worker threads stop after they have completed the lookups that were
+        submitted.
+        """
         for _ in range(self._worker_count):
             self._requests.put(None)
 

@@ -27,7 +27,8 @@ class NameSource(Protocol):
     """A source of host names and addresses that does not use the operating system's resolver."""
 
     def substitute(self, host: str, key: str) -> str:
-        """Return the name or numeric address that replaces a host, or the host itself.
+        """Return the name or numeric address that replaces a host. Returns the host itself if the
+        source does not replace it.
 
         Raises UnknownHostError if the source specifies that the host has no address.
         """
@@ -60,7 +61,7 @@ class CommandLookups:
 
     @property
     def is_done(self) -> bool:
-        """Whether all lookups are done, so the command can be executed again."""
+        """Whether all lookups of the command are done, so that the command can run again."""
         return all(lookup.is_done for lookup in self.by_name.values())
 
 
@@ -89,7 +90,9 @@ class NameResolver:
         """Whether the command being executed may start a lookup now."""
 
     def resolve(self, host: str, key: str) -> tuple[str, int]:
-        """Return the address of a command's host. Raises NamePendingError during a lookup."""
+        """Return the address of a host that the current command names. Raises NamePendingError
+        while the lookup is in progress.
+        """
         numeric = numeric_address(host)
         if numeric is not None:
             return numeric
@@ -107,8 +110,8 @@ class NameResolver:
         self._current = CommandLookups()
 
     def exchange_lookups(self, lookups: CommandLookups | None = None) -> CommandLookups:
-        """Switch to another command's lookups, or to none for a new command. Returns the previous
-        lookups.
+        """Make another command's lookups the current ones, or start without lookups for a new
+        command. Returns the lookups that were current before.
         """
         previous, self._current = self._current, lookups or CommandLookups()
         return previous

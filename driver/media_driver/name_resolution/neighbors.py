@@ -39,7 +39,7 @@ class Neighbor:
 
 
 class Neighbors:
-    """The neighbors by address."""
+    """The drivers that have announced themselves (neighbors), by address."""
 
     def __init__(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
@@ -74,7 +74,7 @@ class Neighbors:
             neighbor.credit_bytes = min(credit, CREDIT_MAX)
 
     def expire(self, now_ms: int) -> int:
-        """Remove the neighbors that have sent nothing for the timeout. Returns the number of
+        """Remove the neighbors that have sent nothing within the timeout. Returns the number of
         removed neighbors.
         """
         old = [

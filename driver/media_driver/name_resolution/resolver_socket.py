@@ -23,7 +23,7 @@ class ResolverSocket(Protocol):
     local: SocketAddress
 
     def send(self, datagram: bytes, to: SocketAddress) -> int:
-        """Send a datagram. Returns the bytes sent, 0 on a transient error, or -errno."""
+        """Send a datagram. Returns the number of bytes sent, 0 on a transient error, or -errno."""
 
     def receive(self) -> Iterator[tuple[bytes, SocketAddress]]:
         """Yield each received datagram and its source. A truncated datagram is yielded as empty

@@ -67,7 +67,8 @@ def supplier_of(text: str) -> str:
 def parse_bootstrap_neighbors(
     text: str, record_error: Callable[[int, str], None]
 ) -> tuple[HostPort, ...]:
-    """Parse a comma-separated list of host:port and record malformed items in the error log.
+    """Parse a comma-separated list of host:port items. Malformed items are skipped and recorded in
+    the error log.
 
     Raises ConfigurationError if all items are malformed or if there are too many items.
     """
@@ -93,7 +94,9 @@ def parse_bootstrap_neighbors(
 def gossip_settings(
     context: Context, system: Resolver, record_error: Callable[[int, str], None]
 ) -> GossipSettings:
-    """Return the driver name resolver's settings. The interface may be given as a host name."""
+    """Return the driver name resolver's settings. If the interface is a host name, its address is
+    looked up.
+    """
     name, interface = context.resolver_name, context.resolver_interface
     if not name or not interface:
         raise ConfigurationError(

@@ -61,7 +61,9 @@ def on_data(state, transport_slot, at, length, inbox_index, now_ns):
 
 @kernel
 def _elicit_setup_at_source(state, transport_slot, stream_id, session_id, inbox_index):
-    """Elicit a SETUP by sending a status message to a packet's source or multicast group."""
+    """Elicit a SETUP by sending a status message to a packet's source or, if the packet was sent by
+    multicast, to the multicast group.
+    """
     if state.endpoints[transport_slot].is_multicast:
         receive_transport.elicit_setup_at_control(state, transport_slot, stream_id, session_id)
         return
@@ -165,7 +167,9 @@ def _is_full(state, endpoint, stream_id):
 
 @kernel
 def _create_image(state, transport_slot, at, inbox_index):
-    """Request an image from the conductor, and ignore the session's packets until it is added."""
+    """Request an image from the conductor, and ignore the session's packets until the image is
+    added.
+    """
     packet = state.inbox.slots
     record = state.record
     endpoint = state.endpoints[transport_slot].serves

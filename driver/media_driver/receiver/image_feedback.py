@@ -40,7 +40,9 @@ written."""
 
 @kernel
 def send_feedback(state, slot, now_ns):
-    """Send the status message, NAK or RTT measurement that is due. Returns the work count."""
+    """Send those of an image's status messages, NAKs and RTT measurements that are due. Returns the
+    work count.
+    """
     work_count = _send_pending_status(state, slot, now_ns)
     work_count += _process_pending_loss(state, slot, now_ns)
     if congestion_control.should_measure_rtt(state.images[slot], now_ns):
@@ -122,7 +124,9 @@ def _send_status(state, slot, status_position, window, now_ns):
 
 @kernel
 def _send_rejection(state, slot):
-    """Send an ERR frame with the rejection reason on every connection, even if it is not live."""
+    """Send an ERR frame with the rejection reason on every connection of an image, including those
+    that are not live.
+    """
     rec = state.images[slot]
     endpoint = state.endpoints[rec.endpoint]
     length_max = state.reasons.shape[1]

@@ -18,7 +18,9 @@ from windtunnel.driver.wire import data, frame_type, header
 
 @kernel
 def stamp(packet, at, length, offset, time_ns):
-    """Write a timestamp into each message that begins in a valid datagram."""
+    """Write a receive timestamp into each message that begins in a datagram. The datagram must be
+    valid.
+    """
     if offset == NO_STAMP:
         return
     here = 0

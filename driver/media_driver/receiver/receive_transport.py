@@ -126,7 +126,9 @@ def _has_interest(state, endpoint_slot):
 
 @kernel
 def change_control(state, slot, name, name_length):
-    """Set the re-resolved control address on a socket and on its connections."""
+    """Change the control address of a socket and of its connections after its host name was
+    re-resolved.
+    """
     endpoint = state.endpoints[slot]
     if endpoint.solicits_setup == 0:
         return

@@ -147,8 +147,8 @@ def _remove_image(state, slot, cool_down):
 
 @kernel
 def _begin_cool_down(state, rec):
-    """Start to ignore the session of a removed image, until later sessions displace it from the
-    ring of ignored sessions.
+    """Start to ignore the session of a removed image. The session is ignored until later sessions
+    displace it from the ring of ignored sessions.
 
     Without rejoin, a cool-down lasts as long as the subscription. Aeron's table grows with the
     number of cool-downs. The fixed table here would become full and prevent new images on all

@@ -84,7 +84,9 @@ COOLING = np.dtype(
 
 
 def make_cooling(sessions: int) -> np.recarray:
-    """Create a ring of the most recent sessions in cool-down: COOLING[sessions]."""
+    """Create a ring of the sessions whose images were removed most recently, and which are ignored
+    during their cool-down: COOLING[sessions].
+    """
     return np.zeros(sessions, dtype=COOLING).view(np.recarray)
 
 
@@ -134,7 +136,9 @@ def make_receiver_state(
     links: Any = None,
     losses: Losses = NO_LOSSES,
 ) -> ReceiverState:
-    """Create the state of a receiver. The system allocates a page only when it is first used."""
+    """Create the state of a receiver. The operating system allocates each memory page only when the
+    page is first used.
+    """
     agent = np.zeros(1, dtype=RECEIVER).view(np.recarray)
     # One stream does not get all images: a flood of its sessions must leave some to other streams.
     agent[0].session_limit = min(session_limit, images - images // 4)

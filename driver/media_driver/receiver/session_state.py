@@ -38,7 +38,9 @@ def is_subscribed(state, endpoint, stream_id, session_id):
 
 @kernel
 def record_no_interest(state, endpoint, stream_id, session_id):
-    """Mark a session as unsubscribed to drop its packets early, unless the table is half full."""
+    """Mark a session as unsubscribed, so that its packets are dropped early. Does nothing if the
+    session table is at least half full.
+    """
     if stream_map.count(state.sessions) < state.sessions.size // 2:
         stream_map.insert(state.sessions, endpoint, stream_id, session_id, NO_INTEREST)
 
@@ -159,7 +161,9 @@ def _has_session_interest(state, endpoint, stream_id):
 
 @kernel
 def remove_interest(state, endpoint, stream_id, has_session, session_id):
-    """Remove the interest in all sessions of a stream, or one subscription to a session."""
+    """Remove one subscription to a single session if `has_session`. Otherwise, remove the interest
+    in all sessions of a stream.
+    """
     takes_all = stream_map.find(state.interests, endpoint, stream_id, 0) == ALL_SESSIONS
     if has_session:
         subscription_count = stream_map.find(

@@ -87,7 +87,9 @@ def find(endpoints, destinations, slot, receiver_id, name, name_length):
 
 @kernel
 def add(endpoints, destinations, slot, values, registration_id, name, name_length, now_ns):
-    """Append a destination to an endpoint. Returns its index, or NOT_FOUND if the row is full."""
+    """Append a destination to an endpoint. Returns its index, or NOT_FOUND if all of the endpoint's
+    records are in use.
+    """
     endpoint = endpoints[slot]
     if endpoint.destinations_count == DESTINATIONS_MAX:
         return NOT_FOUND
@@ -110,8 +112,8 @@ def _fill(rec, registration_id, name, name_length, now_ns):
 
 @kernel
 def _add_dynamic(endpoints, destinations, slot, values, name, name_length, now_ns):
-    """Add a dynamic destination. If no record is free, it replaces a destination that has not
-    acknowledged a live publication recently.
+    """Add a dynamic destination. If all records are in use, the new destination replaces one that
+    has not acknowledged a live publication recently.
     """
     first = slot * DESTINATIONS_MAX
     total = endpoints[slot].destinations_count
@@ -216,7 +218,7 @@ def on_status(
 
 @kernel
 def is_silent(rec, now_ns):
-    """Return whether the last status message of a destination is older than the timeout."""
+    """Return whether the last status message from a destination is older than the timeout."""
     return now_ns - rec.last_activity_ns > TIMEOUT_NS
 
 

@@ -40,7 +40,8 @@ def has_free_slot(ring):
 
 @kernel
 def put(ring, frames, at, length, name, name_length):
-    """Copy a frame and its source address into a free slot. Returns the slot, or NO_SLOT.
+    """Copy a frame and its source address into a free slot. Returns the slot, or NO_SLOT if the
+    frame is too long or no slot is free.
 
     Memory:  the event queue's release store publishes the copy
     """

@@ -112,7 +112,9 @@ def _publish_count(flow, values):
 
 @kernel
 def _latched_limit(flow, now_ns):
-    """Return the limit that is held for a joining receiver, or I64_MAX if no limit is held."""
+    """Return the limit at which the sender is held while a receiver joins, or I64_MAX if it is not
+    held.
+    """
     if flow.latch_limit == NO_LATCH:
         return I64_MAX
     if now_ns - flow.latch_ns > flow.receiver_timeout_ns:
@@ -148,7 +150,9 @@ def _join_overflow(flow, limit, window_length):
 
 @kernel
 def _age_overflow(flow, now_ns):
-    """Drop the oldest overflow period and start a new one, if the newest has ended."""
+    """If the newest overflow period has ended, drop the oldest one and start a new one. The periods
+    store the limits of receivers that have no entry.
+    """
     period_ns = (flow.receiver_timeout_ns + OVERFLOW_PERIODS - 1) // OVERFLOW_PERIODS
     if now_ns - flow.overflow_ns <= period_ns:
         return
@@ -175,7 +179,9 @@ def on_status(
     tag,
     now_ns,
 ):
-    """Process a status message. Returns the new sender limit, never less than the current one."""
+    """Process a status message. Returns the new sender limit, which is never lower than the current
+    one.
+    """
     flow = flows[row]
     limit = position + window_length
     if flow.strategy == MAX:
@@ -261,8 +267,8 @@ def on_setup_elicited(flows, row, has_tag, tag):
 
 @kernel
 def on_setup(flows, row, sender_limit, now_ns):
-    """Hold the current sender limit when a SETUP is sent to a joining receiver, if there are other
-    receivers.
+    """Hold the sender at its current limit when a SETUP is sent to a joining receiver, if there are
+    other receivers.
     """
     flow = flows[row]
     if flow.is_setup_elicited and flow.receivers_count > 0:
@@ -273,7 +279,7 @@ def on_setup(flows, row, sender_limit, now_ns):
 
 @kernel
 def on_error(flows, receivers, row, receiver_id):
-    """Mark a receiver that rejected the stream for removal, regardless of its group tag."""
+    """Mark a receiver for removal because it rejected the stream, whatever its group tag is."""
     first = row * RECEIVERS_MAX
     for index in range(first, first + flows[row].receivers_count):
         if receivers[index].receiver_id == receiver_id:

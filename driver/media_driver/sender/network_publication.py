@@ -115,7 +115,9 @@ assert RECORD_LENGTH % 8 == 0 and HAS_RECEIVERS % 8 == 0, "shared words are alig
 
 
 def make_publications(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Create zeroed publication records. Also returns a uint8 view of them for the shared words."""
+    """Create zeroed publication records. Also returns a uint8 view of the records, for access to
+    the words that threads share.
+    """
     records = np.zeros(capacity, dtype=NETWORK_PUBLICATION)
     return records.view(np.recarray), records.view(np.uint8)
 
@@ -142,7 +144,7 @@ def set_has_unicast_eos_release(words, slot, value):
 
 @kernel
 def is_behind_acquire(words, slot):
-    """Return whether a live receiver has not consumed a stream that has ended.
+    """Return whether a live receiver has not yet consumed all data of a stream that has ended.
 
     Only for publications with retransmit ranges.
     """

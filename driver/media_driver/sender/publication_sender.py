@@ -99,7 +99,8 @@ def _on_back_pressure(state, slot):
 
 @kernel
 def _gather(state, slot, snd_pos, window):
-    """Fill the outbox with the next datagrams to send, whose content stays in the term buffer.
+    """Fill the outbox with references to the next datagrams to send. Their content stays in the
+    term buffer.
 
     Returns: the number of datagrams; `state.ends[i]` is the position after datagram i
     """

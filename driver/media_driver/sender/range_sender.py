@@ -30,7 +30,8 @@ send in one system call."""
 
 @kernel
 def on_nak(state, slot, begin, length, now_ns):
-    """Add the range of a NAK, without the parts that are waiting or under way.
+    """Add the range that a NAK requests, except for the parts that already wait to be sent or were
+    recently sent.
 
     Aeron checks only the start of the range. This function also limits the end to snd-pos, because
     a forged NAK could otherwise cause it to send frames that exceed the receiver windows.
@@ -54,13 +55,13 @@ def on_nak(state, slot, begin, length, now_ns):
 
 @kernel
 def _lowest(pub, snd_pos):
-    """Return the lowest position that the log certainly contains. Source: Aeron 1.53."""
+    """Return the lowest position that the log is guaranteed to contain. Source: Aeron 1.53."""
     return snd_pos - pub.term_length // 2 - position.max_message_length(pub.term_length)
 
 
 @kernel
 def do_work(state, slot, now_ns):
-    """Send the retransmits that are due, and request a measurement of the round-trip time.
+    """Send the retransmits that are due, and request a round-trip time measurement if one is due.
 
     Returns: the number of bytes passed to the socket
     """
@@ -98,7 +99,8 @@ def do_work(state, slot, now_ns):
 
 @kernel
 def _gather(state, slot, index, count_max, now_ns):
-    """Fill the outbox with the next datagrams of the ranges from `index` on.
+    """Fill the outbox with the next datagrams of the ranges that are due, starting with the range
+    at `index`.
 
     Returns: the number of datagrams; `state.ends[i]` is the position after datagram i
     """
@@ -137,7 +139,8 @@ def _index_in_log(pub, at):
 
 @kernel
 def _scan(pub, log, at, end):
-    """Measure the next datagram of a range. Returns (bytes to send, padding after them).
+    """Determine the length of the next datagram of a range. Returns (bytes to send, padding after
+    them).
 
     There is nothing to send at a position that is within a frame, whose payload could look like
     another frame.
@@ -155,7 +158,7 @@ def _scan(pub, log, at, end):
 
 @kernel
 def _on_sent(state, slot, index, count, now_ns):
-    """Record in the ranges that the first `count` datagrams of the outbox were sent.
+    """Update the ranges after the first `count` datagrams of the outbox were sent.
 
     Returns: (index of the last range that was sent, bytes of the stream that were sent)
     """

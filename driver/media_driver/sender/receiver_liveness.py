@@ -52,7 +52,7 @@ def _longest_silent(receivers, row):
 
 @kernel
 def on_receiver_alive(receivers, row, count, receiver_id, position, now_ns):
-    """Record a status message from a receiver and its consumed position.
+    """Record that a receiver has sent a status message, and the position that it has consumed.
 
     Returns: the number of live receivers
     """
@@ -72,7 +72,9 @@ def on_receiver_alive(receivers, row, count, receiver_id, position, now_ns):
 
 @kernel
 def lowest_position(receivers, row, count):
-    """Return the lowest position of the live receivers, or I64_MAX if there are none."""
+    """Return the lowest position that a live receiver has consumed, or I64_MAX if there is no live
+    receiver.
+    """
     first = row * RECEIVERS_MAX
     lowest = I64_MAX
     for index in range(first, first + count):
@@ -82,7 +84,7 @@ def lowest_position(receivers, row, count):
 
 @kernel
 def on_receiver_done(receivers, row, count, receiver_id):
-    """Remove a receiver. Returns the number of live receivers."""
+    """Remove a receiver. Returns the number of remaining live receivers."""
     index = find(receivers, row, count, receiver_id)
     if index == NOT_FOUND:
         return count
@@ -92,7 +94,7 @@ def on_receiver_done(receivers, row, count, receiver_id):
 
 @kernel
 def expire(receivers, row, count, timeout_ns, now_ns):
-    """Remove receivers that timed out. Returns the number of live receivers."""
+    """Remove receivers that timed out. Returns the number of remaining live receivers."""
     first = row * RECEIVERS_MAX
     index = first
     while index < first + count:

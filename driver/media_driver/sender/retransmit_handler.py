@@ -32,13 +32,15 @@ RESEND = np.dtype(
 
 
 def make_resends(publications: int) -> np.recarray:
-    """Create free resend actions: RESEND[publications * RESENDS_MAX]."""
+    """Create an array of unused resend actions: RESEND[publications * RESENDS_MAX]."""
     return np.zeros(publications * RESENDS_MAX, dtype=RESEND).view(np.recarray)
 
 
 @kernel
 def clear(resends, row):
-    """Free all resend actions in a row, because a previous publication may have used some."""
+    """Free all resend actions of a publication's row. A previous publication may have left some of
+    them in use.
+    """
     first = row * RESENDS_MAX
     for index in range(first, first + RESENDS_MAX):
         resends[index].state = FREE

@@ -1,4 +1,5 @@
-"""The ranges of a stream that receivers asked for: to be sent again, or recently sent again.
+"""The ranges of a stream that receivers requested, and that wait to be sent again or were recently
+sent again.
 
     begin          sent             end       begin        sent = end
       |#############|................|          |##############|
@@ -35,7 +36,7 @@ def make_ranges(publications: int) -> np.recarray:
 
 @kernel
 def add(ranges, row, count, begin, end, due_ns):
-    """Add the parts of a range that no other range contains.
+    """Add those parts of a range that no existing range contains.
 
     Units:   begin, end and the result are positions and bytes; `due_ns` is the time from which the
              parts may be sent
@@ -90,13 +91,15 @@ def _insert(ranges, index, last, begin, end, due_ns):
 
 @kernel
 def is_due(rec, now_ns):
-    """Return whether a part of a range may be sent now."""
+    """Return whether a part of a range is waiting, and may be sent now."""
     return rec.sent < rec.end and now_ns - rec.time_ns >= 0
 
 
 @kernel
 def on_sent(rec, position, linger_ns, now_ns):
-    """Record that a range was sent again up to a position. Returns whether that is its end."""
+    """Record that a range was sent again up to a position. Returns whether the range is now
+    complete.
+    """
     rec.sent = position
     if position < rec.end:
         return False
@@ -106,7 +109,8 @@ def on_sent(rec, position, linger_ns, now_ns):
 
 @kernel
 def remove_finished(ranges, row, count, lowest, now_ns):
-    """Remove ranges whose linger time is over, and waiting ones that start before `lowest`.
+    """Remove ranges whose linger time is over, and ranges whose next byte to send is before
+    `lowest`.
 
     Returns: the number of ranges
     """

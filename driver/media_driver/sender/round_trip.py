@@ -29,7 +29,9 @@ ANY_RECEIVER = 0
 
 @kernel
 def request_when_due(state, slot, now_ns):
-    """Send an RTTM request if the round-trip time of a publication is unknown, or NAKs arrived."""
+    """Send an RTTM request if the round-trip time of a publication is unknown, or if NAKs have
+    arrived since the previous request.
+    """
     pub = state.publications[slot]
     if pub.is_group or pub.receivers_count == 0 or now_ns - pub.rtt_deadline_ns < 0:
         return

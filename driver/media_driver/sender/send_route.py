@@ -1,4 +1,5 @@
-"""Sends a publication's frames to one address, to all destinations, or to a requester.
+"""Sends a publication's frames to one address, to all destinations, or to the requester of a
+response stream.
 
                       +--> the channel's address         plain, multicast
     outbox, scratch --+--> each destination              multi-destination, in round-robin order

@@ -14,7 +14,8 @@ from windtunnel.driver.wire import data, frame_type, header
 
 @kernel
 def stamp(log, at, length, offset, epoch_ns):
-    """Write a send timestamp into the first frame of a datagram: `length` bytes from offset `at`.
+    """Write a send timestamp into the first frame of a datagram that consists of the `length` bytes
+    at offset `at`.
 
     Units:   offset in bytes from the start of the payload, or RESERVED_OFFSET
     Returns: whether the timestamp was written

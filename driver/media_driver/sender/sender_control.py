@@ -179,7 +179,9 @@ def _on_nak(state, endpoint_slot, at, length, now_ns):
 
 @kernel
 def _on_rtt_measurement(state, endpoint_slot, at, length, now_ns):
-    """Process an RTTM frame. The reply to a request is the same frame without its request flag."""
+    """Process an RTTM frame. The reply to a request is the same frame with the request flag
+    cleared.
+    """
     frames = state.inbox.slots
     if rtt_measurement.check(frames, at, length) < 0:
         return

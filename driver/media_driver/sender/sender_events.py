@@ -11,14 +11,18 @@ from windtunnel.driver.media_driver.sender.sender_state import EVENT_RESERVE_PER
 
 @kernel
 def has_capacity(state):
-    """Return whether an event can be queued without using a reserved record."""
+    """Return whether the queue has space for an event, without using the records that are reserved
+    for acknowledgements.
+    """
     slots = state.publications.size + state.endpoints.size
     return handoff.free_record_count(state.events) > slots * EVENT_RESERVE_PER_SLOT
 
 
 @kernel
 def put_event(state, event, first, second, third, fourth):
-    """Queue an event of four words for the conductor. Returns False if the queue is full."""
+    """Queue an event with four parameters for the conductor. Returns False if only reserved records
+    are free.
+    """
     if not has_capacity(state):
         return False
     state.record[0] = event

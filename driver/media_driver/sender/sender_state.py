@@ -128,7 +128,9 @@ def make_sender_state(
     gso_enabled: bool = False,
     losses: Losses = NO_LOSSES,
 ) -> SenderState:
-    """Create the state of a sender. The system allocates a page only when it is first used."""
+    """Create the state of a sender. The operating system allocates each memory page only when the
+    page is first used.
+    """
     agent = np.zeros(1, dtype=SENDER).view(np.recarray)
     agent[0].poll_ratio = poll_ratio
     agent[0].status_timeout_ns = status_timeout_ns

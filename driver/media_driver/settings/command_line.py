@@ -1,4 +1,6 @@
-"""Reads driver settings from the command line: --dir, -D options and property files, in order."""
+"""Reads driver settings from the command line: --dir, -D options and property files, in the order
+in which they are given.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -27,7 +27,9 @@ _HEXADECIMAL = re.compile(r"(0x)?[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class RandomLoss:
-    """Settings to drop each frame whose type is in the mask with a fixed probability."""
+    """Settings of the `loss` interceptor. It drops frames whose type is in the mask, each with the
+    same probability.
+    """
 
     rate: float = 0.0
     seed: int = 0
@@ -42,7 +44,9 @@ class RandomLoss:
 
 @dataclass(frozen=True, slots=True)
 class FixedLoss:
-    """Settings to drop the first frames that cover a range of one term, once per stream."""
+    """Settings of the `fixed-loss` interceptor. It drops the first frames that cover a range of one
+    term, once per stream.
+    """
 
     term_id: int = 0
     term_offset: int = -1
@@ -57,7 +61,9 @@ class FixedLoss:
 
 @dataclass(frozen=True, slots=True)
 class MultiGapLoss:
-    """Settings to drop gaps of a fixed length at regular distances in a term, once per stream."""
+    """Settings of the `multi-gap-loss` interceptor. It drops the frames that touch gaps of a fixed
+    length at regular distances in one term, once per stream.
+    """
 
     term_id: int = 0
     gap_radix: int = 0
