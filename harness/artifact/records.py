@@ -44,5 +44,5 @@ def read_records(path: Path, dtype: np.dtype[Any]) -> Records | None:
 
 
 def has_torn_tail(path: Path, dtype: np.dtype[Any]) -> bool:
-    """Return whether the file ends inside a record."""
+    """Return whether the file ends with an incomplete record."""
     return size_of(path) % dtype.itemsize != 0

@@ -233,8 +233,8 @@ class RunDir:
 
     @property
     def replayed(self) -> Path:
-        """The path of the decisions that this run replays, which are a copy of the original run's
-        decisions.
+        """The path of the file with the decisions that this run replays. It is a copy of the
+        original run's file.
         """
         return self.path / "replayed.bin"
 

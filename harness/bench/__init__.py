@@ -1,5 +1,5 @@
-"""Benchmarks that compare Windtunnel's driver and archive with Aeron's, alternately and under equal
-load.
+"""Benchmarks that compare Windtunnel's driver and archive with Aeron's by running them alternately
+under equal load.
 
     plan.py        what is measured, and on which channels
     subject.py     the two drivers: command line and environment of each

@@ -69,7 +69,8 @@ def message_count(case: BenchCase, settings: BenchSettings) -> int:
 
 
 def values_of(turns: Iterable[Turn], message_length: int) -> dict[str, float]:
-    """Return messages/s, megabytes/s and nanoseconds of processor time per message.
+    """Return messages/s, megabytes/s and nanoseconds of processor time per message, for all given
+    turns together.
 
     Raises MeasurementError if there are no messages or the time is zero.
     """

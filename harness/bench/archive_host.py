@@ -58,7 +58,9 @@ ARCHIVES = {subject.name: subject for subject in (OUR_ARCHIVE, JAVA_ARCHIVE)}
 
 
 def archives(settings: BenchSettings) -> tuple[list[ArchiveSubject], dict[str, str]]:
-    """Return the archives to measure, and for each unavailable archive the reason."""
+    """Return the archives to measure and, by name, the reason why each other selected archive is
+    unavailable.
+    """
     if not settings.archive_cases():
         return [], {}
     selected = [ARCHIVES[name] for name in settings.drivers if name in ARCHIVES]
@@ -107,7 +109,7 @@ def java_command(given: Mapping[str, str]) -> list[str]:
 
 
 def mark_is_ready(mark_file: Path) -> bool:
-    """Return whether the archive with this mark file is ready. The directory must be new."""
+    """Return whether the archive with this mark file is ready. Its directory must be new."""
     try:
         with mark_file.open("rb") as file:
             head = file.read(VERSION_OFFSET + VERSION_LENGTH)

@@ -1,4 +1,5 @@
-"""Computes figures from readings: each subject's median and range, and our ratio to the peer.
+"""Computes figures from readings: each subject's median and range, and the ratio of our median to
+the peer's.
 
     ratio = median of ours / median of the peer's: of the C driver, or of Java's archive
 

@@ -26,7 +26,9 @@ class BenchMachine:
 
     @property
     def warning(self) -> str:
-        """Why the benchmark's results are unreliable, or an empty string on an idle machine."""
+        """The reason why the benchmark's results are unreliable, or an empty string if the machine
+        was idle enough.
+        """
         limit = LOAD_PER_CORE_MAX * self.cores
         if self.load_average <= limit:
             return ""

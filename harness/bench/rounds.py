@@ -103,7 +103,9 @@ def _measure_archives(
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """Create a temporary folder, if possible in shared memory so that the disk is not measured."""
+    """Context manager that creates a temporary folder. If possible, the folder is in shared memory,
+    so that the disk does not affect the measurement.
+    """
     shared = Path("/dev/shm")
     parent = shared if shared.is_dir() and os.access(shared, os.W_OK) else None
     path = Path(tempfile.mkdtemp(prefix="windtunnel-bench-", dir=parent))

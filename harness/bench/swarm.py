@@ -60,7 +60,7 @@ def parse_trials(text: str) -> list[dict[str, Any]]:
 
 
 def reading(trials: Iterable[dict[str, Any]], seconds: float, round_index: int) -> Reading:
-    """Compute a reading from the trials that ended within the measurement time, without the first
+    """Compute a reading from the trials that ended within the measurement time, excluding the first
     trial.
 
     If there is no such trial, only the second trial is used.

@@ -73,14 +73,16 @@ def lost(delivery: Delivery) -> NDArray[np.bool_]:
 
 
 def share(hits: int, trials: int) -> Figure:
-    """Return a share, with the interval that would contain another round's share."""
+    """Return the share of hits in all trials, with the interval in which the share of another round
+    is expected.
+    """
     value = hits / trials if trials else 0.0
     low, high = interval(trials, value, CONFIDENCE)
     return Figure(value, low / max(trials, 1), high / max(trials, 1), trials)
 
 
 def burst_length(missing: NDArray[np.bool_]) -> Figure:
-    """Return the mean length of an unbroken run of losses."""
+    """Return the mean length of loss bursts. A burst is an unbroken run of lost packets."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], missing.astype(np.int8), [0]])))
     lengths = (edges[1::2] - edges[::2]).astype(np.float64)
     return _mean(lengths)
@@ -94,7 +96,7 @@ def delays_ns(delivery: Delivery) -> NDArray[np.int64]:
 
 
 def quantile(values: NDArray[np.int64], part: float) -> Figure:
-    """Return a quantile of sorted values, with its interval from order statistics."""
+    """Return a quantile of sorted values, with its confidence interval from order statistics."""
     count = len(values)
     if count == 0:
         return Figure(0.0, 0.0, 0.0, 0)
@@ -109,7 +111,9 @@ def quantile(values: NDArray[np.int64], part: float) -> Figure:
 
 
 def reordering(delivery: Delivery) -> tuple[Figure, Figure]:
-    """Return the share of reordered packets, and how many packets each one overtook on average."""
+    """Return the share of reordered packets, and the average number of packets that each of them
+    overtook.
+    """
     _, first = np.unique(delivery.numbers, return_index=True)
     arrived = delivery.numbers[np.sort(first)]
     rank = np.argsort(np.argsort(arrived))
@@ -120,7 +124,7 @@ def reordering(delivery: Delivery) -> tuple[Figure, Figure]:
 
 
 def bits_per_s(delivery: Delivery) -> Figure:
-    """Return the rate at which packets arrived, in bits per second with headers."""
+    """Return the rate at which packets arrived, in bits per second including headers."""
     count = len(delivery.numbers)
     if count < 2:
         return Figure(0.0, 0.0, 0.0, count)
@@ -135,7 +139,7 @@ def bits_per_s(delivery: Delivery) -> Figure:
 
 
 def offered_bits_per_s(delivery: Delivery) -> float:
-    """Return the rate at which packets were sent, in bits per second with headers."""
+    """Return the rate at which packets were sent, in bits per second including headers."""
     count = len(delivery.sent_ns)
     if count < 2:
         return 0.0

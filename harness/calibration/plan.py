@@ -1,4 +1,5 @@
-"""The rounds of a calibration: one impairment per round, with enough packets for its interval.
+"""The rounds of a calibration: one impairment per round, with enough packets for an accurate
+measurement.
 
 A mean burst length within 5 % requires about 3500 bursts, and a loss rate within a few per cent
 requires some thousand losses. High shares are chosen, so this takes only seconds.

@@ -74,7 +74,7 @@ def flood(address: str, port: int, packets: int, packets_per_s: int) -> float:
 
 
 def sink(port: int) -> None:
-    """Bind a port and keep it until SIGTERM."""
+    """Bind a UDP port, and keep it bound until SIGTERM."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as owner:
         owner.bind(("", port))
         print(READY, flush=True)

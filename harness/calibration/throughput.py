@@ -28,7 +28,7 @@ LAG_P50_MAX_NS = 2_000_000
 
 @dataclass(frozen=True)
 class Step:
-    """One load on the relay, and its result."""
+    """One step of the measurement: a load on the relay, and the result."""
 
     ordered_per_s: int
     sent_per_s: float
@@ -37,7 +37,7 @@ class Step:
 
     @property
     def trouble(self) -> str:
-        """The reason why the step does not pass, or an empty string."""
+        """The reason why the step failed, or an empty string if it passed."""
         account = self.account
         if account.unaccounted or account.datagrams_held_at_end:
             return f"{account.unaccounted} datagrams are unaccounted for"
@@ -51,7 +51,8 @@ class Step:
 
 
 def relay_steps(seconds: float, report: Callable[[str], None]) -> list[Step]:
-    """Increase the load in steps of `seconds` until a step fails. Returns all steps.
+    """Increase the load on the relay in steps that each take `seconds`, until a step fails. Returns
+    all steps.
 
     Raises LabError, RunFailed or Void if a load cannot be run.
     """

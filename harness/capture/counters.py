@@ -41,7 +41,8 @@ EXIT_HARNESS = 3
 def wait_for_driver(
     directory: Path, stop: ShutdownSignal, interval_s: float, after_ms: int = 0
 ) -> CncFile | None:
-    """Wait for a driver's heartbeat. Returns the driver's cnc file, or None if stopped before that.
+    """Wait for a driver's heartbeat. Returns the driver's cnc file, or None if the sampler is
+    stopped before the heartbeat.
 
     A driver that started before `after_ms`, in milliseconds since 1970, is ignored.
     """
@@ -56,7 +57,9 @@ def wait_for_driver(
 def follow(
     cnc: CncFile, logs: LogHolder, files: HostDir, stop: ShutdownSignal, interval_s: float
 ) -> None:
-    """Sample until stopped, take a final sample, and write the documents."""
+    """Sample a driver's counters until stopped, take a final sample, and write the sampler's
+    documents.
+    """
     sampler = Sampler(cnc)
     gauge = PressureGauge(cnc.pid, int(interval_s * 1e9))
     files.path.mkdir(parents=True, exist_ok=True)

@@ -87,7 +87,9 @@ class LogHolder:
 
 
 def _copy(handle: int, length: int, target: Path, remaining_bytes: int) -> int:
-    """Copy the blocks that are not zero, until a limit is exceeded. Returns the number of bytes."""
+    """Copy those blocks of a log that are not all zeros, until a limit is exceeded. Returns the
+    number of bytes copied.
+    """
     copied = 0
     with target.open("wb") as output:
         output.truncate(length)
@@ -105,7 +107,9 @@ def _copy(handle: int, length: int, target: Path, remaining_bytes: int) -> int:
 
 
 def _data_from(handle: int, offset: int, length: int) -> int:
-    """Return the offset of the first data in a sparse file from `offset` on, else `length`."""
+    """Return the offset of the first data in a sparse file at or after `offset`, or `length` if
+    there is none.
+    """
     if offset >= length:
         return length
     try:

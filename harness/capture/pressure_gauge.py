@@ -48,7 +48,9 @@ class PressureGauge:
         self._longest_gap_ns = 0
 
     def tick(self) -> None:
-        """Update the longest interval between two samples."""
+        """Record that a sample was taken, and update the longest interval between consecutive
+        samples.
+        """
         now_ns = time.monotonic_ns()
         self._longest_gap_ns = max(self._longest_gap_ns, now_ns - self._ticked_ns)
         self._ticked_ns = now_ns

@@ -23,7 +23,9 @@ class Memory:
 
 
 def parse_processor_ns(stat: str) -> int:
-    """Parse user and system time in ns from a stat file with any command name."""
+    """Return the sum of a process's user and system time in ns, parsed from its stat file. The
+    command name in the file can be any text.
+    """
     fields = stat.rpartition(")")[2].split()
     ticks = int(fields[_UTIME]) + int(fields[_STIME])
     return ticks * 1_000_000_000 // _TICKS_PER_SECOND
@@ -40,7 +42,9 @@ def parse_memory(status: str) -> Memory:
 
 
 def processor_ns(pid: int) -> int:
-    """Return a process's user and system time in ns. Raises OSError if the process has ended."""
+    """Return the sum of a process's user and system time in ns. Raises OSError if the process has
+    ended.
+    """
     return parse_processor_ns(Path(f"/proc/{pid}/stat").read_text())
 
 

@@ -69,7 +69,9 @@ class Sampler:
         return self._count
 
     def _record_allocation(self, counter_id: int) -> None:
-        """Record the counter to which an id now belongs. It may have been sampled unregistered."""
+        """Record the counter to which an id now belongs. The same counter may already have been
+        sampled without a registration id.
+        """
         facts = self._cnc.counter(counter_id)
         if facts is None:
             self._known[counter_id] = False

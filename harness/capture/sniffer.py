@@ -46,7 +46,7 @@ REQUIRED = {"captured", "received by filter", "dropped by kernel"}
 
 
 def command(interface: str, file: str) -> list[str]:
-    """Return the command that captures all UDP packets on an interface in full length."""
+    """Return the command that captures all UDP packets on an interface at full length."""
     return [
         "tcpdump",
         *("-i", interface),
@@ -64,12 +64,14 @@ _SO_FAR = re.compile(r"(\d+) packets? captured, (\d+) packets? received by filte
 
 
 def is_report(line: str) -> bool:
-    """Return whether a log line has the statistics that tcpdump prints on `REPORT_SIGNAL`."""
+    """Return whether a log line contains the statistics that tcpdump prints when it receives
+    `REPORT_SIGNAL`.
+    """
     return _SO_FAR.search(line) is not None
 
 
 class Settling:
-    """Decides from a capture's reports whether the capture can be ended."""
+    """Decides whether a capture can be ended, based on the capture tool's reports."""
 
     def __init__(self, now_s: float) -> None:
         self._last_s = now_s + SETTLES_MAX * SETTLE_S

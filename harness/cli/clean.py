@@ -1,4 +1,6 @@
-"""`windtunnel clean`: removes what killed runs left on this machine, or old run folders."""
+"""`windtunnel clean`: removes what killed runs left behind on this machine, or removes old run
+folders.
+"""
 
 from functools import partial
 from pathlib import Path
@@ -86,7 +88,7 @@ def _size_text(size_bytes: int) -> str:
 
 
 def _clean_machine(out: Path) -> int:
-    """Remove what killed runs left on this machine, and print a line for each removal."""
+    """Remove what killed runs left behind on this machine, and print a line for each removal."""
     from windtunnel.harness.orchestrate.lab import LabError
     from windtunnel.harness.orchestrate.labs import containers
     from windtunnel.harness.orchestrate.teardown.clean import NotAllRemoved, remove_leftovers

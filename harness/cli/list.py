@@ -55,7 +55,9 @@ def _print_scenarios(as_json: bool) -> None:
 
 
 def _heading(file: Path) -> dict[str, Any]:
-    """Return the keys above `network` in a scenario file. The rest of the file is not parsed."""
+    """Return the keys that precede `network` in a scenario file, with their values. The rest of the
+    file is not parsed.
+    """
     from windtunnel.harness.scenario.yaml_document import ScenarioError, YamlDocument, read_yaml
 
     try:

@@ -281,7 +281,7 @@ def facts(runs: Path) -> list[Fact]:
 
 
 def possible_fidelities(found: list[Fact]) -> list[str]:
-    """Return the fidelities that this machine can run, the default one first."""
+    """Return the fidelities that this machine can run, with the default fidelity first."""
     has = {fact.name: fact.has for fact in found}
     fidelities = []
     if has.get("Docker engine"):

@@ -1,4 +1,4 @@
-"""Values of options that several commands share."""
+"""Parses the values of options that several commands share."""
 
 import click
 

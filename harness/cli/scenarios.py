@@ -41,7 +41,9 @@ def _file(name: str, folder: Path) -> Path | None:
 
 
 def find_all(chosen: tuple[str, ...], folder: Path = SCENARIOS) -> list[Path]:
-    """Return the files of the given scenarios and folders, or by default of the main scenarios."""
+    """Return the scenario files with the given names or in the given folders. The default is the
+    main scenarios.
+    """
     return [file for name in chosen or MAIN for file in _files(name, folder)]
 
 

@@ -47,7 +47,7 @@ class PublisherFacts:
 
 @dataclass
 class Part:
-    """One of several images of a stream that a subscriber read one after another."""
+    """One of several images of a stream that a subscriber has read one after another."""
 
     session_id: int
     join_position: int

@@ -33,8 +33,8 @@ COUNTER_SAMPLE = np.dtype(
 
 @dataclass(frozen=True)
 class CounterFacts:
-    """Description of one counter in a run. If a counter id is reused, each of its counters has a
-    separate description.
+    """Description of one counter in a run. If several counters use the same id in turn, each of
+    them has its own description.
     """
 
     counter_id: int

@@ -11,7 +11,9 @@ ERROR_LOG_SCHEMA = "windtunnel-cnc-errors/1"
 
 
 def udp_lines(snmp_text: str) -> dict[str, int]:
-    """Parse the Udp lines of /proc/net/snmp into a dict. Without Udp lines the dict is empty."""
+    """Parse the Udp lines of /proc/net/snmp into a dict. The dict is empty if there are no such
+    lines.
+    """
     rows = [line.split()[1:] for line in snmp_text.splitlines() if line.startswith("Udp:")]
     if len(rows) < 2:
         return {}

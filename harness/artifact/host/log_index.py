@@ -20,7 +20,9 @@ SUFFIX = ".logbuffer"
 
 @dataclass(frozen=True)
 class LogFacts:
-    """One of a driver's log files, with the reason if it was not copied to the run folder."""
+    """One of a driver's log files. If the file was not copied to the run folder, the reason is
+    given.
+    """
 
     folder: str
     "Subfolder of the log: PUBLICATIONS or IMAGES."

@@ -19,7 +19,7 @@ _FRAME_FIELDS = {"in": "received", "out": "sent"}
 
 @dataclass
 class FrameAccount:
-    """Counts of one frame class in one link direction."""
+    """Counts of the frames of one frame class in one link direction."""
 
     received: int = 0
     sent: int = 0
@@ -131,7 +131,9 @@ class Ledger:
 
 
 def _renamed(document: Document) -> Document:
-    """Rename the keys `in` and `out` to the field names of FrameAccount, where they exist."""
+    """Rename the keys `in` and `out` of a ledger document to the field names of FrameAccount.
+    Missing keys are ignored.
+    """
     links = document.get("links")
     if not isinstance(links, dict):
         return document

@@ -1,4 +1,4 @@
-"""The netem account of a run: netem's configuration, and its effect on packets.
+"""The netem statistics of a run: netem's configuration, and its effect on packets.
 
 netem.json    by link direction: arguments of tc, options read back, counters at the end
 """
@@ -29,7 +29,7 @@ class NetemLink:
 
 @dataclass
 class NetemAccount:
-    """All interfaces with netem, by link direction such as `a->b`."""
+    """The settings and counts of all interfaces with netem, by link direction such as `a->b`."""
 
     links: dict[str, NetemLink]
 
@@ -39,7 +39,7 @@ class NetemAccount:
 
     @classmethod
     def read(cls, path: Path) -> "NetemAccount | None":
-        """Read the netem account of a run, or return None if the file is missing.
+        """Read the netem statistics of a run, or return None if the file is missing.
 
         Raises DocumentError.
         """

@@ -75,7 +75,7 @@ class Agreement:
 
 
 def _checked(document: Document) -> Document:
-    """Check that each listed frame has the keys that `first` uses."""
+    """Check that each frame listed in a replay.json document has the keys that `first` uses."""
     listed = parse(list[dict[str, str | int]], document.get("never_came", []), "never_came")
     for index, frame in enumerate(listed):
         missing = [*_FRAME_KEYS, *(_PLACED if "position" in frame else ("order",))]
@@ -88,8 +88,8 @@ def _checked(document: Document) -> Document:
 def agreement(
     replays: str, ordered: Records, made: Records, links: Sequence[str] = LINKS
 ) -> Agreement:
-    """Compare a replay's decisions with the original run's decisions. `links` are link names by
-    code.
+    """Compare a replay's decisions with the original run's decisions. `links` contains the name of
+    each link, indexed by link code.
 
     Shapes: ordered, made DECISION[n], DECISION[m]
     """

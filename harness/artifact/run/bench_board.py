@@ -120,7 +120,9 @@ class Board:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the load should stop sending. Every iteration of a load reads this."""
+        """Whether the load generator should stop sending. The generator checks this in every
+        iteration.
+        """
         return bool(self._orders[0])
 
     @property

@@ -1,4 +1,4 @@
-"""Calibration results: specified and measured impairments of a backend, with intervals.
+"""Calibration results: specified and measured impairments of a backend, with confidence intervals.
 
 calibration.json    one row per quantity of an impairment: asked, delivered, interval, floor
 """

@@ -45,7 +45,9 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class ComparedStream:
-    """The figures of one stream and subscriber in each run, or None for a run without it."""
+    """The figures of one stream at one subscriber in each compared run. The figures of a run
+    without the stream are None.
+    """
 
     traffic: str
     from_host: str
@@ -57,7 +59,9 @@ class ComparedStream:
         return f"{self.traffic}: {self.from_host} to {self.to_host}"
 
     def cells(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield each title with a text for each run: its figure, and the difference if known."""
+        """Yield the title of each figure, with one text per run: the figure and, if known, its
+        difference from the first run.
+        """
         texts = [{} if row is None else dict(row.cells()) for row in self.rows]
         for title in MEASURES:
             shown = []
@@ -67,7 +71,9 @@ class ComparedStream:
             yield title, shown
 
     def differences(self) -> list[dict[str, float] | None]:
-        """Return the differences of all numbers from the first run, by field, for each run."""
+        """Return for each run the differences of its numbers from those of the first run, by field
+        name.
+        """
         return [None if row is None else self._differences(row) for row in self.rows]
 
     @property
@@ -86,7 +92,9 @@ class ComparedStream:
         }
 
     def _change(self, title: str, row: ResultRow | None) -> str:
-        """Describe the difference of a cell's figures, or return "" if there is none to show."""
+        """Describe how a run's figures under a title differ from the first run's. Returns "" if
+        there is no difference to show.
+        """
         if row is None or row is self._first or self._first is None:
             return ""
         kind, names = MEASURES[title]
@@ -98,7 +106,7 @@ class ComparedStream:
 
 
 def compared_streams(runs: Sequence[ComparedRun]) -> list[ComparedStream]:
-    """Return all streams of some runs, in order of their first occurrence."""
+    """Return the streams of all compared runs, in the order in which they first occur."""
     by_run = [{(row.traffic, row.from_host, row.to_host): row for row in run.rows} for run in runs]
     names = dict.fromkeys(name for rows in by_run for name in rows)
     return [ComparedStream(*name, tuple(rows.get(name) for rows in by_run)) for name in names]

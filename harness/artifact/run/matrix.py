@@ -52,7 +52,7 @@ class MatrixCell:
 
 @dataclass
 class Matrix:
-    """All cells, ordered by scenario and then by pair."""
+    """All cells of a matrix run, ordered by scenario and then by pair."""
 
     matrix_id: str
     fidelity: str

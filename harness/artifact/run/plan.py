@@ -48,7 +48,9 @@ def max_message_length(term_length: int) -> int:
 def plan(
     seed: int, traffic_id: str, total_bytes: int, longest: int, shortest: int = 1
 ) -> MessagePlan:
-    """Plan a stream's messages: lengths from `shortest` to `longest`, adding up to a total."""
+    """Plan a stream's messages, with lengths from `shortest` to `longest` that add up to
+    `total_bytes`.
+    """
     if not 1 <= shortest <= longest:
         raise ValueError(
             f"message lengths: expected 1 <= shortest <= longest, found {shortest} and {longest}"
@@ -83,7 +85,9 @@ def _source(seed: int, traffic_id: str) -> Any:
 
 
 def _octave(length: int) -> float:
-    """Return the logarithm to base 2, interpolated linearly between powers of two to be exact."""
+    """Return an approximate logarithm to base 2. It is linear between powers of two, so that it can
+    be computed exactly.
+    """
     whole = length.bit_length() - 1
     return whole + (length - (1 << whole)) / (1 << whole)
 

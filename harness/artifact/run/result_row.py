@@ -57,7 +57,7 @@ class ResultRow:
 
     @property
     def resent_per_lost(self) -> float | None:
-        """Bytes sent again per lost byte."""
+        """Number of bytes that were sent again for each lost byte."""
         if self.resent_bytes is None or not self.lost_bytes:
             return None
         return self.resent_bytes / self.lost_bytes
@@ -68,7 +68,7 @@ class ResultRow:
 
     @property
     def stalled_total_ns(self) -> int | None:
-        """Time for which deliveries stalled, whatever the cause."""
+        """Total time for which deliveries stalled, for any reason."""
         return None if self.stalled_ns is None else sum(self.stalled_ns.values())
 
     def as_document(self) -> dict[str, Any]:

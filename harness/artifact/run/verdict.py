@@ -13,7 +13,7 @@ SCHEMA = "windtunnel-verdict/1"
 
 @dataclass(frozen=True)
 class FindingFacts:
-    """The result of one gate or check."""
+    """The result of one check, or of one gate (a precondition of the run)."""
 
     name: str
     outcome: str

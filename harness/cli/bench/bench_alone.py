@@ -61,7 +61,7 @@ def analysis(frames: int, frame_length: int, json_file: Path | None) -> int:
 
 
 def _read_by_tshark(capture: Path) -> None:
-    """Run tshark on a capture with all its Aeron options, printing one line per NAK."""
+    """Run tshark with all Aeron analysis options on a capture. It prints one line per NAK."""
     from windtunnel.harness.orchestrate.processes import process
     from windtunnel.reports.analysis.benchmark import PORT, ReaderUnavailable
 

@@ -31,7 +31,7 @@ def result_lines(rows: Sequence[ResultRow], width: int | None = None) -> Iterato
 
 
 def comparison_lines(runs: Sequence[ComparedRun], width: int | None = None) -> Iterator[str]:
-    """Yield the lines of a table for each stream, which has a column for each run."""
+    """Yield the lines of one table for each stream. The table has a column for each run."""
     for stream in compared_streams(runs):
         yield printable(stream.name)
         cells = list(stream.cells())
@@ -44,7 +44,9 @@ def comparison_lines(runs: Sequence[ComparedRun], width: int | None = None) -> I
 
 
 def _tables(titles: list[str], columns: list[list[str]], width: int | None) -> Iterator[str]:
-    """Yield the lines of as many tables as it takes to show all columns."""
+    """Yield the lines of one or more tables: as many as are needed to show all columns in the given
+    width.
+    """
     width = width or shutil.get_terminal_size((120, 24)).columns
     while columns:
         count, taken = 0, len(INDENT) + _width(titles)

@@ -1,4 +1,4 @@
-"""Run folders that the arguments of a command name: the folders of runs, or of suites with runs."""
+"""Finds the run folders for a command's arguments, which are run folders or suite folders."""
 
 import os
 from collections.abc import Sequence

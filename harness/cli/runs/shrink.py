@@ -225,8 +225,8 @@ class ShrinkRequest:
 
 
 def _checks(folder: "RunDir", check: str | None, *, is_planted: bool) -> tuple[str, ...]:
-    """Return the checks of which at least one must stay violated. Empty means any check (with
-    --mutant).
+    """Return the checks of which at least one must stay violated. The result is empty if any
+    violated check is sufficient (with --mutant).
     """
     from windtunnel.harness.replay.trial import TrialError, violated_checks
 

@@ -57,7 +57,9 @@ def _read_piece(
     buf: Any, at: int, length: int, offset: int, more: int, identification: int, record_at: int,
     addresses: Any, walk: Any, counts: Any, pending: Any, store: Any,
 ) -> tuple[int, int]:  # fmt: skip
-    """Add an IP fragment. Returns its slot and, once it is complete, the IP payload's length."""
+    """Add an IP fragment to the slot for its packet. Returns the slot's index and, once the packet
+    is complete, the length of the IP payload.
+    """
     index = slot_of(addresses[1], addresses[3], identification)
     slot = pending[index]
     lost = expire(slot, record_at)

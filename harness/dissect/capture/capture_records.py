@@ -1,4 +1,4 @@
-"""Compiled kernels that find record boundaries in a capture file, even after damage.
+"""Compiled kernels that find record boundaries in a capture file, even after damaged bytes.
 
     window   ...| header | packet | header | packet | header | pack      `limit`: end of the bytes
                 ^ at                                                     read so far, or of the file

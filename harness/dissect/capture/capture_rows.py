@@ -116,8 +116,8 @@ def read_datagram(
     interface: int, identification: int, ports: Any, walk: Any, counts: Any, rows: Any, table: Any,
     texts: Any,
 ) -> None:  # fmt: skip
-    """Read the datagram whose UDP header is at `udp_at`. `addresses` is int64[4]: source,
-    destination.
+    """Read the datagram whose UDP header is at `udp_at`. `addresses` is int64[4]: the two halves of
+    the source address, then those of the destination address.
     """
     length = udp_length(buf, udp_at, end, room)
     if length == CUT:

@@ -60,7 +60,7 @@ UNREADABLE = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 
 class SplitError(ValueError):
-    """A pcapng file has a section or interface block after its start, so it cannot be split."""
+    """A pcapng file cannot be split: it has a section or interface block after its start."""
 
 
 class Readable(Protocol):
@@ -232,8 +232,8 @@ class CaptureStream:
         window["limit"] = limit
 
     def _go_to(self, offset: int) -> None:
-        """Move the window to another file offset, including CHAIN_LENGTH bytes before the
-        offset.
+        """Move the window to another file offset. The window also includes up to CHAIN_LENGTH bytes
+        before this offset.
         """
         window = self._window
         before = max(0, offset - CHAIN_LENGTH)
@@ -243,7 +243,9 @@ class CaptureStream:
         window["at"] = min(offset - before, int(window["limit"]))
 
     def _read_cell(self) -> Iterator[FrameRows]:
-        """Read the records that start before `window.stop`."""
+        """Read the records of a cell, a fixed-length part of the file: those that start before
+        `window.stop`.
+        """
         walk, window = self._walk, self._window
         while True:
             # The payload hashes use wrapping arithmetic, which causes numpy warnings if the JIT is
@@ -278,7 +280,8 @@ class CaptureStream:
         return batch
 
     def _search(self, start: int) -> bool:
-        """Search for the next record from `start` (in the window) to the end of the cell.
+        """Search for the next record from the file offset `start`, which is in the window, to the
+        end of the cell.
 
         Returns False if there is none. Reading then continues at the end of the cell or file.
         """
@@ -309,7 +312,9 @@ class CaptureStream:
             self._counts[capture_rows.DAMAGED_BYTES] += skipped
 
     def _resynchronize(self, cell: int) -> None:
-        """Find the first record of a cell. In an undamaged file, this is simply the next record."""
+        """Find the first record of a cell, a fixed-length part of the file. In an undamaged file,
+        this is simply the next record.
+        """
         expected = self.position
         self._window["steps"] = SEARCH_STEPS
         found = self._search(cell)

@@ -51,7 +51,9 @@ _IPV4_MAPPED = 0xFFFF << 32
 
 @allocating_kernel
 def ip_start(buf: Any, at: int, end: int, link_type: int) -> int:
-    """Return the offset of a packet's IP header, or NOT_UDP or CUT."""
+    """Return the offset of a packet's IP header. Returns NOT_UDP if there is no IP header, or CUT
+    if the packet is truncated.
+    """
     if link_type in (LINK_RAW, LINK_RAW_OLD, LINK_RAW_BSD, LINK_IPV4, LINK_IPV6):
         return at
     if link_type in (LINK_NULL, LINK_LOOP):
@@ -143,7 +145,7 @@ def udp_payload_length(buf: Any, at: int, packet_end: int) -> int:
 
 @allocating_kernel
 def address_v4(buf: Any, at: int) -> tuple[int, int]:
-    """Return an IPv4 address as the two halves of its IPv6-mapped form."""
+    """Return an IPv4 address as the two 64-bit halves of the IPv4-mapped IPv6 address."""
     return 0, _IPV4_MAPPED | u32_be(buf, at)
 
 

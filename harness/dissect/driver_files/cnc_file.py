@@ -124,7 +124,8 @@ class CncFile:
         return self.read_error_log()[0]
 
     def read_error_log(self) -> tuple[list[ErrorObservation], str]:
-        """Return the entries of the distinct error log, and any error that ends the log early.
+        """Return the entries of the distinct error log, and a description of the invalid entry that
+        ends the log early, if there is one.
 
         The length of an entry is written last, so an incomplete entry is not an error.
         """

@@ -1,4 +1,5 @@
-"""Comparison of a publication's log with an image's log, frame by frame, allowing filled gaps.
+"""Comparison of a publication's log with an image's log, frame by frame. Gaps that the image filled
+with padding are allowed.
 
     publication  | DATA | DATA | DATA | DATA | PAD - - - - |
     image        | DATA | PAD - - - - | DATA | PAD - - - - |
@@ -82,7 +83,9 @@ def _first_difference(publication: Any, image: Any, at: int, length: int) -> int
 
 @allocating_kernel
 def _filled(publication: Any, image: Any, at: int, end: int) -> int:
-    """Return how many complete frames of the publication's log a PAD in the image's log covers."""
+    """Return the number of complete frames in the publication's log that are covered by one PAD
+    frame in the image's log.
+    """
     length = i32_le(image, at)
     if u16_le(image, at + 6) != _PAD or length < _HEADER or length % _ALIGNMENT:
         return 0

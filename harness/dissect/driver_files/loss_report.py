@@ -73,8 +73,8 @@ def read_loss_report(buf: NDArray[np.uint8]) -> LossReport:
 
 
 def _text(buf: NDArray[np.uint8], at: int) -> tuple[str, int] | None:
-    """Read a length-prefixed string. Returns the string and the offset after it, or None if it
-    exceeds the buffer.
+    """Read a length-prefixed string. Returns the string and the offset after it, or None if the
+    string exceeds the buffer.
     """
     start = at + 4
     if start > len(buf):

@@ -72,8 +72,8 @@ def build_frame(forged: ForgedCase, mtu: int) -> ForgedFrame:
 
 
 def _payload(forged: ForgedCase) -> bytes:
-    """Return the payload of a forged frame: filler bytes, or empty DATA frames for the start of a
-    term.
+    """Return the payload of a forged frame: filler bytes, or empty DATA frames that claim to be at
+    the start of a term.
     """
     if not forged.holds_frames:
         return bytes([FILLER]) * forged.payload_length

@@ -65,7 +65,9 @@ _SHORTEST = np.array([32, 32, 28, 36, 40, 40, 40, 8, 0, 0, 0, 20], dtype=np.int6
 
 @allocating_kernel
 def class_of_first(buf: Any, at: int, length: int) -> int:
-    """Return the class of a datagram's first frame. For DATA and PAD, `walk` checks more."""
+    """Return the class of a datagram's first frame. For DATA and PAD, `walk` performs further
+    checks.
+    """
     if length < HEADER_LENGTH:
         return MALFORMED
     frame_length = i32_le(buf, at)
@@ -105,7 +107,9 @@ def aligned(frame_length: int) -> int:
 
 @allocating_kernel
 def fill(row: Any, buf: Any, at: int, length: int, frame_class: int) -> None:
-    """Copy the fields of the frame at offset `at`, of which `length` bytes exist, to a row."""
+    """Copy the fields of the frame at offset `at` to a row. Only the first `length` bytes of the
+    frame are available.
+    """
     row["at"] = at
     row["frame_type"] = frame_class
     if length < HEADER_LENGTH:

@@ -69,7 +69,9 @@ def _flags(name: str) -> Field[Any, Any]:
 
 
 def _fields(frame: layout.Frame) -> list[Any]:
-    """Return the scapy fields of a frame type by offset, including the generic header."""
+    """Return the scapy fields of a frame type in order of their offsets, including the fields of
+    the generic header.
+    """
     at = 0
     for field in (*layout.HEADER, *frame.fields):
         assert field.offset == at, f"{frame.name}.{field.name}: a gap in the table"
@@ -84,7 +86,9 @@ def _fields(frame: layout.Frame) -> list[Any]:
 
 
 def _kind(raw: bytes) -> type[Packet]:
-    """Return the scapy layer for a frame's bytes, or Raw if there are too few bytes."""
+    """Return the scapy layer for a frame's bytes, or Raw if the type is unknown or there are too
+    few bytes.
+    """
     if len(raw) < layout.HEADER_LENGTH:
         return Raw
     frame_length = int.from_bytes(raw[:4], "little", signed=True)
@@ -108,7 +112,7 @@ class AeronFrame(Packet):
 
 
 class _Sized(Packet):
-    """The base class of frames that fill in their length."""
+    """The base class of frames whose frame_length is filled in automatically."""
 
     def post_build(self, pkt: bytes, pay: bytes) -> bytes:
         if self.frame_length is None:
@@ -120,7 +124,9 @@ class _Sized(Packet):
 
 
 class AeronData(Packet):
-    """A DATA frame with payload and alignment. The next frame of a batch is its scapy payload."""
+    """A DATA frame with its payload and alignment bytes. scapy represents the next frame of a batch
+    as this layer's payload.
+    """
 
     name = "Aeron DATA"
     fields_desc = [  # noqa: RUF012 - scapy reads the list of a class
@@ -197,7 +203,7 @@ class AeronNak(_Sized):
 
 
 class AeronRttMeasurement(_Sized):
-    """An RTTM frame: a round-trip time measurement, or the reply to it."""
+    """An RTTM frame: a request to measure the round-trip time, or the reply to the request."""
 
     name = "Aeron RTTM"
     fields_desc = _fields(layout.RTTM)
