@@ -1,5 +1,5 @@
-"""Mutation testing of the judge: it must detect drivers into which one defect each has been
-planted.
+"""Mutation testing of the judge: one defect at a time is planted into the driver, and the judge
+must detect each of them.
 
     mutants/*.yaml --Mutant--> mutated driver --> runs --> killed, or survived
                                    |

@@ -51,7 +51,7 @@ class MutantRow:
 
     @property
     def state(self) -> str:
-        """The result as one word: killed, survived or undecided."""
+        """The mutant's result as one word: killed, survived or undecided."""
         outcomes = {run.scenario: run.outcome for run in self.runs}.values()
         if "FAIL" in outcomes:
             return KILLED
@@ -59,7 +59,7 @@ class MutantRow:
 
     @property
     def not_judged(self) -> list[ExamRun]:
-        """The runs that were INCONCLUSIVE and have not been repeated."""
+        """The mutant's runs that were INCONCLUSIVE and have not been repeated."""
         again = {run.scenario for run in self.runs if run.before}
         return [r for r in self.runs if r.outcome == INCONCLUSIVE and r.scenario not in again]
 

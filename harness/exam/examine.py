@@ -72,7 +72,7 @@ class Listener(Protocol):
     """Receives the progress of an exam."""
 
     def on_driver_without_defect(self, run: ExamRun) -> None:
-        """Called when a run with the driver without a defect has ended, unless it will be
+        """Called when a run with the driver without a defect has ended, unless the run will be
         repeated.
         """
 
@@ -88,7 +88,8 @@ class Listener(Protocol):
 def examine(
     mutation_run: MutationRun, listener: Listener, execute: ExecuteRun | None = None
 ) -> tuple[Exam, int | None]:
-    """Execute an exam.
+    """Execute an exam: run the driver without a defect, then every mutant. A signal cancels the
+    exam.
 
     Returns: (results, exit code if a signal cancelled the exam, else None)
     """
@@ -125,7 +126,9 @@ class _RunningExam:
     listener: Listener
 
     def execute(self, scenario: str, mutant: str, fidelity: str) -> ExamRun:
-        """Execute one run, in a folder for its mutant or, without a mutant, for its scenario."""
+        """Execute one run in a folder named after its mutant. Without a mutant, the folder is named
+        after the fidelity level and the scenario.
+        """
         folder = self.mutation_run.folder / mutant
         if mutant == NONE:
             folder = (

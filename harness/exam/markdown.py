@@ -60,7 +60,9 @@ def verdict_line(exam: Exam) -> str:
 
 
 def where(row: MutantRow) -> str:
-    """Return the scenario in which a mutant was killed, or all scenarios in which it was not."""
+    """Return the scenario in which a mutant was killed. For a mutant that was not killed, return
+    all scenarios in which it ran.
+    """
     killer = row.killer
     if killer:
         return killer.scenario

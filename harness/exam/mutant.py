@@ -51,8 +51,8 @@ class Mutant(BaseModel):
     survives_because: str = ""
 
     def applied(self, text: str) -> str:
-        """Apply the edit to the contents of the file. Raises MutantError if this is not
-        possible.
+        """Apply the mutant's edit to the contents of its file, and return the result. Raises
+        MutantError if the edit does not apply.
         """
         count = text.count(self.find)
         if count != 1:

@@ -72,8 +72,8 @@ class _Function:
 
 
 def with_mutants(source: str, edited: Mapping[int, str]) -> str:
-    """Return the source with all edited versions of its functions. A number selects one at run
-    time.
+    """Return the source with all edited versions of its functions. At run time, the number of the
+    active mutant selects the version.
     """
     original = _functions(source)
     versions: dict[_Key, dict[int, _Function]] = {}

@@ -106,7 +106,7 @@ class LatencyStream:
 
 
 def percentile(samples: list[int], share: float) -> float:
-    """Return a percentile of the samples: the value at rank `share` x count."""
+    """Return a percentile of the samples: the value at index `share` x count in ascending order."""
     ordered = sorted(samples)
     return float(ordered[min(len(ordered) - 1, int(share * len(ordered)))])
 
@@ -174,8 +174,8 @@ def _bytes_out_per_byte_in(port: int) -> float:
 
 
 def _slowest_reader(aeron: Aeron, port: int) -> float:
-    """Add subscribers to a publication, one at a time. Returns the longest time in seconds until
-    one has its image.
+    """Add subscribers to a publication, one at a time. Returns the longest time in seconds that a
+    subscriber waited for its image.
     """
     control = f"control={LOOPBACK}:{port}"
     publication = aeron.add_exclusive_publication(

@@ -159,7 +159,7 @@ class Hostile:
         return makers[type_id]()
 
     def break_ring(self, ring: np.ndarray) -> None:
-        """Write a record to the ring buffer that no client library would write."""
+        """Write an invalid record, such as no client library would write, to the ring buffer."""
         choose = self.random
         length = choose.choice([0, 8, 40, 200])
         at = int(ring_buffer.claim(ring, 4, length))

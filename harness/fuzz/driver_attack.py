@@ -128,7 +128,7 @@ class Sockets:
         return made[number % len(made)] if made else None
 
     def drain(self) -> int:
-        """Discard all received datagrams. Returns their number of bytes."""
+        """Discard all received datagrams. Returns the number of bytes that they contained."""
         count = 0
         for made in (*self._by_family[socket.AF_INET], *self._by_family[socket.AF_INET6]):
             with contextlib.suppress(OSError):

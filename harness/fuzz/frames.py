@@ -24,7 +24,7 @@ _RESPONSE = struct.Struct("<iBBHiii")
 
 @dataclass(frozen=True)
 class Target:
-    """An address that is attacked, and the ids of the stream to which the frames belong."""
+    """An attacked address, and the ids of the stream to which frames for this address belong."""
 
     address: str
     port: int

@@ -116,7 +116,9 @@ def _ids_at(kind):
 
 @kernel
 def _made_anew(rng, buf, length):
-    """Replace the datagram in `buf` by a random frame for the same stream. Returns its length."""
+    """Overwrite the datagram in `buf` with a random frame for the same stream. Returns the new
+    length.
+    """
     old = get_u16(buf, 6)
     ids = _ids_at(old)
     session_id, stream_id = get_i32(buf, ids), get_i32(buf, ids + 4)

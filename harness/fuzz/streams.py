@@ -173,7 +173,7 @@ class Stream:
                 self.answering.offer(b"an answer")
 
     def pass_over(self) -> None:
-        """Read available messages without verifying them, for attacked streams."""
+        """Read the available messages of an attacked stream without verifying them."""
         for item in (self.subscription, self.answers):
             for _ in range(4):
                 if item is None or not item.poll(lambda payload, header: None, 50):

@@ -14,7 +14,7 @@ from windtunnel.harness.dissect.driver_files import counter_key
 
 @dataclass(frozen=True)
 class CounterFilter:
-    """Patterns that a counter must match. None matches every counter."""
+    """Patterns that a counter must match. A pattern that is None matches every counter."""
 
     type: re.Pattern[str] | None = None
     identity: re.Pattern[str] | None = None

@@ -66,7 +66,9 @@ def _value(counter: CounterFacts) -> StreamCounter:
 
 
 def _whole_channel(counter: CounterFacts, channel_in_key: str) -> str:
-    """Return the full channel from a counter's label, without a subscriber's join position."""
+    """Return the channel from a counter's label, without the join position that ends a subscriber's
+    label.
+    """
     at = counter.label.find("aeron:")
     if at < 0:
         return channel_in_key

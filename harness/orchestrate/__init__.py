@@ -1,5 +1,5 @@
-"""The part of the harness that has side effects: it builds labs, runs processes in them and removes
-them.
+"""The part of the harness that has side effects: it builds labs, runs processes in the labs, and
+removes the labs.
 
     suite/        suites and matrices of runs, sequential or parallel
     run/          one run: specification, phases, traffic and events

@@ -1,4 +1,4 @@
-"""Conversion of SIGINT, SIGTERM and SIGHUP into an exception, deferred in critical sections.
+"""Converts SIGINT, SIGTERM and SIGHUP into an exception, which is deferred in critical sections.
 
     with Cancellation() as cancellation:
         ...                          a signal raises Cancelled here

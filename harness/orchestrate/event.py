@@ -17,7 +17,7 @@ Kind = Literal["run", "phase", "progress", "note", "verdict"]
 
 @dataclass(frozen=True)
 class RunEvent:
-    """One progress event of a suite."""
+    """One progress event of a suite, such as the start of a phase or the verdict of a run."""
 
     kind: Kind
     """Kind of the event. `run` starts a run, `phase` starts a phase, `progress` reports delivered

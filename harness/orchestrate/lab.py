@@ -1,4 +1,4 @@
-"""The interface of a lab, in which hosts, a middlebox and their processes run.
+"""The interface of a lab: hosts, a middlebox between them, and the processes that run on them.
 
     place          eth0            mid             eth0          place
     "a"  [driver, workloads] ---- [relay] ---- [driver, workloads]  "b"
@@ -53,7 +53,8 @@ class LabProcess(Protocol):
 
 
 class Lab(Protocol):
-    """A lab: hosts and a middlebox between them, in which processes can run.
+    """A lab: hosts and a middlebox between them. Processes can run on the hosts and on the
+    middlebox.
 
     Call `up` first and `down` last. `down` may be called at any time, in any state and repeatedly.
     """

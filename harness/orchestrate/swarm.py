@@ -1,4 +1,4 @@
-"""Execution of programs, such as the simulator's `swarm`, that use an in-memory directory.
+"""Execution of programs that need an in-memory directory, such as the simulator's `swarm` command.
 
 A program runs in a separate process, which prints to the caller's stdout and stderr.
 """

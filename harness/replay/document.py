@@ -41,8 +41,8 @@ def reduced(
     fidelity: Sequence[str],
     faults: Sequence[Document],
 ) -> Document:
-    """Return a scenario document that is reduced to the streams and checks of `like`, with other
-    rules.
+    """Return a copy of a scenario document with only the streams and checks of `like`, and with the
+    given fault rules.
 
     `like` contains some of the document's streams, which may have fewer bytes.
     """

@@ -142,7 +142,9 @@ def is_nearer(first: Stream, second: Stream) -> bool:
 
 
 def _transit(near: Stream, far: Stream) -> tuple[int, int]:
-    """Return the median transit time between two capture points, and how much shorter it may be."""
+    """Return the median transit time between two capture points, and how much shorter than the
+    median a transit time can be.
+    """
     found = _differences(_by_position(near.transmissions), _by_position(far.transmissions))
     if not len(found):
         return 0, SLACK_NS
@@ -249,8 +251,8 @@ class _Passage(NamedTuple):
 def _outcomes_of_gap(
     position: int, passages: list[_Passage], transmissions: NDArray[Any], naks: _Naks
 ) -> Iterator[FrameOutcome]:
-    """Yield the outcomes of a frame that others overtook: it was lost before the capture point, or
-    late.
+    """Yield the outcomes of a frame that later frames overtook: the frame was either lost before
+    the capture point, or late.
     """
     first = passages[0]
     frame = first.frame_type, position, first.length
@@ -315,8 +317,8 @@ def _was_sent_later(identification: int, other: int) -> bool | None:
 
 
 def _unfilled_gaps(stream: Stream, naks: _Naks) -> Iterator[FrameOutcome]:
-    """Yield the losses in gaps that were never filled: one per group of NAKs, and at least one per
-    gap.
+    """Yield the losses in gaps that were never filled: one loss per group of NAKs, and at least one
+    loss per gap.
     """
     starts = stream.transmissions["position"]
     seen = merged(

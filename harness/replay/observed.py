@@ -132,8 +132,8 @@ def _traffic(seen: ObservedStream, stream_id: int, port: int, link: int) -> Docu
 
 
 def message_lengths(stream: Stream) -> NDArray[np.int64]:
-    """Return the lengths of a captured stream's messages, in order. Never empty: [1] if there are
-    none.
+    """Return the lengths of a captured stream's messages, in order. For a stream without messages,
+    return [1], so that the result is never empty.
     """
     frames = stream.transmissions[stream.transmissions["frame_type"] == DATA]
     _, first = np.unique(frames["position"], return_index=True)
@@ -207,8 +207,8 @@ def act_of(outcome: FrameOutcome, step_ns: int) -> Document:
 
 
 def _expect(seen: Sequence[ObservedStream], traffic: Sequence[Document]) -> list[Any]:
-    """Return the `expect` list of the scenario. A check names its streams unless it applies to
-    all.
+    """Return the `expect` list of the scenario. A check names its streams unless it applies to all
+    streams.
     """
     found: list[Any] = []
     for names, is_reliable in ((RELIABLE, True), (UNRELIABLE, False)):

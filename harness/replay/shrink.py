@@ -37,7 +37,9 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Origin:
-    """The failed run that is reduced, and how its results are named."""
+    """The failed run that is reduced, with the description and the header comment for the resulting
+    scenario file.
+    """
 
     document: Document
     """The plain values of the run's scenario file."""

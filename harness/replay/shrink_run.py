@@ -81,7 +81,9 @@ class ShrinkSpec:
 
 @dataclass
 class Shrunk:
-    """The result of shrinking a run."""
+    """The result of shrinking a run: the violated check, the minimal scenario, and the sizes before
+    and after.
+    """
 
     check: str
     finding: str
@@ -165,8 +167,8 @@ class _Reproduced:
 
 
 def _reproduce(spec: ShrinkSpec, trials: Trials, report: Callable[[str], None]) -> _Reproduced:
-    """Reproduce a run's violation: in sim first without faults, then with the recorded decisions,
-    then with the scenario's rules.
+    """Reproduce a run's violation. Tries the run without faults (only in the simulator), then with
+    the recorded decisions, then with the scenario's rules.
 
     If a stream stalls, a run takes its whole time budget, so a shorter budget is tried first.
     """

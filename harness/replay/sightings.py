@@ -203,7 +203,7 @@ def _opened(file: Path) -> Iterator[BufferedIOBase]:
 
 
 def _firsts(rows: NDArray[Any], selected: NDArray[np.bool_]) -> list[int]:
-    """Return the index of the first selected row of each stream, in ascending order."""
+    """Return the indices of each stream's first selected row, in ascending order."""
     seen = np.flatnonzero(selected)
     keys = rows["session_id"][seen] * _TERM_SPACE + rows["stream_id"][seen]
     _, first = np.unique(keys, return_index=True)
@@ -281,8 +281,8 @@ def _identifications(numbers: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _geometry(frames: NDArray[Any], setups: NDArray[Any]) -> tuple[int, int, int]:
-    """Return initial term id, term length and MTU from a SETUP or, without one, the smallest values
-    that fit the frames.
+    """Return a stream's initial term id, term length and MTU from a SETUP frame. Without a SETUP
+    frame, return the smallest values that fit the stream's frames.
     """
     if len(setups):
         summary = setups[0]

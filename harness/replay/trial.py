@@ -49,7 +49,7 @@ class Trials:
     """Runs trials one after the other, in the same run folder."""
 
     def __init__(self, order: RunSpec, cancellation: Cancellation, repeats: int) -> None:
-        """Prepare trials that run as `order` specifies, with each candidate's scenario and
+        """Prepare trials. Each trial uses the settings in `order`, but a candidate's scenario and
         decisions.
 
         `repeats` is the number of runs per candidate at fidelity levels where equal runs can have
@@ -106,8 +106,8 @@ class Trials:
         return violated_checks(folder)
 
     def fails(self, candidate: Candidate, check: str) -> bool:
-        """Run a candidate until the majority of runs is decided. Returns whether the majority
-        violates the check.
+        """Run a candidate repeatedly until the result of the majority is certain. Returns whether
+        the majority violates the check.
         """
         needed = self._repeats // 2 + 1
         yes = no = 0

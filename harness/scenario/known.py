@@ -60,7 +60,7 @@ class KnownFailure(Table):
 
 
 class KnownFailures(Table):
-    """The content of a file of known failures."""
+    """The contents of a known-failures file."""
 
     schema_name: Literal["windtunnel-known/1"] = Field(alias="schema")
     """Name and version of the file format."""

@@ -26,7 +26,7 @@ __all__ = ["ScenarioError", "load_scenario", "parse_scenario", "parse_table"]
 
 def load_scenario(file: Path, find: Callable[[Scenario], list[Problem]] = problems) -> Scenario:
     """Read a scenario file and validate it. Raises ScenarioError, which lists all problems. `find`
-    returns the problems that involve several tables.
+    detects the problems that involve several tables.
     """
     text = read_yaml(file)
     scenario = parse_table(text, str(file), Scenario, find)
@@ -88,8 +88,8 @@ def _causes(error: ValidationError) -> list[Any]:
 
 
 def _path(error: Any, document: YamlDocument) -> tuple[str | int, ...]:
-    """Return an error's path, reduced to the keys that exist in the file. If the error is a missing
-    key, this key ends the path.
+    """Return an error's path, reduced to the keys that exist in the file. If a key is missing, the
+    path ends with this key.
     """
     path: tuple[str | int, ...] = ()
     for step in error["loc"]:

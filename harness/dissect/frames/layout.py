@@ -1,4 +1,4 @@
-"""Layout tables of all Aeron frames: name, offset, width and sign of each field.
+"""Layout tables of all Aeron frames: name, offset, width and signedness of each field.
 
 All integers are little-endian and packed. The fields of each frame type follow the generic header:
 
@@ -15,7 +15,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Field:
-    """An integer field of a frame: name, offset from the frame's start, width in bytes, sign."""
+    """An integer field of a frame: its name, offset from the frame's start, width in bytes, and
+    signedness.
+    """
 
     name: str
     offset: int
@@ -37,7 +39,9 @@ class Frame:
 
     @property
     def length(self) -> int:
-        """Length of the fixed part, without payload, error message, entries or group tag."""
+        """Length in bytes of the frame's fixed part, which excludes payload, error message,
+        resolution entries and group tag.
+        """
         return max(field.end for field in (*HEADER, *self.fields))
 
     def field(self, name: str) -> Field:

@@ -103,7 +103,8 @@ _LENGTHS = np.array(
 
 @allocating_kernel
 def count_frames(buf: Any, at: int, length: int, have: int) -> int:
-    """Return the number of frames in a datagram, or NOT_AERON or HEADER_CUT.
+    """Return the number of frames in a datagram, NOT_AERON if the datagram is invalid, or
+    HEADER_CUT if the capture contains too little of it.
 
     Shapes:  buf uint8[n], at + have <= n; have <= length, the bytes captured
     """
@@ -165,7 +166,9 @@ def _recognise_data(buf: Any, start: int, length: int, have: int) -> int:
 
 @allocating_kernel
 def _is_control(buf: Any, at: int, kind: int, length: int) -> bool:
-    """Return whether a control frame's fields are valid. The frame must fill its datagram."""
+    """Return whether a control frame's fields and length are valid. `length` is that of the
+    datagram, which must contain no other frame.
+    """
     if kind == SETUP:
         term_length = i32_le(buf, at + 28)
         offset, mtu = i32_le(buf, at + 8), i32_le(buf, at + 32)
@@ -210,7 +213,8 @@ def _recognise_resolution(buf: Any, start: int, length: int, have: int) -> int:
 
 @allocating_kernel
 def read_data(row: Any, buf: Any, at: int, have: int, keeps: int) -> int:
-    """Write a DATA, PAD or heartbeat frame to a row. Returns the number of bytes on the wire.
+    """Decode a DATA, PAD or heartbeat frame into a record. Returns the number of bytes that the
+    frame occupies on the wire.
 
     `have` is the number of captured bytes of the frame. The header must be complete.
     """
@@ -238,7 +242,7 @@ def read_data(row: Any, buf: Any, at: int, have: int, keeps: int) -> int:
 
 @allocating_kernel
 def read_control(row: Any, buf: Any, at: int) -> None:
-    """Write a control frame to a row, without error messages and resolution entries."""
+    """Decode a control frame into a record, except for error messages and resolution entries."""
     kind = u16_le(buf, at + 6)
     row["frame_type"] = kind
     row["flags"] = int(buf[at + 5])

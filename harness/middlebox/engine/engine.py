@@ -105,7 +105,9 @@ def offer(
 
 @allocating_kernel
 def release(engine: Engine, now_ns: int) -> bool:
-    """Send all held frames that are due. Returns False if the outbox must be emptied first."""
+    """Send all held frames that are due. Returns False if the outbox must be emptied before the
+    rest can be sent.
+    """
     return holding.release(engine, now_ns)
 
 

@@ -181,8 +181,8 @@ def _learn_session(engine: Engine, buf: Any, at: int, link: int) -> None:
 
 @allocating_kernel
 def _session(engine: Engine, link: int, code: int) -> int:
-    """Return the index of the session that sent the frame in `row` or to which the frame replies,
-    or -1 if the session is unknown.
+    """Return the index of the session that the frame in `row` belongs to or replies to, or -1 if
+    the session is unknown.
     """
     row = engine.row[0]
     count = engine.state[SESSIONS]

@@ -39,8 +39,8 @@ NEVER = (1 << 63) - 1
 
 
 class HeldFrames(NamedTuple):
-    """The pool of held frames. `counts` has the heap length, the number of free slots, and the next
-    order number.
+    """The pool of held frames. `counts` has the heap length, the number of free slots, and the
+    order number for the next held frame.
     """
 
     records: Any
@@ -89,7 +89,9 @@ def next_due_ns(held: HeldFrames) -> int:
 
 @allocating_kernel
 def pop(held: HeldFrames) -> int:
-    """Remove the slot that is due first from the heap. The caller must return it to the pool."""
+    """Remove from the heap the slot with the earliest due time. The caller must return it to the
+    pool.
+    """
     first = int(held.heap[0])
     remove(held, first)
     return first

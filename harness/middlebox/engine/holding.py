@@ -68,8 +68,8 @@ def hold(
 
 @allocating_kernel
 def _value(rule: Any, frame: FrameMatch) -> int:
-    """Return the frame count or stream position at which a held frame is released, depending on the
-    rule's event.
+    """Return the value of the event that releases a held frame: a frame count or a stream position,
+    depending on the event.
     """
     ending = rule["ending"]
     if ending == BY_FRAMES:
@@ -141,7 +141,9 @@ def send_released(engine: Engine, session: int) -> None:
 
 @allocating_kernel
 def release(engine: Engine, now_ns: int) -> bool:
-    """Send all held frames that are due. Returns False if the outbox must be emptied first."""
+    """Send all held frames that are due. Returns False if the outbox must be emptied before the
+    rest can be sent.
+    """
     held = engine.held
     while held_frames.next_due_ns(held) <= now_ns:
         record = held.records[held.heap[0]]

@@ -74,7 +74,8 @@ def send_mutated(
 
 @allocating_kernel
 def mutation_detail(engine: Engine, buf: Any, link: int, frame: FrameMatch) -> int:
-    """Return the first bit to flip or the number of bytes to keep, or 0 for other actions.
+    """Return the first bit to flip if the rule corrupts frames, the number of bytes to keep if it
+    truncates them, and otherwise 0.
 
     The bit comes from the low end of a second draw, so it is independent of the decision. A replay
     uses the recorded bit.
@@ -136,7 +137,9 @@ def send_forged(
 
 @allocating_kernel
 def count_frames(engine: Engine, buf: Any, at: int, end: int, link: int, column: int) -> None:
-    """Count the frames of an outgoing datagram, both in `column` and as sent."""
+    """Add the frames of an outgoing datagram to two counts: the count in `column`, and the count of
+    sent frames.
+    """
     code = class_of_first(buf, at, end - at)
     walks = code in (DATA, PAD)
     while True:

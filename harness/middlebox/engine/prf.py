@@ -71,8 +71,8 @@ def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[in
 
 @allocating_kernel
 def subject(link: int, class_index: int, stream_ordinal: int, by_order: int) -> int:
-    """Encode in 24 bits the kind of frame for which a number is drawn. A link's last bit is its
-    direction.
+    """Encode the kind of frame for which a number is drawn as a 24-bit integer. The last bit of
+    `link` is the direction.
     """
     pair, way = link >> 1, link & 1
     return (stream_ordinal & 0xFF) << 16 | class_index << 8 | pair << 2 | by_order << 1 | way

@@ -24,7 +24,7 @@ _NEW, _PEER, _ORIGINAL = range(3)
 
 
 class RewrittenPorts(NamedTuple):
-    """The port pairs of each link direction whose source ports were rewritten."""
+    """The port pairs of datagrams whose source port was rewritten, for each link direction."""
 
     pairs: Any  # int64[link, n, 3]: new port, the peer's port, original port
     counts: Any  # int64[link]
@@ -42,7 +42,9 @@ def make_rewritten_ports(case: Case) -> RewrittenPorts:
 
 
 def _pairs_max(case: Case) -> int:
-    """Return the maximum number of port pairs per direction: each new port with each peer port."""
+    """Return the number of port pairs to reserve per direction: the new ports times the peer ports,
+    limited to the range from PAIRS_MIN to PAIRS_MAX.
+    """
     new = {fault.source_port for fault in case.faults if fault.source_port}
     # Receivers use the case's ports. Each publication also has a port that replies go to, and a
     # restarted driver uses other ports.
@@ -88,7 +90,9 @@ def _record(table: RewrittenPorts, link: int, new: int, peer: int, original: int
 
 @allocating_kernel
 def _restore(table: RewrittenPorts, buf: Any, at: int, envelope_length: int, link: int) -> bool:
-    """Restore the original destination port of a reply to a rewritten port."""
+    """Restore the original destination port if a datagram replies to a rewritten port. Returns
+    whether the port was restored.
+    """
     if table.counts[link] == 0:
         return False
     destination = port(buf, at, envelope_length, _DESTINATION)

@@ -38,15 +38,16 @@ NONE = -1
 
 
 class ReplayError(ValueError):
-    """Raised for a recorded decision that is impossible in the case to replay. The message names
-    the decision and the reason.
+    """Raised for a recorded decision that is impossible in the replayed case. The message names the
+    decision and the reason.
     """
 
 
 @allocating_kernel
 def kind_of_frame(link: int, index: int, ordinal: int, session: int) -> int:
     """Encode a frame's link, class index, stream index and session number as one integer. The
-    session number is 0 for a frame that is keyed by order.
+    session number is 0 for a frame that is identified by its order of appearance instead of its
+    position.
     """
     return ((ordinal << 16 | session) << 8 | index) << 8 | link
 

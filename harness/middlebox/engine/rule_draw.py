@@ -47,7 +47,9 @@ def matches(
 
 @allocating_kernel
 def _next_of_four(record: Any, state: int, drawn: int) -> int:
-    """Return a four-state chain's next state. `step_0` to `step_4`: p13, p31, p32, p23, p14."""
+    """Return the next state of a four-state Markov chain. The record's `step_0` to `step_4` are the
+    transition probabilities p13, p31, p32, p23 and p14.
+    """
     if state == _GAP_PASS:
         if drawn < record["step_4"]:
             return _GAP_MATCH

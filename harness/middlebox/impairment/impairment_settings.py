@@ -41,7 +41,9 @@ def threshold(share_ppb: int) -> int:
 
 
 def settings(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) -> NDArray[Any]:
-    """Build the table of all settings except jitter, as int64[links, SETTINGS]."""
+    """Build the table of impairment settings, except jitter, for all link directions: int64[links,
+    SETTINGS].
+    """
     table = np.zeros((len(link_names), SETTINGS), dtype=np.int64)
     for each in impairments:
         row = table[link_names.index(each.link)]
@@ -61,7 +63,9 @@ def settings(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...])
 
 
 def jitters(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) -> NDArray[Any]:
-    """Build the table of delay deviations in nanoseconds, as int64[links, JITTERS]."""
+    """Build the table of delay deviations in nanoseconds for all link directions: int64[links,
+    JITTERS].
+    """
     table = np.zeros((len(link_names), JITTERS), dtype=np.int64)
     for each in impairments:
         if each.jitter_ns:
@@ -71,8 +75,8 @@ def jitters(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) 
 
 
 def behind_netem(case: Case) -> NDArray[np.int64]:
-    """Return 1 for each port behind which netem can drop packets, else 0. These drops are not
-    failures.
+    """Return, for each port, 1 if netem can drop the packets sent there, else 0. Packets that netem
+    drops do not count as send failures.
     """
     found = np.zeros(len(case.hosts), dtype=np.int64)
     if any(

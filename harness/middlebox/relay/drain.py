@@ -16,7 +16,8 @@ _MARGIN_NS = 2 * BILLION
 
 
 def drain_ns(case: Case, packet_length_max: int) -> int:
-    """Return the time limit for the last frames to leave the relay.
+    """Return the time in nanoseconds that the relay has to send its last frames after a stop
+    request.
 
     It exceeds the longest time for which this case can hold or delay a frame.
     """

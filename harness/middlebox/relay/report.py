@@ -64,7 +64,7 @@ class DecisionLog:
 
 
 def link_account(engine: Engine, link: int) -> LinkAccount:
-    """Build the engine's packet account for one link direction."""
+    """Build the engine's counts of datagrams and frames for one link direction."""
     received, sent, dropped, added = (int(each) for each in engine.datagrams[link, DATAGRAMS_IN:])
     frames = {
         NAMES[code]: FrameAccount(*(int(each) for each in engine.frames[link, index]))
@@ -92,7 +92,9 @@ def rule_accounts(engine: Engine, case: Case) -> dict[str, RuleAccount]:
 
 
 def ledger(engine: Engine, case: Case, relay: Relay, kernel_drops: Sequence[int]) -> Ledger:
-    """Build the relay's ledger. Packets that an interface refused do not count as sent."""
+    """Build the relay's ledger of packet counts. Packets that an interface refused do not count as
+    sent.
+    """
     links = {}
     hosts = [host.name for host in case.hosts]
     for link, name in enumerate(case.link_names):

@@ -1,4 +1,5 @@
-"""The container lab: one container per place, connected by the engine's bridges.
+"""The container lab: one container for each host and one for the middlebox, connected by bridges of
+the container engine.
 
     [host a: eth0] ---- bridge a ---- [middlebox] ---- bridge b ---- [eth0 :host b]
 
@@ -64,7 +65,7 @@ class ComposeContainers:
 
 
 def is_inside() -> bool:
-    """Return whether the harness runs in a container of `docker compose up`."""
+    """Return whether the harness runs in a container that `docker compose up` started."""
     return os.environ.get(INSIDE_VARIABLE, "") not in ("", "0")
 
 
@@ -84,7 +85,9 @@ def require() -> None:
 
 
 def require_hosts(hosts: Sequence[str]) -> None:
-    """Raise LabError if the harness runs in `docker compose up` and a host has no container."""
+    """Raise LabError if the harness's container was started by `docker compose up`, and one of
+    these hosts was not.
+    """
     if not is_inside():
         return
     existing = compose_file.hosts(compose_file.read())

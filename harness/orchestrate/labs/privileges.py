@@ -105,7 +105,7 @@ def acquire() -> None:
 
 
 def enter(argv: list[str]) -> None:
-    """Prepare the namespaces of this process for labs, then execute a command in its place."""
+    """Prepare the namespaces of this process for labs, then replace the process with a command."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(b"windtunnel", RUN_FOLDER, b"tmpfs", 0, b"mode=755") != 0:
         reason = os.strerror(ctypes.get_errno())

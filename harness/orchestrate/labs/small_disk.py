@@ -1,4 +1,5 @@
-"""A wrapper that runs a program with a small tmpfs over one of its folders, to fill its disk.
+"""Runs a program with a small tmpfs mounted over one of its folders, so that the program can fill
+its disk.
 
     unshare --mount -- python -m windtunnel.harness.orchestrate.labs.small_disk
         --folder DIR --size BYTES -- PROGRAM...
@@ -31,7 +32,7 @@ FORWARDED_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def command(python: str, folder: str, size_bytes: int, program: Sequence[str]) -> list[str]:
-    """Return the command line that runs a program with a small disk over a folder."""
+    """Return the command line that runs a program with a small tmpfs mounted over a folder."""
     return [
         *("unshare", "--mount", "--propagation", "private", "--"),
         *(python, "-m", __name__),
@@ -40,7 +41,9 @@ def command(python: str, folder: str, size_bytes: int, program: Sequence[str]) -
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Mount the tmpfs, run the program and copy its files. Returns the exit code."""
+    """Mount the tmpfs over the folder, run the program, then copy the files from the tmpfs to the
+    folder. Returns the exit code.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m windtunnel.harness.orchestrate.labs.small_disk"
     )

@@ -113,7 +113,9 @@ def set_up_child(request: Message, parent: int) -> None:
 
 
 def load_kernels(packages: Collection[str]) -> int:
-    """Load the cached kernels of the packages' imported modules. Returns the number loaded."""
+    """Load the cached kernels of all imported modules that belong to these packages. Returns the
+    number of loaded kernels.
+    """
     count = 0
     seen: set[int] = set()
     for name, module in list(sys.modules.items()):

@@ -232,6 +232,8 @@ def start_servers(env: Mapping[str, str], cwd: Path) -> None:
 
 
 def load_kernels() -> None:
-    """Load all compiled kernels in the running fork servers, as several runs will use them."""
+    """Load all compiled kernels in the running fork servers, because several runs will use the
+    kernels.
+    """
     for server in _servers.values():
         server.load_kernels()

@@ -62,7 +62,9 @@ def run_in_foreground(
 
 
 def with_parent_death_signal(argv: Sequence[str]) -> list[str]:
-    """Return a command that dies with its parent process. Without `setpriv`, it is unchanged."""
+    """Return a command whose process dies with its parent process. If `setpriv` is not installed,
+    the command is returned unchanged.
+    """
     wrapper = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
     return [*wrapper, *argv]
 

@@ -67,7 +67,9 @@ def command(python: str, *, archive: str, aeron: str, disk_bytes: int | None = N
 
 
 def variables(archive: Archive, address: str = "") -> dict[str, str]:
-    """Return an archive's environment variables, including UDP channels if an address is given."""
+    """Return an archive's environment variables. If an address is given, they include the archive's
+    UDP channels.
+    """
     found = {**_VARIABLES, "AERON_ARCHIVE_SEGMENT_FILE_LENGTH": str(archive.segment_bytes)}
     if archive.disk_bytes is not None:
         # The archive must write until the disk is full.
@@ -84,7 +86,8 @@ def variables(archive: Archive, address: str = "") -> dict[str, str]:
 
 
 def driver_variables(all_archives: Sequence[Archive], host: str) -> dict[str, str]:
-    """Return the environment variables that a host's archive requires its driver to have, if any.
+    """Return the environment variables that a driver needs if an archive runs on its host. Returns
+    an empty dict if the host has no archive.
 
     An archive subscribes with channels that lack a stream's `nak-delay`. By default a NAK is
     repeated every 100 us, which on slow hosts causes a NAK storm that fills the relay and the

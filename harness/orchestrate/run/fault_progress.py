@@ -46,7 +46,9 @@ class FaultCounts:
 
 
 class _CounterReader:
-    """The value of a host's system counter, including the values of drivers killed earlier."""
+    """Reads the value of a host's system counter, and adds the counts of drivers that were killed
+    earlier.
+    """
 
     def __init__(self, path: Path, counter_id: int) -> None:
         self._samples = _RecordReader(path, COUNTER_SAMPLE)

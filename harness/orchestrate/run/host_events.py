@@ -27,7 +27,7 @@ class ProcessControl(Protocol):
     """The operations on a run's processes that host events require."""
 
     def on_host(self, host: str, *roles: str) -> list[WatchedProcess]:
-        """Return the processes with these roles on a host that were not requested to end."""
+        """Return a host's processes that have one of these roles and were not asked to end."""
 
     def kill(self, victim: WatchedProcess) -> None:
         """Kill a process with SIGKILL."""

@@ -146,7 +146,9 @@ def make_lab(spec: RunSpec) -> Lab:
 
 
 def _tidy_up(run: Run, lab: Lab, *, is_fast: bool) -> None:
-    """Collect the evidence, remove the lab and write the manifest, even if one of them fails."""
+    """Collect the evidence, remove the lab and write the manifest, even if one of these steps
+    fails.
+    """
     try:
         run.finish(is_fast=is_fast)
     except (LabError, OSError) as error:
@@ -167,7 +169,9 @@ def _judge(folder: RunDir) -> tuple[str, str]:
 
 
 def _compress(spec: RunSpec, emit: Emit, reason: str) -> tuple[str, str]:
-    """Compress a passed run's captures. Judge the run again, as its verdict names the files."""
+    """Compress a passed run's captures. Then judge the run again, because the verdict names the
+    capture files.
+    """
     try:
         for host in spec.scenario.network.hosts:
             if spec.folder.capture(host).exists():

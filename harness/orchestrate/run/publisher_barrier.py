@@ -1,4 +1,5 @@
-"""A barrier for the publishers of a stream: a publisher that starts late would never catch up.
+"""A barrier that starts all publishers of a stream together, because a publisher that starts late
+would never catch up.
 
 started --> each has its publication --> each is connected --> SIGUSR1 to all
                                  |

@@ -57,7 +57,7 @@ class RunProcesses:
         return [each for each in self.watched if each.role in roles]
 
     def active(self, *roles: str) -> list[WatchedProcess]:
-        """Return the processes with these roles that were not requested to end."""
+        """Return the processes that have one of these roles and were not asked to end."""
         return [each for each in self.of(*roles) if not each.end_requested]
 
     def end(self, *roles: str) -> None:
@@ -71,7 +71,7 @@ class RunProcesses:
         self._errors += [each.late_text for each in late if each.role not in SUBJECT_ROLES]
 
     def on_host(self, host: str, *roles: str) -> list[WatchedProcess]:
-        """Return the processes with these roles on a host that were not requested to end."""
+        """Return a host's processes that have one of these roles and were not asked to end."""
         return [each for each in self.active(*roles) if each.name.partition("/")[0] == host]
 
     def kill(self, victim: WatchedProcess) -> None:
@@ -152,7 +152,9 @@ class RunProcesses:
         return self.spawn("driver", host, tested.driver_command(*placeholders), log, env)
 
     def _placeholders(self, host: str) -> tuple[str, str, str]:
-        """Return the values of the placeholders in the command lines of a subject on a host."""
+        """Return the values for the placeholders in the command lines of the driver under test on a
+        host.
+        """
         folder = self.spec.subject(host).libraries
         libraries = "" if folder is None else self.lab.path(folder)
         return self.lab.python(host), self._directory(host), libraries

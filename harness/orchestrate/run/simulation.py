@@ -133,7 +133,9 @@ class SimulatedRun(Run):
         )
 
     def _follow(self, running: WatchedProcess) -> None:
-        """Report progress until the process ends, which enforces the budget in virtual time."""
+        """Report progress until the simulator ends. The simulator itself enforces the time budget,
+        in virtual time.
+        """
         limit_s = READY_TIMEOUT_S + SLOWNESS_MAX * self.spec.scenario.budget.wall_ns / 1e9
         deadline_s = time.monotonic() + limit_s
         while running.process.poll() is None:

@@ -75,7 +75,7 @@ class PeerError(ValueError):
 
 
 def find(name: str, fidelity: str, store: Path) -> Subject:
-    """Return the subject with this peer name, for a lab of the given fidelity.
+    """Return the driver under test with this peer name, for a lab of the given fidelity.
 
     Files for containers are copied to `store`, which is below the folder of runs. Raises PeerError
     if the name is invalid, and OSError if the store cannot be written.
@@ -89,7 +89,7 @@ def find(name: str, fidelity: str, store: Path) -> Subject:
 
 
 def pair(publisher: str, subscriber: str, fidelity: str, store: Path) -> Pair:
-    """Return the pair of subjects for two peer names, as found by `find`."""
+    """Return the pair of drivers under test for two peer names, as found by `find`."""
     return Pair(find(publisher, fidelity, store), find(subscriber, fidelity, store))
 
 

@@ -105,7 +105,9 @@ class Subject:
         out: str,
         host: str = "",
     ) -> list[str]:
-        """Return a workload's command line. `host` selects one of a stream's several ends."""
+        """Return a workload's command line. If the stream has several publishers or subscribers,
+        `host` selects one.
+        """
         return [
             *(python, *self.workload, role),
             *("--case", case),

@@ -38,7 +38,9 @@ class Score:
         self._known_runs: dict[str, int] = {}
 
     def add(self, scenario: Scenario, folder: RunDir, outcome: str, reason: str) -> tuple[str, str]:
-        """Count a judged run. Returns its outcome and reason, changed if its failure is known."""
+        """Count a judged run. Returns its outcome and reason, modified if the failure is a known
+        one.
+        """
         name = scenario.name
         limit = scenario.budget.failures
         self._limits[name] = None if limit is None else limit / BILLION
@@ -87,7 +89,7 @@ class Score:
         return exit_code(merge(Outcome[each.outcome] for each in self.scenarios()))
 
     def remarks(self) -> list[str]:
-        """Return remarks for the user about the known-failures file."""
+        """Return remarks for the user about known failures that no longer fail or have expired."""
         return [*self._book.no_longer_failing(), *self._book.expired()]
 
 

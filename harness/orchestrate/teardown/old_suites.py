@@ -107,7 +107,7 @@ def _remove_entry(folder: int, name: str) -> None:
 
 
 def _suite(path: Path, live: set[str], now_s: float) -> OldSuite | None:
-    """Return the suite or matrix in a folder, or None if the folder may be something else."""
+    """Return the suite or matrix in a folder, or None if the folder is not certain to be one."""
     try:
         status = path.lstat()
     except FileNotFoundError:

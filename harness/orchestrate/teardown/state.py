@@ -257,6 +257,8 @@ def memory_records() -> list[Path]:
 
 
 def record_files(labs: Path) -> Iterator[Path]:
-    """Yield the record files of this checkout, then the copies of any checkout in /dev/shm."""
+    """Yield the paths of this checkout's record files, then of the copies in /dev/shm, which any
+    checkout can have written.
+    """
     yield from sorted(labs.glob("*.json"))
     yield from (path for path in memory_records() if os.path.lexists(path))

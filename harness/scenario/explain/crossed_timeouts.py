@@ -1,4 +1,5 @@
-"""Which of Aeron's timeouts a pause, a kill or a cut exceeds, and what follows.
+"""Determines which of Aeron's timeouts a pause, a kill or a cut of a link exceeds, and describes
+the consequences.
 
     cut of 7 s     |<------------------------>|
     connection     |<--- 5 s --->| publication disconnected
@@ -34,7 +35,7 @@ apart.
 
 @dataclass(frozen=True)
 class Timeout:
-    """A timeout that an interruption of the scenario may exceed."""
+    """One of Aeron's timeouts that an interruption in the scenario can exceed."""
 
     name: str
     limit_ns: int
@@ -44,7 +45,7 @@ class Timeout:
 
 
 def event_timeouts(case: Case, event: EventCase) -> list[Timeout]:
-    """Return the timeouts that are running while an event has stopped its processes."""
+    """Return the timeouts that run while the processes of an event are paused or killed."""
     found: list[Timeout] = []
     host, roles = event.host, {*event.roles}
     for traffic in case.traffic:
@@ -66,7 +67,9 @@ def event_timeouts(case: Case, event: EventCase) -> list[Timeout]:
 
 
 def kill_lines(case: Case, event: EventCase) -> Iterator[str]:
-    """Yield lines about timeouts that begin with a kill, whenever the process is restarted."""
+    """Yield lines about the timeouts that expire after a kill, no matter when the process is
+    restarted.
+    """
     if event.action != "kill":
         return
     if "driver" in event.roles and event.process != "all":
@@ -78,7 +81,9 @@ def kill_lines(case: Case, event: EventCase) -> Iterator[str]:
 
 
 def cut_timeouts(case: Case, fault: FaultCase) -> dict[int, list[Timeout]]:
-    """Return the timeouts that are running during a rule's cuts, by the duration of the cut."""
+    """Return the timeouts that run while a rule cuts a link, keyed by the duration of the cut in
+    nanoseconds.
+    """
     found: dict[int, list[Timeout]] = {}
     for traffic in case.traffic:
         for flow in traffic.flows:
@@ -93,7 +98,9 @@ def cut_timeouts(case: Case, fault: FaultCase) -> dict[int, list[Timeout]]:
 
 
 def timeout_lines(lasts_ns: int, timeouts: list[Timeout]) -> Iterator[str]:
-    """Yield a line for each timeout that an interruption exceeds, and one about all others."""
+    """Yield a line for each timeout that an interruption exceeds, and one line that lists the other
+    timeouts.
+    """
     below = []
     for each in sorted(timeouts, key=lambda each: each.limit_ns):
         limit = f"{each.name} timeout of {format_duration(each.limit_ns)}"

@@ -1,4 +1,5 @@
-"""The checks that follow from what Aeron guarantees to a stream: what a scenario can expect.
+"""Determines which checks a scenario can expect to pass, because Aeron guarantees the behaviour
+that they verify.
 
 reliable, every receiver awaited       every message once, to the end of the stream
 reliable, rejoins                      each image a contiguous range
@@ -16,7 +17,7 @@ Expected = tuple[str, str]
 
 
 def expectations(traffic: TrafficCase) -> list[Expected]:
-    """Return the checks of the delivered messages that hold for a stream."""
+    """Return the checks that a stream passes if the driver keeps Aeron's guarantees."""
     found: list[Expected] = []
     if not traffic.reliable:
         names = ("delivered_intact", "positions_covered", "pad_only_where_lost", "no_naks")
@@ -40,7 +41,9 @@ def expectations(traffic: TrafficCase) -> list[Expected]:
 
 
 def expectation_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
-    """Yield a line with the checks that hold for a stream, and one with those not yet expected."""
+    """Yield a line with the checks that a stream can expect to pass, and a line with those that
+    `expect` does not list.
+    """
     known = expectations(traffic)
     yield f"can expect {', '.join(_text(each) for each in known)}"
     missing = [

@@ -124,7 +124,9 @@ def _lines(case: Case) -> Iterator[str]:
 
 
 def _promise_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
-    """Yield lines about guarantees that Aeron does not give, due to timeouts and flow control."""
+    """Yield lines about what Aeron does not guarantee for a stream, because of timeouts or flow
+    control.
+    """
     if may_disconnect(case, traffic):
         yield (
             f"  no status message may arrive for {format_duration(CONNECTION_NS)}: the publication "
@@ -179,7 +181,9 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
 def _channels(
     verb: str, only: str, by_host: tuple[tuple[str, str], ...], added: tuple[str, ...]
 ) -> Iterator[str]:
-    """Yield a line for each channel at one end of a stream, and for each added destination."""
+    """Yield a line for each channel of a stream's publishers or subscribers, and for each added
+    destination.
+    """
     if not by_host:
         yield f"  {verb:<9} {only}"
     for host, channel in by_host:
@@ -189,7 +193,7 @@ def _channels(
 
 
 def _fragments_text(traffic: TrafficCase) -> str:
-    """Describe into how many frames a message is split, and what headers and alignment add."""
+    """Describe how many frames a message is split into, and how much headers and alignment add."""
     lengths = dict.fromkeys((traffic.shortest_bytes, traffic.longest_bytes))
     counts = dict.fromkeys(fragment_count(each, traffic.mtu) for each in lengths)
     text = " to ".join(f"{each:,}" for each in counts)

@@ -1,4 +1,4 @@
-"""Upper limits of a stream's rate, and the earliest time at which it can be delivered.
+"""Upper limits of a stream's rate, and the earliest time at which the stream can be delivered.
 
     window   sent |=== window ===|      |=== window ===|      at most one window per round trip
                   |<--- round trip ---->|
@@ -39,7 +39,7 @@ WINDOW, LINK, PACE, READER = "window", "link", "pace", "reader"
 
 @dataclass(frozen=True)
 class RateLimit:
-    """An upper limit of a stream's rate."""
+    """An upper limit of a stream's rate, its cause, and the time that delivery takes at least."""
 
     cause: str
     bytes_per_s: float
@@ -74,7 +74,7 @@ def round_trip_ns(case: Case, flow: TrafficCase) -> int:
 
 
 def window_limit(case: Case, flow: TrafficCase) -> RateLimit | None:
-    """Return the limit that a receiver's window sets, or None if it sets none.
+    """Return the rate limit that a receiver's window sets, or None if the window sets none.
 
     A sender may send what a status message permits: one window from the position consumed. The
     bytes of padding frames do not count, because they may exceed the window.
@@ -91,7 +91,9 @@ def window_limit(case: Case, flow: TrafficCase) -> RateLimit | None:
 
 
 def link_limit(case: Case, flow: TrafficCase) -> RateLimit | None:
-    """Return the limit that the link's rate sets, or None if it has no rate."""
+    """Return the rate limit that a link's configured rate sets, or None if the link has no
+    configured rate.
+    """
     link = case.link_between(flow.from_host, flow.to_host)
     impairment = None if link < 0 else case.impairments_of(case.link_names[link])
     if impairment is None or not impairment.rate_bits_per_s:
@@ -104,7 +106,7 @@ def link_limit(case: Case, flow: TrafficCase) -> RateLimit | None:
 
 
 def stream_limits(case: Case, traffic: TrafficCase) -> list[RateLimit]:
-    """Return all limits of a stream, the strictest first.
+    """Return all rate limits of a stream, the strictest first.
 
     Windows limit a sender to several receivers as far as its flow control waits for them: for the
     slowest of those that it waits for or, if there are none, for the fastest of all.
@@ -138,7 +140,9 @@ def _pace_limit(cause: str, pace: PaceCase, traffic: TrafficCase) -> RateLimit |
 
 
 def limit_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
-    """Yield lines about the round trip and the window, and about the earliest end of a stream."""
+    """Yield lines about a stream's round trip, its window, and the earliest time at which it can be
+    delivered.
+    """
     limits = stream_limits(case, traffic)
     if any(each.cause == WINDOW for each in limits):
         yield from _window_lines(case, traffic)
@@ -154,7 +158,9 @@ def limit_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
 
 
 def _window_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
-    """Yield a line for each receiver, and only one if all have the same window and round trip."""
+    """Yield one line with the window and round trip for each group of receivers that have equal
+    values.
+    """
     texts = {flow.to_host: _window_text(case, flow) for flow in traffic.flows}
     for text in dict.fromkeys(texts.values()):
         hosts = ", ".join(host for host, other in texts.items() if other == text)
@@ -178,8 +184,8 @@ def _window_text(case: Case, flow: TrafficCase) -> str:
 
 
 def _asked(case: Case, flow: TrafficCase) -> tuple[float, str] | None:
-    """Return the message rate that a flow's publisher or else its link could sustain, with its
-    name.
+    """Return the rate of a flow's publisher, or of its link if the publisher has no fixed rate,
+    with the rate as text. Returns None if neither rate is limited.
     """
     if flow.pace.bytes_per_s:
         return flow.pace.bytes_per_s, format_byte_rate(flow.pace.bytes_per_s)

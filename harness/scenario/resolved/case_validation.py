@@ -194,7 +194,7 @@ def _shares(path: Path, name: str, shares: Sequence[int], count: int) -> Iterato
 
 
 def within(path: Path, name: str, value: int, least: int, most: int) -> Iterator[Problem]:
-    """Yield a problem unless a value is between `least` and `most`."""
+    """Yield a problem if a value is less than `least` or greater than `most`."""
     if not least <= value <= most:
         yield Problem((*path, name), f"expected {least} to {most}, found {value}")
 

@@ -129,7 +129,7 @@ class TrafficCase(Part):
 
     @property
     def plan_id(self) -> str:
-        """Return the id of the stream whose plan determines the messages.
+        """Return the id of the stream whose plan determines this stream's messages.
 
         A replay uses the original's plan.
         """

@@ -48,7 +48,7 @@ class Archive(Table):
 
 
 class ArchiveCase(Part):
-    """An archive in a resolved case."""
+    """An archive in a resolved case: its host, and the sizes of its segment files and disk."""
 
     host: Name
     segment_bytes: int

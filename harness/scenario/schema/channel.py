@@ -183,7 +183,9 @@ class Channel:
 
     @property
     def linger_ns(self) -> int:
-        """Return how long a closed publication's data can be sent again."""
+        """Return how long a closed publication continues to answer NAKs with retransmits, in
+        nanoseconds.
+        """
         linger_ns = self._duration_ns("linger")
         return LINGER_NS if linger_ns is None else linger_ns
 

@@ -176,7 +176,7 @@ class What(Table):
 
 
 class Reached(Table):
-    """A stream position that is reached when a frame that ends there or later has passed."""
+    """A stream position, which is reached when a frame that ends there or later has passed."""
 
     stream_id: int = Field(alias="stream", ge=-(1 << 31), lt=1 << 31)
     """A stream id of the scenario."""

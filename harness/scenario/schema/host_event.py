@@ -84,7 +84,7 @@ class EventAct(Table):
 
 
 class HostEvent(Table):
-    """An event on one host."""
+    """An event on one host: the affected processes, the trigger and the action."""
 
     id: Name
     """Name of the event, unique among the events."""
