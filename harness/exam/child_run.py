@@ -67,8 +67,8 @@ def execute_run(
 
 
 def _wait(process: LocalProcess, stop: threading.Event) -> bool:
-    """Wait for a run to end. Returns False if it was terminated, on request or after the
-    timeout.
+    """Wait for a run to end. Returns False if the run was terminated because of a stop request or
+    the timeout.
     """
     deadline_s = time.monotonic() + RUN_LIMIT_S
     try:

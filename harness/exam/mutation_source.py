@@ -115,7 +115,7 @@ def _start(node: ast.FunctionDef) -> int:
 
 
 def _without(text: str) -> str:
-    """Return the syntax tree of a source without the function bodies, as a string."""
+    """Return a source's syntax tree as a string, without the bodies of its functions."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):

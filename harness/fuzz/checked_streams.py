@@ -113,8 +113,8 @@ class CheckedStreams:
         return stream
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Run clients and streams until a condition holds. Raises Violation if it is not met within
-        PATIENCE_S.
+        """Run clients and streams until a condition holds. Raises Violation if this takes longer
+        than PATIENCE_S.
         """
         deadline_s = time.monotonic() + PATIENCE_S
         while not condition():
@@ -132,7 +132,7 @@ class CheckedStreams:
         return np.array([(item.session_id, item.stream_id) for item in self.calm], np.int64)
 
     def targets(self) -> list[tuple[Target, Stream]]:
-        """Return every address at which a stream receives, with its stream."""
+        """Return every address at which a stream receives, together with the stream."""
         found: list[tuple[Target, Stream]] = []
         for first, streams in ((0, self.calm), (self._first_wild, self.wild)):
             for number, stream in enumerate(streams, first):
@@ -179,7 +179,9 @@ class CheckedStreams:
                     item.close()
 
     def settle(self) -> None:
-        """Wait until every calm stream has delivered all offered messages. Raises Violation."""
+        """Wait until every calm stream has delivered all offered messages. Raises Violation on
+        timeout or for a wrong message.
+        """
         ends = [stream.next_number for stream in self.calm]
         for stream, end in zip(self.calm, ends, strict=True):
             self.until(

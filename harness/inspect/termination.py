@@ -125,7 +125,9 @@ class Ring:
         raise RequestError("cannot claim a record: the command ring is damaged")
 
     def _set_header(self, at: int, length: int, type_id: int) -> None:
-        """Write a record's length and type as one word, visible after all preceding writes."""
+        """Write a record's length and type as one word, which becomes visible after all preceding
+        writes.
+        """
         desired = int.from_bytes(struct.pack("<ii", length, type_id), "little", signed=True)
         for _ in range(_ATTEMPTS_MAX):
             if self._swap(at, self._word(at), desired):

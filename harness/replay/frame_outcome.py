@@ -270,8 +270,8 @@ def _outcomes_of_gap(
 
 
 def _losses_downstream(position: int, sent: list[_Passage], naks: _Naks) -> Iterator[FrameOutcome]:
-    """Yield the losses, after the capture point, of a frame that passed in order and was sent
-    again.
+    """Yield the losses of a frame after the capture point. The frame passed the capture point in
+    order and was sent again.
 
     If the receiver consumed the frame, the last transmission arrived, and later NAKs were already
     on their way.

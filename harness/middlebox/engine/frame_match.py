@@ -150,8 +150,8 @@ def _read(row: Any, buf: Any, at: int, length: int, code: int) -> None:
 
 @allocating_kernel
 def _note_progress(engine: Engine, ordinal: int, position: int, now_ns: int) -> None:
-    """Record a stream's progress, and activate the rules that wait for the position that it has
-    reached.
+    """Record a stream's progress, and activate the rules that wait for the position that the stream
+    has reached.
     """
     # A stream has reached nothing before its first frame, not even its initial position.
     if position <= engine.reached[ordinal]:

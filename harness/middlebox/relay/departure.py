@@ -1,4 +1,4 @@
-"""Sends datagrams to the sockets, either from the outbox or after the impairments.
+"""Sends datagrams to the sockets, either directly from the outbox or after the relay's impairments.
 
     outbox --ports, checksums--> impaired? --no---> sendmmsg, a batch for each port
                                     `--yes--> held --> sendmmsg when due

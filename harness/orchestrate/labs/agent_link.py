@@ -141,7 +141,9 @@ class AgentProcess:
 
 
 def connect(control: Path, place: str, timeout_s: float) -> AgentLink:
-    """Connect to a container's agent. Retries until it listens, and raises LabError on timeout."""
+    """Connect to a container's agent. Retries until the agent listens, and raises LabError on
+    timeout.
+    """
     deadline_s = time.monotonic() + timeout_s
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -28,7 +28,8 @@ _PACKAGES = {
 
 
 def require(fidelity: str) -> None:
-    """Raise LabError if this machine cannot run a fidelity's lab. The error names what is missing.
+    """Raise LabError if this machine cannot run the lab of a fidelity level. The error names what
+    is missing.
 
     Also compiles the kernels that a lab's first processes would otherwise have to compile.
     """

@@ -158,7 +158,7 @@ def main(argv: list[str]) -> int:
 
 
 def _run(module: str) -> int:
-    """Run a module like `python -m`, and return its exit code."""
+    """Run a module as `python -m` does, and return its exit code."""
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:

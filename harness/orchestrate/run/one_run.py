@@ -66,7 +66,9 @@ def execute_run(
     on_result: Callable[[RunResult], None],
     begin: Begin = begin_isolated,
 ) -> None:
-    """Execute and judge a run. If cancelled, raises Cancelled after cleanup and `on_result`."""
+    """Execute and judge a run. If the run is cancelled, raises Cancelled after the cleanup and the
+    call of `on_result`.
+    """
     started_ns = time.time_ns()
     outcome, reason = CANCELLED, "cancelled before its end"
     try:

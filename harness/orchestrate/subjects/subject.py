@@ -171,7 +171,9 @@ OURS_WITH_OURS = Pair(OURS, OURS)
 
 
 def sabotage_arguments(role: str, sabotage: str) -> list[str]:
-    """Return the arguments that enable a sabotage if this role performs it."""
+    """Return the arguments that enable a sabotage (a deliberate error) if processes with this role
+    perform it.
+    """
     return ["--sabotage", sabotage] if SABOTAGE_ROLES.get(sabotage) == role else []
 
 

@@ -129,7 +129,8 @@ class TrafficCase(Part):
 
     @property
     def plan_id(self) -> str:
-        """Return the id of the stream whose plan determines this stream's messages.
+        """Return the id of the stream that determines this stream's messages: the replayed stream
+        or, without one, the stream itself.
 
         A replay uses the original's plan.
         """
