@@ -116,7 +116,7 @@ class YamlDocument:
         self._build()
 
     def mark(self, path: Where) -> Mark:
-        """Return the location of a path, or of the nearest enclosing table."""
+        """Return the location of the value at a path, or of the nearest enclosing table."""
         while path not in self.marks:
             path = path[:-1]
         return self.marks[path]

@@ -1,5 +1,5 @@
-"""Runs hosts with their drivers and clients, and the links between them, in one process on virtual
-time.
+"""Runs hosts with their drivers and clients, and the links between them, in one process and in
+virtual time.
 
     host a                                                     host b, c, ...
     client --- driver --mailbox--> middlebox --in flight--> mailbox--> driver --- client

@@ -1,4 +1,4 @@
-"""Runs a case (a resolved scenario) on virtual time, and writes the same run folder as the other
+"""Runs a case (a resolved scenario) in virtual time, and writes the same run folder as the other
 fidelity levels.
 
     open the world -> subscribers -> publishers -> all complete -> settle -> files

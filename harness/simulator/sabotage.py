@@ -71,8 +71,8 @@ class Sabotage:
         self._is_done = True
 
     def require_done(self) -> None:
-        """Raise RuntimeError if the fault was never injected, because the judge could not detect it
-        then.
+        """Raise RuntimeError if the fault was never injected. The judge cannot detect a fault that
+        did not happen.
         """
         if self._name in DRIVER_SABOTAGES and not self._is_done:
             raise RuntimeError(f"sabotage {self._name} was not applied: no image appeared")

@@ -1,4 +1,5 @@
-"""The network of one run: hosts, each in a subnet with the relay, and the links between them.
+"""The network of one run: the hosts and the links between them. Each host shares one subnet with
+the relay.
 
     host a --- subnet a --- relay --- subnet b --- host b
                               |

@@ -200,7 +200,9 @@ class _Machine:
         return self
 
     def wait(self) -> None:
-        """Wait until User Mode Linux ends, a timeout expires, or a second signal arrives."""
+        """Wait until User Mode Linux ends, a timeout expires, or this process receives a second
+        signal.
+        """
         started_s = time.monotonic()
         while not self._has_ended():
             elapsed_s = time.monotonic() - started_s

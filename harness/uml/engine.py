@@ -81,14 +81,14 @@ def main(argv: list[str]) -> int:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """Exit, which also stops the engine. Handles signals that arrive before the command has
-    started.
+    """Handle a signal that arrives before the command has started: exit, which also stops the
+    engine.
     """
     sys.exit(128 + number)
 
 
 def controllers(table: str) -> list[str]:
-    """Parse the names of the enabled control group controllers from /proc/cgroups."""
+    """Return the names of the enabled control group controllers in the text of /proc/cgroups."""
     rows = [line.split() for line in table.splitlines() if not line.startswith("#")]
     return [row[0] for row in rows if len(row) == 4 and row[3] == "1"]
 

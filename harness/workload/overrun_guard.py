@@ -15,7 +15,9 @@ SLACK_BYTES = 16 << 20
 
 
 def length_max(total_bytes: int) -> int:
-    """Return the number of log bytes that a stream with this many bytes can never exceed."""
+    """Return the maximum number of log bytes of a stream whose messages have `total_bytes` in
+    total.
+    """
     return SLACK_BYTES + PADDED_TIMES * FRAMED_BYTES_MAX * total_bytes
 
 

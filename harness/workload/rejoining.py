@@ -72,7 +72,9 @@ class Parts:
 
     @property
     def is_over(self) -> bool:
-        """Whether application and frame tap have each seen the required number of sessions end."""
+        """Whether the application and the frame tap have each seen the required number of sessions
+        end.
+        """
         return len(self._ended) >= self._sessions and len(self._tapped) >= self._sessions
 
     def read(self, own: Subscription, tapped: Subscription) -> int:
@@ -82,7 +84,7 @@ class Parts:
         return self._read_images(own) + self._read_tapped(tapped)
 
     def leave(self) -> None:
-        """End the current client's parts, after the client was closed or is no longer needed."""
+        """End the parts of the current client, which was closed or is no longer needed."""
         for image, part in self._open.values():
             self._leave(image, part)
         self._open.clear()

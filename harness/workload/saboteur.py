@@ -52,7 +52,9 @@ def run(options: Options, stop: Stop) -> None:
 
 
 def falsify_counter(aeron_dir: Path, stream_id: int, stop: Stop) -> None:
-    """Increase the stream's count of sent NAKs several times, in case a change is overwritten."""
+    """Increase the stream's count of sent NAKs several times, because the driver may overwrite a
+    change.
+    """
     path = aeron_dir / "cnc.dat"
     deadline_s = time.monotonic() + TIMEOUT_S
     # Length and sections do not change once the file is complete, so one mapping is enough.

@@ -142,7 +142,7 @@ class TimeoutsCase(Part):
 
     @property
     def variables(self) -> dict[str, str]:
-        """Return the environment variables that set these timeouts for drivers and clients."""
+        """Return Aeron's environment variables that set these timeouts for drivers and clients."""
         found = {}
         if self.image_liveness_ns:
             found["AERON_IMAGE_LIVENESS_TIMEOUT"] = f"{self.image_liveness_ns}ns"

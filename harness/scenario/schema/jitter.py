@@ -14,7 +14,9 @@ DEVIATIONS_MAX = 4.0
 
 
 def deviations(distribution: str) -> NDArray[np.float64]:
-    """Return the quantiles of a jitter distribution at the midpoints of JITTERS equal shares."""
+    """Return JITTERS quantiles of a jitter distribution, at the midpoints of equal probability
+    intervals.
+    """
     shares = (np.arange(JITTERS) + 0.5) / JITTERS
     if distribution == "uniform":
         return 2 * shares - 1

@@ -69,7 +69,9 @@ class FourState(Table):
 
 
 def _kind(value: object) -> str:
-    """Return the kind of a loss model, so that pydantic reports only the errors of this kind."""
+    """Return the kind of a loss model: a share, two states or four states. Given the kind, pydantic
+    reports only the errors of this kind.
+    """
     if not isinstance(value, dict):
         return "share"
     return "two states" if {"good_to_bad", "bad_to_good"} & set(value) else "four states"
@@ -156,7 +158,9 @@ class MarkovChain:
 
     @property
     def inflation(self) -> float:
-        """Return the ratio (at least 1) of the loss variance to that of independent losses."""
+        """Return the ratio of the loss variance to the variance of independent losses. The ratio is
+        at least 1.
+        """
         share = self.share
         return max(1.0, self.variance / (share * (1 - share))) if 0.0 < share < 1.0 else 1.0
 

@@ -47,7 +47,9 @@ class MergeCase(Part):
 def merge_problems(
     merge: Merge, host: str, hosts: tuple[str, ...], others: set[int], total_bytes: int, path: Path
 ) -> Iterator[Problem]:
-    """Yield the problems with a merge on `host`. `others` contains the recorded stream's ports."""
+    """Yield the problems with a replay merge on `host`. `others` contains the ports that the
+    recorded stream already uses.
+    """
     if merge.after_bytes >= total_bytes:
         text = f"expected less than the content of {format_bytes(total_bytes)}"
         yield Problem((*path, "after"), text)

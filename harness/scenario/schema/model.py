@@ -90,7 +90,9 @@ class Scenario(Table):
     @model_validator(mode="before")
     @classmethod
     def _fill_in_replays(cls, data: Any) -> Any:
-        """Copy the replayed stream's content, which the file does not repeat, to each replay."""
+        """Copy the replayed stream's content to each replay, because a scenario file does not
+        repeat the content.
+        """
         traffic = data.get("traffic") if isinstance(data, dict) else None
         if not isinstance(traffic, list):
             return data

@@ -29,8 +29,8 @@ NOT_ZERO = "(?=.*[1-9])"
 
 
 def quantity(units: str, example: str, *, prefix: str = "", word: str = "") -> WithJsonSchema:
-    """Return the JSON Schema of a quantity with these units. `word` is allowed instead of a
-    quantity.
+    """Return the JSON Schema of a quantity with these units. The string `word`, if given, is also
+    valid.
     """
     digits = f"[0-9]{{1,{DIGITS_MAX}}}"
     pattern = rf"^{prefix}\s*{digits}(\.{digits})?\s*({units})\s*$" + (f"|^{word}$" if word else "")

@@ -82,7 +82,7 @@ def ends_of(
     to_hosts: tuple[str, ...],
     special: Mapping[str, str | None],
 ) -> tuple[str, ...]:
-    """Return the hosts on which workloads with a role take part in a stream.
+    """Return the hosts on which workloads with the given role take part in a stream.
 
     `sender` is the role that sends the stream.
 

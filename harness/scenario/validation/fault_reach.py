@@ -83,7 +83,9 @@ def _positions(
 
 
 def _has_place(extent: StreamExtent, place: str) -> bool:
-    """Return whether a log can contain a frame at a special place, such as a term's end."""
+    """Return whether a log can contain a frame at a given place: the start or end of a term, or the
+    end of the stream.
+    """
     starts_term = place == "term-start" and extent.start % extent.term_length == 0
     return place == "stream-end" or starts_term or extent.crosses_term
 

@@ -167,14 +167,14 @@ def _seen(scenario: Scenario, fault: Fault, chosen: list[int]) -> set[str]:
 
 
 def sends_over(traffic: Traffic, sender: str, receiver: str) -> bool:
-    """Return whether a stream or its replicated recording goes from one host to another."""
+    """Return whether a host sends a stream, or its replicated recording, to another host."""
     if (sender, receiver) == (traffic.recorded, traffic.replicated):
         return True
     return sender in traffic.from_hosts and receiver in traffic.to_hosts
 
 
 def _named_streams(stream_ids: list[int]) -> str:
-    """Return the beginning of a sentence about some streams, such as "stream 1001 sends"."""
+    """Format stream ids as the beginning of a sentence, for example "stream 1001 sends"."""
     if len(stream_ids) == 1:
         return f"stream {stream_ids[0]} sends"
     return f"streams {', '.join(map(str, stream_ids))} send"

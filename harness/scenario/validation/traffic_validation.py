@@ -127,7 +127,7 @@ def _channel(
 
 
 def _others(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
-    """Yield the problems with the channels of individual hosts, destinations and sources."""
+    """Yield the problems with a stream's destinations, sources and host-specific channels."""
     for key, table, hosts in (
         ("channels", traffic.channels, traffic.from_hosts),
         ("receives", traffic.receives, traffic.to_hosts),

@@ -1,1 +1,1 @@
-"""Publishers and subscribers that the simulator runs step by step on virtual time."""
+"""Publishers and subscribers that the simulator runs step by step in virtual time."""

@@ -229,8 +229,8 @@ def note_decisions(audit: Audit, engine: Engine) -> None:
 
 @kernel
 def _mark(audit: Audit, index: int, position: int) -> int:
-    """Mark an expected frame as disturbed by the link. Returns its index, or -1 if no frame starts
-    there.
+    """Mark the expected frame at a position as disturbed by the link. Returns the frame's index, or
+    -1 if no frame starts at the position.
     """
     stream = audit.streams[index]
     low, high = stream["next_frame"], stream["frame_end"]

@@ -209,7 +209,8 @@ def _check_data(
 
 @kernel
 def _is_flipped(log: Any, at: int, published: Any, length: int, bits: int) -> bool:
-    """Return whether two frames differ only in adjacent bits, at most as many as the link flipped.
+    """Return whether all differences between two frames lie within `bits` adjacent bits, the number
+    that the link flipped.
 
     Both frames start at `at` in their logs. The bits must follow the header.
     """

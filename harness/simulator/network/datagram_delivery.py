@@ -127,8 +127,8 @@ def depart(
 
 @kernel
 def _route(routes: Routes, ports: Any, host: int, buf: Any) -> int:
-    """Return the bit set of links that a datagram takes. Also counts the datagram at its host's
-    port.
+    """Return the bit set of the links that a datagram takes. Also updates the counts of the sending
+    host's port.
     """
     bits = star.ways(routes, host, buf, DESTINATION)
     ports[host, RECEIVED_FROM] += 1
@@ -198,7 +198,7 @@ def send_impaired(
     state: Any,
     now_ns: int,
 ) -> int:
-    """Put on the wire each datagram that has passed the impairments. Returns the number of
+    """Move the datagrams that have passed the impairments to their wires. Returns the number of
     datagrams.
     """
     count = 0

@@ -99,7 +99,7 @@ def next_at(wires: Wires, link: int) -> int:
 
 @kernel
 def due_ns(wires: Wires, link: int, at: int) -> int:
-    """Return a datagram's arrival time, or NEVER if `at` is NOTHING."""
+    """Return the arrival time of the datagram at offset `at`, or NEVER if `at` is NOTHING."""
     return NEVER if at == NOTHING else int(get_i64(wires.memory[link], at + _DUE))
 
 

@@ -1,1 +1,1 @@
-"""The real C driver on virtual time: its library, its system calls, and its hosts."""
+"""The real C driver in virtual time: its library, its system calls, and its hosts."""

@@ -60,12 +60,12 @@ class MemorySockets:
         """The bytes of the datagram that is being sent or received."""
 
     def set_links(self, host: int, links: Links) -> None:
-        """Set a host's mailboxes."""
+        """Set the mailboxes through which a host's sockets send and receive datagrams."""
         self._links[host] = links
         self._rings[host] = memoryview(links.rings.view(np.int64))
 
     def close_all(self, host: int) -> None:
-        """Close all sockets of a host, as the system does when a process dies."""
+        """Close all sockets of a host, as the operating system does when a process dies."""
         for descriptor in [at for at, each in self._sockets.items() if each.host == host]:
             self.close(descriptor)
 

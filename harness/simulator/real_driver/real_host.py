@@ -116,7 +116,9 @@ class RealHost(Host):
 
 
 def _agents_of_template(memory: Path) -> tuple[ConductorState, SenderState, ReceiverState]:
-    """Return the agents of a built-in driver that never runs. The kernels only need their types."""
+    """Return the agents of a built-in driver that never runs. The compiled kernels need only the
+    types of these agents.
+    """
     if not _template:
         folder = Path(tempfile.mkdtemp(prefix="template-", dir=memory))
         clock = VirtualClock(np.zeros(1, dtype=np.int64), 0)
@@ -139,7 +141,8 @@ def _agents_of_template(memory: Path) -> tuple[ConductorState, SenderState, Rece
 def open_machine(
     case: Case, clock: VirtualClock, current: NDArray[np.int64]
 ) -> Iterator[SystemCalls]:
-    """Create the machine that executes the real drivers' system calls while the context is open.
+    """Create the simulated machine that executes the real drivers' system calls while the context
+    is open.
 
     `current` is the cell with the index of the host whose driver is running.
     """

@@ -59,7 +59,7 @@ class SystemCalls:
         addresses: tuple[str, ...],
         seeds: tuple[int, ...],
     ) -> None:
-        """Create the machine.
+        """Create a simulated machine that executes the system calls of the real drivers.
 
         `current` is a cell with the index of the host whose driver is running, and `seeds` has a
         seed for each host.
@@ -86,7 +86,8 @@ class SystemCalls:
         return int(self._current[0])
 
     def count_call(self) -> None:
-        """Count a system call. Aborts the process if virtual time does not move.
+        """Count a system call. Aborts the process if virtual time does not advance within CALLS_MAX
+        calls.
 
         A driver that waits for the clock within a duty cycle would wait forever, and C code cannot
         be left in another way.
@@ -391,8 +392,8 @@ def _nanosleep(duration: int, rest: int) -> int:
 
 
 def _function(function: Callable[..., Any], result: Any, *arguments: Any) -> Any:
-    """Return a ctypes function. An exception in it ends the process, because C code cannot
-    propagate it.
+    """Return a ctypes function that calls a Python function. An exception in the Python function
+    ends the process, because C code cannot propagate the exception.
     """
 
     def call(*values: Any) -> Any:

@@ -135,5 +135,5 @@ def _size(count_bytes: int) -> str:
 
 
 def _parameters(channel: str) -> str:
-    """Return a channel's parameters, except the first, separated by `|`."""
+    """Return a channel's parameters without the first one, as a string separated by `|`."""
     return "|".join(part for part in channel.split("|")[1:] if part)

@@ -120,8 +120,8 @@ def run_trial(
 def run_chunk(
     seeds: list[int], memory: Path, frames: int | None, sabotage: str, end_s: float
 ) -> list[Result]:
-    """Run trials in a temporary folder, until all have run or the deadline on the monotonic clock
-    has passed.
+    """Run trials in a temporary folder until all trials have run, or until the monotonic clock
+    reaches the deadline `end_s`.
     """
     _use_mmap_for_large_arrays()
     _freeze_existing_objects()

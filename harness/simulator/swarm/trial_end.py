@@ -122,8 +122,8 @@ def _host_error(world: SimulatedWorld) -> str:
 
 
 def wire_loss(world: SimulatedWorld, lost: Any) -> str:
-    """Return a description of the datagrams that were lost without a rule or impairment, or an
-    empty string.
+    """Return a description of the datagrams that were lost although no rule or impairment dropped
+    them. Returns an empty string if there are none.
     """
     flooded = world.between.wires.ends[:, OVERFLOWED]
     if lost.any() or flooded.any():

@@ -47,7 +47,9 @@ class EventLog(NamedTuple):
 
 
 def make_event_log(tape_length: int, counters_watched: int, hosts: int = 2) -> EventLog:
-    """Create an empty log that watches the counters with the lowest ids on every host."""
+    """Create an empty event log. On every host, it records the changes of the `counters_watched`
+    counters with the lowest ids.
+    """
     return EventLog(
         state=np.zeros(4, dtype=np.int64),
         tape=np.zeros(tape_length, dtype=np.uint8),

@@ -115,7 +115,7 @@ class Host:
 
     @property
     def counter_values(self) -> Any:
-        """Return the driver's counter values buffer as uint8[n]."""
+        """Return the buffer of the driver's counter values as uint8[n]."""
         return self.agents.conductor.counters
 
     @property
@@ -147,7 +147,9 @@ class Host:
         return self._clients[0].client
 
     def turn(self, *, is_requested: bool) -> None:
-        """Run the Python duty cycles that are due. `is_requested` makes the driver's cycle due."""
+        """Run the Python duty cycles that are due. If `is_requested`, the driver's duty cycle is
+        due immediately.
+        """
         now_ns = self._clock.now_ns()
         work_count = 0
         if is_requested or now_ns >= self._shell_ns:

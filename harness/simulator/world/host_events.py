@@ -20,7 +20,7 @@ from windtunnel.harness.simulator.applications.programs import Program
 
 
 class Programs(Protocol):
-    """Looks up and replaces the programs in a simulated world by host and role."""
+    """Looks up the programs in a simulated world by host and role, and replaces killed programs."""
 
     def on_host(self, host: str, roles: Sequence[str]) -> list[Program]:
         """Return the programs with these roles on a host, except those that were killed."""

@@ -112,7 +112,9 @@ def _is_due(sleeper: Any, now_ns: int) -> bool:
 
 @kernel
 def _sleep(sleeper: Any, state: Any, work_count: int) -> None:
-    """Set the time of a host's next turn. A turn without work doubles the sleep, up to a limit."""
+    """Set the time of a host's next turn. Each turn without work doubles the host's sleep time, up
+    to a limit.
+    """
     if work_count > 0:
         sleeper[IDLE] = state[TURN]
     else:

@@ -89,7 +89,9 @@ class World(NamedTuple):
 
 
 def make_state(delay_ns: int, turn_ns: int, idle_max_ns: int, longest: int) -> Any:
-    """Create a simulated world's state cells. The clock starts later, with a `VirtualClock`."""
+    """Create a simulated world's state cells. The clock starts later, when a `VirtualClock` is
+    created.
+    """
     state = np.zeros(STATE_CELLS, dtype=np.int64)
     state[TURN] = state[IDLE] = turn_ns
     state[IDLE_MAX] = idle_max_ns

@@ -113,7 +113,9 @@ def workload_failed(manifest: Manifest, host: str, stem: str) -> bool:
 def _shutdown_failures(
     subjects: list[ProcessExit], happened: list[AppliedEvent] | Missing
 ) -> list[Finding]:
-    """Return findings about processes that ignored a shutdown request or then ended abnormally."""
+    """Return findings about processes that ignored a shutdown request, or ended abnormally after
+    it.
+    """
     findings = []
     for each in subjects:
         where, log = _log_of(each), _last_log_line(each)
@@ -141,8 +143,8 @@ def _shutdown_failures(
 
 
 def _may_be_killed_by_event(each: ProcessExit, happened: list[AppliedEvent] | Missing) -> bool:
-    """Return whether a host event may have killed this process. A killed process is recorded as
-    asked to end.
+    """Return whether a host event may have killed this process. The record of a killed process says
+    that the process was asked to end.
     """
     if isinstance(happened, Missing):
         return True

@@ -283,7 +283,9 @@ class Evidence:
     def _times_ns(
         self, path: Path, read: Callable[[Path], Records | None], dtype: np.dtype[Any]
     ) -> NDArray[np.int64] | Missing:
-        """Read the times of messages. Negative times are damage, as their differences overflow."""
+        """Read the times of messages. A file with negative times is damaged: differences between
+        such times can overflow.
+        """
         found = self._records(path, read, dtype)
         if isinstance(found, Missing):
             return found

@@ -88,18 +88,24 @@ class Finding:
         return {**document, "facts": self.facts} if self.facts else document
 
     def as_difference(self, subject: str) -> "Finding":
-        """Return this violation as a known difference: the check does not apply to the subject."""
+        """Return this violation as a known difference, which passes because the check does not
+        apply to the subject.
+        """
         text = f"known difference (this check does not apply to {subject}): {self.text}"
         return replace(self, outcome=Outcome.PASS, text=text, conclusive=False, difference=True)
 
     def may_excuse(self, violation: "Finding") -> bool:
-        """Return whether this failed gate may explain a violation."""
+        """Return whether the failure of this gate (a precondition of the run) may explain a
+        violation.
+        """
         if violation.conclusive or not self.excuses:
             return False
         return violation.kind is None or violation.kind in self.excuses_kinds
 
     def excused(self, gate: "Finding") -> "Finding":
-        """Return this violation downgraded to INCONCLUSIVE because a failed gate may explain it."""
+        """Return this violation downgraded to INCONCLUSIVE. The failure of `gate` may explain the
+        violation.
+        """
         text = f"inconclusive because gate {gate.name} failed: {self.text}"
         return replace(self, outcome=Outcome.INCONCLUSIVE, text=text)
 

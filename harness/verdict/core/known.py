@@ -1,4 +1,5 @@
-"""Known failures: violations that do not count, and entries that have expired or are fixed.
+"""Known failures: listed violations that do not count, and list entries that have expired or are
+fixed.
 
 all violations of a run known, none expired     KNOWN, does not count
 a known violation has expired                   FAIL, with a remark

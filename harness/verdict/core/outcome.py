@@ -33,7 +33,9 @@ WORST_FIRST = (Outcome.FAIL, Outcome.HARNESS, Outcome.INCONCLUSIVE, Outcome.PASS
 
 
 def merge(outcomes: Iterable[Outcome]) -> Outcome:
-    """Return the worst outcome: UNSUPPORTED only if all are, and INCONCLUSIVE if there are none."""
+    """Return the worst outcome. The result is UNSUPPORTED only if all outcomes are UNSUPPORTED, and
+    INCONCLUSIVE if there are no outcomes.
+    """
     seen = set(outcomes)
     for outcome in WORST_FIRST:
         if outcome in seen:

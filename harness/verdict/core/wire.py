@@ -47,7 +47,7 @@ class FrameSequence:
 
 @dataclass(frozen=True)
 class Wire:
-    """One stream as seen in both captures."""
+    """One stream as seen in the captures at both of its hosts."""
 
     facts: StreamFacts
     sender_buf: NDArray[np.uint8]
@@ -107,13 +107,17 @@ OtherPublishers = Sequence[tuple[str, Capture]]
 def wire_of(
     near: Capture, far: Capture, case: Case, traffic: TrafficCase, beside: OtherPublishers = ()
 ) -> Wire | None:
-    """Return a stream as seen in both captures, or None if its publisher sent no SETUP."""
+    """Return a stream as seen in the captures at both of its hosts, or None if its publisher sent
+    no SETUP.
+    """
     facts = _stream_facts(near, case, traffic)
     return None if facts is None else _wire(facts, near, far, case, traffic, beside)
 
 
 def _stream_facts(near: Capture, case: Case, traffic: TrafficCase) -> StreamFacts | None:
-    """Return the parameters in the SETUP of a stream's last session, or None without a SETUP."""
+    """Return the parameters in the SETUP of a stream's last session, or None if no valid SETUP was
+    captured.
+    """
     setups = near.frames[near.frames["frame_type"] == SETUP]
     setups = setups[sent_by(setups, case.address(traffic.from_host))]
     streams = learn_streams(setups[setups["stream_id"] == traffic.stream_id])
@@ -178,7 +182,8 @@ def _pairs(sent: FrameSequence) -> set[tuple[int, int]]:
 def _parted(
     arrived: FrameSequence, known: set[tuple[int, int]]
 ) -> tuple[FrameSequence, FrameSequence]:
-    """Separate the frames that a publisher's host sent from forged and corrupted frames.
+    """Split the arrived frames into frames that a publisher's host sent, and forged or corrupted
+    frames.
 
     A frame is identified by its start position and its length field.
     """

@@ -1,1 +1,1 @@
-"""Gates: conditions on the harness without which a run proves nothing."""
+"""Gates: conditions that the test harness must meet, because otherwise a run proves nothing."""

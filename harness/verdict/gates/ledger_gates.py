@@ -241,7 +241,9 @@ def _log_mismatches(
     decisions: Records,
     account: RuleAccount,
 ) -> Iterator[str]:
-    """Yield mismatches between a rule's counts in the ledger and the decision log or link."""
+    """Yield mismatches between a rule's counts in the ledger, and the decision log or the frame
+    counts of the rule's links.
+    """
     hits = int((decisions["rule"] == index).sum())
     if account.struck != hits:
         yield (
@@ -255,7 +257,9 @@ def _log_mismatches(
 
 
 def _eligible(case: Case, index: int, fault: FaultCase, ledger: Ledger, decisions: Records) -> int:
-    """Return how many frames a rule examined: frames of its types that no earlier rule matched."""
+    """Return how many frames a rule must have examined: all frames of its types that no earlier
+    rule matched.
+    """
     count = 0
     earlier = decisions[decisions["rule"] < index]
     for link in fault.links:

@@ -126,7 +126,7 @@ def _finding(problems: list[str], summary: str, about: str, where: tuple[str, ..
 
 
 def _limit_excuse(finding: Finding) -> Finding:
-    """Return the finding, limited to excusing violations that a slow host can cause."""
+    """Return a finding that excuses only those violations that a slow host can cause."""
     return replace(finding, excuses_kinds=SLOW_HOST_KINDS)
 
 
@@ -151,7 +151,9 @@ def _longest_gap_ns(rows: Pressure) -> int:
 
 
 def _stolen_between_looks_ns(rows: Pressure) -> int:
-    """Return the largest steal time between two rows. Guest systems do not count it as a wait."""
+    """Return the largest steal time between two consecutive rows. Guest systems do not count steal
+    time as waiting time.
+    """
     stolen_ns = rows.column("stolen_ns")
     return 0 if UNKNOWN in stolen_ns else int(np.diff(stolen_ns).max(initial=0))
 

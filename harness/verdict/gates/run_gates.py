@@ -29,7 +29,9 @@ packet is timestamped before it is queued, an outgoing packet as it leaves."""
 
 
 def manifest_complete(evidence: Evidence) -> list[Finding]:
-    """The harness completed every phase without an error, and payload.bin is the data sent."""
+    """The harness completed every phase without an error, and payload.bin contains the data that
+    was sent.
+    """
     name = "manifest_complete"
     found = all_or_missing(evidence.manifest, evidence.case, evidence.payload)
     if isinstance(found, Missing):
@@ -125,7 +127,9 @@ def both_sides_talked(evidence: Evidence) -> list[Finding]:
 def _missing_frame(
     near: Capture, far: Capture, case: Case, traffic: TrafficCase
 ) -> tuple[str, bool]:
-    """Return which frame type never arrived ("" if none), and whether its host sent nothing."""
+    """Describe the frame type that never arrived ("" if all arrived). Also returns whether the host
+    that should have sent it sent no frame of the stream.
+    """
     stream_id = traffic.stream_id
     publisher, subscriber = (case.address(each) for each in (traffic.from_host, traffic.to_host))
     directions = ((near, far, publisher, (SETUP, DATA)), (far, near, subscriber, (SM,)))

@@ -39,7 +39,7 @@ def interval(trials: int, share: float, confidence: float) -> tuple[int, int]:
 
 
 def min_trials(share: float, confidence: float) -> int:
-    """Return how many trials suffice for at least one event with this confidence."""
+    """Return the number of trials needed to observe at least one event with this confidence."""
     if share >= 1.0:
         return 1
     return math.ceil(math.log(1.0 - confidence) / math.log1p(-share))
@@ -64,7 +64,9 @@ def rate_interval(events: int, trials: int, confidence: float) -> tuple[float, f
 
 
 def _rate_where(trials: int, tail: float, chance: Callable[[NDArray[np.float64]], float]) -> float:
-    """Return the rate at which a probability that increases with the rate equals `tail`."""
+    """Return the rate at which a probability equals `tail`. The probability must increase with the
+    rate.
+    """
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

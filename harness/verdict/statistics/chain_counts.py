@@ -41,7 +41,9 @@ def interval(chain: MarkovChain, trials: int, confidence: float) -> tuple[int, i
 
 
 def _chances(chain: MarkovChain, trials: int) -> tuple[int, NDArray[np.float64]]:
-    """Return the first computed count, and the probabilities of this and all following counts."""
+    """Compute the probabilities of a range of counts. Returns the lowest of these counts, and the
+    probabilities in order.
+    """
     memory = 1.0 / max(1.0 - _second(chain), 1.0 / trials)
     reach = _REACH * (math.sqrt(trials * max(0.0, chain.variance)) + memory) + _COUNTS_MIN
     count = min(trials + 1, 2 * math.ceil(reach))
@@ -55,7 +57,9 @@ def _chances(chain: MarkovChain, trials: int) -> tuple[int, NDArray[np.float64]]
 
 
 def _second(chain: MarkovChain) -> float:
-    """Return the second largest eigenvalue, a measure of the dependence on the previous state."""
+    """Return a chain's second largest absolute eigenvalue, which measures how strongly a state
+    depends on the previous state.
+    """
     sizes = np.sort(np.abs(np.linalg.eigvals(chain.transitions)))
     return float(sizes[-2])
 

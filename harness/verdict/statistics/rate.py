@@ -75,7 +75,9 @@ def _against(limit: float, failures: int, low: float, high: float) -> tuple[Outc
 
 
 def min_runs(limit: float) -> int:
-    """Return how many runs without a failure prove that the failure rate is below a limit."""
+    """Return the number of failure-free runs that are needed to show that the failure rate is below
+    a limit.
+    """
     low, high = 1, 1
     while rate_interval(0, high, CONFIDENCE)[1] >= limit and high < _RUNS_MAX:
         low, high = high, high * 2

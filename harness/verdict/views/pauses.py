@@ -1,4 +1,4 @@
-"""Time ranges in which a host event had stopped a host's driver.
+"""Time ranges in which a host's driver was paused or killed by a host event.
 
     interval   |<-------- 200 ms -------->|
     actual     |<- 80 ms ->|   paused   |<- 120 ms ->|        on time
@@ -36,7 +36,9 @@ class Pauses:
         return still
 
     def due_ns(self, from_ns: NDArray[np.int64], duration_ns: int) -> NDArray[np.int64]:
-        """Return the times at which a duration has elapsed since `from_ns`, excluding pauses."""
+        """Return the time at which a duration has elapsed since each `from_ns`. Pauses do not count
+        towards the duration.
+        """
         due_ns = from_ns + duration_ns
         for start_ns, end_ns in self._each():
             met = (start_ns < due_ns) & (end_ns > from_ns)

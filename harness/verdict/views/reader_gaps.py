@@ -96,7 +96,9 @@ def _first_two_ns(
 
 
 def _shown_ns(starts: NDArray[np.int64], wire: Wire) -> NDArray[np.int64]:
-    """Return the time of the first arrival beyond each position, which shows that it was sent."""
+    """Return the time of the first arrival beyond each position. It shows that the data at the
+    position was sent.
+    """
     times_ns = np.concatenate(
         [wire.arrived.frames["time_ns"].astype(np.int64), wire.heartbeat_times_ns]
     )
@@ -109,7 +111,7 @@ def _shown_ns(starts: NDArray[np.int64], wire: Wire) -> NDArray[np.int64]:
 
 
 def _uncounted(starts: NDArray[np.int64], log: ExpectedLog, wire: Wire) -> tuple[int, int]:
-    """Return how many transmissions did not arrive, and their bytes."""
+    """Return how many frame transmissions did not arrive, and how many bytes they contained."""
     counts = [
         np.searchsorted(np.sort(each.starts), starts, side="right")
         - np.searchsorted(np.sort(each.starts), starts)

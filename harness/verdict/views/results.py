@@ -1,4 +1,4 @@
-"""The results of a run: a row of figures for each stream and each of its subscribers.
+"""The results of a run: one row of figures for each subscriber of each stream.
 
     offered --> accepted --> sent --> lost --> sent again --> arrived --> delivered
     |<- back pressure ->|                                                     |
@@ -26,7 +26,7 @@ NS_PER_S = 1_000_000_000
 
 
 def result_rows(evidence: Evidence, case: Case) -> list[ResultRow]:
-    """Return a row for each stream and each of its subscribers."""
+    """Return one row for each subscriber of each stream."""
     return [
         _row(evidence, case, traffic.between(traffic.from_host, host))
         for traffic in case.traffic
@@ -144,6 +144,8 @@ def _message_index(
 
 
 def percentile(values: NDArray[np.int64], percent: int) -> int:
-    """Return the smallest value that at least `percent` percent of the values do not exceed."""
+    """Return the smallest value such that at least `percent` percent of all values are at most this
+    value.
+    """
     rank = max(1, -(-len(values) * percent // 100))
     return int(np.sort(values)[rank - 1])

@@ -101,7 +101,7 @@ def _series(name: str, samples: Records, chosen: Records) -> Series:
 
 
 def contiguous_by(wire: Wire, start_position: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the end of the contiguous data over time, as increasing times and positions."""
+    """Return the end of the contiguous data over time, as increasing times and end positions."""
     starts, first = np.unique(wire.arrived.starts, return_index=True)
     times_ns = wire.arrived.frames["time_ns"][first].astype(np.int64)
     ends = wire.arrived.ends[first]

@@ -44,7 +44,9 @@ Violation = tuple[int, str]
 
 @dataclass(frozen=True)
 class ImageExpectations:
-    """What a subscriber's expected images depend on: the SETUPs that arrived, and disturbances."""
+    """The inputs that determine a subscriber's expected images: the SETUPs that arrived, and the
+    times of disturbances.
+    """
 
     setups: Frames
     "SETUPs of all sessions, as they arrived at the subscriber's host."
@@ -85,7 +87,7 @@ class ImageExpectations:
 
 
 def image_expectations(evidence: Evidence, traffic: TrafficCase) -> ImageExpectations | Missing:
-    """Return what is expected of a stream's images at its subscriber's host."""
+    """Return the inputs that determine the expected images of a stream at its subscriber's host."""
     found = all_or_missing(evidence.case, evidence.capture(traffic.to_host), evidence.host_events)
     if isinstance(found, Missing):
         return found

@@ -11,7 +11,9 @@ from windtunnel.harness.verdict.core.finding import Missing
 
 
 def missed_start(evidence: Evidence, flow: TrafficCase) -> bool:
-    """Return whether a receiver joined late because the sender had already started with another."""
+    """Return whether a receiver joined late because the sender had already started with another
+    receiver.
+    """
     own = evidence.subscriber(flow)
     if waits_for(flow) or isinstance(own, Missing) or own.join_position <= flow.initial_position:
         return False

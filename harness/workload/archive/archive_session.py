@@ -29,7 +29,7 @@ def wait_for_recording(archive: AeronArchive, stream_id: int, stop: Stop) -> Rec
 
 
 def context(options: Options) -> ArchiveContext:
-    """Return the settings of a control session with the archive, with Aeron's default timeouts."""
+    """Return the settings of an archive control session. The timeouts are Aeron's defaults."""
     return ArchiveContext(
         control_request_channel=CHANNEL,
         control_response_channel=CHANNEL,

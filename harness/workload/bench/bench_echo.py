@@ -66,7 +66,9 @@ def _streams(options: Options) -> tuple[Stream, Stream]:
 def _open(
     load: Load, aeron: Aeron, writes: Stream, reads: Stream
 ) -> tuple[Publication, Image] | None:
-    """Open a publication and the image of the other stream. Returns None if the load ends first."""
+    """Open a publication and the image of the other stream. Returns None if the benchmark load ends
+    first.
+    """
     subscription = aeron.add_subscription(*reads)
     load.board.state = State.SUBSCRIBED
     publication = aeron.add_exclusive_publication(*writes)
@@ -78,7 +80,7 @@ def _open(
 
 
 def _offer(load: Load, aeron: Aeron, publication: Publication, message: np.ndarray) -> bool:
-    """Offer a message until it is accepted. Returns False if the load ends first."""
+    """Offer a message until it is accepted. Returns False if the benchmark load ends first."""
     while (answer := publication.offer(message)) <= 0:
         if answer not in (result.BACK_PRESSURED, result.ADMIN_ACTION):
             load.board.set_fault(
@@ -115,7 +117,7 @@ def run_ping(load: Load, aeron: Aeron) -> None:
 
 
 def _await(load: Load, aeron: Aeron, image: Image, messages: Messages, number: int) -> bool:
-    """Wait for the echo of a message. Returns False if the load ends first."""
+    """Wait for the echo of a message. Returns False if the benchmark load ends first."""
     board, idle, before = load.board, load.options.idle, messages.count
     deadline_s, looks = 0.0, 0
     while messages.count == before:

@@ -62,7 +62,7 @@ class Load:
             time.sleep(PROGRESS_S)
 
     def wait_for_connection(self, aeron: Aeron, publication: Publication) -> bool:
-        """Wait for a subscriber. Returns False if the load ends first."""
+        """Wait for a subscriber to connect. Returns False if the benchmark load ends first."""
         while not publication.is_connected:
             if not self.goes_on(aeron):
                 return False
@@ -70,7 +70,9 @@ class Load:
         return True
 
     def wait_for_image(self, aeron: Aeron, subscription: Subscription) -> Image | None:
-        """Wait for the image of the only session. Returns None if the load ends first."""
+        """Wait for the image of the stream's only session. Returns None if the benchmark load ends
+        first.
+        """
         while not subscription.images:
             if not self.goes_on(aeron):
                 return None

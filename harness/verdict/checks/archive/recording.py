@@ -197,7 +197,7 @@ def _differs_from_report(data: _RecordingEvidence) -> _Violation | None:
 
 
 def _unreported_stop(data: _RecordingEvidence) -> _Violation | None:
-    """Return a violation if a recording stopped and the archive still reported it as active."""
+    """Return a violation if the archive still reported a stopped recording as active."""
     running = [each.recording_id for each in data.recorder.own_recordings if each.stop_position < 0]
     if not running:
         return None

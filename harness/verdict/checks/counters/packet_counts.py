@@ -113,7 +113,9 @@ def _host_agrees(evidence: Evidence, host: str) -> Finding:
 
 
 def _socket_allowance(evidence: Evidence, host: str, bound: _Bound) -> int:
-    """Return how far a counter may be below the captured count, as full sockets drop datagrams."""
+    """Return how far a counter may be below the captured count. Full sockets drop datagrams that
+    the capture contains.
+    """
     if bound.counter_id not in RECEIVED:
         return 0
     dropped = socket_drops(evidence, host)
@@ -230,8 +232,8 @@ def _of_stream(traffic: TrafficCase, own: Frames, arrived: Frames) -> NDArray[np
 def _while_read(
     traffic: TrafficCase, ended_ns: int, sent: Frames, arrived: Frames
 ) -> NDArray[np.bool_]:
-    """Return a mask of the frames that arrived while their image existed and was being read, before
-    its end of stream.
+    """Return a mask of the frames that arrived while their image existed and was being read. Frames
+    that arrived after the image's end of stream are excluded.
     """
     messages = status_messages(sent)
     messages = messages[messages["stream_id"] == traffic.stream_id]

@@ -90,7 +90,7 @@ def _datagrams(frames: Frames, term_lengths: dict[tuple[int, int], int]) -> _Dat
 def _is_misplaced(
     heads: Frames, spans: NDArray[np.int64], terms: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return a mask of invalid SETUPs and of frames with a position invalid for the term length.
+    """Return a mask of invalid SETUPs, and of frames whose position is invalid for the term length.
 
     A term length of 0 means that it is unknown. Then no position is invalid.
     """
@@ -153,7 +153,9 @@ def _invalid_at(evidence: Evidence, host: str) -> Finding:
 
 
 def _wires(evidence: Evidence, case: Case, host: str) -> list[tuple[TrafficCase, Wire]] | Missing:
-    """Return each stream that a host sends or receives, as captured, once per pair of hosts."""
+    """Return each stream that a host sends or receives, as captured. A stream occurs once for each
+    pair of sending and receiving hosts.
+    """
     wires = []
     for traffic in (flow for each in case.traffic for flow in each.flows):
         if host in (traffic.from_host, traffic.to_host):
@@ -199,7 +201,9 @@ def _end_ns(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> int:
 
 
 def over_under_runs_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """A driver counts frames beyond the window as over-runs, acknowledged ones as under-runs."""
+    """A driver counts frames beyond the window as over-runs, and already acknowledged frames as
+    under-runs.
+    """
     return [
         _over_under_runs_at(evidence, host) for host in sorted({each.to_host for each in traffics})
     ]

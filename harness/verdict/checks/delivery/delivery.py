@@ -88,7 +88,9 @@ def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
 def _once_from_join(
     evidence: Evidence, traffic: TrafficCase, planned: Planned, delivered: Delivered
 ) -> Finding:
-    """Check a receiver that joined after its sender started: it gets every message from then on."""
+    """Check a receiver that joined after its sender started: it must receive every message from its
+    join on.
+    """
     finding = delivered_unbroken(evidence, traffic)
     if finding.outcome is not Outcome.PASS:
         return replace(finding, name=ONCE)

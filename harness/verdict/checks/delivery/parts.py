@@ -40,7 +40,9 @@ IN_PARTS = "delivered_in_parts"
 
 
 def delivered_in_parts(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Each image joined at the sender's position and delivered its range; the last reached EOS."""
+    """Each image joined at the sender's position and delivered its range; the last image reached
+    EOS.
+    """
     found = all_or_missing(
         evidence.planned(traffic),
         evidence.delivered(traffic),
@@ -217,7 +219,9 @@ def _wrong_end(last: Part, end: int | Missing) -> Violation | Missing | None:
 def _wrong_join(
     expectations: ImageExpectations | Missing, images: list[Part]
 ) -> Violation | Missing | None:
-    """Return a violation if an image replaced an undisturbed one, or joined at a wrong position."""
+    """Return a violation if an image replaced an image that nothing had disturbed, or joined at a
+    wrong position.
+    """
     if isinstance(expectations, Missing):
         return expectations
     return expectations.unneeded_image(images) or expectations.wrong_join(images)

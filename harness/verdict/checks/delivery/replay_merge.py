@@ -1,4 +1,5 @@
-"""Check that a ReplayMerge switched to the live stream and received the rest of it over the link.
+"""Check that a ReplayMerge switched to the live stream and received the rest of the stream over the
+link.
 
     replay, over the loopback   |------------------------|
     live, over the link                              |---------------------- end
@@ -65,7 +66,7 @@ def _merged(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _reached(wire: Wire, port: int, position: int) -> int:
-    """Return the end position of the contiguous data from `start` on that arrived at a port."""
+    """Return how far the data that arrived at a port extends from `position` without a gap."""
     live = wire.arrived.frames["destination_port"] == port
     order = np.argsort(wire.arrived.starts[live], kind="stable")
     starts, ends = wire.arrived.starts[live][order], wire.arrived.ends[live][order]

@@ -77,7 +77,8 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _lead_ns(setups_ns: NDArray[np.int64]) -> int:
-    """Return the maximum time by which a SETUP was early, relative to any earlier SETUP.
+    """Return the maximum time by which a SETUP was too early, compared with the schedule that any
+    earlier SETUP implies.
 
     A SETUP may leave long after its sender read the clock, while the next one is on time relative
     to that reading. So a lead of one interval is legal, and the following interval makes up for it.
@@ -89,7 +90,9 @@ def _lead_ns(setups_ns: NDArray[np.int64]) -> int:
 def _unrequested(
     wire: Wire, setups_ns: NDArray[np.int64], answers_ns: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the times of SETUPs sent after a status message without a request by a receiver."""
+    """Return the times of the SETUPs that were sent after a status message although no receiver had
+    requested one.
+    """
     frames = wire.feedback_arrived_from_all
     requests = frames[(frames["frame_type"] == SM) & ((frames["flags"] & SM_FLAG_SEND_SETUP) != 0)]
     requests_ns = np.sort(requests["time_ns"].astype(np.int64))

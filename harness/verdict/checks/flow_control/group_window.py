@@ -38,7 +38,9 @@ class _Receiver:
 
 
 class _Group:
-    """The receivers known to limit the sender, and the highest limit that it has had."""
+    """The known members of the receiver group that limits a sender, and the sender's highest limit
+    so far.
+    """
 
     def __init__(self, control: FlowControl, start: int) -> None:
         self._control = control

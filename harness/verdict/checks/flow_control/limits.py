@@ -82,7 +82,9 @@ def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _least(wire: Wire, start: int) -> int:
-    """Return the highest limit in genuine status messages that the sender certainly processed."""
+    """Return the highest limit set by the genuine status messages that the sender certainly
+    processed.
+    """
     messages = status_messages(wire.feedback_arrived)
     limits = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
     limits = limits + messages["window_bytes"]
@@ -100,7 +102,9 @@ def _contents(messages: NDArray[np.void]) -> NDArray[np.void]:
 
 
 def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """pub-lmt always equals a sender position, or is one publication window ahead of one."""
+    """pub-lmt is always either at a sender position or one publication window ahead of a sender
+    position.
+    """
     found = all_or_missing(evidence.wire(traffic), evidence.planned(traffic))
     if isinstance(found, Missing):
         return inconclusive(PUBLISHER, found, traffic.id)
@@ -132,7 +136,7 @@ def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding
 def _misplaced(
     series: Series, sender_positions: NDArray[np.int64], window: int
 ) -> tuple[int, str] | None:
-    """Return the first sample that is neither at nor one window ahead of a sender position."""
+    """Return the first sample that is neither at a sender position nor one window ahead of one."""
     wrong = np.flatnonzero(
         ~np.isin(series.values, np.concatenate([sender_positions, sender_positions + window]))
     )

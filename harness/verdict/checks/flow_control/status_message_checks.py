@@ -81,7 +81,9 @@ def status_messages_on_time(evidence: Evidence, traffic: TrafficCase) -> Finding
 
 
 def _read_until_ns(wire: Wire, ended_ns: int) -> int:
-    """Return the time until which the subscriber certainly read the image: at most until EOS."""
+    """Return the time until which the subscriber certainly read the image. This is at the latest
+    the arrival of the first EOS heartbeat.
+    """
     beats = wire.heartbeats_arrived
     ends = beats["time_ns"][(beats["flags"] & FLAG_END_OF_STREAM) != 0]
     return min(ended_ns, int(ends.min())) if len(ends) else ended_ns

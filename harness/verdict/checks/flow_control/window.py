@@ -38,7 +38,8 @@ def status_messages(frames: Frames) -> Frames:
 def beyond_image_window(
     traffic: TrafficCase, messages: Frames, frames: Frames
 ) -> NDArray[np.bool_]:
-    """Return a mask of the frames too far ahead of the last status message to be accepted.
+    """Return a mask of the frames that an image rejects because they are too far ahead of its
+    latest status message.
 
     After a PAD, which needs window only for its header, a sender may be half a term ahead.
     `messages` are all frames that the receiver's host sent, in order of time.

@@ -123,7 +123,8 @@ def _pair(
     join: int,
     padding: tuple[NDArray[np.int64], NDArray[np.int64]],
 ) -> _LogPair | None:
-    """Return the range that both logs certainly hold, or None if no frame is known to begin in it.
+    """Return the range of positions that both logs certainly hold, or None if no frame is known to
+    begin in this range.
 
     The range ends at the publication's last position.
     """
@@ -149,7 +150,7 @@ def _pair(
 
 
 def _stretch(kept: SavedLog, low: int, end: int) -> NDArray[np.uint8]:
-    """Return a log's bytes between two positions that are at most two terms apart."""
+    """Return a log's bytes between two positions, which must be at most two terms apart."""
     length = kept.log.term_length
     parts = []
     while low < end:

@@ -43,7 +43,7 @@ def has_all_gaps(evidence: Evidence, traffic: TrafficCase) -> bool:
 
 @dataclass(frozen=True)
 class Earlier:
-    """The NAKs that had already been sent for the first byte of each NAK."""
+    """For each NAK: how many earlier NAKs cover its first byte, and when the last one was sent."""
 
     counts: NDArray[np.int64]
     last_ns: NDArray[np.int64]
@@ -53,7 +53,8 @@ class Earlier:
 def earlier_naks(
     times_ns: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> Earlier:
-    """Return the earlier NAKs of each NAK, given all NAKs in order of time.
+    """Return the earlier NAKs for the first byte of each NAK. The given NAKs must be in order of
+    time.
 
     A segment tree over the limits of all ranges: a NAK is added to the nodes that make up its
     range, and the NAKs for a byte are those of its leaf and of the nodes above.
@@ -86,7 +87,7 @@ def least_delays_ns(
     earlier: Earlier,
     configured_ns: int,
 ) -> NDArray[np.int64]:
-    """Return the minimum time from the previous NAK for the same byte to each NAK.
+    """Return the minimum permitted time between each NAK and the previous NAK for the same byte.
 
     `repaired_ns` is when the first frame of each NAK's range arrived. The minimum is 0 for the
     first NAK.

@@ -75,8 +75,8 @@ def _naks(wire: Wire) -> _Naks:
 
 
 def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Each NAK covers one complete gap that the receiver could detect when it was sent, and which
-    is the first one unless NAKs are sent for all gaps.
+    """When a NAK is sent, it covers one complete gap that the receiver could detect: the first gap,
+    unless NAKs are sent for all gaps.
     """
     wire, planned = evidence.wire(traffic), evidence.planned(traffic)
     if isinstance(wire, Missing):
@@ -146,14 +146,18 @@ def _seen_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _gap_start_ns(wire: Wire, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return when a frame that ends at each position, or a heartbeat there, first arrived."""
+    """For each position, return when a frame that ends there, or a heartbeat with this position,
+    first arrived.
+    """
     frame_ns = wire.arrived.frames["time_ns"].astype(np.int64)
     edges = np.concatenate([wire.arrived.ends, wire.heartbeat_positions])
     return _first_ns(edges, np.concatenate([frame_ns, wire.heartbeat_times_ns]), starts)
 
 
 def _edge_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the time of the first frame boundary or heartbeat that arrived at each position."""
+    """For each position, return when a frame that starts or ends there, or a heartbeat with this
+    position, first arrived.
+    """
     frame_ns = wire.arrived.frames["time_ns"].astype(np.int64)
     edges = np.concatenate([wire.arrived.starts, wire.arrived.ends, wire.heartbeat_positions])
     times_ns = np.concatenate([frame_ns, frame_ns, wire.heartbeat_times_ns])
@@ -163,7 +167,9 @@ def _edge_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
 def _first_ns(
     edges: NDArray[np.int64], times_ns: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the time at which each position first occurs among `edges`, or else END_OF_TIME_NS."""
+    """Return the earliest time of each position in `edges`, or END_OF_TIME_NS for a position that
+    `edges` does not contain.
+    """
     order = np.lexsort((times_ns, edges))
     known, first = np.unique(edges[order], return_index=True)
     at = np.searchsorted(known, ends)
@@ -175,8 +181,8 @@ def _first_ns(
 
 
 def _closed_ns(wire: Wire, naks: _Naks, start: int) -> NDArray[np.int64]:
-    """Return the time at which a frame in each NAK's range was certainly received. The time is
-    END_OF_TIME_NS if no such frame was received.
+    """For each NAK, return the earliest time at which a frame in its range was certainly received,
+    or END_OF_TIME_NS if no such frame was received.
     """
     accepted = certainly_accepted(wire, start)
     frame_starts = wire.arrived.starts[accepted]

@@ -49,7 +49,7 @@ class Retransmits:
 
 
 def retransmits_of(wire: Wire) -> Retransmits:
-    """Return the responses to NAKs that the publisher's host sent."""
+    """Return the responses that the publisher's host sent to NAKs."""
     frames = wire.sent.frames
     heads = np.flatnonzero(np.diff(frames["datagram"], prepend=-1))
     if len(heads) == 0:
@@ -106,7 +106,9 @@ def max_retransmit_bytes(traffic: TrafficCase, term_length: int) -> int:
 
 
 def _required_ends(wire: Wire, found: Retransmits, longest: int) -> NDArray[np.int64]:
-    """Return the minimum end position of each response, given the shortest NAK for its start."""
+    """Return the minimum end position of each response, given the shortest NAK that starts where
+    the response starts.
+    """
     naks = wire.naks(wire.feedback_arrived_from_all)
     starts = wire.nak_positions(naks)
     term_length = wire.facts.term_length

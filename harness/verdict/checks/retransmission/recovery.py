@@ -173,8 +173,8 @@ def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> 
 
 
 def _kind_of_mismatch(value: int, seen: int, *, is_received: bool) -> Kind:
-    """Return the kind of a mismatch: STATE for arrivals that were not counted, which a slow host
-    can explain, or else PROTOCOL.
+    """Return the kind of a mismatch: STATE if arrivals were not counted, which a slow host can
+    explain, or else PROTOCOL.
     """
     return Kind.STATE if is_received and value < seen else Kind.PROTOCOL
 
@@ -210,7 +210,7 @@ def retransmits_identical(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def processed_until_ns(wire: Wire) -> int:
-    """Return the time until which arrivals at a stream's sender were certainly processed.
+    """Return the time until which a stream's sender certainly processed all arrivals.
 
     Later arrivals may find the publication closed, and are then ignored.
     """

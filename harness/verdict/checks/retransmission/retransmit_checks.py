@@ -76,7 +76,9 @@ def retransmits_only_if_asked(evidence: Evidence, traffic: TrafficCase) -> Findi
 def _unrequested(
     wire: Wire, positions: NDArray[np.int64], times_ns: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return a mask of the retransmits, sorted by position and time, that no NAK requested."""
+    """Return a mask of the retransmits that no NAK requested. The retransmits must be sorted by
+    position and time.
+    """
     naks = wire.naks(wire.feedback_arrived_from_all)
     starts = wire.nak_positions(naks)
     order = np.lexsort((naks["time_ns"], starts))
