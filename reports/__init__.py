@@ -1,10 +1,10 @@
-"""Reports: HTML pages about runs, suites and matrices, and the analysis of captures.
+"""HTML reports on runs, suites and matrices, and the analysis of captures.
 
     run folder -> counter_lines, marks -> series -> charts ---+
                   verdict.json, run.json, ledger -> tables ---+--> page -> report.html
 
-Reports are created from run folders alone. They start no process and do not change verdicts. The
-page lists missing or damaged files, and is written in any case.
+Reports are created from run folders alone. Creating one starts no process and changes no verdict.
+If files are missing or damaged, the page is still written and lists them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,13 +26,13 @@ def analyze(
     outcomes_dir: Path | None = None,
     spark: "SparkSession | None" = None,
 ) -> "Tables":
-    """Analyse captures and return Arrow tables, as in
+    """Analyse captures and return Arrow tables. Example:
     `reports.analyze(["a.pcap"]).flows.to_pandas()`.
 
-    `checksums` computes the CRC-32 of all messages of a flow, `messages` returns a row per message,
+    `checksums` computes the CRC-32 of each flow's messages, `messages` returns a row per message,
     and `outcomes_dir` is a folder for the table `fates`, with a row per frame. With a Spark
-    session, the analysis runs on its workers; `reports.analysis.engines.spark.sql.register` creates
-    views of the tables. Needs the extra `spark`; raises the errors of
+    session, the analysis runs on its workers, and `reports.analysis.engines.spark.sql.register`
+    creates views of the tables. Needs the extra `spark`; raises the errors of
     `windtunnel.reports.analysis.analyze`.
     """
     from windtunnel.reports.analysis.analyze import analyze as analyze_captures

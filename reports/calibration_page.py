@@ -1,7 +1,7 @@
-"""calibration.html: requested and measured impairments as a chart and a table; viewable offline.
+"""calibration.html: requested and measured impairments in a page that can be viewed offline.
 
-The chart shows measured values relative to the requested values, with 99.9 % intervals. Ratios,
-lengths and times thus share one axis, on which 1 is exact.
+The page has a table and a chart. The chart shows measured values relative to the requested values,
+with 99.9 % intervals. Ratios, lengths and times thus share one axis, on which 1 is exact.
 """
 
 import json
@@ -34,7 +34,7 @@ tr { border-bottom: 1px solid #dde2ea; } .missed { color: #b3261e; font-weight: 
 
 
 def write_calibration_page(found: Calibration, folder: Path) -> Path:
-    """Write the page of a calibration to a folder and return the page's path."""
+    """Write a calibration's HTML page to a folder, and return the page's path."""
     path = folder / NAME
     replace_file(path, _page(found))
     return path
@@ -56,7 +56,7 @@ def _page(found: Calibration) -> str:
             joined(element("p", f"invalid: {text}", class_="missed") for text in found.voids),
         ]
     )
-    # The JSON text must not end the script element.
+    # The JSON must not contain a string that ends the script element.
     drawing = json.dumps(figure(found)).replace("</", "<\\/")
     script = plotly_script().decode("utf-8").replace("</script", "<\\/script")
     return (
@@ -86,8 +86,9 @@ def _row(measure: Measure) -> list[object]:
 
 
 def figure(found: Calibration) -> dict[str, Any]:
-    """Return a plotly figure with the ratios of measured to requested values, and their
-    intervals."""
+    """Return a plotly figure of the ratios of measured to requested values, with their
+    intervals.
+    """
     drawn = [each for each in found.measures if each.asked]
     ratios = [_ratios(each) for each in drawn]
     return {

@@ -1,7 +1,7 @@
-"""The chart document of a run: its series in the format that the page's chart script expects.
+"""A run's chart document: its data series in the format that the page's chart script expects.
 
-Times are milliseconds since the first event of the run. Long lines and large sets of marks are
-thinned out. The page shows the full number of marks.
+Times are in milliseconds since the run's first event. Long lines and large sets of marks are
+reduced to fewer points. The page states the full number of marks.
 """
 
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ from windtunnel.reports.series import RunSeries, StreamSeries
 POINTS_PER_LINE_MAX = 20_000
 MARKS_PER_KIND_MAX = 20_000
 COMPARED_MAX = 4_000
-"""Maximum number of points of a line in a comparison, which has lines of several runs."""
+"""Maximum number of points per line in a comparison, which has the lines of several runs."""
 SENT = "snd-pos"
 COMPARED = {"lines": (SENT, "sub-pos"), "distances": ("in flight",)}
-"""The lines that a comparison shows of each run."""
+"""The lines that a comparison shows for each run."""
 NS_PER_MS = 1e6
 
 
 def chart_document(series: RunSeries, rule_names: list[str]) -> dict[str, Any]:
-    """Return the chart document of a run. `packing` stores its numpy arrays as columns."""
+    """Return a run's chart document. `packing` stores its numpy arrays as columns."""
     start_ns = series.start_ns
     return {
         "start_ns": str(start_ns),
@@ -39,9 +39,10 @@ def chart_document(series: RunSeries, rule_names: list[str]) -> dict[str, Any]:
 
 
 def comparison_document(runs: Sequence[tuple[str, RunSeries]]) -> dict[str, Any]:
-    """Return the chart document of several runs, whose times begin with each run's first activity.
+    """Return one chart document for several runs. Times are relative to each run's first activity.
 
-    Each stream has the lines of all runs that have it, with the run's name and a colour by order.
+    Each stream has the lines of all runs that contain it, labelled with the run's name and coloured
+    in the order of the runs.
     """
     ends_ms = [(series.active_ns[1] - series.active_ns[0]) / NS_PER_MS for _, series in runs]
     streams: dict[str, dict[str, Any]] = {}
@@ -78,7 +79,7 @@ def _compared(line: Line, run: str, index: int, active_ns: tuple[int, int]) -> d
 
 
 def _is_delivered(series: RunSeries) -> bool:
-    """Return whether everything that was sent on each stream was also consumed."""
+    """Return whether all bytes sent on each stream were also consumed."""
     for stream in series.streams:
         last = {line.name: int(line.value[-1]) for line in stream.lines}
         if last.get("snd-pos") is None or last.get("snd-pos") != last.get("sub-pos"):
@@ -104,7 +105,7 @@ def _line(
     line: Line, start_ns: int, end_ns: int, points_max: int = POINTS_PER_LINE_MAX
 ) -> dict[str, Any]:
     kept = kept_indices(line.value, points_max)
-    # The last value holds until the end of the run, because samples are only written on a change.
+    # Samples are written only when a value changes, so the last value is valid until the run's end.
     time_ns = np.append(line.time_ns[kept], end_ns)
     value = np.append(line.value[kept], line.value[-1])
     return {"name": line.name, "t": (time_ns - start_ns) / NS_PER_MS, "v": value}

@@ -1,4 +1,4 @@
-"""The page of `windtunnel compare`: runs side by side, as one file that can be viewed offline."""
+"""The page of `windtunnel compare`: runs side by side in one file that can be viewed offline."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,13 +13,13 @@ from windtunnel.reports.series import read_series
 
 
 def write_comparison(runs: Sequence[RunDir], path: Path) -> Path:
-    """Write the comparison of some runs as HTML, and return the page's path. Raises OSError."""
+    """Write an HTML page that compares runs, and return the page's path. Raises OSError."""
     replace_file(path, comparison_page(runs))
     return path
 
 
 def comparison_page(runs: Sequence[RunDir]) -> str:
-    """Return the page of a comparison as HTML."""
+    """Return an HTML page that compares runs."""
     names = distinct_names([run.path for run in runs])
     documents = [read_run(run) for run in runs]
     drawn = [

@@ -1,4 +1,4 @@
-"""Comparisons of runs on pages: their figures side by side, and their positions on one time axis.
+"""HTML comparisons of runs: their figures side by side, and their positions on one time axis.
 
 suite of several seeds     a comparison for each scenario          run-1 | run-2 | run-3
 matrix                     a comparison of the driver pairs        pair 1 | pair 2
@@ -19,26 +19,26 @@ from windtunnel.reports.packing import pack, packed
 from windtunnel.reports.series import RunSeries
 
 COLUMNS_MAX = 8
-"""Maximum number of runs in a comparison on a page, which is also the number of colours."""
+"""Maximum number of runs in a comparison. There are as many chart colours."""
 
 Drawn = tuple[RunDocuments, RunSeries | None]
 
 
 def compared_runs(runs: Sequence[RunDir]) -> list[ComparedRun]:
-    """Return the figures in the verdicts of run folders. Raises DocumentError."""
+    """Return the figures from the run folders' verdicts. Raises DocumentError."""
     names = distinct_names([run.path for run in runs])
     found = []
     for name, run in zip(names, runs, strict=True):
         verdict = read_verdict(run.verdict)
         if verdict is None:
-            text = f"expected a judged run, found no {run.verdict.name}: judge it first"
+            text = "expected a run with a verdict, found none: run `windtunnel judge` on it"
             raise DocumentError(f"{run.path}: {text}")
         found.append(_compared(name, RunDocuments(run, verdict=verdict)))
     return found
 
 
 def distinct_names(paths: Sequence[PurePath]) -> list[str]:
-    """Return the last components of each path, as many as it takes to distinguish all of them."""
+    """Return the last components of each path, as many as are needed to distinguish the paths."""
     for count in range(1, max(len(path.parts) for path in paths) + 1):
         names = ["/".join(path.parts[-count:]) for path in paths]
         if len(set(names)) == len(names):
@@ -47,7 +47,9 @@ def distinct_names(paths: Sequence[PurePath]) -> list[str]:
 
 
 def comparisons(runs: Sequence[Drawn]) -> list[Markup]:
-    """Return a card for each scenario, which is empty unless several of its runs have figures."""
+    """Return a comparison card for each scenario. It is empty unless several of its runs have
+    figures.
+    """
     by_scenario: dict[str, list[Drawn]] = {}
     for run, series in runs:
         if run.verdict.get("results"):
@@ -59,14 +61,16 @@ def comparisons(runs: Sequence[Drawn]) -> list[Markup]:
 
 
 def comparison_card(title: str, body: Markup) -> Markup:
-    """Return a section of a page with a comparison, or nothing if there is nothing to compare."""
+    """Return a comparison as a section of a page, or an empty string if there is nothing to
+    compare.
+    """
     if not body:
         return body
     return element("section", joined([element("h2", title), body]), class_="card")
 
 
 def figures(runs: Sequence[tuple[str, RunDocuments]]) -> Markup:
-    """Return a table of each stream's figures with a column for each run, named as given."""
+    """Return a table of each stream's figures, with a column for each run under the given name."""
     shown = [_compared(name, run) for name, run in runs if run.verdict.get("results")]
     parts: list[Markup] = []
     if len(shown) < 2:
@@ -84,7 +88,7 @@ def figures(runs: Sequence[tuple[str, RunDocuments]]) -> Markup:
 
 
 def positions(runs: Sequence[tuple[str, RunSeries]], anchor: str) -> Markup:
-    """Return a chart of the positions of each stream in all runs, on one time axis."""
+    """Return a chart of each stream's positions in all runs, on one time axis."""
     document = comparison_document(runs)
     if not document["streams"]:
         return Markup("")

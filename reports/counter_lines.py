@@ -1,4 +1,4 @@
-"""Chart lines of positions over time, from the drivers' counters.
+"""Chart lines that show positions over time, from the drivers' counters.
 
     snd-lmt  ..............----------     sender limit: end of the receiver window
     pub-lmt  ........--------             publication limit
@@ -9,8 +9,9 @@
 
 The sampler writes a sample when a value has changed since its last poll. A value therefore holds
 until one polling interval before the next sample, and changes within that interval. Accordingly, a
-line is horizontal until then, and straight to the next sample. Both hosts share one clock but are
-polled at slightly different times. The sloped segments avoid jumps in the distance between hosts.
+line is horizontal until then, and slopes straight to the next sample. Both hosts share one clock
+but are polled at slightly different times. The sloped segments avoid jumps in the distance between
+the hosts' lines.
 """
 
 from dataclasses import dataclass
@@ -31,14 +32,14 @@ Positions = NDArray[np.int64]
 
 SENDER_COUNTERS: dict[int, str] = {1: "pub-lmt", 9: "snd-lmt", 2: "snd-pos"}
 RECEIVER_COUNTERS: dict[int, str] = {3: "rcv-hwm", 5: "rcv-pos", 4: "sub-pos"}
-"""Type ids of a receiver's counters. Source: section 8.2 of Aeron's specification."""
+"""The type ids of a receiver's counters. Source: section 8.2 of Aeron's specification."""
 
 _KEY_STREAM_ID = slice(12, 16)
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a chart: a quantity over time."""
+    """A chart line: one quantity over time."""
 
     name: str
     time_ns: Times
@@ -46,7 +47,7 @@ class Line:
 
 
 def stream_lines(host: HostDir, stream_id: int, names: dict[int, str]) -> list[Line]:
-    """Return a stream's lines from the counters of one host, in the order of `names`."""
+    """Return a stream's chart lines from one host's counters, in the order of `names`."""
     samples = read_samples(host.counter_samples)
     counters = read_counters(host.counters)
     if samples is None or counters is None:
@@ -63,9 +64,9 @@ def stream_lines(host: HostDir, stream_id: int, names: dict[int, str]) -> list[L
 
 
 def sampling_interval_ns(samples: Records) -> int:
-    """Estimate the sampler's polling interval from the times of its samples.
+    """Estimate the counter sampler's polling interval from the times of its samples.
 
-    Polls without a change leave no sample, so only short intervals are reliable. The shortest
+    A poll that finds no change writes no sample, so only short intervals are reliable. The shortest
     intervals follow late polls. The 10th percentile excludes them.
     """
     polls = np.unique(samples["time_ns"])
@@ -73,7 +74,7 @@ def sampling_interval_ns(samples: Records) -> int:
 
 
 def with_plateaus(line: Line, interval_ns: int) -> Line:
-    """Add points to a line that keep it level until shortly before each change."""
+    """Add points to a line so that it stays level until shortly before each change."""
     ends = line.time_ns[1:] - interval_ns
     paused = ends > line.time_ns[:-1] + interval_ns // 2
     after = np.flatnonzero(paused) + 1
@@ -90,7 +91,7 @@ def _stream(counter: CounterFacts) -> int | None:
 
 
 def _samples_of(samples: Records, counters: list[CounterFacts]) -> Records:
-    """Return the samples of some counters. Registration ids distinguish reused counter ids."""
+    """Return the samples of the given counters. Registration ids distinguish reused counter ids."""
     chosen = np.zeros(len(samples), dtype=np.bool_)
     for counter in counters:
         chosen |= (samples["counter_id"] == counter.counter_id) & (
@@ -101,8 +102,9 @@ def _samples_of(samples: Records, counters: list[CounterFacts]) -> Records:
 
 
 def value_at(line: Line, time_ns: Times) -> Positions:
-    """Return a line's value at each time. Before its first and after its last point it is
-    constant."""
+    """Return a line's values at the given times. It is level before its first and after its last
+    point.
+    """
     begin = line.time_ns[0]
     values = np.interp(time_ns - begin, line.time_ns - begin, line.value)
     whole: Positions = np.rint(values).astype(np.int64)
@@ -110,9 +112,11 @@ def value_at(line: Line, time_ns: Times) -> Positions:
 
 
 def difference(name: str, upper: Line, lower: Line) -> Line:
-    """Return the difference of two lines at the points of either line, while both lines exist.
+    """Return the difference between two lines, at the points of either line, while both lines
+    exist.
 
-    Where the lower line is ahead, because the two hosts were polled at different times, it is 0.
+    The difference is 0 where the lower line is ahead because the hosts were polled at different
+    times.
     """
     begin = max(int(upper.time_ns[0]), int(lower.time_ns[0]))
     time_ns = np.union1d(upper.time_ns, lower.time_ns)
@@ -127,13 +131,13 @@ DISTANCES: tuple[tuple[str, str, str], ...] = (
     ("in flight", "snd-pos", "rcv-pos"),
     ("gap", "rcv-hwm", "rcv-pos"),
 )
-"""Distances between lines that are close together: name, upper line, lower line.
+"""The distances to draw between lines that are close together: name, upper line, lower line.
 
 The last one is drawn on top."""
 
 
 def distances(lines: list[Line]) -> list[Line]:
-    """Return those DISTANCES of which both lines exist."""
+    """Return the distances between lines, for those DISTANCES whose two lines exist."""
     by_name = {line.name: line for line in lines}
     return [
         difference(name, by_name[upper], by_name[lower])

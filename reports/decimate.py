@@ -1,9 +1,9 @@
-"""Decimation of lines: fewer points with the same shape.
+"""Decimation of chart lines: fewer points that keep a line's shape.
 
     bucket   | . .  '. | .. ' .|       the first, lowest, highest and last point of each bucket
     kept     | .     . | .  ' .|       are kept, so that no peak is lost
 
-The page decimates again for its width after each zoom. This module limits the page's size.
+The page decimates again to fit its width after each zoom. This module limits the page's size.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ KEPT_PER_BUCKET = 4
 
 
 def kept_indices(value: NDArray[np.int64], point_count_max: int) -> NDArray[np.int64]:
-    """Return the ascending indices of the points to keep, at most `point_count_max`."""
+    """Return the indices of the points to keep, ascending and at most `point_count_max`."""
     count = len(value)
     if count <= point_count_max:
         return np.arange(count)

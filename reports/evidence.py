@@ -1,4 +1,4 @@
-"""The documents of a run folder, read for a report.
+"""Reading of a run folder's documents for a report.
 
 A missing or damaged document is left empty, and a note is added. Reading never fails.
 """
@@ -22,14 +22,14 @@ _Read = TypeVar("_Read")
 UNJUDGED = "INCONCLUSIVE"
 ANALYSIS_SCHEMA = "windtunnel-run-analysis/1"
 OWN_COMMIT = " commit=windtunnel"
-"""The end of the version that the built-in driver reports."""
+"""Suffix of the version that the built-in driver reports."""
 KNOWN = "KNOWN"
-"""The outcome in suite.json of a run that failed with a known failure."""
+"""The outcome that suite.json states for a run that failed with a known failure."""
 
 
 @dataclass
 class RunDocuments:
-    """The documents of one run."""
+    """The documents of one run: its manifest, verdict, ledger and others."""
 
     run: RunDir
     manifest: Manifest | None = None
@@ -38,15 +38,14 @@ class RunDocuments:
     case: Case | None = None
     repro: str = ""
     capture_summary: list[str] = field(default_factory=list)
-    "Summary lines of the run's capture analysis. Empty if there is no analysis."
+    "The summary lines of the run's capture analysis. Empty if there is no analysis."
     summary: SuiteRun | None = None
     "The run's entry in suite.json."
     notes: list[str] = field(default_factory=list)
 
     @property
     def outcome(self) -> str:
-        """The verdict's outcome, or suite.json's outcome if that is KNOWN or if there is no
-        verdict."""
+        """The verdict's outcome, or suite.json's if it is KNOWN or there is no verdict."""
         noted = self.summary.outcome if self.summary else UNJUDGED
         if noted == KNOWN:
             return noted
@@ -73,7 +72,7 @@ class RunDocuments:
 
     @property
     def subjects(self) -> str:
-        """The drivers under test, by host. Empty if they were not recorded."""
+        """The drivers under test, one per host. Empty if they were not recorded."""
         if self.manifest is None:
             return ""
         own = self.manifest.versions.get("windtunnel", "")
@@ -84,7 +83,8 @@ class RunDocuments:
 
     @property
     def duration_s(self) -> float | None:
-        """The duration of the run from suite.json or, if that is missing, the sum of its phases.
+        """The run's duration from suite.json or, if that is missing, the sum of its phases'
+        durations.
 
         The phases of a simulated run are measured by two clocks, so only their durations can be
         added.
@@ -105,20 +105,20 @@ class RunDocuments:
 
 
 def version_text(version: str, own: str = "") -> str:
-    """Return a driver's version for display, such as `1.53.0 (Windtunnel 0.1.0)`.
+    """Return a driver's version in the form to display, such as `1.53.0 (Windtunnel 0.1.0)`.
 
-    Our driver reports the version of Aeron that it is compatible with, and a label instead of a
-    commit. `own` is the version of Windtunnel, or an empty string if it is unknown.
+    The built-in driver reports the Aeron version that it is compatible with, and a label instead of
+    a commit. `own` is Windtunnel's version, or an empty string if it is unknown.
     """
     if not version.endswith(OWN_COMMIT):
         return version
-    # A checkout that is not installed has a sentence in place of its version.
+    # If a checkout is not installed, its version is a sentence instead of a number.
     known = f" {own}" if own[:1].isdigit() else ""
     return f"{version.removesuffix(OWN_COMMIT)} (Windtunnel{known})"
 
 
 def read_run(run: RunDir, summary: SuiteRun | None = None) -> RunDocuments:
-    """Read all documents of a run folder. Adds a note for each one that is missing or damaged."""
+    """Read a run folder's documents. Adds a note for each document that is missing or damaged."""
     documents = RunDocuments(run, summary=summary)
 
     def attempt(read: Callable[[], _Read | None], what: str) -> _Read | None:
@@ -145,7 +145,7 @@ def read_run(run: RunDir, summary: SuiteRun | None = None) -> RunDocuments:
 
 
 def _summary(run: RunDir) -> list[str] | None:
-    """Return the summary lines of the run's capture analysis."""
+    """Read the summary lines of a run's capture analysis."""
     document = read_document(run.analysis, ANALYSIS_SCHEMA)
     if document is None:
         return None
@@ -156,7 +156,7 @@ def _summary(run: RunDir) -> list[str] | None:
 
 
 def read_suite(suite_dir: SuiteDir) -> tuple[Suite | None, list[RunDocuments]]:
-    """Read a suite and its runs in the order of suite.json. Other run folders come last."""
+    """Read a suite and its runs, in the order of suite.json. Runs not listed there come last."""
     try:
         suite, why = Suite.read(suite_dir.document), ""
     except (OSError, ValueError) as error:
@@ -171,7 +171,7 @@ def read_suite(suite_dir: SuiteDir) -> tuple[Suite | None, list[RunDocuments]]:
 
 
 def worst(outcomes: list[str]) -> str:
-    """Return the worst outcome of a suite's runs, or INCONCLUSIVE if it has no runs."""
+    """Return the worst of the runs' outcomes, or INCONCLUSIVE if there are no runs."""
     order: tuple[Any, ...] = (
         *("FAIL", "HARNESS", "CANCELLED", "INCONCLUSIVE"),
         *("KNOWN", "PASS", "UNSUPPORTED"),

@@ -1,4 +1,4 @@
-"""HTML tables of a run's checks and gates, and what a failed gate means for the verdict.
+"""HTML tables of a run's checks and gates, with what a failed gate means for the verdict.
 
 Checks   37 of 37 passed              folded, because all passed
 Gates    8 of 9 passed
@@ -11,7 +11,7 @@ from windtunnel.reports.evidence import RunDocuments
 from windtunnel.reports.html import Markup, badge, details, element, joined, table
 
 _QUIET_OUTCOMES = ("PASS", "UNSUPPORTED")
-"""Outcomes whose findings are initially collapsed."""
+"""Outcomes of findings that are initially collapsed."""
 
 
 def findings(run: RunDocuments) -> Markup:
@@ -31,9 +31,9 @@ def findings(run: RunDocuments) -> Markup:
 
 
 def gate_meaning(run: RunDocuments, gate: Document) -> str:
-    """Return what a gate that did not pass means for the verdict of its run, as a sentence.
+    """Return a sentence that says what a gate that did not pass means for the run's verdict.
 
-    The verdict document names the gate in the text of each violation that it may explain.
+    In the verdict document, each violation that a gate may explain names that gate.
     """
     name, about = str(gate.get("name")), str(gate.get("about", ""))
     verdict, reason = str(run.verdict.get("outcome")), str(run.verdict.get("reason", ""))
@@ -78,7 +78,7 @@ def _meaning(run: RunDocuments, kind: str, finding: Document) -> Markup:
 
 
 def _pointers(finding: Document) -> Markup:
-    """Return the location of a finding as text: message, byte, position, files."""
+    """Return where a finding occurred, as text: message, byte, position and files."""
     keys = (("message", "message"), ("byte_offset", "byte"), ("position", "position"))
     parts = [f"{word} {finding[key]}" for key, word in keys if finding.get(key) is not None]
     parts += [str(each) for each in finding.get("evidence", [])]

@@ -1,4 +1,4 @@
-"""HTML elements for all report pages. This module escapes all text."""
+"""HTML elements for all report pages. All text is escaped in this module."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -11,19 +11,19 @@ ABSENT = "-"
 
 
 class Markup(str):
-    """A string that is already HTML, and is not escaped again."""
+    """A string that is already HTML and must not be escaped again."""
 
     __slots__ = ()
 
 
 def page(title: str, body: object, styles: Sequence[str], scripts: Sequence[str]) -> str:
-    """Return a complete HTML page, which contains these style sheets and scripts."""
+    """Return a complete HTML page that contains the given style sheets and scripts."""
     style, script = ("\n".join(map(_asset, names)) for names in (styles, scripts))
     head = joined(
         [
             Markup('<meta charset="utf-8">'),
             Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            # An empty icon keeps browsers from requesting one from a server.
+            # With an empty icon, browsers do not request one from a server.
             Markup('<link rel="icon" href="data:,">'),
             element("title", title),
             Markup(f"<style>\n{style}</style>"),
@@ -36,7 +36,7 @@ def page(title: str, body: object, styles: Sequence[str], scripts: Sequence[str]
 
 
 def page_header(title: str, outcome: str, facts: Sequence[str]) -> Markup:
-    """Return the header of a page: title, outcome, a button for the theme, and facts."""
+    """Return a page's header: title, outcome, theme button and facts."""
     parts = [
         element("h1", title),
         badge(outcome),
@@ -52,7 +52,9 @@ def _asset(name: str) -> str:
 
 
 def text(value: object) -> Markup:
-    """Convert a value to HTML. Markup stays unchanged, None becomes a dash, the rest is escaped."""
+    """Convert a value to HTML. Markup stays unchanged, None becomes a dash, other values are
+    escaped.
+    """
     if isinstance(value, Markup):
         return value
     return Markup(ABSENT if value is None else escape(str(value)))
@@ -83,7 +85,7 @@ def badge(outcome: str, size: str = "") -> Markup:
 def table(
     heads: Sequence[tuple[str, str]], rows: Iterable[Sequence[object]], class_: str = ""
 ) -> Markup:
-    """Return an HTML table in a scrolling container. `heads` are names and classes of columns."""
+    """Return an HTML table in a scrolling container. `heads` has the columns' names and classes."""
     top = joined(element("th", name, class_=kind) for name, kind in heads)
     body = joined(
         element(

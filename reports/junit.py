@@ -1,4 +1,4 @@
-"""JUnit XML for CI systems: one test suite per scenario, one test case per run.
+"""JUnit XML output for CI systems: one test suite per scenario, one test case per run.
 
 PASS                                  a test case
 FAIL                                  with <failure>
@@ -22,11 +22,11 @@ ELEMENT_OF = {
 COUNT_OF = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML does not allow. A crashing process may print them."""
+"""Characters that XML does not allow. The output of a crashed process may contain them."""
 
 
 def junit_xml(outcomes: Outcomes) -> bytes:
-    """Return a JUnit XML document in UTF-8."""
+    """Return the outcomes as a JUnit XML document, in UTF-8."""
     root = Tree.Element("testsuites", {"name": outcomes.title, **_counts(outcomes.rows)})
     for scenario in outcomes.scenarios():
         name = _clean(scenario)

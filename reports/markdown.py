@@ -1,4 +1,4 @@
-"""A Markdown summary for the job page of a CI system.
+"""Markdown summary of a suite or matrix for a CI system's job page.
 
 total outcome    table: scenario x pair, worst verdict, passed/total    list of failures
 """
@@ -21,7 +21,7 @@ REASON_LENGTH_MAX = 400
 
 
 def summary(outcomes: Outcomes) -> str:
-    """Return the Markdown summary, which ends with a line feed."""
+    """Return the Markdown summary of a suite or matrix, ending with a line feed."""
     parts = [f"## {MARKS.get(outcomes.outcome, '')} {outcomes.title}: {outcomes.outcome}", ""]
     parts += [_counts(outcomes), "", *_table(outcomes)]
     bad = [row for row in outcomes.rows if row.outcome != "PASS"]
@@ -73,7 +73,7 @@ def _list(rows: list[Row]) -> list[str]:
 
 
 def _unsupported(rows: list[Row]) -> list[str]:
-    """Return one line for each reason why runs are unsupported."""
+    """Return a line for each reason why runs are unsupported, with the number of these runs."""
     reasons = [row.reason for row in rows]
     return [
         f"- {MARKS['UNSUPPORTED']} **UNSUPPORTED** {reasons.count(reason)} of the runs: "
@@ -83,7 +83,7 @@ def _unsupported(rows: list[Row]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Escape text for Markdown, including table cells."""
+    """Escape text for Markdown, including use in table cells."""
     for mark in ("\\", "|", "`", "*", "_", "<", "[", "#"):
         text = text.replace(mark, f"\\{mark}")
     return text

@@ -1,4 +1,4 @@
-"""Chart marks: single events of a stream, at the middlebox and at both drivers.
+"""Chart marks: single events in a stream, at the middlebox and at both drivers.
 
     dropped, held, swapped, displaced,    decision log: frames of the stream with a position
     duplicated
@@ -45,12 +45,12 @@ KINDS = (
     "feedback lost",
 )
 LOSSES = ("dropped", "lost to impairment")
-"""The kinds of marks that represent lost frames of a stream."""
+"""The kinds of marks that represent lost frames."""
 
 
 @dataclass(frozen=True)
 class Marks:
-    """All events of one kind on a stream, in time order."""
+    """All events of one kind in a stream, in time order."""
 
     kind: str
     time_ns: Column
@@ -62,14 +62,14 @@ class Marks:
 
 @dataclass(frozen=True)
 class Geometry:
-    """Initial term id and term length, which convert term ids to positions."""
+    """A stream's initial term id and term length, which convert term ids to positions."""
 
     initial_term_id: int
     term_length: int
 
 
 def decision_marks(decisions: Records, stream_id: int) -> list[Marks]:
-    """Return marks for the middlebox's actions on a stream."""
+    """Return marks for the middlebox's actions on a stream's frames."""
     mine = decisions[decisions["stream_id"] == stream_id]
     with_position = mine["position"] != NO_POSITION
     kinds = {
@@ -100,7 +100,9 @@ def nak_marks(frames: Records, geometry: Geometry) -> Marks:
 
 
 def retransmit_marks(frames: Records, geometry: Geometry) -> Marks:
-    """Return marks for a sender's retransmits, from the stream's frames captured at its host."""
+    """Return marks for a sender's retransmits, from the stream's frames captured at the sender's
+    host.
+    """
     sent = positional(frames)
     at = positions(sent, geometry.initial_term_id, geometry.term_length)
     nth = _nth_occurrence(at)
@@ -112,12 +114,13 @@ def retransmit_marks(frames: Records, geometry: Geometry) -> Marks:
 def impairment_marks(
     sent: Records, received: Records, decisions: Records, geometry: Geometry
 ) -> Marks:
-    """Return a mark for each frame lost in a link direction, except frames dropped by a rule.
+    """Return a mark for each frame lost in one direction of a link, except frames dropped by a
+    rule.
 
-    `sent` and `received` are the stream's frames captured at both hosts, timed by one clock.
-    `decisions` are those about the stream in this direction. An arrival is matched with the last
-    transmission before it. If a frame was held until its retransmit had been sent, the wrong one of
-    the two transmissions may be marked.
+    `sent` and `received` are the stream's frames captured at the two hosts, timestamped by one
+    clock. `decisions` are the middlebox's decisions about the stream in this direction. An arrival
+    is matched with the last transmission before it. If a frame was held until its retransmit had
+    been sent, the wrong one of the two transmissions may be marked.
     """
     departures, arrivals = positional(sent), positional(received)
     sent_at = positions(departures, geometry.initial_term_id, geometry.term_length)
@@ -167,7 +170,7 @@ def gap_fill_marks(seen: Records, sent: Records | None, geometry: Geometry) -> M
 
 
 def _nth_occurrence(values: Column) -> Column:
-    """Return how often each value has occurred so far, counting from 1."""
+    """Return, for each value, its number of occurrences up to and including this one."""
     order = np.argsort(values, kind="stable")
     ranked = values[order]
     first = np.ones(len(values), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""matrix.html: one row per scenario, one column per driver pair; viewable offline.
+"""matrix.html: one row per scenario, one column per driver pair. It can be viewed offline.
 
     header: the matrix, its drivers and their versions
     cells:  worst verdict, passed/total, a small square per run         -> reports of the pairs
@@ -28,7 +28,7 @@ UNSUPPORTED = "UNSUPPORTED"
 
 
 def write_matrix_page(matrix_dir: Path) -> Path:
-    """Write the matrix page and the reports of all driver pairs with runs. Returns the page's path.
+    """Write the matrix page, and a report for each driver pair with runs. Returns the page's path.
 
     Raises DocumentError if matrix.json is missing or malformed.
     """
@@ -88,7 +88,7 @@ def _header(matrix: Matrix, outcome: str) -> Markup:
 
 
 def _grid(folder: MatrixDir, matrix: Matrix) -> Markup:
-    """Return the matrix as an HTML table: scenarios as rows, driver pairs as columns."""
+    """Return the matrix as an HTML table, with scenarios as rows and driver pairs as columns."""
     width = len(matrix.subscribers)
     cells = {(each.scenario, each.publisher, each.subscriber): each for each in matrix.cells}
     top = [element("th", "publisher")]
@@ -145,7 +145,7 @@ def _cell(folder: MatrixDir, cell: MatrixCell | None) -> Markup:
 
 
 def _report_of(folder: MatrixDir, cell: MatrixCell) -> str:
-    """Return the link to the run that decided a cell, in the report of its driver pair."""
+    """Return a link to the run that decided a cell's verdict, in its driver pair's report."""
     suite = folder.suite(cell.suite)
     try:
         found = Suite.read(suite.document)
@@ -186,7 +186,7 @@ def _findings(folder: MatrixDir, matrix: Matrix) -> Markup:
 
 
 def _comparisons(folder: MatrixDir, matrix: Matrix) -> list[Markup]:
-    """Return a comparison of the driver pairs for each scenario: of the first run of each pair."""
+    """Return a comparison for each scenario, of the first run of each driver pair."""
     cards = []
     for scenario in dict.fromkeys(each.scenario for each in matrix.cells):
         runs = [

@@ -1,4 +1,4 @@
-"""The runs of a suite or matrix as plain rows, for JUnit XML and Markdown."""
+"""The runs of a suite or matrix as plain rows, for the JUnit XML and Markdown outputs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ NS_PER_S = 1e9
 
 @dataclass(frozen=True)
 class Row:
-    """One run of a suite or matrix, with its outcome."""
+    """A run of a suite or matrix, with its outcome."""
 
     scenario: str
     publisher: str
@@ -22,7 +22,7 @@ class Row:
     reason: str
     duration_s: float
     folder: str
-    """The run folder, relative to the suite or matrix folder."""
+    """The run folder's path, relative to the suite or matrix folder."""
 
     @property
     def pair(self) -> str:
@@ -31,7 +31,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """All runs of one suite or matrix."""
+    """All runs of one suite or matrix, with the total outcome."""
 
     title: str
     outcome: str

@@ -1,9 +1,9 @@
-"""Packing of chart documents as compressed text, which a script on the page unpacks.
+"""Packing of chart documents into compressed text, which a script on the page unpacks.
 
     base64( gzip( | header length u32 | header: JSON | zeros to 8 | float64 column | ... | ) )
 
-The header is a JSON document in which arrays are replaced by {"at": first, "count": n}, counted in
-values. Numbers are float64 and exact up to 2^53.
+The header is a JSON document in which arrays are replaced by {"at": first, "count": n}, in numbers
+of values. Numbers are float64 and exact up to 2^53.
 """
 
 import base64
@@ -28,12 +28,14 @@ def library() -> Markup:
 
 
 def packed(name: str, content: str) -> Markup:
-    """Return compressed text as an element that the page's script finds by its name."""
+    """Return compressed text as an HTML element that the page's script finds by its name."""
     return Markup(f'\n<script type="application/octet-stream" id="{name}">{content}</script>')
 
 
 def plotly_script() -> bytes:
-    """Return the source of plotly.js, without importing the Python package that contains it."""
+    """Return the source code of plotly.js, without importing the Python package that contains
+    it.
+    """
     found = find_spec("plotly")
     if found is None or found.origin is None:
         raise OSError("charts cannot be drawn: the Python package plotly is not installed")
@@ -41,7 +43,7 @@ def plotly_script() -> bytes:
 
 
 def pack(document: dict[str, Any]) -> str:
-    """Pack a document. Its numpy arrays become columns of float64 values."""
+    """Pack a chart document. Its numpy arrays become columns of float64 values."""
     columns: list[np.ndarray[Any, Any]] = []
     header = json.dumps(_extract_columns(document, columns), separators=(",", ":")).encode()
     head = struct.pack("<I", len(header)) + header

@@ -1,4 +1,4 @@
-"""report.html: the report of a suite as one self-contained file that can be viewed offline.
+"""report.html: a suite's report as a self-contained file that can be viewed offline.
 
     header, suite table
     run: verdict, numbers, chart, checks, gates, ledger, facts     (per run)
@@ -37,13 +37,13 @@ from windtunnel.reports.packing import library, pack, packed
 from windtunnel.reports.series import RunSeries, read_series
 
 CHARTS_MAX = 12
-"""Maximum number of runs with a chart, to keep the page small. Failed runs take precedence."""
+"""Maximum number of runs with charts, to keep the page small. Failed runs take precedence."""
 
 
 def write_suite_report(suite_dir: Path) -> Path:
-    """Write the report of a suite and return its path.
+    """Write a suite's report and return the report's path.
 
-    Incomplete suites are reported, too. Raises DocumentError if the folder contains neither a suite
+    Incomplete suites are reported too. Raises DocumentError if the folder contains neither a suite
     nor runs.
     """
     folder = SuiteDir(suite_dir)
@@ -59,7 +59,7 @@ def write_suite_report(suite_dir: Path) -> Path:
 
 
 def write_run_report(run_dir: Path) -> Path:
-    """Write the report of a single run to the run folder, and return the report's path."""
+    """Write a single run's report to the run folder, and return the report's path."""
     run = read_run(RunDir(run_dir))
     return _write(SuiteDir(run_dir), None, [(run, read_series(run.run), "run-0")])
 
@@ -176,7 +176,7 @@ def _chart(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
 
 
 def _captures(folder: SuiteDir, run: RunDocuments) -> Markup:
-    """Return the run's capture analysis as HTML, or the command that creates the analysis."""
+    """Return a run's capture analysis as HTML, or the command that would create the analysis."""
     if not run.capture_summary:
         if not any(run.run.captures.glob("*.pcap*")):
             return Markup("")
@@ -193,7 +193,9 @@ def _captures(folder: SuiteDir, run: RunDocuments) -> Markup:
 
 
 def _command(verb: str, run: RunDocuments) -> str:
-    """Return a command about a run. The run's absolute path is valid in every working directory."""
+    """Return a command line for a run. It has the run's absolute path, so it works in any
+    directory.
+    """
     return f"windtunnel {verb} {shlex.quote(str(run.run.path.resolve()))}"
 
 

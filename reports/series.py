@@ -1,4 +1,4 @@
-"""The data series of a run's chart, read from the run folder.
+"""The data series for a run's charts, read from the run folder.
 
 If a file is missing, its part of the chart is omitted and a note is added. All times are epoch
 nanoseconds of one clock.
@@ -41,7 +41,7 @@ _Part = TypeVar("_Part")
 
 @dataclass
 class StreamSeries:
-    """The chart data of one stream: lines and marks over time."""
+    """One stream's chart data: lines and marks over time."""
 
     traffic_id: str
     stream_id: int
@@ -53,13 +53,12 @@ class StreamSeries:
     marks: list[Marks] = field(default_factory=list)
 
     def count(self, kind: str) -> int:
-        """Return the number of events of some kind."""
+        """Return the number of the stream's events of one kind."""
         return sum(len(each.time_ns) for each in self.marks if each.kind == kind)
 
     @property
     def delivered_bytes(self) -> int:
-        """Number of log bytes delivered to the subscriber: the last value of sub-pos, without the
-        padding that its driver put into gaps."""
+        """Number of log bytes delivered to the subscriber: the last sub-pos without filled gaps."""
         consumed = max(
             (int(line.value[-1]) for line in self.lines if line.name == "sub-pos"), default=0
         )
@@ -69,25 +68,27 @@ class StreamSeries:
 
 @dataclass
 class RunSeries:
-    """The chart data of all streams of a run, timed by one clock."""
+    """The chart data of all of a run's streams, with the times of one clock."""
 
     streams: list[StreamSeries] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    "Files that could not be read, one line each."
+    "Notes about files that could not be read, one line each."
 
     @property
     def start_ns(self) -> int:
-        """The earliest time of any line or mark, or 0 if there is none."""
+        """The earliest time of any line or mark, or 0 if there are none."""
         return min(self._ends(0), default=0)
 
     @property
     def end_ns(self) -> int:
-        """The latest time of any line or mark, or 0 if there is none."""
+        """The latest time of any line or mark, or 0 if there are none."""
         return max(self._ends(-1), default=0)
 
     @property
     def active_ns(self) -> tuple[int, int]:
-        """The times of the first and last activity, or the entire run if there is none."""
+        """The times of the first and last activity, or those of the entire run if there was no
+        activity.
+        """
         active = [
             line.time_ns[np.flatnonzero(np.diff(line.value)) + 1]
             for stream in self.streams
@@ -99,9 +100,9 @@ class RunSeries:
         return (int(times.min()), int(times.max())) if len(times) else (self.start_ns, self.end_ns)
 
     def count(self, kind: str) -> int:
-        """Return the number of events of some kind on all streams.
+        """Return the number of events of one kind in all streams.
 
-        A frame to a multicast group belongs to the series of each receiver, but is counted once.
+        A frame to a multicast group belongs to each receiver's series, but is counted once.
         """
         if kind != "retransmit":
             return sum(stream.count(kind) for stream in self.streams)
@@ -129,7 +130,7 @@ class RunSeries:
 
 
 def read_series(run: RunDir) -> RunSeries:
-    """Read the chart series of a run. Missing and damaged files result in notes, not errors."""
+    """Read a run's chart data. Missing and damaged files result in notes, not errors."""
     series = RunSeries()
     case = _attempt(series, "case.json", Case.read, run.case)
     if case is None:
@@ -147,7 +148,7 @@ def read_series(run: RunDir) -> RunSeries:
 def _attempt(
     series: RunSeries, what: str, read: Callable[..., _Part | None], *arguments: object
 ) -> _Part | None:
-    """Call `read`. If the file is missing or malformed, add a note and return None."""
+    """Return the result of `read`, or add a note and return None if the file cannot be read."""
     try:
         found = read(*arguments)
     except (OSError, ValueError, KeyError, IndexError) as error:
@@ -175,7 +176,7 @@ def _stream(
     decisions: Records | None,
     captures: dict[str, Records | None],
 ) -> StreamSeries:
-    """Read the chart series of a stream from one host to another."""
+    """Read the chart data of a stream from one host to another."""
     path = case.address(traffic.from_host), case.address(traffic.to_host)
     link = case.link_between(traffic.from_host, traffic.to_host)
     lines: list[Line] = []
@@ -186,7 +187,7 @@ def _stream(
         )
     sent = _of_stream(captures.get(traffic.from_host), traffic.stream_id)
     if sent is not None:
-        # Frames to and from the stream's other receivers belong to other series.
+        # Frames to and from the stream's other receivers belong to those receivers' series.
         sent = sent[between(sent, *path) | between(sent, *path[::-1])]
     received = _of_stream(captures.get(traffic.to_host), traffic.stream_id)
     geometry = _geometry(series, run, traffic, sent)
@@ -218,7 +219,7 @@ def _of_stream(frames: Records | None, stream_id: int) -> Records | None:
 def _geometry(
     series: RunSeries, run: RunDir, traffic: TrafficCase, sent: Records | None
 ) -> Geometry | None:
-    """Return a stream's geometry, from the case, the publisher's facts or its SETUP frames."""
+    """Return a stream's geometry from the case, the publisher's facts or SETUP frames."""
     if traffic.initial_term_id is not None:
         return Geometry(traffic.initial_term_id, traffic.term_length)
     path = run.host(traffic.from_host).publisher(traffic.id).document
@@ -232,7 +233,7 @@ def _geometry(
 def _impairment_losses(
     case: Case, link: int, sent: Records, received: Records, decisions: Records, geometry: Geometry
 ) -> list[Marks]:
-    """Return marks for the frames that were lost to a link direction's impairments."""
+    """Return marks for frames that were lost to impairments in one direction of a link."""
     if link < 0 or case.impairments_of(case.link_names[link]) is None:
         return []
     path = [case.address(host) for host in case.directions[link]]

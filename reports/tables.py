@@ -1,4 +1,4 @@
-"""HTML tables of a report: the suite overview, and each run's key figures, ledger and facts."""
+"""HTML tables for a report: the suite overview, and each run's key figures, ledger and facts."""
 
 from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
 from windtunnel.harness.artifact.run.suite import Suite
@@ -12,7 +12,7 @@ MEGABYTE = 1e6
 
 
 def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Markup:
-    """Return the HTML table of a suite, with one row per run that links to the run's section."""
+    """Return an HTML table of a suite's runs. Each row links to the run's section."""
     heads = [
         ("verdict", ""),
         ("scenario", "text"),
@@ -44,9 +44,10 @@ def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Marku
 
 
 def scenario_table(suite: Suite | None) -> Markup:
-    """Return an HTML table of scenarios with several runs, a limit or a known failure, and remarks.
+    """Return an HTML table of the scenarios that have several runs, a limit or a known failure.
 
-    It is empty if there are none.
+    Remarks on the suite follow the table. The result is empty if there are neither scenarios nor
+    remarks to show.
     """
     shown = [
         each
@@ -60,7 +61,7 @@ def scenario_table(suite: Suite | None) -> Markup:
 
 
 def count(series: RunSeries | None, *kinds: str) -> int | None:
-    """Return the number of events of the given kinds on all streams."""
+    """Return the number of events of the given kinds in all streams."""
     if series is None:
         return None
     return sum(series.count(kind) for kind in kinds)
@@ -78,7 +79,7 @@ def delivered_text(series: RunSeries | None) -> str | None:
 
 
 def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
-    """Return the HTML tiles with the key figures of a run."""
+    """Return HTML tiles that show a run's key figures."""
     facts: list[tuple[str, object]] = [
         ("seed", run.seed),
         ("duration", duration_text(run)),
@@ -107,7 +108,7 @@ def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
 
 
 def results(run: RunDocuments) -> Markup:
-    """Return the figures of each stream and subscriber as an HTML table, a row for each."""
+    """Return an HTML table of figures, with a row for each stream and subscriber."""
     rows = result_rows_of(run.verdict)
     if not rows:
         return Markup("")
@@ -123,7 +124,7 @@ def results(run: RunDocuments) -> Markup:
 
 
 def ledger(run: RunDocuments) -> Markup:
-    """Return the ledger as HTML: datagrams and frames in, out, dropped, added and held."""
+    """Return the middlebox's ledger as an HTML table, with its counts of datagrams and frames."""
     if run.ledger is None:
         return Markup("")
     links = run.ledger.links

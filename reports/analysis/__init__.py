@@ -4,7 +4,7 @@
                                       +--> pcap_source ----+
                                            (Spark)
 
-Both engines read with the same compiled kernels and analyse with the same code, and return the same
-rows. Layers, from top to bottom: `analyze`, `engines`, `sources`, `options`, then `links`,
-`streams` and `reading`. Spark is required only by `engines.spark` and the `*_source` modules.
+Both engines use the same compiled kernels and the same analysis code, and return the same rows.
+Layers, from top to bottom: `analyze`, `engines`, `sources`, `options`, then `links`, `streams` and
+`reading`. Spark is required only by `engines.spark` and the `*_source` modules.
 """

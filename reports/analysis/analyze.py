@@ -1,4 +1,4 @@
-"""The capture analysis, from files to tables, on either engine.
+"""The capture analysis, from capture files to result tables, on the local or the Spark engine.
 
     first reading   totals -> geometry -> streams, points    the streams are not known yet
     second reading  frames in capture order -> walks -> flows, gaps, windows, images, ...
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 READINGS = 2
-"""How often each byte is read, from the file or from memory. Used for progress reports."""
+"""Number of times that each byte is read, from the file or from memory. Used for progress
+reports.
+"""
 
 
 def analyze(
@@ -52,8 +54,8 @@ def analyze(
 
     `paths` are files, patterns, folders or NAME=PATTERN (see `capture_files`). Only UDP to or from
     `ports` is read, or all UDP if `ports` is empty. With a Spark session, the analysis runs on its
-    workers. `on_progress` receives the number of bytes read since its last call, and counts each
-    byte READINGS times. It is not called with Spark. Raises CapturePathError, ValueError.
+    workers. `on_progress` receives the number of bytes read since its last call, in which each byte
+    counts READINGS times. It is not called with Spark. Raises CapturePathError, ValueError.
     """
     files = find_captures(list(paths))
     options = options or AnalysisOptions()
@@ -125,7 +127,7 @@ def _process(
     points: dict[StreamKey, list[str]],
     write: Callable[[pa.RecordBatch], None] | None,
 ) -> None:
-    """Pass a batch to the walks and joins, and write the frame outcomes that are then known."""
+    """Analyse one batch of frames, and write the frame outcomes that it completes."""
     for key, walk, rows, walked in walks.follow(frames):
         if write is not None and key[1:] not in points:
             write(inferred_outcomes(key, walk.events.destinations, rows, walked))

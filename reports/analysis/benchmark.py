@@ -1,9 +1,9 @@
-"""Benchmark of capture analysis with the local engine, Spark and other readers, one at a time.
+"""Benchmark that compares capture analysis by the local engine, by Spark and by other programs.
 
-The engines read the same synthetic capture, after a small one, so that no compilation is measured.
-Other readers get a capture of the same kind, no longer than their rate requires. Ratios compare
-frames per second in one run on one machine, where other load affects all readers alike. Other
-readers are passed as functions: this module starts no programs.
+The readers run one at a time. The engines read the same synthetic capture, after a small one, so
+compilation is not measured. Other readers get a similar capture, no longer than their rate
+requires. Ratios compare frames per second in one run on one machine, where other load affects all
+readers alike. Other readers are passed as functions: this module starts no programs.
 """
 
 import resource
@@ -19,24 +19,25 @@ from windtunnel.reports.analysis.synthetic_traffic import write_capture
 
 ENGINES = ("local", "spark")
 OTHERS_FRAMES_MAX = 1_000_000
-"""Maximum number of frames for other readers. Their rate does not depend on the capture length."""
+"""Maximum number of frames for other programs. Their rate does not depend on the capture length."""
 PORT = 24_325
-"""UDP port by which other readers recognize Aeron in the capture."""
+"""UDP port by which other programs recognize Aeron in the capture."""
 _WARM_UP_FRAMES = 5_000
 
 Reader = Callable[[Path], None]
 
 
 class ReaderUnavailable(RuntimeError):
-    """A reader is not available. The message gives the reason."""
+    """Raised if a program to compare with is not available. The message gives the reason."""
 
 
 def measure(
     frames: int, frame_length: int, engines: tuple[str, ...], others: Mapping[str, Reader]
 ) -> list[dict[str, Any]]:
-    """Return a row per reader: frames, wall and CPU time, rate and memory, or why it is missing.
+    """Measure the readers. Returns a row per reader, with its figures or why it is unavailable.
 
-    The capture is temporary. Raises OSError if it cannot be written.
+    The figures are frames, bytes, wall and CPU time, rates and memory. The capture is temporary.
+    Raises OSError if it cannot be written.
     """
     ours: dict[str, Callable[[Path, Path], tuple[float, float]]] = {
         "local": _local,
@@ -115,7 +116,7 @@ def _other(reader: Reader, path: Path) -> tuple[float, float]:
 
 
 def lines(rows: list[dict[str, Any]]) -> list[str]:
-    """Format the rows as lines, each with the reader's speed relative to tshark."""
+    """Format benchmark results as lines, each with the reader's speed relative to tshark."""
     tshark = next((row for row in rows if row["engine"] == "tshark" and "wall_s" in row), None)
     found = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""Options of a capture analysis, and the frame columns it reads, for both engines."""
+"""Options of a capture analysis, and the frame columns that it reads, for both engines."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +9,7 @@ from windtunnel.reports.analysis.streams.stream_set import FRAME_COLUMNS
 from windtunnel.reports.analysis.streams.stream_walk import WalkSettings
 
 OUTCOME_COLUMNS = tuple(dict.fromkeys((*FRAME_COLUMNS, *JOIN_COLUMNS)))
-"""Columns of the frame table that the second reading needs to follow streams and join vantage
-points."""
+"""Columns of the frame table that the second reading of the captures needs."""
 
 
 @dataclass(frozen=True)
@@ -31,5 +30,5 @@ class AnalysisOptions:
 
     @property
     def walk_settings(self) -> WalkSettings:
-        """The settings of each stream's `StreamWalk`."""
+        """Settings for each stream's `StreamWalk`."""
         return WalkSettings(keeps_messages=self.messages)

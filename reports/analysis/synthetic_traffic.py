@@ -1,4 +1,4 @@
-"""Synthetic captures of any length, for benchmarks: one stream with a lost frame per cycle.
+"""Synthetic captures of any length for benchmarks. One stream loses a frame in each cycle.
 
     cycle   SETUP | DATA x 1024, one of them missing | NAK | the missing one | SM |  next cycle ...
 
@@ -26,7 +26,7 @@ _OFFSET_AT, _TERM_AT, _NAK_TERM_AT, _NAK_OFFSET_AT = 8, 20, 16, 20
 
 
 def write_capture(path: Path, frames: int, frame_length: int) -> int:
-    """Write a capture of about `frames` frames. Returns the exact number of frames of all types.
+    """Write a synthetic capture with about `frames` frames. Returns the exact number of frames.
 
     `frame_length` includes the header, and is a power of two of at least 64. Raises OSError.
     """

@@ -1,16 +1,17 @@
-"""Compiled kernel for flow control: windows, limits, and a sender's pauses between new frames.
+"""Compiled kernel that measures flow control: windows, limits, and a sender's pauses.
 
     limit      ----------+        +-------------      consumption + window of a status message
     position   ..../-----|========|/...               a pause without room is a stall until the
                          ^ no room^ room again        limit admits the next frame
 
-A pause with room is idle time: the sender had nothing to send. A stall is attributed to loss if a
-gap blocked the receiver for at least half of it, because a receiver cannot consume beyond a gap.
-Any other stall is attributed to the receiver. A gap blocks while it is near the consumption
-position and is not filled: near the receiver, its bytes have not been captured; near the sender,
-where every byte is captured, NAKs request it again and again, and status messages do not pass it.
+A pause while there is room is idle time: the sender had nothing to send. A stall is attributed to
+loss if a gap blocked the receiver for at least half of it, because a receiver cannot consume beyond
+a gap. Any other stall is attributed to the receiver. A gap blocks while it is near the consumption
+position and is not filled. In a capture near the receiver, its bytes have not been captured. In a
+capture near the sender, where every byte is captured, NAKs request it repeatedly, and the
+consumption position does not pass it.
 
-The kernel reads the same events as `repair_kernel`, and the outcome that kernel wrote for each.
+The kernel reads the same events as `repair_kernel`, and the outcomes which that kernel wrote.
 """
 
 from typing import Any
@@ -22,20 +23,23 @@ from windtunnel.reports.analysis.kernels.frame_outcome_kernel import FIRST
 from windtunnel.reports.analysis.kernels.repair_kernel import FRAME, NAK, STATUS
 
 BY_GAP, BY_RECEIVER = range(2)
-"""Causes of a stall: an open gap, or a receiver that did not consume."""
+"""Causes of a stall: an open gap, or a receiver that does not consume."""
 
 HISTORY = 64
-"""Number of recent limit increases that are kept."""
+"""Number of recent limit increases that are remembered."""
 
 NAK_SILENCE_NS = 60_000_000
-"""A gap no longer counts as open this long after its last NAK, or one and a half times the last
-interval between a NAK and its repetition, if that is longer. Source: Aeron repeats a NAK within
-60 ms by default."""
+"""Time after its last NAK at which a gap no longer counts as open. If one and a half times the last
+interval between a NAK and its repetition is longer, that time applies instead. Source: Aeron
+repeats a NAK within 60 ms by default.
+"""
 NAK_INTERVAL_MAX_NS = 1_000_000_000
 """Maximum interval between a NAK and its repetition."""
 REPORTS_A_WINDOW = 4
-"""Number of consumption reports that a receiver sends per window. A gap does not block the receiver
-if it begins beyond the last report by more than this part of a window plus one frame."""
+"""Number of status messages that a receiver sends per window. The receiver window divided by this
+number, plus a frame, is the distance from the last reported position within which a gap blocks the
+receiver.
+"""
 
 WINDOW = np.dtype(
     [
@@ -59,10 +63,10 @@ WINDOW = np.dtype(
         ("missing_from", "<i8"),  # first byte that is missing at this point, or NONE_MISSING
         ("nak_from", "<i8"),  # first byte that the last NAK requested
         ("nak_ns", "<i8"),  # time of the last NAK; 0 if there was none
-        ("nak_interval_ns", "<i8"),  # last time between a NAK and its repetition
+        ("nak_interval_ns", "<i8"),  # last interval between a NAK and its repetition
         ("frame_max", "<i8"),  # length of the longest new frame
         ("over_runs", "<i8"),  # new frames that a receiver drops because they are too far ahead
-        ("idle_count", "<i8"),  # pauses although there was room
+        ("idle_count", "<i8"),  # number of pauses while there was room
         ("idle_ns", "<i8"),
         ("stall_count", "<i8"),
         ("stall_ns", "<i8"),
@@ -106,7 +110,7 @@ def _on_status(state: Any, consumed: int, limit: int, time_ns: int) -> None:
 
 @allocating_kernel
 def _room_since(state: Any, end: int) -> int:
-    """Return the history slot of the first limit that admitted a frame ending at position `end`.
+    """Return the history slot of the first limit that allowed a frame ending at position `end`.
 
     Returns -1 if this limit is not in the history.
     """
@@ -121,7 +125,7 @@ def _room_since(state: Any, end: int) -> int:
 
 @allocating_kernel
 def _blocks(state: Any, position: int) -> bool:
-    """Return whether a gap at a position keeps the receiver from consuming more."""
+    """Return whether a gap at `position` keeps the receiver from consuming more."""
     if state["status_count"] == 0:
         return True
     reach = (state["limit"] - state["consumed"]) // REPORTS_A_WINDOW + state["frame_max"]
@@ -130,7 +134,7 @@ def _blocks(state: Any, position: int) -> bool:
 
 @allocating_kernel
 def _account_blocked(state: Any, time_ns: int) -> None:
-    """Add the time since the last event to `blocked_ns` if a gap blocked the receiver meanwhile."""
+    """Add to `blocked_ns` the time since the last event during which a gap blocked the receiver."""
     since_ns, until_ns = state["event_ns"], 0
     if state["nak_ns"] > 0 and _blocks(state, state["nak_from"]):
         silence_ns = max(NAK_SILENCE_NS, state["nak_interval_ns"] * 3 // 2)

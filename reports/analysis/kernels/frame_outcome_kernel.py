@@ -1,9 +1,9 @@
 """Compiled kernel that classifies frames as late, retransmitted or duplicated.
 
-If the sending order is known, it decides. A frame that was sent before the frame that revealed a
-gap, or together with it, is a late original. A frame that was sent after it is a retransmit. A
-second arrival of one packet is a duplicate. If the sending order is unknown, frames that a receiver
-requested are classified as retransmits.
+If the sending order is known, it determines the class. A frame that was sent before the frame that
+revealed a gap, or together with it, is a late original. A frame that was sent after it is a
+retransmit. A second arrival of the same packet is a duplicate. If the sending order is unknown,
+frames that a receiver requested are classified as retransmits.
 """
 
 from typing import Any
@@ -23,12 +23,13 @@ from windtunnel.reports.analysis.kernels.gap_kernel import (
 from windtunnel.reports.analysis.streams.sending_order import UNKNOWN
 
 FIRST, RESENT, REORDERED, DUPLICATE, EARLIER, LATE = range(6)
-"""Outcomes of a frame: not seen before; retransmitted; an original that arrived late and filled a
-gap; a copy of a frame seen before; a position before the first frame of this capture; an original
-that arrived after its gap had been filled, or skipped by the receiver."""
+"""Outcomes of a frame, in this order: not seen before; retransmitted; an original that arrived late
+and filled a gap; a copy of a frame seen before; a position before the first frame of this capture;
+an original that arrived after its gap had been filled, or skipped by the receiver.
+"""
 OUTCOME_COUNT = 6
 RECENT_FRAMES = 64
-"""Number of last frames kept, to determine how many of them overtook a new frame."""
+"""Number of recent frames kept, to determine how many of them overtook a new frame."""
 NO_OUTCOME = 255
 
 EVENT_OUTCOME = np.dtype(
@@ -36,21 +37,21 @@ EVENT_OUTCOME = np.dtype(
         ("outcome", "u1"),
         ("is_new", "u1"),  # the frame's bytes were captured for the first time
         ("extent", "<i4"),  # if reordered: number of frames since the first one that was sent later
-        # If reordered: time since the first frame that was sent later. Else: time since the gap
-        # opened.
+        # If reordered: time since the first frame that was sent later. Otherwise: time since the
+        # gap opened.
         ("late_ns", "<i8"),
         ("rebuilt", "<i8"),  # contiguous position after the event
         ("high", "<i8"),  # `hwm` after the event
     ]
 )
-"""The kernel's result for an event. `extent` and `late_ns` follow RFC 4737, sections 4.2.1, 4.3."""
+"""The kernel's result for an event. `extent` and `late_ns`: RFC 4737, sections 4.2.1 and 4.3."""
 
 FLOW = np.dtype(
     [
         ("low", "<i8"),  # position of the first byte seen
         ("hwm", "<i8"),  # end of the highest byte seen, or announced by a heartbeat
         ("is_known", "<i8"),  # whether `low` and `hwm` are set
-        ("rebuilt", "<i8"),  # up to where everything was received or skipped
+        ("rebuilt", "<i8"),  # position up to which everything was received or skipped
         ("arrivals", "<i8"),  # number of frames so far
         ("places", "<i8"),  # frames, excluding copies, which RFC 4737 does not number
         ("frames", "<i8", (OUTCOME_COUNT,)),  # by outcome
@@ -83,7 +84,7 @@ FLOW = np.dtype(
 
 @allocating_kernel
 def _is_newest(state: Any, order: int, packet: int) -> bool:
-    """Return whether a packet is the last one sent so far, by the sending order."""
+    """Return whether no packet so far was sent later. Returns False if the order is unknown."""
     if state["order"] == UNKNOWN:
         return False
     return bool(order > state["order"] or packet == state["packet"])
@@ -93,10 +94,11 @@ def _is_newest(state: Any, order: int, packet: int) -> bool:
 def _outcome_without_order(
     flow: int, state: Any, start: int, end: int, gaps: Any, control: Any
 ) -> int:
-    """Return the outcome of a frame whose bytes are not missing, if its sending order is unknown.
+    """Return the outcome of a frame with unknown sending order whose bytes are not missing.
 
     A frame directly after the one that filled its gap is a copy, if this flow has had copies
-    before. Behind the capture point no original is late, because all of them were captured.
+    before. In a gap behind the capture point no original is late, because all of them were
+    captured.
     """
     index = gap_at(flow, start, end, False, gaps, control)
     if index < 0:
@@ -111,7 +113,7 @@ def _outcome_without_order(
 def _outcome_by_order(
     state: Any, gap: Any, has_filled: bool, order: int, packet: int, start: int
 ) -> int:
-    """Return the outcome of a frame within a gap, if its sending order is known."""
+    """Return the outcome of a frame with known sending order within a gap."""
     if is_duplicate(gap, order, packet, start):
         return DUPLICATE
     if order > gap["order"]:
@@ -136,7 +138,9 @@ def _record_reordering(state: Any, result: Any, extent: int) -> None:
 
 @allocating_kernel
 def _first_ahead(state: Any, order: int) -> int:
-    """Return how many frames ago the first later-sent frame arrived, or 0 if there is none."""
+    """Return how many frames ago the first frame that was sent later arrived, or 0 if there is
+    none.
+    """
     for behind in range(min(state["places"], RECENT_FRAMES), 0, -1):
         if state["recent_orders"][(state["places"] - behind) % RECENT_FRAMES] > order:
             return behind
@@ -151,7 +155,10 @@ def _arrival_ns(state: Any, behind: int) -> int:
 
 @allocating_kernel
 def classify_new_bytes(state: Any, time_ns: int, order: int, is_believed: bool, result: Any) -> int:
-    """Return the outcome of a frame above `hwm`. Its retransmit may have arrived earlier."""
+    """Return the outcome of a frame above the high-water mark: first or reordered.
+
+    A frame that was sent later, such as its retransmit, may have arrived earlier.
+    """
     if not is_believed or order >= state["order"]:
         return FIRST
     behind = _first_ahead(state, order)
@@ -178,8 +185,8 @@ def record_frame(state: Any, outcome: int, time_ns: int, order: int) -> None:
 def _record_fill(
     outcome: int, state: Any, gap: Any, time_ns: int, order: int, is_order_known: bool, result: Any
 ) -> bool:
-    """Record a frame that filled part of a gap. Returns whether its bytes were captured for the
-    first time.
+    """Record a frame that filled part of a gap. Return whether its bytes are captured for the first
+    time.
 
     A retransmit may have arrived before it, even before the frame that revealed the gap.
     """
@@ -205,11 +212,10 @@ def classify_old_bytes(
     flow: int, state: Any, start: int, end: int, time_ns: int, order: int, is_believed: bool,
     packet: int, filled: int, result: Any, gaps: Any, control: Any,
 ) -> tuple[int, bool]:  # fmt: skip
-    """Return the outcome of a frame below `hwm`, and whether its bytes had not been captured
-    before.
+    """Return the outcome of a frame below the high-water mark, and whether its bytes are new.
 
-    `filled` is the index of the gap that the frame filled in part, or -1. For the other parameters
-    see `repair_kernel.follow`.
+    Bytes are new if they had not been captured before. `filled` is the index of the gap that the
+    frame filled in part, or -1. For the other parameters see `repair_kernel.follow`.
     """
     if filled < 0 and end <= state["low"]:
         return EARLIER, True

@@ -1,4 +1,4 @@
-"""Compiled kernel for the gaps in a stream, and the pieces of each gap that are still missing.
+"""Compiled kernel that tracks a stream's gaps, and the pieces of each gap that are still missing.
 
     gap        [=============================]   missing bytes, and bytes that a NAK requested
     pieces     [=====]     [===]  [==========]   the parts that no frame has filled yet
@@ -14,10 +14,10 @@ import numpy as np
 from windtunnel.driver.kernels.jit import allocating_kernel
 
 BEFORE_CAPTURE, BEHIND_CAPTURE = range(2)
-"""Where the bytes of a gap were lost: before or behind the capture point."""
+"""Where a gap's bytes were lost: before they reached the capture point, or behind it."""
 
 PACKETS_KEPT = 8
-"""Number of packets that a gap remembers: the last ones that carried bytes of the gap."""
+"""Number of packets kept per gap: the last ones that carried bytes of the gap."""
 
 GAP = np.dtype(
     [
@@ -33,7 +33,7 @@ GAP = np.dtype(
         ("last_nak_ns", "<i8"),
         ("nak_count", "<i8"),
         ("filled_frames", "<i8"),
-        ("filled_by", "<i8"),  # number of the last event that filled a part of it
+        ("filled_by", "<i8"),  # number of the last event that filled a part of the gap
         ("filled_at", "<i8"),  # arrival number of that event's frame in the flow
         ("filled_bytes", "<i8"),
         ("first_filled_ns", "<i8"),  # 0 if no piece was filled
@@ -46,7 +46,7 @@ GAP = np.dtype(
         ("filled_now", "<i8"),  # bytes filled by the last event
         ("late_bytes", "<i8"),  # bytes filled by late originals
         ("repaired_bytes", "<i8"),  # bytes filled by retransmits
-        ("seen", "<i8"),  # number of packets so far that carried its bytes
+        ("seen", "<i8"),  # number of packets so far that carried bytes of the gap
         ("orders", "<i8", (PACKETS_KEPT,)),  # sending orders of the last of these packets
         ("packets", "<i8", (PACKETS_KEPT,)),
         ("starts", "<i8", (PACKETS_KEPT,)),  # range of the frames in each of these packets so far
@@ -56,19 +56,19 @@ GAP = np.dtype(
 PIECE = np.dtype([("gap", "<i8"), ("start", "<i8"), ("end", "<i8")])
 
 GAPS, PIECES, PIECES_OVERFLOWED, EVENTS = range(4)
-"""Indices in the control array: gaps and pieces in use, pieces that did not fit, events so far."""
+"""Indices in the control array: number of gaps, pieces, pieces that did not fit, and events."""
 CONTROL_LENGTH = 4
 RECENT_GAPS = 512
-"""Number of latest gaps that are searched for the range of a NAK or status message."""
+"""Number of most recent gaps that are searched for the range of a NAK or status message."""
 DUPLICATE_DISTANCE_MAX = 4
 """Maximum distance of a copy from its original, in frames."""
 PIECES_BEFORE_CLEANUP = 4_096
-"""Number of pieces above which pieces are dropped if no receiver can still wait for them."""
+"""Number of pieces above which those that no receiver can still wait for are dropped."""
 
 
 @allocating_kernel
 def add_piece(gap_index: int, start: int, end: int, gaps: Any, pieces: Any, control: Any) -> None:
-    """Add a missing piece to a gap, unless the piece is empty."""
+    """Add a missing piece to a gap, unless the piece has no bytes."""
     if start >= end:
         return
     if control[PIECES] == len(pieces):
@@ -94,7 +94,9 @@ def open_gap(
     flow: int, state: Any, start: int, end: int, time_ns: int, cause: int, order: int, gaps: Any,
     pieces: Any, control: Any,
 ) -> Any:  # fmt: skip
-    """Open a completely missing gap. `order` is the sending order of the frame that revealed it."""
+    """Add a gap with all bytes missing. `order`: the sending order of the frame that revealed
+    it.
+    """
     index = control[GAPS]
     control[GAPS] += 1
     gap = gaps[index]
@@ -113,7 +115,7 @@ def open_gap(
 
 @allocating_kernel
 def drop_pieces(position: int, flow: int, gaps: Any, pieces: Any, control: Any) -> None:
-    """Drop the pieces of a flow that end at or before a position."""
+    """Stop tracking a flow's missing pieces that end at or before a position."""
     index = 0
     while index < control[PIECES]:
         piece = pieces[index]
@@ -125,9 +127,10 @@ def drop_pieces(position: int, flow: int, gaps: Any, pieces: Any, control: Any) 
 
 @allocating_kernel
 def is_captured_whole(gap: Any) -> bool:
-    """Return whether all bytes of a gap have been captured at the receiver's side.
+    """Return whether all bytes of a gap that was lost before the capture point have been captured.
 
-    A NAK that crossed the retransmit, or that was sent before it was read, requests them again.
+    A NAK may still request the bytes: it crossed the retransmit, or was sent before the receiver
+    read the retransmit.
     """
     return bool(gap["cause"] == BEFORE_CAPTURE and gap["is_whole"] == 1)
 
@@ -137,7 +140,7 @@ def fill(
     flow: int, arrivals: int, start: int, end: int, time_ns: int, gaps: Any, pieces: Any,
     control: Any,
 ) -> int:  # fmt: skip
-    """Fill the missing pieces in a range. Returns the index of the gap that contained them.
+    """Mark a range as received. Return the index of the gap that contained its missing pieces.
 
     Returns -1 if nothing was missing. If there are several gaps, gaps with a NAK take precedence,
     then gaps lost before the capture point, then the oldest gap.
@@ -185,7 +188,7 @@ def is_complete(flow: int, start: int, end: int, gaps: Any, pieces: Any, control
 
 @allocating_kernel
 def first_missing(flow: int, state: Any, gaps: Any, pieces: Any, control: Any) -> int:
-    """Return the start of a flow's first missing piece, or its high-water mark if there is none."""
+    """Return the start of a flow's first gap, or its high-water mark if there is none."""
     found = state["hwm"]
     for index in range(control[PIECES]):
         piece = pieces[index]
@@ -199,7 +202,7 @@ def first_missing(flow: int, state: Any, gaps: Any, pieces: Any, control: Any) -
 def gap_at(flow: int, start: int, end: int, is_any: bool, gaps: Any, control: Any) -> int:
     """Return a recent gap in this range that a NAK requested or a receiver skipped.
 
-    With `is_any`, any recent gap in the range is returned. The result is -1 if there is none.
+    With `is_any`, return any recent gap in the range. Returns -1 if there is none.
     """
     for index in range(max(0, control[GAPS] - RECENT_GAPS), control[GAPS]):
         gap = gaps[index]
@@ -211,13 +214,13 @@ def gap_at(flow: int, start: int, end: int, is_any: bool, gaps: Any, control: An
 
 @allocating_kernel
 def was_skipped(gap: Any) -> bool:
-    """Return whether the receiver skipped a gap that was not filled completely."""
+    """Return whether the receiver skipped a gap before it was filled completely."""
     return bool(gap["passed_ns"] > 0 and gap["is_whole"] == 0)
 
 
 @allocating_kernel
 def remember_packet(gap: Any, order: int, packet: int, start: int, end: int) -> None:
-    """Record a packet that carried bytes of a gap."""
+    """Record in a gap that a packet carried some of its bytes."""
     place = (gap["seen"] - 1) % PACKETS_KEPT
     if gap["seen"] and gap["packets"][place] == packet:
         gap["starts"][place] = min(gap["starts"][place], start)
@@ -231,7 +234,7 @@ def remember_packet(gap: Any, order: int, packet: int, start: int, end: int) -> 
 
 @allocating_kernel
 def is_duplicate(gap: Any, order: int, packet: int, start: int) -> bool:
-    """Return whether a gap has another packet with the same sending order and these bytes."""
+    """Return whether another packet with the same sending order carried the same bytes."""
     for place in range(min(gap["seen"], PACKETS_KEPT)):
         is_same = gap["orders"][place] == order and gap["packets"][place] != packet
         if is_same and gap["starts"][place] <= start < gap["ends"][place]:

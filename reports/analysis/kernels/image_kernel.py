@@ -3,7 +3,7 @@
     frames    | BEGIN 1344 | 1344 | END 200 | PAD | BEGIN END 64 |
     messages  |      one of 2888            |     | one of 64    |     with the CRC of each
 
-The kernel reads no payloads: it computes the checksum of a message from those of its fragments.
+The kernel reads no payloads: it computes a message's checksum from its fragments' checksums.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ IMAGE = np.dtype(
         ("position", "<i8"),  # end of the bytes that are complete or skipped
         ("is_known", "<i8"),
         ("time_ns", "<i8"),  # capture time of the image's last frame
-        ("is_inside", "<i8"),  # whether a message has begun
+        ("is_inside", "<i8"),  # whether a message has begun and not ended
         ("message_at", "<i8"),
         ("message_length", "<i8"),
         ("message_crc", "<i8"),
@@ -30,7 +30,7 @@ IMAGE = np.dtype(
         ("message_bytes", "<i8"),
         ("crc", "<i8"),  # checksum of all messages, concatenated
         ("has_crc", "<i8"),
-        ("broken_messages", "<i8"),  # messages of which a part is missing
+        ("broken_messages", "<i8"),  # messages with a missing part
         ("holes", "<i8"),
         ("hole_bytes", "<i8"),
     ]
@@ -49,11 +49,11 @@ PART = np.dtype(
 )
 MESSAGE = np.dtype(
     [
-        ("position", "<i8"),  # position of its first frame
+        ("position", "<i8"),  # position of the message's first frame
         ("length", "<i8"),
         ("crc32", "<i8"),
         ("has_crc", "<i8"),
-        ("time_ns", "<i8"),  # time at which everything up to its end had been captured
+        ("time_ns", "<i8"),  # time at which everything up to the message's end had been captured
     ]
 )
 
@@ -67,7 +67,7 @@ def _break(image: Any) -> None:
 
 @allocating_kernel
 def assemble(parts: Any, image: Any, messages: Any, until: int) -> int:
-    """Append frames to an image, skipping gaps between them only below `until`.
+    """Append frames to an image. Gaps between the frames are skipped only below `until`.
 
     Shapes:  parts PART[n], by position; image an IMAGE record that persists between calls; messages
              MESSAGE[n], written

@@ -1,12 +1,13 @@
-"""Compiled kernel for the outcome of each frame and each gap in a stream at one capture point.
+"""Compiled kernel that determines each frame's and each gap's outcome at one capture point.
 
     position   ----[==== first ====][ gap  ][==== first ====]        a frame beyond `hwm`: a gap
                                     [  gap, in pieces  ]              a NAK: a gap of the receiver
                                        [===] fills a piece of it      retransmitted, or late
 
-Bytes of a gap were either lost before the capture point, or captured and then lost behind it, as a
-NAK shows. A gap ends when frames have filled all its pieces, or when a status message shows that
-the receiver skipped it. Memory is bounded: pieces that no receiver can still wait for are dropped.
+Bytes of a gap were either lost before the capture point, or captured and then lost behind it, which
+a NAK reveals. A gap ends when frames have filled all its pieces, or when a status message shows
+that the receiver skipped it. Memory is bounded: pieces that no receiver can still wait for are
+dropped.
 """
 
 from typing import Any
@@ -96,7 +97,7 @@ def _advance(
     flow: int, state: Any, start: int, end: int, time_ns: int, order: int, gaps: Any, pieces: Any,
     control: Any,
 ) -> bool:  # fmt: skip
-    """Move `hwm` to the end of a frame or heartbeat. Returns whether it advanced."""
+    """Advance the high-water mark to the end of a frame or heartbeat. Return whether it moved."""
     if state["is_known"] == 0:
         state["is_known"], state["low"], state["hwm"] = 1, start, end
         state["rebuilt"] = start
@@ -116,7 +117,7 @@ def follow(
     is_believed: Any, packets: Any, reach_bytes: int, outcomes: Any, flows: Any, gaps: Any,
     pieces: Any, control: Any,
 ) -> None:  # fmt: skip
-    """Determine gaps and frame outcomes from a stream's events, in capture order.
+    """Determine a stream's gaps and frame outcomes from its events, in capture order.
 
     Shapes:  times_ns, starts, ends, orders, packets int64[n]; kinds uint8[n]; flow_of int32[n];
              is_believed bool[n]; outcomes EVENT_OUTCOME[n], written; flows FLOW[f]; gaps GAP[g]

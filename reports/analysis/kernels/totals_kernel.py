@@ -1,4 +1,4 @@
-"""Compiled kernel for counts, sums, minima and maxima over a batch's frames, grouped by fields.
+"""Compiled kernel that counts and sums a batch's frames, grouped by key fields.
 
     frame --> key --> slot --> its row of totals: counts, sums, minima and maxima
 
@@ -63,7 +63,7 @@ def _has_key(total: Any, key: Any) -> bool:
 
 @allocating_kernel
 def _begin(total: Any, key: Any, time_ns: int, offset: int, initial: int) -> None:
-    """Initialize a row of totals for a new key."""
+    """Initialize the row of totals for a new key."""
     total["point"], total["session_id"], total["stream_id"] = key[0], key[1], key[2]
     total["source"], total["destination"], total["frame_type"] = key[3], key[4], key[5]
     total["term_id"], total["size_class"], total["end_flags"] = key[6], key[7], key[8]
@@ -99,7 +99,7 @@ def sum_up(
     terms: Any, offsets: Any, lengths: Any, flags: Any, times_ns: Any, initials: Any,
     term_lengths: Any, mtus: Any, slots: Any, totals: Any,
 ) -> int:  # fmt: skip
-    """Sum frames by key. Fields that a frame's type does not have are 0.
+    """Sum frames by key. A field that does not exist in a frame's type is 0.
 
     Shapes:  points to flags, initials to mtus int32[n], except sources and destinations int64[n],
              which may be any numbers that distinguish endpoints; kinds codes of frame_class;

@@ -1,1 +1,1 @@
-"""Streams captured at several vantage points: loss, copies, reordering and delay of each link."""
+"""Analysis of links between vantage points: loss, duplicates, reordering and delay of each link."""

@@ -1,10 +1,10 @@
-"""Join of one stream's captures at all vantage points: matches transmissions with their arrivals.
+"""Join of one stream's captures from all vantage points. It matches transmissions with arrivals.
 
     frames of all points --> settled positions --> `link_matching` for each link --> links, outcomes
 
-A position is settled once the stream has advanced by a term at every point, because no receiver
-requests it any more. Memory is bounded by the frames of two terms. Within that bound, captures may
-be read in any order, but the order within a capture is kept.
+A position is settled once the stream has advanced by a term at every vantage point, because no
+receiver requests it any more. Memory is bounded by the frames of two terms. Within that bound,
+captures may be read in any order, but the order within a capture is kept.
 """
 
 from collections.abc import Iterator
@@ -28,9 +28,9 @@ from windtunnel.reports.analysis.streams.frame_outcomes import (
 from windtunnel.reports.analysis.streams.geometry import Geometry, StreamKey
 
 JOIN_ROWS_MIN = 1 << 20
-"""Number of pending rows from which settled positions are joined."""
+"""Number of pending rows above which settled positions are joined."""
 LATE_POINT_FACTOR = 8
-"""Factor by which pending rows may exceed JOIN_ROWS_MIN while a point has no frames yet."""
+"""Factor by which pending rows may exceed JOIN_ROWS_MIN while a vantage point has no frames yet."""
 
 OBSERVATION = np.dtype(
     [
@@ -56,7 +56,7 @@ JOIN_COLUMNS = tuple(
 
 
 class JoinWalk:
-    """Joins a stream's captures at all vantage points. Call `feed`, `outcomes`, then `finish`."""
+    """Joins a stream's captures from all vantage points. Call `feed`, `outcomes`, then `finish`."""
 
     def __init__(
         self, key: StreamKey, geometry: Geometry, expected: int, keeps_outcomes: bool
@@ -96,13 +96,12 @@ class JoinWalk:
             self._limit = max(JOIN_ROWS_MIN, 2 * self._count)
 
     def outcomes(self) -> Iterator[pa.RecordBatch]:
-        """Yield the frame outcomes that have become known since the last call."""
+        """Yield the frame outcomes that have been determined since the last call."""
         taken, self._outcomes = self._outcomes, []
         yield from taken
 
     def finish(self) -> list[dict[str, Any]]:
-        """Join the remaining frames and return rows of LINKS. Call `outcomes` once more
-        afterwards."""
+        """Join the remaining frames and return rows of LINKS. Call `outcomes` again afterwards."""
         self._join(is_last=True)
         names, destinations = list(self._points), self._events.destinations
         rows = []
@@ -140,7 +139,7 @@ class JoinWalk:
         self._count = sum(len(each) for each in self._pending)
 
     def _settled_until(self, frames: Any) -> int:
-        """Return the position below which receivers no longer send NAKs."""
+        """Return the position below which no receiver can still request frames."""
         highs = [
             int(frames["position"][frames["point"] == point].max(initial=0))
             for point in np.unique(frames["point"])
@@ -180,7 +179,7 @@ class JoinWalk:
                     )  # fmt: skip
 
     def _add_control(self, total: LinkTotals, control: Any, near: int, far: int) -> None:
-        """Count NAKs and status messages, which travel from the farther to the nearer vantage
+        """Count the NAKs and status messages that travel from the farther to the nearer vantage
         point.
         """
         names = list(CONTROL_NAMES)
@@ -215,7 +214,7 @@ class JoinWalk:
 
 
 def _occurrences(positions: Any) -> Any:
-    """Return how often each row's position has occurred so far, counting from 1."""
+    """Return, for each position, its number of occurrences up to and including this one."""
     order = np.argsort(positions, kind="stable")
     ordered = positions[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
@@ -227,7 +226,7 @@ def _occurrences(positions: Any) -> Any:
 
 
 def _status_at(point: int, control: Any, path: Path) -> Any:
-    """Return the status messages from receivers at or behind a vantage point, captured there."""
+    """Return the status messages captured at a vantage point, from receivers at or behind it."""
     chosen = (control["kind"] == kernel.STATUS) & (control["point"] == point)
     if point in path.receivers:
         chosen &= np.isin(control["receiver"], path.receivers[point])
@@ -235,7 +234,7 @@ def _status_at(point: int, control: Any, path: Path) -> Any:
 
 
 def _was_filled(rows: Any, status: Any) -> Any:
-    """Return whether each frame's range had been filled or skipped before the frame arrived."""
+    """Return, for each frame, whether its range had been filled or skipped before it arrived."""
     consumed = np.maximum.accumulate(status["position"]) if len(status) else np.zeros(0)
     times = np.maximum.accumulate(status["time_ns"]) if len(status) else np.zeros(0)
     known = np.append(np.iinfo(np.int64).min, consumed)
@@ -258,7 +257,7 @@ def _outcome_names(was_filled: Any, attempts: Any, matched: LinkMatch | None) ->
 
 
 def _onward(count: int, matches: list[tuple[str, LinkMatch]]) -> pa.Array:
-    """Return an Arrow list with the outcome of each row at each of the next vantage points."""
+    """Return an Arrow list column: each frame's outcomes at the next vantage points."""
     each = len(matches)
     offsets = pa.array(np.arange(count + 1, dtype=np.int32) * each)
     if not each:

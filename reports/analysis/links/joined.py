@@ -1,4 +1,4 @@
-"""Joins of all streams with several vantage points, by one `JoinWalk` per stream."""
+"""Joins of all streams that were captured at several vantage points."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from windtunnel.reports.analysis.streams.stream_walk import WalkKey
 
 
 class JoinedStreams:
-    """One `JoinWalk` for each stream with several vantage points. Other streams are ignored."""
+    """One `JoinWalk` per stream captured at several vantage points. Other streams are ignored."""
 
     def __init__(
         self,
@@ -25,14 +25,12 @@ class JoinedStreams:
         self._walks: dict[StreamKey, JoinWalk] = {}
 
     def feed(self, frames: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add frames with JOIN_COLUMNS, and yield the frame outcomes that are then known."""
+        """Add frames with JOIN_COLUMNS, and yield the frame outcomes that they complete."""
         for key, rows in by_stream(frames):
             yield from self.feed_stream(key, rows)
 
     def feed_stream(self, walk_key: WalkKey, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add frames of one stream and vantage point. Yields the frame outcomes that are then
-        known.
-        """
+        """Add frames of one stream and vantage point, and yield the outcomes that they complete."""
         point, *stream = walk_key
         key = stream[0], stream[1]
         if key not in self._points:
@@ -46,7 +44,9 @@ class JoinedStreams:
     def finish_all_but(
         self, keep: StreamKey | None
     ) -> tuple[list[dict[str, Any]], list[pa.RecordBatch]]:
-        """End every JoinWalk except one. Returns their LINKS rows and remaining frame outcomes."""
+        """End the joins of all streams except one. Return LINKS rows and remaining frame
+        outcomes.
+        """
         rows: list[dict[str, Any]] = []
         outcomes: list[pa.RecordBatch] = []
         for key in sorted(each for each in self._walks if each != keep):

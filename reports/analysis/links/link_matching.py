@@ -1,15 +1,15 @@
-"""Matches a frame's transmissions at one capture point with its arrivals at the next point.
+"""Matching of a frame's transmissions at one vantage point with its arrivals at the next one.
 
     position 4096   sends     s1 ........ s2            a retransmit: the same bytes
                     arrivals         a1       a2
 
 Most positions are sent once and arrive once. For the others, an undisturbed transmission arrives
-between its neighbours, which were sent directly before and after it. A remaining arrival is late
-and belongs to the oldest transmission, or it is a copy directly after its original, if other frames
-show that this link both loses and copies frames: one fault is likelier than two. If the
-transmissions have different IPv4 identifications and the arrivals have the same ones, the match is
-exact. All transmissions of a position are considered together, so the result does not depend on the
-order of reading.
+between its neighbours, which were sent directly before and after it. Any other arrival is late and
+belongs to the oldest transmission, because one fault is likelier than two. If other frames show
+that this link both loses and duplicates frames, it may be a copy directly after its original. If
+the transmissions have different IPv4 identifications and the arrivals have the same ones, the match
+is exact. All transmissions of a position are considered together, so the result does not depend on
+the order of reading.
 """
 
 from dataclasses import dataclass
@@ -27,21 +27,21 @@ _COPY_PLACES = 4
 _COPY_NS = 1_000_000
 """Maximum time between an original and its copy."""
 _EARLY_NS = 20_000
-"""Allowance for the clock error that remains after the clocks have been compared."""
+"""Allowance for the clock error that remains after correction."""
 
 
 @dataclass(frozen=True)
 class LinkMatch:
-    """Result of matching m sends with n arrivals, each in capture order."""
+    """The result of matching m transmissions with n arrivals, each in capture order."""
 
     arrival_of: Any
-    "int64[m]: index of the arrival, or LOST."
+    "int64[m]: index of each transmission's arrival, or LOST."
     send_of: Any
-    "int64[n]: index of the send, or LOST if there is none. A copy has the index of its original."
+    "int64[n]: index of each arrival's transmission, or LOST. A copy has its original's index."
     is_copy: Any
-    "bool[n]: whether the arrival is a copy."
+    "bool[n]: whether each arrival is a copy."
     copies: Any
-    "int64[m]: number of additional copies that arrived."
+    "int64[m]: number of additional copies of each transmission that arrived."
     extents: Any
     "int64[n]: RFC 4737 reordering extent, relative to the sending order; 0 if in order."
     late_ns: Any
@@ -49,9 +49,9 @@ class LinkMatch:
     delays_ns: Any
     "int64[m]: delay from sending to arrival; 0 if lost."
     lengths: Any
-    "int64[m]: length in bytes of the stream."
+    "int64[m]: length of each transmission, in stream bytes."
     is_ambiguous: Any
-    "bool[n]: whether a different send would match as well."
+    "bool[n]: whether another transmission would match the arrival equally well."
 
 
 def match(sends: Any, arrivals: Any, correction_ns: int) -> LinkMatch:
@@ -105,13 +105,13 @@ def match(sends: Any, arrivals: Any, correction_ns: int) -> LinkMatch:
 
 
 class _Neighbours:
-    """Undisturbed transmissions. They predict where the arrival of a different one is expected."""
+    """Undisturbed transmissions, which predict where the arrivals of others are expected."""
 
     def __init__(self, sends: Any, arrivals: Any) -> None:
         self._sends, self._arrivals = sends, arrivals
 
     def span(self, send: int) -> tuple[float, float]:
-        """Return the range of arrival indices in which a send is expected to arrive."""
+        """Return the range of arrival indices in which a transmission is expected to arrive."""
         at = int(np.searchsorted(self._sends, send))
         before = self._arrivals[max(0, at - _NEIGHBOURS) : at]
         behind = self._arrivals[at : at + _NEIGHBOURS]
@@ -124,8 +124,9 @@ def _match_numbered(
     sends: Any, arrivals: Any, sent_numbers: Any, arrived_numbers: Any, arrival_of: Any,
     send_of: Any, is_copy: Any,
 ) -> bool:  # fmt: skip
-    """Match by packet identification, and fill the last three arguments. Returns False if
-    ambiguous."""
+    """Match by packet identification, and fill the last three arguments. Return False if
+    ambiguous.
+    """
     by_number = {int(number): int(send) for number, send in zip(sent_numbers, sends, strict=True)}
     is_unique = len(by_number) == len(sends) and NO_IDENTIFICATION not in by_number
     if not is_unique or not set(arrived_numbers.tolist()) <= by_number.keys():
@@ -144,7 +145,7 @@ def _match_several(
     sends: Any, arrivals: Any, sent_ns: Any, times: Any, neighbours: _Neighbours, may_copy: bool,
     arrival_of: Any, send_of: Any, is_copy: Any, is_ambiguous: Any,
 ) -> None:  # fmt: skip
-    """Match several transmissions of one position, and fill the last four arguments."""
+    """Match several transmissions of the same position, and fill the last four arguments."""
     spans = {int(send): neighbours.span(int(send)) for send in sends}
     free = [int(send) for send in sends]
     matched: list[tuple[int, int]] = []
@@ -178,7 +179,7 @@ def _may_be_copy(arrival: int, other: int, times: Any) -> bool:
 
 
 def _nearest(matched: list[tuple[int, int]], sends: Any, sent_ns: Any, time_ns: int) -> int:
-    """Return the last matched send before a time, or the first send if there is none."""
+    """Return the last matched transmission before a time, or the first one if none is earlier."""
     before = [send for send, _ in matched if sent_ns[send] <= time_ns + _EARLY_NS]
     return max(before) if before else int(sends[0])
 
@@ -191,7 +192,7 @@ def _reordering(send_of: Any, is_copy: Any, times: Any) -> tuple[Any, Any]:
     order = send_of[counted]
     highest = np.maximum.accumulate(order) if len(order) else order
     late = np.flatnonzero(order < highest)
-    # The first later send to arrive is where the running maximum first exceeds the frame.
+    # The first later transmission to arrive is where the running maximum first exceeds the frame.
     first_later = np.searchsorted(highest, order[late], side="right")
     extents[counted[late]] = late - first_later
     late_ns[counted[late]] = times[counted[late]] - times[counted[first_later]]

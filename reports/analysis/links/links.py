@@ -1,4 +1,4 @@
-"""A stream's loss, copies, reordering and delay on the link between two vantage points.
+"""A stream's loss, duplicates, reordering and delay on the link between two vantage points.
 
     point p   s1    s2    s3    s4         sends, in capture order
                |      \\    x     | \\
@@ -6,9 +6,10 @@
               a1        \\      a4 a4'     s2 late, s3 lost, s4 copied on this link
                          a2
 
-The order of the points is derived from the frames: data arrives later at the farther point, and
-control frames earlier, regardless of the clocks. The clock offset is half the difference between
-the two shortest transit times. Its error is half their sum, because no transit time is negative.
+The order of the vantage points is derived from the frames: data arrives later at the farther one,
+and control frames earlier, regardless of the clocks. The clock offset is half the difference
+between the two shortest transit times. Its error is half their sum, because no transit time is
+negative.
 """
 
 from collections import Counter
@@ -46,23 +47,24 @@ LINKS = pa.schema(
         ("is_corrected", pa.bool_()),
     ]
 )
-"""Frames are DATA and PAD; each transmission is counted. `unsent`: frames that arrived but were not
-seen at the previous point, such as forged frames. `ambiguous`: arrivals that match more than one
-transmission. `control`: NAKs and status messages, which travel in the opposite direction.
-`clock_offset_ns`: how far the clock of `to_point` is ahead; null without control frames. Delays are
-corrected by it only if it exceeds its error, because a smaller offset does not prove that the
-clocks differ. Percentiles are exact to 2 %."""
+"""Columns of the links table. Frames are DATA and PAD, and each transmission is counted. `unsent`:
+frames that arrived but were not seen at the previous vantage point, such as forged frames.
+`ambiguous`: arrivals that match more than one transmission. `control`: NAKs and status messages,
+which travel in the opposite direction. `clock_offset_ns`: how far the clock of `to_point` is ahead;
+null without control frames. Delays are corrected by the offset only if it exceeds its error,
+because a smaller offset does not prove that the clocks differ. Percentiles are exact to 2 %.
+"""
 
 _BUCKETS_A_DOUBLING = 32
 
 
 class Clock(NamedTuple):
-    """The clock offset between two vantage points, and the error of that offset."""
+    """The clock offset between two vantage points, and its maximum error."""
 
     offset_ns: int | None
     error_ns: int | None
     two_way_ns: int | None
-    "Shortest round-trip time. It is positive if the second point is the farther one."
+    "Shortest round-trip time. It is positive if the second vantage point is the farther one."
 
     @property
     def correction_ns(self) -> int:
@@ -75,8 +77,8 @@ class Clock(NamedTuple):
 def clock_between(with_data: Any, against: Any) -> Clock:
     """Return the clock offset of the farther vantage point relative to the nearer one.
 
-    Shapes:  int64[n] each: time at the farther point minus time at the nearer one, for frames that
-             travel with the data and for frames that travel against it
+    Shapes:  int64[n] each: time at the farther vantage point minus time at the nearer one, for
+             frames that travel with the data and for frames that travel against it
     """
     if not len(with_data) or not len(against):
         return Clock(None, None, None)
@@ -112,7 +114,7 @@ class DelayHistogram:
 
 
 class LinkTotals:
-    """Totals of one flow on one link, from all its matches."""
+    """Totals for one flow on one link."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -125,7 +127,7 @@ class LinkTotals:
         self._delays = DelayHistogram()
 
     def add(self, matched: LinkMatch) -> None:
-        """Add the result of matching some frames."""
+        """Add the result of matching a group of frames."""
         is_lost = matched.arrival_of == LOST
         counts = self._counts
         counts["sent"] += len(matched.arrival_of)
@@ -140,8 +142,8 @@ class LinkTotals:
         self._delays.add(matched.delays_ns[~is_lost])
 
     def add_control(self, frames: list[tuple[int, ...]], counts: list[int]) -> None:
-        """Add control frame counts: positive at the farther vantage point, negative at the
-        nearer.
+        """Add control frame counts: positive at the farther vantage point, negative at the nearer
+        one.
         """
         balance = self._control_balance
         for frame, count in zip(frames, counts, strict=True):
@@ -151,7 +153,7 @@ class LinkTotals:
                 del balance[frame]
 
     def row(self) -> dict[str, Any]:
-        """Return a row of LINKS without its key columns."""
+        """Return the totals as a row of LINKS without its key columns."""
         return {
             **{f"{name}_frames": count for name, count in self._counts.items()},
             "lost_bytes": self._lost_bytes,

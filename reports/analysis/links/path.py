@@ -6,8 +6,8 @@
 The difference between the two is the round-trip time, regardless of the clocks. It is positive if p
 comes before q. Without control frames, the clocks have to be trusted.
 
-Receivers of a multicast group are on different branches, and no data travels between them. Either
-they do not see each other's control frames, or they see them in both directions:
+Receivers of a multicast group are on different branches, and no data travels between them. Captures
+on two branches have either no control frames in common, or control frames in both directions:
 
     from a receiver at p   t(q) - t(p) =   way from p to q + offset      the time of the data
     from a receiver at q   t(q) - t(p) = - way from q to p + offset      is between these two
@@ -23,22 +23,23 @@ from windtunnel.reports.analysis.links.links import Clock, clock_between
 CONTROL_NAMES = ("kind", "receiver", "position", "length")
 """Columns that identify a control frame."""
 _BEYOND_SHARE = 0.75
-"""Minimum delay of control frames from beyond a link, as a share of the link's round-trip time.
-Control frames of other branches take less."""
+"""Minimum delay of control frames that crossed a link, as a fraction of the link's round-trip time.
+Control frames from other branches take less.
+"""
 
 
 @dataclass
 class Path:
-    """The path of one flow: its vantage points in order, and their clocks."""
+    """One flow's path: its vantage points in order, and their clock offsets."""
 
     order: list[int] = field(default_factory=list)
     "The vantage points in path order."
     before: dict[int, int] = field(default_factory=dict)
-    "The preceding vantage point of each vantage point except the first."
+    "The preceding vantage point of each one except the first."
     clocks: dict[int, Clock] = field(default_factory=dict)
     "The clock offset of each vantage point relative to the preceding one."
     receivers: dict[int, list[int]] = field(default_factory=dict)
-    "Receivers whose control frames travel from each vantage point to the preceding one."
+    "The receivers whose control frames travel from each vantage point to the preceding one."
 
 
 def find_path(frames: Any, control: Any) -> Path:
@@ -57,7 +58,7 @@ def find_path(frames: Any, control: Any) -> Path:
     while waiting:
         before = {each: min(further[each])[1] if further[each] else None for each in waiting}
         ready = [each for each in waiting if before[each] is None or before[each] in path.order]
-        # Times that contradict each other make a circle, which the first point breaks.
+        # Contradictory times cause a cycle, which is broken at its first vantage point.
         point = ready[0] if ready else waiting[0]
         waiting.remove(point)
         path.order.append(point)
@@ -71,20 +72,18 @@ def find_path(frames: Any, control: Any) -> Path:
 
 @dataclass(frozen=True)
 class _Link:
-    """Two vantage points that data passes one after the other."""
+    """Two vantage points that the data passes one after the other."""
 
     near: int
     far: int
     round_trip_ns: float
     clock: Clock
     receivers: list[int]
-    "Receivers whose control frames travel over the link."
+    "The receivers whose control frames travel over the link."
 
 
 def _link_between(one: int, other: int, frames: Any, control: Any) -> _Link | None:
-    """Return the link between two vantage points, or None if no data travels from one to the
-    other.
-    """
+    """Return the link between two vantage points, or None if no data travels between them."""
     there = differences(frames, one, other, ("position",))
     if not len(there):
         return None
@@ -106,7 +105,7 @@ def _link_between(one: int, other: int, frames: Any, control: Any) -> _Link | No
     if min(sign * each for each in trips.values()) < 0:
         return None
     round_trip_ns = max(sign * each for each in trips.values())
-    # The control frames of other branches take other ways to the two points.
+    # Control frames from other branches take different paths to the two vantage points.
     beyond = [each for each in trips if sign * trips[each] >= _BEYOND_SHARE * round_trip_ns]
     against = np.concatenate([back[each] for each in beyond])
     near, far = (one, other) if sign > 0 else (other, one)
@@ -115,7 +114,7 @@ def _link_between(one: int, other: int, frames: Any, control: Any) -> _Link | No
 
 
 def differences(rows: Any, one: int, other: int, names: tuple[str, ...]) -> Any:
-    """Return the time at `other` minus the time at `one`, for frames seen exactly once at each."""
+    """Return the times at `other` minus those at `one`, for frames captured once at each."""
     found = []
     for point in (one, other):
         here = rows[rows["point"] == point]

@@ -1,9 +1,9 @@
-"""Streams captured at several vantage points, and approximate clock offsets of these points.
+"""Streams captured at several vantage points, and the approximate clock offsets between these.
 
     totals --> streams with two points or more, coarse offsets --> reading in time order
 
-Offsets are estimated from the first frame of each term at each point, precisely enough to read
-several captures in parallel. `path` determines the exact offsets.
+Offsets are estimated from the first frame of each term at each vantage point, precisely enough to
+read several captures in parallel. `path` determines the exact offsets.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from windtunnel.reports.analysis.streams.geometry import StreamKey
 
 
 def joined_streams(totals: pa.Table) -> dict[StreamKey, list[str]]:
-    """Return the streams that were captured at more than one vantage point, with these points."""
+    """Return the streams captured at more than one vantage point, with their vantage points."""
     sent = totals.filter(pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD"])))
     points: dict[StreamKey, set[str]] = {}
     columns = ("session_id", "stream_id", "vantage_point")

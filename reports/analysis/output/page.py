@@ -1,4 +1,4 @@
-"""capture-report.html: a capture analysis as one HTML file that can be viewed offline.
+"""capture-report.html: a capture analysis as a single HTML file that can be viewed offline.
 
     header, summary
     charts: positions, gaps, stalls, repair times, losses by link      (capture.js)
@@ -35,7 +35,7 @@ def write_capture_page(tables: Tables, path: Path) -> None:
 
 
 def capture_page(tables: Tables) -> str:
-    """Return the page of a capture analysis as HTML."""
+    """Return a capture analysis as an HTML page."""
     document = streams_document(tables)
     parts = [_header(tables), element("main", joined(_cards(tables, document)))]
     if document["streams"]:
@@ -103,7 +103,7 @@ def _cards(tables: Tables, document: dict[str, Any]) -> list[Markup]:
 def _table(
     title: str, heads: list[tuple[str, str]], rows: list[tuple[str, list[Any]]], is_open: bool
 ) -> Markup:
-    """Return an HTML table. Each row names its stream, so the page can filter by stream."""
+    """Return an HTML table whose rows name their stream, so the page can filter them by stream."""
     markup = table(heads, [cells for _, cells in rows])
     for stream, _ in rows:
         mark = f' data-stream="{escape(stream)}"' if stream else " "
@@ -222,7 +222,7 @@ def _gaps(tables: Tables) -> Markup:
 
 
 def _repair_order(gap: dict[str, Any]) -> tuple[bool, int]:
-    """Return the sort key of a gap: gaps that were not repaired, then the slowest repairs."""
+    """Return a gap's sort key: unrepaired gaps come first, then the slowest repairs."""
     known_ns = gap["time_to_repair_ns"] or gap["time_to_resend_ns"] or 0
     return gap["outcome"] == "repaired", -known_ns
 

@@ -1,7 +1,7 @@
-"""Chart data of a capture report: streams with their gaps and stalls, and links.
+"""Chart data for a capture report: streams with their gaps and stalls, and links.
 
-Times are milliseconds since the first frame. If there are too many gaps, they are thinned out
-evenly.
+Times are in milliseconds since the first frame. If there are too many gaps, an evenly spaced
+selection is shown.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ _KEYS = [name for name, _ in KEY]
 
 
 def stream_id(row: dict[str, Any]) -> str:
-    """Return the identifier of a flow in the page's tables."""
+    """Return the identifier that a flow has in the page's tables."""
     return "|".join(str(row[name]) for name in _KEYS)
 
 
@@ -35,7 +35,7 @@ def stream_label(row: dict[str, Any]) -> str:
 
 
 def streams_document(tables: Tables) -> dict[str, Any]:
-    """Return the chart document of an analysis. `packing` stores numpy arrays as columns."""
+    """Return an analysis as the document from which the page draws its charts."""
     flows = [each for each in tables.flows.to_pylist() if each["first_frames"]]
     by_flow = {name: _by_flow(getattr(tables, name)) for name in ("positions", "gaps", "stalls")}
     flows.sort(key=lambda each: -by_flow["gaps"].get(_key(each), _NONE).num_rows)
@@ -62,7 +62,7 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _by_flow(table: pa.Table) -> dict[tuple[Any, ...], pa.Table]:
-    """Split a table, sorted by flow, into one table per flow."""
+    """Split a table that is sorted by flow into one table per flow."""
     keys = list(zip(*(table[name].to_pylist() for name in _KEYS), strict=True))
     starts = [index for index, key in enumerate(keys) if index == 0 or keys[index - 1] != key]
     ends = [*starts[1:], len(keys)][: len(starts)]
@@ -77,7 +77,7 @@ def _span(positions: pa.Table) -> tuple[int, int]:
 
 
 def _last_data_ns(samples: pa.Table) -> int:
-    """Return the time of a stream's last data. Only heartbeats follow the data."""
+    """Return the time at which a stream's data ends. Only heartbeats follow it."""
     moved = np.flatnonzero(np.diff(samples["rebuilt_position"].to_numpy()) > 0)
     return int(samples["time_ns"][int(moved[-1]) + 1 if len(moved) else 0].as_py())
 

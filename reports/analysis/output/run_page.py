@@ -1,4 +1,4 @@
-"""The analysis of a run's captures, written into the run folder and added to the suite report.
+"""Writes the analysis of a run's captures to the run folder, and adds it to the suite report.
 
 tables --> analysis.html    the page about the captures
        --> analysis.json    the summary lines
@@ -18,7 +18,9 @@ from windtunnel.reports.page import write_run_report, write_suite_report
 
 
 def write_run_analysis(tables: Tables, run: RunDir) -> Path:
-    """Write all three files and return the path of the report. Raises OSError, DocumentError."""
+    """Write the analysis of a run's captures to the run folder, and return the report's path.
+    Raises OSError or DocumentError.
+    """
     write_capture_page(tables, run.analysis_page)
     document = {
         "schema": ANALYSIS_SCHEMA,

@@ -1,6 +1,4 @@
-"""Summary lines of a capture analysis: one per flow and per link, then the packets that were not
-read.
-"""
+"""Summary lines of a capture analysis: one per flow, one per link, then frame and packet counts."""
 
 from typing import Any
 
@@ -13,7 +11,7 @@ from windtunnel.reports.analysis.streams.repair import is_lost
 
 
 def summary_lines(tables: Tables) -> list[str]:
-    """Return the summary lines of an analysis, at least one."""
+    """Return the summary lines of an analysis. There is at least one."""
     counts = _sums(tables)
     if not counts["frames"]:
         return [_no_frames_line(counts), *_partial(tables)]
@@ -88,19 +86,19 @@ def _flow_line(
         )
     if requested:
         parts.append(
-            f"receivers of the group requested {_bytes(requested)} bytes in "
-            f"{_counted(len(requested), 'gap')} that passed here"
+            f"receivers in the group requested {_bytes(requested)} bytes that had been "
+            f"captured here, in {_counted(len(requested), 'gap')}"
         )
         parts += _repairs(requested)
     if filled:
         parts.append(
             f"{_bytes(filled)} bytes in {_counted(len(filled), 'gap')} arrived late, or were "
-            "repaired for another receiver of the group"
+            "repaired for another receiver in the group"
         )
     if elsewhere:
         parts.append(
-            f"{_bytes(elsewhere)} bytes not taken from here: the receiver joined later, or "
-            "received them at another destination"
+            f"{_bytes(elsewhere)} bytes were not needed from this destination: the receiver "
+            "joined later, or received them at another destination"
         )
     parts += _gap_fills(flow)
     if flow["resent_frames"]:
@@ -118,7 +116,7 @@ def _flow_line(
 
 
 def _consumption(flow: dict[str, Any], window: dict[str, Any]) -> list[str]:
-    """Return a remark if status messages report much less consumption than was captured."""
+    """Return a remark if status messages report consumption far below the captured positions."""
     consumed = window["consumed_position"]
     if consumed is None or flow["high_position"] - consumed <= window["window_max"]:
         return []
@@ -186,7 +184,7 @@ def _repairs(lost: list[dict[str, Any]]) -> list[str]:
     parts = []
     for name, text in (
         ("time_to_repair_ns", "repaired in {} median, {} maximum"),
-        ("time_to_resend_ns", "retransmitted within {} median, {} maximum of the first NAK"),
+        ("time_to_resend_ns", "retransmitted, {} median and {} maximum after the first NAK"),
     ):
         times = [
             gap[name] for gap in lost if gap["outcome"] == "repaired" and gap[name] is not None
@@ -221,7 +219,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def duration(nanoseconds: float | None) -> str | None:
-    """Format a duration with three digits in a suitable unit. Returns None for None."""
+    """Format a duration with three significant digits and a unit. Returns None for None."""
     if nanoseconds is None:
         return None
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):

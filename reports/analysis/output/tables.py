@@ -3,7 +3,7 @@
     captures    packet counts of each file
     streams     each publication at each vantage point
     flows       each stream per destination: first, retransmitted, late and duplicate frames
-    gaps        each gap with its cause and its repair
+    gaps        each gap with its cause and repair
     windows     flow control of each flow, and its round-trip times
     stalls      each pause of a sender whose limit left no room, and its cause
     positions   samples of the positions of each flow
@@ -40,7 +40,7 @@ _LOSSES = (
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of an analysis. Each has the columns of the schema with the same name."""
+    """The tables of a capture analysis. Each has the columns of the schema with the same name."""
 
     captures: pa.Table
     streams: pa.Table
@@ -53,11 +53,11 @@ class Tables:
     messages: pa.Table
     links: pa.Table
     left_out: tuple[str, ...] = ()
-    """What the analysis left out because of its limits, one sentence each."""
+    """Sentences that describe what the analysis left out because of its limits."""
 
     @property
     def problems(self) -> list[str]:
-        """Reasons why the analysis is partial, one line each. Empty if the analysis is complete."""
+        """The reasons why the analysis is partial, one line each. Empty if it is complete."""
         return list(dict.fromkeys(self._problems()))
 
     @property
@@ -78,13 +78,13 @@ class Tables:
                     yield f"stream {row['stream_id']} session {row['session_id']}: {row['problem']}"
 
     def named(self) -> dict[str, pa.Table]:
-        """Return a dictionary of the tables by name."""
+        """Return the tables as a dictionary, by name."""
         names = (each.name for each in fields(self) if each.name != "left_out")
         return {name: getattr(self, name) for name in names}
 
 
 def write_tables(tables: Tables, folder: Path) -> None:
-    """Write each table as Parquet to a folder with the table's name, one file per vantage point.
+    """Write each table as Parquet to a folder named after it, with one file per vantage point.
 
     Existing tables are replaced as a whole. Raises OSError.
     """
@@ -101,7 +101,7 @@ def write_tables(tables: Tables, folder: Path) -> None:
 
 @contextmanager
 def replace_folder(folder: Path) -> Iterator[Path]:
-    """Yield a new folder that replaces an existing one on success. On failure nothing changes."""
+    """Yield a new folder that replaces the existing one on success. On failure nothing changes."""
     new_folder = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.new")
     new_folder.mkdir(parents=True)
     try:
@@ -123,7 +123,7 @@ class VantagePointWriter:
         pq.write_metadata(schema, folder / "_common_metadata")
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append the rows of a batch. They may have several vantage points. Raises OSError."""
+        """Append a batch, which may have several vantage points, to the files. Raises OSError."""
         for point in pc.unique(batch.column("vantage_point")).to_pylist():
             rows = batch.filter(pc.equal(batch.column("vantage_point"), point))
             if point not in self._files:

@@ -1,1 +1,1 @@
-"""Reading of capture files: parts of files, rows of frames, and totals."""
+"""Reading of capture files: selection, parallel parts, the frame table, and totals."""

@@ -1,4 +1,4 @@
-"""Selection of capture files by path, their vantage points, and decompression.
+"""Selection of capture files by path, with their vantage points and decompression.
 
     captures/            all capture files of a folder or, if it is a run folder, of its hosts
     'lan/*.pcap*'        a pattern
@@ -29,23 +29,23 @@ _ROTATION = re.compile(r"_\d{5}_\d{14}$")
 
 
 class CapturePathError(ValueError):
-    """A path or pattern matches no readable capture. The message names the path or pattern."""
+    """Raised if a path or pattern, which the message names, matches no readable capture."""
 
 
 @dataclass(frozen=True)
 class CaptureFile:
-    """One file of a capture."""
+    """A capture file: its path, its vantage point and its compression."""
 
     index: int
     path: str
     vantage_point: str
     length: int
     compression: str
-    "gz, xz or zst; empty if the file is not compressed."
+    "`gz`, `xz` or `zst`, or an empty string if the file is not compressed."
 
 
 def find_captures(arguments: list[str]) -> list[CaptureFile]:
-    """Return the files selected by paths, patterns and folders, each file once.
+    """Return the capture files that paths, patterns and folders select, each file once.
 
     Raises CapturePathError naming the path that cannot be found or read, and UnsafeFileError if a
     capture of a run folder is not a regular file.
@@ -97,7 +97,7 @@ def _expand(text: str) -> tuple[str, list[Path]]:
 
 
 def _natural_order(path: Path) -> list[tuple[int, int, str]]:
-    """Return a sort key that puts file 10 after file 2."""
+    """Return a sort key that compares digits as numbers, so file 10 follows file 2."""
     parts = re.split(r"(\d+)", str(path))
     return [(1, int(each), "") if each.isdigit() else (0, 0, each) for each in parts]
 
@@ -119,7 +119,7 @@ def _stem(path: Path) -> str:
 
 
 def compression(path: Path) -> str:
-    """Detect the compression of a file from its first bytes. Returns "" for plain and empty files.
+    """Return the compression of a file, detected from its first bytes, or "" for none.
 
     Raises CapturePathError if the file cannot be read.
     """

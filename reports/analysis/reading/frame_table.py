@@ -1,4 +1,4 @@
-"""Conversion of the reading kernel's rows to an Arrow batch with the documented columns.
+"""Conversion of the reading kernel's rows to Arrow batches with the documented columns.
 
     rows      | time | type | session | ... |  row by row, with the fields of all types
     columns   | time time time ... | type type type ... |  null where a type has no such field
@@ -32,7 +32,7 @@ _V4_PREFIX = 0xFFFF << 32
 
 
 class FrameTable:
-    """Builds Arrow batches from the frames of one file, with all or selected columns."""
+    """Builds Arrow batches from a file's frames, with all or selected columns."""
 
     def __init__(
         self, vantage_point: str, file_index: int, columns: Sequence[str] = READ_FRAMES.names
@@ -88,7 +88,7 @@ class FrameTable:
         return pa.array(values, column.type)
 
     def _address_dictionary(self, table: NDArray[Any]) -> tuple[NDArray[np.int32], pa.Array]:
-        """Return the address strings, and each address slot's index into them."""
+        """Return the distinct addresses as strings, and each address slot's index into them."""
         used = np.flatnonzero(table["is_used"])
         places = np.zeros(len(table), dtype=np.int32)
         places[used] = np.arange(len(used))
@@ -105,7 +105,7 @@ class FrameTable:
 
 
 def address_text(high: int, low: int) -> str:
-    """Format an address, given as two signed 64-bit halves. IPv4-mapped addresses become IPv4."""
+    """Format an IP address given as two signed 64-bit halves. IPv4-mapped addresses become IPv4."""
     if high == 0 and low >> 32 == 0xFFFF:
         return str(ipaddress.IPv4Address(low - _V4_PREFIX))
     halves = (each.to_bytes(8, "big", signed=True) for each in (high, low))
@@ -115,7 +115,7 @@ def address_text(high: int, low: int) -> str:
 def _narrowed(
     name: str, rows: NDArray[Any], has: NDArray[np.bool_] | None
 ) -> NDArray[np.bool_] | None:
-    """Return which rows have a value in a column, or None if all rows have a value."""
+    """Return a mask of the rows that have a value in a column, or None if all have one."""
     if name == "ip_identification":
         has = rows["ip_identification"] != NO_IDENTIFICATION
     flag = _FLAGS.get(name)
@@ -140,7 +140,7 @@ def _error_text(text: bytes, frame_length: int) -> str | None:
 
 
 def _resolutions(entries: bytes, frame_length: int) -> list[dict[str, Any]]:
-    """Return the entries of a resolution frame that were captured completely."""
+    """Return the completely captured entries of a resolution frame."""
     found, at = [], 0
     while at + 14 <= len(entries):
         is_v4 = entries[at] == 1

@@ -30,24 +30,24 @@ from windtunnel.reports.analysis.reading.frame_table import FrameTable
 from windtunnel.reports.analysis.reading.schema import CAPTURES, READ_FRAMES
 
 PART_LENGTH = 1 << 27
-"""Length of each part of an uncompressed file, unless more parts are requested."""
+"""Length in bytes of each part of an uncompressed file, unless more parts are requested."""
 
 
 @dataclass(frozen=True)
 class ReadSettings:
-    """Settings of the readers: what to read, and the minimum number of parts."""
+    """Settings for reading captures: what to read, and the minimum number of parts."""
 
     ports: tuple[int, ...] = ()
-    "UDP ports to read, of either endpoint. All ports are read if this is empty."
+    "UDP ports to read, of either endpoint. If this is empty, all ports are read."
     keeps_hash: bool = True
     keeps_crc32: bool = False
     parts: int = 0
-    "Minimum number of parts if files and cells allow it, or 0 for one part per PART_LENGTH."
+    "Minimum number of parts, if files and cells allow it, or 0 for one part per PART_LENGTH bytes."
     may_split: bool = True
     cell_length: int = CELL_LENGTH
 
     def __post_init__(self) -> None:
-        """Check all values. Raises ValueError with the invalid value and its limits."""
+        """Check all settings. Raises ValueError with the invalid value and its limits."""
         for port in self.ports:
             if not 0 < port < 1 << 16:
                 raise ValueError(f"port {port}: expected 1 to 65535")
@@ -61,7 +61,7 @@ class ReadSettings:
 
 @dataclass(frozen=True)
 class Part:
-    """A range of cells in a capture file."""
+    """A part of a capture file that one reader reads: a range of cells."""
 
     file: CaptureFile
     start: int
@@ -70,7 +70,7 @@ class Part:
 
 
 def plan(files: list[CaptureFile], settings: ReadSettings) -> list[Part]:
-    """Return the parts into which files are split, in order."""
+    """Split files into parts for parallel reading. Returns the parts in order."""
     length = sum(each.length for each in files if not each.compression)
     part_length = PART_LENGTH
     if settings.parts:
@@ -98,7 +98,8 @@ class PartReader:
         self._problem = ""
 
     def batches(self, columns: Sequence[str] = READ_FRAMES.names) -> Iterator[pa.RecordBatch]:
-        """Yield the frames, with these columns of READ_FRAMES. `captures` reports read errors.
+        """Yield the part's frames, with the given columns of READ_FRAMES. `captures` reports read
+        errors.
 
         Raises SplitError.
         """
@@ -150,7 +151,7 @@ class PartReader:
 
 
 def sum_captures(captures: pa.Table) -> pa.Table:
-    """Add up the CAPTURES rows of all parts, giving one row per file in file order."""
+    """Add up the CAPTURES rows of all parts. Returns one row per file, in file order."""
     rows: dict[int, dict[str, Any]] = {}
     for row in captures.to_pylist():
         total = rows.setdefault(row["file_index"], {**row, **dict.fromkeys(COUNT_NAMES, 0)})

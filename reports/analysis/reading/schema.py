@@ -1,13 +1,12 @@
-"""The columns of the frame table, which has one row per Aeron frame and is the same on both
-engines.
+"""The columns of the frame table, which has one row per Aeron frame.
 
     identity         (file_index, record_at, frame_index) identifies a frame and orders a capture
     capture          vantage point, interface, time, addresses, ports
     contents         type, flags, lengths, session, stream, term, and the type's specific fields
 
-A column that a frame's type does not have is null. Protocol integers keep their width and sign. The
-table has no column `position`, because a position can only be computed with the stream's SETUP,
-which may be in another file. `streams.geometry` adds it.
+The table is the same on both engines. A column that a frame's type does not have is null. Protocol
+integers keep their width and sign. The table has no column `position`, because a position can only
+be computed with the stream's SETUP, which may be in another file. `streams.geometry` adds it.
 """
 
 from collections.abc import Iterator
@@ -47,7 +46,7 @@ RESOLUTION = pa.struct(
 
 
 class FrameColumn(NamedTuple):
-    """A column of the frame table: its Arrow field, the frame types that have it, a description."""
+    """A column of the frame table: its Arrow field, its frame types, and a description."""
 
     name: str
     type: pa.DataType
@@ -112,11 +111,11 @@ DICTIONARY_TYPES = {
         ("frame_type", pa.int8()),
     )
 }
-"""Text columns with few distinct values. They are dictionary-encoded between the reader and the
-stream walk, because writing and parsing strings for every frame took as long as the rest of the
-analysis."""
+"""Text columns with few distinct values, which readers dictionary-encode. Without the encoding,
+writing and parsing strings for every frame took as long as the rest of the analysis.
+"""
 _DICTIONARY_SIZE_MIN = 64
-"""Minimum size of the dictionaries that are compacted."""
+"""Size below which a dictionary is not compacted."""
 READ_FRAMES = pa.schema(
     [(each.name, DICTIONARY_TYPES.get(each.name, each.type)) for each in FRAME_COLUMNS]
 )
@@ -131,11 +130,11 @@ CAPTURES = pa.schema(
         *((name, pa.int64()) for name in COUNT_NAMES),
     ]
 )
-"""Packet counts by result. One row per file, or per part before the parts are added up."""
+"""Columns of the table `captures`: packet counts per file, or per part of a file."""
 
 
 def compact_dictionaries(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """Remove unused entries from the dictionaries of a batch.
+    """Remove unused entries from a batch's dictionaries.
 
     A slice of a batch refers to the dictionary of the entire batch, which may have thousands of
     other addresses.
@@ -152,11 +151,11 @@ def compact_dictionaries(frames: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def decode_dictionaries(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """Convert a batch from READ_FRAMES to FRAMES."""
+    """Convert a batch from READ_FRAMES to FRAMES, which has plain strings."""
     return frames.cast(pa.schema([FRAMES.field(name) for name in frames.schema.names]))
 
 
 def describe() -> Iterator[str]:
-    """Yield a line that describes each column of the frame table."""
+    """Yield a one-line description of each column of the frame table."""
     for column in FRAME_COLUMNS:
         yield f"{column.name:<20} {column.type!s:<8} {column.description}"

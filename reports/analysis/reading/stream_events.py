@@ -1,11 +1,11 @@
-"""Events of one stream at one vantage point: its frames as arrays, for compiled kernels.
+"""Events of one stream at one vantage point: its frames as arrays for the compiled kernels.
 
     frames of the stream, in capture order --> kind, flow, start, end, time --> kernels
 
 A flow is the traffic to one destination. A multi-destination publication sends each frame to every
 destination, so a second frame is a retransmit only within a flow. NAKs and status messages belong
 to the flow whose destination is their source, or to the multicast group's flow. The receivers of a
-group are told apart by their addresses.
+group are distinguished by their addresses.
 """
 
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ from windtunnel.reports.analysis.streams.geometry import Geometry, positions_in
 _STATUS_SETUP = 0x80
 _NONE = 255
 _KIND_OF = np.full(HEARTBEAT + 1, _NONE, dtype=np.uint8)
-"The event kind of each frame type code."
+"The event kind for each frame type code."
 _KIND_OF[[DATA, PAD]] = kernel.FRAME
 _KIND_OF[[HEARTBEAT, NAK, SM]] = kernel.HEARTBEAT, kernel.NAK, kernel.STATUS
 UNUSED_MAX = 4
-"""Number of unused entries that `trim` always permits."""
+"""Number of unused entries up to which `trim` does not copy an array."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Events:
     identifications: Any
     "IPv4 identifications, or NO_IDENTIFICATION if absent or if the packet may consist of several."
     receivers: Any
-    "Number of the receiver that sent a NAK or status message; -1 for the sender's frames."
+    "Number of the receiver that sent the NAK or status message, or -1 for the sender's frames."
     charged: Any
-    "The limit at which a sender may send the frame. For padding, this is the end of its header."
+    "The limit that a sender needs to send the frame. For padding, this is the end of its header."
 
 
 class StreamEvents:
@@ -61,7 +61,7 @@ class StreamEvents:
         "window_bytes", "datagram_length", "ip_identification", "file_index", "record_at",
         "source_address", "source_port", "destination_address", "destination_port",
     )  # fmt: skip
-    "Columns of the frame table that are needed besides the key."
+    "Columns of the frame table that this class needs in addition to the key columns."
 
     def __init__(self, key: tuple[str, int, int], geometry: Geometry) -> None:
         self._key, self._geometry = key, geometry
@@ -73,11 +73,11 @@ class StreamEvents:
 
     @property
     def destinations(self) -> list[str]:
-        """Destination address and port of each flow, by flow index."""
+        """The destination address and port of each flow, by flow index."""
         return list(self._flows)
 
     def of(self, frames: pa.RecordBatch | pa.Table) -> Events:
-        """Convert a batch of this stream's frames to events."""
+        """Convert a batch of the stream's frames to events."""
         types = types_of(frames)
         kinds = _KIND_OF[types]
         flags = ints(frames, "flags")
@@ -107,12 +107,12 @@ class StreamEvents:
         )
 
     def _identifications(self, frames: Any) -> Any:
-        """Return the IPv4 identification of each frame's packet, up to the first packet above the
-        MTU.
+        """Return the IPv4 identification of each frame's packet, up to the first packet longer than
+        the MTU.
 
-        A packet above the MTU consists of several datagrams, merged by the network card or the
-        Linux kernel (GRO). Each had a different identification, and the capture contains only the
-        first.
+        A packet longer than the MTU consists of several datagrams, merged by the network card or
+        the Linux kernel (GRO). Each had a different identification, and the capture contains only
+        the first.
         """
         found = ints(frames, "ip_identification", NO_IDENTIFICATION)
         if self._geometry.mtu is None:
@@ -125,8 +125,9 @@ class StreamEvents:
         return np.where(np.arange(len(found)) < first, found, NO_IDENTIFICATION)
 
     def _flows_of(self, frames: Any, kinds: Any) -> tuple[Any, Any]:
-        """Return the flow of each frame, or -1 for control frames that match no flow, and the
-        receiver that sent it, or -1 for frames of the sender."""
+        """Return each frame's flow, or -1 if it matches none, and its receiver, or -1 if the sender
+        sent it.
+        """
         sent = (kinds == kernel.FRAME) | (kinds == kernel.HEARTBEAT)
         found = np.full(len(kinds), -1, dtype=np.int32)
         receivers = np.full(len(kinds), -1, dtype=np.int32)
@@ -154,12 +155,12 @@ class StreamEvents:
 
 
 def is_group(destination: str) -> bool:
-    """Return whether a flow's destination, an address and a port, is a multicast group."""
+    """Return whether a destination, in the form `address port`, is a multicast group."""
     return ip_address(destination.partition(" ")[0]).is_multicast
 
 
 def grow(array: Any, needed: int) -> Any:
-    """Return the array, or a zero-extended copy if it has fewer than `needed` entries."""
+    """Return the array, or a copy extended with zeros if it has fewer than `needed` entries."""
     if needed <= len(array):
         return array
     longer = np.zeros(max(needed, 2 * len(array)), dtype=array.dtype)
@@ -168,7 +169,7 @@ def grow(array: Any, needed: int) -> Any:
 
 
 def trim(array: Any, used: int) -> Any:
-    """Return the array, or a copy of its first `used` entries if most of it is unused.
+    """Return the array, or a copy of its first `used` entries if most entries are unused.
 
     A capture may contain very many streams, each of which keeps such arrays.
     """
@@ -189,18 +190,18 @@ def ints(frames: Any, name: str, null_value: int = 0) -> Any:
 
 
 def with_session(frames: Any) -> Any:
-    """Return the frames that belong to a stream: all except resolution frames."""
+    """Return the frames that have a session id, which are all except resolution frames."""
     sessions = frames.column("session_id")
     return frames.filter(pc.is_valid(sessions)) if sessions.null_count else frames
 
 
 def packet_numbers(frames: Any) -> Any:
-    """Return int64[n]: a number for each frame that identifies its packet."""
+    """Return a number for each frame that identifies its packet, as int64[n]."""
     return (ints(frames, "file_index").astype(np.int64) << 48) + ints(frames, "record_at")
 
 
 def dictionary_codes(column: Any) -> tuple[Any, pa.Array]:
-    """Return the dictionary indices of a text column, and its dictionary."""
+    """Return a text column's dictionary indices and its dictionary."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
@@ -209,13 +210,13 @@ def dictionary_codes(column: Any) -> tuple[Any, pa.Array]:
 
 
 def types_of(frames: Any) -> Any:
-    """Return int32[n]: the type of each frame as a frame_class code."""
+    """Return each frame's type as a frame_class code, as int32[n]."""
     codes, names = dictionary_codes(frames.column("frame_type"))
     return np.array([CODES[name] for name in names.to_pylist()], dtype=np.int32)[codes]
 
 
 def endpoint_codes(frames: Any, side: str) -> tuple[Any, pa.Array]:
-    """Return each frame's `source` or `destination` as an int64 code, and the list of addresses.
+    """Return each frame's `source` or `destination` as an int64 code, and the addresses.
 
     The lower 16 bits of a code are the port; above them is the index of the address.
     """
@@ -229,8 +230,7 @@ def endpoint_text(code: int, addresses: pa.Array) -> str:
 
 
 def endpoints_of(frames: Any, side: str, rows: Any) -> tuple[Any, list[str]]:
-    """Return the `source` or `destination` of some rows as indices into a list of strings, and the
-    list.
+    """Return the rows' `source` or `destination` as indices into a list of strings, and that list.
 
     The strings are in order of first occurrence.
     """

@@ -1,7 +1,7 @@
-"""Survey: the result of the first reading of a part, with packet counts and frame totals.
+"""The survey of a part of a capture: packet counts and frame totals from the first reading.
 
 Both are returned together because reading dominates the cost, and serialized because the tables
-have different schemas. Only surveys are transferred to the driver, not frames.
+have different schemas. Only surveys are transferred to the Spark driver, not frames.
 """
 
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ from windtunnel.reports.analysis.reading.totals import (
 )
 
 SURVEY = pa.schema([("captures", pa.binary()), ("totals", pa.binary())])
-"""A row with CAPTURES and TOTALS, each as one serialized Arrow batch."""
+"""Columns of a survey: CAPTURES and TOTALS, each as one serialized Arrow batch."""
 TOTALS_PENDING_MAX = 1 << 16
 """Number of pending rows above which totals are merged."""
 
 
 class TotalsSum:
-    """Adds up the totals of many batches in bounded memory."""
+    """Adds up the totals of many batches, in bounded memory."""
 
     def __init__(self) -> None:
         self._totals = empty_totals()
@@ -40,7 +40,7 @@ class TotalsSum:
             self._totals, self._pending, self._count = self.table(), [], 0
 
     def table(self) -> pa.Table:
-        """Return the totals so far as a table, with one row per key."""
+        """Return the sum so far as a table of TOTALS, with one row per key."""
         return merge_totals(pa.concat_tables([self._totals, *self._pending]))
 
 
@@ -62,7 +62,7 @@ def _batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def unpack_survey(survey: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Convert surveys to CAPTURES with one row per part, and TOTALS with one row per key."""
+    """Convert surveys to tables: CAPTURES with a row per part, and TOTALS with a row per key."""
     total = TotalsSum()
     for each in _deserialized(survey["totals"], TOTALS):
         total.add(pa.Table.from_batches([each]))

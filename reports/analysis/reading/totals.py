@@ -1,12 +1,12 @@
-"""Totals: sums over frames, computed per part in any order and merged afterwards.
+"""Totals of a capture's frames, which are computed per part in any order and then merged.
 
     batch -> totals --+
     batch -> totals --+--> merged totals --> streams, terms
     batch -> totals --+
 
-A row is the sum of one stream's frames with the same vantage point, endpoints, type, term, size
-class and end-of-stream flags. The number of rows is small regardless of the number of frames, so
-only totals are transferred.
+A row sums one stream's frames with the same vantage point, endpoints, type, term, size class and
+end-of-stream flags. The number of rows is small regardless of the number of frames, so only totals
+are transferred.
 """
 
 from typing import Any
@@ -37,7 +37,9 @@ KEYS = (
     ("size_class", pa.int32()),
     ("end_flags", pa.int32()),
 )
-"""`size_class`: frame_length is at most 2 to this power; `end_flags`: EOS and REVOKED, else 0."""
+"""The columns by which frames are grouped. `size_class`: frame_length is at most 2 to this power.
+`end_flags`: the flags EOS and REVOKED, or 0.
+"""
 
 SUMS = (("frames", pa.int64()), ("payload_bytes", pa.int64()), ("span_bytes", pa.int64()))
 MINIMA = (("first_ns", pa.int64()), ("least_offset", pa.int32()), ("least_initial", pa.int32()))
@@ -57,7 +59,7 @@ COLUMNS = (
     "vantage_point", "session_id", "stream_id", "source_address", "source_port",
     "destination_address", "destination_port", "frame_type", *_SUMMED,
 )  # fmt: skip
-"""Columns of the frame table that totals need."""
+"""Columns of the frame table that are needed to compute totals."""
 _TYPES_WITH = {
     "term_id": WITH_TERM,
     "least_initial": (SETUP,),
@@ -65,7 +67,7 @@ _TYPES_WITH = {
     "term_length": (SETUP,),
     "mtu": (SETUP,),
 }
-"""Columns that only some frame types have, with these types. Other types have null there."""
+"""The columns that only some frame types have, with these types. They are null in other types."""
 
 
 def empty_totals() -> pa.Table:
@@ -74,7 +76,7 @@ def empty_totals() -> pa.Table:
 
 
 def totals_of(frames: pa.RecordBatch) -> pa.Table:
-    """Return the totals of frames that have COLUMNS. Frames without a session are ignored."""
+    """Return the totals of frames with COLUMNS. Frames without a session are ignored."""
     chosen = with_session(frames)
     count = chosen.num_rows
     if not count:
@@ -121,7 +123,7 @@ def _table(found: Any, points: pa.Array, addresses: dict[str, pa.Array]) -> pa.T
 
 
 def merge_totals(totals: pa.Table) -> pa.Table:
-    """Merge the rows of a table of totals that have equal keys."""
+    """Merge the rows of a table of totals whose keys are equal."""
     keys = [name for name, _ in KEYS]
     work = (
         [(name, "sum") for name, _ in SUMS]

@@ -5,8 +5,8 @@
     frames of a walk   a a a a   b b
 
 Spark converts, sorts and copies rows. With one row per frame, this cost ten times as much as the
-analysis. A frame batch is one row for thousands of frames: its key columns identify stream, point
-and start, and its body is an Arrow batch that only the packer and the walk read.
+analysis. A frame batch is one row for thousands of frames: its key columns identify stream, vantage
+point and start, and its body is an Arrow batch that is only read where the frames are analysed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,9 +19,11 @@ from windtunnel.reports.analysis.streams.stream_set import KEY_NAMES, by_stream
 from windtunnel.reports.analysis.streams.stream_walk import WalkKey
 
 BATCH_FRAMES_MAX = 1 << 14
-"""Maximum number of frames per batch: about 2 MB, because Spark holds several copies of a row."""
+"""Maximum number of frames per batch. This limits a row to 2 MB, as Spark holds several copies of
+it.
+"""
 PENDING_FRAMES_MAX = 1 << 18
-"""Maximum number of frames, of all streams, that a packer holds while it fills batches."""
+"""Maximum number of frames that a packer holds, over all streams, while it fills batches."""
 
 BATCH_BODY = pa.schema(
     [READ_FRAMES.field(name) for name in OUTCOME_COLUMNS if name not in KEY_NAMES]
@@ -35,21 +37,24 @@ FRAME_BATCHES = pa.schema(
         ("frames", pa.binary()),
     ]
 )
-"""Key, file offset and time of the first frame, and all frames as BATCH_BODY in Arrow's stream
-format, which includes the dictionaries."""
+"""Columns of a frame batch: key, file offset and time of the first frame, and all frames as
+BATCH_BODY in Arrow's stream format, which includes the dictionaries.
+"""
 BATCH_ORDER = ("file_index", "record_at")
-"""Sort order of a stream's batches at one vantage point. These batches do not overlap."""
+"""Columns by which a stream's batches at one vantage point are sorted. The batches do not
+overlap.
+"""
 
 
 class Packer:
-    """A packer for the frames in one part of a capture. Call `feed`, then `finish`."""
+    """Packs the frames of one part of a capture into frame batches. Call `feed`, then `finish`."""
 
     def __init__(self) -> None:
         self._pending: dict[WalkKey, list[pa.RecordBatch]] = {}
         self._counts: dict[WalkKey, int] = {}
 
     def feed(self, frames: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add frames with OUTCOME_COLUMNS, in capture order, and yield full batches."""
+        """Add frames with OUTCOME_COLUMNS, in capture order. Yield the batches that are full."""
         for key, rows in by_stream(frames.select(OUTCOME_COLUMNS)):
             self._pending.setdefault(key, []).append(rows)
             self._counts[key] = self._counts.get(key, 0) + rows.num_rows
@@ -64,7 +69,7 @@ class Packer:
             yield self._packed(key)
 
     def _packed(self, key: WalkKey) -> pa.RecordBatch:
-        """Return the pending frames of a stream as batches, one row each."""
+        """Return a stream's pending frames as frame batches, one row each."""
         del self._counts[key]
         (rows,) = pa.Table.from_batches(self._pending.pop(key)).combine_chunks().to_batches()
         batches = []
@@ -81,7 +86,7 @@ class Packer:
 
 
 def pack_frames(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pack frames of a part with OUTCOME_COLUMNS, in capture order, and yield the batches."""
+    """Pack a part's frames with OUTCOME_COLUMNS, in capture order, and yield frame batches."""
     packer = Packer()
     for batch in batches:
         yield from packer.feed(batch)
@@ -89,7 +94,7 @@ def pack_frames(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def unpack_frames(batches: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]]:
-    """Yield the key and the frames of each batch. The frames have the columns of BATCH_BODY."""
+    """Yield each frame batch's key, and its frames with the columns of BATCH_BODY."""
     points, sessions, streams = (batches.column(name).to_pylist() for name in KEY_NAMES)
     bodies = batches.column("frames")
     for index, key in enumerate(zip(points, sessions, streams, strict=True)):
@@ -98,7 +103,7 @@ def unpack_frames(batches: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordB
 
 
 def _serialized(frames: pa.RecordBatch) -> bytes:
-    """Serialize a batch in Arrow's stream format."""
+    """Serialize an Arrow batch in Arrow's stream format."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, frames.schema) as stream:
         stream.write_batch(frames)

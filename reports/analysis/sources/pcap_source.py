@@ -49,18 +49,20 @@ OPTIONS = ("path", "paths", "ports", "table", "parts", "split", "hash", "crc32",
 
 
 class CaptureOptionError(ValueError):
-    """An option of the data source is invalid. The message names it and the expected values."""
+    """Raised for an invalid option of the data source. The message names it and the expected
+    values.
+    """
 
 
 @dataclass
 class CapturePartition(InputPartition):
-    """A Spark partition: a part of a capture, sent to a worker."""
+    """A Spark partition: a part of a capture that is sent to a worker."""
 
     part: Part
 
 
 def read_options(options: Mapping[str, str]) -> tuple[list[str], str, ReadSettings]:
-    """Parse the source's options into paths, table and settings. Raises CaptureOptionError."""
+    """Parse the data source's options into paths, table and settings. Raises CaptureOptionError."""
     for name in options:
         if name.lower() not in OPTIONS:
             raise CaptureOptionError(

@@ -1,4 +1,4 @@
-"""`aeron.recording`: a Spark data source for archive directories, of Aeron or of Windtunnel.
+"""`aeron.recording`: a Spark data source for Aeron or Windtunnel archive directories.
 
     spark.read.format("aeron.recording").load("archive")
     spark.read.format("aeron.recording").option("table", "messages").option("recordings", "0,2")...
@@ -47,7 +47,7 @@ OPTIONS = ("path", "paths", "table", "recordings", "payload")
 
 @dataclass(frozen=True)
 class RecordingOptions:
-    """The parsed options of the data source."""
+    """The parsed options of the data source `aeron.recording`."""
 
     archives: tuple[Path, ...]
     table: str
@@ -63,7 +63,7 @@ class ArchivePartition(InputPartition):
 
 
 def read_options(options: Mapping[str, str]) -> RecordingOptions:
-    """Parse the source's options. Raises RunTableError for an invalid or missing option."""
+    """Parse the data source's options. Raises RunTableError if one is invalid or missing."""
     for name in options:
         if name.lower() not in OPTIONS:
             raise RunTableError(f"unknown option {name!r}: expected one of {', '.join(OPTIONS)}")

@@ -6,8 +6,8 @@
                             messages     reassembled from them, with their CRC-32 or their bytes
 
 Archives of Aeron and Windtunnel can be read, whether running or stopped. Only recordings with a
-valid catalog entry are read. Rows are correct up to the point that `problem` reports. Messages do
-not span terms, so they do not span files either.
+valid catalog entry are read. Rows are correct up to the position that `problem` reports. Messages
+do not span terms, so they do not span files either.
 """
 
 from dataclasses import asdict, dataclass
@@ -45,8 +45,9 @@ RECORDINGS = pa.schema(
         ("problem", pa.string()),
     ]
 )  # fmt: skip
-"""Stop position and time are null while the recording is active. The last row of a damaged catalog
-has no recording; its `problem` describes the damage."""
+"""Columns of the table `recordings`. Stop position and time are null while the recording is active.
+The last row of a damaged catalog has no recording, and its `problem` describes the damage.
+"""
 SEGMENTS = pa.schema(
     [
         *_IDENTITY,
@@ -74,8 +75,9 @@ FRAMES = pa.schema(
         ("checksum", pa.string()),
     ]
 )
-"""`checksum`: CRC-32 or CRC-32C if the archive stored the frame's checksum in its session id field;
-`session_id` is null then."""
+"""Columns of the table `frames`. `checksum`: CRC-32 or CRC-32C if the archive stored the frame's
+checksum in its session id field, in which case `session_id` is null.
+"""
 MESSAGES = pa.schema(
     [
         *_IDENTITY,
@@ -85,12 +87,14 @@ MESSAGES = pa.schema(
         ("payload", pa.binary()),
     ]
 )
-"""`position`: position of the message's first frame; `payload`: null unless requested."""
+"""Columns of the table `messages`. `position`: position of the message's first frame. `payload`:
+null unless requested.
+"""
 
 
 @dataclass(frozen=True)
 class SegmentPart:
-    """A segment file of a recording. Segment files can be read independently."""
+    """A recording's segment file. Segment files can be read independently of each other."""
 
     archive: str
     recording: Recording
@@ -123,7 +127,9 @@ def recordings(archive: Path) -> pa.RecordBatch:
 
 
 def segment_parts(archive: Path, recording_ids: frozenset[int] | None = None) -> list[SegmentPart]:
-    """Return the segment files of the given or all recordings, in order. Raises RunTableError."""
+    """Return the segment files of the given recordings, or of all, in order. Raises
+    RunTableError.
+    """
     catalog, files = _catalog_of(archive)
     return [
         SegmentPart(str(archive), each, base, str(path))
@@ -143,7 +149,7 @@ def _catalog_of(archive: Path) -> tuple[Catalog, dict[int, dict[int, Path]]]:
 
 
 def _own_files(recording: Recording, files: dict[int, dict[int, Path]]) -> dict[int, Path]:
-    """Return the current segment files of a recording by their base position."""
+    """Return a recording's current segment files, by base position."""
     if not recording.is_readable:
         return {}
     found = files.get(recording.recording_id, {})

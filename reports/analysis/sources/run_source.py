@@ -34,7 +34,7 @@ class FolderPartition(InputPartition):
 
 
 def read_paths(options: Mapping[str, str]) -> list[Path]:
-    """Expand the paths in the source's options. Raises RunTableError with the option or path."""
+    """Expand the paths in the data source's options. Raises RunTableError if one is invalid."""
     for name in options:
         if name.lower() not in OPTIONS:
             raise RunTableError(f"unknown option {name!r}: expected one of {', '.join(OPTIONS)}")

@@ -1,4 +1,4 @@
-"""Tables of a run folder, except captures: counters, ledger, decisions, log buffers.
+"""Tables read from a run folder: counters, ledger, decisions and log buffers.
 
     hosts/<host>/counters.bin + .json   counters    every change of every counter
     ledger.json                         ledger      what entered and what left the middlebox
@@ -71,7 +71,9 @@ DECISIONS = pa.schema(
         *((name, pa.int64()) for name in _DECISION_NUMBERS),
     ]
 )
-"""`rule`: an index into the faults of the run's case; `position`: -1 for a frame without one."""
+"""Columns of the table `decisions`. `rule`: an index into the faults of the run's case. `position`:
+-1 for a frame that has no position.
+"""
 LOG_FRAMES = pa.schema(
     [
         ("file", pa.string()),
@@ -89,11 +91,11 @@ LOG_FRAMES = pa.schema(
 
 
 class RunTableError(ValueError):
-    """A file in a run folder is malformed. The message names the file and the problem."""
+    """Raised if a file in a run folder is malformed. The message names the file and the problem."""
 
 
 def counters(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield the table COUNTERS of a run folder, host by host. Raises RunTableError."""
+    """Yield a run folder's table COUNTERS in batches, host by host. Raises RunTableError."""
     run = RunDir(path)
     for host in _hosts(run):
         samples = read_samples(run.host(host).counter_samples)
@@ -115,7 +117,7 @@ def counters(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def ledger(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield the table LEDGER of a run folder. Raises RunTableError."""
+    """Yield a run folder's table LEDGER in batches. Raises RunTableError."""
     try:
         found = Ledger.read(RunDir(path).ledger)
     except DocumentError as error:
@@ -136,7 +138,7 @@ def ledger(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def decisions(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield the table DECISIONS of a run folder. Raises RunTableError."""
+    """Yield a run folder's table DECISIONS in batches. Raises RunTableError."""
     for part in _parts(read_decisions(RunDir(path).decisions)):
         columns = {name: _column(part, name, DECISIONS) for name in _DECISION_NUMBERS}
         columns["run"] = _repeated(path.name, len(part))
@@ -150,7 +152,7 @@ def decisions(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def log_frames(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield the table LOG_FRAMES of a log buffer file, oldest term first. Raises RunTableError."""
+    """Yield a log buffer's table LOG_FRAMES in batches, oldest term first. Raises RunTableError."""
     try:
         with path.open("rb") as file:
 
@@ -181,7 +183,7 @@ def log_frames(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def log_files(path: Path) -> list[Path]:
-    """Return the log buffer files below a folder, or the path itself if it is a file."""
+    """Return the log buffer files below a folder. If the path is a file, return only that file."""
     if path.is_file():
         return [path]
     return sorted(path.rglob(f"*{SUFFIX}"))
@@ -193,7 +195,7 @@ READERS: dict[str, tuple[pa.Schema, Callable[[Path], Iterator[pa.RecordBatch]]]]
     "decisions": (DECISIONS, decisions),
     "logbuffer": (LOG_FRAMES, log_frames),
 }
-"""Schema and reader by source name, without the prefix `aeron.`."""
+"""The schema and reader of each data source, by its name without the prefix `aeron.`."""
 
 
 def _hosts(run: RunDir) -> list[str]:

@@ -1,11 +1,11 @@
-"""The reader of a recording's segment file: its frames, messages and extent.
+"""Reader for a recording's segment files: frames, messages, and how far a file can be read.
 
     file --window by window--> rows of frames --> FRAMES
                                    |
                                    +--> `image_kernel` --> MESSAGES, optionally with their bytes
 
 The reader needs memory for one window and its rows, regardless of the file length. The file may be
-written to or removed meanwhile. Reading stops where the file ends.
+written to or removed meanwhile. Reading stops at the end of the file.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ _NO_LIMIT = np.iinfo(np.int64).max
 
 
 class SegmentReader:
-    """Reads one segment file as frames or messages. `summary` is final after the last batch."""
+    """Reads one segment file as frames or as messages. `summary` is final after the last batch."""
 
     def __init__(self, part: SegmentPart) -> None:
         self._part, recording = part, part.recording
@@ -65,7 +65,7 @@ class SegmentReader:
                 yield self._message_batch(found, pa.nulls(len(found), pa.binary()))
 
     def summary(self) -> pa.RecordBatch:
-        """Return a row of SEGMENTS. Reads the file if it has not been read yet."""
+        """Return the file's row of SEGMENTS. Reads the file if that has not been done yet."""
         if not self._is_read:
             for _, rows in self._windows():
                 self._assembled(rows)
@@ -86,7 +86,7 @@ class SegmentReader:
         return pa.RecordBatch.from_pylist([row], schema=SEGMENTS)
 
     def _windows(self) -> Iterator[tuple[BinaryIO, NDArray[Any]]]:
-        """Yield the frame rows of each window, and the open file."""
+        """Yield, for each window of the file, its frame rows and the open file."""
         self._is_read = True
         cursor, rows = self._cursor[0], np.zeros(ROWS_PER_WINDOW, dtype=walk.RECORDED)
         try:
@@ -110,7 +110,9 @@ class SegmentReader:
         self._problem = self._problem_at_end(status)
 
     def _problem_at_end(self, status: int) -> str:
-        """Describe the problem at which reading ended. Returns an empty string for a valid end."""
+        """Return the problem that stopped reading, or an empty string if the file's end is
+        valid.
+        """
         cursor, stop = self._cursor[0], self._part.recording.stop_position
         if status in walk.PROBLEMS:
             return f"at {cursor['position']} {walk.PROBLEMS[status]}"
@@ -137,7 +139,7 @@ class SegmentReader:
         return pa.RecordBatch.from_arrays([columns[name] for name in FRAMES.names], schema=FRAMES)
 
     def _assembled(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return the messages that end in these rows. A message with padding inside is invalid."""
+        """Return the messages that end in these frame rows. A message with padding is invalid."""
         data = rows[rows["frame_type"] == DATA]
         parts = np.zeros(len(data), dtype=image.PART)
         parts["start"] = data["position"]
@@ -172,7 +174,7 @@ class SegmentReader:
                 payloads, first, kept = [], index + 1, 0
 
     def _payload(self, file: BinaryIO, position: int, length: int) -> bytes:
-        """Return the bytes of a message. All frames of the message must have been read."""
+        """Return a message's bytes. All frames of the message must have been read."""
         file.seek(position - self._part.base)
         payload_max = self._part.recording.mtu - HEADER_LENGTH
         fragments = []

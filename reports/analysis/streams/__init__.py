@@ -1,1 +1,1 @@
-"""Analysis of a stream at one vantage point: gaps, repair, windows, image, frame outcomes."""
+"""Analysis of a stream at one vantage point: gaps, repair, flow control, image, frame outcomes."""

@@ -4,8 +4,8 @@
     RTTM frames; NAKs and their retransmits                           --> round-trip times
 
 A time between two frames that pass this point in opposite directions covers the path to the sender
-and back. Near the sender it is only the sender's response time, and no round trip. So repairs are
-given in round trips only where they were seen, which is near the receiver.
+and back. Near the sender it is only the sender's response time, and no round trip. So repair times
+are given in round trips only for captures near the receiver, where the gaps were seen.
 """
 
 import math
@@ -24,7 +24,7 @@ from windtunnel.reports.analysis.streams.repair import KEY
 PAUSE_MIN_NS = 10_000_000
 """Minimum pause between new frames. Shorter pauses are ignored."""
 STALL_CAUSES = ("hole", "receiver")
-"""Causes of a stall: a gap, beyond which no receiver can consume, or a slow receiver."""
+"""Causes of a stall: a gap that the receiver cannot pass, or a slow receiver."""
 
 WINDOWS = pa.schema(
     [
@@ -59,16 +59,18 @@ WINDOWS = pa.schema(
         ("resend_max_ns", pa.int64()),
     ]
 )
-"""`over_runs`: new frames that the receiver drops because they end more than half a term after the
-consumption position. Padding may legitimately end there, because only its header is checked against
-the limit. `idle`: pauses with room, in which the sender had nothing to send. `rtt`: from an RTTM
-frame to its reply, minus the reception delta that the reply reports. `nak_answer`: from a NAK to
-the first retransmit for it. `repair`: from the first sign of a gap until it was filled completely,
-for gaps that opened before this point. `resend`: from the first NAK to the last retransmit, for
-gaps behind this point, whose repair only the receiver sees. `repair_median_rtts` is the median
-repair divided by the shortest RTTM round trip or, without RTTM, by the shortest `nak_answer` of
-these gaps. It is null without either. In a multicast group only RTTM counts, because what another
-receiver requested may arrive at any time after a NAK."""
+"""Columns of the table `windows`. `over_runs`: new frames that the receiver drops because they end
+more than half a term after the consumption position. Padding may legitimately end there, because
+only its header is checked against the limit. `idle`: pauses while there was room, in which the
+sender had nothing to send. `rtt`: from an RTTM frame to its reply, minus the reception delta that
+the reply reports. `nak_answer`: from a NAK to the first retransmit for it. `repair`: from the first
+sign of a gap until it was filled completely, for bytes lost before this vantage point. `resend`:
+from the first NAK to the last retransmit, for bytes lost behind this vantage point, whose repair
+only the receiver sees. `repair_median_rtts` is the median repair divided by the shortest RTTM round
+trip or, without RTTM, by the shortest `nak_answer` of these gaps. It is null without either. In a
+multicast group only RTTM counts, because what another receiver requested may arrive at any time
+after a NAK.
+"""
 STALLS = pa.schema(
     [
         *KEY,
@@ -80,8 +82,10 @@ STALLS = pa.schema(
         ("cause", pa.string()),
     ]
 )
-"""`start_ns`: time of the last new frame; `opened_ns`: when a status message made room; `end_ns`:
-time of the next new frame; `duration_ns`: from `start_ns` to `opened_ns`."""
+"""Columns of the table `stalls`. `start_ns`: time of the last new frame; `opened_ns`: when a status
+message made room; `end_ns`: time of the next new frame; `duration_ns`: from `start_ns` to
+`opened_ns`.
+"""
 
 _ECHOES_MAX = 4_096
 _TIMES_MAX = 1 << 16
@@ -100,7 +104,7 @@ class FlowControlWalk:
         self._trip_count = 0
 
     def feed(self, events: Events, outcomes: Any, flow_count: int) -> None:
-        """Process events, and the outcomes that `RepairWalk.feed` returned for them."""
+        """Process events together with the outcomes that `RepairWalk.feed` returned for them."""
         self._windows = grow(self._windows, flow_count)
         self._stalls = grow(self._stalls, self._count + len(events.rows))
         self._count = kernel.follow_windows(
@@ -149,7 +153,7 @@ class FlowControlWalk:
     def window(
         self, index: int, gaps: list[dict[str, Any]], is_group: bool = False
     ) -> dict[str, Any]:
-        """Return a row of WINDOWS without key columns, for one destination and its gaps.
+        """Return one destination's row of WINDOWS, without key columns.
 
         `is_group`: whether the destination is a multicast group.
         """
@@ -200,7 +204,7 @@ class FlowControlWalk:
         }
 
     def stalls(self, flow: int) -> Iterator[dict[str, Any]]:
-        """Yield the rows of STALLS without key columns, for one destination."""
+        """Yield one destination's rows of STALLS, without key columns."""
         found = self._stalls[: self._count]
         for stall in found[found["flow"] == flow]:
             start, opened = int(stall["start_ns"]), int(stall["opened_ns"])
@@ -215,7 +219,7 @@ class FlowControlWalk:
 
 
 def _answers_ns(gaps: list[dict[str, Any]]) -> list[int]:
-    """Return the time from each gap's first NAK to the first frame that filled a part of it."""
+    """Return the times from each gap's first NAK to the first frame that filled part of it."""
     return [
         gap["first_filled_ns"] - gap["first_nak_ns"]
         for gap in gaps
@@ -224,7 +228,10 @@ def _answers_ns(gaps: list[dict[str, Any]]) -> list[int]:
 
 
 def _shortest_answer_ns(gaps: list[dict[str, Any]]) -> int | None:
-    """Return the shortest time from a NAK to its answer, seen where the gap itself was seen."""
+    """Return the shortest time from a first NAK to the retransmit, or None if it is unknown.
+
+    Only gaps whose bytes were lost before this vantage point are considered.
+    """
     seen = [
         gap
         for gap in gaps
@@ -236,7 +243,7 @@ def _shortest_answer_ns(gaps: list[dict[str, Any]]) -> int | None:
 
 
 def _times_of(gaps: list[dict[str, Any]], name: str) -> list[int]:
-    """Return the known times of repaired gaps in ascending order."""
+    """Return the values of a time column for repaired gaps, in ascending order."""
     return sorted(
         gap[name] for gap in gaps if gap["outcome"] == "repaired" and gap[name] is not None
     )

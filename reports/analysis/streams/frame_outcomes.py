@@ -1,14 +1,14 @@
-"""The table `fates`: a row for each DATA or PAD frame at each vantage point, and each missing
-range.
+"""The table `fates`: the outcome of each DATA or PAD frame and each missing range.
 
     one point     inferred from one capture alone                basis "inferred"
     two and more  each frame matched with its arrivals            basis "joined"
 
-Outcomes (column `fate`): first; resent (after a NAK, or seen before); duplicate (a copy); reordered
-(RFC 4737); late (its range had been filled or skipped); earlier (before the first frame of this
-capture); unsent (only if joined: not seen at the previous point). With a single point, each range
-that was never captured has a row, too: lost (retransmitted, or still open at the end) or gap filled
-(the receiver continued without it).
+There is a row for each frame at each vantage point. Outcomes (column `fate`): first; resent (after
+a NAK, or seen before); duplicate (a copy); reordered (RFC 4737); late (its range had been filled or
+skipped); earlier (before the first frame of this capture); unsent (only if joined: not seen at the
+previous vantage point). With a single vantage point, each range that was never captured also has a
+row: lost (retransmitted, or still open at the end) or gap filled (the receiver continued without
+it).
 """
 
 from collections.abc import Iterator
@@ -53,11 +53,12 @@ FRAME_OUTCOMES = pa.schema(
         ("onward", pa.list_(ONWARD)),
     ]
 )
-"""`length` includes header and padding. `attempt`: the number of this transmission of its position,
-counted at the first point; null if unknown. `extent_frames`, `late_ns`: extent and lateness if
-reordered, else 0. `onward`: the outcome at each next point; empty if there is none. For a range
-that was never captured, the three frame id columns are null, and `time_ns` is the time at which it
-was found missing."""
+"""Columns of the table `fates`. `length` includes header and padding. `attempt`: how often the
+position had been sent, including this time, as seen at the first vantage point; null if unknown.
+`extent_frames`, `late_ns`: extent and lateness if reordered, else 0. `onward`: the outcome at each
+next vantage point; empty if there is none. For a range that was never captured, the three frame id
+columns are null, and `time_ns` is the time at which it was found missing.
+"""
 
 OUTCOME_OF_GAP = {"repaired": "lost", "open": "lost", "passed": "gap filled"}
 
@@ -65,7 +66,7 @@ OUTCOME_OF_GAP = {"repaired": "lost", "open": "lost", "passed": "gap filled"}
 def inferred_outcomes(
     key: WalkKey, destinations: list[str], frames: Any, walked: WalkedFrames
 ) -> pa.RecordBatch:
-    """Return FRAME_OUTCOMES rows for a stream's frames, inferred from a capture at one host."""
+    """Return FRAME_OUTCOMES rows for a stream's frames, inferred at a single vantage point."""
     events, outcomes = walked.events, walked.outcomes
     chosen = np.flatnonzero(outcomes["outcome"] != NO_OUTCOME)
     rows = events.rows[chosen]
@@ -97,7 +98,7 @@ def outcome_batch(
     attempts: pa.Array | None = None,
     onward: pa.Array | None = None,
 ) -> pa.RecordBatch:
-    """Build a batch of FRAME_OUTCOMES rows for a stream at one point."""
+    """Build a batch of FRAME_OUTCOMES rows for a stream at one vantage point."""
     count = len(outcomes)
     point, session, stream = key
     columns = {
@@ -147,7 +148,7 @@ def missing_outcomes(flow: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def missing_batches(
     rows: list[dict[str, Any]], points: dict[StreamKey, list[str]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield FRAME_OUTCOMES rows for ranges never captured, of streams with one vantage point."""
+    """Yield FRAME_OUTCOMES rows for ranges never captured, in streams with one vantage point."""
     found = [
         outcome
         for row in rows
@@ -159,6 +160,6 @@ def missing_batches(
 
 
 def in_order(outcomes: pa.Table) -> pa.Table:
-    """Sort the rows in an order that does not depend on the engine."""
+    """Sort the rows into an order that does not depend on the engine."""
     names = [*(name for name, _ in KEY), *FRAME_ID_COLUMNS, "position", "time_ns"]
     return outcomes.take(pc.sort_indices(outcomes, [(name, "ascending") for name in names]))

@@ -21,28 +21,28 @@ FROM_SETUP, FROM_TERMS, FROM_ONE_TERM, UNKNOWN = "SETUP", "terms", "one term", "
 TERM_LENGTH_MIN = 1 << 16
 
 StreamKey = tuple[int, int]
-"""Session id and stream id, which identify a stream."""
+"""Identifies a stream: its session id and stream id."""
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """The geometry of one stream, and how it was determined."""
+    """A stream's initial term id and term length, and how they were determined."""
 
     initial_term_id: int
     term_length: int
     basis: str
     mtu: int | None
     problem: str = ""
-    "The reason why positions might be wrong, or an empty string if they are right."
+    "The reason why positions may be wrong, or an empty string if they are reliable."
 
 
 def wrapped(difference: int) -> int:
-    """Wrap a difference of term ids to a signed 32-bit number."""
+    """Wrap the difference between two term ids to a signed 32-bit number."""
     return (difference + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def learn_geometry(totals: pa.Table) -> dict[StreamKey, Geometry]:
-    """Determine the geometry of each stream from the frames at all vantage points."""
+    """Determine each stream's geometry from its frames at all vantage points."""
     from_sender = pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD", "HEARTBEAT", "SETUP"]))
     rows: dict[StreamKey, list[dict[str, Any]]] = {}
     for row in totals.filter(from_sender).to_pylist():
@@ -80,7 +80,7 @@ def _geometry(rows: list[dict[str, Any]]) -> Geometry:
 def positions_in(
     geometry: Geometry, terms: NDArray[Any], offsets: NDArray[Any]
 ) -> NDArray[np.int64]:
-    """Return the positions of a stream's frames. Both arrays have the same length."""
+    """Return the positions of a stream's frames, given equally long term ids and offsets."""
     difference = terms.astype(np.int64) - geometry.initial_term_id
     difference = ((difference + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
     found: NDArray[np.int64] = difference * geometry.term_length + offsets
@@ -93,8 +93,8 @@ def positions(
 ) -> NDArray[np.int64]:  # fmt: skip
     """Return the position of each frame's first byte, or -1 if the stream's geometry is unknown.
 
-    All arrays have the same length. The position of a NAK is that of the first missing byte, and
-    the position of a status message is the consumption position.
+    All arrays have the same length. A NAK's position is the first missing byte, and a status
+    message's position is the consumption position.
     """
     found = np.full(len(sessions), -1, dtype=np.int64)
     pairs = np.unique(np.stack([sessions, streams]), axis=1)
@@ -108,7 +108,7 @@ def positions(
 
 
 def with_position(frames: pa.RecordBatch, known: dict[StreamKey, Geometry]) -> pa.RecordBatch:
-    """Add a column `position` to frames, null if a frame has no position or it is unknown."""
+    """Add a column `position` to frames. It is null if a frame has no known position."""
     has = pc.is_valid(frames["term_id"])
     sessions, streams, terms, offsets = (
         pc.fill_null(frames[name], 0).to_numpy(zero_copy_only=False)

@@ -1,9 +1,9 @@
-"""The image of a stream, rebuilt from captured frames: its messages in order, and their checksums.
+"""A stream's image, rebuilt from captured frames: its messages in order, and their checksums.
 
     new frames, in capture order --> wait for preceding missing frames --> `image_kernel`
 
 A range that is never captured is skipped once the stream has advanced by a term, because no
-receiver waits longer. A capture may begin in the middle of a message: data before the first
+receiver waits longer. A capture may begin in the middle of a message, so data before the first
 complete message does not count as a message. Memory is bounded by the frames of one term.
 """
 
@@ -33,8 +33,10 @@ IMAGES = pa.schema(
         ("end_position", pa.int64()),
     ]
 )
-"""`crc32`: zlib's CRC-32 over the bytes of all messages in order; null unless checksums are enabled
-and all payloads were captured. `broken_messages`: messages with a part that was never captured."""
+"""Columns of the table `images`. `crc32`: zlib's CRC-32 over the bytes of all messages in order;
+null unless checksums are enabled and all payloads were captured. `broken_messages`: messages with a
+part that was never captured.
+"""
 MESSAGES = pa.schema(
     [
         *KEY,
@@ -44,7 +46,9 @@ MESSAGES = pa.schema(
         ("time_ns", pa.int64()),
     ]
 )
-"""`position`: start of the message; `time_ns`: when all bytes up to its end had been captured."""
+"""Columns of the table `messages`. `position`: start of the message. `time_ns`: when all bytes up
+to the message's end had been captured.
+"""
 
 
 class ImageWalk:
@@ -57,9 +61,7 @@ class ImageWalk:
         self._high = 0
 
     def feed(self, parts: Any) -> Any:
-        """Add new frames as PART[n], in any order, and return the messages that are now
-        complete.
-        """
+        """Add new frames as PART[n], in any order, and return the messages that they complete."""
         if not len(parts):
             return np.zeros(0, dtype=kernel.MESSAGE)
         self._high = max(self._high, int(parts["end"].max()))
@@ -81,7 +83,7 @@ class ImageWalk:
         return messages[: int(self._image[0]["messages"]) - before]
 
     def row(self) -> dict[str, Any]:
-        """Return a row of IMAGES without key columns. Call `finish` first."""
+        """Return the image's row of IMAGES, without key columns. Call `finish` first."""
         image = self._image[0]
         has_crc = bool(image["has_crc"]) and bool(image["messages"])
         names = ("messages", "message_bytes", "broken_messages", "holes", "hole_bytes")

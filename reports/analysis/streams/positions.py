@@ -1,9 +1,10 @@
-"""Samples of a stream's positions over time: enough for a chart, regardless of the capture length.
+"""Samples of a stream's positions over time, few enough for a chart.
 
     events     1 2 3 4 5 6 7 8 9 ...
     samples    x   x   x   x   x      every second, every fourth, ... event: a few thousand
 
-Which events are sampled depends only on their count, not on the batches.
+The number of samples does not grow with the capture length. Which events are sampled depends only
+on their count, not on the batches.
 """
 
 from collections.abc import Iterator
@@ -27,9 +28,10 @@ POSITIONS = pa.schema(
         ("limit", pa.int64()),
     ]
 )
-"""`high_position` and `rebuilt_position`: rcv-hwm and rcv-pos of a receiver at this point;
-`consumed_position` and `limit`: from the last status message, null before the first one. Every n-th
-event is sampled, and the last event."""
+"""Columns of the table `positions`. `high_position` and `rebuilt_position`: rcv-hwm and rcv-pos of
+a receiver at this vantage point; `consumed_position` and `limit`: from the last status message,
+null before the first one. Every n-th event is sampled, and the last event.
+"""
 
 _SAMPLE = np.dtype([(name, "<i8") for name in ("time", "high", "rebuilt", "consumed", "limit")])
 _UNKNOWN = np.iinfo(np.int64).min
@@ -75,7 +77,7 @@ class PositionSamples:
             self._kept, self._numbers = self._kept[keep], self._numbers[keep]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of POSITIONS without key columns."""
+        """Yield the flow's rows of POSITIONS, without key columns."""
         samples = self._kept
         if self._count and self._numbers[-1] != self._count - 1:
             samples = np.concatenate([samples, self._last])

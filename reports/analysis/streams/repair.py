@@ -1,4 +1,4 @@
-"""Gaps, their repair, and frame outcomes of a stream at one vantage point.
+"""A stream's gaps, their repair, and its frame outcomes at one vantage point.
 
     events of the stream, in capture order --> `repair_kernel` --> flows, gaps, outcomes
 
@@ -25,7 +25,7 @@ KEY = [
     ("stream_id", pa.int32()),
     ("destination", pa.string()),
 ]
-"""The first columns of every table about flows."""
+"""The key columns, with which every table about flows begins."""
 
 FLOWS = pa.schema(
     [
@@ -55,19 +55,21 @@ FLOWS = pa.schema(
         ("problem", pa.string()),
     ]
 )
-"""Bytes are stream bytes, including headers and padding. `lost_bytes_min`, `lost_bytes_max`: bytes
-whose first transmission was lost, see `lost_bytes`. `messages`: complete messages that were
-captured. `gap_fills_min`, `gap_fills_max`: how many gaps that opened before this point an
-unreliable receiver behind it has filled with padding. It fills a gap after a delay that is not on
-the wire, and drops frames that arrive later, so a gap that was filled by late originals may or may
-not be one of them. Both are 0 if a NAK shows that the receiver is reliable. `messages_min`:
-messages that are complete without frames in such gaps; an unreliable receiver delivered at least
-these and at most `messages`. `rebuilt_position`: end of the bytes that were all received or
-skipped. `spurious_naks`: NAKs for bytes that had been captured before the first NAK. Reordering
-ratio and extents follow RFC 4737 and exclude retransmits. `is_order_known`: whether packet
-identifications show the sending order; if not, `reordered` frames of a multicast group include
-those that another receiver requested. `loss_amplification`: retransmitted bytes per missing byte,
-over all gaps that were seen or requested here; null if there are none."""
+"""Columns of the table `flows`. Bytes are stream bytes, including headers and padding.
+`lost_bytes_min`, `lost_bytes_max`: bytes whose first transmission was lost, see `lost_bytes`.
+`messages`: complete messages that were captured. `gap_fills_min`, `gap_fills_max`: how many gaps
+whose bytes were lost before this vantage point an unreliable receiver behind it has filled with
+padding. It fills a gap after a delay that no frame reveals, and drops frames that arrive later, so
+a gap that was filled by late originals may or may not be one of them. Both are 0 if a NAK shows
+that the receiver is reliable. `messages_min`: messages that are complete without frames in such
+gaps; an unreliable receiver delivered at least these and at most `messages`. `rebuilt_position`:
+end of the bytes that were all received or skipped. `spurious_naks`: NAKs for bytes that had been
+captured before the first NAK. Reordering ratio and extents follow RFC 4737 and exclude retransmits.
+`is_order_known`: whether packet identifications show the sending order; if not, `reordered` frames
+of a multicast group include those that another receiver requested. `loss_amplification`:
+retransmitted bytes per missing byte, over all gaps that were seen or requested here; null if there
+are none.
+"""
 GAPS = pa.schema(
     [
         *KEY,
@@ -90,11 +92,12 @@ GAPS = pa.schema(
         ("time_to_resend_ns", pa.int64()),
     ]
 )
-"""`time_to_repair_ns`: from the first sign of the gap, a later frame or a NAK, to the last frame
-that filled it. It is null for a gap behind the capture point, where only the receiver knows it;
-`time_to_resend_ns` is then the time from the first NAK to the last retransmit for it that passed
-this point. `late_bytes`: bytes filled by late originals. `over_filled_bytes`: bytes that arrived
-after the gap had been filled."""
+"""Columns of the table `gaps`. `time_to_repair_ns`: from the first sign of the gap, a later frame
+or a NAK, to the last frame that filled it. It is null for a gap behind the capture point, which
+only the receiver can measure. `time_to_resend_ns` is then the time from the first NAK to the last
+retransmit that passed this vantage point. `late_bytes`: bytes filled by late originals.
+`over_filled_bytes`: bytes that arrived after the gap had been filled.
+"""
 
 GAP_CAUSES = ("before capture", "behind capture")
 GAP_OUTCOMES = ("repaired", "reordered", "filled", "passed", "elsewhere", "open")
@@ -111,8 +114,9 @@ open       incomplete at the end of the capture
 """
 
 _ALL_PIECES = np.zeros(1 << 16, dtype=gap_kernel.PIECE)
-"""The pieces of the stream whose frames are being processed. Between batches each stream keeps only
-the pieces that it uses, because a capture may contain very many streams."""
+"""Shared memory for the missing pieces of the stream that is being processed. Between batches each
+stream keeps only the pieces that it uses, because a capture may contain very many streams.
+"""
 _HIGHEST = np.iinfo(np.int64).max
 
 
@@ -131,7 +135,7 @@ class RepairWalk:
     def feed(self, events: Events, destinations: list[str]) -> Any:
         """Process events and return their outcomes as EVENT_OUTCOME[n].
 
-        `destinations` are those of all flows so far.
+        `destinations` has the destination of each flow so far.
         """
         flow_count = len(destinations)
         count = len(events.rows)
@@ -171,13 +175,14 @@ class RepairWalk:
         return outcomes
 
     def _expanded_pieces(self) -> Any:
-        """Return the shared array of pieces. It begins with the pieces of this stream."""
+        """Copy the stream's pieces to the start of the shared array, and return that array."""
         _ALL_PIECES[: len(self._pieces)] = self._pieces
         return _ALL_PIECES
 
     def _passed_positions(self, events: Events, destinations: list[str]) -> Any:
-        """Return the start of each event. For a group's status messages, return the position that
-        all receivers of the group have consumed."""
+        """Return each event's start or, for a group's status message, the position consumed by all
+        receivers.
+        """
         starts = events.starts
         status = np.flatnonzero(events.kinds == kernel.STATUS)
         for flow in np.unique(events.flow_of[status]).tolist():
@@ -198,7 +203,7 @@ class RepairWalk:
         return starts
 
     def flow(self, index: int) -> dict[str, Any]:
-        """Return a row of FLOWS without key columns, for one destination."""
+        """Return one destination's row of FLOWS, without key columns."""
         flow = self._flows[index]
         gaps = self._gaps_of(index)
         row: dict[str, Any] = {}
@@ -231,7 +236,9 @@ class RepairWalk:
         return row
 
     def _gap_fills(self, gaps: Any, naks: int) -> tuple[int, int]:
-        """Return the minimum and maximum number of gap fills. A fill does not cross a term."""
+        """Return the minimum and maximum number of gaps filled with padding by an unreliable
+        receiver. A fill does not extend beyond the end of a term.
+        """
         if naks:
             return 0, 0
         gaps = gaps[gaps["cause"] == gap_kernel.BEFORE_CAPTURE]
@@ -247,8 +254,8 @@ class RepairWalk:
         return gaps[gaps["flow"] == flow]
 
     def _is_elsewhere(self, gaps: Any, flow: int) -> Any:
-        """Return which gaps of a flow a reliable receiver filled with frames for other
-        destinations.
+        """Return a mask of a flow's gaps that a reliable receiver filled without using this
+        flow.
         """
         is_skipped = (gaps["passed_ns"] > 0) & (gaps["is_whole"] == 0) & (gaps["nak_count"] == 0)
         if self._flows[flow]["naks"]:
@@ -260,7 +267,7 @@ class RepairWalk:
         return is_skipped
 
     def _contains(self, flow: int, starts: Any, ends: Any) -> Any:
-        """Return which ranges a flow contained completely."""
+        """Return, for each range, whether a flow contained it completely."""
         state, gaps = self._flows[flow], self._gaps_of(flow)
         missing = gaps[(gaps["cause"] == gap_kernel.BEFORE_CAPTURE) & (gaps["is_whole"] == 0)]
         missing = missing[np.argsort(missing["start"], kind="stable")]
@@ -270,8 +277,7 @@ class RepairWalk:
         return (state["low"] <= starts) & (ends <= state["hwm"]) & ~is_missing
 
     def gaps(self, flow: int, in_group: bool = False) -> Iterator[dict[str, Any]]:
-        """Return the rows of GAPS for one destination, without key columns, in order of
-        detection.
+        """Return one destination's rows of GAPS, without key columns, in order of detection.
 
         `in_group`: whether the destination is a multicast group.
         """
@@ -283,13 +289,14 @@ class RepairWalk:
 
 
 NOT_LOST = ("reordered", "filled", "elsewhere")
-"""Outcomes of gaps whose bytes were not lost, as far as is known."""
+"""Gap outcomes that do not show a loss."""
 
 
 def is_lost(gap: dict[str, Any], in_group: bool) -> bool:
-    """Return whether bytes of a gap were lost on the way to this point or to its receiver.
+    """Return whether a gap's bytes were lost on the way to this vantage point or to its receiver.
 
-    In a multicast group the NAKs of all receivers may pass, also of those not behind this point.
+    In a multicast group, NAKs from all receivers may pass here, including receivers that are not
+    behind this vantage point.
     """
     is_here = gap["cause"] == "before capture" or not in_group
     return is_here and gap["outcome"] not in NOT_LOST
@@ -316,7 +323,7 @@ def lost_bytes(flow: dict[str, Any], gaps: list[dict[str, Any]], in_group: bool)
 def gap_row(gap: Any, is_uncertain: bool = False) -> dict[str, Any]:
     """Convert a compiled kernel's gap record to a row of GAPS.
 
-    `is_uncertain`: whether another receiver may have requested what filled it.
+    `is_uncertain`: whether another receiver may have requested the frames that filled the gap.
     """
     length = int(gap["end"] - gap["start"])
     first_nak_ns, filled_ns = int(gap["first_nak_ns"]), int(gap["filled_ns"])

@@ -20,7 +20,7 @@ from windtunnel.driver.kernels.jit import allocating_kernel
 from windtunnel.harness.dissect.frames.wire_frame import NO_IDENTIFICATION
 
 UNKNOWN = 0
-"""The order of a packet without a usable identification. All other orders are larger."""
+"""The sending order of a packet without a usable identification. All other orders are larger."""
 
 SENDER = np.dtype(
     [
@@ -35,35 +35,34 @@ SENDER = np.dtype(
     ]
 )
 STEP_MAX = 1_024
-"""Largest difference between consecutive packets of a sender that counts. Other packets of its
-socket, and lost packets, account for the difference."""
+"""Largest difference between the identifications of consecutive packets that still fits a counter.
+Other packets from the same socket and lost packets cause differences above 1.
+"""
 LATE_MAX = 1 << 14
-"""Maximum lateness in packets: half of the range that 16 bits can represent."""
+"""Maximum number of packets by which a packet may be late: half of the 16-bit range."""
 OVERTAKEN_MAX = 64
-"""Maximum number of packets that may overtake new bytes. If there are more, the counter is new."""
+"""Maximum number of packets that may overtake new bytes. More than this indicate a new counter."""
 DATAGRAM_MAX = 1 << 16
 """Maximum number of stream bytes in a datagram."""
 STEPS_MIN = 16
-"""Number of steps required before identifications are used."""
+"""Number of small steps required before a sender's identifications are used."""
 ODD_SHARE = 8
-"""At most one in this many packets may contradict a counter."""
+"""For each packet that contradicts a counter, there must be at least this many that fit one."""
 WEIGHED_MAX = 512
-"""Number of evaluated packets above which earlier packets count only half."""
+"""Number of evaluated packets after which the weight of earlier packets is halved."""
 _NUMBERS = 1 << 16
 
 
 @allocating_kernel
 def _step(sender: Any, identification: int) -> int:
-    """Return the signed distance, modulo 2^16, of an IP identification from the highest so far."""
+    """Return the signed distance, modulo 2^16, of an identification from the highest so far."""
     half = _NUMBERS >> 1
     return int((identification - sender["order"] + half) % _NUMBERS - half)
 
 
 @allocating_kernel
 def _weigh(sender: Any, identification: int, start: int) -> int:
-    """Return a packet's place in the order of sending. Also records whether the IP Identification
-    field behaves like a counter.
-    """
+    """Return a packet's place in the sending order. Also records if its step fits a counter."""
     step = _step(sender, identification)
     order = sender["order"] + step
     if step > 0:
@@ -88,7 +87,7 @@ def _weigh(sender: Any, identification: int, start: int) -> int:
 
 @allocating_kernel
 def counts_packets(sender: Any) -> bool:
-    """Return whether a sender is known to count its packets."""
+    """Return whether a sender's IP identifications are known to count its packets."""
     fits_counter = sender["odd"] * ODD_SHARE <= sender["steps"]
     return bool(sender["steps"] >= STEPS_MIN and fits_counter)
 
@@ -98,7 +97,7 @@ def put_in_order(
     is_sent: Any, flow_of: Any, identifications: Any, packets: Any, starts: Any, orders: Any,
     is_believed: Any, senders: Any,
 ) -> None:  # fmt: skip
-    """Determine the sending order of each event of a stream, in capture order.
+    """Determine the sending order of a stream's events, which are in capture order.
 
     Shapes:  is_sent bool[n], frames and heartbeats; flow_of int32[n]; identifications int32[n];
              packets int64[n], the same for frames of one packet; starts int64[n], positions;

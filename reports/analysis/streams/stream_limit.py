@@ -1,4 +1,4 @@
-"""Limits the number of streams that an analysis follows, and reports those that it leaves out.
+"""Limit on the number of streams in an analysis. Streams that are left out are reported.
 
     totals --> the STREAMS_MAX streams with the most frames --> geometry, walks, joins
                  `-> the others: a problem of the analysis
@@ -10,13 +10,13 @@ of the capture. Both engines apply the limit to the same totals, so they leave o
 import pyarrow as pa
 
 STREAMS_MAX = 16_384
-"""The maximum number of streams. A stream takes about 20 kB at each vantage point."""
+"""Maximum number of streams in an analysis. Each takes about 20 kB per vantage point."""
 
 
 def limit_streams(totals: pa.Table) -> tuple[pa.Table, tuple[str, ...]]:
-    """Return the totals of the streams with the most frames, and a problem if any were left out.
+    """Return the totals of the streams with the most frames, and a problem if others were left out.
 
-    Of streams with equally many frames, those with the lowest ids are kept.
+    Among streams with equally many frames, those with the lowest ids are kept.
     """
     by_stream = totals.group_by(["session_id", "stream_id"]).aggregate([("frames", "sum")])
     count = by_stream.num_rows
@@ -30,8 +30,8 @@ def limit_streams(totals: pa.Table) -> tuple[pa.Table, tuple[str, ...]]:
     of_kept = totals.join(kept.select(keys), keys=keys, join_type="left semi")
     frames = sum(others["frames_sum"].to_pylist())
     problem = (
-        f"{count:,} streams were found, expected at most {STREAMS_MAX:,}: the "
-        f"{count - STREAMS_MAX:,} with the fewest frames, {frames:,} frames in all, were left out; "
+        f"found {count:,} streams, expected at most {STREAMS_MAX:,}: the {count - STREAMS_MAX:,} "
+        f"streams with the fewest frames were left out, with {frames:,} frames in total; "
         "analyse fewer files at a time, or only the UDP ports of interest"
     )
     return of_kept, (problem,)

@@ -1,4 +1,4 @@
-"""Runs one `StreamWalk` for each vantage point, session and stream.
+"""A set of stream analyses: one `StreamWalk` for each vantage point, session and stream.
 
     frames in capture order  -->  walk of (vantage point, session, stream)  -->  flows, gaps, ...
                              -->  another walk
@@ -27,7 +27,7 @@ from windtunnel.reports.analysis.streams.stream_walk import (
 
 KEY_NAMES = ("vantage_point", "session_id", "stream_id")
 FRAME_COLUMNS = (*KEY_NAMES, *StreamWalk.COLUMNS)
-"""Columns of the frame table that a StreamWalk and its key need."""
+"""Columns of the frame table that are needed for a StreamWalk and its key."""
 
 
 class StreamSet:
@@ -40,7 +40,7 @@ class StreamSet:
         self._walks: dict[WalkKey, StreamWalk] = {}
 
     def feed(self, frames: pa.RecordBatch) -> None:
-        """Process frames of any streams in capture order. The frames need FRAME_COLUMNS."""
+        """Process frames of any streams, with FRAME_COLUMNS, in capture order."""
         for _ in self.follow(frames):
             pass
 
@@ -54,7 +54,7 @@ class StreamSet:
     def follow_stream(
         self, key: WalkKey, rows: pa.RecordBatch
     ) -> Iterator[tuple[WalkKey, StreamWalk, Any, WalkedFrames]]:
-        """Process frames like `follow`, but of a single stream."""
+        """Process frames like `follow`, but for a single stream."""
         walk = self._walk(key)
         if walk is not None:
             yield key, walk, rows, walk.feed(rows)
@@ -68,7 +68,7 @@ class StreamSet:
         return self._walks[key]
 
     def finish_all_but(self, keep: WalkKey | None) -> list[dict[str, Any]]:
-        """End every StreamWalk except one and return their rows of NESTED_FLOWS."""
+        """End the analyses of all streams except one, and return their rows of NESTED_FLOWS."""
         rows = []
         for key in sorted(each for each in self._walks if each != keep):
             rows += self._walks.pop(key).rows()
@@ -97,8 +97,10 @@ def by_stream(frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]
 
 
 def _walk_key(point: str, stream: int) -> WalkKey:
-    """Return a StreamWalk's key. `stream` has the session id in its upper half, and the stream
-    id in its lower half."""
+    """Return a StreamWalk's key from its vantage point and its combined session and stream id.
+
+    `stream` has the session id in its upper half, and the stream id in its lower half.
+    """
     stream_id = stream & 0xFFFFFFFF
     return point, stream >> 32, stream_id - (1 << 32) if stream_id >= 1 << 31 else stream_id
 

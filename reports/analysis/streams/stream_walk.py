@@ -1,4 +1,4 @@
-"""The analysis of a stream at one vantage point, in a single pass over its frames.
+"""Analysis of a stream at one vantage point, in a single pass over its frames.
 
     frames --> events --> repair --> outcome of each --> flow control, image, positions, outcomes
 
@@ -27,23 +27,23 @@ NESTED_TABLES = {
     "images": IMAGES,
     "message_rows": MESSAGES,
 }
-"""The tables whose rows are nested in the row of their flow."""
+"""The tables whose rows are nested in their flow's row."""
 
 
 def without_key(schema: pa.Schema) -> pa.DataType:
-    """Return the Arrow type of a table's nested rows: a list of structs without the key columns."""
+    """Return the Arrow type for a table's nested rows: a list of structs without key columns."""
     return pa.list_(pa.struct([schema.field(name) for name in schema.names[len(KEY) :]]))
 
 
 NESTED_FLOWS = pa.schema(
     [*FLOWS, *(pa.field(name, without_key(schema)) for name, schema in NESTED_TABLES.items())]
 )
-"""Flows with the rows of all other tables nested in them, as returned by Spark workers."""
+"""The schema FLOWS, extended by the rows of all other tables, as returned by Spark workers."""
 
 
 @dataclass(frozen=True)
 class WalkSettings:
-    """Settings that request optional results of a StreamWalk."""
+    """Settings that request optional results from a StreamWalk."""
 
     keeps_messages: bool = False
     "Whether to return a row per message."
@@ -51,19 +51,19 @@ class WalkSettings:
 
 @dataclass(frozen=True)
 class WalkedFrames:
-    """The events of a batch of frames, and their outcomes as EVENT_OUTCOME[n]."""
+    """The events of a batch of frames, with their outcomes as EVENT_OUTCOME[n]."""
 
     events: Events
     outcomes: Any
 
 
 class StreamWalk:
-    """Analyses one stream at one vantage point. Call `feed` in capture order, then read `rows`."""
+    """Analyses one stream at one vantage point. Call `feed` in capture order, then `rows`."""
 
     COLUMNS = (
         *StreamEvents.COLUMNS, "payload_crc32", "echo_timestamp_ns", "reception_delta_ns",
     )  # fmt: skip
-    "Columns of the frame table that are needed besides the key."
+    "Columns of the frame table that this class needs in addition to the key columns."
 
     def __init__(self, key: WalkKey, geometry: Geometry, settings: WalkSettings) -> None:
         self._key, self._geometry, self._settings = key, geometry, settings
@@ -76,7 +76,7 @@ class StreamWalk:
         self._messages: list[list[Any]] = []
 
     def feed(self, frames: pa.RecordBatch | pa.Table) -> WalkedFrames:
-        """Process frames of this stream, and return their events and outcomes."""
+        """Process frames of the stream, and return their events and outcomes."""
         events = self.events.of(frames)
         count = len(self.events.destinations)
         outcomes = self._repair.feed(events, self.events.destinations)
@@ -99,7 +99,7 @@ class StreamWalk:
             self._messages[flow].append(messages)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the stream's rows of NESTED_FLOWS, after its last frame."""
+        """Return the stream's rows of NESTED_FLOWS. Call this after its last frame."""
         return [self._row(index) for index in range(len(self.events.destinations))]
 
     def _row(self, index: int) -> dict[str, Any]:

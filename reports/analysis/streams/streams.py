@@ -1,4 +1,4 @@
-"""The table `streams`: what each publication sent, and where, for how long and at what rate.
+"""The table `streams`: what each publication sent, with its times, endpoints and rates.
 
     totals --> one row per (vantage point, session, stream)
 
@@ -49,14 +49,16 @@ STREAMS = pa.schema(
         ("problem", pa.string()),
     ]
 )
-"""`first_ns`, `last_ns`: times of the sender's first and last frame. Rates are null if equal."""
+"""Columns of the table `streams`. `first_ns`, `last_ns`: times of the sender's first and last
+frame. Rates are null if both times are equal.
+"""
 
 _FROM_SENDER = ("DATA", "PAD", "HEARTBEAT", "SETUP")
 _EOS, _REVOKED = 0x20, 0x10
 
 
 def streams_of(totals: pa.Table, known: dict[StreamKey, Geometry]) -> pa.Table:
-    """Return one row per vantage point and stream, ordered by first frame."""
+    """Return the table `streams`: a row per vantage point and stream, ordered by first frame."""
     groups: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
     for row in totals.to_pylist():
         groups.setdefault((row["vantage_point"], row["session_id"], row["stream_id"]), []).append(
@@ -130,7 +132,7 @@ def _position(row: dict[str, Any], geometry: Geometry, offset: str) -> int:
 
 
 def _sizes(filled: list[dict[str, Any]]) -> list[dict[str, int]]:
-    """Count DATA frames by size class: frame_length rounded up to a power of two."""
+    """Count DATA frames by size class, which is frame_length rounded up to a power of two."""
     counted: dict[int, int] = {}
     for row in filled:
         if row["frame_type"] == "DATA":

@@ -1,4 +1,4 @@
-"""The local analysis engine: reads captures on one core, with the same code as Spark workers."""
+"""The local analysis engine, which runs the same code as Spark workers on one core."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,11 +17,11 @@ from windtunnel.reports.analysis.reading.schema import (
 )
 
 KEPT_BYTES_MAX = 1 << 29
-"""Memory limit for columns kept from the first reading. Longer captures are read twice."""
+"""Memory limit for columns kept from the first reading. Captures that exceed it are read twice."""
 
 
 class LocalFrames:
-    """All frames of some files, in file order. They can be read repeatedly."""
+    """The frames of a list of capture files, in file order. They can be read repeatedly."""
 
     def __init__(
         self,
@@ -33,13 +33,12 @@ class LocalFrames:
         self._on_progress = on_progress
         self._kept: dict[str, list[tuple[pa.RecordBatch, int]]] | None = None
         self.captures: pa.Table = CAPTURES.empty_table()
-        "Packet counts of each file, from the last complete reading."
+        "Packet counts per file, from the last complete reading."
 
     def batches(
         self, columns: Sequence[str] = READ_FRAMES.names, keep: Sequence[str] = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Yield batches with the given columns, in capture order, and report the bytes read for
-        each.
+        """Yield the frames' columns as batches, in capture order, and report the bytes read.
 
         The columns in `keep` stay in memory for `merged`, if they fit.
         """
@@ -58,10 +57,10 @@ class LocalFrames:
         self._sum(rows)
 
     def merged(self, columns: Sequence[str], ahead_ns: dict[str, int]) -> Iterator[pa.RecordBatch]:
-        """Yield batches of all vantage points merged by time, from kept columns if possible.
+        """Yield batches from all vantage points, merged by time. Kept columns are not read again.
 
-        Batches are not split, and each point keeps its order. `ahead_ns` states how far each
-        point's clock is ahead.
+        Batches are not split, and each vantage point's order is kept. `ahead_ns` states how far
+        each vantage point's clock is ahead.
         """
         rows: list[pa.RecordBatch] = []
         streams = {}
@@ -110,7 +109,7 @@ class LocalFrames:
 
 
 def _earliest(waiting: dict[str, tuple[pa.RecordBatch, int]], ahead_ns: dict[str, int]) -> str:
-    """Return the capture point whose batch begins first according to the corrected clocks."""
+    """Return the vantage point whose waiting batch begins first by the corrected clocks."""
     if len(waiting) == 1:
         return next(iter(waiting))
 
@@ -126,7 +125,7 @@ def local_frames(
     settings: ReadSettings,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> LocalFrames:
-    """Return the frames of some files, with one reader per file unless `settings.parts` is set."""
+    """Return the frames of files, read by one reader per file unless `settings.parts` is set."""
     whole = replace(settings, may_split=settings.parts > 0 and settings.may_split)
     return LocalFrames(files, whole, on_progress)
 

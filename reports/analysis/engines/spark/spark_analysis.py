@@ -4,8 +4,9 @@
     second reading  frame batches  thousands of frames  --by stream, in capture order--> flows
                                    per row              --by stream, by time-----------> links
 
-A worker keeps the state of a stream, never its frames. Spark sorts on disk when memory is short, so
-a stream may have any length. Sorting is fast because Spark sorts frame batches, not frames.
+A worker holds the state of a stream, never all of its frames. Spark sorts on disk when memory is
+short, so a stream may have any length. Sorting is fast because Spark sorts frame batches, not
+frames.
 """
 
 import json
@@ -43,7 +44,7 @@ from windtunnel.reports.analysis.streams.stream_walk import NESTED_FLOWS, WalkKe
 from windtunnel.reports.analysis.streams.streams import streams_of
 
 ARROW_BATCH_ROWS = 32
-"""Number of frame batches, of 2 MB each, that are passed to a worker together."""
+"""Number of frame batches that are passed to a worker together. Each takes 2 MB."""
 ARROW_BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 """The Spark setting for ARROW_BATCH_ROWS. Its previous value is restored after the analysis."""
 
@@ -53,7 +54,7 @@ _Batches = Iterator[pa.RecordBatch]
 def read_captures(
     spark: SparkSession, paths: list[str], settings: ReadSettings, table: str = "frames"
 ) -> DataFrame:
-    """Return a table of the given captures, read through the data source `aeron.pcap`."""
+    """Return a Spark DataFrame that reads captures through the data source `aeron.pcap`."""
     options = {
         "paths": json.dumps(paths),
         "ports": ",".join(str(each) for each in settings.ports),
@@ -70,7 +71,7 @@ def read_captures(
 def flows(
     batches: DataFrame, known: dict[StreamKey, Geometry], settings: WalkSettings
 ) -> DataFrame:
-    """Return NESTED_FLOWS. Each stream is processed by one worker, in capture order."""
+    """Return NESTED_FLOWS as a DataFrame. One worker processes each stream, in capture order."""
 
     def follow(rows: _Batches) -> _Batches:
         walks = StreamSet(known, settings)
@@ -86,7 +87,7 @@ def flows(
 def single_point_outcomes(
     batches: DataFrame, known: dict[StreamKey, Geometry], points: dict[StreamKey, list[str]]
 ) -> DataFrame:
-    """Return FRAME_OUTCOMES of the streams that were captured at one vantage point."""
+    """Return FRAME_OUTCOMES for the streams that were captured at only one vantage point."""
     unjoined = {key: geometry for key, geometry in known.items() if key not in points}
 
     def follow(rows: _Batches) -> _Batches:
@@ -107,7 +108,7 @@ def links(
     offsets: dict[str, int],
     outcomes: bool,
 ) -> DataFrame:
-    """Return LINKS or FRAME_OUTCOMES of the streams that were captured at several vantage points.
+    """Return LINKS or FRAME_OUTCOMES for the streams that were captured at several vantage points.
 
     Each stream is joined by one worker, in time order.
     """
@@ -122,7 +123,7 @@ def links(
         link_rows, remaining = joins.finish_all_but(None)
         yield from remaining if outcomes else _table_rows(link_rows, LINKS)
 
-    # Sorted by corrected time, which keeps a worker from waiting long for the other points.
+    # Sorted by corrected time, so a worker does not wait long for the other vantage points.
     ahead = create_map(*[lit(each) for pair in sorted(offsets.items()) for each in pair])
     by_time = batches.withColumn("at_ns", batches["time_ns"] - ahead[batches["vantage_point"]])
     keys, order = KEY_NAMES[1:], ("at_ns", KEY_NAMES[0], *BATCH_ORDER)
@@ -147,7 +148,7 @@ def _table_rows(rows: list[dict[str, Any]], schema: pa.Schema) -> _Batches:
 
 @contextmanager
 def _small_arrow_batches(spark: SparkSession) -> Iterator[None]:
-    """Limit the rows per Arrow batch. With Spark's default, these batches would have gigabytes."""
+    """Limit the rows per Arrow batch. With Spark's default, these batches would take gigabytes."""
     before = spark.conf.get(ARROW_BATCH_SETTING) or "10000"
     spark.conf.set(ARROW_BATCH_SETTING, str(ARROW_BATCH_ROWS))
     try:
@@ -162,7 +163,8 @@ def analyze_on_spark(
     settings: ReadSettings,
     options: AnalysisOptions | None = None,
 ) -> Tables:
-    """Analyse captures on Spark and return the tables. Files that cannot be split are read whole.
+    """Analyse captures on Spark and return the tables. A file that cannot be split is one
+    partition.
 
     Raises EngineError if the Spark job fails.
     """

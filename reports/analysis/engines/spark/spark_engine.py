@@ -1,7 +1,8 @@
-"""The Spark session, and checks of its prerequisites.
+"""Start of the Spark session, with checks of its prerequisites.
 
-On one machine the session is small; on a cluster the user's configuration applies. Only settings
-that the analysis needs are changed, and none that a given master or `spark-submit` has set.
+On one machine the session is small. On a cluster the user's configuration applies. Only settings
+that the analysis needs are changed, and only if neither the given master nor `spark-submit` sets
+them.
 """
 
 import os
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 JAVA_RELEASE_MIN = 17
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Environment variable that spark-submit sets. The master is already chosen in this case."""
+"""Environment variable that spark-submit sets. If it is set, the master is already chosen."""
 
 WORKER_WAIT_S = 120.0
 """Time limit for a cluster to provide a worker. Spark itself would wait forever."""
@@ -25,11 +26,11 @@ _POLL_S = 0.2
 
 
 class EngineError(RuntimeError):
-    """Spark cannot run on this machine. The message says what is missing and how to install it."""
+    """Raised if Spark cannot run on this machine. The message says what is missing."""
 
 
 def check_java() -> str:
-    """Return the path of Spark's Java. Raises EngineError if Java is missing or too old."""
+    """Return the path of the Java for Spark. Raises EngineError if Java is missing or too old."""
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     where = f"JAVA_HOME={home}" if home else "on the PATH"
@@ -48,14 +49,14 @@ def check_java() -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of a Spark error message that is not part of a stack trace."""
+    """Return the first line of a Spark error message, without the stack trace."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     shown = [line for line in lines if not line.startswith("An error occurred while")]
     return (shown or lines or [type(error).__name__])[0].removeprefix(": ")
 
 
 def _java_release(text: str) -> int:
-    """Return the major version in a JRE's `release` file, or 0 if the file has no version."""
+    """Return the major Java version from a JRE's `release` file, or 0 if it states none."""
     found = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', text)
     return int(found[1]) if found else 0
 
@@ -63,7 +64,7 @@ def _java_release(text: str) -> int:
 def start_session(
     master: str | None = None, settings: dict[str, str] | None = None
 ) -> "SparkSession":
-    """Start a session with the `aeron.` sources on `master`, by default `local[*]`.
+    """Start a Spark session with the `aeron.` data sources on `master`, by default `local[*]`.
 
     Raises EngineError if Spark or Java is missing, or if a cluster provides no worker in time.
     """
@@ -89,14 +90,15 @@ def start_session(
     builder = builder.config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     if (master or "").startswith("local"):
-        # Spark's default of 200 suits a cluster. Here, each partition costs a worker its imports.
+        # Spark's default of 200 suits a cluster. Here, each partition makes a worker import its
+        # modules.
         builder = builder.config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
     for name, value in (settings or {}).items():
         builder = builder.config(name, value)
     try:
         session = builder.getOrCreate()
     except (PySparkException, Py4JError) as error:
-        raise EngineError(f"Spark does not start: {first_line(error)}") from error
+        raise EngineError(f"Spark failed to start: {first_line(error)}") from error
     _await_worker(session)
     for source in (AeronPcap, AeronRecording, *SOURCES):
         session.dataSource.register(source)
@@ -104,7 +106,7 @@ def start_session(
 
 
 def _await_worker(session: "SparkSession") -> None:
-    """Wait until a cluster provides its first worker. Raises EngineError after WORKER_WAIT_S."""
+    """Wait until the cluster provides a first worker. Raises EngineError after WORKER_WAIT_S."""
     context = session.sparkContext
     allocates_later = context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true"
     if str(context.master).startswith("local") or allocates_later:

@@ -1,4 +1,4 @@
-"""Temporary views that make the tables of an analysis available to SQL in a Spark session.
+"""Temporary views that make the analysis tables available to SQL in a Spark session.
 
     tables = reports.analyze(["run/captures"], outcomes_dir=Path("fates"))
     register(spark, tables, outcomes_dir=Path("fates"))
@@ -17,7 +17,7 @@ from windtunnel.reports.analysis.streams.frame_outcomes import FRAME_OUTCOMES
 
 
 def register(spark: SparkSession, tables: Tables, outcomes_dir: Path | None = None) -> list[str]:
-    """Create a view of each table, and a view `fates` of `outcomes_dir`. Returns the view names."""
+    """Create a view of each table, and a view `fates` of `outcomes_dir`. Return the view names."""
     names = []
     for name, table in tables.named().items():
         spark.createDataFrame(table).createOrReplaceTempView(name)

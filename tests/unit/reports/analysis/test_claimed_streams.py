@@ -60,8 +60,8 @@ def test_a_claimed_stream_takes_little_memory(tmp_path):
 FRAMES_OF = {1: 3, 2: 1, 3: 5, 4: 1, 5: 2}
 KEPT = {1, 3, 5}
 LEFT_OUT = (
-    "5 streams were found, expected at most 3: the 2 with the fewest frames, 2 frames in all, were "
-    "left out; analyse fewer files at a time, or only the UDP ports of interest"
+    "found 5 streams, expected at most 3: the 2 streams with the fewest frames were left out, with "
+    "2 frames in total; analyse fewer files at a time, or only the UDP ports of interest"
 )
 
 

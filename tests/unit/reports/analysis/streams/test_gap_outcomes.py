@@ -48,7 +48,7 @@ def test_what_came_to_another_port_of_the_receiver_was_not_skipped(tmp_path):
     assert (gap["position"], gap["length"], gap["outcome"]) == (64, 128, "elsewhere")
     assert {flow["gap_fills_max"] for flow in told.flows.to_pylist()} == {0}
     text = "\n".join(summary_lines(told))
-    assert "128 bytes not taken from here" in text
+    assert "128 bytes were not needed from this destination" in text
     assert "lost" not in text
 
 
