@@ -1,5 +1,5 @@
 // The charts of a capture report: positions, gaps, stalls, repair times and links, of one stream or
-// all. Times are milliseconds since the first frame; charts over time zoom together.
+// all. Times are in milliseconds since the first frame. Charts over time zoom together.
 
 class Chart {
   static LINES = {
@@ -64,11 +64,11 @@ class Chart {
     this.root.append(bar);
     this.plots = {};
     this.section("positions", "Positions", "Stream positions over time; stalls are shaded.");
-    this.section("gaps", "Gaps", "Time until each gap was repaired, or until it was sent again where that is all that was captured.");
+    this.section("gaps", "Gaps", "Time until each gap was repaired or, in captures near the sender, until it was retransmitted.");
     this.section("stalls", "Flow control stalls", "Pauses of the sender caused by flow control.");
     const pair = Page.element("div", "pair");
     this.root.append(pair);
-    this.section("repairs", "Repair times", "Distribution of these times.", pair);
+    this.section("repairs", "Repair times", "Distribution of the times in the chart of gaps.", pair);
     this.section("links", "Losses by link", "Share of affected frames on each link.", pair);
     this.chosen = [this.data.streams[0]];
     this.filterTables();
@@ -137,7 +137,7 @@ class Chart {
       yaxis: { title: "gaps" },
       bargap: 0.06,
     });
-    const noLinks = "Losses by link need captures at two or more points.";
+    const noLinks = "Losses by link need captures at two or more vantage points.";
     this.show("links", this.links(), noLinks, {
       height: 300,
       barmode: "group",
@@ -226,7 +226,7 @@ class Chart {
     return this.chosen.flatMap((stream) => this.gapTraces(stream, "wait_ms"));
   }
 
-  // Where only the sender's side was captured, the time until a retransmit is all that is known.
+  // In captures near the sender, only the time until a retransmit is known.
   waits(gaps) {
     return gaps.repair_ms.map((repair, index) => repair ?? gaps.resend_ms[index]);
   }
@@ -261,9 +261,9 @@ class Chart {
       repair !== null
         ? `${repair.toPrecision(3)} ms until repaired`
         : resend !== null
-          ? `${resend.toPrecision(3)} ms until sent again; the repair is not seen here`
+          ? `${resend.toPrecision(3)} ms until retransmitted; the repair was not captured`
           : gaps.outcome[index] === "repaired"
-            ? "repair not seen here"
+            ? "repair not captured"
             : "not repaired",
     ].join("<br>");
   }

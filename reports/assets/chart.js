@@ -1,5 +1,5 @@
-// The chart of a run: positions over time above, their differences below, events as marks.
-// Only points visible in the current window are drawn; each zoom draws again.
+// The chart of a run: positions over time above, their differences below, and events as marks.
+// Only points in the visible time window are drawn. Each zoom draws them again.
 
 class Chart {
   static DASHES = { "pub-lmt": "dot", "snd-lmt": "dash" };
@@ -202,7 +202,7 @@ class Chart {
     this.show({ from: this.view.from + by, to: this.view.to + by });
   }
 
-  /** Zoom to the next or previous lost frame; without losses, to the next event of any kind. */
+  /** Zoom to the next or previous lost frame or, if there are no losses, event of any kind. */
   step(direction) {
     const marks = this.losses(this.stream.marks)[0] || this.stream.marks[0];
     if (!marks) return;
@@ -222,7 +222,7 @@ class Chart {
     return Chart.LOSSES.map((kind) => marks.find((each) => each.kind === kind)).filter(Boolean);
   }
 
-  /** Return when the position was retransmitted or filled after t; undefined if never. */
+  /** Return the time after t at which a position was retransmitted or filled, or undefined. */
   repairOf(position, t) {
     if (!this.stream.repairs) {
       this.stream.repairs = new Map();
@@ -274,7 +274,7 @@ class Chart {
     });
   }
 
-  /** Return positions of the marks in view, for kinds with few of them. */
+  /** Return the positions of the visible marks, for kinds that have few of them. */
   places(from, to) {
     return this.stream.marks
       .filter((marks) => !this.hidden.has(marks.kind))
@@ -306,7 +306,7 @@ class Chart {
     };
   }
 
-  /** Return a line from each loss to its repair, if few are in view. */
+  /** Return a line from each loss to its repair, if few losses are visible. */
   repairLines(visible) {
     const { from, to } = this.view;
     const few = (marks) => Thin.after(marks.t, to) - Thin.after(marks.t, from) <= Chart.CLOSE_MARKS;
@@ -425,7 +425,7 @@ class Chart {
     return parts.join("<br>");
   }
 
-  /** Return the vertical range of each panel. Lanes have a fixed height: labels never overlap. */
+  /** Return each panel's vertical range. Lanes have a fixed height, so labels never overlap. */
   domains() {
     const height = this.plot.clientHeight - Chart.MARGIN.t - Chart.MARGIN.b;
     const differences = 0.24;
@@ -438,7 +438,7 @@ class Chart {
     };
   }
 
-  /** Return the width in pixels of the margin that holds the labels of lanes and positions. */
+  /** Return the width in pixels of the margin that contains lane and position labels. */
   leftMargin(narrow) {
     const longest = Math.max(0, ...this.stream.marks.map((marks) => marks.kind.length));
     return narrow ? 70 : Math.max(84, 12 + Math.ceil(longest * 5.6));
@@ -598,7 +598,7 @@ class Chart {
     this.draw();
   }
 
-  /** Redraw after a change of theme. */
+  /** Redraw the chart after the theme has changed. */
   repaint() {
     this.labels();
     this.draw();

@@ -12,7 +12,7 @@ const Page = (() => {
     return made;
   }
 
-  /** Return a colour of the style sheet; blanks in the name are dashes there. */
+  /** Return a colour from the style sheet, whose names have dashes instead of blanks. */
   function colour(name) {
     return getComputedStyle(document.documentElement)
       .getPropertyValue(`--${name.replaceAll(" ", "-")}`)
@@ -25,7 +25,7 @@ const Page = (() => {
     return new Response(stream).arrayBuffer();
   }
 
-  /** The reverse of reports/packing.py. */
+  /** Unpack a document that reports/packing.py packed. */
   async function unpack(text) {
     const buffer = await inflate(text);
     const length = new DataView(buffer).getUint32(0, true);

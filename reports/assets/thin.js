@@ -1,4 +1,4 @@
-// Decimation for the chart: the points of a line and the marks to draw in a window.
+// Decimation for charts: selects the points of a line and the marks to draw in a time window.
 
 const Thin = (() => {
   "use strict";
@@ -15,16 +15,16 @@ const Thin = (() => {
     return low;
   }
 
-  /** Return the last sample at or before time t; null before the first. */
+  /** Return the last sample at or before time t, or null before the first sample. */
   function valueAt(line, t) {
     const index = after(line.t, t) - 1;
     return index < 0 ? null : line.v[index];
   }
 
   /**
-   * Return the part of a line within [from, to], with at most about 4 points per bucket: of each
-   * bucket the first, lowest, highest and last point stay, so no peak is lost. One point beyond
-   * each edge continues the line to it.
+   * Return the part of a line within [from, to], with at most about 4 points per bucket: the
+   * first, lowest, highest and last point of each bucket are kept, so no peak is lost. One point
+   * outside each edge continues the line to that edge.
    */
   function line(line, from, to, buckets) {
     const begin = Math.max(0, after(line.t, from) - 1);
@@ -55,7 +55,7 @@ const Thin = (() => {
     return { x, y };
   }
 
-  /** Return indices of marks in the window, one per grid cell; others would overlap. */
+  /** Return the indices of marks in the window, one per grid cell, because others would overlap. */
   function marks(marks, window, columns, rows) {
     const begin = Math.max(0, after(marks.t, window.from) - 1);
     const end = after(marks.t, window.to);
@@ -91,7 +91,7 @@ const Thin = (() => {
     return found;
   }
 
-  /** Return the value at time t: interpolated between points, constant beyond them. */
+  /** Return the value at time t, interpolated between points and constant outside of them. */
   function between(line, t) {
     const next = after(line.t, t);
     if (next === 0) return line.v[0];
@@ -127,7 +127,7 @@ const Thin = (() => {
     ["B", 1],
   ];
 
-  /** Return ticks at powers of two, so that they coincide with term boundaries. */
+  /** Return ticks at multiples of a power of two, which coincide with term boundaries. */
   function byteTicks(low, high, count) {
     const step = 2 ** Math.max(0, Math.ceil(Math.log2((high - low) / count)));
     const [unit, size] = UNITS.find(([, each]) => step >= each);

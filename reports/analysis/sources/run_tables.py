@@ -91,7 +91,7 @@ LOG_FRAMES = pa.schema(
 
 
 class RunTableError(ValueError):
-    """Raised if a file in a run folder is malformed. The message names the file and the problem."""
+    """Raised for an unreadable file or an invalid option. The message names it and the problem."""
 
 
 def counters(path: Path) -> Iterator[pa.RecordBatch]:
