@@ -3,7 +3,6 @@
 import json
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -12,6 +11,7 @@ from windtunnel.harness.cli.failure import Failure
 from windtunnel.harness.cli.render.table import printable
 
 CHECK, BUILT_IN, GATE = "check", "built-in check", "gate"
+LINE_WIDTH = 120
 HEADINGS = {
     CHECK: "Checks of the driver that a scenario's `expect` can name",
     BUILT_IN: "Checks of the driver in every run, not named in `expect`",
@@ -35,12 +35,12 @@ def list_scenarios(checks: bool, as_json: bool) -> None:
 def _print_scenarios(as_json: bool) -> None:
     rows = []
     for name in scenarios.names():
-        heading = _heading(scenarios.find(name))
+        about, fidelity = _heading(scenarios.find(name))
         rows.append(
             {
                 "name": name,
-                "about": " ".join(heading["about"].split()),
-                "fidelity": heading["fidelity"],
+                "about": " ".join(about.split()),
+                "fidelity": fidelity,
                 "main": name in scenarios.MAIN,
             }
         )
@@ -54,18 +54,25 @@ def _print_scenarios(as_json: bool) -> None:
         click.echo(textwrap.fill(about, 96, initial_indent="    ", subsequent_indent="    "))
 
 
-def _heading(file: Path) -> dict[str, Any]:
-    """Return the keys that precede `network` in a scenario file, with their values. The rest of the
-    file is not parsed.
+def _heading(file: Path) -> tuple[str, list[str]]:
+    """Return a scenario's description and fidelity levels.
+
+    They are above `network` in each included scenario, so the rest of the file is not parsed. A
+    file without them is loaded completely, which reports its errors.
     """
     from windtunnel.harness.scenario.yaml_document import ScenarioError, YamlDocument, read_yaml
 
     try:
         text, _, _ = read_yaml(file).partition("\nnetwork:")
-        heading: dict[str, Any] = YamlDocument(text, str(file)).value
+        match YamlDocument(text, str(file)).value:
+            case {"about": str(about), "fidelity": [*fidelity]}:
+                return about, fidelity
+        from windtunnel.harness.scenario.loader import load_scenario
+
+        loaded = load_scenario(file)
     except ScenarioError as error:
         raise Failure(str(error), exit_code.USAGE) from error
-    return heading
+    return loaded.about, list(loaded.fidelity)
 
 
 def _print_checks(as_json: bool) -> None:
@@ -78,7 +85,9 @@ def _print_checks(as_json: bool) -> None:
         click.echo(click.style(heading, bold=True))
         for row in rows:
             if row["role"] == role:
-                click.echo(f"  {row['name']:<{width}}  {row['about']}")
+                indent = f"  {row['name']:<{width}}  "
+                lines = textwrap.wrap(row["about"], LINE_WIDTH - len(indent))
+                click.echo(indent + f"\n{' ' * len(indent)}".join(lines))
 
 
 def _judged() -> list[dict[str, str]]:

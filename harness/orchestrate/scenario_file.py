@@ -8,7 +8,6 @@ All commands that run or describe scenarios use this module, so they reject the 
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 from windtunnel.harness.scenario.loader import ScenarioError, load_scenario
 from windtunnel.harness.scenario.schema.channel import with_parameters
@@ -17,7 +16,7 @@ from windtunnel.harness.scenario.schema.problem import Problem
 from windtunnel.harness.scenario.validation.validation import problems
 from windtunnel.harness.verdict.expectation import expectation_problems
 
-UNCHANGED: Mapping[str, str] = MappingProxyType({})
+UNCHANGED: Mapping[str, str] = {}
 
 
 def load_runnable(file: Path, receive: Mapping[str, str] = UNCHANGED) -> Scenario:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.run.payload import Payload
-from windtunnel.harness.orchestrate.scenario_file import UNCHANGED
 from windtunnel.harness.orchestrate.subjects.subject import Pair, Subject
 from windtunnel.harness.scenario.schema.model import Scenario
 
@@ -46,7 +45,7 @@ class RunSpec:
     replayed: Replayed | None = None
     """Decisions to apply instead of the scenario's rules, or None."""
 
-    receive: Mapping[str, str] = UNCHANGED
+    receive: Mapping[str, str] = field(default_factory=dict)
     """Channel parameters of all subscriptions that `scenario` has instead of the file's."""
 
     compress: bool = False

@@ -22,7 +22,6 @@ from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.run.one_run import CANCELLED, RunResult
 from windtunnel.harness.orchestrate.run.payload import Payload
 from windtunnel.harness.orchestrate.run.run_spec import Replayed, RunSpec
-from windtunnel.harness.orchestrate.scenario_file import UNCHANGED
 from windtunnel.harness.orchestrate.subjects.subject import OURS, OURS_WITH_OURS, Pair
 from windtunnel.harness.orchestrate.suite.score import Score
 from windtunnel.harness.scenario.known import KnownFailure
@@ -82,7 +81,7 @@ class SuiteOptions:
     compress: bool = False
     """Whether to compress the captures of passed runs."""
 
-    receive: Mapping[str, str] = UNCHANGED
+    receive: Mapping[str, str] = field(default_factory=dict)
     """Channel parameters that override those of all subscriptions."""
 
 

@@ -55,4 +55,4 @@ def test_they_are_printed_for_people_too(capsys: pytest.CaptureFixture[str]) -> 
     lines = capsys.readouterr().out.splitlines()
     for name in (*CHECKS, ALWAYS, *GATES):
         assert [line for line in lines if line.split()[:1] == [name]], name
-    assert max(map(len, lines)) <= 130
+    assert max(map(len, lines)) <= 120

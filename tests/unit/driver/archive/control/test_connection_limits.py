@@ -67,7 +67,7 @@ def test_local_clients_are_limited_one_by_one():
 def test_a_client_with_too_many_sessions_is_rejected():
     image, pending = client(HOST), ESTABLISHING_MAX + WAITING_MAX
     require_room(sessions(image, pending - 1), image)
-    with pytest.raises(RequestRejected, match="80 sessions of this request publication"):
+    with pytest.raises(RequestRejected, match="this request publication already has 80 sessions"):
         require_room(sessions(image, pending), image)
     require_room(sessions(image, pending), client(HOST, 4001))
 
@@ -76,6 +76,6 @@ def test_a_host_with_too_many_sessions_is_rejected():
     pending = ESTABLISHING_OF_HOST_MAX + WAITING_OF_HOST_MAX
     crowd = [each for port in range(pending) for each in sessions(client(HOST, port), 1)]
     require_room(crowd[1:], client(HOST, 60_000))
-    with pytest.raises(RequestRejected, match="1152 sessions of this host"):
+    with pytest.raises(RequestRejected, match="this host already has 1152 sessions"):
         require_room(crowd, client(HOST, 60_000))
     require_room(crowd, client(OTHER_HOST))

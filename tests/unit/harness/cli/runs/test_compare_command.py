@@ -34,8 +34,9 @@ def told(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, 
 
 
 def test_prints_a_column_for_each_run(
-    runs: list[RunDir], capsys: pytest.CaptureFixture[str]
+    runs: list[RunDir], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "120")  # A narrower terminal shows one table for each run.
     code, out, _ = told(capsys, "compare", *(run.path for run in runs))
     assert code == exit_code.OK
     lines = out.splitlines()
