@@ -13,7 +13,9 @@ from windtunnel.reports.series import read_series
 
 
 def write_comparison(runs: Sequence[RunDir], path: Path) -> Path:
-    """Write an HTML page that compares runs, and return the page's path. Raises OSError."""
+    """Write an HTML page that compares runs, and return the page's path. Raises OSError if the page
+    cannot be written.
+    """
     replace_file(path, comparison_page(runs))
     return path
 

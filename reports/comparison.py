@@ -25,7 +25,9 @@ Drawn = tuple[RunDocuments, RunSeries | None]
 
 
 def compared_runs(runs: Sequence[RunDir]) -> list[ComparedRun]:
-    """Return the figures from the run folders' verdicts. Raises DocumentError."""
+    """Return the figures from the run folders' verdicts. Raises DocumentError if a verdict is
+    missing or invalid.
+    """
     names = distinct_names([run.path for run in runs])
     found = []
     for name, run in zip(names, runs, strict=True):

@@ -1,4 +1,4 @@
-"""Reading of a run folder's documents for a report.
+"""Reads a run folder's documents for a report.
 
 A missing or damaged document is left empty, and a note is added. Reading never fails.
 """

@@ -1,4 +1,4 @@
-"""Packing of chart documents into compressed text, which a script on the page unpacks.
+"""Packs chart documents into compressed text, which a script on the page unpacks.
 
     base64( gzip( | header length u32 | header: JSON | zeros to 8 | float64 column | ... | ) )
 
@@ -28,7 +28,9 @@ def library() -> Markup:
 
 
 def packed(name: str, content: str) -> Markup:
-    """Return compressed text as an HTML element that the page's script finds by its name."""
+    """Put text that is already compressed into an HTML element, which the page's script finds by
+    its name.
+    """
     return Markup(f'\n<script type="application/octet-stream" id="{name}">{content}</script>')
 
 

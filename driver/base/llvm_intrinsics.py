@@ -182,8 +182,8 @@ def _type_bytes_at(context):
 
 @lower_builtin(bytes_at, types.Integer, types.Integer)
 def _lower_bytes_at(context, builder, signature, args):
-    """Generate LLVM code that makes an array, without a reference count, from an address and a
-    length.
+    """Generate LLVM code that makes an array from an address and a length. The array has no
+    reference count.
     """
     wide = context.cast(builder, args[0], signature.args[0], types.intp)
     length = context.cast(builder, args[1], signature.args[1], types.intp)

@@ -49,7 +49,9 @@ def _port(key: str, text: str, digits: str) -> int:
 
 
 def parse_host_port(key: str, text: str) -> HostPort:
-    """Parse `host:port`. Both parts are required. Raises InvalidChannelError."""
+    """Parse `host:port`. Both parts are required. Raises InvalidChannelError if the text is
+    invalid.
+    """
     match = _HOST_PORT.fullmatch(text)
     if match is None:
         raise InvalidChannelError(f"{key}={text}: expected host:port or [ipv6]:port")
@@ -57,7 +59,9 @@ def parse_host_port(key: str, text: str) -> HostPort:
 
 
 def parse_interface(key: str, text: str) -> InterfaceText:
-    """Parse an interface with an optional port (default 0). Raises InvalidChannelError."""
+    """Parse an interface with an optional port (default 0). Raises InvalidChannelError if the text
+    is invalid.
+    """
     match = _INTERFACE.fullmatch(text)
     if match is None:
         raise InvalidChannelError(

@@ -29,7 +29,7 @@ class FlowControlParameters:
 
 
 def parse(text: str) -> FlowControlParameters:
-    """Parse the value of `fc=`. Raises ConfigurationError."""
+    """Parse the value of `fc=`. Raises ConfigurationError if the value is invalid."""
     strategy, *options = text.split(",")
     if strategy not in (MAX, MIN, TAGGED):
         raise _error(text, f"expected max, min or tagged, found '{strategy}'")

@@ -144,7 +144,7 @@ class SocketAddress:
 
 
 def from_python_name(name: tuple[object, ...]) -> SocketAddress:
-    """Convert an address tuple that a Python socket function returned."""
+    """Convert an address tuple from a Python socket function to a SocketAddress."""
     host, port = str(name[0]), int(str(name[1]))
     scope_id = int(str(name[3])) if len(name) > 3 else 0
     return SocketAddress(host.split("%")[0], port, scope_id)

@@ -99,7 +99,7 @@ class SubscriptionParameters:
 
 
 def parse(uri: ChannelUri, defaults: SubscriptionDefaults) -> SubscriptionParameters:
-    """Parse a subscription's parameters. Raises ConfigurationError."""
+    """Parse a subscription's parameters. Raises ConfigurationError if one of them is invalid."""
     limit_ns = _or_default(
         uri.duration_ns(uri_param.UNTETHERED_WINDOW_LIMIT_TIMEOUT),
         defaults.untethered_window_limit_timeout_ns,

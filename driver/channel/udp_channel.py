@@ -98,7 +98,7 @@ class UdpChannel:
 
 
 def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
-    """Resolve the addresses in a channel URI. Raises InvalidChannelError.
+    """Resolve the addresses in a channel URI. Raises InvalidChannelError if the channel is invalid.
 
     `unique_id` differs in each call, to distinguish channels whose addresses the system chooses.
     """

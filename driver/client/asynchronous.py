@@ -77,7 +77,9 @@ class AsyncPublication:
                 await backoff.wait()
 
     async def connected(self) -> None:
-        """Wait until the publication is connected. Raises ClosedError."""
+        """Wait until the publication is connected. Raises ClosedError if the publication is
+        closed.
+        """
         backoff = Backoff()
         while not self.publication.is_connected:
             if self.publication.is_closed:

@@ -40,7 +40,7 @@ class ClientContext:
     keepalive_interval_ns: int = 500_000_000
     """Interval between the client's heartbeats in nanoseconds, at least 1 ms."""
     idle_sleep_ns: int = 16_000_000
-    """Sleep time of the conductor thread between two duty cycles, in nanoseconds, at least 1 us.
+    """Sleep time of the conductor thread between duty cycles, in nanoseconds, at least 1 us.
     Set by AERON_CLIENT_IDLE_SLEEP_DURATION.
     """
     resource_linger_ns: int = 3_000_000_000

@@ -44,8 +44,8 @@ class Destinations:
             raise ClosedError(f"{type(self).__name__.lower()} of {self.channel} is closed")
 
     def add_destination(self, channel: str) -> int:
-        """Add a destination. Returns the destination's registration id. Raises
-        RegistrationError.
+        """Add a destination. Returns the destination's registration id. Raises RegistrationError if
+        the driver rejects the destination.
         """
         destination_id = self._send(self.ADD_DESTINATION, channel, is_collected=True)
         self._conductor.commands.wait(destination_id)

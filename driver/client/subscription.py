@@ -78,7 +78,9 @@ class Subscription(ReceiveDestinations):
         return len(self.images)
 
     def image_at_index(self, index: int) -> Image:
-        """Return the image at `index`, where index 0 is the oldest image. Raises IndexError."""
+        """Return the image at `index`, where index 0 is the oldest image. Raises IndexError if
+        there is no such image.
+        """
         return self.images[index]
 
     def image_by_session_id(self, session_id: int) -> Image | None:

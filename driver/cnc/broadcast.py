@@ -10,7 +10,7 @@
 
 Records have the same layout as in the command ring buffer, but are never zeroed. The transmitter
 stores the tail intent before it writes, so after copying a record a receiver can check whether it
-was overwritten meanwhile. If a client is too slow, its next record is overwritten: `receive`
+was overwritten during the copy. If a client is too slow, its next record is overwritten: `receive`
 returns LAPPED, and the client cannot continue.
 Source: driver-protocol 6.4.
 """

@@ -53,7 +53,9 @@ class Summary:
 
 
 def summarize(source: bytes) -> Summary:
-    """Parse a source file and return its digest and imports. Raises SyntaxError."""
+    """Parse a source file and return its digest and imports. Raises SyntaxError if the file is not
+    valid Python.
+    """
     tree = ast.parse(source)
     imports = sorted(set(_imported_names(tree)))
     for node in ast.walk(tree):

@@ -20,7 +20,9 @@ class SystemResolver:
     """The `Resolver` that uses the operating system's name lookup."""
 
     def resolve(self, host: str, key: str) -> tuple[str, int]:
-        """Return the host's numeric address and scope id. Raises UnknownHostError."""
+        """Return the host's numeric address and scope id. Raises UnknownHostError if the host has
+        no address.
+        """
         literal = numeric_address(host)
         if literal is not None:
             return literal

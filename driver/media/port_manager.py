@@ -47,7 +47,9 @@ class PortManager:
 
 
 def parse_port_range(setting: str, text: str) -> PortManager:
-    """Parse a port range of the form "low high". Raises ConfigurationError."""
+    """Parse a port range of the form "low high". Raises ConfigurationError if the range is
+    invalid.
+    """
     pieces = text.split()
     if len(pieces) != 2 or not all(
         piece.isascii() and piece.isdecimal() and len(piece) <= 9 for piece in pieces

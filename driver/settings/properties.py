@@ -43,7 +43,9 @@ def read_line(where: str, line: str) -> tuple[str, str]:
 
 
 def read_file(path_or_url: str) -> Iterator[tuple[str, str]]:
-    """Yield (variable, value) for each property in a file. Raises ConfigurationError."""
+    """Yield (variable, value) for each property in a file. Raises ConfigurationError if the file
+    cannot be read or is invalid.
+    """
     if path_or_url.lower().startswith(URL_PREFIXES):
         raise ConfigurationError(
             f"{path_or_url}: properties can only be read from files, not over HTTP"

@@ -30,11 +30,13 @@ class RawSettings:
             self.origins.pop(variable, None)
 
     def set_line(self, origin: str, line: str) -> None:
-        """Set a variable from `name=value`. Raises ConfigurationError."""
+        """Set a variable from `name=value`. Raises ConfigurationError if the line is invalid."""
         self.set_variable(*properties.read_line(origin, line), origin)
 
     def load_file(self, path_or_url: str) -> None:
-        """Set the variables of all properties in a file. Raises ConfigurationError."""
+        """Set the variables of all properties in a file. Raises ConfigurationError if the file
+        cannot be read or is invalid.
+        """
         for variable, text in properties.read_file(path_or_url):
             self.set_variable(variable, text, path_or_url)
 

@@ -58,7 +58,8 @@ def read_document(path: Path, schema: str | None = None) -> Document | None:
 
 
 def parse_text(text: str, name: str) -> Document:
-    """Parse a document from a string. `name` is its file name. Raises DocumentError.
+    """Parse a document from a string. `name` is its file name. Raises DocumentError if the document
+    is invalid.
 
     The size and depth of a valid document are limited, its integers have 64 bits, its other numbers
     are finite, and its strings can be written as UTF-8.

@@ -9,7 +9,7 @@ under equal load.
     measure.py     one measurement: a reading, or why it is void
     archive_host.py  the two archives, ours and Java's, and one of them running
     archive.py     one measurement of an archive: recordings and replays in alternation
-    swarm.py       simulated trials, of our driver alone
+    swarm.py       simulated trials, of Windtunnel's driver alone
     runs.py        complete runs per minute of a fidelity
     rounds.py      ours, C, ours, C, ... until every round is done
     figures.py     medians, ratios, floors

@@ -95,7 +95,7 @@ def archive_settings(settings: BenchSettings, folder: Path, control_channel: str
 def our_environment(
     given: Mapping[str, str], settings: BenchSettings, ambient: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Convert settings to environment variables for our archive."""
+    """Convert settings to environment variables for Windtunnel's archive."""
     named = {name.upper().replace(".", "_"): text for name, text in given.items()}
     fixed = {name: named[name] for name in ("AERON_DIR", "AERON_ARCHIVE_DIR")}
     return plain_environment(ambient) | named | settings.ours_set | fixed

@@ -2,9 +2,9 @@
 
     python -m windtunnel.harness.bench.c_driver
 
-It reads the same environment variables as our driver (AERON_DIR, AERON_THREADING_MODE, ...) and
-exits on SIGTERM or SIGINT. Exit codes: 0 if a signal stopped the driver, 1 if the driver could not
-start, 127 if pyaeron is not installed.
+It reads the same environment variables as Windtunnel's driver (AERON_DIR, AERON_THREADING_MODE,
+...) and exits on SIGTERM or SIGINT. Exit codes: 0 if a signal stopped the driver, 1 if the driver
+could not start, 127 if pyaeron is not installed.
 """
 
 import os

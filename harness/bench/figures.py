@@ -132,8 +132,8 @@ assert set(DEFAULT_FLOORS) <= set(NAMES)
 
 
 def read_floors(texts: Iterable[str]) -> dict[str, float]:
-    """Return the limits for the figures' ratios: the defaults, overridden by `name=ratio` arguments
-    and by JSON files.
+    """Return the lowest acceptable ratio (floor) of each compared figure: the defaults, overridden
+    by `name=ratio` arguments and by JSON files.
 
     A later argument overrides an earlier one. A file contains an object of names and ratios. Raises
     ValueError for an invalid argument or file, or OSError if a file cannot be read.

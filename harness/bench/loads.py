@@ -136,7 +136,9 @@ class Loads:
                 raise MeasurementError(f"{role} ended with exit code {code}: {tail}")
 
     def wait_until_flowing(self) -> None:
-        """Wait until the first messages have arrived. Raises MeasurementError."""
+        """Wait until the first messages have arrived. Raises MeasurementError if a load generator
+        fails or the timeout expires.
+        """
         self.wait(lambda: self.count > 0, FLOW_LIMIT_S, "no message has arrived")
 
     def sleep(self, seconds: float) -> None:
@@ -145,7 +147,9 @@ class Loads:
         self.check()
 
     def finish(self) -> None:
-        """Stop sending, and wait until every sent message has arrived. Raises MeasurementError."""
+        """Stop sending, and wait until every sent message has arrived. Raises MeasurementError if a
+        message is missing or a load generator fails.
+        """
         first, second = (self.boards[role] for role in self._roles)
         first.order = Command.STOP
         self.wait(lambda: first.state is State.ENDED, DRAIN_LIMIT_S, "the sender did not stop")

@@ -4,7 +4,7 @@ stream cases    udp-1344, udp-32, ipc-32    a source and a sink, at full speed
 echo cases      rtt-udp, rtt-ipc            a ping and a pong, one message at a time
 startup                                     a driver alone
 archive-1344, archive-64                    recorded and replayed over shared memory
-swarm                                       simulated trials, of our driver alone
+swarm                                       simulated trials, of Windtunnel's driver alone
 """
 
 from dataclasses import dataclass, field
@@ -83,7 +83,7 @@ class BenchSettings:
     both_set: dict[str, str] = field(default_factory=dict)
     """Additional environment variables for both drivers."""
     ours_set: dict[str, str] = field(default_factory=dict)
-    """Additional environment variables for our driver only. They override all others."""
+    """Additional environment variables for Windtunnel's driver only. They override all others."""
     recording_bytes: int = 512 << 20
     """Maximum size of one recording. Each recording is purged before the next one."""
 

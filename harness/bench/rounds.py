@@ -42,7 +42,7 @@ def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading
     if C in subjects and c_version() is None:
         raise LabError(
             "the real C driver comes with pyaeron, which is not installed: "
-            "use `--drivers ours` to measure only our driver"
+            "use `--drivers ours` to measure only Windtunnel's driver"
         )
     readings: list[Reading] = []
     with _folder() as folder:

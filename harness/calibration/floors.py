@@ -106,7 +106,7 @@ def problems(rows: list[Measure]) -> list[str]:
 
 
 def _rate(name: str, settings: ImpairmentCase, delivery: Delivery) -> Measure:
-    """Measure the arrival rate.
+    """Return the measured rate at which packets arrived, with the requested rate of the link.
 
     The requested rate is omitted if the link delivered all that was sent, because the rate limit
     then had no effect.

@@ -130,7 +130,9 @@ class Round:
         self._watched: list[WatchedProcess] = []
 
     def make(self, packets: int, packets_per_s: int) -> measure.Delivery:
-        """Send packets and return which of them arrived, and when. Raises Void or RunFailed."""
+        """Send packets and return which of them arrived, and when. Raises Void if the results are
+        not valid, or RunFailed if a process fails.
+        """
         self._case.write(self._folder.case)
         netem = Netem(self._lab, self._case, self._folder.netem_log)
         try:

@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--interval",
         type=parse_duration,
         default="5ms",
-        help="time between two samples, such as 5ms",
+        help="time between samples, such as 5ms",
     )
     parser.add_argument(
         "--after",

@@ -5,7 +5,7 @@
 
 A counter is one allocation of an id: it is allocated, may be freed, and ends when the id is
 allocated again. A freed counter keeps its value until then, so the last value of a stream that
-closes between two passes is not missed. The driver sets the registration id after the state
+closes between passes is not missed. The driver sets the registration id after the state
 ALLOCATED; an id sampled in between gets its registration id later and remains the same counter.
 """
 

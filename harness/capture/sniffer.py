@@ -30,7 +30,7 @@ READY = "listening on "
 """Part of the line that tcpdump prints when the capture has begun."""
 
 SETTLE_S = 1.1
-"""Time between two reports. It is longer than the kernel holds a partial block."""
+"""Time between reports. It is longer than the kernel holds a partial block."""
 SETTLES_MAX = 8
 """Maximum wait for a capture, in multiples of `SETTLE_S`."""
 BUFFER_KIB = 128 * 1024

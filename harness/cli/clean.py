@@ -38,7 +38,7 @@ def clean(out: Path, of_runs: bool, keep: int | None, dry_run: bool) -> int:
     Resources of a live run are kept, and so are run folders. Other users' resources are reported
     and kept.
 
-    With --runs, remove old suite and matrix folders from the folder of runs instead, oldest first.
+    With --runs, remove old suite and matrix folders from the runs folder instead, oldest first.
     Other folders, links and suites that may still be running are kept.
 
     \b
@@ -53,7 +53,7 @@ def clean(out: Path, of_runs: bool, keep: int | None, dry_run: bool) -> int:
 
 
 def _clean_runs(out: Path, keep: int, dry_run: bool) -> int:
-    """Remove all but the newest suites from a folder of runs. Prints each removed suite with its
+    """Remove all but the newest suites from a runs folder. Prints each removed suite with its
     size.
     """
     from windtunnel.harness.orchestrate.lab import LabError

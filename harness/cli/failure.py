@@ -1,4 +1,4 @@
-"""Conversion of lower layers' exceptions to one line on stderr and an exit code.
+"""Converts lower layers' exceptions to one line on stderr and an exit code.
 
 ScenarioError, PeerError       64    invalid scenario or command line; nothing was started
 LabError                        3    this machine cannot provide what the run needs

@@ -1,4 +1,4 @@
-"""Execution of a command in User Mode Linux, for kernel features that the host's kernel lacks.
+"""Executes a command in User Mode Linux, for kernel features that the host's kernel lacks.
 
 windtunnel run X --kernel uml  --boot-->  windtunnel run X
                               <-- output, run folder, exit code --
@@ -49,8 +49,8 @@ def run(files: Sequence[Path], values: Mapping[str, object]) -> int:
 
 
 def _with_engine(arguments: Sequence[str], options: Mapping[str, object], budget_s: float) -> int:
-    """Execute a command that needs containers. User Mode Linux gets a Docker engine and
-    Windtunnel's image.
+    """Execute a command that needs containers in User Mode Linux. A Docker engine with Windtunnel's
+    image is started there first.
     """
     from windtunnel.harness.orchestrate.labs import image_export, image_kernels
     from windtunnel.harness.uml import boot, engine

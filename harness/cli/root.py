@@ -52,7 +52,7 @@ byte by byte.
   windtunnel run loss/reliable-2pct       run one scenario, given by name or by file
   windtunnel run loss/unreliable-2pct --seed 7 --payload big.tar
   windtunnel run netem/loss-bursts --kernel uml    run on a kernel that has netem
-  windtunnel matrix --seeds 5             run our driver and the Aeron C driver in all combinations
+  windtunnel matrix --seeds 5             run Windtunnel's and Aeron's C driver in all combinations
   windtunnel swarm --seeds 2000           run random simulated trials, one for each seed
   windtunnel judge runs/<suite>/<run>     judge a stored run again, offline
   windtunnel compare runs/<suite>         compare the figures of several runs

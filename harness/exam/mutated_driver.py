@@ -81,7 +81,7 @@ def prepare(
 
 def with_mutant(pair: Pair, mutant: Mutant | None, environment: dict[str, str]) -> Pair:
     """Return both drivers under test, with the mutant on the side that it specifies. Raises
-    MutantError.
+    MutantError if an affected driver is not Windtunnel's.
 
     Without a mutant, both sides use the mutated driver with no mutant active.
     """

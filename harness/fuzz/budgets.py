@@ -112,8 +112,8 @@ def percentile(samples: list[int], share: float) -> float:
 
 
 def measure(name: str, mode: str, folder: Path, seed: int) -> Figures:
-    """Measure how an attack affects one driver in one threading mode. Raises Violation or
-    LabError.
+    """Measure how an attack affects one driver in one threading mode. Raises Violation if the
+    driver fails, or LabError if it cannot be started.
     """
     settings = BenchSettings(threading_mode=mode, both_set=SETTINGS)
     with DriverHost(SUBJECTS[name], settings, folder / f"{name}-{mode}") as host:
@@ -137,7 +137,7 @@ def measure(name: str, mode: str, folder: Path, seed: int) -> Figures:
             with Flood(folder, port, seed + ROUNDS):
                 reader_s = _slowest_reader(aeron, port + 4)
             if not host.is_alive:
-                raise Violation(f"the driver ended: {host.last_words()}")
+                raise Violation(f"the driver exited: {host.last_words()}")
         before, after = percentile(quiet, 0.99), percentile(hostile, 0.99)
         return Figures(
             driver=name, mode=mode, quiet_p99_us=before / 1e3, hostile_p99_us=after / 1e3,

@@ -88,14 +88,14 @@ class CheckedStreams:
         return {"a": first, "b": first + 1, "c": first + 2, "here": LOOPBACK}
 
     def open_calm(self) -> None:
-        """Open the calm streams, which must stay intact."""
+        """Open the calm streams, which are not attacked and must stay intact."""
         self.calm = [
             self._open(self.clients[0], kind, number, 1_000 + number)
             for number, kind in enumerate(self.kinds)
         ]
 
     def open_wild(self, epoch: int) -> None:
-        """Open the wild streams, which are attacked in this epoch."""
+        """Open the wild streams: those that are attacked in this epoch."""
         first = 1_000_000 + 1_000 * (epoch % 1_000)
         self._first_wild = len(self.kinds) * (1 + epoch % PORT_BLOCKS)
         self.wild = [
@@ -126,8 +126,8 @@ class CheckedStreams:
             time.sleep(0.0002)
 
     def guarded(self) -> np.ndarray:
-        """Return the session and stream ids of the calm streams, whose frames must not be
-        forged.
+        """Return the session and stream ids of the streams that are not attacked. Their frames must
+        not be forged.
         """
         return np.array([(item.session_id, item.stream_id) for item in self.calm], np.int64)
 
@@ -165,13 +165,13 @@ class CheckedStreams:
                 stream.pass_over()
 
     def check(self) -> None:
-        """Raise Violation if a calm stream has delivered a wrong message."""
+        """Raise Violation if a stream that is not attacked has delivered a wrong message."""
         faults = [fault for stream in self.calm for fault in stream.faults]
         if faults:
             raise Violation(faults[0])
 
     def close_wild(self) -> None:
-        """Close the wild streams, and ignore their errors."""
+        """Close the attacked streams, and ignore their errors."""
         wild, self.wild = self.wild, []
         for stream in wild:
             for item in stream.resources():
@@ -179,8 +179,8 @@ class CheckedStreams:
                     item.close()
 
     def settle(self) -> None:
-        """Wait until every calm stream has delivered all offered messages. Raises Violation on
-        timeout or for a wrong message.
+        """Wait until every stream that is not attacked has delivered all offered messages. Raises
+        Violation on timeout or for a wrong message.
         """
         ends = [stream.next_number for stream in self.calm]
         for stream, end in zip(self.calm, ends, strict=True):

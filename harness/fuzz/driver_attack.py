@@ -142,7 +142,9 @@ class Sockets:
 
 
 class DriverAttack:
-    """An attack on a running driver: sends inputs, and checks the driver and its calm streams."""
+    """An attack on a running driver: sends inputs, and checks the driver and the streams that are
+    not attacked.
+    """
 
     def __init__(self, host: DriverHost, seed: int) -> None:
         self.host, self.seed, self.counts = host, seed, Counts()
@@ -163,8 +165,8 @@ class DriverAttack:
         self._logs: list[LogBuffer | None] = []
 
     def epoch(self, number: int, datagrams: int = EPOCH_DATAGRAMS) -> None:
-        """Send one epoch of random inputs. Raises Violation if the driver or a calm stream fails a
-        check.
+        """Send one epoch of random inputs. Raises Violation if the driver or a stream that is not
+        attacked fails a check.
         """
         self._begin(number)
         pairs = self.streams.targets()
@@ -275,9 +277,11 @@ class DriverAttack:
             self._checked_s = now_s
 
     def check(self, since_s: float) -> None:
-        """Check the driver and the calm streams. Raises Violation if one of them has failed."""
+        """Check the driver and the streams that are not attacked. Raises Violation if one of them
+        has failed.
+        """
         if not self.host.is_alive:
-            raise Violation(f"the driver ended: {self.host.last_words()}")
+            raise Violation(f"the driver exited: {self.host.last_words()}")
         self.streams.check()
         age_s = time.time() - ring_buffer.consumer_heartbeat_ms(self._cnc.to_driver) / 1_000
         if age_s > STALL_S_MAX and since_s < 1:

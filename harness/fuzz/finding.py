@@ -73,7 +73,9 @@ def packed(inputs: list[Input]) -> list[list[str | int]]:
 
 
 def read(path: Path) -> Finding:
-    """Read a finding from a file. Raises DocumentError, UnsafeFileError or OSError."""
+    """Read a finding from a file. Raises DocumentError if the finding is invalid, or
+    UnsafeFileError or OSError if the file cannot be read.
+    """
     try:
         document = json.loads(read_text(path))
         found = parse(Finding, document)
@@ -83,7 +85,7 @@ def read(path: Path) -> Finding:
         ) from error
     if found.schema != SCHEMA or found.against not in ("driver", "archive", "tools"):
         raise DocumentError(
-            f"{path}: expected a document of schema {SCHEMA}, found {found.schema!r} "
-            f"against {found.against!r}"
+            f"{path}: expected schema {SCHEMA} and target driver, archive or tools; found schema "
+            f"{found.schema!r} and target {found.against!r}"
         )
     return found

@@ -9,6 +9,6 @@
     termination       termination request through the command ring: the only write access
 
 Files are read, not mapped: if the driver truncated a mapped file, SIGBUS would kill this
-process. The parsers of `windtunnel.harness.dissect` read the files of real Aeron and of our driver.
-Nothing in this package prints.
+process. The parsers of `windtunnel.harness.dissect` read the files of Aeron's and Windtunnel's
+drivers. Nothing in this package prints.
 """

@@ -58,7 +58,9 @@ def _account_name() -> str:
 
 
 def read_driver(directory: Path) -> CncFile:
-    """Return a snapshot of a driver's cnc.dat. Raises NothingThereError or CncFileError."""
+    """Return a snapshot of a driver's cnc.dat. Raises NothingThereError if the file is missing or
+    not initialized, or CncFileError if it is invalid.
+    """
     path = directory / CNC_FILE
     with opened(path, "no driver") as (descriptor, length):
         if length < HEADER_LENGTH:
@@ -92,7 +94,9 @@ def read_losses(directory: Path) -> LossReport:
 
 @contextmanager
 def opened(path: Path, error_prefix: str) -> Iterator[tuple[int, int]]:
-    """Open a regular file and yield its descriptor and length. Raises NothingThereError."""
+    """Open a regular file and yield its descriptor and length. Raises NothingThereError if the file
+    is missing or not a regular file.
+    """
     try:
         # Without O_NONBLOCK, opening a named pipe would block.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

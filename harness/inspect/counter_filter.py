@@ -1,4 +1,4 @@
-"""Selection of counters by pattern, as in Aeron's AeronStat.
+"""Selects counters by pattern, as in Aeron's AeronStat.
 
 A pattern matches anywhere in the number or text. A filter applies only to counters that have the
 attribute, and all other counters pass. Unlike in AeronStat, the newer stream counters (back

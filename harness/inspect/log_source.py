@@ -34,7 +34,9 @@ class Blocks:
 
 @contextmanager
 def open_log_buffer(path: Path) -> Iterator[LogBuffer]:
-    """Open a log buffer file. Raises NothingThereError or LogBufferError."""
+    """Open a log buffer file. Raises NothingThereError if the file is missing, or LogBufferError if
+    it is invalid.
+    """
     with opened(path, "no log buffer") as (descriptor, length):
         try:
             log = read_log_buffer(Blocks(descriptor).read_at, length)

@@ -41,7 +41,9 @@ class RequestError(RuntimeError):
 
 
 def request_termination(directory: Path, token: bytes) -> None:
-    """Request a driver's termination. Raises NothingThereError, CncFileError or RequestError."""
+    """Request a driver's termination. Raises NothingThereError if there is no driver, CncFileError
+    if its cnc file is invalid, or RequestError if the request cannot be written.
+    """
     path = directory / CNC_FILE
     try:
         header = np.fromfile(path, dtype=np.uint8, count=HEADER_LENGTH)

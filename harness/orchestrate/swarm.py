@@ -1,4 +1,4 @@
-"""Execution of programs that need an in-memory directory, such as the simulator's `swarm` command.
+"""Executes programs that need an in-memory directory, such as the simulator's `swarm` command.
 
 A program runs in a separate process, which prints to the caller's stdout and stderr.
 """
@@ -31,7 +31,7 @@ def run_swarm(arguments: Sequence[str], out: Path) -> int:
 def run_program(module: str, arguments: Sequence[str], out: Path) -> int:
     """Run a module in a process that has an in-memory directory. Returns its exit code.
 
-    `out` is the folder of runs. It also contains the record of what the program changes on the
+    `out` is the runs folder. It also contains the record of what the program changes on the
     machine.
     """
     run_id = f"{module}/{os.getpid()}-{time.time_ns()}"

@@ -20,7 +20,7 @@ _Thing = TypeVar("_Thing")
 def fewest(
     things: Sequence[_Thing], happens: Callable[[Sequence[_Thing]], bool]
 ) -> Sequence[_Thing]:
-    """Return a minimal subset of `things`, in their order, for which `happens` is true.
+    """Return a minimal subset of `things`, in the original order, for which `happens` is true.
 
     `happens` must be true for all `things`. The empty set is tested first.
     """

@@ -58,7 +58,9 @@ class ScenarioError(ValueError):
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
-    """A PyYAML loader that reads dates, merge keys and default values as strings."""
+    """A PyYAML loader that only recognizes null, booleans and numbers. It reads dates and the
+    special keys `<<` and `=` as strings.
+    """
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, Any]]]] = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag in _RESOLVED]

@@ -42,7 +42,7 @@ __all__ = ["CaseRun", "Unsupported"]
 
 TAPE_BYTES = 16 << 20
 STEP_NS = 100_000
-"""Simulated time between two steps of the applications."""
+"""Simulated time between steps of the applications."""
 SETTLE_NS = 200 * NS_PER_MS
 DRAIN_NS = 12_000 * NS_PER_MS
 """Maximum wait for the last frames to arrive, longer than a scenario can hold a frame."""

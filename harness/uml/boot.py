@@ -60,7 +60,9 @@ class Command:
 
 
 def run(kernel: Kernel, command: Command) -> int:
-    """Run a command inside User Mode Linux. Returns the command's exit code. Raises BootError."""
+    """Run a command inside User Mode Linux. Returns the command's exit code. Raises BootError if
+    the command could not be run to its end.
+    """
     with own_folder() as folder:
         _prepare(folder, kernel, command)
         with _Machine(folder, kernel, command) as machine:

@@ -1,4 +1,4 @@
-"""Validation of the check names and check arguments in a scenario's `expect`.
+"""Validates the check names and check arguments in a scenario's `expect`.
 
 The judge would find the same errors, but only after the run.
 """

@@ -30,7 +30,7 @@ IDLE_S = 0.0001
 WAIT_S = 0.01
 """Longest sleep between two messages, after which the publisher checks whether it was stopped."""
 MESSAGES_BETWEEN_LOOKS = 64
-"""Number of messages between two checks of the clock and of signals."""
+"""Number of messages between checks of the clock and of signals."""
 
 NS_PER_S = 1_000_000_000
 
@@ -81,7 +81,9 @@ class Publisher:
         return self._times[: self.accepted_count]
 
     def send(self, publication: Publication) -> None:
-        """Offer all messages in the plan. Raises SubjectError or Stopped."""
+        """Offer all messages in the plan. Raises SubjectError if an offer fails, or Stopped if a
+        stop signal arrives.
+        """
         messages = zip(self._plan.starts.tolist(), self._plan.lengths.tolist(), strict=True)
         for index, (start, length) in enumerate(messages):
             if index % MESSAGES_BETWEEN_LOOKS == 0:

@@ -28,7 +28,9 @@ class Start:
         self.given = True
 
     def wait(self, stop: Stop) -> None:
-        """Print `ready`, and wait for the start signal. Raises Stopped."""
+        """Print `ready`, and wait for the start signal. Raises Stopped if a stop signal arrives
+        first.
+        """
         print_line("ready")
         while not self.given:
             stop.check()

@@ -216,7 +216,9 @@ def _read(
     *,
     may_be_cut_off: bool,
 ) -> None:
-    """Poll both images until both have ended, or until one is closed early and this is allowed."""
+    """Poll the application's image and the frame recorder's image of a stream until both have
+    ended. Stops early if one is closed and `may_be_cut_off` is true.
+    """
     own, tapped = images
     facts.session_id, facts.join_position = own.session_id, own.join_position
     facts.started_ns = time.time_ns()

@@ -1,4 +1,4 @@
-"""Precompilation of the analysis kernels into the cache, so tests and workers need not compile.
+"""Precompiles the analysis kernels into the cache, so tests and workers need not compile.
 
     python -m windtunnel.reports.analysis.warm_up
 

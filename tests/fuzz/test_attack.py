@@ -42,7 +42,7 @@ def test_a_driver_that_ends_is_found_and_the_finding_is_replayed(tmp_path, capsy
         patch.setattr(DriverAttack, "_turn", killing)
         assert run(tmp_path, "attack", "--for-s", 0, "--datagrams", 3_000) == 1
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert "the driver ended: exit code -9" in told["violation"]
+    assert "the driver exited: exit code -9" in told["violation"]
     assert run(tmp_path, "replay", "--finding", told["file"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"violation": None}
 

@@ -28,7 +28,7 @@ _P = ParamSpec("_P")
 _RESULT = TypeVar("_RESULT")
 
 PAUSE_NS = 200_000
-"""The pause in nanoseconds between two polls of the response channel."""
+"""The pause in nanoseconds between polls of the response channel."""
 
 
 def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:

@@ -11,7 +11,7 @@ from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.client import Aeron
 
 PAUSE_NS = 100_000_000
-"""The pause in nanoseconds between two attempts to connect."""
+"""The pause in nanoseconds between attempts to connect."""
 
 
 class ArchiveLink:

@@ -96,7 +96,9 @@ class PersistentSubscription:
         handlers: PersistentHandlers | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Create the subscription. Raises ConfigurationError or RegistrationError."""
+        """Create the subscription. Raises ConfigurationError if a parameter is invalid, or
+        RegistrationError if the driver rejects a counter.
+        """
         self._aeron, self._context, self._params = aeron, context.conclude(), params.conclude()
         self._handlers, self._clock = handlers or PersistentHandlers(), clock or SystemClock()
         names = (

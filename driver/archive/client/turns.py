@@ -4,7 +4,7 @@
         response = yield from session.request(...)
         return response.relevant_id
 
-The caller decides what happens between two steps: it can sleep, let other asyncio tasks run, or
+The caller decides what happens between steps: it can sleep, let other asyncio tasks run, or
 poll something else in the same duty cycle. Therefore one implementation of each operation is
 enough.
 """

@@ -132,7 +132,9 @@ _SERVICES: dict[str, Callable[[], AuthorisationService]] = {
 
 
 def make_authenticator(name: str) -> Authenticator:
-    """Create the authenticator that the settings specify. Raises ConfigurationError."""
+    """Create the authenticator that the settings specify. Raises ConfigurationError if the setting
+    is invalid or the plugin cannot be created.
+    """
     authenticator: Authenticator = _make_plugin(
         "AERON_ARCHIVE_AUTHENTICATOR_SUPPLIER", name, _AUTHENTICATORS, Authenticator
     )
@@ -140,7 +142,9 @@ def make_authenticator(name: str) -> Authenticator:
 
 
 def make_authorisation_service(name: str) -> AuthorisationService:
-    """Create the authorisation service that the settings specify. Raises ConfigurationError."""
+    """Create the authorisation service that the settings specify. Raises ConfigurationError if the
+    setting is invalid or the plugin cannot be created.
+    """
     service: AuthorisationService = _make_plugin(
         "AERON_ARCHIVE_AUTHORISATION_SERVICE_SUPPLIER", name, _SERVICES, AuthorisationService
     )

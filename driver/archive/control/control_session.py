@@ -65,7 +65,7 @@ class Listing(Protocol):
 
     @property
     def is_done(self) -> bool:
-        """Return whether the whole listing was sent."""
+        """Return whether all parts of the listing have been sent."""
 
 
 class ControlSession:
@@ -106,7 +106,9 @@ class ControlSession:
         self._publication_id = self._counter_id = NULL_VALUE
 
     def begin(self) -> None:
-        """Start establishing the session. Raises ClientError."""
+        """Start establishing the session. Raises ClientError if the client cannot send a
+        command.
+        """
         self.state = State.INIT
         self._publication_id = self._add_publication()
         self._counter_id = self._add_counter(self._client_info)

@@ -78,7 +78,7 @@ class ArchiveCounters:
     """Allocates and holds the counters of one archive."""
 
     def __init__(self, client: Aeron, archive_id: int, clock: Clock) -> None:
-        """Allocate the counters. Raises RegistrationError."""
+        """Allocate the counters. Raises RegistrationError if the driver rejects one of them."""
         self._client, self._archive_id = client, archive_id
         self._added: list[Counter] = []
         self.errors = self.add(ERRORS, f"Archive Errors: {VERSION_TEXT}")

@@ -49,7 +49,7 @@ class UnknownTemplate(MalformedMessage):
 
 def encode(message: Message) -> bytes:
     """Encode a message with its header, in the newest version of the schema. Raises
-    UnencodableMessage.
+    UnencodableMessage if a value does not fit into its field.
     """
     layout = message.LAYOUT
     header = HEADER.pack(layout.block_length, message.TEMPLATE_ID, SCHEMA_ID, SCHEMA_VERSION)
@@ -58,7 +58,7 @@ def encode(message: Message) -> bytes:
 
 def encode_body(message: Message) -> bytes:
     """Encode a message without its header, as it is stored in a catalog entry. Raises
-    UnencodableMessage.
+    UnencodableMessage if a value does not fit into its field.
     """
     layout = message.LAYOUT
     values = [getattr(message, field.name) for field in layout.fixed]
@@ -84,7 +84,9 @@ def _misfit(message: Message, values: list[Any]) -> str:
 
 
 def decode(payload: Payload) -> Message:
-    """Decode a message with its header. Raises UnknownTemplate or MalformedMessage."""
+    """Decode a message with its header. Raises UnknownTemplate if the template id is unknown, or
+    MalformedMessage if the message is invalid.
+    """
     content = bytes(payload)
     if len(content) < HEADER.size:
         raise MalformedMessage(

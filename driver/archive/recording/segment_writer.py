@@ -121,7 +121,9 @@ class SegmentWriter:
             raise StorageError(f"cannot create {self._path}: {error.strerror}") from error
 
     def write(self, block: memoryview) -> None:
-        """Write complete frames of one term, or one padding frame. Raises StorageError."""
+        """Write complete frames of one term, or one padding frame. Raises StorageError if the write
+        or the sync fails.
+        """
         frames = np.frombuffer(block, dtype=np.uint8)
         is_pad = header.frame_type(frames, 0) == frame_type.PAD
         content = block[:HEADER_LENGTH] if is_pad else self._with_checksums(block, frames)

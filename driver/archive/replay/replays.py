@@ -152,7 +152,9 @@ class Replays:
         plan: ReplayPlan,
         response_id: int | None,
     ) -> str:
-        """Return the channel of a publication for this replay. Raises RequestRejected."""
+        """Return the channel of a publication for this replay. Raises RequestRejected if the
+        requested channel is invalid.
+        """
         linger = channel.get(uri_param.LINGER)
         try:
             linger_ns = (

@@ -24,7 +24,9 @@ def is_response(channel: ChannelUri) -> bool:
 
 
 def control_channel(text: str, settings: ArchiveSettings) -> ChannelUri:
-    """Parse a control channel and add default parameters. Raises ConfigurationError."""
+    """Parse a control channel and add default parameters. Raises ConfigurationError if the channel
+    is invalid.
+    """
     channel = uri.parse(text)
     for key, value in (
         (uri_param.TERM_LENGTH, settings.control_term_buffer_length),

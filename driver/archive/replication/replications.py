@@ -68,7 +68,9 @@ class Replications:
         session.responses.ok(request.correlation_id, replication_id)
 
     def _channels(self, request: _Request) -> ReplicationChannels:
-        """Return the channels of a replication. Raises RequestRejected or ConfigurationError."""
+        """Return the channels with which a request replicates a recording. Raises RequestRejected
+        if they cannot be combined, or ConfigurationError if one is not a valid URI.
+        """
         requested = getattr(request, "replication_channel", "")
         channel = uri.parse(requested or self._resources.settings.replication_channel)
         tags = (

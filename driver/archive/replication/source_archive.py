@@ -88,7 +88,9 @@ class SourceArchive:
     """A control session with the source archive. Only the conductor's thread uses it."""
 
     def __init__(self, client: Aeron, address: SourceAddress, settings: ArchiveSettings) -> None:
-        """Start connecting to the source archive. Raises ConfigurationError or ClientError."""
+        """Start connecting to the source archive. Raises ConfigurationError if a channel is
+        invalid, or ClientError if the client cannot send a command.
+        """
         self._client, self._address = client, address
         self.session_id = NULL_VALUE
         self.request_channel = control_channel(address.request_channel, settings)
@@ -125,7 +127,8 @@ class SourceArchive:
 
     def connect(self) -> int:
         """Take the next step of connecting to the source archive. Returns the amount of work done.
-        Raises SourceArchiveError or ClientError.
+        Raises SourceArchiveError if the source archive responds with an error or a challenge, or
+        ClientError if the client fails.
         """
         before = self._step
         if self._step == _Step.SESSION_ID:

@@ -32,7 +32,9 @@ _ARCHIVE_FILE = re.compile(
 
 
 def create(directory: Path) -> None:
-    """Create a directory and its parents, and check that it is writable. Raises StorageError."""
+    """Create a directory and its parents, and check that it is writable. Raises StorageError if it
+    cannot be created or is not writable.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -49,7 +51,9 @@ def create(directory: Path) -> None:
 
 
 def empty(directory: Path, clock: Clock) -> None:
-    """Delete all archive files from a directory. Raises ActiveArchiveError or StorageError."""
+    """Delete all archive files from a directory. Raises ActiveArchiveError if an archive is running
+    in the directory, or StorageError if a file cannot be deleted.
+    """
     if not directory.is_dir():
         return
     path = mark_file.directory_of(directory) / mark_file.FILE_NAME
@@ -67,7 +71,9 @@ def empty(directory: Path, clock: Clock) -> None:
 
 
 def open_catalog(directory: Path, options: CatalogOptions, clock: Clock) -> CatalogWriter:
-    """Open or create the catalog, and recover missing stop positions. Raises StorageError."""
+    """Open or create the catalog, and recover missing stop positions. Raises StorageError if the
+    directory cannot be read or its files are damaged.
+    """
     segments = segments_by_recording(directory)
     if not os.path.lexists(directory / FILE_NAME):
         fault = catalog_account.missing(directory, segments)

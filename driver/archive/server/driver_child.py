@@ -32,7 +32,9 @@ class DriverChild:
     """A media driver that runs in a child process."""
 
     def __init__(self, directory: Path, options: Sequence[str]) -> None:
-        """Start a driver, with additional command-line options. Raises DriverChildError."""
+        """Start a driver, with additional command-line options. Raises DriverChildError if the
+        driver does not start.
+        """
         command = [
             sys.executable,
             "-P",

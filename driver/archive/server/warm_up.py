@@ -44,7 +44,7 @@ class _Position:
 
 def warm_up(aeron: Aeron, folder: Path, until: Until) -> None:
     """Record and replay a stream in an empty folder, which compiles the kernels. Raises
-    StorageError or ClientError.
+    StorageError or ClientError if this fails.
     """
     subscription = aeron.add_subscription(CHANNEL, STREAM_ID)
     publication = aeron.add_exclusive_publication(CHANNEL, STREAM_ID)

@@ -61,7 +61,7 @@ class Catalog:
     """
 
     def __init__(self, directory: Path, *, flags: int = os.O_RDONLY) -> None:
-        """Open an existing catalog. Raises StorageError."""
+        """Open an existing catalog. Raises StorageError if it cannot be read or is invalid."""
         self.directory, self.path = directory, directory / FILE_NAME
         self._flags = flags
         self._open()

@@ -83,7 +83,7 @@ class Rebuild:
 
 def damage_of(directory: Path, segments: Segments) -> str:
     """Return a description of the catalog's damage, or an empty string if it is undamaged. Raises
-    StorageError.
+    StorageError if the catalog cannot be read.
     """
     if not os.path.lexists(directory / FILE_NAME):
         return catalog_account.missing(directory, segments)
@@ -164,7 +164,9 @@ def _survey_entry(
 
 
 def write(directory: Path, rebuild: Rebuild, now_ms: int) -> Path | None:
-    """Replace the catalog. Returns the new path of the old catalog. Raises StorageError."""
+    """Replace the catalog. Returns the new path of the old catalog. Raises StorageError if a file
+    cannot be renamed or written.
+    """
     path, kept = directory / FILE_NAME, None
     if os.path.lexists(path):
         kept = path.with_name(f"{FILE_NAME}.damaged-{now_ms}")

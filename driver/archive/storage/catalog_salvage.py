@@ -54,7 +54,9 @@ class Salvage:
 
 
 def salvage(path: Path) -> Salvage:
-    """Read all readable entries of a catalog. Raises StorageError or CatalogVersionError."""
+    """Read all readable entries of a catalog. Raises StorageError if the file cannot be read, or
+    CatalogVersionError if its version is too old.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:

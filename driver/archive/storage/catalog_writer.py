@@ -62,7 +62,9 @@ class CatalogWriter(Catalog):
 
     @classmethod
     def create(cls, directory: Path, options: CatalogOptions | None = None) -> "CatalogWriter":
-        """Create and open an empty catalog. Raises StorageError."""
+        """Create and open an empty catalog. Raises StorageError if the catalog exists or cannot be
+        written.
+        """
         options = options or CatalogOptions()
         path = directory / FILE_NAME
         if path.exists():
@@ -82,7 +84,9 @@ class CatalogWriter(Catalog):
         self.reserve(self._options.capacity)
 
     def add(self, descriptor: RecordingDescriptor) -> int:
-        """Add a recording. Returns the id that the catalog assigns to it. Raises StorageError."""
+        """Add a recording. Returns the id that the catalog assigns to it. Raises StorageError if
+        the catalog cannot be extended or written.
+        """
         recording_id: int = self.next_recording_id
         content = entries.padded_content(
             replace(descriptor, recording_id=recording_id), self.alignment
@@ -131,7 +135,9 @@ class CatalogWriter(Catalog):
             self._valid.pop(recording_id, None)
 
     def reserve(self, capacity: int) -> None:
-        """Grow the catalog to at least this capacity in bytes. Raises StorageError."""
+        """Grow the catalog to at least this capacity in bytes. Raises StorageError if the capacity
+        is too large or the file cannot be extended.
+        """
         if capacity > CAPACITY_MAX:
             raise CatalogError(
                 f"{self.path}: expected a capacity of at most {CAPACITY_MAX} bytes, found "
@@ -183,8 +189,8 @@ class CatalogWriter(Catalog):
         self._sync()
 
     def _header(self, entry: CatalogEntry, content: bytes, state: int) -> bytes:
-        """Return the header of an entry. Unchanged content keeps its checksum if no
-        checksum is configured.
+        """Return the header of an entry. If no checksum is configured, an entry whose content does
+        not change keeps its existing checksum.
         """
         if self._options.checksum is None and content == entry.content:
             return entries.HEADER.pack(entry.length, state, entry.checksum)

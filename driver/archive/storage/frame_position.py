@@ -20,7 +20,9 @@ def term_id_at(descriptor: RecordingDescriptor, position: int) -> int:
 
 
 def is_frame_at(reader: SegmentReader, descriptor: RecordingDescriptor, position: int) -> bool:
-    """Return whether a frame of the recording begins at a position. Raises StorageError."""
+    """Return whether a frame of the recording begins at a position. Raises StorageError if the file
+    cannot be read.
+    """
     raw = reader.read(position - reader.base, HEADER_LENGTH)
     if raw.size < HEADER_LENGTH:
         return False

@@ -65,7 +65,8 @@ class FrameHeader(NamedTuple):
 
 @kernel
 def walk(chunk, length, at):
-    """Find the end of the data after offset `at` of a chunk. The frames must be valid.
+    """Find the end of the data in a chunk, starting at the frame at offset `at`. The caller
+    guarantees that the frames are valid.
 
     Returns: (offset of the next frame, offset of the last frame before it or -1,
              END or MORE)
@@ -164,7 +165,7 @@ class SegmentReader:
         self.length = os.fstat(self._file).st_size
 
     def read(self, at: int, length: int) -> np.ndarray:
-        """Read up to `length` bytes at a file offset. Raises StorageError."""
+        """Read up to `length` bytes at a file offset. Raises StorageError if the read fails."""
         try:
             chunk = np.empty(max(length, 0), dtype=np.uint8)
             return chunk[: os.preadv(self._file, [memoryview(chunk)], at)]

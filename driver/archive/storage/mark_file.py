@@ -115,7 +115,9 @@ class MarkFileHeader:
 
 
 def directory_of(archive_directory: Path) -> Path:
-    """Return the directory that contains an archive's mark file. Raises StorageError."""
+    """Return the directory that contains an archive's mark file. Raises StorageError if the link
+    file cannot be read or is invalid.
+    """
     link = archive_directory / LINK_NAME
     try:
         with open(link, "rb") as file:
@@ -131,7 +133,9 @@ def directory_of(archive_directory: Path) -> Path:
 
 
 def parse_header(content: bytes, path: Path) -> MarkFileHeader:
-    """Parse the header at the start of a mark file. Raises StorageError."""
+    """Parse the header at the start of a mark file. Raises StorageError if the header is too short
+    or invalid.
+    """
     _, template_id, schema_id, _ = (
         SBE_HEADER.unpack_from(content) if len(content) >= SBE_HEADER.size else (0, 0, 0, 0)
     )
@@ -162,12 +166,16 @@ def _texts(content: bytes, at: int, path: Path) -> dict[str, str]:
 
 
 def read_header(path: Path) -> MarkFileHeader:
-    """Read the header of a mark file, even if its archive is running. Raises StorageError."""
+    """Read the header of a mark file, even if its archive is running. Raises StorageError if the
+    file cannot be read or is invalid.
+    """
     return parse_header(_read(path, 0, HEADER_LENGTH), path)
 
 
 def read_error_log(path: Path) -> list[ErrorObservation]:
-    """Read the error log of a mark file. Raises StorageError."""
+    """Read the error log of a mark file. Raises StorageError if the file cannot be read or is
+    invalid.
+    """
     header = read_header(path)
     if header.header_length < 0 or header.error_buffer_length < 0:
         raise StorageError(

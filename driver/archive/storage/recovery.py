@@ -41,7 +41,9 @@ def recovered_stop(
     checksum: Checksum | None = None,
     segments: list[SegmentFile] | None = None,
 ) -> RecoveredStop:
-    """Find the stop position of a recording in its segment files. Raises StorageError."""
+    """Find the stop position of a recording in its segment files. Raises StorageError if a file
+    cannot be read or has an invalid name.
+    """
     if segments is None:
         segments = segments_of(directory, descriptor.recording_id)
     if not segments:

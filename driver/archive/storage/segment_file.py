@@ -66,7 +66,9 @@ def parse_name(path: Path) -> SegmentFile | None:
 
 
 def names(directory: Path) -> list[str]:
-    """Return the sorted names of the files in a directory. Raises StorageError."""
+    """Return the sorted names of the files in a directory. Raises StorageError if the directory
+    cannot be read.
+    """
     try:
         return sorted(os.listdir(directory))
     except OSError as error:
@@ -80,7 +82,7 @@ def _segments(directory: Path) -> Iterator[SegmentFile]:
 
 def segments_by_recording(directory: Path) -> dict[int, list[SegmentFile]]:
     """Return all segment files by recording id, in order of their base positions. Raises
-    StorageError.
+    StorageError if the directory cannot be read.
     """
     found: dict[int, list[SegmentFile]] = {}
     for segment in _segments(directory):
@@ -91,7 +93,7 @@ def segments_by_recording(directory: Path) -> dict[int, list[SegmentFile]]:
 
 def segments_of(directory: Path, recording_id: int) -> list[SegmentFile]:
     """Return the segment files of one recording, in order of their base positions. Raises
-    StorageError.
+    StorageError if the directory cannot be read.
     """
     return segments_by_recording(directory).get(recording_id, [])
 
@@ -105,7 +107,7 @@ def files_of(directory: Path, recording_id: int) -> list[SegmentFile]:
 
 
 def extend_file(path: Path, length: int) -> None:
-    """Extend a file with zeros to at least `length` bytes. Raises StorageError."""
+    """Extend a file with zeros to at least `length` bytes. Raises StorageError if this fails."""
     try:
         if path.stat().st_size < length:
             os.truncate(path, length)

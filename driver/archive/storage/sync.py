@@ -31,7 +31,7 @@ def write_all(file: int, path: Path, content: "bytes | memoryview", at: int) -> 
 
 
 def sync_file(file: int, path: Path, level: SyncLevel) -> None:
-    """Sync a file according to the sync level. Raises StorageError."""
+    """Sync a file according to the sync level. Raises StorageError if the sync fails."""
     try:
         if level == SyncLevel.DATA:
             os.fdatasync(file)
@@ -42,7 +42,9 @@ def sync_file(file: int, path: Path, level: SyncLevel) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Sync a directory, so the names in it survive a power loss. Raises StorageError."""
+    """Sync a directory, so the names in it survive a power loss. Raises StorageError if the sync
+    fails.
+    """
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -33,12 +33,16 @@ def require_archive(directory: Path) -> None:
 
 
 def mark_file_of(directory: Path) -> Path:
-    """Return the path of the mark file, whether the file exists or not. Raises StorageError."""
+    """Return the path of the mark file, whether the file exists or not. Raises StorageError if the
+    link file cannot be read or is invalid.
+    """
     return mark_file.directory_of(directory) / mark_file.FILE_NAME
 
 
 def header_of(directory: Path) -> MarkFileHeader | None:
-    """Return the header of the mark file, or None if there is no mark file. Raises StorageError."""
+    """Return the header of the mark file, or None if there is no mark file. Raises StorageError if
+    the file cannot be read or is invalid.
+    """
     path = mark_file_of(directory)
     return mark_file.read_header(path) if path.exists() else None
 
@@ -59,7 +63,9 @@ def require_inactive(directory: Path) -> None:
 
 @contextmanager
 def open_for_reading(directory: Path) -> Iterator[Catalog]:
-    """Open the catalog for reading. Raises Failure or StorageError."""
+    """Open the catalog for reading. Raises Failure if there is no catalog, or StorageError if the
+    archive cannot be read.
+    """
     require_archive(directory)
     segments = segments_by_recording(directory)
     with _with_recovery_advice(directory), Catalog(directory) as catalog:
@@ -71,7 +77,9 @@ def open_for_reading(directory: Path) -> Iterator[Catalog]:
 
 @contextmanager
 def open_for_writing(directory: Path, checksum: Checksum | None = None) -> Iterator[CatalogWriter]:
-    """Open the catalog for exclusive writing. Raises Failure or StorageError."""
+    """Open the catalog for exclusive writing. Raises Failure if there is no catalog, or
+    StorageError if an archive is running or its files cannot be used.
+    """
     require_archive(directory)
     require_inactive(directory)
     segments = segments_by_recording(directory)

@@ -17,7 +17,9 @@ ROW_LENGTH = 16
 def frames(
     descriptor: RecordingDescriptor, segments: list[SegmentFile]
 ) -> Iterator[tuple[FrameHeader, bytes]]:
-    """Yield every frame of a recording with its payload. Raises StorageError."""
+    """Yield every frame of a recording with its payload. Raises StorageError if a segment file
+    cannot be read.
+    """
     stop = descriptor.stop_position
     for segment in segments:
         if segment.base + descriptor.segment_file_length <= descriptor.start_position:

@@ -15,7 +15,7 @@ from windtunnel.driver.archive.storage.segment_file import SUFFIX, names, parse_
 
 def orphans(directory: Path, entries: list[CatalogEntry]) -> list[Path]:
     """Return the orphaned segment files of the valid recordings in a list of catalog entries.
-    Raises StorageError.
+    Raises StorageError if the directory cannot be read.
     """
     by_id = {
         entry.recording_id: entry.descriptor

@@ -167,7 +167,7 @@ def _require_frames(
 
 def repair(catalog: CatalogWriter, entry: CatalogEntry, verdict: Verdict, now_ms: int) -> list[str]:
     """Repair a recording according to its verification result. Returns the changes. Raises
-    StorageError.
+    StorageError if a file cannot be written.
     """
     if entry.descriptor is None:
         return []

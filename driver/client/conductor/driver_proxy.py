@@ -12,7 +12,7 @@ SEND_ATTEMPTS_MAX = 10
 """Maximum number of attempts to write a command while the ring buffer is full. Source: Aeron 1.53,
 C client."""
 SEND_RETRY_DELAY_NS = 1_000_000
-"""Delay in nanoseconds between two attempts to write a command. The driver may read commands
+"""Delay in nanoseconds between attempts to write a command. The driver may read commands
 meanwhile."""
 
 

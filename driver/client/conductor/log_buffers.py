@@ -33,7 +33,9 @@ class LogBuffers:
         self._lost: list[LogBuffer] = []
 
     def acquire(self, path: Path) -> LogBuffer:
-        """Return the log in a file, mapping it if necessary. Raises StorageError."""
+        """Return the log in a file, mapping it if necessary. Raises StorageError if the file cannot
+        be mapped.
+        """
         with self._lock:
             entry = self._mapped.get(path)
             if entry is None:

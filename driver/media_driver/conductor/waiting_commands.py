@@ -3,9 +3,10 @@
     ring --> execute --> done
                `-- a name is being looked up --> [waiting] -- lookup done --> execute again
 
-Other commands, also those of the same client, are executed meanwhile: a name without an answer may
-take as long as ten seconds. A command for the same publication, subscription or destination as a
-waiting one is executed after it. Aeron's C driver executes no commands during a lookup.
+While a command waits, other commands, also those of the same client, are executed: a name without
+an answer may take as long as ten seconds. A command for the same publication, subscription or
+destination as a waiting one is executed after it. Aeron's C driver executes no commands during a
+lookup.
 """
 
 from collections.abc import Callable

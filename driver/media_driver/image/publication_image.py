@@ -182,7 +182,7 @@ def make_images(capacity: int) -> tuple[np.recarray, np.ndarray]:
 
 
 def make_connections(images: int) -> np.recarray:
-    """Create zeroed connection records: CONNECTION[images * CONNECTIONS_MAX]."""
+    """Create an array of zeroed connection records, CONNECTIONS_MAX per image."""
     return np.zeros(images * CONNECTIONS_MAX, dtype=CONNECTION).view(np.recarray)
 
 

@@ -53,8 +53,8 @@ BACKGROUND_WORKERS_MAX = 8
 
 
 def supplier_of(text: str) -> str:
-    """Return the name resolver supplier that a setting's text selects. Raises
-    ConfigurationError.
+    """Return the name resolver supplier that a setting's text selects. Raises ConfigurationError if
+    the text selects none.
     """
     for name, function in _FUNCTIONS.items():
         if text in (name, function):

@@ -53,7 +53,7 @@ DESTINATION = np.dtype(
 
 
 def make_destinations(endpoints: int) -> np.recarray:
-    """Create zeroed destination records: DESTINATION[endpoints * DESTINATIONS_MAX]."""
+    """Create an array of zeroed destination records, DESTINATIONS_MAX per endpoint."""
     return np.zeros(endpoints * DESTINATIONS_MAX, dtype=DESTINATION).view(np.recarray)
 
 

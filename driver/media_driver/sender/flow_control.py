@@ -78,7 +78,7 @@ FLOW_RECEIVER = np.dtype(
 
 
 def make_flows(publications: int) -> np.recarray:
-    """Create flow control records with strategy MAX: FLOW_CONTROL[publications]."""
+    """Create an array of flow control records with strategy MAX, one per publication."""
     flows = np.zeros(publications, dtype=FLOW_CONTROL).view(np.recarray)
     flows.latch_limit = NO_LATCH
     flows.receivers_id = NO_COUNTER
@@ -87,7 +87,7 @@ def make_flows(publications: int) -> np.recarray:
 
 
 def make_flow_receivers(publications: int) -> np.recarray:
-    """Create zeroed receiver records: FLOW_RECEIVER[publications * RECEIVERS_MAX]."""
+    """Create an array of zeroed receiver records, RECEIVERS_MAX per publication."""
     return np.zeros(publications * RECEIVERS_MAX, dtype=FLOW_RECEIVER).view(np.recarray)
 
 

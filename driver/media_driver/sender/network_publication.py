@@ -144,7 +144,7 @@ def set_has_unicast_eos_release(words, slot, value):
 
 @kernel
 def is_behind_acquire(words, slot):
-    """Return whether a live receiver has not yet consumed all data of a stream that has ended.
+    """Return whether a live receiver has not yet consumed all data from a stream that has ended.
 
     Only for publications with retransmit ranges.
     """

@@ -26,7 +26,7 @@ RECEIVER = np.dtype(
 
 
 def make_receivers(publications: int) -> np.recarray:
-    """Create zeroed receiver records: RECEIVER[publications * RECEIVERS_MAX]."""
+    """Create an array of zeroed receiver records, RECEIVERS_MAX per publication."""
     return np.zeros(publications * RECEIVERS_MAX, dtype=RECEIVER).view(np.recarray)
 
 

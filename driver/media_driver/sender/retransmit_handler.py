@@ -32,7 +32,7 @@ RESEND = np.dtype(
 
 
 def make_resends(publications: int) -> np.recarray:
-    """Create an array of unused resend actions: RESEND[publications * RESENDS_MAX]."""
+    """Create an array of unused resend actions, RESENDS_MAX per publication."""
     return np.zeros(publications * RESENDS_MAX, dtype=RESEND).view(np.recarray)
 
 

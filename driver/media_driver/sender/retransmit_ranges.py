@@ -30,7 +30,7 @@ RETRANSMIT_RANGE = np.dtype(
 
 
 def make_ranges(publications: int) -> np.recarray:
-    """Make zeroed retransmit ranges: RETRANSMIT_RANGE[publications * RANGES_MAX]."""
+    """Create an array of zeroed retransmit ranges, RANGES_MAX per publication."""
     return np.zeros(publications * RANGES_MAX, dtype=RETRANSMIT_RANGE).view(np.recarray)
 
 

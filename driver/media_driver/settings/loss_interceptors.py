@@ -44,8 +44,8 @@ class RandomLoss:
 
 @dataclass(frozen=True, slots=True)
 class FixedLoss:
-    """Settings of the `fixed-loss` interceptor. It drops the first frames that cover a range of one
-    term, once per stream.
+    """Settings of the `fixed-loss` interceptor. It drops the frames that cover a range of one term
+    once per stream, and lets their retransmits through.
     """
 
     term_id: int = 0
@@ -81,7 +81,9 @@ class MultiGapLoss:
 
 
 def parse_random_loss(setting: str, text: str) -> RandomLoss:
-    """Parse the arguments of the `loss` interceptor. Raises ConfigurationError."""
+    """Parse the arguments of the `loss` interceptor. Raises ConfigurationError if an argument is
+    invalid.
+    """
     pairs = _pairs(setting, text, ("rate", "seed", "recv-msg-mask"))
     try:
         rate = float(pairs.get("rate", "0"))

@@ -165,7 +165,7 @@ class StreamSettings:
     status_message_timeout_ns: Annotated[
         int,
         Duration(
-            "AERON_RCV_STATUS_MESSAGE_TIMEOUT", "maximum interval between two status messages", US
+            "AERON_RCV_STATUS_MESSAGE_TIMEOUT", "maximum interval between status messages", US
         ),
     ] = 200 * MS
     reliable_stream: Annotated[

@@ -27,7 +27,7 @@ COLUMNS = (
 
 The measurements are the run time of the driver's threads; the longest time that any thread was
 runnable but not running; the time throttled by a CPU quota, or UNKNOWN; the longest interval
-between two samples since the previous row (a sample is due every few ms); and the steal time of the
+between samples since the previous row (a sample is due every few ms); and the steal time of the
 most affected processor, or UNKNOWN.
 """
 _OLDER = COLUMNS[:-1]
@@ -39,7 +39,7 @@ class Pressure:
     """All samples of the scheduling pressure on one host."""
 
     interval_ns: int
-    "Nominal interval between two samples."
+    "Nominal interval between samples."
     rows: NDArray[np.int64]
     "One row per sample, with the columns of COLUMNS."
 
@@ -54,7 +54,9 @@ class Pressure:
 
     @classmethod
     def read(cls, path: Path) -> "Pressure | None":
-        """Read the samples, or return None if the file is missing. Raises DocumentError."""
+        """Read the samples, or return None if the file is missing. Raises DocumentError if the file
+        is invalid.
+        """
         table = read_as(_Table, path, SCHEMA)
         if table is None:
             return None

@@ -126,7 +126,9 @@ class Ledger:
 
     @classmethod
     def read(cls, path: Path) -> "Ledger | None":
-        """Read the ledger, or return None if it is missing. Raises DocumentError."""
+        """Read the ledger, or return None if it is missing. Raises DocumentError if the file is
+        invalid.
+        """
         return read_as(cls, path, SCHEMA, _renamed)
 
 

@@ -47,7 +47,7 @@ class Agreement:
 
     @property
     def text(self) -> str:
-        """A one-line summary of the comparison."""
+        """A one-line summary: how many of the original run's decisions the replay repeated."""
         summary = f"{self.repeated} of {self.ordered} decisions repeated"
         if self.is_whole:
             return summary
@@ -70,7 +70,9 @@ class Agreement:
 
     @classmethod
     def read(cls, path: Path) -> "Agreement | None":
-        """Read replay.json, or return None if it is missing. Raises DocumentError."""
+        """Read replay.json, or return None if it is missing. Raises DocumentError if the file is
+        invalid.
+        """
         return read_as(cls, path, SCHEMA, _checked)
 
 

@@ -22,7 +22,7 @@ BOARD = np.dtype(
         ("fault", "<i8"),
         ("expected", "<i8"),  # details of a fault: a sequence number, a length, an error code
         ("found", "<i8"),
-        ("began_ns", "<i8"),  # monotonic clock: when the counted traffic began, if set
+        ("began_ns", "<i8"),  # monotonic clock: when the measured traffic began, if set
         ("ended_ns", "<i8"),
     ]
 )
@@ -139,11 +139,11 @@ class Board:
 
     @property
     def duration_ns(self) -> int:
-        """Duration of the counted traffic in nanoseconds."""
+        """Duration of the measured traffic in nanoseconds."""
         return int(self._record["ended_ns"][0] - self._record["began_ns"][0])
 
     def set_times(self, began_ns: int, ended_ns: int) -> None:
-        """Record the times at which the counted traffic began and ended."""
+        """Record the start and end times of the measured traffic."""
         self._record["began_ns"][0], self._record["ended_ns"][0] = began_ns, ended_ns
 
     def set_fault(self, fault: Fault, expected: int = 0, found: int = 0) -> None:

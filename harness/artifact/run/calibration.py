@@ -48,5 +48,7 @@ class Calibration:
 
     @classmethod
     def read(cls, path: Path) -> "Calibration | None":
-        """Read the calibration, or return None if it is missing. Raises DocumentError."""
+        """Read the calibration, or return None if it is missing. Raises DocumentError if the file
+        is invalid.
+        """
         return read_as(cls, path, SCHEMA)

@@ -103,7 +103,9 @@ class Manifest:
 
     @classmethod
     def read(cls, path: Path) -> "Manifest | None":
-        """Read the manifest, or return None if it is missing. Raises DocumentError."""
+        """Read the manifest, or return None if it is missing. Raises DocumentError if the file is
+        invalid.
+        """
         return read_as(cls, path, SCHEMA, _checked)
 
 

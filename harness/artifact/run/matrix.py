@@ -75,5 +75,7 @@ class Matrix:
 
     @classmethod
     def read(cls, path: Path) -> Matrix | None:
-        """Read the matrix, or return None if it is missing. Raises DocumentError."""
+        """Read the matrix, or return None if it is missing. Raises DocumentError if the file is
+        invalid.
+        """
         return read_as(cls, path, SCHEMA)

@@ -37,5 +37,7 @@ class Simulation:
 
     @classmethod
     def read(cls, path: Path) -> "Simulation | None":
-        """Read simulation.json, or return None if it is missing. Raises DocumentError."""
+        """Read simulation.json, or return None if it is missing. Raises DocumentError if the file
+        is invalid.
+        """
         return read_as(cls, path, SCHEMA)

@@ -74,5 +74,7 @@ class Suite:
 
     @classmethod
     def read(cls, path: Path) -> Suite | None:
-        """Read the suite, or return None if it is missing. Raises DocumentError."""
+        """Read the suite, or return None if it is missing. Raises DocumentError if the file is
+        invalid.
+        """
         return read_as(cls, path, SCHEMA)

@@ -62,7 +62,7 @@ def read_verdict(path: Path) -> Document | None:
 
 def read_results(path: Path) -> list[ResultRow]:
     """Read a verdict's result rows. Returns an empty list if the file is missing. Raises
-    DocumentError.
+    DocumentError if the file is invalid.
     """
     document = read_verdict(path)
     return [] if document is None else result_rows_of(document)

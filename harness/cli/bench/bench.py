@@ -34,7 +34,7 @@ def _names(
 
 
 @click.command(
-    short_help="Benchmark our driver and archive against Aeron's.",
+    short_help="Benchmark Windtunnel's driver and archive against Aeron's.",
     epilog="\b\nExit codes: 0 measured; 1 a result is below its --floor (with --enforce); "
     "2 a measurement is void;\n"
     "3 a driver cannot be started; 64 invalid command line.\n",
@@ -97,7 +97,7 @@ def _names(
     multiple=True,
     callback=name_values,
     metavar="AERON_X=...",
-    help="Set this environment variable for our driver only.",
+    help="Set this environment variable for Windtunnel's driver only.",
 )
 @click.option(
     "--floor",
@@ -148,20 +148,20 @@ def bench(
     enforce: bool,
     json_file: Path | None,
 ) -> int:
-    """Measure our driver and the Aeron C driver alternately, under the same load.
+    """Measure Windtunnel's driver and the Aeron C driver alternately, under the same load.
 
     The cases are startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc and swarm (simulated trials
     per minute on one core). Both drivers serve the same client, which is Windtunnel's. A
     measurement is void if a message was lost or reordered, or if a trial found a violation. Two
     other cases do not compare drivers, and each must be selected alone. The case analyze measures
-    how fast our engines and, if installed, tshark analyse captures. The case lab measures the relay
-    in datagrams per second, and namespaces and containers in runs per minute.
+    how fast Windtunnel's engines and, if installed, tshark analyse captures. The case lab measures
+    the relay in datagrams per second, and namespaces and containers in runs per minute.
 
-    The cases archive-1344 and archive-64 (archive selects both) measure our archive and Aeron's
-    Java archive alternately, with the same client and settings. Messages of that many bytes are
-    recorded over IPC at the maximum rate, then replayed over IPC. Every replayed message and the
-    end of the recording are checked. The Java archive is loaded from the jar in $AERON_ALL_JAR, and
-    skipped if that is not set.
+    The cases archive-1344 and archive-64 (archive selects both) measure Windtunnel's archive and
+    Aeron's Java archive alternately, with the same client and settings. Messages of that many bytes
+    are recorded over IPC at the maximum rate, then replayed over IPC. Every replayed message and
+    the end of the recording are checked. The Java archive is loaded from the jar in $AERON_ALL_JAR,
+    and skipped if that is not set.
 
     \b
       windtunnel bench                                 all cases, about three minutes

@@ -1,6 +1,6 @@
 """The `windtunnel bench` cases that do not compare drivers.
 
-analyze    capture analysis by our engines and by tshark
+analyze    capture analysis by Windtunnel's engines and by tshark
 lab        relay datagrams per second; runs per minute of each fidelity that uses real sockets
 """
 

@@ -1,4 +1,4 @@
-"""Formatting of epoch milliseconds as local time with the UTC offset, as in Aeron's tools."""
+"""Formats epoch milliseconds as local time with the UTC offset, as in Aeron's tools."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Formatting of verdicts and findings as single lines and as JSON documents."""
+"""Formats verdicts and findings as single lines and as JSON documents."""
 
 from typing import Any
 

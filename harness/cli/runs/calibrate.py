@@ -47,7 +47,7 @@ UML_BUDGET_S = 1_800.0
     type=click.FloatRange(0.01, 100.0),
     default=1.0,
     show_default=True,
-    help="Multiplies the number of packets per round. To calibrate burst lengths, use at least 1.",
+    help="Factor for the number of packets per round. To calibrate burst lengths, use 1 or more.",
 )
 @click.option(
     "--packets-per-s",

@@ -87,9 +87,9 @@ def fuzz(
     Mutated frames of all types go to its receivers and senders: unicast, multicast,
     multi-destination, IPv4 and IPv6, also as UDP segmentation trains. Mutated commands are written
     to its ring buffer. The log buffers of the attacked streams are overwritten, and some are
-    truncated. Meanwhile every message of the other streams is checked. After each epoch (a number
-    of datagrams) these streams must deliver everything. The driver must not end, stall, grow by
-    more than 64 MiB, or report a defect.
+    truncated. During the attack, every message of the other streams is checked. After each epoch (a
+    number of datagrams) these streams must deliver everything. The driver must not end, stall, grow
+    by more than 64 MiB, or report a defect.
 
     The first violation ends the attack, and the inputs before it are written to a file, which
     --replay repeats. Equal seeds lead to equal inputs.
@@ -101,8 +101,8 @@ def fuzz(
       windtunnel fuzz --replay runs/fuzz/driver-ours-s7-e3.json
 
     Needs no privileges. --budgets needs a quiet machine. Exit codes: 0 found no violation; 1 a
-    violation, or an exceeded budget of our driver; 2 the finding is not readable; 3 the driver
-    could not be started; 64 invalid command line.
+    violation, or an exceeded budget of Windtunnel's driver; 2 the finding is not readable; 3 the
+    driver could not be started; 64 invalid command line.
     """
     from windtunnel.harness.artifact.regular_file import real_path
     from windtunnel.harness.cli.failure import one_line
@@ -110,7 +110,10 @@ def fuzz(
     from windtunnel.harness.scenario.schema.units import parse_duration
 
     if driver == "all" and not budgets:
-        raise Failure("--driver all needs --budgets: attack one driver at a time", exit_code.USAGE)
+        raise Failure(
+            "--driver all can only be used with --budgets; without --budgets, name one driver",
+            exit_code.USAGE,
+        )
     try:
         duration_s = parse_duration(duration) / SECOND_NS
     except ValueError as error:

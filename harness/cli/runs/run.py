@@ -61,8 +61,8 @@ if TYPE_CHECKING:
 @click.option(
     "--mutant",
     metavar="NAME",
-    help="Plant this defect in our driver, to verify that the judge detects it. `windtunnel exam "
-    "--list` lists all defects.",
+    help="Plant this defect in Windtunnel's driver, to verify that the judge detects it. "
+    "`windtunnel exam --list` lists all defects.",
 )
 @click.option(
     "--backend",

@@ -36,7 +36,8 @@ SABOTAGES = ("flip-byte", "lying-counter", "wide-window", "never-heal")
 @click.option(
     "--sabotage",
     type=click.Choice(SABOTAGES),
-    help="Make our driver misbehave in this way in every trial, to verify that it is detected.",
+    help="Make Windtunnel's driver misbehave in this way in every trial, to verify that this is "
+    "detected.",
 )
 @click.option(
     "--keep",

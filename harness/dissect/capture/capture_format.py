@@ -1,4 +1,4 @@
-"""Detection of a capture file's format: pcap or pcapng, byte order, time unit, link layer.
+"""Detects a capture file's format: pcap or pcapng, byte order, time unit, link layer.
 
     pcap     magic 4 | version 4 | zone 4 | sigfigs 4 | snap length 4 | link type 4 | records
     pcapng   section header block | interface blocks and packet blocks, in any order

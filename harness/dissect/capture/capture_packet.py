@@ -1,4 +1,4 @@
-"""Parsing of a captured packet down to its UDP datagram, including IP reassembly.
+"""Parses a captured packet down to its UDP datagram, including IP reassembly.
 
     packet -> link layer -> IP --complete--> datagram -> rows
                              |                   ^

@@ -1,4 +1,4 @@
-"""Verification of the checksums in IP and UDP headers.
+"""Verifies the checksums in IP and UDP headers.
 
 A packet captured at its sender often has only the sum of the pseudo-header, because the network
 card completes the checksum (offload). These packets are accepted. UDP datagrams over IPv4 without a

@@ -1,4 +1,4 @@
-"""Location of the UDP datagram in a captured IP packet, which may be truncated or a fragment.
+"""Locates the UDP datagram in a captured IP packet, which may be truncated or a fragment.
 
     IP header | UDP header | payload         whole                   truncated: end not captured
     IP header | some bytes of the above      IP fragment

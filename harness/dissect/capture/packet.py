@@ -1,4 +1,4 @@
-"""Location of the UDP payload in a captured packet: link layer, VLAN tags, IPv4 or IPv6, UDP.
+"""Locates the UDP payload in a captured packet: link layer, VLAN tags, IPv4 or IPv6, UDP.
 
     Ethernet 14 | cooked v1 16 | cooked v2 20 | loopback 4 | raw IP 0     then tags, IP, UDP
 

@@ -187,7 +187,9 @@ class TermWalk:
 
 
 def read_log_buffer(read_at: ReadAt, length: int) -> LogBuffer:
-    """Read the metadata of a log buffer file, given its length. Raises LogBufferError."""
+    """Read the metadata of a log buffer file, given its length. Raises LogBufferError if the file
+    is not a valid log buffer.
+    """
     shortest = TERM_COUNT * TERM_LENGTH_MIN + METADATA_LENGTH
     if length < shortest:
         raise LogBufferError(f"expected at least {shortest} bytes, found {length}")

@@ -1,4 +1,4 @@
-"""Selection of frames by route: from one host to another, or to a multicast group.
+"""Selects frames by route: from one host to another, or to a multicast group.
 
 A host sends to several receivers by multicast, or to each one separately. In both cases a
 receiver's frames are those addressed to it or to the group.

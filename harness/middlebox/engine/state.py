@@ -53,7 +53,7 @@ HELD_BYTES_MAX = 256 << 20
 OUTBOX_DATAGRAMS = 8192
 DECISIONS_KEPT_MIN = 1 << 16
 BATCH_MAX = 64
-"""Maximum number of datagrams offered per link between two checks of the free decision log
+"""Maximum number of datagrams offered per link between checks of the free decision log
 space."""
 
 

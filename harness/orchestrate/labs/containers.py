@@ -94,9 +94,9 @@ def require_hosts(hosts: Sequence[str]) -> None:
     others = [host for host in hosts if host not in existing]
     if others:
         raise LabError(
-            f"`docker compose up` only starts the hosts {', '.join(existing)}, but the scenario "
-            f"also has {', '.join(others)}: run this scenario from the machine with "
-            "`windtunnel run --fidelity compose`"
+            f"`docker compose up` starts only the hosts {', '.join(existing)}, but the scenario "
+            f"also has {', '.join(others)}: run this scenario outside the containers "
+            "with `windtunnel run --fidelity compose`"
         )
 
 

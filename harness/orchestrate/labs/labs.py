@@ -1,4 +1,4 @@
-"""Selection of the lab for a fidelity level, with checks that this machine can run it.
+"""Selects the lab for a fidelity level, and checks that this machine can run it.
 
 The container lab is imported on demand, because a machine without an engine does not need it.
 """

@@ -1,1 +1,1 @@
-"""Compilation of the kernels of a lab's processes before the lab is built."""
+"""Compiles the kernels of a lab's processes before the lab is built."""

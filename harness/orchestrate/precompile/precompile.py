@@ -1,4 +1,4 @@
-"""Compilation of the kernels that the processes of a lab need, before the lab exists.
+"""Compiles the kernels that the processes of a lab need, before the lab exists.
 
     python -m windtunnel.harness.orchestrate.precompile.precompile
 
@@ -8,8 +8,8 @@
 
 Without this, the processes of two hosts would compile the same kernels at the same time, and no
 driver would be ready for a minute. A client or an archive that compiles a kernel at its first call
-sends no keepalives meanwhile, so that its driver or its clients time out. The cache of a container
-is empty at first; this module does not know where containers come from.
+sends no keepalives during the compilation, so that its driver or its clients time out. The cache
+of a container is empty at first; this module does not know where containers come from.
 """
 
 from __future__ import annotations

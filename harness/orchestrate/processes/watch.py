@@ -1,4 +1,4 @@
-"""Supervision of processes: some must become ready or end, while others must stay alive.
+"""Supervises processes: some must become ready or end, while others must stay alive.
 
 A process of a run is in one of three states: required to run (its exit is an error), expected to
 end on its own (a workload), or requested to end. A process reports that it is ready by a line in

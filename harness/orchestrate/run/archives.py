@@ -1,4 +1,5 @@
-"""Archives that run next to the drivers: requirements, command lines, settings and ready line.
+"""Archives that run alongside the drivers: their requirements, command lines and settings, and the
+line that they print when they are ready.
 
     driver of host b <--shared memory--> archive of host b --> hosts/b/archive
                                              ^

@@ -1,4 +1,4 @@
-"""Execution of one run, from its specification to its verdict: lab, phases, cleanup and judge.
+"""Executes one run, from its specification to its verdict: lab, phases, cleanup and judge.
 
     RunSpec --> lab up, phases, lab down --> run.json --judge--> verdict.json
 

@@ -113,7 +113,7 @@ class SimulatedRun(Run):
             raise RunFailed(exit_text, harness_fault=False)
 
     def _record_crash(self, code: int, last_line: str) -> None:
-        """Record that the real drivers died with the process that ran them. Raises RunFailed."""
+        """Record that the real drivers died with the process that ran them, and raise RunFailed."""
         self._crashed = [
             ProcessExit(
                 name=f"{host}/driver",

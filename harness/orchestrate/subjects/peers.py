@@ -77,7 +77,7 @@ class PeerError(ValueError):
 def find(name: str, fidelity: str, store: Path) -> Subject:
     """Return the driver under test with this peer name, for a lab of the given fidelity.
 
-    Files for containers are copied to `store`, which is below the folder of runs. Raises PeerError
+    Files for containers are copied to `store`, which is below the runs folder. Raises PeerError
     if the name is invalid, and OSError if the store cannot be written.
     """
     known = ALIASES.get(name, name)

@@ -42,7 +42,9 @@ SABOTAGES = tuple(SABOTAGE_ROLES)
 
 
 JUDGED_SETTINGS = ("WINDTUNNEL_NAK_ALL_GAPS",)
-"""Settings of our driver that change what the judge requires. The manifest records them."""
+"""Settings of Windtunnel's driver that change what the judge requires. The manifest records
+them.
+"""
 
 DELETE_DIRECTORY_ON_START = {"AERON_DIR_DELETE_ON_START": "true"}
 """Environment variables of a driver that replaces a killed driver whose heartbeat is recent."""
@@ -74,13 +76,13 @@ class Subject:
     """Whether the driver reads Aeron's settings from environment variables."""
 
     libraries: Path | None = None
-    """Folder, below the folder of runs, with files that every host needs, or None."""
+    """Folder, below the runs folder, with files that every host needs, or None."""
 
     missing: str = ""
     """The reason why this machine cannot start the subject, or an empty string if it can."""
 
     has_archive: bool = False
-    """Whether the subject includes Windtunnel's archive, which runs next to the driver."""
+    """Whether the subject includes Windtunnel's archive, which runs alongside the driver."""
 
     mutant: str = ""
     """Name of the mutant planted in the driver to test the judge, or an empty string."""

@@ -1,4 +1,4 @@
-"""Execution of runs, sequentially in this process or in parallel in worker processes.
+"""Executes runs, sequentially in this process or in parallel in worker processes.
 
     specs --> worker 1 --\\
           --> worker 2 ----> events, and the result of each run

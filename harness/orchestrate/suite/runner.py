@@ -1,4 +1,4 @@
-"""Execution of a suite: from a list of scenario files to a result.
+"""Executes a suite: from a list of scenario files to a result.
 
     files --load--> planned runs --suite--> RunSpecs --pool--> SuiteResult
 

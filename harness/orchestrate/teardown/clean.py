@@ -1,4 +1,4 @@
-"""Removal of what runs have left behind on the machine: processes, namespaces and directories.
+"""Removes what runs have left behind on the machine: processes, namespaces and directories.
 
 This module is used by a lab that goes down, by the cleanup watchdog of a killed harness, and by
 `windtunnel clean`, which also removes containers (see `labs.containers`). Nothing that belongs to a

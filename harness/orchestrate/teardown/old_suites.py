@@ -1,4 +1,4 @@
-"""Removal of old suite and matrix folders from the folder of runs, for `windtunnel clean --runs`.
+"""Removes old suite and matrix folders from the runs folder, for `windtunnel clean --runs`.
 
     runs/<suite id>/suite.json            with the schema and the name of its folder: a suite
     runs/matrix-<suite id>/matrix.json    in the same way: a matrix
@@ -42,7 +42,7 @@ _NAME = re.compile(f"(?:{_MATRIX_PREFIX})?({_SUITE_ID})")
 
 @dataclass(frozen=True)
 class OldSuite:
-    """A suite or matrix folder in the folder of runs."""
+    """A suite or matrix folder in the runs folder."""
 
     path: Path
     document: Path
@@ -61,7 +61,7 @@ class OldSuite:
 
 
 def find_suites(runs: Path, now_s: float | None = None) -> list[OldSuite]:
-    """Return the suites and matrices in the folder of runs, oldest first."""
+    """Return the suites and matrices in the runs folder, oldest first."""
     now_s = time.time() if now_s is None else now_s
     live = _live_suites(runs)
     try:

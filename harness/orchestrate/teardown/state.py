@@ -150,7 +150,7 @@ def read(path: Path) -> LabState:
         raise RecordError(f"expected JSON: {error}") from error
     schema = document.pop("schema", None) if isinstance(document, dict) else None
     if schema != SCHEMA:
-        raise RecordError(f"expected an object with the schema {SCHEMA}, found another document")
+        raise RecordError(f"expected an object with the schema {SCHEMA}, found something else")
     record = parse(document)
     own = record.memory_directory()
     if (path.parent, path.name) != (own, OWNER_FILE) and path.stem != record.token:

@@ -5,7 +5,8 @@
     traffic:
       - {id: orders, from: a, to: b, recorded: b, ...}
 
-An archive runs next to the driver of each listed host. A stream specifies which archive records it.
+An archive runs alongside the driver of each listed host. A stream specifies which archive records
+it.
 """
 
 from pydantic import Field
@@ -56,7 +57,7 @@ class ArchiveCase(Part):
 
 
 def archive_case(archive: Archive) -> ArchiveCase:
-    """Return the resolved form of an archive."""
+    """Convert an archive of a scenario file to the form used in a resolved case."""
     return ArchiveCase(
         host=archive.host, segment_bytes=archive.segment_bytes, disk_bytes=archive.disk_bytes
     )

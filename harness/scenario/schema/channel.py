@@ -276,7 +276,7 @@ _PROPERTIES = (
 
 
 def parse_channel(text: str) -> Channel:
-    """Parse an `aeron:udp` channel. Raises ValueError."""
+    """Parse an `aeron:udp` channel. Raises ValueError if the channel is invalid."""
     if not text.startswith(_PREFIX):
         raise ValueError(f"expected a channel that starts with {_PREFIX}, found {shown(text)!r}")
     parameters: dict[str, str] = {}

@@ -36,7 +36,7 @@ class FlowControl:
 
 
 def parse_flow_control(text: str) -> FlowControl:
-    """Parse the value of the channel parameter `fc`. Raises ValueError."""
+    """Parse the value of the channel parameter `fc`. Raises ValueError if the value is invalid."""
     strategy, *options = text.split(",")
     if strategy not in ("max", "min", "tagged"):
         raise ValueError(f"fc={shown(text)}: expected max, min or tagged, found {shown(strategy)}")

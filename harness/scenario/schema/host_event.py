@@ -163,7 +163,7 @@ it.
 
 
 def event_case(event: HostEvent) -> EventCase:
-    """Return the resolved form of an event."""
+    """Convert a host event of a scenario file to the form used in a resolved case."""
     when, act = event.when, event.act
     moments: tuple[tuple[Trigger, int | None], ...] = (
         ("after", when.after_ns),
@@ -183,7 +183,9 @@ def event_case(event: HostEvent) -> EventCase:
 
 
 def timeouts_case(timeouts: Timeouts) -> TimeoutsCase:
-    """Return the resolved form of the timeouts."""
+    """Convert the timeouts of a scenario file to the form used in a resolved case. Omitted timeouts
+    become 0.
+    """
     return TimeoutsCase(
         image_liveness_ns=timeouts.image_liveness_ns or 0,
         client_liveness_ns=timeouts.client_liveness_ns or 0,

@@ -69,7 +69,9 @@ UNLIMITED = PaceCase()
 
 
 def pace_case(pace: Pace | None) -> PaceCase:
-    """Return the resolved form of a pace."""
+    """Convert a pace of a scenario file to the form used in a resolved case. None becomes
+    UNLIMITED.
+    """
     if pace is None:
         return UNLIMITED
     rests = pace.rests

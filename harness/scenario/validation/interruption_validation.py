@@ -80,7 +80,9 @@ def _ordinals(scenario: Scenario) -> dict[int, int]:
 
 
 def _resolved(scenario: Scenario, fault: Fault) -> FaultCase | None:
-    """Return the resolved form of a rule, or None if it names an unknown stream."""
+    """Convert a fault rule to the form used in a resolved case. Returns None if the rule names an
+    unknown stream.
+    """
     links = ["->".join(each) for each in rule_directions(scenario, fault)]
     try:
         return resolve_fault(fault, _ordinals(scenario), links)

@@ -32,7 +32,7 @@ SUCCESSOR = "#"
 
 
 class Program(Protocol):
-    """A driver, publisher or subscriber of a simulated host."""
+    """A driver, publisher or subscriber that runs on a simulated host."""
 
     name: str
     role: str

@@ -86,7 +86,7 @@ def publish(audit: Audit, index: int, values: Any) -> int:
 
 @kernel
 def read(audit: Audit, index: int, values: Any, now_ns: int) -> int:
-    """Read and check the available frames, unless the reader pauses.
+    """Read and check the available frames, unless the reader is paused.
 
     Returns the number of frames.
     """

@@ -1,4 +1,4 @@
-"""Samples a simulated host's counters and logs every millisecond of simulated time.
+"""Samples the counters and the log buffers of a simulated host every millisecond of simulated time.
 
 All fidelity levels use the same sampler and log holder. Simulated time does not advance while a
 driver works, so a host is never under pressure. The pressure file records this.

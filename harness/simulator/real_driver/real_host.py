@@ -38,7 +38,7 @@ from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS, NS_PER_MS,
 from windtunnel.harness.simulator.world.world_state import Agents
 
 CLIENT_INTERVAL_NS = NS_PER_MS
-"""Interval between two duty cycles of a client's conductor."""
+"""Interval between duty cycles of a client's conductor."""
 _template: list[MediaDriver] = []
 
 

@@ -39,7 +39,7 @@ _EPOLL_ADD, _EPOLL_DELETE, _EPOLL_IN = 1, 2, 1
 _EPOLL_EVENT_BYTES = 12
 _EAI_NONAME = -2
 CALLS_MAX = 1 << 20
-"""Number of system calls between two checks that virtual time has moved, far more than one duty
+"""Number of system calls between checks that virtual time has moved, far more than one duty
 cycle makes.
 """
 HARNESS = 3

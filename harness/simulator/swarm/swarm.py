@@ -36,11 +36,11 @@ CHUNK = 20
 SEED_MAX = (1 << 63) - 1
 LARGE_BYTES = 1 << 18
 COLLECT_EVERY = 100
-"""Number of trials in a process between two garbage collections: rare enough to cost next to
+"""Number of trials in a process between garbage collections: rare enough to cost next to
 nothing, often enough to keep a process below a gigabyte.
 """
 PROGRESS_S = 30
-"""Seconds between two progress lines."""
+"""Seconds between progress lines."""
 _MMAP_THRESHOLD = -3
 _PR_SET_PDEATHSIG = 1
 _trials_run = itertools.count(1)

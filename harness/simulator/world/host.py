@@ -31,12 +31,12 @@ MAILBOXES = 16
 RING_BYTES = 1 << 21
 """Default capacity of a simulated socket in each direction. Only a defect can fill it."""
 SHELL_INTERVAL_NS = 10 * NS_PER_MS
-"""Maximum interval between two duty cycles of a conductor's Python part, as in a threaded driver.
+"""Maximum interval between duty cycles of a conductor's Python part, as in a threaded driver.
 """
 NOT_NATIVE = (0, 0)
 """Value of `native` for a host with the built-in driver."""
 CLIENT_INTERVAL_NS = 16 * NS_PER_MS
-"""Interval between two duty cycles of a client's conductor when its driver sends nothing."""
+"""Interval between duty cycles of a client's conductor when its driver sends nothing."""
 
 
 @dataclass(eq=False)
@@ -63,7 +63,7 @@ class Host:
     ) -> None:
         """Start the host's driver.
 
-        `shell_interval_ns` is the maximum interval between two Python duty cycles, `ring_bytes` the
+        `shell_interval_ns` is the maximum interval between Python duty cycles, `ring_bytes` the
         capacity of each socket, and `timeouts` the timeouts of driver and clients.
         """
         self.name = name

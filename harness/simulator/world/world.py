@@ -100,7 +100,7 @@ class SimulatedWorld:
         return bool(needs & AUDIT)
 
     def until(self, condition: Callable[[], Any], what: str, limit_ns: int = 20_000_000_000) -> Any:
-        """Run the world until a condition is true, and return the condition's value.
+        """Run the world until a condition returns a true value, and return this value.
 
         Raises TimeoutError, whose message names `what`, after `limit_ns` of simulated time.
         """

@@ -1,4 +1,4 @@
-"""Detection of truncated files in a run folder.
+"""Detects truncated files in a run folder.
 
 A killed subscriber leaves incomplete files, next to a document that an earlier process may have
 written. They are valid evidence about the subject and do not count as damaged.

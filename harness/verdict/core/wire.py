@@ -36,7 +36,7 @@ from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 
 @dataclass(frozen=True)
 class FrameSequence:
-    """DATA and PAD frames of one direction in one capture, in order of time."""
+    """DATA and PAD frames of one direction in one capture, in chronological order."""
 
     frames: Frames
     starts: NDArray[np.int64]
@@ -61,7 +61,7 @@ class Wire:
     heartbeats_arrived: Frames
     "Heartbeats as they reached the subscriber's host."
     heartbeat_positions: NDArray[np.int64]
-    "Positions of the arrived heartbeats, in order of time."
+    "Positions of the arrived heartbeats, in chronological order."
     heartbeat_times_ns: NDArray[np.int64]
     feedback_sent: Frames
     "SM and NAK frames as they left the subscriber's host."

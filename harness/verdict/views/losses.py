@@ -1,4 +1,4 @@
-"""Detection of frames in the expected log that were lost or arrived out of order.
+"""Detects frames in the expected log that were lost or arrived out of order.
 
     sent        | 0 | 1 | 2 | 3 | 4 | 5 ...
     arrived       0       2   1       5   4         1 and 4 arrived late, 3 never

@@ -26,7 +26,7 @@ END_OF_TIME_NS = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Series:
-    """All samples of one counter, in order of time."""
+    """All samples of one counter, in chronological order."""
 
     name: str
     times_ns: NDArray[np.int64]
@@ -101,7 +101,9 @@ def _series(name: str, samples: Records, chosen: Records) -> Series:
 
 
 def contiguous_by(wire: Wire, start_position: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the end of the contiguous data over time, as increasing times and end positions."""
+    """Return two arrays: increasing times, and the position up to which the data was contiguous at
+    each time.
+    """
     starts, first = np.unique(wire.arrived.starts, return_index=True)
     times_ns = wire.arrived.frames["time_ns"][first].astype(np.int64)
     ends = wire.arrived.ends[first]
@@ -112,7 +114,9 @@ def contiguous_by(wire: Wire, start_position: int) -> tuple[NDArray[np.int64], N
 
 
 def highest_by(wire: Wire) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the highest arrived position over time, as increasing times and positions."""
+    """Return two arrays: increasing times, and the highest position that had arrived at each
+    time.
+    """
     times_ns = np.concatenate(
         [wire.arrived.frames["time_ns"].astype(np.int64), wire.heartbeat_times_ns]
     )

@@ -1,4 +1,4 @@
-"""Detection of stalls: streams that make no progress although no host is overloaded.
+"""Detects stalls: streams that make no progress although no host is overloaded.
 
     positions move ---|                                       budget exceeded
     a host is overloaded    |---|                                  |

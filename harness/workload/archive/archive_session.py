@@ -16,11 +16,13 @@ RECORDINGS_MAX = 1_000
 NOT_STOPPED = -1
 """Stop position of an active recording, and recorded position of an inactive recording."""
 LOOK_S = 0.02
-"""Interval between two polls of an archive."""
+"""Interval between polls of an archive."""
 
 
 def wait_for_recording(archive: AeronArchive, stream_id: int, stop: Stop) -> RecordingDescriptor:
-    """Wait for the first recording of a stream, and return it. Raises ArchiveError or Stopped."""
+    """Wait for the first recording of a stream, and return it. Raises ArchiveError if the archive
+    fails, or Stopped if a stop signal arrives.
+    """
     found: list[RecordingDescriptor] = []
     while not archive.list_recordings_for_uri(0, RECORDINGS_MAX, "", stream_id, found.append):
         stop.check()

@@ -42,7 +42,9 @@ class Merging:
         self._stop = stop
 
     def read(self, merge: ReplayMerge) -> None:
-        """Read until the live stream ends. Raises GaveUp, ArchiveError or Stopped."""
+        """Read until the live stream ends. Raises GaveUp if the image is closed early, ArchiveError
+        if the merge fails, or Stopped if a stop signal arrives.
+        """
         facts = self._facts
         while True:
             work_count = self._do_work(merge)

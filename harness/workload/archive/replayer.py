@@ -77,7 +77,9 @@ def _follow(
     facts: PublisherFacts,
     stop: Stop,
 ) -> None:
-    """Wait until the whole recording has been sent. Raises GaveUp, ArchiveError or Stopped."""
+    """Wait until the whole recording has been sent. Raises GaveUp if the replay ends early,
+    ArchiveError if the archive fails, or Stopped if a stop signal arrives.
+    """
     was_sending = False
     while True:
         stop.check()

@@ -40,7 +40,9 @@ class Copying:
         self._has_ended |= signal.signal == RecordingSignal.REPLICATE_END
 
     def follow(self, archive: AeronArchive, facts: RecorderFacts, stop: Stop) -> None:
-        """Wait until the copy has stopped. Raises ArchiveError, GaveUp or Stopped."""
+        """Wait until the copy has stopped. Raises GaveUp if the source archive is unreachable,
+        ArchiveError if the archive reports another error, or Stopped if a stop signal arrives.
+        """
         while not (self._recorder.look(archive) and self._has_ended):
             facts.recordings = [asdict(each) for each in self._recorder.recordings]
             stop.check()

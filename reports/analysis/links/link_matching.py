@@ -1,4 +1,4 @@
-"""Matching of a frame's transmissions at one vantage point with its arrivals at the next one.
+"""Matches a frame's transmissions at one vantage point with its arrivals at the next one.
 
     position 4096   sends     s1 ........ s2            a retransmit: the same bytes
                     arrivals         a1       a2

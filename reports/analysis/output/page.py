@@ -29,7 +29,9 @@ _TEXT, _NUMBER = "text", "number"
 
 
 def write_capture_page(tables: Tables, path: Path) -> None:
-    """Write a capture analysis as HTML, atomically replacing an existing file. Raises OSError."""
+    """Write a capture analysis as HTML, atomically replacing an existing file. Raises OSError if
+    the file cannot be written.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, capture_page(tables))
 

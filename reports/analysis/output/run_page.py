@@ -19,7 +19,8 @@ from windtunnel.reports.page import write_run_report, write_suite_report
 
 def write_run_analysis(tables: Tables, run: RunDir) -> Path:
     """Write the analysis of a run's captures to the run folder, and return the report's path.
-    Raises OSError or DocumentError.
+    Raises OSError if a file cannot be written, or DocumentError if a document of the run is
+    invalid.
     """
     write_capture_page(tables, run.analysis_page)
     document = {

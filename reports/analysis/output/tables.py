@@ -123,7 +123,9 @@ class VantagePointWriter:
         pq.write_metadata(schema, folder / "_common_metadata")
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append a batch, which may have several vantage points, to the files. Raises OSError."""
+        """Append a batch, which may have several vantage points, to the files. Raises OSError if a
+        file cannot be written.
+        """
         for point in pc.unique(batch.column("vantage_point")).to_pylist():
             rows = batch.filter(pc.equal(batch.column("vantage_point"), point))
             if point not in self._files:

@@ -1,4 +1,4 @@
-"""Selection of capture files by path, with their vantage points and decompression.
+"""Selects capture files by path, determines their vantage points, and decompresses them.
 
     captures/            all capture files of a folder or, if it is a run folder, of its hosts
     'lan/*.pcap*'        a pattern
@@ -152,7 +152,9 @@ class _PiecewiseReader:
 
 
 def open_capture(file: CaptureFile) -> FileIO | _PiecewiseReader:
-    """Open a capture for sequential reading, decompressing it if needed. Raises OSError."""
+    """Open a capture for sequential reading, decompressing it if needed. Raises OSError if the file
+    cannot be opened.
+    """
     if file.compression == "gz":
         return _PiecewiseReader(gzip.open(file.path, "rb"))
     if file.compression == "xz":

@@ -1,4 +1,4 @@
-"""Conversion of the reading kernel's rows to Arrow batches with the documented columns.
+"""Converts the reading kernel's rows to Arrow batches with the documented columns.
 
     rows      | time | type | session | ... |  row by row, with the fields of all types
     columns   | time time time ... | type type type ... |  null where a type has no such field
@@ -88,7 +88,9 @@ class FrameTable:
         return pa.array(values, column.type)
 
     def _address_dictionary(self, table: NDArray[Any]) -> tuple[NDArray[np.int32], pa.Array]:
-        """Return the distinct addresses as strings, and each address slot's index into them."""
+        """Return, for each slot of an address table, the index of its address string, and the array
+        of these strings.
+        """
         used = np.flatnonzero(table["is_used"])
         places = np.zeros(len(table), dtype=np.int32)
         places[used] = np.arange(len(used))

@@ -62,7 +62,9 @@ class CapturePartition(InputPartition):
 
 
 def read_options(options: Mapping[str, str]) -> tuple[list[str], str, ReadSettings]:
-    """Parse the data source's options into paths, table and settings. Raises CaptureOptionError."""
+    """Parse the data source's options into paths, table and settings. Raises CaptureOptionError if
+    an option is unknown or invalid.
+    """
     for name in options:
         if name.lower() not in OPTIONS:
             raise CaptureOptionError(

@@ -103,7 +103,9 @@ class SegmentPart:
 
 
 def recordings(archive: Path) -> pa.RecordBatch:
-    """Return the table RECORDINGS of an archive directory. Raises RunTableError."""
+    """Return the table RECORDINGS of an archive directory. Raises RunTableError if the archive
+    cannot be read or its catalog is invalid.
+    """
     catalog, files = _catalog_of(archive)
     rows: list[dict[str, Any]] = []
     for each in catalog.recordings:
@@ -127,8 +129,8 @@ def recordings(archive: Path) -> pa.RecordBatch:
 
 
 def segment_parts(archive: Path, recording_ids: frozenset[int] | None = None) -> list[SegmentPart]:
-    """Return the segment files of the given recordings, or of all, in order. Raises
-    RunTableError.
+    """Return the segment files of the given recordings, or of all, in order. Raises RunTableError
+    if the archive cannot be read or its catalog is invalid.
     """
     catalog, files = _catalog_of(archive)
     return [

@@ -95,7 +95,9 @@ class RunTableError(ValueError):
 
 
 def counters(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield a run folder's table COUNTERS in batches, host by host. Raises RunTableError."""
+    """Yield a run folder's table COUNTERS in batches, host by host. Raises RunTableError if the
+    file is invalid.
+    """
     run = RunDir(path)
     for host in _hosts(run):
         samples = read_samples(run.host(host).counter_samples)
@@ -117,7 +119,7 @@ def counters(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def ledger(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield a run folder's table LEDGER in batches. Raises RunTableError."""
+    """Yield a run folder's table LEDGER in batches. Raises RunTableError if the file is invalid."""
     try:
         found = Ledger.read(RunDir(path).ledger)
     except DocumentError as error:
@@ -138,7 +140,9 @@ def ledger(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def decisions(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield a run folder's table DECISIONS in batches. Raises RunTableError."""
+    """Yield a run folder's table DECISIONS in batches. Raises RunTableError if the file is
+    invalid.
+    """
     for part in _parts(read_decisions(RunDir(path).decisions)):
         columns = {name: _column(part, name, DECISIONS) for name in _DECISION_NUMBERS}
         columns["run"] = _repeated(path.name, len(part))
@@ -152,7 +156,9 @@ def decisions(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def log_frames(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield a log buffer's table LOG_FRAMES in batches, oldest term first. Raises RunTableError."""
+    """Yield a log buffer's table LOG_FRAMES in batches, oldest term first. Raises RunTableError if
+    the file cannot be read or is invalid.
+    """
     try:
         with path.open("rb") as file:
 

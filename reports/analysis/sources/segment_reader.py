@@ -5,7 +5,7 @@
                                    +--> `image_kernel` --> MESSAGES, optionally with their bytes
 
 The reader needs memory for one window and its rows, regardless of the file length. The file may be
-written to or removed meanwhile. Reading stops at the end of the file.
+written to or removed while it is read. Reading stops at the end of the file.
 """
 
 from collections.abc import Iterator

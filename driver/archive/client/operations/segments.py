@@ -35,7 +35,9 @@ def segment_base_position(
 
 
 def truncate_recording(session: ControlSession, recording_id: int, position: int) -> Turns[int]:
-    """Truncate a recording at a position. Returns the number of files that will be deleted."""
+    """Ask the archive to truncate a recording at a position. Returns the number of files that the
+    archive will delete.
+    """
     return (
         yield from _request_count(
             session, TruncateRecordingRequest, recording_id=recording_id, position=position
@@ -44,7 +46,9 @@ def truncate_recording(session: ControlSession, recording_id: int, position: int
 
 
 def purge_recording(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Delete a stopped recording. Returns the number of files that will be deleted."""
+    """Ask the archive to delete a stopped recording. Returns the number of files that the archive
+    will delete.
+    """
     return (yield from _request_count(session, PurgeRecordingRequest, recording_id=recording_id))
 
 
@@ -58,8 +62,8 @@ def detach_segments(
 
 
 def delete_detached_segments(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Delete the segment files before a recording's start position. Returns the number of files
-    that will be deleted.
+    """Ask the archive to delete the segment files before a recording's start position. Returns the
+    number of files that the archive will delete.
     """
     return (
         yield from _request_count(session, DeleteDetachedSegmentsRequest, recording_id=recording_id)
@@ -69,8 +73,8 @@ def delete_detached_segments(session: ControlSession, recording_id: int) -> Turn
 def purge_segments(
     session: ControlSession, recording_id: int, new_start_position: int
 ) -> Turns[int]:
-    """Move a recording's start position forward and delete earlier files. Returns the
-    number of files that will be deleted.
+    """Ask the archive to move a recording's start position forward and to delete earlier files.
+    Returns the number of files that the archive will delete.
     """
     return (
         yield from _request_count(

@@ -17,10 +17,12 @@ class ChannelReader:
         self._count = 0
 
     def parse(self, text: str) -> ChannelUri:
-        """Parse a channel URI. Raises InvalidChannelError."""
+        """Parse a channel URI. Raises InvalidChannelError if the URI is invalid."""
         return uri.parse(text)
 
     def resolve(self, parsed: ChannelUri) -> UdpChannel:
-        """Resolve the addresses of a UDP channel. Raises UnknownHostError."""
+        """Resolve the addresses of a UDP channel. Raises UnknownHostError if a host name has no
+        address.
+        """
         self._count += 1
         return udp_channel.resolve(parsed, self._resources.resolver, self._count)

@@ -206,7 +206,7 @@ class SendChannelEndpoints(ChannelEndpoints):
                 self._reresolution.request_lookup(item.watched)
 
     def on_gso_refused(self, record: np.ndarray) -> None:
-        """Record the error that the network route of a channel refuses GSO packets (event
+        """Record an error: the network route of a channel does not accept GSO packets (event
         GSO_REFUSED).
         """
         endpoint = self.by_slot(int(record[1]))

@@ -39,8 +39,8 @@ def probe_buffers(context: Context) -> BufferLengths:
 def check_socket_buffers(
     context: Context, actual: BufferLengths, warn: Callable[[str], None]
 ) -> None:
-    """Warn about socket buffers shorter than requested. Raises ConfigurationError if they are too
-    short to use.
+    """Warn about socket buffers that are smaller than requested. Raises ConfigurationError if they
+    are too small to use.
     """
     faults = []
     for name, need, length in (

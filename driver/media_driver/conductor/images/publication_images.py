@@ -109,7 +109,7 @@ class PublicationImages:
         )
 
     def on_session_limit(self, event: np.ndarray) -> None:
-        """Record the error that a stream has reached its session limit."""
+        """Record an error: a stream has reached its session limit."""
         self._resources.record_error(
             ErrorCode.GENERIC_ERROR, f"exceeded session limit, stream-id={int(event[2])}"
         )

@@ -79,7 +79,9 @@ class ReceiveDestinations:
         return udp_channel.resolve(parsed, self._resources.resolver, _NO_UNIQUE_ID)
 
     def _find(self, registration_id: int, client_id: int) -> ChannelEndpoint:
-        """Return the endpoint of a multi-destination subscription. Raises CommandError."""
+        """Return the endpoint of a multi-destination subscription. Raises CommandError if the
+        subscription is unknown or its channel does not have `control-mode=manual`.
+        """
         subscription = self._links.subscriptions.get(registration_id)
         if subscription is None or subscription.endpoint is None:
             raise CommandError(

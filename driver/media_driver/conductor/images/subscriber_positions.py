@@ -30,7 +30,7 @@ SUBSCRIBER_POSITION = np.dtype(
 
 
 def make_positions(capacity: int) -> np.recarray:
-    """Create a pool of zeroed subscriber positions: SUBSCRIBER_POSITION[capacity]."""
+    """Create a pool of `capacity` zeroed subscriber positions."""
     return np.zeros(capacity, dtype=SUBSCRIBER_POSITION).view(np.recarray)
 
 

@@ -116,7 +116,9 @@ class SubscriptionLinks:
         ]
 
     def link(self, subscription: Subscription, stream: Readable) -> None:
-        """Link a subscription to a stream and notify its client. Raises DriverError."""
+        """Link a subscription to a stream and notify its client. Raises DriverError if no counter
+        or no subscriber position is free.
+        """
         position = stream.join_position()
         counter_id = self._resources.counters.stream(
             stream_counters.SUBSCRIBER_POSITION,

@@ -44,7 +44,7 @@ PUBLICATION_LIMIT = np.dtype(
 
 
 def make_limits(capacity: int) -> np.recarray:
-    """Create zeroed publication limit records: PUBLICATION_LIMIT[capacity]."""
+    """Create an array of `capacity` zeroed publication limit records."""
     return np.zeros(capacity, dtype=PUBLICATION_LIMIT).view(np.recarray)
 
 

@@ -1,4 +1,4 @@
-"""Detection of replays that an archive ended early although the receiver still acknowledged them.
+"""Detects replays that an archive ended early although the receiver still acknowledged them.
 
     recorded   |-------------------------------------------------|
     replayed   |------------------------------------| EOS heartbeats

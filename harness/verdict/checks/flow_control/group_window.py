@@ -103,9 +103,9 @@ def _tag(wire: Wire, row: np.void) -> int | None:
 def allowed(
     wire: Wire, messages: Frames, control: FlowControl, start: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the sender limit over time, as increasing times and positions.
+    """Return two arrays: increasing times, and the sender limit (a position) at each time.
 
-    `messages` are the status messages to take into account, in order of time. `start` is the
+    `messages` are the status messages to take into account, in chronological order. `start` is the
     stream's first position.
     """
     times_ns = messages["time_ns"].astype(np.int64)

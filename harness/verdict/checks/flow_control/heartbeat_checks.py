@@ -28,7 +28,7 @@ from windtunnel.harness.verdict.views.pauses import pauses_of
 SILENCE = "heartbeats_in_silence"
 
 INTERVAL_NS = 100_000_000
-"""Time without data after which a heartbeat is sent, and time between two heartbeats."""
+"""Time without data after which a heartbeat is sent, and time between heartbeats."""
 TOLERANCE_NS = 100_000_000
 """Tolerance for late heartbeats. Aeron's drivers count a longer duty cycle as exceeding their
 threshold, so a healthy driver polls its publications again within this time."""

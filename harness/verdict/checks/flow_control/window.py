@@ -42,7 +42,7 @@ def beyond_image_window(
     latest status message.
 
     After a PAD, which needs window only for its header, a sender may be half a term ahead.
-    `messages` are all frames that the receiver's host sent, in order of time.
+    `messages` are all frames that the receiver's host sent, in chronological order.
     """
     beyond = np.zeros(len(frames), dtype=np.bool_)
     messages = status_messages(messages)

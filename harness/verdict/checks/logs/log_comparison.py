@@ -89,7 +89,9 @@ def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Fi
 
 
 def _undo_ordered_damage(evidence: Evidence, traffic: TrafficCase, pair: _LogPair) -> _LogPair:
-    """Undo the payload corruption that the scenario specifies. Returns both logs."""
+    """Undo, in the image's log, the payload corruption that the scenario specifies. Returns the
+    publication's log and the restored image's log.
+    """
     found = all_or_missing(evidence.case, evidence.decisions, evidence.planned(traffic))
     if isinstance(found, Missing):
         return pair

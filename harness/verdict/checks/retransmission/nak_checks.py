@@ -60,7 +60,7 @@ PACE_SLACK_NS = 5_000_000
 
 @dataclass(frozen=True)
 class _Naks:
-    """The NAKs of one stream as ranges of positions, in order of time."""
+    """The NAKs of one stream as ranges of positions, in chronological order."""
 
     times_ns: NDArray[np.int64]
     starts: NDArray[np.int64]

@@ -39,7 +39,7 @@ LINGER_SLACK_NS = 1_000_000
 
 @dataclass(frozen=True)
 class Retransmits:
-    """The responses to NAKs, in order of time."""
+    """The responses to NAKs, in chronological order."""
 
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]

@@ -91,7 +91,9 @@ class LocalFrames:
     def _read(
         self, files: list[CaptureFile], rows: list[pa.RecordBatch], columns: Sequence[str]
     ) -> Iterator[tuple[str, pa.RecordBatch, int]]:
-        """Yield each batch with its vantage point and bytes read. Adds CAPTURES rows to `rows`."""
+        """Yield the vantage point of each batch, the batch, and the number of bytes read for it.
+        Adds CAPTURES rows to `rows`.
+        """
         for part in plan(files, self._settings):
             reader = PartReader(part, self._settings)
             reported = 0

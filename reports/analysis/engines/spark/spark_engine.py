@@ -1,4 +1,4 @@
-"""Start of the Spark session, with checks of its prerequisites.
+"""Checks the prerequisites of Spark, and starts the Spark session.
 
 On one machine the session is small. On a cluster the user's configuration applies. Only settings
 that the analysis needs are changed, and only if neither the given master nor `spark-submit` sets

@@ -14,7 +14,7 @@ INPUTS = [Input("datagram", 3, b"01"), Input("command", 4, b""), Input("truncate
 def found(**changed):
     values = {
         "against": "driver", "driver": "ours", "mode": "SHARED", "seed": 7, "epoch": 2,
-        "text": "the driver ended", "inputs": packed(INPUTS),
+        "text": "the driver exited", "inputs": packed(INPUTS),
     }  # fmt: skip
     return Finding(**(values | changed))
 

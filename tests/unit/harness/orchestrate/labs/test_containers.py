@@ -78,7 +78,7 @@ def lab_of(runs, *hosts):
 def test_inside_a_lab_with_other_hosts_is_refused_before_anything_starts(runs, monkeypatch, hosts):
     monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
     monkeypatch.delenv("WINDTUNNEL_CONTROL", raising=False)
-    with pytest.raises(LabError, match="`docker compose up` only starts the hosts a, b"):
+    with pytest.raises(LabError, match="`docker compose up` starts only the hosts a, b"):
         lab_of(runs, *hosts).up()
     assert not runs.exists()
 
