@@ -119,7 +119,7 @@ class Audit(NamedTuple):
     streams: Any  # STREAM[n]; none if applications in Python do that
     appenders: Any  # APPENDER[n], the driver's own state of each publication
     lengths: Any  # int64: of all messages, stream after stream
-    payload: Any  # uint8
+    payload: Any  # uint8, read-only
     frames: Any  # EXPECTED_FRAME: stream after stream
     disturbed: Any  # uint8 per frame: lost, late or corrupted at least once
     flipped_bits: (
@@ -187,11 +187,14 @@ def needs_shell(audit: Audit) -> bool:
 
 def make_audit(streams: int, messages: int, frames: int, payload: Any) -> Audit:
     """Create an audit for the given numbers of streams, messages and expected frames."""
+    # Always read-only, so that runs and trials have the same compiled kernels.
+    constant = payload.view()
+    constant.flags.writeable = False
     return Audit(
         streams=np.zeros(streams, dtype=STREAM),
         appenders=np.zeros(streams, dtype=APPENDER),
         lengths=np.zeros(messages, dtype=np.int64),
-        payload=payload,
+        payload=constant,
         frames=np.zeros(frames, dtype=EXPECTED_FRAME),
         disturbed=np.zeros(frames, dtype=np.uint8),
         flipped_bits=np.zeros(frames, dtype=np.uint8),
