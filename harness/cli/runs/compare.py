@@ -7,20 +7,14 @@ import click
 
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
-from windtunnel.harness.cli.runs.run_folders import run_folders
+from windtunnel.harness.cli.runs.run_folders import run_dirs_argument, run_folders
 
 RUNS_MAX = 64
 """Maximum number of runs in a comparison."""
 
 
 @click.command(short_help="Compare the figures of several runs.")
-@click.argument(
-    "run_dirs",
-    nargs=-1,
-    required=True,
-    metavar="RUN_DIR...",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-)
+@run_dirs_argument
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option(
     "--report",

@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from windtunnel.harness.cli import exit_code
-from windtunnel.harness.cli.runs.run_folders import run_folders
+from windtunnel.harness.cli.runs.run_folders import run_dirs_argument, run_folders
 
 if TYPE_CHECKING:
     from windtunnel.harness.verdict.judge import Verdict
 
 
 @click.command(short_help="Judge stored runs again, offline.")
-@click.argument(
-    "run_dirs",
-    nargs=-1,
-    required=True,
-    metavar="RUN_DIR...",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-)
+@run_dirs_argument
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per verdict.")
 @click.option(
     "--verbose", "-v", is_flag=True, help="Print every gate and check, not only the failed ones."

@@ -4,8 +4,19 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
+
+run_dirs_argument = click.argument(
+    "run_dirs",
+    nargs=-1,
+    required=True,
+    metavar="RUN_DIR...",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+"""The argument of commands that take one or more run folders or suite folders."""
 
 
 def run_folders(folders: Sequence[Path]) -> list[Path]:
