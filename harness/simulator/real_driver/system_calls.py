@@ -189,6 +189,21 @@ def _gather(vector: int, count: int) -> int:
     return length
 
 
+def _transfer_each(
+    transfer: Callable[[int, int], int], descriptor: int, messages: int, count: int
+) -> int:
+    """Send or receive an array of messages, up to the first that fails. Returns the number of
+    messages transferred, or -1 with `errno` set if the first one failed.
+    """
+    for index in range(count):
+        message = messages + _MESSAGE_BYTES * index
+        length = transfer(descriptor, message)
+        if length < 0:
+            return index or _result(length)
+        ctypes.c_uint32.from_address(message + _MESSAGE_LENGTH_AT).value = length
+    return count
+
+
 def _send_message(descriptor: int, message: int) -> int:
     name_length = ctypes.c_uint32.from_address(message + _NAME_LENGTH).value
     peer = _address(_read_u64(message + _NAME), name_length)
@@ -201,13 +216,7 @@ def _sendmsg(descriptor: int, message: int, flags: int) -> int:
 
 
 def _sendmmsg(descriptor: int, messages: int, count: int, flags: int) -> int:
-    for index in range(count):
-        message = messages + _MESSAGE_BYTES * index
-        status = _send_message(descriptor, message)
-        if status < 0:
-            return index or _result(status)
-        ctypes.c_uint32.from_address(message + _MESSAGE_LENGTH_AT).value = status
-    return count
+    return _transfer_each(_send_message, descriptor, messages, count)
 
 
 def _send(descriptor: int, at: int, length: int, flags: int) -> int:
@@ -243,13 +252,7 @@ def _recvmsg(descriptor: int, message: int, flags: int) -> int:
 def _recvmmsg(descriptor: int, messages: int, count: int, flags: int, timeout: int) -> int:
     if not calls[-1].sockets.is_readable(descriptor):
         return _result(-errno.EAGAIN)
-    for index in range(count):
-        message = messages + _MESSAGE_BYTES * index
-        length = _receive_message(descriptor, message)
-        if length < 0:
-            return index or _result(length)
-        ctypes.c_uint32.from_address(message + _MESSAGE_LENGTH_AT).value = length
-    return count
+    return _transfer_each(_receive_message, descriptor, messages, count)
 
 
 def _socket(family: int, kind: int, protocol: int) -> int:
