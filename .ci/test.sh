@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs the tests that this machine can run, in two parts: first those that need only a processor, as
-# many at a time as there are processors; then, one at a time, those that need real networks, other
-# programs or time. `--full` adds the tests that are marked `full`. All arguments are pytest's; a
-# file that an argument names has the results of the second part.
+# Runs the tests that this machine can run, in two parts: first those that may run beside others, a
+# few at a time; then, one at a time, those that need real networks, containers or time. `--full`
+# adds the tests that are marked `full`. All arguments are pytest's; a file that an argument names
+# has the results of the second part.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,8 +25,10 @@ part() {
 }
 
 failed=
+# One more than there are processors, up to four, since some tests wait for other programs.
+processes=$(($(nproc) < 4 ? $(nproc) + 1 : 4))
 # A test takes longer beside others, and much longer if it compiles.
-part sharing "$@" --durations 50 --numprocesses auto --maxprocesses 4 --dist loadfile \
+part sharing "$@" --durations 50 --numprocesses "$processes" --dist loadfile \
   -o timeout=300 \
   && part alone "$@" --durations 50 --numprocesses 0 -o timeout=600
 [ -z "$failed" ] || printf 'tests: some failed in part:%s\n' "$failed" >&2

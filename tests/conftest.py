@@ -19,9 +19,11 @@ settings.register_profile(
 settings.load_profile("windtunnel")
 
 HERE = Path(__file__).parent
-SHARING = ("archive", "figures", "package", "property", "scenarios", "sim", "tidy", "unit")
-"""Folders of tests that run beside other tests. The other folders need real networks, containers,
-other programs or time, and their tests run one at a time.
+SHARING = (
+    "archive", "docs", "figures", "package", "peer", "property", "scenarios", "sim", "tidy", "unit",
+)  # fmt: skip
+"""Folders of tests that run beside other tests. The other folders need real networks, containers or
+time, and their tests run one at a time.
 """
 BUDGET_S = 60.0
 """CPU seconds that a test may use, its ended child processes included, unless it is marked `full`.

@@ -1,10 +1,11 @@
 """Measures what a newcomer waits for, and compares it with the floors of the project.
 
-    python -m tests.bench_start [--rounds 3]
+    python -m tests.bench_start [--rounds 3] [--tests]
 
-Each figure is the median of the rounds. Downloads are not counted: the environment of this checkout
-is used. Commands run as in an ordinary shell, so Python stores its bytecode. Exits with 1 if a
-figure is above its floor. Meaningful on a quiet machine only.
+Each figure is the median of the rounds; with --tests, `make test` is measured once, too. Downloads
+are not counted: the environment of this checkout is used. Commands run as in an ordinary shell, so
+Python stores its bytecode. Without a container engine, the rows of containers are left out. Exits
+with 1 if a figure is above its floor. Meaningful on a quiet machine only.
 """
 
 import argparse
@@ -18,6 +19,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.bench_start.containers import ComposeRun
+from tests.package import wheel_pair
 from windtunnel.driver.kernels.sources import CACHE_VARIABLE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -35,11 +38,11 @@ def _environment(cache: Path) -> dict[str, str]:
     return {**inherited, CACHE_VARIABLE: str(cache)}
 
 
-def _took_s(argv: Sequence[str], cache: Path) -> float:
+def _took_s(argv: Sequence[str], cache: Path, programs: Path = BIN) -> float:
     """Return the wall time of a command in seconds. Raises CalledProcessError."""
     started_s = time.monotonic()
     subprocess.run(
-        [str(BIN / argv[0]), *argv[1:]], cwd=cache.parent, env=_environment(cache), check=True,
+        [str(programs / argv[0]), *argv[1:]], cwd=cache.parent, env=_environment(cache), check=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=TIMEOUT_S,
     )  # fmt: skip
     return time.monotonic() - started_s
@@ -52,6 +55,14 @@ def _first_pass_s(fidelity: str) -> Callable[[Path], float]:
         return _took_s(("windtunnel", "run", SCENARIO, "--fidelity", fidelity), folder / fidelity)
 
     return measure
+
+
+def _with_wheels_s(folder: Path) -> float:
+    """Return the same for an environment that has the kernel wheel."""
+    cache = folder / "wheels" / "kernels"
+    cache.parent.mkdir()
+    argv = ("windtunnel", "run", SCENARIO, "--fidelity", "sim")
+    return _took_s(argv, cache, wheel_pair.install(folder / "environment"))
 
 
 def _kernels_mib(folder: Path) -> float:
@@ -96,9 +107,26 @@ def _resident_mib(pid: int, _: Path) -> float:
     return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
+def _tests_s(cache: str) -> Callable[[Path], float]:
+    """Return a measurement of `make test` with a cache of this name in the folder."""
+
+    def measure(folder: Path) -> float:
+        started_s = time.monotonic()
+        make = subprocess.run(
+            ["make", "test"], cwd=REPOSITORY, env=_environment(folder / cache), check=False,
+            capture_output=True, text=True, timeout=4 * TIMEOUT_S,
+        )  # fmt: skip
+        took_s = time.monotonic() - started_s
+        assert make.returncode == 0, make.stdout[-4000:]
+        return took_s
+
+    return measure
+
+
 ROWS: tuple[Row, ...] = (
     ("netns: empty cache to the first PASS", "s", 120.0, _first_pass_s("netns")),
     ("sim: empty cache to the first PASS", "s", 120.0, _first_pass_s("sim")),
+    ("sim: with the kernel wheel", "s", 25.0, _with_wheels_s),
     ("kernels on disk for netns", "MiB", 40.0, _kernels_mib),
     ("kernels compiled by the next run", "", 0.0, _compiled),
     ("windtunnel-driver: the same, nothing compiled", "s", math.inf, _driver),
@@ -107,23 +135,52 @@ ROWS: tuple[Row, ...] = (
     ("windtunnel stat --once", "s", 0.4, _stat_s),
     ("windtunnel list", "s", 0.4, lambda each: _took_s(("windtunnel", "list"), each / "netns")),
 )
+CONTAINERS: tuple[Row, ...] = (
+    ("docker compose up, three scenarios", "s", 75.0, lambda each: ComposeRun(each).took_s()),
+    ("kernels compiled in its containers", "", 0.0, lambda each: ComposeRun(each).compiled()),
+)
+TESTS: tuple[Row, ...] = (
+    ("make test, empty cache", "s", 900.0, _tests_s("tests")),
+    ("make test, warm cache", "s", 600.0, _tests_s("tests")),
+)
+
+
+def _has_engine() -> bool:
+    try:
+        return subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def _measured(rows: Sequence[Row], rounds: int) -> list[tuple[Row, float]]:
+    """Return the rows and their medians."""
+    figures: list[list[float]] = [[] for _ in rows]
+    for number in range(rounds):
+        with tempfile.TemporaryDirectory(prefix="windtunnel-bench-start-") as folder:
+            for (name, unit, _, measure), found in zip(rows, figures, strict=True):
+                found.append(measure(Path(folder)))
+                print(f"round {number + 1}: {name}: {found[-1]:.2f} {unit}", flush=True)
+    return [(row, statistics.median(each)) for row, each in zip(rows, figures, strict=True)]
 
 
 def main() -> int:
     """Measure all rows, print the table, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench_start")
     parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
-    figures: dict[str, list[float]] = {name: [] for name, *_ in ROWS}
-    for number in range(rounds):
-        with tempfile.TemporaryDirectory(prefix="windtunnel-bench-start-") as folder:
-            for name, unit, _, measure in ROWS:
-                figures[name].append(measure(Path(folder)))
-                print(f"round {number + 1}: {name}: {figures[name][-1]:.2f} {unit}", flush=True)
+    parser.add_argument("--tests", action="store_true", help="also measure `make test`, once")
+    options = parser.parse_args()
+    wheel_pair.build()
+    rows = ROWS
+    if _has_engine():
+        rows += CONTAINERS
+    else:
+        print("no container engine: `docker compose up` is not measured", flush=True)
+    table = _measured(rows, options.rounds)
+    if options.tests:
+        table += _measured(TESTS, 1)
     missed = 0
     print(f"\n{'figure':48} {'median':>9} {'floor':>7}")
-    for name, unit, floor, _ in ROWS:
-        median = statistics.median(figures[name])
+    for (name, unit, floor, _), median in table:
         missed += median > floor
         note = "  ABOVE THE FLOOR" if median > floor else ""
         limit = "-" if math.isinf(floor) else f"{floor:.1f}"

@@ -5,15 +5,11 @@
 
 import os
 import subprocess
-import sys
-import sysconfig
-from pathlib import Path
 
 import pytest
 
+from tests.package.wheel_pair import build, install
 from windtunnel.driver.kernels.sources import CACHE_VARIABLE
-
-ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
@@ -21,19 +17,8 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
     """The `bin` of a virtual environment that has both wheels, and our dependencies on its path."""
-    subprocess.run([str(ROOT / ".ci" / "wheel.sh")], check=True, timeout=1500)
-    wheels = sorted((ROOT / "build" / "wheels").glob("*.whl"))
-    assert len(wheels) == 2, wheels
-    home = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
-    packages = Path(sysconfig.get_path("purelib", vars={"base": str(home)}))
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "install",
-         "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index", *map(str, wheels)],
-        check=True, timeout=300,
-    )  # fmt: skip
-    return home / "bin"
+    build()
+    return install(tmp_path_factory.mktemp("environment"))
 
 
 @pytest.mark.parametrize("level", [None, "x86-64-v2"])

@@ -12,13 +12,17 @@ pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed
 pytestmark = pytest.mark.peer
 
 STREAM_ID = 1001
-HASTE = {"AERON_TIMER_INTERVAL": "200ms"}
+HASTE = {
+    "AERON_TIMER_INTERVAL": "200ms",
+    "AERON_CLIENT_LIVENESS_TIMEOUT": "4s",
+    "AERON_PUBLICATION_LINGER_TIMEOUT": "1s",
+}
 
 
 def test_a_killed_driver_is_reported_and_the_next_one_serves(tmp_path):
     directory, errors = tmp_path / "aeron", []
     context = ClientContext(
-        dir=directory, driver_timeout_ms=10_000, keepalive_interval_ns=50_000_000,
+        dir=directory, driver_timeout_ms=4_000, keepalive_interval_ns=50_000_000,
         error_handler=errors.append,
     )  # fmt: skip
     where = channel()

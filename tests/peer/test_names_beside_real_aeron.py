@@ -143,7 +143,12 @@ def shape(side, type_id):
     ]
 
 
-@pytest.mark.parametrize("who_asks", ["ours", "real", "both"])
+FULL = pytest.mark.full  # Each takes ten seconds: a neighbor is forgotten after its timeout.
+
+
+@pytest.mark.parametrize(
+    "who_asks", [pytest.param("ours", marks=FULL), pytest.param("real", marks=FULL), "both"]
+)
 def test_each_finds_the_other_by_its_name(tmp_path, who_asks):
     ports = {host: free_port() for host in (OUR_HOST, REAL_HOST)}
     to_real = f"{REAL_HOST}:{ports[REAL_HOST]}" if who_asks != "real" else ""
