@@ -34,8 +34,8 @@ Exit codes: 0 after an orderly shutdown, 1 if the driver could not start or an a
 
 
 def _information(arguments: Sequence[str]) -> str | None:
-    """Return the text for an option such as --help, or None if the arguments contain no such
-    option.
+    """Return the text requested by --help, --version or --settings, or None if none of these
+    options is given.
     """
     if "-h" in arguments or "--help" in arguments:
         return USAGE

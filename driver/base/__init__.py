@@ -1,1 +1,1 @@
-"""Memory access, intrinsics, system calls and clocks. This package is independent of Aeron."""
+"""Memory access, intrinsics, system calls, clocks and errors for the driver, client and archive."""

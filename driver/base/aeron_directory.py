@@ -15,8 +15,8 @@ SHARED_MEMORY = Path("/dev/shm")
 def default_directory(
     environment: Mapping[str, str] | None = None, shared_memory: Path = SHARED_MEMORY
 ) -> Path:
-    """Return the path of `aeron-<user>` in shared memory, or in the temporary directory as a
-    fallback.
+    """Return the path of `aeron-<user>` in /dev/shm, or in the temporary directory if there is no
+    /dev/shm.
     """
     environment = os.environ if environment is None else environment
     temporary = Path(environment.get("TMPDIR") or "/tmp")

@@ -58,8 +58,8 @@ _ENTRY = "on_bus_error"
 
 
 def register(address: int, length: int) -> int:
-    """Protect a mapping from SIGBUS. Returns its row in the table, or NOT_REGISTERED if the table
-    is full.
+    """Protect a mapping from SIGBUS. Returns its row in the table of protected mappings, or
+    NOT_REGISTERED if the table is full.
     """
     try:
         row = _free_rows.pop()

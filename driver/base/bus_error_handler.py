@@ -45,7 +45,9 @@ def _external(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any
 
 
 def _table(builder: Any, name: str) -> Any:
-    """Declare a table. Returns the table's address as an integer, which generated code can use."""
+    """Declare a table that the SIGBUS handler uses. Returns the table's address as an integer for
+    generated code.
+    """
     table = ir.GlobalVariable(builder.module, ir.IntType(8), name)
     return builder.ptrtoint(table, _I64)
 

@@ -82,8 +82,8 @@ def _python_bytes_at(address, length):
 
 
 def _compiled(name: str, key: object = None, function: Callable[..., Any] | None = None) -> Any:
-    """Return a deferred numba intrinsic for a function in `llvm_intrinsics`, or for an entry in one
-    of that module's dictionaries.
+    """Return a numba intrinsic, created on first use, for a function in `llvm_intrinsics` or for an
+    entry in one of that module's dictionaries.
     """
 
     def make() -> Any:

@@ -163,7 +163,9 @@ def _make_fence(ordering):
 
 
 def bytes_at(address, length):
-    """Represent `intrinsics.bytes_at` in compiled kernels. Python code never calls this."""
+    """Name the operation that numba compiles to the code of `_lower_bytes_at`. Python code never
+    calls this function.
+    """
     raise NotImplementedError
 
 

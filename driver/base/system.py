@@ -47,7 +47,7 @@ if JIT_DISABLED:
 else:
 
     def _compiled(name: str) -> Any:
-        """Return a deferred numba intrinsic for a function in `llvm_system`."""
+        """Return a numba intrinsic, created on first use, for a function in `llvm_system`."""
 
         def make() -> Any:
             from windtunnel.driver.base import llvm_system

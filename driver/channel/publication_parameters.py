@@ -32,7 +32,7 @@ _TAG_PREFIX = "tag:"
 
 @dataclass(frozen=True, slots=True)
 class PublicationDefaults:
-    """The driver's settings for publication parameters that a URI omits."""
+    """The driver's default values for publication parameters that a URI omits."""
 
     term_length: int = 16 << 20
     ipc_term_length: int = 64 << 20
@@ -106,7 +106,9 @@ class PublicationParameters:
     """The keys in the URI. Only these parameters can conflict with an existing publication."""
 
     def refuse_conflict(self, existing: "PublicationParameters", session_id: int) -> None:
-        """Raise ConfigurationError if an existing publication has different parameters."""
+        """Raise ConfigurationError if these parameters conflict with those of an existing
+        publication of the same stream.
+        """
         pairs: list[tuple[str, object, object]] = [
             (uri_param.MTU_LENGTH, self.mtu_length, existing.mtu_length),
             (uri_param.TERM_LENGTH, self.term_length, existing.term_length),

@@ -20,7 +20,9 @@ CUBIC = "cubic"
 
 
 class Group(enum.Enum):
-    """The setting that determines whether a receiver uses group semantics, such as NAK backoff."""
+    """The values of the `group` parameter, which determines whether a receiver uses group
+    semantics, such as NAK backoff.
+    """
 
     TRUE = "true"
     FALSE = "false"
@@ -29,7 +31,7 @@ class Group(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionDefaults:
-    """The driver's settings for subscription parameters that a URI omits."""
+    """The driver's default values for subscription parameters that a URI omits."""
 
     is_reliable: bool = True
     is_tethered: bool = True

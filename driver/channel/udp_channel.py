@@ -27,7 +27,9 @@ ANY_V6 = SocketAddress("::", 0)
 
 
 class ControlMode(enum.Enum):
-    """The values of `control-mode`: how a multi-destination channel gets its destinations."""
+    """The values of the `control-mode` parameter, which selects dynamic destinations, manual
+    destinations or a response channel.
+    """
 
     NONE = "none"
     DYNAMIC = "dynamic"

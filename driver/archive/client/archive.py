@@ -32,8 +32,8 @@ PAUSE_NS = 200_000
 
 
 def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
-    """Run an operation until it completes, sleeping between its steps. Returns the operation's
-    result.
+    """Run a non-blocking archive operation until it completes, sleeping between its steps. Returns
+    the operation's result.
     """
     while True:
         is_done, value = advance(turns)

@@ -31,8 +31,8 @@ _RESULT = TypeVar("_RESULT")
 
 
 async def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
-    """Run an operation until it completes, and let other tasks run between its steps. Returns the
-    operation's result.
+    """Run a non-blocking archive operation until it completes, and let other asyncio tasks run
+    between its steps. Returns the operation's result.
     """
     backoff = Backoff()
     try:

@@ -163,8 +163,8 @@ class Connecting:
             self._registration_id, self.state = None, ConnectState.AWAIT_PUBLICATION_CONNECTED
 
     def _poll_resource(self, poll):
-        """Return the added publication or subscription, or None if it is not ready or must be added
-        again.
+        """Return the publication or subscription that is being added, or None if it is not ready.
+        If the driver temporarily rejects the command, the next step of the attempt sends it again.
         """
         try:
             return poll(self._registration_id)

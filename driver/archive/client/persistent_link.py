@@ -63,7 +63,9 @@ class ArchiveLink:
         return True
 
     def poll(self) -> None:
-        """Receive messages from the archive, and report unclaimed errors."""
+        """Receive messages from the archive. Errors that belong to no pending request are passed to
+        the error handler.
+        """
         if self._session is not None:
             self._session.poll()
             while (error := self._session.take_unclaimed()) is not None:

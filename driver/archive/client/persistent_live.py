@@ -1,4 +1,4 @@
-"""The live subscription of a persistent subscription.
+"""Subscribes to the live stream for a persistent subscription.
 
 This module does not access the recording. The persistent subscription switches between the live
 stream and the recording.
@@ -13,7 +13,7 @@ from windtunnel.driver.client import Aeron, Image, Subscription
 
 
 class LiveStream:
-    """The live stream of a persistent subscription. `add` subscribes to it."""
+    """The live stream that a persistent subscription reads. `add` subscribes to it."""
 
     def __init__(
         self,
@@ -35,8 +35,8 @@ class LiveStream:
         return self._registration_id is not None or self._subscription is not None
 
     def add(self) -> None:
-        """Start adding the subscription, without waiting for the driver. `image` returns its first
-        image.
+        """Ask the driver to add the subscription, without waiting for the response. `image` returns
+        the subscription's first image.
         """
         self._registration_id = self._aeron.async_add_subscription(
             self._params.live_channel, self._params.live_stream_id

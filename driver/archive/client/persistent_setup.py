@@ -89,7 +89,7 @@ class PersistentParams:
 
 
 class FailureReason(Enum):
-    """The reason for the failure of a persistent subscription."""
+    """The reasons why a persistent subscription can fail."""
 
     GENERIC = auto()
     RECORDING_NOT_FOUND = auto()
@@ -175,8 +175,8 @@ class PersistentSetup:
     def _run_in_states(
         self, first: PersistentState, then: PersistentState, turns: Turns[_RESULT]
     ) -> Turns[_RESULT]:
-        """Run an operation. Enters one state before the request is sent and another state
-        afterwards.
+        """Run an operation. Enters the state `first` before the request is sent, and the state
+        `then` while the response is awaited.
         """
         self._enter(first)
         is_done, value = advance(turns)

@@ -65,7 +65,7 @@ _WITHOUT_ARCHIVE = (
 
 
 def _is_transient(error: ArchiveError | RegistrationError) -> bool:
-    """Return whether an error may be transient. If so, a retry may succeed."""
+    """Return whether an error may be transient, so that a retry may succeed."""
     if isinstance(error, RegistrationError):
         return error.code == DriverErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
     return isinstance(error, ArchiveTimeoutError | ArchiveClosedError)

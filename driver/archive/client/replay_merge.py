@@ -74,8 +74,8 @@ class ReplayMerge:
         start_position: int,
         progress_timeout_ns: int = PROGRESS_TIMEOUT_NS,
     ) -> None:
-        """Start a merge. Raises RegistrationError, or ValueError if a channel is unsuitable for a
-        merge.
+        """Start a merge. Raises ValueError if a channel is unsuitable for a merge, or
+        RegistrationError if the driver rejects the replay destination.
         """
         _check(subscription.channel, replay_channel, replay_destination, live_destination)
         self.subscription, self._session = subscription, archive.session

@@ -1,4 +1,4 @@
-"""Non-blocking operations, written as generators that yield instead of waiting.
+"""Non-blocking archive operations, written as generators that yield instead of waiting.
 
     def operation(session):            generator: `yield` means "nothing to do at the moment"
         response = yield from session.request(...)
@@ -20,7 +20,9 @@ result."""
 
 
 def until(poll: Callable[[], _RESULT | None]) -> Turns[_RESULT]:
-    """Call `poll` repeatedly until it returns a result other than None. Returns that result."""
+    """Call `poll` until it returns a result other than None, and yield between the calls. Returns
+    this result.
+    """
     while (result := poll()) is None:
         yield
     return result

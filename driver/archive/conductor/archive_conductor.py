@@ -79,7 +79,8 @@ class ArchiveConductor:
         return work_count + run("deletions", self._deletions.do_work)
 
     def _run_part(self, name: str, do_work: Callable[..., int], *arguments: Any) -> int:
-        """Run one part of the duty cycle. An unexpected error does not stop the other parts.
+        """Run one part of the duty cycle. An unexpected error is logged and does not stop the other
+        parts.
 
         Raises ClientTerminatedError, because no part can continue without a driver.
         """

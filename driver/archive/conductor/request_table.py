@@ -50,7 +50,9 @@ class RequestTable:
     def on_request(
         self, session: ControlSession, request: requests.Request, image: SourceImage
     ) -> None:
-        """Handle a request that came from `image`. An error is sent as a response."""
+        """Handle a request that came from `image`. If the request fails, the client receives an
+        error response.
+        """
         try:
             if isinstance(request, requests.ReplayRequest | requests.BoundedReplayRequest):
                 self._replays.start(session, request, image)

@@ -58,7 +58,9 @@ class State(Enum):
 
 
 class Listing(Protocol):
-    """A listing that is sent to a client in several parts."""
+    """The interface of a list of recordings or subscriptions that is sent to a client in several
+    parts.
+    """
 
     def do_work(self) -> int:
         """Send the next part of the listing. Returns the amount of work done."""
@@ -181,8 +183,8 @@ class ControlSession:
             self._context.authenticator.on_challenge_response(self.session_id, credentials, now_ms)
 
     def activate(self) -> None:
-        """Activate the session on a request. The request shows that the client has received the
-        connect response.
+        """Activate the session when its first request arrives. The request shows that the client
+        has received the connect response.
         """
         if self.state == State.AUTHENTICATED:
             self.state = State.ACTIVE
@@ -299,8 +301,8 @@ class ControlSession:
         return work_count
 
     def close(self) -> None:
-        """Close the publication and the counter. After a failure, also reject the client's
-        request image.
+        """Revoke the response publication and close the session's counter. After a failure, also
+        reject the client's request image.
         """
         client = self._context.client
         if self.responses.sender is not None:

@@ -1,4 +1,5 @@
-"""All control sessions of an archive. Finds each message's session and authorises its request.
+"""All control sessions of an archive. Assigns each message to its session and authorises the
+requests.
 
     request subscriptions --fragments--> message --decode--> which session --authorised?--> handler
 
@@ -272,7 +273,9 @@ def _has_token(request: ReplayRequest | BoundedReplayRequest) -> bool:
 
 
 def _version_fault(version: int) -> str:
-    """Return an error message for an incompatible client protocol version, or an empty string."""
+    """Return an error message if the client's protocol version is incompatible, or else an empty
+    string.
+    """
     if major_of(version) == major_of(PROTOCOL_VERSION):
         return ""
     return (

@@ -30,7 +30,7 @@ class ReplayTokens:
         self._tokens: dict[int, _Token] = {}
 
     def issue(self, session: ControlSession, recording_id: int, now_ns: int) -> int:
-        """Create and return a token for one recording and session."""
+        """Create and return a token for one recording and control session."""
         token = NULL_VALUE
         while token == NULL_VALUE or token in self._tokens:
             token = self._next_number()
@@ -47,7 +47,7 @@ class ReplayTokens:
         return entry.session
 
     def expire(self, now_ns: int) -> None:
-        """Remove expired tokens, and tokens of sessions that have ended."""
+        """Remove expired tokens, and tokens of control sessions that have ended."""
         if self._tokens:
             self._tokens = {
                 number: token for number, token in self._tokens.items()

@@ -49,8 +49,8 @@ class ResponseSender:
         return self.try_bytes(encode(message))
 
     def try_bytes(self, content: bytes) -> bool:
-        """Offer an encoded message. Returns False if the offer must be retried. Drops a message
-        that is too long.
+        """Offer an encoded message to the publication. Returns True if the message was sent, or
+        dropped because it is too long, and False if it could not be sent.
         """
         for _ in range(ATTEMPTS):
             answer = self.publication.offer(content)

@@ -36,8 +36,8 @@ class ResponseWriter:
     """Creates and sends the messages of one control session."""
 
     def __init__(self, session_id: int, on_attempt: Callable[[bool], object]) -> None:
-        """Create a writer. After each attempt to send a message, the writer passes `on_attempt`
-        True if the message was sent, or else False.
+        """Create a writer. `on_attempt` is called after each attempt to send a message, with True
+        if the message was sent, or else False.
         """
         self._session_id, self._on_attempt = session_id, on_attempt
         self.sender: ResponseSender | None = None

@@ -24,7 +24,9 @@ class CycleTime:
         )
 
     def on_turn(self, now_ns: int) -> None:
-        """Update the counters. Call this at the start of each duty cycle."""
+        """Update the counters with the duration of the previous duty cycle. Call this at the start
+        of each duty cycle.
+        """
         last_ns, self._last_ns = self._last_ns, now_ns
         if last_ns is None:
             return

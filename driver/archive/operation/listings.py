@@ -82,7 +82,7 @@ class RecordingListing:
 
 
 class SingleListing:
-    """A listing of one descriptor."""
+    """A listing of the descriptor of one recording."""
 
     def __init__(
         self, session: ControlSession, correlation_id: int, catalog: Catalog, recording_id: int

@@ -1,4 +1,4 @@
-"""Moves the start of a recording, and handles the segment files before its start.
+"""Moves the start of a recording, and detaches, attaches or deletes the segment files before it.
 
     detach     |--------|========|======   the start moves forward, the files are kept
     purge      |        |========|======   the same, and the files are deleted

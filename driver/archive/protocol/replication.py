@@ -12,7 +12,9 @@ from windtunnel.driver.archive.protocol.requests import Request
 
 @base
 class SourceAndDestination(Request):
-    """The source recording in the other archive, and the destination recording in this archive."""
+    """Base class of requests to replicate a recording of another archive. It declares the ids of
+    the source recording and of the destination recording.
+    """
 
     src_recording_id: I64
     dst_recording_id: I64

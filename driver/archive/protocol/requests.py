@@ -151,8 +151,8 @@ class BoundedReplayRequest(RecordingRequest):
 
 @message(template_id=105, block_length=24)
 class ReplayTokenRequest(RecordingRequest):
-    """Request for a token, which a replay request on an additional request publication must
-    contain.
+    """Request for a replay token. The client includes the token in a replay request that it sends
+    on an additional request publication.
     """
 
 

@@ -79,8 +79,8 @@ class RecordingSubscriptionDescriptor(Response):
 
 @message(template_id=24, block_length=44)
 class RecordingSignalEvent(Response):
-    """A signal about a recording, sent to the control session that started the recording or other
-    operation.
+    """A recording signal, sent to the control session that requested the recording, replication or
+    other operation.
     """
 
     recording_id: I64

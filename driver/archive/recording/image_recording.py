@@ -171,8 +171,9 @@ class ImageRecording:
     def _create_writer(
         self, stream: RecordedStream, recording: RecordingDescriptor, image: Image
     ) -> tuple[SegmentWriter, int]:
-        """Create the segment file and request the counter. Returns the writer and the counter's
-        registration id."""
+        """Open or create the segment file, and request the position counter. Returns the writer and
+        the counter's registration id.
+        """
         current = _current(stream, recording, image)
         resources, archive_id = self._resources, self._resources.archive_id
         writer = SegmentWriter(

@@ -25,15 +25,17 @@ class Recorder:
         self._ended: deque[RecordingSession] = deque()
 
     def add(self, session: RecordingSession) -> None:
-        """Add a session. It runs for the first time in the next duty cycle."""
+        """Add a recording session. It runs for the first time in the next duty cycle."""
         self._inbox.append((session, False))
 
     def stop(self, session: RecordingSession) -> None:
-        """Stop a session. `take_ended` then returns it like any other session that has ended."""
+        """Stop a recording session. `take_ended` then returns it like any other session that has
+        ended.
+        """
         self._inbox.append((session, True))
 
     def do_work(self, now_ns: int) -> int:
-        """Record one block for each session. Returns the amount of work done."""
+        """Record one block for each recording session. Returns the amount of work done."""
         self._on_turn(now_ns)
         work_count = 0
         while self._inbox:
@@ -53,7 +55,7 @@ class Recorder:
         return work_count
 
     def _run(self, session: RecordingSession) -> int:
-        """Record one block of a session. An unexpected error ends only this session."""
+        """Record one block of a recording session. An unexpected error ends only this session."""
         try:
             return session.do_work()
         except ClientTerminatedError:
@@ -69,11 +71,11 @@ class Recorder:
             session.fail(error)
 
     def take_ended(self) -> RecordingSession | None:
-        """Remove and return a session that has ended, or return None if no session has ended."""
+        """Remove and return a recording session that has ended, or None if no session has ended."""
         return self._ended.popleft() if self._ended else None
 
     def close(self) -> None:
-        """Stop every session. Call this only when no other thread runs the recorder."""
+        """Stop every recording session. Call this only when no other thread runs the recorder."""
         for session, _ in self._inbox:
             if session not in self._sessions and not session.is_done:
                 self._sessions.append(session)

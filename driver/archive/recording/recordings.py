@@ -159,7 +159,8 @@ class Recordings:
         | ExtendRecordingRequest
         | ExtendRecordingRequest2,
     ) -> RecordedStream:
-        """Create a stream for a request, without subscribing to it.
+        """Create the record of a stream that a client asked to record, without subscribing to the
+        stream.
 
         Raises RequestRejected, ConfigurationError.
         """
@@ -201,8 +202,8 @@ class Recordings:
         self._open.append(stream)
 
     def respond(self) -> int:
-        """Respond to the recording requests whose subscriptions the driver has added or refused
-        since the last call.
+        """Send a response for each recording request whose subscription the driver has added or
+        rejected since the last call.
 
         Returns the amount of work done.
         """
@@ -319,7 +320,7 @@ class Recordings:
 
     def _complete(self) -> int:
         """Start the recordings whose counters the driver has added, and abort the recordings whose
-        counters it has refused.
+        counters it has rejected.
         """
         work_count = 0
         for stream in tuple(self._open):

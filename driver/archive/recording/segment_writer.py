@@ -39,7 +39,7 @@ class Meter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Options for writing blocks: sync level, checksum and meter."""
+    """Options for writing blocks: sync level, checksum, and the meter of write durations."""
 
     sync_level: SyncLevel = SyncLevel.CACHE
     checksum: Checksum | None = None
@@ -60,8 +60,8 @@ class SegmentWriter:
         *,
         is_new: bool = False,
     ) -> None:
-        """Open the segment file that contains `position`. Creates the file for a new recording, or
-        if the file does not exist.
+        """Open the segment file that contains `position`. Creates the file if the recording is new
+        or if the file does not exist.
 
         Raises StorageError.
         """

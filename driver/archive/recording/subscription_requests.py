@@ -22,7 +22,7 @@ number would let one client keep all lookup threads of the driver busy."""
 
 @dataclass(eq=False)
 class _Request:
-    """The request for one subscription."""
+    """A request to the driver for the subscription of one recorded stream."""
 
     stream: RecordedStream
     channel: str
@@ -32,7 +32,9 @@ class _Request:
 
 
 class SubscriptionRequests:
-    """The requested subscriptions of an archive. Only the conductor's thread uses them."""
+    """The subscription requests of an archive that the driver has not answered. Only the
+    conductor's thread uses them.
+    """
 
     def __init__(self, client: Aeron) -> None:
         self._client = client

@@ -85,7 +85,9 @@ class RecordingReader:
         io_max_length: int = IO_MAX_LENGTH,
         meter: Meter | None = None,
     ) -> None:
-        """Open the file that contains `position`. Raises StorageError if it does not exist."""
+        """Open the segment file that contains `position`. Raises StorageError if the file does not
+        exist.
+        """
         assert io_max_length >= descriptor.mtu_length, "a frame must fit"
         self.position = position
         """The position of the next block."""
@@ -151,7 +153,7 @@ class RecordingReader:
         return is_frame_at(self._reader, self._descriptor, self.position)
 
     def _no_frame(self, status: int, fault_at: int, read: int, expected: int) -> Block:
-        """Return EMPTY if the archive has possibly not written the next frame yet. Otherwise raise
+        """Return EMPTY if the archive may not have written the next frame yet. Otherwise raise
         StorageError.
         """
         if status < 0:

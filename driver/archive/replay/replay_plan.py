@@ -38,7 +38,9 @@ def make_plan(
     recording: RecordingDescriptor,
     active: ActiveRecording | None,
 ) -> ReplayPlan:
-    """Return the plan of a replay. Raises RequestRejected if the request is invalid."""
+    """Return the recording, range and limit of a requested replay. Raises RequestRejected if the
+    request is invalid.
+    """
     limit = _limit_of(resources, request, active)
     position = _position_of(request, recording)
     io_max_length = _io_max_length(resources, request, recording)
@@ -68,8 +70,8 @@ def _limit_of(
     request: ReplayRequest | BoundedReplayRequest,
     active: ActiveRecording | None,
 ) -> _Limit | None:
-    """Return two functions for a replay: one returns the current limit, the other whether the limit
-    is final. Returns None if the limit is fixed.
+    """Return two functions: one returns the current limit of a replay, the other whether this limit
+    is final. Returns None if the limit is the stop position of a stopped recording.
     """
     if isinstance(request, BoundedReplayRequest):
         counters = resources.client.counters

@@ -54,7 +54,7 @@ class ReplayPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """Options for reading recordings: directory, checksum and meter."""
+    """Options for reading recordings: directory, checksum, and the meter of read durations."""
 
     directory: Path
     checksum: Checksum | None = None

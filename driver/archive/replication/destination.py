@@ -1,4 +1,4 @@
-"""Prepares the recording to which a replication copies.
+"""Prepares the destination recording of a replication.
 
 none     a new entry with the source's values, whose stop position is its start position
 empty    the entry of the given id gets the source's values

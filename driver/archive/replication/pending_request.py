@@ -29,12 +29,14 @@ class PendingRequest:
 
     @property
     def _is_overdue(self) -> bool:
-        """Return whether the response to the request is overdue."""
+        """Return whether the response to the current request is overdue."""
         is_pending = self._correlation_id is not None and self._response is None
         return is_pending and self._now_ns > self._deadline_ns
 
     def _check_timeout(self, text: str) -> int:
-        """Raise SourceArchiveError if the timeout has expired. Otherwise return 0."""
+        """Raise SourceArchiveError if the timeout has expired. Otherwise return 0 as the work
+        count.
+        """
         if self._now_ns > self._deadline_ns:
             raise SourceArchiveError(f"timeout: {text}")
         return 0

@@ -19,7 +19,8 @@ class ReplicationRequest:
     channels: ReplicationChannels
 
     def length_from(self, position: int) -> int:
-        """Return the length to replay, starting at a position.
+        """Return the length in bytes to replay from a position to the stop position, or -1 if no
+        stop position is set.
 
         As in Aeron, the length wraps around if the stop position is far before the given position.
         """

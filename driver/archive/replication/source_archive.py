@@ -50,8 +50,8 @@ class SourceArchiveError(DriverError):
 def poll_or_retry(
     poll: Callable[[int], _RESOURCE | None], registration_id: int, add: Callable[[], int]
 ) -> tuple[_RESOURCE | None, int]:
-    """Return the publication or subscription that a command adds (None until it is ready), and the
-    registration id to poll next.
+    """Poll for a publication or subscription that is being added. Returns it, or None if it is not
+    ready, and the registration id to poll next time.
 
     If the driver rejects the command because an endpoint is still closing, the command is repeated.
     """
@@ -74,7 +74,9 @@ class _Step(Enum):
 
 @dataclass(frozen=True)
 class SourceAddress:
-    """The channels and stream ids of a control session, and the client's credentials."""
+    """The channels and stream ids of a control session with the source archive, and the client's
+    credentials.
+    """
 
     request_channel: str
     request_stream_id: int

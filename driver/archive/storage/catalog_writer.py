@@ -203,7 +203,9 @@ class CatalogWriter(Catalog):
         return entry
 
     def _capacity_for(self, length: int) -> int:
-        """Return a capacity of at least `length`, grown in steps of 50 %."""
+        """Return a catalog capacity of at least `length` bytes. The current capacity is grown in
+        steps of 50 %.
+        """
         capacity = self.capacity
         while capacity < length:
             if capacity == CAPACITY_MAX:

@@ -65,8 +65,8 @@ class FrameHeader(NamedTuple):
 
 @kernel
 def walk(chunk, length, at):
-    """Find the end of the data in a chunk, starting at the frame at offset `at`. The caller
-    guarantees that the frames are valid.
+    """Find the end of the data in a chunk of a segment file, starting at the frame at offset `at`.
+    The caller guarantees that the frames are valid.
 
     Returns: (offset of the next frame, offset of the last frame before it or -1,
              END or MORE)
@@ -83,8 +83,8 @@ def walk(chunk, length, at):
 
 @kernel
 def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream_id, table):
-    """Check the frames of a chunk from offset `at` up to the first invalid frame. `position` is the
-    stream position at offset `at`.
+    """Check the frames in a chunk of a segment file, from offset `at` up to the first invalid
+    frame. `position` is the stream position at offset `at`.
 
     Shapes:  table int64[8, 256], or int64[8, 0] to skip checksums
     Returns: (offset where it stopped, END, MORE, or the fault of the frame there)
@@ -122,7 +122,7 @@ def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream
 
 @kernel
 def put_checksums(chunk, length, table):
-    """Write a checksum into the header of every complete frame in a chunk.
+    """Write a checksum into the header of every complete frame in a chunk of a segment file.
 
     Shapes:  table int64[8, 256]
     Returns: the offset of the first incomplete frame

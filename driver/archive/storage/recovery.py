@@ -77,7 +77,7 @@ def _stop(descriptor: RecordingDescriptor, position: int) -> RecoveredStop:
 
 def _is_complete(reader: SegmentReader, start: int, end: int, checksum: Checksum | None) -> bool:
     """Return True if the frame between two file offsets is known to be complete, or False if it may
-    be torn.
+    be torn, that is, only partially written.
     """
     if start // PAGE_LENGTH == (end - 1) // PAGE_LENGTH:
         return True

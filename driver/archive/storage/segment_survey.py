@@ -74,7 +74,8 @@ FACTS = np.dtype(
 
 @kernel
 def survey(chunk, length, at, position, facts, initial_term_ids):
-    """Collect the common properties of frames from offset `at` up to the first inconsistent frame.
+    """Collect the common properties of the frames in a chunk of a segment file, from offset `at` up
+    to the first inconsistent frame.
 
     Shapes:  facts FACTS[1], initial_term_ids int64[31], by the log2 of a term length
     Returns: (offset where it stopped, END, MORE or INVALID)
@@ -177,7 +178,9 @@ def _is_usable(segment: SegmentFile, notes: list[str]) -> bool:
 
 
 def _segment_length(files: list[SegmentFile]) -> tuple[int, bool]:
-    """Return the segment length, and whether it is certain because a file has this length."""
+    """Return the segment length, and whether it is certain. It is certain if one of the files has
+    this length.
+    """
     sizes = Counter(each.path.stat().st_size for each in files)
     proper = [
         (count, size) for size, count in sizes.items()

@@ -1,4 +1,6 @@
-"""The command group, and the options and arguments that several commands use."""
+"""The `windtunnel archive` command group, and the options and arguments that several of its
+commands use.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

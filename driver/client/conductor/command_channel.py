@@ -32,7 +32,9 @@ class CommandChannel:
     def __init__(
         self, context: ClientContext, cnc: CncFile, clock: Clock, do_work: Callable[[], int]
     ) -> None:
-        """Create the channel. `do_work` runs the conductor's duty cycle to receive responses."""
+        """Create the command channel. `do_work` must run one duty cycle of the conductor, which
+        receives responses.
+        """
         self._context = context
         self._clock = clock
         self._do_work = do_work

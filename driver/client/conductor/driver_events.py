@@ -39,8 +39,8 @@ Resource = Publication | Subscription | Counter
 
 
 class EventTarget(Conductor, Protocol):
-    """The interface through which events change the client's state. `ClientConductor` implements
-    it.
+    """The interface through which the driver's events change the client's state. `ClientConductor`
+    implements it.
     """
 
     context: ClientContext

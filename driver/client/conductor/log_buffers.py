@@ -33,8 +33,8 @@ class LogBuffers:
         self._lost: list[LogBuffer] = []
 
     def acquire(self, path: Path) -> LogBuffer:
-        """Return the log in a file, mapping it if necessary. Raises StorageError if the file cannot
-        be mapped.
+        """Return the log buffer of a file, and map the file if necessary. Raises StorageError if
+        the file cannot be mapped.
         """
         with self._lock:
             entry = self._mapped.get(path)
@@ -48,7 +48,9 @@ class LogBuffers:
             return entry.log
 
     def release(self, log: LogBuffer, now_ns: int) -> None:
-        """Decrement the number of users of a log. An unused log is unmapped later."""
+        """Decrement the number of users of a log. A log without users is unmapped after the linger
+        time.
+        """
         with self._lock:
             entry = self._mapped.get(log.path)
             if entry is None or entry.log is not log:

@@ -69,7 +69,9 @@ def list_recordings_for_uri(
 def list_recording(
     session: ControlSession, recording_id: int, handler: DescriptorHandler
 ) -> Turns[int]:
-    """List one recording. Returns 1, or 0 if the recording is unknown."""
+    """Pass the descriptor of one recording to the handler. Returns 1, or 0 if the recording is
+    unknown.
+    """
     return (yield from _list(session, handler, 1, ListRecordingRequest, recording_id=recording_id))
 
 
@@ -131,7 +133,8 @@ def find_last_matching_recording(
     stream_id: int,
     session_id: int,
 ) -> Turns[int]:
-    """Return the id of the last recording that matches a session, stream and channel.
+    """Return the id of the last recording with the given session id and stream id whose channel
+    contains a given string.
 
     Returns -1 if no recording matches.
     """

@@ -66,8 +66,8 @@ def extend_recording(
 
 
 def stop_recording(session: ControlSession, channel: str, stream_id: int) -> Turns[None]:
-    """Stop recording a channel and stream. Raises UNKNOWN_SUBSCRIPTION if this stream is not being
-    recorded.
+    """Stop recording a channel and stream. Raises ArchiveError with the code UNKNOWN_SUBSCRIPTION
+    if this stream is not being recorded.
     """
     yield from session.request(StopRecordingRequest, stream_id=stream_id, channel=channel)
 
@@ -78,7 +78,9 @@ def try_stop_recording(session: ControlSession, channel: str, stream_id: int) ->
 
 
 def stop_recording_subscription(session: ControlSession, subscription_id: int) -> Turns[None]:
-    """Stop recording a subscription. Raises UNKNOWN_SUBSCRIPTION if its id is unknown."""
+    """Stop recording a subscription. Raises ArchiveError with the code UNKNOWN_SUBSCRIPTION if the
+    subscription id is unknown.
+    """
     yield from session.request(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
 
 
@@ -120,8 +122,8 @@ def add_recorded_exclusive_publication(
 
 
 def recorded_channel(publication: Publication) -> str:
-    """Return a publication's channel with its session id, so an archive subscribes only to this
-    publication.
+    """Return a publication's channel with its session id added, so that the archive records only
+    this publication.
     """
     channel = uri.parse(publication.channel)
     return str(channel.with_param(uri_param.SESSION_ID, publication.session_id))
@@ -153,8 +155,8 @@ def _record(
 def unless_unknown(
     stopping: Turns[None], code: ErrorCode = ErrorCode.UNKNOWN_SUBSCRIPTION
 ) -> Turns[bool]:
-    """Run a request to stop recording. Returns False if the archive does not know the recording or
-    subscription.
+    """Run an operation that stops a recording. Returns False if the archive does not know the
+    recording or subscription, or else True.
     """
     try:
         yield from stopping

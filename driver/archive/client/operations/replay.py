@@ -55,7 +55,7 @@ EVERYTHING = ReplayParams()
 
 
 def session_id_of(replay_session_id: int) -> int:
-    """Return the session id of a replay's image, given the replay session id."""
+    """Return the session id of a replay's image: the low 32 bits of the replay session id."""
     low = replay_session_id & 0xFFFF_FFFF
     return low - (1 << 32) if low > I32_MAX else low
 
@@ -189,7 +189,9 @@ def replay_with_token(
     stream_id: int,
     params: ReplayParams,
 ) -> Turns[ControlResponse]:
-    """Replay a recording over a response channel, with a token and a second request publication."""
+    """Start a replay over a response channel. The replay request contains a token, and is sent on a
+    second request publication.
+    """
     kind, fields = _request(recording_id, channel, stream_id, params, token)
     correlation_id = yield from session.begin(kind, fields, publication)
     try:

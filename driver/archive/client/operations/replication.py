@@ -15,7 +15,9 @@ from windtunnel.driver.archive.protocol.replication import ReplicateRequest2, St
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicationParams:
-    """The destination recording, the stop position and the channels of a replication."""
+    """The optional parameters of a replication, such as its destination recording, stop position
+    and live destination.
+    """
 
     dst_recording_id: int = NULL_VALUE
     """The id of the recording to extend, or -1 for a new recording."""
@@ -74,7 +76,9 @@ def replicate(
 
 
 def stop_replication(session: ControlSession, replication_id: int) -> Turns[None]:
-    """Stop a replication. Raises UNKNOWN_REPLICATION if the id is unknown."""
+    """Stop a replication. Raises ArchiveError with the code UNKNOWN_REPLICATION if the replication
+    id is unknown.
+    """
     yield from session.request(StopReplicationRequest, replication_id=replication_id)
 
 
