@@ -163,8 +163,8 @@ def _make_fence(ordering):
 
 
 def bytes_at(address, length):
-    """Name the operation that numba compiles to the code of `_lower_bytes_at`. Python code never
-    calls this function.
+    """Declare `bytes_at` for compiled kernels, in which numba replaces each call with the code that
+    `_lower_bytes_at` generates. Python code never calls this function.
     """
     raise NotImplementedError
 

@@ -165,8 +165,8 @@ def decode(data: bytes) -> SocketAddress | None:
 
 
 def write_name(target: np.ndarray, address: SocketAddress | None) -> int:
-    """Write an address to a record's name field as a `struct sockaddr`. Returns its length in
-    bytes, or 0 if the address is None.
+    """Write an address as a `struct sockaddr` to a record's name field. Returns the encoded length
+    in bytes, or 0 if the address is None.
     """
     target[:] = 0
     data = b"" if address is None else address.encode()
@@ -175,8 +175,8 @@ def write_name(target: np.ndarray, address: SocketAddress | None) -> int:
 
 
 def read_name(name: np.ndarray, length: int) -> SocketAddress | None:
-    """Read an address from a record's name field, a `struct sockaddr`. Returns None if the field is
-    empty or invalid.
+    """Read an address from the `struct sockaddr` in a record's name field. Returns None if the
+    field is empty or invalid.
     """
     if not 0 < length <= NAME_LENGTH_MAX:
         return None

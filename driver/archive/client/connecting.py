@@ -164,7 +164,7 @@ class Connecting:
 
     def _poll_resource(self, poll):
         """Return the publication or subscription that is being added, or None if it is not ready.
-        If the driver temporarily rejects the command, the next step of the attempt sends it again.
+        After a temporary rejection by the driver, the next step sends the command again.
         """
         try:
             return poll(self._registration_id)

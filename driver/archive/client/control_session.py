@@ -117,8 +117,8 @@ class ControlSession:
         return correlation_id
 
     def end(self, correlation_id: int) -> None:
-        """Stop collecting responses to a request. If the archive sends an error for it later, the
-        error is kept as one that belongs to no pending request.
+        """Stop collecting responses to a request. If an error response to the request arrives
+        later, it is kept as an error that belongs to no pending request.
         """
         self._responses.pop(correlation_id, None)
 

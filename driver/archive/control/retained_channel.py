@@ -77,6 +77,8 @@ def text(channel: ChannelUri) -> str:
 
 
 def stream_key(stream_id: int, channel: ChannelUri) -> str:
-    """Return a key for a stream. An archive must not record two streams with equal keys."""
+    """Return a key for a stream. An archive must not record two streams with equal keys at the same
+    time.
+    """
     parts = [f"{key}={value}" for key in KEYS if (value := channel.get(key)) is not None]
     return f"{stream_id}:{channel.media}?" + "|".join(parts)

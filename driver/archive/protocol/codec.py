@@ -40,7 +40,7 @@ class MalformedMessage(DriverError):
 
 
 class UnencodableMessage(DriverError):
-    """A field's value is out of range."""
+    """A message cannot be encoded, because a field's value is out of range."""
 
 
 class UnknownTemplate(MalformedMessage):

@@ -159,8 +159,7 @@ class Recordings:
         | ExtendRecordingRequest
         | ExtendRecordingRequest2,
     ) -> RecordedStream:
-        """Create the record of a stream that a client asked to record, without subscribing to the
-        stream.
+        """Create a RecordedStream from a client's request, without subscribing to the stream.
 
         Raises RequestRejected, ConfigurationError.
         """

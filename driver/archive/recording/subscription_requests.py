@@ -32,8 +32,8 @@ class _Request:
 
 
 class SubscriptionRequests:
-    """The subscription requests of an archive that the driver has not answered. Only the
-    conductor's thread uses them.
+    """The subscription requests that the driver has not answered yet. Only the conductor's thread
+    uses them.
     """
 
     def __init__(self, client: Aeron) -> None:

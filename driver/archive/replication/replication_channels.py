@@ -83,7 +83,7 @@ class ReplicationChannels:
 
     @property
     def replay_destination(self) -> str:
-        """The destination to add to the subscription, so that it receives the replay."""
+        """The destination through which the subscription receives the replay."""
         keys = (uri_param.ENDPOINT, uri_param.INTERFACE)
         params = tuple(item for item in self.channel.params if item[0] in keys)
         return str(ChannelUri(self.channel.media, params))

@@ -50,8 +50,8 @@ class SourceArchiveError(DriverError):
 def poll_or_retry(
     poll: Callable[[int], _RESOURCE | None], registration_id: int, add: Callable[[], int]
 ) -> tuple[_RESOURCE | None, int]:
-    """Poll for a publication or subscription that is being added. Returns it, or None if it is not
-    ready, and the registration id to poll next time.
+    """Poll for a publication or subscription that is being added. Returns the publication or
+    subscription (None until it is ready) and the registration id to poll next.
 
     If the driver rejects the command because an endpoint is still closing, the command is repeated.
     """

@@ -138,7 +138,9 @@ class Catalog:
                 self._valid[entry.recording_id] = None
 
     def entries(self) -> Iterator[CatalogEntry]:
-        """Yield all entries in any state, up to the first entry with an impossible length."""
+        """Yield all entries, regardless of their state, up to the first entry with an impossible
+        length.
+        """
         offset = HEADER_LENGTH
         while (entry := self._entry_at(offset)) is not None:
             yield entry

@@ -45,8 +45,8 @@ class Liveness:
         self._last_duty_cycle_ns = self._last_keepalive_ns = clock.now_ns()
 
     def on_duty_cycle(self, now_ns: int) -> ClientTerminatedError | None:
-        """Send the client's keepalive when it is due. Before, check the time since the last duty
-        cycle and the driver's heartbeat.
+        """Send the client's keepalive when it is due. Also check the time since the last duty cycle
+        and the driver's heartbeat.
 
         Returns the error that terminates the client, or None.
         """
