@@ -1,4 +1,5 @@
-"""The broadcast buffer: the driver transmits to any number of clients and never waits for them.
+"""The broadcast buffer, through which the driver transmits to any number of clients without waiting
+for them.
 
 `broadcast` is the to-clients section, uint8[capacity + 128], capacity a power of two.
 

@@ -97,7 +97,8 @@ def add_atomic(values, counter_id, delta):
 
 @kernel
 def propose_max_release(values, counter_id, value):
-    """Set a counter with a single writer to `value` if `value` is greater than the counter.
+    """Set a counter with a single writer to `value` if `value` is greater than the counter's
+    current value.
 
     Returns whether it was set.
     """

@@ -104,8 +104,8 @@ class ErrorLog:
         return True
 
     def _limit(self, code: int, entry: bytes, kind: str) -> bytes:
-        """Return the entry for an error that a client or peer caused. The entry omits the text if a
-        limit has been reached.
+        """Return the log entry for an error that a client or peer caused. The entry omits the
+        error's text if the log already contains too many texts from clients and peers.
         """
         count = self._text_count_by_kind.get((code, kind), 0)
         if entry not in self._offset_by_text and count >= TEXTS_PER_KIND_MAX:

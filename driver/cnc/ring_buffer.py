@@ -202,7 +202,9 @@ def has_message(ring):
 
 @kernel
 def _extent(ring, index, head):
-    """Return how many contiguous bytes from `index` on can contain claimed records."""
+    """Return the number of contiguous bytes from `index` that can contain claimed records: up to
+    the tail or to the end of the buffer.
+    """
     size = ring.size - TRAILER_LENGTH
     claimed = get_i64_acquire(ring, size + TAIL) - head
     if claimed <= 0 or claimed > size:
@@ -248,7 +250,7 @@ def _is_chain(ring, at, end):
 
 @kernel
 def _may_resume(ring, at, end):
-    """Return whether reading can resume at `at`. After any free space, a valid record or `end` must
+    """Return whether reading can resume at offset `at`, because only free space or valid records
     follow.
     """
     while at < end and get_i32_acquire(ring, at + LENGTH) == 0:
@@ -258,7 +260,7 @@ def _may_resume(ring, at, end):
 
 @kernel
 def _invalid_extent(ring, index, extent):
-    """Return the distance in bytes from an invalid record to the next plausible one."""
+    """Return the distance in bytes from an invalid record to the next plausible record."""
     at = index + ALIGNMENT
     while at < index + extent and not _is_chain(ring, at, index + extent):
         at += ALIGNMENT
@@ -267,7 +269,9 @@ def _invalid_extent(ring, index, extent):
 
 @kernel
 def _claim_extent(ring, index, extent):
-    """Return the length of a claim in bytes, even if its negative length field is wrong."""
+    """Return the length of a claim in bytes. If the claim's length field is wrong, the claim ends
+    at the next plausible record.
+    """
     length = -get_i32_acquire(ring, index + LENGTH)
     is_valid = _is_valid_length(length, extent)
     if is_valid and _may_resume(ring, index + align(length, ALIGNMENT), index + extent):
@@ -278,7 +282,7 @@ def _claim_extent(ring, index, extent):
 
 @kernel
 def _repair_positions(ring):
-    """Repair positions that no sequence of claims can produce. Returns the number of
+    """Correct a head or tail position that is unaligned or out of range. Returns the number of
     bytes dropped.
     """
     size = ring.size - TRAILER_LENGTH

@@ -96,7 +96,7 @@ class RemovePublication:
 
 @dataclass(frozen=True, slots=True)
 class _PublicationReady:
-    """A response with the log file and the counters of a publication."""
+    """A response that contains the log file name and the counter ids of a publication."""
 
     TYPE_ID: ClassVar[ResponseType]
 

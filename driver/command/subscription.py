@@ -47,7 +47,9 @@ class AddSubscription:
 
 @dataclass(frozen=True, slots=True)
 class RemoveSubscription:
-    """Command to close a subscription. The driver sends no messages about its images."""
+    """Command to close a subscription. The driver does not notify the client that the
+    subscription's images become unavailable.
+    """
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_SUBSCRIPTION
 

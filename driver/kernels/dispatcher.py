@@ -34,7 +34,9 @@ processor.select(numba.config)
 
 
 class InnerLibrary(JITCodeLibrary):
-    """The LLVM code of one inner kernel, without the code of the kernels that it calls."""
+    """The LLVM code of an inner kernel, which other kernels call. The code of its own callees is
+    not included.
+    """
 
     def add_linking_library(self, library: Any) -> None:
         for each in _with_callees(library):
@@ -52,12 +54,14 @@ class InnerLibrary(JITCodeLibrary):
 
     @property
     def module(self) -> Any:
-        """The LLVM module of this kernel alone."""
+        """The LLVM module of this kernel, without the kernels that it calls."""
         self._ensure_finalized()
         return self._final_module
 
     def _get_module_for_linking(self) -> Any:
-        """Return the module of this kernel and all its callees, for callers outside this module."""
+        """Return an LLVM module that contains this kernel and all its callees. numba links it into
+        functions that are not kernels.
+        """
         if self._shared_module is None:
             shared = self.module.clone()
             for library in self._linking_libraries:
@@ -67,7 +71,9 @@ class InnerLibrary(JITCodeLibrary):
 
 
 def _with_callees(library: Any) -> Iterator[Any]:
-    """Yield a library, and for an inner kernel also the libraries of all kernels that it calls."""
+    """Yield a library. If it belongs to an inner kernel, also yield the libraries of all kernels
+    that it calls.
+    """
     yield library
     if isinstance(library, InnerLibrary):
         yield from library._linking_libraries
@@ -80,7 +86,7 @@ def _module_of(library: Any) -> Any:
 
 
 class RootLibrary(JITCodeLibrary):
-    """The code of one root kernel and of all kernels that it calls."""
+    """The machine code of a root kernel, which Python calls, and of all kernels that it calls."""
 
     def __init__(self, codegen: Any, name: str) -> None:
         super().__init__(codegen, name)
@@ -110,7 +116,9 @@ _make_template: Any = vars(typing)["make_concrete_template"]
 
 
 class _Compiler(_FunctionCompiler):  # type: ignore[misc]  # numba has no types for it
-    """Compiles one function, either as a root kernel or as an inner kernel."""
+    """Compiles one function as a root kernel, which Python calls, or as an inner kernel, which
+    other kernels call.
+    """
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
         library = RootLibrary(self.targetdescr.target_context.codegen(), self.py_func.__qualname__)
@@ -169,7 +177,7 @@ class KernelDispatcher(CPUDispatcher):
         return kernel_image.from_object(result.library.object_code(), name)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Return numba's call template for a call from another kernel."""
+        """Return the template with which numba types a call of this kernel from another kernel."""
         signature, folded = self._compiler.fold_argument_types(args, kws)
         plain = tuple(unliteral(each) for each in folded)
         _, result = self._inner_of(plain)
@@ -178,7 +186,7 @@ class KernelDispatcher(CPUDispatcher):
         return template, signature, plain, {}
 
     def get_overload(self, sig: Any) -> Any:
-        """Return the key of an inner kernel in numba's target context."""
+        """Return the key by which numba's target context finds the inner kernel for a signature."""
         key, _ = self._inner_of(tuple(normalize_signature(sig)[0]))
         return key
 

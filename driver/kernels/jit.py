@@ -30,7 +30,8 @@ _FUNCTION = TypeVar("_FUNCTION", bound=Callable[..., object])
 
 
 def kernel(function: _FUNCTION) -> _FUNCTION:
-    """Compile a function without reference counting. The function cannot allocate memory.
+    """Compile a function with numba, without reference counting. The function cannot allocate
+    memory.
 
     The arguments must outlive the call. Counting references would cost a locked instruction per
     call for each array of an agent's state.

@@ -32,7 +32,7 @@ _DIGEST_BYTES = 32
 
 
 class ImageError(ValueError):
-    """An object file or a stored image that cannot be loaded."""
+    """An object file or a stored kernel image cannot be loaded."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,9 @@ class KernelImage:
     "Offsets of the words that receive a pointer to the kernel's numba environment."
 
     def pack(self, key: str) -> bytes:
-        """Return the bytes to store: a sha256, a JSON header, the fixups and the code."""
+        """Serialize the kernel image as a SHA-256 digest, a JSON header, the fixups and the
+        code.
+        """
         header = json.dumps(
             {
                 "key": key,
@@ -65,8 +67,8 @@ class KernelImage:
 
 
 def unpack(stored: bytes) -> tuple[str, KernelImage]:
-    """Return the key and the kernel image that stored bytes contain. Raises ImageError for damaged
-    bytes.
+    """Decode a kernel image and its key from stored bytes. Raises ImageError if the bytes are
+    damaged.
     """
     digest, body = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
     if len(body) < 4 or hashlib.sha256(body).digest() != digest:
@@ -144,8 +146,8 @@ class _Converter:
         self._at[number] = at
 
     def _resolved_symbols(self, table: tuple[int, ...]) -> list[tuple[str, int | None]]:
-        """Return the name of each symbol with the symbol's offset in the kernel image. The offset
-        of an undefined symbol is None.
+        """Return the name of each symbol and its offset in the kernel image. The offset of an
+        undefined symbol is None.
         """
         symbols: list[tuple[str, int | None]] = []
         for at in range(table[4], table[4] + table[5], _HEADER.size):

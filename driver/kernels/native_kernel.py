@@ -66,7 +66,7 @@ class NativeKernel(native_runtime.Dispatcher):  # type: ignore[misc]  # a C type
         return self.numba_dispatcher._numba_type_
 
     def typeof_pyval(self, value: object) -> Any:
-        """Return the type of an argument, for the C dispatcher."""
+        """Return the type object by which numba's C dispatcher identifies an argument's type."""
         key = native_runtime.key_of(value)
         return native_runtime.type_of(f"other({type(value)})" if key is None else key)
 

@@ -67,7 +67,7 @@ def _extension(name: str) -> Any:
 
 
 def _private_dispatcher() -> Any:
-    """Load a private copy of numba's C dispatcher, which itself imports `numba._devicearray`."""
+    """Load a private copy of numba's C dispatcher without importing the numba package."""
     stub: Any = types.ModuleType("numba")
     stub._devicearray = _extension("_devicearray")
     imported = {"numba": stub, "numba._devicearray": stub._devicearray}
@@ -89,7 +89,9 @@ def _private_dispatcher() -> Any:
 
 
 class _Omitted:
-    """The type of omitted arguments. The C dispatcher requires this type, but it is never used."""
+    """Stand-in for numba's type of omitted arguments, which the C dispatcher requires but never
+    uses.
+    """
 
 
 _helpers = _extension("_helperlib")

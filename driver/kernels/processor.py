@@ -1,4 +1,5 @@
-"""Selects the processor to compile for: an x86-64 level instead of one processor model.
+"""Selects the x86-64 level that kernels are compiled for, instead of this machine's processor
+model.
 
 Kernels that were compiled on one machine then run on every other machine of the same level, so they
 can be distributed in a wheel, in a container image, or in a cache shared by CI machines.
@@ -24,7 +25,7 @@ LLVM's names, and features have Linux's names.
 
 
 def levels_of(features: Collection[str]) -> list[str]:
-    """Return the x86-64 levels whose features are all present, highest first."""
+    """Return the x86-64 levels that the given processor features support, highest first."""
     return [
         level for level, required in LEVELS.items() if all(each in features for each in required)
     ]
@@ -32,8 +33,8 @@ def levels_of(features: Collection[str]) -> list[str]:
 
 @cache
 def _features() -> frozenset[str]:
-    """Return Linux's names for the features of this machine's processors. Empty if they are
-    unknown.
+    """Return the features of this machine's processors by their Linux names, or an empty set if
+    they are unknown.
     """
     try:
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()

@@ -180,8 +180,8 @@ class Sources:
         return self._stored
 
     def save(self) -> None:
-        """Store new summaries. If two processes save summaries at the same time, one set may be
-        lost.
+        """Save the summaries of newly parsed source files. If two processes save at the same time,
+        one set may be lost.
         """
         if not self._is_changed or self.store is None:
             return

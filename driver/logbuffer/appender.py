@@ -118,7 +118,7 @@ def offer(appender, log, limit, source, source_at, length, reserved_value):
 
 @kernel
 def total_length(source, ranges):
-    """Return the total length of `ranges`, or -1 if a range lies outside `source`."""
+    """Return the total length of `ranges` in bytes, or -1 if a range lies outside `source`."""
     total = 0
     for i in range(ranges.shape[0]):
         at, length = ranges[i, 0], ranges[i, 1]
@@ -130,8 +130,8 @@ def total_length(source, ranges):
 
 @kernel
 def gather(log, at, source, ranges, index, consumed, length):
-    """Copy `length` bytes from the ranges. The first byte to copy is `consumed` bytes into range
-    `index`.
+    """Copy `length` bytes from consecutive ranges of `source` to the log. The first byte is at
+    offset `consumed` in range `index`.
 
     Returns: (index, consumed) of the byte after the last one copied
     """
@@ -200,7 +200,8 @@ def offer_batch(appender, log, values, limit_at, source, source_at, lengths, fir
 
 @kernel
 def claim(appender, log, limit, length):
-    """Claim one frame. The caller writes the payload in place, at the appender's `claim_at` + 32.
+    """Claim one frame. The caller writes the payload in place, at the log offset `claim_at`
+    + 32.
 
     Subscribers cannot read past the claim until `commit` or `abort`. Threads that share an appender
     must not claim concurrently.

@@ -111,7 +111,7 @@ def tail_term_id(raw_tail):
 
 @kernel
 def tail_offset(raw_tail, term_length):
-    """Return the term offset in a raw tail, limited to the term length."""
+    """Return the term offset that a raw tail contains, or the term length if that is lower."""
     return min(raw_tail & 0xFFFFFFFF, term_length)
 
 
@@ -167,7 +167,7 @@ def is_publication_revoked(log, meta_at):
 
 @kernel
 def put_is_publication_revoked_release(log, meta_at):
-    """Set the revoked flag, which is never cleared."""
+    """Mark the publication as revoked in the log metadata. The flag is never cleared."""
     put_u8_release(log, meta_at + IS_PUBLICATION_REVOKED, 1)
 
 
@@ -247,7 +247,9 @@ def check_log(log, meta_at):
 
 @kernel
 def initialise_tails(log, meta_at, initial_term_id, term_id, term_offset):
-    """Set the tails and the term count for a publication that starts at this term id and offset."""
+    """Initialise the tails and the active term count of a log that begins at the given term id and
+    offset.
+    """
     count = wrap_i32(term_id - initial_term_id)
     active = position.index_of_count(count)
     put_i64(log, meta_at + TERM_TAILS + 8 * active, pack_tail(term_id, term_offset))
@@ -260,13 +262,16 @@ def initialise_tails(log, meta_at, initial_term_id, term_id, term_offset):
 
 @kernel
 def producer_position(log, meta_at):
-    """Return the position up to which publishers have claimed space, limited to the active term."""
+    """Return the position up to which publishers have claimed space, limited to the end of the
+    active term.
+    """
     return claimed_position(log, meta_at, term_length(log, meta_at), initial_term_id(log, meta_at))
 
 
 @kernel
 def claimed_position(log, meta_at, term_length, initial_term_id):
-    """Return the producer position, using the driver's values of term length and initial term id.
+    """Return the position up to which publishers have claimed space, given the driver's values of
+    term length and initial term id.
 
     Clients may have overwritten both in the log. They also write the tails and the term count: an
     offset beyond the term counts as its end, and a term before the initial one as the start of the

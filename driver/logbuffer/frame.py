@@ -42,8 +42,8 @@ def aligned(frame_length):
 
 @kernel
 def frame_length_acquire(log, at):
-    """Return the length in a slot, with acquire semantics. A negative length means that the slot is
-    claimed, and 0 that it is empty.
+    """Return the frame length field at offset `at`, with acquire semantics. It is negative while
+    the frame is claimed, and 0 in free space.
     """
     return get_i32_acquire(log, at)
 
@@ -82,7 +82,8 @@ def first_word(frame_length, upper):
 
 @kernel
 def write_header(log, at, meta_at, frame_length, term_id, term_offset):
-    """Claim `frame_length` bytes at offset `at` and fill the header from the log's template.
+    """Claim `frame_length` bytes at offset `at` and fill the frame header from the log's default
+    header.
 
     Memory: the negative length is stored first, so an unblocker can read the length of the claim.
             The reserved value is not changed; `publish` makes the frame readable.
@@ -95,7 +96,7 @@ def write_header(log, at, meta_at, frame_length, term_id, term_offset):
 
 @kernel
 def fill_header(log, at, meta_at, term_id, term_offset):
-    """Fill header bytes 8 to 24 from the log's template, the term id and the term offset."""
+    """Fill header bytes 8 to 24 from the log's default header, the term id and the term offset."""
     template = meta_at + DEFAULT_HEADER
     put_i32(log, at + data.TERM_OFFSET, term_offset)
     put_i32(log, at + data.SESSION_ID, get_i32(log, template + data.SESSION_ID))
@@ -113,7 +114,7 @@ def write_padding(log, at, meta_at, frame_length, term_id, term_offset):
 
 @kernel
 def overwrite_with_padding(log, at, meta_at, frame_length, term_id, term_offset):
-    """Write a committed padding frame over a slot, regardless of the slot's content.
+    """Write a committed padding frame at offset `at`, regardless of the current content.
 
     No writer may complete the slot afterwards. Unlike `write_padding`, this stores no claim first:
     the slot becomes readable in one step.

@@ -95,7 +95,9 @@ class LogBuffer:
 
     @property
     def lost_pages(self) -> int:
-        """The number of pages that the file lost while it was mapped. See `bus_error_guard`."""
+        """The number of mapped pages that were lost, because the file was truncated or its file
+        system is full.
+        """
         return self._mapping.lost_pages
 
     def base(self, at_position: int) -> int:

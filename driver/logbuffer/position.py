@@ -40,7 +40,7 @@ def index(position, bits):
 
 @kernel
 def index_of_count(count):
-    """Return the index of the active term after `count` rotations."""
+    """Return the index, 0 to 2, of the active term after `count` rotations."""
     return count % PARTITION_COUNT
 
 

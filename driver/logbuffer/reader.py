@@ -106,7 +106,8 @@ def poll_frames(log, base, term_length, offset, limit_offset, fragments, max_fra
 
 @kernel
 def block(log, base, term_length, offset, limit_offset):
-    """Find the end of a block: either whole frames before `limit_offset`, or one padding frame.
+    """Find the end of the next block, which is either a run of whole frames before `limit_offset`
+    or one padding frame.
 
     Returns: the offset after the block, or `offset` itself if there is no block; only a padding
              frame at the start of the block may exceed the limit

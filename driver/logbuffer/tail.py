@@ -27,7 +27,7 @@ def framed_length(length, max_payload_length):
 
 @kernel
 def back_pressure(log, meta_at, term_length, at_position, length):
-    """Return the result code for a message that begins at or above the publication limit."""
+    """Return the error code for a message that begins at or beyond the publication limit."""
     needed = frame.aligned(length + frame.HEADER_LENGTH)
     if at_position + needed >= position.max_possible(term_length):
         return result.MAX_POSITION_EXCEEDED

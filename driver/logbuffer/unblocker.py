@@ -15,7 +15,7 @@ UNBLOCKED_TO_END = 2
 
 @kernel
 def is_zero_between(log, base, begin, end):
-    """Return whether all slots in the range are empty, scanning backwards."""
+    """Return whether all frame length fields in the range are 0. Scans backwards."""
     for offset in range(end - frame.FRAME_ALIGNMENT, begin - 1, -frame.FRAME_ALIGNMENT):
         if frame.frame_length_acquire(log, base + offset) != 0:
             return False

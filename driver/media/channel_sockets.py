@@ -68,7 +68,7 @@ class Sockets(Protocol):
 
 @dataclass(slots=True)
 class SocketSettings:
-    """The driver's defaults for options that a channel does not set."""
+    """The driver's defaults for the socket options that a channel does not set."""
 
     sndbuf_length: int = 0
     """Send buffer length; 0 selects the system's default."""

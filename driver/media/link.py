@@ -60,8 +60,8 @@ MAILBOX = np.dtype(
 
 
 class Links(NamedTuple):
-    """All mailboxes of a process. If there are none, every file descriptor must belong to
-    a socket.
+    """All mailboxes of a process, and their rings. There are none if the process uses only real
+    sockets.
     """
 
     mailboxes: np.ndarray  # MAILBOX[n]

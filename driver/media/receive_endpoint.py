@@ -42,8 +42,8 @@ _LAST_ACTIVITY_NS = int(dict(RECEIVE_ENDPOINT.fields or {})["last_activity_ns"][
 
 
 def make_receive_endpoints(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Create an array of zeroed slots, RECEIVE_ENDPOINT[capacity]. Also returns a uint8 view of the
-    array for atomic access.
+    """Create an array of `capacity` zeroed RECEIVE_ENDPOINT records. Also returns a uint8 view of
+    the array for atomic access.
     """
     records = np.zeros(capacity, dtype=RECEIVE_ENDPOINT)
     return records.view(np.recarray), records.view(np.uint8)

@@ -39,7 +39,7 @@ assert RECORD_LENGTH % 8 == 0 and LAST_STATUS_NS % 8 == 0, "the shared word is a
 
 
 def make_send_endpoints(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Create an array of zeroed slots, SEND_ENDPOINT[capacity]. Also returns a uint8 view of the
+    """Create an array of `capacity` unused SEND_ENDPOINT records. Also returns a uint8 view of the
     array for atomic access.
     """
     records = np.zeros(capacity, dtype=SEND_ENDPOINT)

@@ -72,7 +72,9 @@ def count(table):
 
 @kernel
 def insert(table, endpoint, stream_id, session_id, value):
-    """Store the value of a stream. Returns False if the map is full."""
+    """Store a value for a stream, replacing any existing value. Returns False if the map is
+    full.
+    """
     index = _probe(table, endpoint, stream_id, session_id)
     if index == ABSENT:
         return False

@@ -37,7 +37,9 @@ TRUNCATED = 0x20
 
 
 class SendBatch(NamedTuple):
-    """Datagrams to send: `set_outgoing` sets their contents, `send_gathered` their destination."""
+    """A batch of datagrams to send. `set_outgoing` sets the contents of an entry, and
+    `send_gathered` the destination.
+    """
 
     headers: np.ndarray  # MESSAGE[n]
     vectors: np.ndarray  # IOVEC[n]
@@ -45,7 +47,9 @@ class SendBatch(NamedTuple):
 
 
 class ReceiveBatch(NamedTuple):
-    """The messages of the last `receive`, each of which is one datagram or one GRO packet."""
+    """The messages that the last `receive` call returned. Each is one datagram or one GRO
+    packet.
+    """
 
     headers: np.ndarray  # MESSAGE[n]
     vectors: np.ndarray  # IOVEC[n], into slots
@@ -237,7 +241,9 @@ def segment_length(batch, index):
 
 @kernel
 def is_truncated(batch, index):
-    """Return whether message `index` was longer than its slot and is therefore invalid."""
+    """Return whether message `index` was longer than its receive buffer and is therefore
+    invalid.
+    """
     return (batch.headers[index].message_flags & TRUNCATED) != 0
 
 

@@ -1,4 +1,4 @@
-"""Fragment handlers that reassemble fragments, and call other handlers with whole messages.
+"""Fragment handlers that reassemble fragmented messages and pass them to other handlers.
 
     handler    one session only        any session
     plain      ImageFragmentAssembler            FragmentAssembler
@@ -55,7 +55,9 @@ class _MessageBuffer:
         return memoryview(self._part), header.completed(self._first)
 
     def undo_last(self) -> None:
-        """Remove the last fragment from the message, because it will be delivered again."""
+        """Remove the last fragment from the message, because that fragment will be
+        delivered again.
+        """
         length, self._next_position = self._previous
         # Copy, because a bytearray cannot shrink while the handler holds a view of it.
         self._part = bytearray(memoryview(self._part)[:length])
@@ -66,7 +68,7 @@ class _MessageBuffer:
 
 
 class _SessionBuffers:
-    """The message buffers of an assembler, by session."""
+    """An assembler's buffers for partially reassembled messages, one for each session."""
 
     IS_SINGLE_SESSION: ClassVar[bool] = False
 
@@ -81,7 +83,7 @@ class _SessionBuffers:
         return message
 
     def free_session_buffer(self, session_id: int) -> None:
-        """Discard the partial message of a session that became unavailable."""
+        """Discard the partial message of a session whose image became unavailable."""
         self._messages.pop(0 if self.IS_SINGLE_SESSION else session_id, None)
 
     def clear(self) -> None:
@@ -90,7 +92,9 @@ class _SessionBuffers:
 
 
 class FragmentAssembler(_SessionBuffers):
-    """A fragment handler that calls another handler with whole messages."""
+    """A fragment handler that reassembles messages and passes each whole message to another
+    handler.
+    """
 
     def __init__(self, handler: FragmentHandler) -> None:
         super().__init__()
@@ -114,7 +118,8 @@ class ImageFragmentAssembler(FragmentAssembler):
 
 
 class ControlledFragmentAssembler(_SessionBuffers):
-    """A controlled fragment handler that calls another handler with whole messages.
+    """A controlled fragment handler that reassembles messages and passes each whole message to
+    another controlled handler.
 
     After ABORT, the message is delivered again together with its last fragment.
     """

@@ -73,8 +73,8 @@ def _walk(handler, log, base, term_length, offset, base_position, headers, state
 
 
 def make_header(position: int) -> np.ndarray:
-    """Create the record that passes fragment headers to the handler of a poll. `position` is where
-    the poll starts.
+    """Create the record in which a poll passes each fragment's header to a compiled handler.
+    `position` is where the poll starts.
     """
     headers = np.zeros(1, COMPILED_HEADER)
     headers[0].next_position = position
@@ -82,8 +82,8 @@ def make_header(position: int) -> np.ndarray:
 
 
 def walk_of(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the poll loop compiled for a handler. Raises TypeError for a handler that numba did
-    not compile.
+    """Return the poll loop for a handler that numba compiled. Raises TypeError for any other
+    handler.
     """
     if not is_compiled(handler):
         raise TypeError(f"expected a function compiled by numba.njit, found {handler!r}")

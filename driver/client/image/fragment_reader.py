@@ -44,8 +44,8 @@ class FragmentReader(LogReader):
     def _walk(
         self, log: np.ndarray, at: int, limit: int, frame_limit: int
     ) -> tuple[list[Row], int]:
-        """Return rows that describe the next data frames. Skips padding frames, unlike
-        `_walk_frames`.
+        """Return the fields of the next data frames, and the position after the last frame. Skips
+        padding frames, unlike `_walk_frames`.
         """
         base = at & ~self._mask
         count, end = reader.poll(

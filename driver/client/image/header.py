@@ -32,8 +32,7 @@ class Action(IntEnum):
 
 
 class SourceImage(Protocol):
-    """The interface through which a fragment's handler accesses the image that the fragment belongs
-    to.
+    """The interface through which a fragment's handler accesses the fragment's image.
 
     `Image` implements it and documents its members.
     """
@@ -65,7 +64,9 @@ class SourceImage(Protocol):
 
     @property
     def active_transport_count(self) -> int:
-        """The number of source addresses that send the stream."""
+        """The number of active transports: sockets that received the stream within the image
+        liveness timeout.
+        """
 
     def reject(self, reason: str) -> None:
         """Reject the image: send an error to the publisher, and end the image."""

@@ -58,7 +58,8 @@ class Image(FragmentReader):
 
     @property
     def position(self) -> int:
-        """The position up to which the image was read. It is constant once the image is closed.
+        """The position up to which the subscriber has read the image. It is constant once the image
+        is closed.
 
         It may be set to the beginning of a later frame, up to the end of the term. Other values
         raise ValueError.
@@ -98,7 +99,9 @@ class Image(FragmentReader):
 
     @property
     def active_transport_count(self) -> int:
-        """The number of source addresses that send the stream, or 0 if the image is closed."""
+        """The number of active transports: sockets that received the stream within the image
+        liveness timeout. It is 0 once the image is closed.
+        """
         log = self._log
         if self.is_closed:
             return 0

@@ -1,4 +1,4 @@
-"""Reads frames and blocks from a log, and publishes the position.
+"""Reads frames and blocks from a log, and updates the subscriber position counter.
 
     committed frames              position ->
     +------+------+------+-----+------+
@@ -72,7 +72,7 @@ class LogReader:
     def _walk_frames(
         self, log: np.ndarray, at: int, limit: int, frame_limit: int
     ) -> tuple[list[Row], int]:
-        """Return rows that describe the next frames, and the position after the last one."""
+        """Return the fields of the next frames, and the position after the last frame."""
         base = at & ~self._mask
         count, end = reader.poll_frames(
             log, self._mapped.base(at), self.term_length, at - base, limit - base, self._rows,
@@ -81,7 +81,9 @@ class LogReader:
         return self._rows[:count].tolist(), base + int(end)
 
     def _limit(self, limit_position: int) -> int:
-        """Return the position at which a poll from the current position must end."""
+        """Return the position at which a poll must end: the end of the current term, or
+        `limit_position` if it is lower.
+        """
         return min((self._position | self._mask) + 1, limit_position)
 
     def _advance(self, position: int) -> None:
@@ -92,8 +94,8 @@ class LogReader:
             put_i64_release(self._values, self._position_at, position)
 
     def check_position(self, position: int) -> None:
-        """Raise ValueError unless a position is a possible frame start between the current position
-        and the term's end.
+        """Raise ValueError unless a position is aligned to a frame and lies between the current
+        position and the end of the term.
         """
         limit = (self._position | self._mask) + 1
         if not self._position <= position <= limit:
@@ -185,7 +187,8 @@ class LogReader:
 
 
 def _opened(path: Path) -> io.FileIO:
-    """Open a file for reading. Its descriptor is closed when the object is deleted.
+    """Open a file for reading. The descriptor is closed when the returned object is
+    garbage-collected.
 
     It is not closed explicitly, because a handler may still use it, and the system could reuse a
     closed descriptor for another file.

@@ -16,7 +16,8 @@ from windtunnel.driver.wire import data
 
 @kernel
 def claim_frame(state, log, values, limit_at, length):
-    """Claim a frame for a payload of `length` bytes. Threads may share the appender.
+    """Claim a frame for a payload of `length` bytes. Threads of a concurrent publication may claim
+    at the same time.
 
     Shapes:  state APPENDER[1], log uint8[n], values uint8[m] with the limit at byte `limit_at`
     Returns: (the position after the frame or an error code, the frame's offset in the log)

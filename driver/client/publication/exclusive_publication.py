@@ -1,4 +1,5 @@
-"""Exclusive publications. Each is the only writer of its stream, and has additional operations.
+"""Exclusive publications. Each is the only writer of its stream, and can also append padding,
+append blocks, and revoke the stream.
 
 The tail position is local to the object, so writes are cheaper, but only one thread at a time may
 write.

@@ -67,7 +67,8 @@ def offer(
     source: np.ndarray,
     supplier: ReservedValueSupplier,
 ) -> int:
-    """Write a message, and call the supplier once for each of its frames.
+    """Write a message, and call the reserved value supplier once for each frame of the
+    message.
 
     Shapes:  state APPENDER[1], log uint8[n], source uint8[length]
     Returns: the position after the message, or a negative code
