@@ -1,11 +1,11 @@
-"""Errors that cause a client command to be refused or delayed."""
+"""The errors with which the conductor refuses or delays a client command."""
 
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.command.command_type import ErrorCode
 
 
 class CommandError(DriverError):
-    """A refused command. The client receives the message and the error code."""
+    """A client command is refused. The client receives the error code and the message."""
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.GENERIC_ERROR) -> None:
         super().__init__(message)

@@ -116,7 +116,7 @@ def make_resources(
 def _make_counters(
     context: Context, clock: Clock, cnc: CncFile, loss_report: LossReport
 ) -> CountersManager:
-    """Allocate each system counter at its fixed id."""
+    """Create the counters manager, and allocate each system counter at its fixed id."""
     values = cnc.counters_values
     manager = CountersManager(
         cnc.counters_metadata,
@@ -172,7 +172,7 @@ def _make_sender(context: Context, values: np.ndarray, links: object) -> SenderS
 
 
 def _make_losses(context: Context) -> Losses:
-    """Create the loss interceptors of one agent, with a separate random state for each agent."""
+    """Create the loss interceptors of one agent. Agents do not share a random state."""
     return make_losses(
         context.incoming_interceptors,
         context.random_loss,

@@ -47,7 +47,8 @@ class Entry(NamedTuple):
 
 
 def real_path(path: Path) -> Path:
-    """Resolve a path, following a link in its last component if this user owns the link.
+    """Resolve a path whose last component may be a symbolic link. The link must belong to this
+    user.
 
     The resolved path might not exist. Raises StorageError for another user's link.
     """

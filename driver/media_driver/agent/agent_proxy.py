@@ -14,7 +14,7 @@ from windtunnel.driver.media_driver.command_error import CommandError
 
 
 class AgentProxy:
-    """The conductor's side of the command queue to the sender or the receiver."""
+    """Queues the conductor's commands for the sender or the receiver."""
 
     def __init__(self, commands: np.ndarray, values: np.ndarray, fails_id: int) -> None:
         self._commands = commands
@@ -26,7 +26,9 @@ class AgentProxy:
         driver."""
 
     def offer(self, operation: int, *words: int) -> None:
-        """Queue a command for the agent: an operation, and `words` with its arguments."""
+        """Queue a command that consists of an operation code and its arguments `words`. Waits while
+        the queue is full.
+        """
         self._record[0] = operation
         self._record[1 : 1 + len(words)] = words
         while not handoff.put(self._commands, self._record):
@@ -35,7 +37,7 @@ class AgentProxy:
 
 
 class SlotPool:
-    """Allocates the slots of a record array."""
+    """Allocates slots, which are the indexes of records in an array."""
 
     def __init__(self, capacity: int, record_kind: str) -> None:
         self._free = list(range(capacity - 1, -1, -1))
@@ -64,13 +66,17 @@ def fill_record(record: np.record, **values: int) -> None:
 
 
 def append_slot(slots: np.ndarray, agent: np.record, count_field: str, slot: int) -> None:
-    """Append a slot to a list of active slots. The calling thread must own the list."""
+    """Append a slot (the index of a record) to a list of active slots. The calling thread must own
+    the list.
+    """
     slots[agent[count_field]] = slot
     agent[count_field] += 1
 
 
 def remove_slot(slots: np.ndarray, agent: np.record, count_field: str, slot: int) -> None:
-    """Remove a slot from a list of active slots, keeping the order of the other slots."""
+    """Remove a slot (the index of a record) from a list of active slots, keeping the order of the
+    other slots.
+    """
     count = int(agent[count_field])
     kept = [int(other) for other in slots[:count] if other != slot]
     slots[: len(kept)] = kept

@@ -1,4 +1,4 @@
-"""Measures an agent's duty cycles: the longest duration, and the number of durations above a
+"""Measures an agent's duty cycles: the maximum cycle time, and the number of cycles that exceeded a
 threshold.
 
 The time is measured from the start of a duty cycle to the start of the next one. It includes

@@ -153,8 +153,8 @@ def _is_in_gap(losses, index, buf, at, length):
 
 @kernel
 def _touches_gap(rule, begin, length):
-    """Return whether a range of a term overlaps one of the rule's gaps. A gap begins at each
-    multiple of the rule's radix, except at 0.
+    """Return whether a range of a term overlaps a gap of a multi-gap-loss rule. A gap begins at
+    each multiple of the rule's radix, except at 0.
     """
     before = begin >> rule.radix_bits << rule.radix_bits
     if before > 0 and (begin == before or begin < before + rule.gap_length):

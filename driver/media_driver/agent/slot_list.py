@@ -1,4 +1,6 @@
-"""An agent's list of active record slots, and the events that acknowledge released slots."""
+"""Removes a record's slot from an agent's list of active slots, and acknowledges the conductor's
+command.
+"""
 
 from windtunnel.driver.base import handoff
 from windtunnel.driver.kernels.jit import kernel
@@ -6,8 +8,8 @@ from windtunnel.driver.kernels.jit import kernel
 
 @kernel
 def remove(slots, count, slot):
-    """Remove `slot` from the first `count` entries of a list, keeping the order of the other
-    entries.
+    """Remove `slot` from the first `count` entries of a list of slots, keeping the order of the
+    other entries.
     """
     kept = 0
     for index in range(count):

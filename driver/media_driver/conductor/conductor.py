@@ -1,4 +1,5 @@
-"""The conductor's duty cycle in Python, for commands, events from the agents, and timers.
+"""The Python part of the conductor's duty cycle: client commands, events from the other agents, and
+timers.
 
 A duty cycle executes at most one command, then the events, then the timers, and frees unused log
 buffers. Between these duty cycles, a compiled kernel rebuilds images and updates publication limits

@@ -31,7 +31,9 @@ CONDUCTOR = np.dtype(
 
 
 class ConductorState(NamedTuple):
-    """The conductor's arrays. The declarations of the dtypes document the record fields."""
+    """The arrays that the conductor's compiled kernels use. The dtype declarations document the
+    fields.
+    """
 
     agent: np.ndarray  # CONDUCTOR[1]
     images: np.ndarray  # PUBLICATION_IMAGE[n], shared with the receiver
@@ -63,7 +65,7 @@ def make_conductor_state(
     subscribers: int = 16_384,
     idle_state: Any = None,
 ) -> ConductorState:
-    """Create the state of a conductor for a given sender and receiver."""
+    """Create the state of a conductor, which shares arrays with the given sender and receiver."""
     return ConductorState(
         agent=np.zeros(1, dtype=CONDUCTOR).view(np.recarray),
         images=receiver.images,
@@ -98,8 +100,8 @@ def track(state, now_ns, now_ms):
 
 @kernel
 def needs_python(state):
-    """Return whether a command, an event, a timer or an image's first loss must be handled in
-    Python.
+    """Return whether the Python part of the conductor must run, because there is a command, an
+    event, or the first loss of an image.
     """
     return (
         ring_buffer.has_message(state.ring)

@@ -147,7 +147,7 @@ class StreamCounters:
         return ids
 
     def channel_status(self, type_id: int, channel: str, registration_id: int) -> int:
-        """Allocate a channel's status counter or destination counter."""
+        """Allocate a counter for the status of a channel or for the number of its destinations."""
         name = _CHANNEL_NAMES[type_id]
         channel_bytes = channel.encode()[:CHANNEL_LENGTH_MAX]
         key = struct.pack("<i", len(channel_bytes)) + channel_bytes

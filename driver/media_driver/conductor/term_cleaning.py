@@ -15,8 +15,8 @@ from windtunnel.driver.media_driver.image import written_pages
 
 @kernel
 def clean_to(owner, limit):
-    """Zero a log from its clean position towards `limit`. `owner` is the record with the log's
-    fields.
+    """Zero a log from its clean position towards `limit`. `owner` is the record of the log's
+    publication or image.
 
     The limit is derived from positions that clients write, so it is not always aligned to a frame.
     """

@@ -1,1 +1,3 @@
-"""Loss detection, NAKs, congestion control, and the image state that two agents share."""
+"""Loss detection, NAKs, congestion control, and the image state that receiver and conductor
+share.
+"""

@@ -1,4 +1,5 @@
-"""CUBIC congestion control, which shrinks the window on a loss and grows it on a cubic curve.
+"""CUBIC congestion control, which shrinks the window after a loss and grows it along a
+cubic curve.
 
     cwnd = w_max + C (t - K)^3     t seconds since the last loss, K = cbrt(w_max B / C)
 

@@ -57,7 +57,7 @@ def earn(connection, length):
 @kernel
 def earn_on(state, slot, transport_slot, length):
     """Increase the number of feedback bytes allowed on the connection between an image and a
-    transport, if there is one.
+    transport, after a frame of `length` bytes.
     """
     number = state.endpoints[transport_slot].connection
     earn(state.connections[slot * image.CONNECTIONS_MAX + number], length)

@@ -46,8 +46,8 @@ GAP = np.dtype(
 
 
 def make_gaps(images: int) -> np.recarray:
-    """Create the gap rows of all images: an array GAP[images, GAPS_MAX]. Unused rows occupy no
-    memory.
+    """Create the gap records of all images, an array GAP[images, GAPS_MAX]. Unused records occupy
+    no memory.
     """
     return np.zeros((images, GAPS_MAX), dtype=GAP).view(np.recarray)
 
@@ -69,7 +69,7 @@ def scan(image, gaps, log, rebuild_position, hwm_position, now_ns):
 
 @kernel
 def take_due(image, gaps, log, first_row, now_ns):
-    """Make the oldest gap with a due NAK the active gap, and schedule the gap's next NAK.
+    """Make the oldest gap whose NAK is due the active gap, and schedule its next NAK.
 
     Rows before `first_row` are ignored. The active gap is gap_term_id, gap_offset, gap_length and
     gap_naks of the record; it has no frame in it.
@@ -107,7 +107,9 @@ def _scan_term(image, log, pages, begin, end):
 
 @kernel
 def _has_begun(image, log, pages, begin):
-    """Return whether the first frame of a gap has arrived, without reading an unwritten page."""
+    """Return whether the first frame of a gap has arrived. Does not read a page that was never
+    written.
+    """
     offset = position.term_offset(begin, image.term_length)
     at = position.index(begin, image.bits) * image.term_length + offset
     if pages.size > 0 and pages[at >> written_pages.PAGE_BITS] == 0:
@@ -177,8 +179,8 @@ def _retry_delay_ns(image, nak_count):
 
 @kernel
 def _find_new(image, gaps, log, pages, rebuild_position, hwm_position, now_ns):
-    """Add the gaps after the position up to which the log was scanned. Returns whether there is a
-    new gap.
+    """Scan the log from the position that the last scan reached, and add the gaps found. Returns
+    whether there is a new gap.
     """
     is_new = False
     at = max(image.scanned_position, rebuild_position)
@@ -200,7 +202,9 @@ def _find_new(image, gaps, log, pages, rebuild_position, hwm_position, now_ns):
 
 @kernel
 def _add(image, gaps, begin, length, now_ns):
-    """Append a gap, or extend the last one if it is adjacent. Returns whether there was space."""
+    """Append a gap to the list, or extend the last gap if the two are adjacent. Returns False if
+    the list is full.
+    """
     row = image.gap_count
     if row > 0:
         last = gaps[row - 1]
@@ -222,7 +226,8 @@ def _add(image, gaps, begin, length, now_ns):
 
 @kernel
 def _split(image, gaps, log, pages, row):
-    """Divide a gap in which frames have arrived. The part after these frames becomes the next row.
+    """Split a gap in which frames have arrived. The part after these frames becomes a
+    separate gap.
 
     Without a free row, the parts remain one row.
 

@@ -175,7 +175,7 @@ _END_LOSS = _offset_of("end_loss_change")
 
 def make_images(capacity: int) -> tuple[np.recarray, np.ndarray]:
     """Create zeroed image records. Also returns a uint8 view of the records for atomic access to
-    shared words.
+    shared fields.
     """
     records = np.zeros(capacity, dtype=PUBLICATION_IMAGE)
     return records.view(np.recarray), records.view(np.uint8)
@@ -188,7 +188,9 @@ def make_connections(images: int) -> np.recarray:
 
 @kernel
 def shared_acquire(words, slot, field_offset):
-    """Read a word that the receiver publishes in an image's record, with acquire semantics."""
+    """Read a 64-bit field that the receiver publishes in an image's record, with acquire
+    semantics.
+    """
     return get_i64_acquire(words, slot * RECORD_LENGTH + field_offset)
 
 

@@ -44,8 +44,8 @@ class Announcements:
         self._is_naming = False
 
     def start_self(self, trusted: list[SocketAddress]) -> None:
-        """Queue announcements of this driver to all trusted addresses and neighbors, unless the
-        previous round is incomplete. In either case, permit new probes of addresses that were
+        """Queue announcements of this driver to all bootstrap neighbors and other neighbors, unless
+        earlier ones are still queued. In either case, permit new probes of addresses that were
         probed before.
         """
         self._probed.clear()
@@ -75,8 +75,8 @@ class Announcements:
     def start_names(
         self, names: Iterable[CacheEntry], trusted: list[SocketAddress], now_ms: int
     ) -> None:
-        """Queue announcements of all names to all neighbors, unless the previous round is
-        incomplete.
+        """Queue announcements of all names to all neighbors, unless announcements from an earlier
+        call are still queued.
         """
         if self._is_naming:
             return

@@ -75,7 +75,7 @@ def parse_table(text: str) -> tuple[NameEntry, ...]:
 
 
 class CsvTable:
-    """A NameSource that looks up names in the table."""
+    """A NameSource that looks up names in the CSV table."""
 
     def __init__(
         self, rows: tuple[NameEntry, ...], manager: CountersManager, values: np.ndarray

@@ -110,8 +110,8 @@ class NameResolver:
         self._current = CommandLookups()
 
     def exchange_lookups(self, lookups: CommandLookups | None = None) -> CommandLookups:
-        """Make another command's lookups the current ones, or start without lookups for a new
-        command. Returns the lookups that were current before.
+        """Replace the current lookups with those of another command, or with none for a new
+        command. Returns the replaced lookups.
         """
         previous, self._current = self._current, lookups or CommandLookups()
         return previous

@@ -33,7 +33,7 @@ class ResolutionEntry:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The decoded entries of a datagram, up to its end or its first fault."""
+    """The entries decoded from a datagram, up to its end or to its first invalid entry."""
 
     entries: tuple[ResolutionEntry, ...]
     is_invalid: bool = False

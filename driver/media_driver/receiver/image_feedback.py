@@ -40,8 +40,8 @@ written."""
 
 @kernel
 def send_feedback(state, slot, now_ns):
-    """Send those of an image's status messages, NAKs and RTT measurements that are due. Returns the
-    work count.
+    """Send an image's status messages, NAKs and RTT measurements that are due. Returns the work
+    count.
     """
     work_count = _send_pending_status(state, slot, now_ns)
     work_count += _process_pending_loss(state, slot, now_ns)

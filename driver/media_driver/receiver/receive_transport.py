@@ -126,8 +126,8 @@ def _has_interest(state, endpoint_slot):
 
 @kernel
 def change_control(state, slot, name, name_length):
-    """Change the control address of a socket and of its connections after its host name was
-    re-resolved.
+    """Change the control address of a socket and of its connections, after the address's host name
+    was re-resolved.
     """
     endpoint = state.endpoints[slot]
     if endpoint.solicits_setup == 0:

@@ -84,14 +84,16 @@ COOLING = np.dtype(
 
 
 def make_cooling(sessions: int) -> np.recarray:
-    """Create a ring of the sessions whose images were removed most recently, and which are ignored
-    during their cool-down: COOLING[sessions].
+    """Create the ring of sessions in cool-down, COOLING[sessions]. Their images were removed, and
+    their packets are ignored.
     """
     return np.zeros(sessions, dtype=COOLING).view(np.recarray)
 
 
 class ReceiverState(NamedTuple):
-    """The receiver's arrays. The declarations of the dtypes document the record fields."""
+    """The arrays that the receiver's compiled kernels use. The dtype declarations document the
+    fields.
+    """
 
     agent: np.ndarray  # RECEIVER[1]
     images: np.ndarray  # PUBLICATION_IMAGE[n]
@@ -136,9 +138,7 @@ def make_receiver_state(
     links: Any = None,
     losses: Losses = NO_LOSSES,
 ) -> ReceiverState:
-    """Create the state of a receiver. The operating system allocates each memory page only when the
-    page is first used.
-    """
+    """Create the state of a receiver. Unused records occupy no physical memory."""
     agent = np.zeros(1, dtype=RECEIVER).view(np.recarray)
     # One stream does not get all images: a flood of its sessions must leave some to other streams.
     agent[0].session_limit = min(session_limit, images - images // 4)

@@ -161,8 +161,8 @@ def _has_session_interest(state, endpoint, stream_id):
 
 @kernel
 def remove_interest(state, endpoint, stream_id, has_session, session_id):
-    """Remove one subscription to a single session if `has_session`. Otherwise, remove the interest
-    in all sessions of a stream.
+    """Remove a subscription to one session if `has_session`. Otherwise, remove the subscription to
+    all sessions of a stream.
     """
     takes_all = stream_map.find(state.interests, endpoint, stream_id, 0) == ALL_SESSIONS
     if has_session:

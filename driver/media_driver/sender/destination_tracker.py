@@ -1,4 +1,5 @@
-"""The destinations of multi-destination channels, with one row of records per send endpoint.
+"""The destinations of multi-destination channels, which the sender tracks for each send
+endpoint.
 
     MANUAL    clients add and remove destinations, which do not expire; their names are
               re-resolved if no status message is received
@@ -112,8 +113,8 @@ def _fill(rec, registration_id, name, name_length, now_ns):
 
 @kernel
 def _add_dynamic(endpoints, destinations, slot, values, name, name_length, now_ns):
-    """Add a dynamic destination. If all records are in use, the new destination replaces one that
-    has not acknowledged a live publication recently.
+    """Add a dynamic destination. If the endpoint or the IP address has the maximum number of
+    destinations, the new one replaces one that has not acknowledged a live publication recently.
     """
     first = slot * DESTINATIONS_MAX
     total = endpoints[slot].destinations_count
@@ -189,8 +190,8 @@ def change_address(endpoints, destinations, slot, registration_id, name, name_le
 def on_status(
     endpoints, destinations, slot, values, receiver_id, name, name_length, is_accepted, now_ns
 ):
-    """Process a valid status message: update the destination that sent it, or add one in DYNAMIC
-    mode.
+    """Process a valid status message: update the destination that sent it, or add a new destination
+    in DYNAMIC mode.
 
     `is_accepted` is whether the message acknowledges a position of a live publication.
 

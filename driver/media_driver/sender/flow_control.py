@@ -125,8 +125,8 @@ def _latched_limit(flow, now_ns):
 
 @kernel
 def _overflow_limit(flow):
-    """Return the lowest limit reported by receivers without an entry, or I64_MAX if there is no
-    report.
+    """Return the lowest limit reported by receivers that have no record of their own, or I64_MAX if
+    there is no report.
     """
     lowest = I64_MAX
     for index in range(OVERFLOW_PERIODS + 1):
@@ -136,8 +136,8 @@ def _overflow_limit(flow):
 
 @kernel
 def _join_overflow(flow, limit, window_length):
-    """Record a status message from a receiver that has no entry, because all entries of the
-    publication are in use.
+    """Record a status message from a receiver that has no record of its own, because all receiver
+    records of the publication are in use.
     """
     if _overflow_limit(flow) == I64_MAX:
         # The first such receiver has certainly just joined. Later status messages may be from
@@ -150,8 +150,8 @@ def _join_overflow(flow, limit, window_length):
 
 @kernel
 def _age_overflow(flow, now_ns):
-    """If the newest overflow period has ended, drop the oldest one and start a new one. The periods
-    store the limits of receivers that have no entry.
+    """Discard the oldest limits reported by receivers that have no record of their own, once per
+    quarter of the receiver timeout.
     """
     period_ns = (flow.receiver_timeout_ns + OVERFLOW_PERIODS - 1) // OVERFLOW_PERIODS
     if now_ns - flow.overflow_ns <= period_ns:

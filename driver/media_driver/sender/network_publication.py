@@ -115,8 +115,8 @@ assert RECORD_LENGTH % 8 == 0 and HAS_RECEIVERS % 8 == 0, "shared words are alig
 
 
 def make_publications(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Create zeroed publication records. Also returns a uint8 view of the records, for access to
-    the words that threads share.
+    """Create zeroed publication records. Also returns a uint8 view of the records for atomic access
+    to shared fields.
     """
     records = np.zeros(capacity, dtype=NETWORK_PUBLICATION)
     return records.view(np.recarray), records.view(np.uint8)

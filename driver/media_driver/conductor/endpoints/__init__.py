@@ -1,1 +1,1 @@
-"""The conductor's part of the send and receive channel endpoints, including their sockets."""
+"""The send and receive channel endpoints as the conductor manages them, including their sockets."""

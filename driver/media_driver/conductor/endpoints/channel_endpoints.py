@@ -46,7 +46,7 @@ class ChannelEndpoint:
 
 
 class ChannelEndpoints(ABC):
-    """The open channels of the sender or of the receiver, by slot."""
+    """Base class for the open channel endpoints of the sender and of the receiver."""
 
     STATUS_TYPE: int
     NAME: str
@@ -75,7 +75,9 @@ class ChannelEndpoints(ABC):
 
     @abstractmethod
     def _fill_slot(self, endpoint: ChannelEndpoint) -> None:
-        """Fill a new channel's record before the agent that polls the channel receives the slot."""
+        """Fill the record of a new channel before the channel is passed to the agent that
+        polls it.
+        """
 
     def find(self, channel: UdpChannel) -> ChannelEndpoint | None:
         """Return the open endpoint with the same tag or canonical form as a channel, or None if
@@ -131,7 +133,9 @@ class ChannelEndpoints(ABC):
         return endpoint
 
     def _refuse_unknown_tag(self, channel: UdpChannel) -> None:
-        """Raise InvalidChannelError if a channel that matches no open channel has only a tag."""
+        """Raise InvalidChannelError if a channel has only a tag. Called if no open channel has this
+        tag.
+        """
         has_address = channel.has_endpoint or channel.has_control
         has_address = has_address or channel.control_mode is not ControlMode.NONE
         if channel.channel_tag is not None and not has_address:
@@ -193,7 +197,7 @@ class ChannelEndpoints(ABC):
         self._slots.release(slot)
 
     def by_slot(self, slot: int) -> ChannelEndpoint | None:
-        """Return the open endpoint in a slot, or None if the endpoint is being closed."""
+        """Return the open endpoint with the given slot, or None if the endpoint is being closed."""
         return self._open.get(slot)
 
     def close(self) -> None:

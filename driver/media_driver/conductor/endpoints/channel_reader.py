@@ -10,7 +10,9 @@ from windtunnel.driver.media_driver.conductor.driver_resources import DriverReso
 
 
 class ChannelReader:
-    """Parses and resolves channels. Gives each channel with a wildcard address a unique id."""
+    """Parses channel URIs and resolves their addresses. Gives each channel with a wildcard address
+    a unique id.
+    """
 
     def __init__(self, resources: DriverResources) -> None:
         self._resources = resources

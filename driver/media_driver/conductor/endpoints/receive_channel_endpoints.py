@@ -34,9 +34,7 @@ _STAMPS = (uri_param.CHANNEL_RECEIVE_TIMESTAMP_OFFSET, uri_param.MEDIA_RECEIVE_T
 
 
 class NoSocket:
-    """Placeholder for the socket of a multi-destination channel: only its destinations have
-    sockets.
-    """
+    """Placeholder for the socket of a multi-destination channel, which has no socket of its own."""
 
     fd = -1
     local = SocketAddress("0.0.0.0", 0)
@@ -61,7 +59,7 @@ class ReceiveDestination:
 
 
 class ReceiveChannelEndpoints(ChannelEndpoints):
-    """The open channels that subscriptions use."""
+    """The open channel endpoints of subscriptions."""
 
     STATUS_TYPE = stream_counters.RECEIVE_CHANNEL_STATUS
     NAME = "rcv"
@@ -177,8 +175,8 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         self._proxy.offer(receiver_state.ADD_ENDPOINT, slot)
 
     def remove_destination(self, endpoint: ChannelEndpoint, channel: UdpChannel) -> None:
-        """Remove the most recently added destination with the given channel's canonical form, if
-        one exists.
+        """Remove the most recently added destination whose canonical form equals that of the given
+        channel. Does nothing if there is none.
         """
         for item in reversed(self._destinations.get(endpoint.slot, [])):
             if item.channel.canonical_form == channel.canonical_form:
@@ -196,9 +194,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         yield from self._destinations.get(endpoint.slot, ())
 
     def has_transport(self, endpoint: ChannelEndpoint | None, slot: int) -> bool:
-        """Return whether a slot is the slot of a channel or of one of the channel's
-        destinations.
-        """
+        """Return whether a slot belongs to a channel or to one of the channel's destinations."""
         if endpoint is None or slot == endpoint.slot:
             return endpoint is not None
         return any(item.slot == slot for item in self.destinations(endpoint))
@@ -261,8 +257,8 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def add_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
-        """Count a new subscription to a whole stream or to one session. Informs the receiver of the
-        first such subscription.
+        """Increment the number of subscriptions to a whole stream or to one session. Informs the
+        receiver of the first subscription.
         """
         endpoint.interests[stream_id, session_id] += 1
         if endpoint.interests[stream_id, session_id] == 1:
@@ -271,8 +267,8 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def remove_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
-        """Stop counting a removed subscription to a whole stream or to one session. Informs the
-        receiver if no such subscription is left.
+        """Decrement the number of subscriptions to a whole stream or to one session. Informs the
+        receiver if no subscription is left.
         """
         endpoint.interests[stream_id, session_id] -= 1
         if endpoint.interests[stream_id, session_id] == 0:

@@ -1,4 +1,4 @@
-"""Response channels: how the conductor links a request stream to its response stream.
+"""Links request streams to response streams, for channels with control-mode=response.
 
     requester                                        server
     subscription R, control-mode=response            image of the request, correlation id I

@@ -1,4 +1,5 @@
-"""The channel endpoints of publications, with their sockets, destinations and re-resolution.
+"""The channel endpoints of publications, with their sockets, destinations and re-resolved host
+names.
 
 A multi-destination channel has a counter with the number of its destinations. Manual destinations
 are stored here with their names, since the sender has only addresses. A name is re-resolved on
@@ -59,7 +60,9 @@ class _SendChannel:
 
 
 class SendChannelEndpoints(ChannelEndpoints):
-    """The open channels of publications. Re-resolves their host names if `reresolution` is set."""
+    """The open channel endpoints of publications. Re-resolves their host names if `reresolution` is
+    set.
+    """
 
     STATUS_TYPE = stream_counters.SEND_CHANNEL_STATUS
     NAME = "snd"
@@ -206,8 +209,8 @@ class SendChannelEndpoints(ChannelEndpoints):
                 self._reresolution.request_lookup(item.watched)
 
     def on_gso_refused(self, record: np.ndarray) -> None:
-        """Record an error: the network route of a channel does not accept GSO packets (event
-        GSO_REFUSED).
+        """Record in the error log that the network route of a channel does not accept GSO packets
+        (event GSO_REFUSED).
         """
         endpoint = self.by_slot(int(record[1]))
         if endpoint is not None:

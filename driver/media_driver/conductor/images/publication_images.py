@@ -109,7 +109,7 @@ class PublicationImages:
         )
 
     def on_session_limit(self, event: np.ndarray) -> None:
-        """Record an error: a stream has reached its session limit."""
+        """Record in the error log that a stream has reached its session limit."""
         self._resources.record_error(
             ErrorCode.GENERIC_ERROR, f"exceeded session limit, stream-id={int(event[2])}"
         )
@@ -203,7 +203,8 @@ class PublicationImages:
         self._factory.slots.release(image.slot)
 
     def reject(self, image_correlation_id: int, reason: str) -> bool:
-        """Reject an image and send the reason to its source. Later reasons are ignored.
+        """Reject an image and send the reason to its source. If the image was already rejected, the
+        new reason is ignored.
 
         Returns: False if no image has this correlation id
         """

@@ -153,7 +153,7 @@ class SubscriptionLinks:
         return True
 
     def notify_available(self, link: Link) -> None:
-        """Notify a link's client that an image is available."""
+        """Notify the client of a linked subscription that an image is available."""
         stream = link.stream
         self._resources.clients.transmit(
             AvailableImage(
@@ -168,7 +168,7 @@ class SubscriptionLinks:
         )
 
     def notify_unavailable(self, link: Link) -> None:
-        """Notify a link's client that an image is unavailable."""
+        """Notify the client of a linked subscription that an image is unavailable."""
         self._resources.clients.transmit(
             UnavailableImage(
                 link.stream.registration_id,
@@ -179,7 +179,7 @@ class SubscriptionLinks:
         )
 
     def unlink_stream(self, stream: Readable) -> None:
-        """Remove all links to a stream and notify their clients."""
+        """Remove all links to a stream and notify the subscriptions' clients."""
         for subscription in self.all():
             for link in [item for item in subscription.links if item.stream is stream]:
                 self._drop(link)

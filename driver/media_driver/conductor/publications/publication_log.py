@@ -1,4 +1,5 @@
-"""The base class of network and IPC publications, with their log buffer, identity and holders.
+"""The base class of network and IPC publications, with their log buffer, identity and
+clients.
 
     ACTIVE --last holder removed--> DRAINING --consumed--> LINGER --timeout--> DONE
 
@@ -155,7 +156,8 @@ class StreamStart:
     position: int
 
     def configured_initial_position(self, parameters: PublicationParameters) -> InitialPosition:
-        """Return the initial position that a channel must specify to share an existing publication.
+        """Return the initial position that a later channel must specify to share this stream's
+        publication.
 
         This is the unchanged initial position of the first channel. The end of a term and the start
         of the next term are the same position, but Aeron treats them as different parameters.

@@ -21,7 +21,7 @@ class PublicationRequest:
     is_exclusive: bool
 
     def identity(self, session_id: int) -> tuple[int, int, int, int, str]:
-        """Return the publication's identity as arguments for `StreamCounters.stream`."""
+        """Return the publication's ids and channel as arguments for `StreamCounters.stream`."""
         return (
             self.registration_id,
             self.client_id,
