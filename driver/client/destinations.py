@@ -68,7 +68,7 @@ class Destinations:
         return self._send(self.ADD_DESTINATION, channel, is_collected=False)
 
     def async_remove_destination(self, channel: str) -> int:
-        """Send the command to remove the destination with a channel. Returns the command's
+        """Send the command to remove the destination with the given channel. Returns the command's
         correlation id.
         """
         return self._send(self.REMOVE_DESTINATION, channel, is_collected=False)
@@ -103,8 +103,8 @@ class SendDestinations(Destinations):
         self._conductor.commands.wait(self._send_remove_by_id(destination_id, is_collected=True))
 
     def async_remove_destination_by_id(self, destination_id: int) -> int:
-        """Send the command to remove the destination with an id. Returns the command's correlation
-        id.
+        """Send the command to remove the destination with the given id. Returns the command's
+        correlation id.
         """
         return self._send_remove_by_id(destination_id, is_collected=False)
 

@@ -35,9 +35,7 @@ class ClientError(DriverError):
 
     @property
     def code(self) -> int:
-        """Aeron's error code: either an ErrorCode, or a client error code, which is at
-        least 1000.
-        """
+        """The Aeron error code: an ErrorCode, or a client error code of 1000 or more."""
         return self.CODE
 
 
@@ -96,7 +94,7 @@ class MaxPositionExceededError(ClientError):
 
 
 class ClientTerminatedError(ClientError):
-    """The client cannot continue and has closed itself, for the reason in the message."""
+    """The client cannot continue and has closed itself. The message gives the reason."""
 
 
 class DriverTimeoutError(ClientTerminatedError, cnc_file.DriverTimeoutError):

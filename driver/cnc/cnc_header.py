@@ -102,8 +102,8 @@ class CncHeader:
         )
 
     def faults(self, file_length: int) -> list[str]:
-        """Return an error message for each section length that is invalid, or for sections that do
-        not fit into `file_length` bytes.
+        """Return an error message for each invalid section length, or one message if the sections
+        do not fit into `file_length` bytes.
         """
         ring, to_clients, metadata, values, errors = self.section_lengths
         found = []

@@ -1,4 +1,5 @@
-"""The distinct error log: one entry per distinct error, with a count and the first and last time.
+"""The distinct error log: one entry per distinct error, with the number of observations and the
+times of the first and the last one.
 
     0        4        8                 16                 24
     +--------+--------+-----------------+------------------+---------------------+----------------
@@ -54,7 +55,7 @@ FURTHER_ERRORS = "further errors that clients and peers caused"
 
 
 class RecordError(Protocol):
-    """Records an error in the distinct error log and counts it."""
+    """A function that records an error in the distinct error log and counts it."""
 
     def __call__(self, code: int, text: str, kind: str = "") -> None:
         """Record an error. `kind` is required if the text includes data that a client or

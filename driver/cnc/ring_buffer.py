@@ -1,4 +1,5 @@
-"""The command ring buffer, with many producers in any process and one consumer in the driver.
+"""The command ring buffer, with producers in any number of processes and one consumer in the
+driver.
 
 `ring` is the to-driver section, uint8[capacity + 768], capacity a power of two.
 

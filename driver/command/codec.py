@@ -82,7 +82,9 @@ RESPONSES: Mapping[int, type[Response]] = {kind.TYPE_ID: kind for kind in Respon
 
 
 def decode_command(type_id: int, payload: Payload) -> Command:
-    """Decode a command. Raises MalformedCommand, or UnknownCommand if the type is unknown."""
+    """Decode a command. Raises MalformedCommand if the bytes are invalid, or UnknownCommand if the
+    type is unknown.
+    """
     kind = COMMANDS.get(int(type_id))
     if kind is None:
         raise UnknownCommand(f"expected a command type from 0x01 to 0x12, found {type_id}")

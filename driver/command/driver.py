@@ -2,7 +2,8 @@
 
     terminate    0 client id (i64)   8 correlation id (i64)   16 token length (i32)   20 token
 
-The driver validates the token.
+A setting of the driver decides whether clients may shut it down. The driver ignores the token, as
+in Aeron.
 """
 
 import struct
@@ -15,7 +16,9 @@ from windtunnel.driver.command.payload import Payload, PayloadReader, prefixed
 
 @dataclass(frozen=True, slots=True)
 class TerminateDriver:
-    """Command that shuts down the driver if its token is valid. The driver sends no response."""
+    """Command that shuts down the driver if the driver's settings allow it. The driver sends no
+    response.
+    """
 
     TYPE_ID: ClassVar[CommandType] = CommandType.TERMINATE_DRIVER
 

@@ -84,8 +84,8 @@ class PayloadReader:
         return name
 
     def text_after(self, end: int, field: str) -> str:
-        """Return the string whose length prefix is at offset `end`, rounded up to a
-        multiple of 4.
+        """Return the string whose length prefix begins at offset `end`, rounded up to a multiple of
+        4.
         """
         return self.text(int(align(end, FIELD_ALIGNMENT)), field)
 

@@ -1,4 +1,4 @@
-"""The responses for success, for an error and for a publication error.
+"""The driver's responses for success, for an error and for a publication error.
 
     success              0 correlation id (i64)
     error                0 offending correlation id (i64)   8 error code (i32)

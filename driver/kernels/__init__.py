@@ -1,4 +1,5 @@
-"""Compilation of kernels to machine code, and the on-disk cache of compiled kernels.
+"""Compiles kernels (numba functions) to machine code, and caches the compiled kernels on
+disk.
 
     jit             the decorators
     native_kernel   a kernel as Python calls it, from the cache or compiled by numba

@@ -48,8 +48,8 @@ def prebuilt_root() -> Path | None:
 
 
 def prebuilt_counts() -> tuple[int, int]:
-    """Return how many modules in the `windtunnel_kernels` package match the current sources, and
-    how many do not. Both are 0 if the package is not installed.
+    """Count the modules in the `windtunnel_kernels` package that match the current sources, and
+    those that do not. Both counts are 0 if the package is not installed.
     """
     root = prebuilt_root()
     if root is None:

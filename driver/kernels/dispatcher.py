@@ -1,4 +1,4 @@
-"""Compiles each kernel together with everything that it calls, as one unit.
+"""Compiles each kernel together with everything that it calls, as one compilation unit.
 
 By default, numba compiles each function that a kernel calls as a separate unit: it optimizes the
 function, emits machine code, creates wrappers for Python and for C, and stores the result. However,

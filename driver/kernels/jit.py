@@ -79,7 +79,7 @@ class Deferred:
 
     @property
     def _numba_type_(self) -> Any:
-        """The type of the intrinsic in a kernel. Source: numba, `typeof_impl`."""
+        """The type that numba gives the intrinsic inside a kernel. Source: numba, `typeof_impl`."""
         from numba.core.registry import cpu_target
 
         made = self._make()

@@ -27,7 +27,9 @@ _FAULTS = {
 
 
 def usable_bytes(directory: Path) -> int:
-    """Return the number of bytes that an unprivileged process can still write to a directory."""
+    """Return the number of bytes that an unprivileged process can still write to a directory's file
+    system.
+    """
     try:
         status = os.statvfs(directory)
     except OSError as error:

@@ -57,7 +57,7 @@ class PublicationSockets:
 
 
 class Sockets(Protocol):
-    """Opens sockets for channels."""
+    """The interface through which the conductor opens the sockets of channels."""
 
     def open_publication(self, channel: UdpChannel) -> PublicationSockets:
         """Open the sockets of a publication channel."""

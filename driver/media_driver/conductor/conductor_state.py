@@ -88,7 +88,9 @@ def make_conductor_state(
 
 @kernel
 def track(state, now_ns, now_ms):
-    """Advance every image and update every publication limit once. Returns the work count."""
+    """Advance rcv-pos of every image and update every publication limit once. Returns the work
+    count.
+    """
     agent = state.agent[0]
     work_count = 0
     for index in range(agent.image_count):

@@ -28,8 +28,8 @@ def run_network(sending, receiving, quantum_ns):
 
 @kernel
 def run_all(conducting, sending, receiving, deadline_ns):
-    """Alternate the duty cycles of all agents until the deadline or until Python is needed, but at
-    least once.
+    """Alternate the duty cycles of all agents until the deadline, or until the conductor's Python
+    part must run. Runs at least one duty cycle.
     """
     now_ns = system.monotonic_ns()
     while True:

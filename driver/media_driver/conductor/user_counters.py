@@ -29,8 +29,8 @@ class _UserCounter:
 
 
 class UserCounters:
-    """The counters that clients have added, by registration id. Static counters can also be found
-    by type.
+    """The counters that clients have added, by registration id. Static counters are found by type
+    id and registration id.
     """
 
     def __init__(

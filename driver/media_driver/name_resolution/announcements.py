@@ -45,8 +45,8 @@ class Announcements:
 
     def start_self(self, trusted: list[SocketAddress]) -> None:
         """Queue announcements of this driver to all bootstrap neighbors and other neighbors, unless
-        earlier ones are still queued. In either case, permit new probes of addresses that were
-        probed before.
+        earlier announcements are still queued. In either case, permit new probes of addresses that
+        were probed before.
         """
         self._probed.clear()
         if self._targets:

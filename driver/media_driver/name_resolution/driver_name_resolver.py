@@ -240,7 +240,7 @@ class DriverNameResolver:
         counters.set_release(self._values, counter_id, value)
 
     def _trusted(self) -> list[SocketAddress]:
-        """Return the configured addresses of the bootstrap neighbors."""
+        """Return the resolved addresses of the configured bootstrap neighbors."""
         return [item.address for item in self._bootstraps if item.address is not None]
 
     def _announce_self(self) -> None:
@@ -249,8 +249,8 @@ class DriverNameResolver:
             self._set_count(bootstrap.counter_id, int(bootstrap.address in self._neighbors))
 
     def _send(self, datagram: bytes, to: SocketAddress) -> int:
-        """Send a datagram to a neighbor. Returns 1, or records the error and returns 0 if it is
-        permanent.
+        """Send a datagram to a neighbor. Returns 1, or 0 after a permanent error, which is recorded
+        in the error log.
         """
         result = self._socket.send(datagram, to)
         if result < 0:

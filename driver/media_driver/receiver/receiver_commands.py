@@ -147,8 +147,8 @@ def _remove_image(state, slot, cool_down):
 
 @kernel
 def _begin_cool_down(state, rec):
-    """Start to ignore the packets of a removed image's session. The cool-down ends early if later
-    sessions need its place in the ring.
+    """Start to ignore the packets of a removed image's session. The cool-down ends early if a later
+    session needs its entry in the ring of ignored sessions.
 
     Without rejoin, a cool-down lasts as long as the subscription. Aeron's table grows with the
     number of cool-downs. The fixed table here would become full and prevent new images on all

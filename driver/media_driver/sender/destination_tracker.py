@@ -113,8 +113,8 @@ def _fill(rec, registration_id, name, name_length, now_ns):
 
 @kernel
 def _add_dynamic(endpoints, destinations, slot, values, name, name_length, now_ns):
-    """Add a dynamic destination. If the endpoint or the IP address has the maximum number of
-    destinations, the new one replaces one that has not acknowledged a live publication recently.
+    """Add a dynamic destination. If the endpoint or the IP address already has the maximum number
+    of destinations, replace one that has not acknowledged a live publication recently.
     """
     first = slot * DESTINATIONS_MAX
     total = endpoints[slot].destinations_count

@@ -133,8 +133,8 @@ class ChannelEndpoints(ABC):
         return endpoint
 
     def _refuse_unknown_tag(self, channel: UdpChannel) -> None:
-        """Raise InvalidChannelError if a channel has only a tag. Called if no open channel has this
-        tag.
+        """Raise InvalidChannelError if a channel has only a tag. Called after no open channel with
+        this tag was found.
         """
         has_address = channel.has_endpoint or channel.has_control
         has_address = has_address or channel.control_mode is not ControlMode.NONE

@@ -243,7 +243,9 @@ class SendChannelEndpoints(ChannelEndpoints):
 
 
 def name_words(address: SocketAddress | None) -> tuple[int, list[int]]:
-    """Encode a socket address for a command. Returns the address length and the command words."""
+    """Encode a socket address for a command to the sender. Returns the address length and the
+    command words.
+    """
     words = np.zeros(sender_state.NAME_WORDS, dtype=np.int64)
     length = write_name(words.view(np.uint8)[:NAME_LENGTH_MAX], address)
     return length, [int(word) for word in words]

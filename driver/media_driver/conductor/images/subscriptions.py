@@ -86,7 +86,7 @@ class Subscription:
         return self.session_id == session_id
 
     def is_linked(self, stream: Readable) -> bool:
-        """Return whether the subscription is linked to a stream."""
+        """Return whether the subscription is linked to the given stream."""
         return any(link.stream is stream for link in self.links)
 
 

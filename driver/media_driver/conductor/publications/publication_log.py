@@ -104,7 +104,7 @@ class LocalPublication:
         )
 
     def publish_position(self) -> int:
-        """Set pub-pos to the producer position. Returns that position."""
+        """Set the pub-pos counter to the producer position, and return this position."""
         produced = self.producer_position()
         counters.set_release(self.values, self.pub_pos_id, produced)
         return produced
@@ -119,7 +119,9 @@ class LocalPublication:
             descriptor.put_is_connected_release(self.log.log, self.log.meta_at, int(is_connected))
 
     def revoke(self) -> None:
-        """Mark the publication as revoked in the log metadata. The timer then ends it."""
+        """Mark the publication as revoked in the log metadata. The conductor's timer then ends the
+        publication.
+        """
         descriptor.put_is_publication_revoked_release(self.log.log, self.log.meta_at)
 
 
