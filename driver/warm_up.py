@@ -117,7 +117,9 @@ def _write(publication: Publication, until: Until) -> int:
 
 
 def _read(image: Image, message_count: int, method: int, until: Until) -> None:
-    """Read all messages with one poll method. A block may contain several messages."""
+    """Read all messages of an image with one of its poll methods. A block poll may return several
+    messages at once.
+    """
     seen: list[int] = []
     batch = FragmentBatch()
     assembler = FragmentAssembler(lambda payload, header: seen.append(header.position))

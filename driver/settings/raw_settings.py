@@ -12,8 +12,8 @@ ENVIRONMENT = "environment"
 
 @dataclass(slots=True)
 class RawSettings:
-    """The unparsed values of settings, by environment variable. Unrelated variables are included,
-    and are ignored later.
+    """The unparsed values of settings, by environment variable. Variables of other programs may be
+    among them, and are ignored later.
     """
 
     texts: dict[str, str]
@@ -41,8 +41,8 @@ class RawSettings:
             self.set_variable(variable, text, path_or_url)
 
     def environment_variables(self) -> set[str]:
-        """Return the names of the variables that were set only by the environment. Other programs
-        also use the environment.
+        """Return the names of the variables that come only from the environment, which may also
+        contain other programs' variables.
         """
         return set(self.texts) - set(self.origins)
 

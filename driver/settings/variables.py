@@ -15,7 +15,7 @@ Reader = Callable[[str, str], Any]
 
 
 def text(variable: str, value: str) -> str:
-    """Read a variable whose value is any text: return the text unchanged."""
+    """Return a variable's text unchanged. This is the parser of variables that accept any text."""
     return value
 
 
@@ -24,7 +24,8 @@ def read_variables(
     environment: Mapping[str, str] | None,
     overridden: Collection[str],
 ) -> dict[str, Any]:
-    """Return the values of environment variables by field name. Overridden fields are left out.
+    """Read environment variables, and return their parsed values by the name of the context field.
+    Fields in `overridden` are left out.
 
     If `environment` is None, this process's environment is read. Raises ConfigurationError with the
     name of a variable whose value is invalid.

@@ -93,7 +93,8 @@ def is_heartbeat(buf, at, length):
 
 @kernel
 def validate(buf, at, length, term_length):
-    """Check that the frames of a datagram that passed `header.check` fit into a term.
+    """Check that the frames in a datagram that passed `header.check` are contiguous and fit into
+    one term.
 
     Shapes:  buf uint8[n], at + length <= n, length >= 32
     Returns: the distance from the first frame to the end of the last one in the stream: the sum of

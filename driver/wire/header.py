@@ -68,7 +68,8 @@ def write(buf, at, length, flag_bits, type_code):
 
 @kernel
 def check(buf, at, length):
-    """Check that a datagram of `length` bytes begins with a readable frame.
+    """Check that a datagram of `length` bytes begins with a frame of a known type and version, and
+    contains all fixed fields of this type.
 
     If the result is OK, every fixed field of the frame type lies inside the datagram.
     Returns: OK, or the first of TOO_SHORT, BAD_LENGTH, BAD_VERSION, BAD_TYPE, BAD_ALIGNMENT that

@@ -24,7 +24,7 @@ LENGTH = GAP_LENGTH + 4
 
 @kernel
 def check(buf, at, length, term_length):
-    """Check that a datagram that passed `header.check` requests a range inside one term.
+    """Check that the range requested by a NAK that passed `header.check` is inside one term.
 
     Returns: OK (also for a length of zero), TOO_SHORT, or BAD_VALUE
     """

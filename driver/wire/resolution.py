@@ -113,6 +113,8 @@ def write_entry(buf, at, flags, udp_port, age_ms, address, address_length, name,
 
 @kernel
 def write_header(buf, at, frame_length):
-    """Write the frame header once all entries are written. Returns the frame length."""
+    """Write the header of a resolution frame after its entries have been written. Returns the frame
+    length.
+    """
     header.write(buf, at, frame_length, 0, types.RES)
     return frame_length

@@ -1,4 +1,5 @@
-"""Response setup frame: a subscriber specifies the session that its responses come from.
+"""Response setup frame: the receiver of a request stream sends the session id of its response
+stream to the requester.
 
     0       8       12      16        20
     +-------+-------+-------+---------+

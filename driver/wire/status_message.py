@@ -109,7 +109,9 @@ def write(
     has_tag,
     group_tag,
 ):
-    """Write the whole frame, including the tag if `has_tag`. Returns the frame length, 36 or 44."""
+    """Write a whole status message, with a group tag if `has_tag` is true. Returns the frame
+    length, 36 or 44.
+    """
     length = LENGTH_TAGGED if has_tag else LENGTH
     header.write(buf, at, length, flags, types.SM)
     put_i32(buf, at + SESSION_ID, session_id)

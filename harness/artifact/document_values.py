@@ -36,7 +36,8 @@ class ValueTypeError(ValueError):
 
 
 def parse(kind: type[_Parsed], value: object, place: str = "") -> _Parsed:
-    """Convert a document's value to type `kind`. `place` is its path, such as `phases[2].name`.
+    """Convert a value of a JSON document to type `kind`. `place` is the value's path in the
+    document, such as `phases[2].name`.
 
     Raises ValueTypeError if the value has another type.
     """
@@ -44,7 +45,7 @@ def parse(kind: type[_Parsed], value: object, place: str = "") -> _Parsed:
 
 
 def described(value: object) -> str:
-    """Format a value for an error message, and cut it off if it is long."""
+    """Format a value for an error message. A long value is cut off."""
     if isinstance(value, dict | list):
         kind = "an object" if isinstance(value, dict) else "a list"
         return f"{kind} of {len(value)} item{'' if len(value) == 1 else 's'}"
@@ -58,7 +59,7 @@ def described(value: object) -> str:
 
 
 def refuse(place: str, expected: str, value: object) -> ValueTypeError:
-    """Return the exception to raise for an invalid value."""
+    """Return the exception to raise for a value that is not as expected."""
     return ValueTypeError(
         f"{place + ': ' if place else ''}expected {expected}, found {described(value)}"
     )

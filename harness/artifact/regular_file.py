@@ -77,7 +77,9 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def size_of(path: Path) -> int:
-    """Return the length of a regular file in bytes. Raises the same errors as `open_regular`."""
+    """Return the length of a regular file in bytes. Raises UnsafeFileError if the path is not a
+    regular file, or OSError if it cannot be opened.
+    """
     with open_regular(path) as file:
         return os.fstat(file.fileno()).st_size
 
@@ -96,7 +98,9 @@ def read_text(path: Path, max_bytes: int = WHOLE_BYTES_MAX) -> str:
 
 
 def map_bytes(path: Path) -> NDArray[np.uint8]:
-    """Map a regular file's bytes for reading. Raises the same errors as `open_regular`."""
+    """Map a regular file's bytes into memory for reading. Raises UnsafeFileError if the path is not
+    a regular file, or OSError if it cannot be opened.
+    """
     with open_regular(path) as file:
         if os.fstat(file.fileno()).st_size == 0:
             return np.zeros(0, dtype=np.uint8)

@@ -154,7 +154,9 @@ class HostDir:
         return self.path / "logs.json"
 
     def save_generation(self, number: int) -> None:
-        """Move the sampler files of a killed driver to the subfolder `before-<number>`."""
+        """Move the sampler's files about a killed driver to the subfolder `before-<number>`, so
+        that the files about the restarted driver do not replace them.
+        """
         folder = self.path / f"before-{number}"
         folder.mkdir(parents=True, exist_ok=True)
         for file in (self.counters, self.counter_samples, self.pressure, self.log_index):

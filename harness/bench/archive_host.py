@@ -109,7 +109,9 @@ def java_command(given: Mapping[str, str]) -> list[str]:
 
 
 def mark_is_ready(mark_file: Path) -> bool:
-    """Return whether the archive with this mark file is ready. Its directory must be new."""
+    """Return whether the archive that writes this mark file is ready. The archive's directory must
+    be new, because it must not contain an older mark file.
+    """
     try:
         with mark_file.open("rb") as file:
             head = file.read(VERSION_OFFSET + VERSION_LENGTH)

@@ -1,4 +1,5 @@
-"""A benchmark's results as one JSON document, with machine, settings, readings and figures.
+"""The results of a benchmark as one JSON document: machine, settings, all measurements, and the
+figures computed from them.
 
 Nothing is rounded, and no reading is omitted. Invalid readings are included with the reason. The
 table and other ratios can therefore be computed from the document.

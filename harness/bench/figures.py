@@ -1,5 +1,5 @@
-"""Computes figures from readings: each subject's median and range, and the ratio of our median to
-the peer's.
+"""Computes benchmark figures: the median and range of each driver or archive, and the ratio of
+Windtunnel's median to that of Aeron.
 
     ratio = median of ours / median of the peer's: of the C driver, or of Java's archive
 
@@ -34,7 +34,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Spread:
-    """The values of one figure from all valid readings of a driver or archive."""
+    """The values of one figure from all valid measurements of a driver or archive."""
 
     values: tuple[float, ...]
 
@@ -62,14 +62,16 @@ class Comparison:
 
     @property
     def ratio(self) -> float | None:
-        """The ratio of our median to the peer's, or None if either is missing."""
+        """The ratio of Windtunnel's median to that of Aeron's driver or archive, or None if either
+        median is missing.
+        """
         if self.ours is None or self.peer is None or self.peer.median <= 0:
             return None
         return self.ours.median / self.peer.median
 
     @property
     def holds(self) -> bool | None:
-        """Whether the ratio meets its floor, or None if it has no floor."""
+        """Whether the ratio meets its limit (floor), or None if it has no limit."""
         if self.floor is None:
             return None
         if self.ratio is None:
@@ -132,8 +134,8 @@ assert set(DEFAULT_FLOORS) <= set(NAMES)
 
 
 def read_floors(texts: Iterable[str]) -> dict[str, float]:
-    """Return the lowest acceptable ratio (floor) of each compared figure: the defaults, overridden
-    by `name=ratio` arguments and by JSON files.
+    """Return the limit (floor) for the ratio of each compared figure: the default limits,
+    overridden by `name=ratio` arguments and by JSON files.
 
     A later argument overrides an earlier one. A file contains an object of names and ratios. Raises
     ValueError for an invalid argument or file, or OSError if a file cannot be read.

@@ -79,7 +79,9 @@ def echo_values(latencies_ns: np.ndarray) -> dict[str, float]:
 
 
 def compiled_between(root: Path, first_ns: int, second_ns: int) -> bool:
-    """Return whether a compiled kernel was written to the cache between two wall-clock times."""
+    """Return whether a kernel was compiled and cached between two wall-clock times, which makes a
+    measurement invalid.
+    """
     written = (path.stat().st_mtime_ns for path in root.glob("*/**/*.image"))
     return any(first_ns <= at_ns <= second_ns for at_ns in written)
 

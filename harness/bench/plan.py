@@ -88,7 +88,9 @@ class BenchSettings:
     """Maximum size of one recording. Each recording is purged before the next one."""
 
     def chosen(self) -> list[BenchCase]:
-        """Return the selected cases that measure a driver, with start-up first."""
+        """Return the selected cases that measure a driver. If the start-up case is selected, it is
+        the first.
+        """
         others = (SWARM, ARCHIVE)
         return [case for case in CASES if case.name in self.cases and case.kind not in others]
 

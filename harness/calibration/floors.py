@@ -94,8 +94,8 @@ def measures(
 
 
 def problems(rows: list[Measure]) -> list[str]:
-    """Return a description of each measurement that needs an accuracy limit but has too few
-    samples.
+    """Return a description of each measurement whose accuracy cannot be checked, because it has too
+    few samples.
     """
     return [
         f"{each.impairment}: {each.samples} bursts are too few to check their length: increase "
@@ -106,7 +106,8 @@ def problems(rows: list[Measure]) -> list[str]:
 
 
 def _rate(name: str, settings: ImpairmentCase, delivery: Delivery) -> Measure:
-    """Return the measured rate at which packets arrived, with the requested rate of the link.
+    """Return the measured rate at which packets arrived, together with the rate limit that was
+    requested for the link.
 
     The requested rate is omitted if the link delivered all that was sent, because the rate limit
     then had no effect.

@@ -38,7 +38,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Delivery:
-    """The departures and arrivals of all packets in a calibration round."""
+    """The departure and arrival times of all packets in a calibration round."""
 
     sent_ns: NDArray[np.int64]
     """Departure time of each packet, by packet number."""
@@ -66,15 +66,15 @@ def _numbered(capture: Capture, sender: str) -> tuple[NDArray[np.int64], NDArray
 
 
 def lost(delivery: Delivery) -> NDArray[np.bool_]:
-    """Return which packets never arrived, as a flag for each packet number."""
+    """Return an array with one flag per packet number: whether the packet never arrived."""
     missing = np.ones(len(delivery.sent_ns), dtype=bool)
     missing[delivery.numbers] = False
     return missing
 
 
 def share(hits: int, trials: int) -> Figure:
-    """Return the share of hits in all trials, with the interval in which the share of another round
-    is expected.
+    """Return the share of hits in a number of trials, with the interval in which another round's
+    share is expected to be.
     """
     value = hits / trials if trials else 0.0
     low, high = interval(trials, value, CONFIDENCE)

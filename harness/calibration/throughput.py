@@ -28,7 +28,7 @@ LAG_P50_MAX_NS = 2_000_000
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the measurement: a load on the relay, and the result."""
+    """One step of the throughput measurement: the load on the relay, and the result."""
 
     ordered_per_s: int
     sent_per_s: float

@@ -87,8 +87,8 @@ class LogHolder:
 
 
 def _copy(handle: int, length: int, target: Path, remaining_bytes: int) -> int:
-    """Copy those blocks of a log that are not all zeros, until a limit is exceeded. Returns the
-    number of bytes copied.
+    """Copy the blocks of a log that are not all zeros. Stops when more than `remaining_bytes` bytes
+    are copied. Returns the number of bytes copied.
     """
     copied = 0
     with target.open("wb") as output:

@@ -29,7 +29,7 @@ _THROTTLED = {"throttled_usec": 1_000, "throttled_time": 1}
 
 
 class PressureGauge:
-    """Records the scheduling pressure on a driver, with one row per `poll`.
+    """Records how long a driver runs and waits for a processor, with one row per call of `poll`.
 
     `tick` must be called for each sample in between.
     """
@@ -56,7 +56,9 @@ class PressureGauge:
         self._ticked_ns = now_ns
 
     def poll(self, now_ns: int) -> None:
-        """Append a row with the current values."""
+        """Append a row with the driver's current running and waiting times, and the time stolen by
+        the hypervisor.
+        """
         threads = thread_times(self._pid)
         if threads:
             self._run_ns = sum(run_ns for run_ns, _ in threads.values())
@@ -69,7 +71,8 @@ class PressureGauge:
         self._longest_gap_ns = 0
 
     def _longest_wait_ns(self, waits_ns: dict[int, int]) -> int:
-        """Return the longest time that any thread has waited since the last call.
+        """Return the longest time that any thread of the driver has waited for a processor since
+        the last call.
 
         This is not the growth of the maximum over all threads: a thread that waited long at the
         start and sleeps now would hide the waiting time of others.
@@ -90,7 +93,7 @@ class PressureGauge:
         return self._stolen_ns
 
     def pressure(self) -> Pressure:
-        """Return all rows recorded so far."""
+        """Return all rows recorded so far, as a `Pressure` document."""
         rows = np.array(self._rows, dtype=np.int64).reshape(-1, len(COLUMNS))
         return Pressure(self._interval_ns, rows)
 

@@ -24,7 +24,7 @@ class Memory:
 
 def parse_processor_ns(stat: str) -> int:
     """Return the sum of a process's user and system time in ns, parsed from its stat file. The
-    command name in the file can be any text.
+    command name in this file may contain spaces and parentheses.
     """
     fields = stat.rpartition(")")[2].split()
     ticks = int(fields[_UTIME]) + int(fields[_STIME])

@@ -22,7 +22,9 @@ from windtunnel.harness.dissect.driver_files.cnc_file import ALLOCATED, RECLAIME
 
 
 class Sampler:
-    """Stores the state of each counter as of the last pass. The caller decides when to sample."""
+    """Samples the counters of one driver. It remembers the last value of each counter, to return
+    only changed counters.
+    """
 
     def __init__(self, cnc: CncFile) -> None:
         self._cnc = cnc
@@ -63,14 +65,16 @@ class Sampler:
         return samples
 
     def _grow(self) -> int:
-        """Return the number of counter ids allocated so far. Ids are contiguous."""
+        """Update and return the number of counter ids that the driver has ever allocated. The ids
+        are contiguous from 0.
+        """
         while self._count < len(self._state) and self._state[self._count] != UNUSED:
             self._count += 1
         return self._count
 
     def _record_allocation(self, counter_id: int) -> None:
-        """Record the counter to which an id now belongs. The same counter may already have been
-        sampled without a registration id.
+        """Record the counter that a counter id is now allocated to. If this counter was already
+        sampled before it had a registration id, update its description.
         """
         facts = self._cnc.counter(counter_id)
         if facts is None:

@@ -1,4 +1,4 @@
-"""The sampler's shutdown signal: a flag that is checked between passes.
+"""The sampler's shutdown signal: a flag that the sampler checks before each sample.
 
 A threading.Event cannot be used, because the signal handler would wait for a lock that the
 interrupted thread may hold. This is likely on an overloaded host.

@@ -79,7 +79,9 @@ class Settling:
         self._has_all = False
 
     def update(self, line: str, now_s: float) -> None:
-        """Process one line of the capture's log."""
+        """Process one line of the capture tool's log: if it is a report, note how many packets were
+        received and captured.
+        """
         found = _SO_FAR.search(line)
         if found is None:
             return

@@ -68,7 +68,9 @@ def _with_engine(arguments: Sequence[str], options: Mapping[str, object], budget
 
 @dataclass(frozen=True)
 class Environment:
-    """What a command needs in User Mode Linux, apart from the kernel."""
+    """Additional requirements of a command in User Mode Linux: a program that launches the command,
+    an additional disk, and kernel modules.
+    """
 
     launcher: Sequence[str] = ()
     """The Python module that starts the command, and its arguments. Empty if the command is started

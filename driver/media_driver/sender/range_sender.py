@@ -1,4 +1,5 @@
-"""Sends the retransmits of a publication that has `retransmit_ranges`.
+"""Sends the retransmits of a publication that has the `retransmit_ranges` setting: it queues all
+ranges that NAKs request, and sends them over several duty cycles.
 
     NAK --> ranges --> outbox --> one system call for datagrams of several ranges
             |   |  <---- up to RETRANSMITS_PER_TURN datagrams in each duty cycle
@@ -30,8 +31,8 @@ send in one system call."""
 
 @kernel
 def on_nak(state, slot, begin, length, now_ns):
-    """Add the range that a NAK requests, except for the parts that already wait to be sent or were
-    recently sent.
+    """Queue the range that a NAK requests for retransmission, except for the parts that are already
+    queued or were retransmitted recently.
 
     Aeron checks only the start of the range. This function also limits the end to snd-pos, because
     a forged NAK could otherwise cause it to send frames that exceed the receiver windows.
@@ -55,7 +56,9 @@ def on_nak(state, slot, begin, length, now_ns):
 
 @kernel
 def _lowest(pub, snd_pos):
-    """Return the lowest position that the log is guaranteed to contain. Source: Aeron 1.53."""
+    """Return the lowest position from which data may be retransmitted, as in Aeron 1.53. The log
+    buffer is guaranteed to contain all data from there to the sender position.
+    """
     return snd_pos - pub.term_length // 2 - position.max_message_length(pub.term_length)
 
 
@@ -158,7 +161,7 @@ def _scan(pub, log, at, end):
 
 @kernel
 def _on_sent(state, slot, index, count, now_ns):
-    """Update the ranges after the first `count` datagrams of the outbox were sent.
+    """Update the ranges to record that the first `count` datagrams of the outbox were sent.
 
     Returns: (index of the last range that was sent, bytes of the stream that were sent)
     """

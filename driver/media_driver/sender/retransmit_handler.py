@@ -1,4 +1,5 @@
-"""Schedules retransmits with a pool of resend actions that have a delay and a linger time.
+"""Schedules retransmits: each one is sent after a delay, and further NAKs for its range are ignored
+for a linger time.
 
 An action is FREE, DELAYED (the retransmit is not sent yet) or LINGERING (it was sent, and more NAKs
 for its range are ignored until a timeout). A unicast stream has one action, which a NAK for a
@@ -38,8 +39,8 @@ def make_resends(publications: int) -> np.recarray:
 
 @kernel
 def clear(resends, row):
-    """Free all resend actions of a publication's row. A previous publication may have left some of
-    them in use.
+    """Free all resend actions of a new publication, because an earlier publication with the same
+    index may have left some of them in use.
     """
     first = row * RESENDS_MAX
     for index in range(first, first + RESENDS_MAX):
@@ -48,7 +49,7 @@ def clear(resends, row):
 
 @kernel
 def assign(resends, row, max_resend, is_group, term_id, term_offset):
-    """Return the index of the resend action for a NAK that begins at `term_offset`.
+    """Return the index of the resend action to use for a NAK whose range begins at `term_offset`.
 
     Returns: an index into `resends`, NO_RESEND if an action already covers the start, or
              POOL_OVERFLOW if a group has no free action
@@ -88,7 +89,9 @@ def start(resends, index, term_id, term_offset, length, delay_ns, linger_ns, now
 
 @kernel
 def on_timeout(resends, index, linger_ns, now_ns):
-    """Advance an expired resend action to its next state. Returns whether to retransmit."""
+    """Advance a resend action to its next state if its timeout has expired. Returns whether to
+    retransmit its range now.
+    """
     rec = resends[index]
     if rec.state == FREE or now_ns - rec.expiry_ns < 0:
         return False

@@ -1,5 +1,5 @@
-"""The ranges of a stream that receivers requested, and that wait to be sent again or were recently
-sent again.
+"""The ranges of a stream to retransmit: those that wait to be sent, and those that were sent
+recently, for which further NAKs are ignored.
 
     begin          sent             end       begin        sent = end
       |#############|................|          |##############|
@@ -36,7 +36,8 @@ def make_ranges(publications: int) -> np.recarray:
 
 @kernel
 def add(ranges, row, count, begin, end, due_ns):
-    """Add those parts of a range that no existing range contains.
+    """Add a requested range to a publication's retransmit ranges, without the parts that they
+    already contain.
 
     Units:   begin, end and the result are positions and bytes; `due_ns` is the time from which the
              parts may be sent
@@ -91,14 +92,14 @@ def _insert(ranges, index, last, begin, end, due_ns):
 
 @kernel
 def is_due(rec, now_ns):
-    """Return whether a part of a range is waiting, and may be sent now."""
+    """Return whether a range still has bytes to retransmit and its retransmit delay has expired."""
     return rec.sent < rec.end and now_ns - rec.time_ns >= 0
 
 
 @kernel
 def on_sent(rec, position, linger_ns, now_ns):
-    """Record that a range was sent again up to a position. Returns whether the range is now
-    complete.
+    """Record that a range was retransmitted up to a position. Returns whether this completes the
+    range.
     """
     rec.sent = position
     if position < rec.end:
@@ -109,8 +110,8 @@ def on_sent(rec, position, linger_ns, now_ns):
 
 @kernel
 def remove_finished(ranges, row, count, lowest, now_ns):
-    """Remove ranges whose linger time is over, and ranges whose next byte to send is before
-    `lowest`.
+    """Remove ranges whose linger time is over, and ranges that the log may no longer contain
+    because their next byte to send is before the position `lowest`.
 
     Returns: the number of ranges
     """

@@ -14,8 +14,8 @@ from windtunnel.driver.wire import data, frame_type, header
 
 @kernel
 def stamp(log, at, length, offset, epoch_ns):
-    """Write a send timestamp into the first frame of a datagram that consists of the `length` bytes
-    at offset `at`.
+    """Write a send timestamp into the first frame of a datagram, if this frame is the beginning of
+    a message. The datagram has `length` bytes at offset `at`.
 
     Units:   offset in bytes from the start of the payload, or RESERVED_OFFSET
     Returns: whether the timestamp was written

@@ -250,8 +250,8 @@ def _on_status_message(state, endpoint_slot, index, now_ns):
 
 @kernel
 def _answer_elicitation(state, endpoint_slot, slot, index):
-    """Send one SETUP immediately to a receiver whose destination may be replaced before the next
-    SETUP is due.
+    """Send one SETUP immediately to a receiver that requested it, because its destination may be
+    replaced before the next regular SETUP is due.
 
     If the status message names no publication (ABSENT), the SETUP describes the endpoint's
     publications in turn. New receivers are therefore served even during a flood of elicitations,
@@ -269,8 +269,8 @@ def _answer_elicitation(state, endpoint_slot, slot, index):
 
 @kernel
 def _next_publication(state, endpoint_slot):
-    """Return the slot of the endpoint's next publication in round-robin order, or ABSENT if it has
-    no publication.
+    """Return the index (slot) of the next publication that sends on an endpoint, in round-robin
+    order, or ABSENT if there is none.
     """
     endpoint, count = state.endpoints[endpoint_slot], state.agent[0].publication_count
     for step in range(count):

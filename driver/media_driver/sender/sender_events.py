@@ -11,8 +11,8 @@ from windtunnel.driver.media_driver.sender.sender_state import EVENT_RESERVE_PER
 
 @kernel
 def has_capacity(state):
-    """Return whether the queue has space for an event, without using the records that are reserved
-    for acknowledgements.
+    """Return whether the event queue has space for another event. Records that are reserved for
+    acknowledgements do not count as space.
     """
     slots = state.publications.size + state.endpoints.size
     return handoff.free_record_count(state.events) > slots * EVENT_RESERVE_PER_SLOT

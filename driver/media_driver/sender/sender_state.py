@@ -81,7 +81,9 @@ SENDER = np.dtype(
 
 
 class SenderState(NamedTuple):
-    """The sender's arrays. The declarations of the dtypes document the record fields."""
+    """The arrays that contain the sender's state. The declarations of their dtypes document the
+    record fields.
+    """
 
     agent: np.ndarray  # SENDER[1]
     publications: np.ndarray  # NETWORK_PUBLICATION[n]

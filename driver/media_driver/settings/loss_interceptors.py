@@ -116,8 +116,8 @@ def parse_multi_gap_loss(setting: str, text: str) -> MultiGapLoss:
 
 
 def _numbers(setting: str, text: str, names: tuple[str, ...]) -> list[int]:
-    """Parse the `key=value` pairs of a setting into one number for each name. Only the term id may
-    be negative.
+    """Parse the `key=value` arguments of a loss interceptor into one number for each key. Only the
+    term id may be negative.
     """
     pairs = _pairs(setting, text, names)
     missing = [name for name in names if name not in pairs]

@@ -43,7 +43,9 @@ class Tag(OptionalNumber):
 
 @dataclass(frozen=True, slots=True)
 class Words(Choice):
-    """A setting that is a comma-separated list of known words, parsed to a tuple."""
+    """A setting whose text is a comma-separated list of known words. Its value is a tuple of these
+    words.
+    """
 
     count_max: int = 10
 
@@ -110,7 +112,9 @@ class Inferable(Setting):
 
 @dataclass(frozen=True, slots=True)
 class Arguments(Setting):
-    """A setting whose text is parsed by a separate function."""
+    """A setting whose text is a list of arguments, such as those of a loss interceptor. The
+    function `read` parses it.
+    """
 
     read: Callable[[str, str], Any]
     """Function that parses the text of the setting and returns its value."""

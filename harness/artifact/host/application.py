@@ -80,7 +80,9 @@ class SubscriberFacts:
 
     @property
     def own_parts(self) -> list[Part]:
-        """Return the parts as `Part` values. Raises ValueTypeError for an invalid part."""
+        """The facts about each image of the stream, as `Part` values. Raises ValueTypeError if one
+        of them is invalid.
+        """
         return parse(list[Part], self.parts, "parts")
 
     def write(self, path: Path) -> None:

@@ -33,8 +33,8 @@ COUNTER_SAMPLE = np.dtype(
 
 @dataclass(frozen=True)
 class CounterFacts:
-    """Description of one counter in a run. If several counters use the same id in turn, each of
-    them has its own description.
+    """Description of one counter in a run. If a counter id was freed and allocated again, each of
+    the counters has its own description.
     """
 
     counter_id: int
@@ -60,7 +60,7 @@ class _Counters:
 
 
 def read_samples(path: Path) -> Records | None:
-    """Read all samples. Returns None if the file is missing."""
+    """Read all counter samples in a file. Returns None if the file is missing."""
     return read_records(path, COUNTER_SAMPLE)
 
 

@@ -1,4 +1,5 @@
-"""Scheduling pressure on a host's driver over the whole run, with one row for each sample.
+"""Scheduling pressure on a host's driver: samples of how long its threads ran, and how long they
+waited for a processor.
 
 All columns except the time are cumulative since the start of the driver or process, so the
 difference between two rows covers the time between them.

@@ -43,8 +43,8 @@ class RecorderFacts:
 
     @property
     def own_recordings(self) -> list[Recorded]:
-        """Return the recordings as `Recorded` values. Raises ValueTypeError for an invalid
-        recording.
+        """The recordings in the document, as `Recorded` values. Raises ValueTypeError if one of
+        them is invalid.
         """
         return parse(list[Recorded], self.recordings, "recordings")
 

@@ -33,7 +33,7 @@ class ImpairmentAccount:
 
     @property
     def unaccounted(self) -> int:
-        """Number of datagrams that were received or duplicated, but neither sent nor lost."""
+        """Number of datagrams that were received or duplicated, but neither sent nor dropped."""
         return self.received + self.duplicated - self.lost - self.overflowed - self.sent
 
     @property

@@ -101,7 +101,9 @@ class PortAccount:
 
 @dataclass
 class RuleAccount:
-    """Numbers of frames that a fault rule examined (`tried`) and matched (`struck`)."""
+    """Counts for one fault rule: the frames that met its conditions (`tried`), and those of them
+    that its random draw selected (`struck`).
+    """
 
     tried: int = 0
     struck: int = 0

@@ -14,7 +14,7 @@ SCHEMA = "windtunnel-netem/1"
 
 @dataclass
 class NetemLink:
-    """Configuration and counts of one interface with netem."""
+    """The netem configuration and the packet counts of one interface."""
 
     interface: str
     arguments: list[str]

@@ -56,7 +56,9 @@ class Agreement:
 
     @property
     def first(self) -> str:
-        """A description of the first frame that did not reappear, or an empty string."""
+        """A description of the first frame whose recorded decision was not repeated, or an empty
+        string if all decisions were repeated.
+        """
         if not self.never_came:
             return ""
         frame = self.never_came[0]
@@ -77,7 +79,9 @@ class Agreement:
 
 
 def _checked(document: Document) -> Document:
-    """Check that each frame listed in a replay.json document has the keys that `first` uses."""
+    """Raise ValueTypeError unless each missing frame in a replay.json document has all values that
+    describe it.
+    """
     listed = parse(list[dict[str, str | int]], document.get("never_came", []), "never_came")
     for index, frame in enumerate(listed):
         missing = [*_FRAME_KEYS, *(_PLACED if "position" in frame else ("order",))]

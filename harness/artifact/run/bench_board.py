@@ -162,5 +162,7 @@ class Board:
 
 
 def latencies_file(board: Path) -> Path:
-    """Return the path of the file with round-trip times that belongs to a counter board."""
+    """Return the path of the file with a load generator's round-trip times, given the path of its
+    counter board.
+    """
     return board.with_suffix(".latencies")

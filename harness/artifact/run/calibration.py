@@ -1,4 +1,5 @@
-"""Calibration results: specified and measured impairments of a backend, with confidence intervals.
+"""Calibration results: the specified and the measured effects of the relay's or netem's
+impairments, with confidence intervals.
 
 calibration.json    one row per quantity of an impairment: asked, delivered, interval, floor
 """

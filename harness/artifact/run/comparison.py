@@ -59,8 +59,8 @@ class ComparedStream:
         return f"{self.traffic}: {self.from_host} to {self.to_host}"
 
     def cells(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield the title of each figure, with one text per run: the figure and, if known, its
-        difference from the first run.
+        """Yield the title of each figure, with a list of texts: the figure in each run and, if
+        known, its difference from the first run.
         """
         texts = [{} if row is None else dict(row.cells()) for row in self.rows]
         for title in MEASURES:
@@ -71,8 +71,8 @@ class ComparedStream:
             yield title, shown
 
     def differences(self) -> list[dict[str, float] | None]:
-        """Return for each run the differences of its numbers from those of the first run, by field
-        name.
+        """Return the numeric differences of each run from the first run, by field name. A run
+        without this stream has None.
         """
         return [None if row is None else self._differences(row) for row in self.rows]
 
@@ -92,8 +92,8 @@ class ComparedStream:
         }
 
     def _change(self, title: str, row: ResultRow | None) -> str:
-        """Describe how a run's figures under a title differ from the first run's. Returns "" if
-        there is no difference to show.
+        """Describe the difference of one figure from the first run: "=" if there is none, and an
+        empty string if it is unknown.
         """
         if row is None or row is self._first or self._first is None:
             return ""
@@ -113,7 +113,7 @@ def compared_streams(runs: Sequence[ComparedRun]) -> list[ComparedStream]:
 
 
 def comparison_document(runs: Sequence[ComparedRun]) -> dict[str, Any]:
-    """Return the comparison as a JSON document."""
+    """Return the comparison of several runs as a JSON document."""
     return {
         "schema": SCHEMA,
         "runs": [{"name": run.name, "outcome": run.outcome} for run in runs],

@@ -110,7 +110,9 @@ class Manifest:
 
 
 def _checked(document: Document) -> Document:
-    """Check the facts about the machine that the judge uses in calculations."""
+    """Raise ValueTypeError if a fact about the machine that the judge uses in calculations is not
+    an integer.
+    """
     found = document.get("host_facts")
     for name in NUMERIC_FACTS:
         if isinstance(found, dict) and name in found:

@@ -72,7 +72,9 @@ def plan(
 
 
 def message_bytes(payload: NDArray[np.uint8], start: int, length: int) -> NDArray[np.uint8]:
-    """Return the bytes of a message that begins at `start` in the repeated payload."""
+    """Return the `length` bytes of a message that begins at offset `start` of the payload. The
+    payload repeats without end.
+    """
     at = start % len(payload)
     if at + length <= len(payload):
         return payload[at : at + length]

@@ -57,7 +57,7 @@ class ResultRow:
 
     @property
     def resent_per_lost(self) -> float | None:
-        """Number of bytes that were sent again for each lost byte."""
+        """Ratio of the bytes that were sent again to the bytes that were lost."""
         if self.resent_bytes is None or not self.lost_bytes:
             return None
         return self.resent_bytes / self.lost_bytes
@@ -72,7 +72,7 @@ class ResultRow:
         return None if self.stalled_ns is None else sum(self.stalled_ns.values())
 
     def as_document(self) -> dict[str, Any]:
-        """Return the known figures by field name."""
+        """Return the figures that are known as a dictionary by field name."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
     def cells(self) -> Iterator[tuple[str, str]]:

@@ -147,8 +147,8 @@ def note(text: str) -> None:
 def _print(
     schema: str, rows: list[dict[str, Any]], lines: list[str], json_file: Path | None
 ) -> None:
-    """Print the lines, or the JSON document if `--json -` was given. If another file was given,
-    also write the document to it.
+    """Print benchmark results as text, or as JSON with `--json -`. With `--json FILE`, also write
+    the JSON document to the file.
     """
     document = {"schema": schema, "rows": rows}
     write_json(document, json_file)

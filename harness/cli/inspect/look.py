@@ -135,7 +135,9 @@ def driver_document(directory: Path, state: "DriverState") -> dict[str, Any]:
 
 
 def show(read: Callable[[], View], output: OutputOptions) -> int:
-    """Show the View that `read` returns, either once or live until Ctrl-C."""
+    """Print the View that `read` returns once, or show it live on the terminal and update it until
+    Ctrl-C.
+    """
     with reading():
         first = read()
     if output.as_json or output.once or not _can_draw():
@@ -198,8 +200,8 @@ def _watch(first: View, read: Callable[[], View], interval_s: float) -> None:
 
 @contextmanager
 def _interruption() -> Iterator[Callable[[float], bool]]:
-    """Context manager that yields a function, which waits up to a given time and returns whether
-    Ctrl-C was pressed.
+    """Context manager that handles Ctrl-C. It yields a function that sleeps for a given time, and
+    returns True as soon as Ctrl-C was pressed.
 
     The signal handler only sets a flag. An exception could be raised where Python discards it, and
     setting a threading.Event could deadlock on a lock that the interrupted thread holds. Blocking

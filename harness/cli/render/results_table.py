@@ -19,7 +19,9 @@ GAP = "  "
 
 
 def result_lines(rows: Sequence[ResultRow], width: int | None = None) -> Iterator[str]:
-    """Yield the lines of the tables. The default `width` is the terminal's."""
+    """Yield the lines of a run's results table. The default for `width` is the width of the
+    terminal.
+    """
     if not rows:
         return
     columns = [
@@ -31,7 +33,7 @@ def result_lines(rows: Sequence[ResultRow], width: int | None = None) -> Iterato
 
 
 def comparison_lines(runs: Sequence[ComparedRun], width: int | None = None) -> Iterator[str]:
-    """Yield the lines of one table for each stream. The table has a column for each run."""
+    """Yield the lines of a comparison of runs: a table for each stream, with a column for each run."""
     for stream in compared_streams(runs):
         yield printable(stream.name)
         cells = list(stream.cells())
@@ -44,9 +46,7 @@ def comparison_lines(runs: Sequence[ComparedRun], width: int | None = None) -> I
 
 
 def _tables(titles: list[str], columns: list[list[str]], width: int | None) -> Iterator[str]:
-    """Yield the lines of one or more tables: as many as are needed to show all columns in the given
-    width.
-    """
+    """Yield the lines of one or more tables, which together show all columns in the given width."""
     width = width or shutil.get_terminal_size((120, 24)).columns
     while columns:
         count, taken = 0, len(INDENT) + _width(titles)

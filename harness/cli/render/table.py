@@ -48,8 +48,9 @@ class View:
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print a string that may contain untrusted data from scenarios, run folders, captures or
-    drivers."""
+    """Print a string from an untrusted source, such as a scenario, a run folder or a driver.
+    Unprintable characters are escaped.
+    """
     click.echo(printable(text), err=err)
 
 

@@ -37,7 +37,7 @@ def run_line(
 
 
 def run_document(outcome: str, scenario: str, seed: int, reason: str) -> dict[str, Any]:
-    """Return a run as a JSON document."""
+    """Return the outcome of a run as a JSON document."""
     return {"kind": "run", "scenario": scenario, "seed": seed, "outcome": outcome, "reason": reason}
 
 

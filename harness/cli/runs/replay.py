@@ -164,7 +164,9 @@ def peers_of(
 
 
 def require_known_defects(folder: "RunDir", sabotage: str, mutant: str) -> None:
-    """Raise Failure if the sabotage or the mutant is unknown. An empty name means none."""
+    """Raise Failure if the run folder names an unknown defect for `--sabotage` or `--mutant`. An
+    empty name means that the option was not used.
+    """
     from windtunnel.harness.cli.failure import Failure
     from windtunnel.harness.exam.mutant import NONE, MutantError, by_name
     from windtunnel.harness.orchestrate.subjects.subject import SABOTAGES
@@ -255,7 +257,7 @@ def _replay(
 
 
 def _print_agreement(folder: "RunDir", as_json: bool) -> None:
-    """Print how many of the recorded decisions were repeated."""
+    """Print how many of the original run's middlebox decisions the replay repeated."""
     from windtunnel.harness.artifact.run.agreement import Agreement
 
     found = Agreement.read(folder.replay)

@@ -183,8 +183,8 @@ def run(
 
 
 def _check_defects(sabotage: str | None, mutant: str | None, kernel: str) -> None:
-    """Raise UsageError if the sabotage is unknown, or if the chosen kernel (`--kernel`) does not
-    support mutants.
+    """Raise UsageError if `--sabotage` names an unknown defect, or if `--mutant` is used with a
+    kernel (`--kernel`) that does not support it.
     """
     from windtunnel.harness.orchestrate.subjects.subject import SABOTAGES
 
@@ -208,7 +208,9 @@ def _load_known(file: Path | None) -> "tuple[KnownFailure, ...]":
 def prepare_drivers(
     publisher: str, subscriber: str, mutant: str | None, fidelity: str, out: Path
 ) -> "Pair":
-    """Acquire the privileges that the fidelity needs, and return the drivers under test."""
+    """Return the drivers under test, after acquiring the privileges that the fidelity level (netns,
+    compose or sim) needs.
+    """
     from windtunnel.harness.orchestrate.labs import privileges
     from windtunnel.harness.orchestrate.subjects import peers
 
@@ -263,8 +265,8 @@ def _write_ci_files(suite_dir: Path, junit: Path | None, markdown: Path | None) 
 
 
 def suite_lines(scenarios: Sequence["ScenarioResult"], remarks: Sequence[str]) -> list[str]:
-    """Return a line for each scenario that has several runs or known failures, and a line for each
-    remark.
+    """Return the summary lines of a suite: one for each scenario that has several runs or known
+    failures, and one for each remark.
     """
     lines = []
     for each in scenarios:

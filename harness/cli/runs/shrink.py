@@ -119,7 +119,9 @@ def _shrink(request: "ShrinkRequest", fidelity: str | None, as_json: bool) -> in
 
 
 class ShrinkRequest:
-    """A request to shrink a run, independent of the fidelity."""
+    """A request to shrink a failed run. It is valid for every fidelity level (netns, compose or
+    sim).
+    """
 
     def __init__(
         self,
@@ -164,8 +166,8 @@ class ShrinkRequest:
         self._repeats, self._out = repeats, out.resolve()
 
     def at(self, fidelity: str) -> "ShrinkSpec":
-        """Prepare the drivers for a fidelity, and return the specification for shrinking at that
-        fidelity.
+        """Prepare the drivers for a fidelity level (netns, compose or sim), and return the
+        specification for shrinking the run at that level.
         """
         from windtunnel.harness.cli.runs.run import prepare_drivers
         from windtunnel.harness.orchestrate.labs import labs
@@ -225,8 +227,8 @@ class ShrinkRequest:
 
 
 def _checks(folder: "RunDir", check: str | None, *, is_planted: bool) -> tuple[str, ...]:
-    """Return the checks of which at least one must stay violated. The result is empty if any
-    violated check is sufficient (with --mutant).
+    """Return the checks of which a smaller scenario must violate at least one. An empty result
+    (only with --mutant) means that any violated check is sufficient.
     """
     from windtunnel.harness.replay.trial import TrialError, violated_checks
 

@@ -91,7 +91,7 @@ def _checksum_of(buf: Any, at: int, end: int, field: int) -> int:
 
 @allocating_kernel
 def _fault(buf: Any, at: int, segment: Any) -> int:
-    """Return the error code of an invalid frame header, or MORE if the header is valid."""
+    """Return the error code for an invalid frame header, or MORE if the header is valid."""
     length, position = i32_le(buf, at), segment["position"]
     is_data = u16_le(buf, at + 6) == DATA
     if not is_data and u16_le(buf, at + 6) != PAD:
@@ -109,7 +109,8 @@ def _fault(buf: Any, at: int, segment: Any) -> int:
 
 @allocating_kernel
 def walk_segment(buf: Any, segment: Any, rows: Any) -> int:
-    """Read the complete frames in a window, until the rows are full or the recording ends.
+    """Read the complete frames in a window of a segment file, until the rows are full or the
+    recording ends.
 
     Shapes:  buf uint8[n], from `segment["position"]` on; segment a SEGMENT record, which is
              updated; rows RECORDED[m]

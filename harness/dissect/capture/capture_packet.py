@@ -57,8 +57,8 @@ def _read_piece(
     buf: Any, at: int, length: int, offset: int, more: int, identification: int, record_at: int,
     addresses: Any, walk: Any, counts: Any, pending: Any, store: Any,
 ) -> tuple[int, int]:  # fmt: skip
-    """Add an IP fragment to the slot for its packet. Returns the slot's index and, once the packet
-    is complete, the length of the IP payload.
+    """Add an IP fragment to the reassembly slot of its packet. Returns the slot's index and, once
+    the packet is complete, the length of the IP payload.
     """
     index = slot_of(addresses[1], addresses[3], identification)
     slot = pending[index]
@@ -91,8 +91,8 @@ def read_packet(
     ports: Any, walk: Any, counts: Any, rows: Any, table: Any, texts: Any, pending: Any,
     store: Any, addresses: Any,
 ) -> None:  # fmt: skip
-    """Read the Aeron frames in the packet between the offsets `at` and `end`. Shapes are as in
-    `capture_walk.walk_records`.
+    """Read the Aeron frames in the packet between the offsets `at` and `end`. The array shapes are
+    the same as in `capture_walk.walk_records`.
     """
     counted = 0 if walk["is_tail"] else 1
     ip_at = ip_start(buf, at, end, link_type)

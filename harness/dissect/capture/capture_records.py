@@ -202,7 +202,8 @@ def _may_reach(buf: Any, at: int, to: int, limit: int, window: Any) -> bool:
 
 @allocating_kernel
 def _end_of_outer(buf: Any, inner: int, limit: int, window: Any) -> int:
-    """Return the end of the record whose packet contains the offset `inner`, or a negative status.
+    """Return the end of the record whose packet contains the offset `inner`, or a negative status
+    if the offset is not inside a packet.
 
     If a capture inside a packet ends at the end of the packet, its chain continues with the records
     of the file. In this case an earlier record also ends at one of the chain's boundaries.

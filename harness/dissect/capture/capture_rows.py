@@ -88,7 +88,9 @@ def _address_slot(table: Any, walk: Any, high: int, low: int) -> int:
 
 @kernel
 def _write_rows(buf: Any, at: int, have: int, found: int, walk: Any, rows: Any, texts: Any) -> int:
-    """Write the frames of a datagram to rows. Returns the number of bytes that they occupy."""
+    """Write one row for each frame of a datagram. Returns the number of payload bytes that these
+    frames occupy.
+    """
     done = 0
     for index in range(found):
         row = rows[walk["count"] + index]

@@ -64,8 +64,8 @@ class SplitError(ValueError):
 
 
 class Readable(Protocol):
-    """The interface of a file that can be read. `seek` is needed only if reading starts in the
-    middle.
+    """The methods that a file needs to be read as a capture. `seek` is called only if reading
+    starts in the middle of the file.
     """
 
     def readinto(self, buffer: memoryview, /) -> int | None: ...
@@ -86,7 +86,7 @@ class FrameRows:
 
 @dataclass(frozen=True)
 class Reading:
-    """Which part of a capture file to read, and how to read it."""
+    """The part of a capture file to read, and options such as the UDP ports to read."""
 
     start: int = 0
     "File offset at which the first cell starts."
@@ -109,7 +109,9 @@ class CaptureStream:
     """
 
     def __init__(self, file: Readable, reading: Reading) -> None:
-        """Read the start of the file. Raises CaptureFormatError or an exception in UNREADABLE."""
+        """Read the start of the file. Raises CaptureFormatError if the file is not a capture, or an
+        exception in UNREADABLE if it cannot be read.
+        """
         assert reading.start % reading.cell_length == 0
         assert reading.stop == NO_STOP or reading.stop % reading.cell_length == 0
         self.problem = ""
@@ -281,7 +283,7 @@ class CaptureStream:
 
     def _search(self, start: int) -> bool:
         """Search for the next record from the file offset `start`, which is in the window, to the
-        end of the cell.
+        end of its cell (a fixed-length part of the file).
 
         Returns False if there is none. Reading then continues at the end of the cell or file.
         """

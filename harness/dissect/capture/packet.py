@@ -81,8 +81,8 @@ def ip_start(buf: Any, at: int, end: int, link_type: int) -> int:
 
 @allocating_kernel
 def udp_start(buf: Any, at: int, end: int) -> tuple[int, int]:
-    """Return (the offset of a packet's UDP header or a negative status, the end of the IP
-    packet).
+    """Locate a packet's UDP header. Returns (offset of the header or a negative status, end of the
+    IP packet).
     """
     if end - at < 1:
         return CUT, end

@@ -84,8 +84,8 @@ def _address(rows: Any, first: int, count: int, buf: Any, ip_at: int, udp_at: in
 
 @allocating_kernel
 def _is_for_its_host(buf: Any, at: int, ip_at: int, macs: Any) -> bool:
-    """Return whether a packet has the same destination MAC address as the first packet that was
-    sent to the same IP address.
+    """Return whether a packet has the same destination MAC address as the first packet to the same
+    IP address. If it does not, it was damaged.
 
     Shapes: macs int64[2, 2]: for each host the low half of its IP address, and its MAC address
     """
@@ -116,7 +116,9 @@ def _read_packet(
     statistics: Any,
     macs: Any,
 ) -> int:
-    """Read one packet. Returns `count` plus the number of frames in the packet."""
+    """Read one packet, and write a row for each of its frames. Returns `count` plus the number of
+    these frames.
+    """
     ip_at = ip_start(buf, at, end, link_type)
     status = ip_at
     if ip_at >= 0:
