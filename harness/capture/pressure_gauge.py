@@ -56,9 +56,7 @@ class PressureGauge:
         self._ticked_ns = now_ns
 
     def poll(self, now_ns: int) -> None:
-        """Append a row with the driver's current running and waiting times, and the time stolen by
-        the hypervisor.
-        """
+        """Append a row with the driver's current running, waiting, throttled and steal times."""
         threads = thread_times(self._pid)
         if threads:
             self._run_ns = sum(run_ns for run_ns, _ in threads.values())

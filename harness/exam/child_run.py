@@ -84,7 +84,7 @@ def _wait(process: LocalProcess, stop: threading.Event) -> bool:
 
 
 def _read(run: ExamRun, out: Path, before: set[Path], process: LocalProcess) -> None:
-    """Fill in an exam run's outcome, reason and failed checks from its run folder."""
+    """Read an exam run's outcome, reason and failed checks from its run folder into `run`."""
     for folder in sorted(set(out.iterdir()) - before):
         try:
             suite = Suite.read(SuiteDir(folder).document)

@@ -64,7 +64,7 @@ class MutationRun:
     keeps_all: bool = False
 
     def fidelity_of(self, mutant: Mutant) -> str:
-        """Return the fidelity level at which a mutant runs."""
+        """Return the fidelity level (netns, compose or sim) at which a mutant runs."""
         return self.fidelity or mutant.fidelity
 
 
@@ -116,7 +116,7 @@ def examine(
 
 @dataclass(frozen=True)
 class _RunningExam:
-    """An exam in progress: its specification, results and resources."""
+    """An exam in progress: its specification, its results so far, and its resources."""
 
     mutation_run: MutationRun
     exam: Exam
@@ -218,7 +218,9 @@ class _RowRecorder:
 
 
 def _as_ended(futures: Sequence[Future[_RESULT]]) -> Iterator[_RESULT]:
-    """Yield the futures' results as they complete. Polls, so signals are handled while waiting."""
+    """Yield the results of futures as they complete. Waits by polling, so that signals are handled
+    while it waits.
+    """
     pending = set(futures)
     while pending:
         done, pending = wait(pending, timeout=POLL_S, return_when=FIRST_COMPLETED)

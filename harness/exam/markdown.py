@@ -70,8 +70,8 @@ def where(row: MutantRow) -> str:
 
 
 def by(row: MutantRow) -> str:
-    """Return the checks that failed in the run that killed a mutant, or the outcomes of all its
-    runs.
+    """Return the checks that failed in the run that killed a mutant. For a mutant that was not
+    killed, return the outcomes of all its runs.
     """
     killer = row.killer
     if killer:
@@ -80,7 +80,9 @@ def by(row: MutantRow) -> str:
 
 
 def because(row: MutantRow) -> str:
-    """Return why a mutant was not killed: the documented reason, or the runs that did not pass."""
+    """Return why a mutant was not killed: the documented reason if it survived, or the runs that
+    did not pass if it is undecided.
+    """
     if row.state == UNDECIDED:
         return "; ".join(
             f"{run.scenario}: {run.outcome}: {run.reason}"

@@ -35,7 +35,7 @@ class MutantError(ValueError):
 
 
 class Mutant(BaseModel):
-    """One mutant: an edit of a driver file that plants a defect."""
+    """One mutant: an edit of one source file of the driver that plants a defect."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -85,7 +85,7 @@ def load_all(folder: Path = FOLDER) -> list[Mutant]:
 
 
 def load_file(file: Path) -> list[Mutant]:
-    """Return the mutants from one YAML file, which contains a list of tables."""
+    """Return the mutants in one YAML file, which is a list with one mapping per mutant."""
     try:
         rows = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -101,8 +101,8 @@ def with_mutant(pair: Pair, mutant: Mutant | None, environment: dict[str, str]) 
 
 
 def _texts(mutants: Sequence[Mutant]) -> dict[str, str]:
-    """Return the contents of each edited file, by path. All mutants of a file are merged into its
-    contents.
+    """Return the new contents of each file that a mutant edits, by path. The contents include all
+    mutants of the file.
     """
     found = {SWITCH: Path(mutation_switch.__file__).read_text(encoding="utf-8")}
     for file in dict.fromkeys(each.file for each in mutants):

@@ -30,7 +30,7 @@ _Key = tuple[str, str]
 
 
 class MutationError(ValueError):
-    """An edit changes more than the bodies of functions."""
+    """Raised if an edit changes anything except the bodies of functions."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _start(node: ast.FunctionDef) -> int:
 
 
 def _without(text: str) -> str:
-    """Return a source's syntax tree as a string, without the bodies of its functions."""
+    """Return the syntax tree of a source file as a string, without its functions' bodies."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):

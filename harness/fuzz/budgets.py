@@ -48,7 +48,7 @@ _STAMP = struct.Struct("<q")
 
 @dataclass(frozen=True)
 class Figures:
-    """The results for one driver in one threading mode."""
+    """The measured effects of an attack on one driver in one threading mode."""
 
     driver: str
     mode: str
@@ -61,7 +61,7 @@ class Figures:
     hostile_packets_per_s: float
 
     def exceeded(self) -> list[str]:
-        """Return the names of the results that exceed their budget."""
+        """Return the names of the measured values that exceed their limits."""
         values = asdict(self)
         return [name for name, limit in LIMITS.items() if values[name] > limit]
 
@@ -148,8 +148,8 @@ def measure(name: str, mode: str, folder: Path, seed: int) -> Figures:
 
 
 def _bytes_out_per_byte_in(port: int) -> float:
-    """Send a SETUP of a new session from each of several sockets. Returns the ratio of bytes
-    received to bytes sent.
+    """Measure how many bytes the driver sends for each byte of a SETUP. Each of several sockets
+    sends one SETUP of a new session. Returns the ratio.
     """
     sockets, sent, received = [], 0, 0
     try:

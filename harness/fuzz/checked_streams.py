@@ -126,13 +126,13 @@ class CheckedStreams:
             time.sleep(0.0002)
 
     def guarded(self) -> np.ndarray:
-        """Return the session and stream ids of the streams that are not attacked. Their frames must
-        not be forged.
+        """Return the session and stream ids of the streams that are not attacked. An attack must
+        not send frames that these streams would accept.
         """
         return np.array([(item.session_id, item.stream_id) for item in self.calm], np.int64)
 
     def targets(self) -> list[tuple[Target, Stream]]:
-        """Return every address at which a stream receives, together with the stream."""
+        """Return every address at which a stream receives frames, together with its stream."""
         found: list[tuple[Target, Stream]] = []
         for first, streams in ((0, self.calm), (self._first_wild, self.wild)):
             for number, stream in enumerate(streams, first):

@@ -159,7 +159,9 @@ class Hostile:
         return makers[type_id]()
 
     def break_ring(self, ring: np.ndarray) -> None:
-        """Write an invalid record, such as no client library would write, to the ring buffer."""
+        """Write an invalid record to the command ring buffer, such as one with a wrong length or
+        one that is never completed.
+        """
         choose = self.random
         length = choose.choice([0, 8, 40, 200])
         at = int(ring_buffer.claim(ring, 4, length))

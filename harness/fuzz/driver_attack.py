@@ -68,7 +68,7 @@ DEFECT = re.compile(r"Traceback|AssertionError|IndexError|KeyError|TypeError|Zer
 
 @dataclass
 class Counts:
-    """How many inputs of each kind an attack has sent so far."""
+    """Counts of the datagrams, bytes, commands and memory writes of an attack so far."""
 
     datagrams: int = 0
     bytes_out: int = 0
@@ -142,8 +142,8 @@ class Sockets:
 
 
 class DriverAttack:
-    """An attack on a running driver: sends inputs, and checks the driver and the streams that are
-    not attacked.
+    """An attack on a running driver: sends hostile inputs, and checks the driver and the streams
+    that are not attacked.
     """
 
     def __init__(self, host: DriverHost, seed: int) -> None:
@@ -165,8 +165,8 @@ class DriverAttack:
         self._logs: list[LogBuffer | None] = []
 
     def epoch(self, number: int, datagrams: int = EPOCH_DATAGRAMS) -> None:
-        """Send one epoch of random inputs. Raises Violation if the driver or a stream that is not
-        attacked fails a check.
+        """Attack the driver with random inputs for one epoch, which is a number of datagrams.
+        Raises Violation if the driver or a stream that is not attacked fails a check.
         """
         self._begin(number)
         pairs = self.streams.targets()

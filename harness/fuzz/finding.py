@@ -68,7 +68,7 @@ class Finding:
 
 
 def packed(inputs: list[Input]) -> list[list[str | int]]:
-    """Encode the last INPUTS_MAX inputs for a finding's JSON document."""
+    """Encode the last INPUTS_MAX inputs of an attack for a finding's JSON document."""
     return [[item.kind, item.target, item.content.hex()] for item in inputs[-INPUTS_MAX:]]
 
 

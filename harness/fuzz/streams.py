@@ -23,8 +23,8 @@ STAMPING = "media-rcv-ts-offset=reserved|channel-rcv-ts-offset=0"
 
 @dataclass(frozen=True)
 class Kind:
-    """The channels of a kind of stream. {a} to {c} stand for its ports, {here} for the host's
-    address.
+    """One kind of stream, defined by its channels. In them, {a} to {c} stand for the stream's
+    ports, and {here} for the host's address.
     """
 
     name: str
@@ -131,8 +131,8 @@ class Stream:
         return self.publication.is_connected and image is not None
 
     def answer(self, aeron: Aeron, ports: dict[str, int | str]) -> None:
-        """Open the publication that answers on the response channel. The request image must
-        exist.
+        """Open the publication that sends responses on the response channel. The image of the
+        request stream must exist.
         """
         image = self.subscription.image_by_session_id(self.session_id)
         assert image is not None

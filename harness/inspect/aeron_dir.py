@@ -137,7 +137,9 @@ def _copy_until_blank(descriptor: int, copy: NDArray[np.uint8], start: int, end:
 
 
 def _copy(descriptor: int, copy: NDArray[np.uint8], at: int, length: int) -> None:
-    """Copy a range of the file. If the file was truncated, the missing bytes stay zero."""
+    """Copy a range of an open file into `copy`. If the file was truncated, the missing bytes stay
+    zero.
+    """
     done = 0
     while done < length:
         count = os.preadv(descriptor, [copy[at + done : at + length]], at + done)

@@ -65,7 +65,9 @@ Key = tuple[int, int, str]
 
 @dataclass
 class _Reading:
-    """Values of the stream counters by kind and registration id, which is unique per driver."""
+    """Values of the stream counters, by kind and registration id. Registration ids are unique per
+    driver.
+    """
 
     positions: dict[tuple[str, int], int] = field(default_factory=dict)
     limits: dict[tuple[str, int], int] = field(default_factory=dict)

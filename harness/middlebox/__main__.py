@@ -57,7 +57,7 @@ TURN_NS = 50_000_000
 
 
 class Stop:
-    """A flag that SIGTERM sets."""
+    """A flag that is set when the process receives SIGTERM."""
 
     def __init__(self) -> None:
         self.is_requested = False
@@ -154,8 +154,8 @@ def assemble(
 
 
 def routes(case: Case) -> NDArray[np.int64]:
-    """Return the link direction code for each pair of relay ports, or NO_LINK for a pair without a
-    link.
+    """Return a table with the link direction code for each pair of relay ports, or NO_LINK for a
+    pair without a link.
     """
     names = [host.name for host in case.hosts]
     table = np.full((len(names), len(names)), sockets.NO_LINK, dtype=np.int64)
@@ -202,7 +202,9 @@ def _turn_until_stopped(
 
 
 def _errors(engine: Engine, relay: Relay, ports: Sequence[Port]) -> list[str]:
-    """Return a description of each kind of work that the relay could not do."""
+    """Return a description of each kind of error that occurred, such as packets that could not be
+    sent or frames for which the relay had no space.
+    """
     found = []
     counts = relay.counts.sum(axis=0)
     if engine.state[HOLD_OVERFLOWS]:
@@ -251,7 +253,9 @@ def _reset_accounts(relay: Relay, engine: Engine) -> None:
 
 
 def _halves(address: str) -> NDArray[np.int64]:
-    """Return the two halves of an address in IPv6 form as signed integers."""
+    """Return the two 64-bit halves of an IP address as signed integers. An IPv4 address is mapped
+    to IPv6 first.
+    """
     parsed = ip_address(address)
     packed = parsed.packed if parsed.version == 6 else bytes(10) + b"\xff\xff" + parsed.packed
     return np.frombuffer(packed, dtype=">i8").astype(np.int64)

@@ -33,7 +33,7 @@ def result_lines(rows: Sequence[ResultRow], width: int | None = None) -> Iterato
 
 
 def comparison_lines(runs: Sequence[ComparedRun], width: int | None = None) -> Iterator[str]:
-    """Yield the lines of a comparison of runs: a table for each stream, with a column for each run."""
+    """Yield the lines of a comparison: a table for each stream, with a column for each run."""
     for stream in compared_streams(runs):
         yield printable(stream.name)
         cells = list(stream.cells())

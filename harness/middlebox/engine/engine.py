@@ -70,7 +70,9 @@ _NONE = -1
 
 @allocating_kernel
 def has_room(engine: Engine, envelope_length: int, length: int) -> bool:
-    """Return whether the outbox and the decision log have room for any result of `offer`."""
+    """Return whether the outbox and the decision log have room for the worst case of a call of
+    `offer`.
+    """
     frames = 1 + length // _ALIGNMENT
     if engine.state[DECISIONS] + frames > len(engine.decisions):
         return False
@@ -84,7 +86,8 @@ def has_room(engine: Engine, envelope_length: int, length: int) -> bool:
 def offer(
     engine: Engine, buf: Any, at: int, envelope_length: int, length: int, link: int, now_ns: int
 ) -> None:
-    """Process one datagram of a link direction. The caller must have checked `has_room`.
+    """Process one datagram of a link direction: apply the fault rules to its frames, and add the
+    results to the outbox. The caller must have checked `has_room`.
 
     Shapes: buf uint8[n]: the envelope lies at `at`, then `length` bytes of frames
     Units:  `now_ns` is the time of arrival, from which delays are measured
@@ -115,7 +118,9 @@ def release(engine: Engine, now_ns: int) -> bool:
 def _take_frames(
     engine: Engine, buf: Any, envelope: int, start: int, end: int, link: int, now_ns: int
 ) -> int:
-    """Decide what happens to each frame. Returns the number of resulting datagrams."""
+    """Apply the fault rules to each frame of a datagram. Returns the number of resulting datagrams,
+    including those of held frames.
+    """
     pieces = 0
     copied = 0
     run = at = start
@@ -152,8 +157,8 @@ def _take_frames(
 
 @allocating_kernel
 def _notify_held(engine: Engine, frame: FrameMatch, action: int, order: int) -> bool:
-    """Update the held frames that wait for a passing frame. Returns whether any of them is
-    released.
+    """Update the held frames that wait for a frame or status message such as this one. Returns
+    whether any of them is released.
 
     `order` is the order of the first frame that was held because of this frame, if there is one.
     """
@@ -177,7 +182,8 @@ def _apply_rule(
     now_ns: int,
     frame: FrameMatch,
 ) -> tuple[int, int]:
-    """Apply the immediate part of the matching rule's action, and record the decision.
+    """Drop, hold or count a frame as the action of its matching rule requires, and record the
+    decision.
 
     Returns: the rule's action or _PASS, and the number of frames added to the held frames
     """
@@ -246,7 +252,9 @@ def _send_copies(
     link: int,
     now_ns: int,
 ) -> int:
-    """Send the copies of frames that are duplicated without delay. Returns the datagram count."""
+    """Send the copies of frames that a rule duplicates without delay. Returns the number of
+    datagrams.
+    """
     pieces = 0
     for index in range(copied):
         copy = engine.copies[index, 0]

@@ -50,7 +50,7 @@ _NONE = known.NONE
 
 
 class FrameMatch(NamedTuple):
-    """A frame and the decision about it. Its header fields are in the engine's `row`."""
+    """A frame and the rule that matches it. The frame's header fields are in the engine's `row`."""
 
     at: int
     length: int  # in the datagram
@@ -79,7 +79,9 @@ def splits_cleanly(buf: Any, at: int, length: int) -> bool:
 
 @allocating_kernel
 def wire_length(buf: Any, at: int, end: int, code: int) -> int:
-    """Return a frame's length in its datagram. A PAD frame has only a header there."""
+    """Return the number of bytes that a frame occupies in its datagram. A PAD frame is sent as a
+    header only.
+    """
     if code == DATA:
         return aligned(i32_le(buf, at))
     return _DATA_HEADER if code == PAD else end - at

@@ -39,8 +39,8 @@ NEVER = (1 << 63) - 1
 
 
 class HeldFrames(NamedTuple):
-    """The pool of held frames. `counts` has the heap length, the number of free slots, and the
-    order number for the next held frame.
+    """The pool of held frames. `counts` contains the heap length, the number of free slots, and the
+    sequence number of the next held frame.
     """
 
     records: Any

@@ -46,7 +46,9 @@ def has_room(engine: Engine, envelope_length: int, length: int, count: int) -> b
 def hold(
     engine: Engine, buf: Any, envelope: int, start: int, link: int, now_ns: int, frame: FrameMatch
 ) -> None:
-    """Hold a frame or a copy of it. The caller must have checked `has_room`."""
+    """Hold a frame, or a copy of it, until it is due or released. The caller must have checked
+    `has_room`.
+    """
     held = engine.held
     rule = engine.rules[frame.rule]
     envelope_length = start - envelope
@@ -68,8 +70,8 @@ def hold(
 
 @allocating_kernel
 def _value(rule: Any, frame: FrameMatch) -> int:
-    """Return the value of the event that releases a held frame: a frame count or a stream position,
-    depending on the event.
+    """Return the value at which an event releases a held frame: a number of frames or a stream
+    position, depending on the kind of event.
     """
     ending = rule["ending"]
     if ending == BY_FRAMES:
@@ -81,7 +83,8 @@ def _value(rule: Any, frame: FrameMatch) -> int:
 
 @allocating_kernel
 def note_transmission(engine: Engine, frame: FrameMatch, order: int) -> bool:
-    """Update a session's held frames when a frame passes. Returns whether any of them is released.
+    """Record for a session's held frames that another frame of the session passes. Returns whether
+    this releases any of them.
 
     This affects only frames that were held before the passing frame, whose order is below `order`.
     Copies of the passing frame itself wait for the frames after it.
@@ -108,7 +111,7 @@ def note_transmission(engine: Engine, frame: FrameMatch, order: int) -> bool:
 
 @allocating_kernel
 def note_consumption(engine: Engine, session: int, position: int) -> bool:
-    """Update a session's held frames when a receiver has consumed up to `position`.
+    """Record for a session's held frames that a receiver has consumed the stream up to `position`.
 
     Returns whether any held frame is released.
     """

@@ -74,8 +74,8 @@ def send_mutated(
 
 @allocating_kernel
 def mutation_detail(engine: Engine, buf: Any, link: int, frame: FrameMatch) -> int:
-    """Return the first bit to flip if the rule corrupts frames, the number of bytes to keep if it
-    truncates them, and otherwise 0.
+    """Return the first bit to flip if the matching rule corrupts frames, the number of bytes to
+    keep if it truncates frames, or 0 for other rules.
 
     The bit comes from the low end of a second draw, so it is independent of the decision. A replay
     uses the recorded bit.
@@ -137,8 +137,8 @@ def send_forged(
 
 @allocating_kernel
 def count_frames(engine: Engine, buf: Any, at: int, end: int, link: int, column: int) -> None:
-    """Add the frames of an outgoing datagram to two counts: the count in `column`, and the count of
-    sent frames.
+    """Count the frames of an outgoing datagram, both in the count that `column` selects and in the
+    count of sent frames.
     """
     code = class_of_first(buf, at, end - at)
     walks = code in (DATA, PAD)

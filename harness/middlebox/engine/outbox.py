@@ -80,7 +80,9 @@ def put(
     at: int,
     length: int,
 ) -> None:
-    """Add a datagram, composed of packet headers (envelope) and frames from separate buffers."""
+    """Add a datagram to the outbox. Its packet headers (envelope) and its frames come from separate
+    buffers.
+    """
     assert outbox.counts[COUNT] < len(outbox.datagrams)
     datagram = outbox.datagrams[outbox.counts[COUNT]]
     start = outbox.counts[USED]

@@ -56,7 +56,8 @@ _MULTICAST_V6 = 0xFF
 def classify(
     buf: Any, at: int, end: int, hosts: Any, near: int, ports: Any
 ) -> tuple[int, int, int, int]:
-    """Classify a packet that arrived from host `near`, and find the port of its destination host.
+    """Classify a packet that arrived from host `near`, and find the relay port of its destination
+    host.
 
     Shapes:  buf uint8[n]; hosts int64[h, 2]: address halves; ports int64[p]
     Returns: the class; the port, NO_HOST or ALL_HOSTS; and the envelope and payload lengths of a
@@ -94,7 +95,9 @@ def classify(
 
 @allocating_kernel
 def _host(buf: Any, ip_at: int, hosts: Any, near: int) -> int:
-    """Return the port of the host, other than `near`, that a packet is addressed to."""
+    """Return the relay port of the host to which a packet from host `near` is addressed, ALL_HOSTS
+    for a multicast packet, or NO_HOST if there is no such host.
+    """
     for host in range(len(hosts)):
         if host != near and _is_address(buf, ip_at, 1, hosts, host):
             return host
@@ -148,19 +151,23 @@ def seal(buf: Any, at: int, envelope_length: int, length: int, is_changed: bool)
 
 @allocating_kernel
 def port(buf: Any, at: int, envelope_length: int, which: int) -> int:
-    """Return the source (0) or destination (1) port of a datagram."""
+    """Return the source (0) or destination (1) UDP port of a datagram."""
     return u16_be(buf, at + envelope_length - _UDP_HEADER + 2 * which)
 
 
 @allocating_kernel
 def set_port(buf: Any, at: int, envelope_length: int, which: int, value: int) -> None:
-    """Set the source (0) or destination (1) port. The caller must update the checksum."""
+    """Set the source (0) or destination (1) UDP port of a datagram. The caller must update the
+    checksum.
+    """
     _put_u16(buf, at + envelope_length - _UDP_HEADER + 2 * which, value)
 
 
 @allocating_kernel
 def _is_address(buf: Any, ip_at: int, which: int, hosts: Any, host: int) -> bool:
-    """Return whether the source (0) or destination (1) is the address of a given host."""
+    """Return whether the source (0) or destination (1) address of a packet is the address of a
+    given host.
+    """
     if buf[ip_at] >> 4 == 4:
         high, low = address_v4(buf, ip_at + 12 + 4 * which)
     else:
