@@ -46,7 +46,7 @@ class Setting:
     """A one-line description for users, without a full stop."""
 
     def parse(self, text: str) -> Any:
-        """Parse the text of a setting. Raises ConfigurationError with the variable and the text."""
+        """Parse the text of a setting. Raises ConfigurationError if the text is invalid."""
         return text
 
     def write(self, value: Any) -> str:

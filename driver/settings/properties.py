@@ -32,8 +32,8 @@ def name_of(variable: str) -> str:
 
 
 def read_line(where: str, line: str) -> tuple[str, str]:
-    """Parse `name=value` into (variable, value). Raises ConfigurationError with a message that
-    begins with `where`.
+    """Parse a line `name=value` or `name: value` into (variable, value). Raises ConfigurationError,
+    with a message that begins with `where`, if there is no name.
     """
     ends = [at for at in (line.find("="), line.find(":")) if at >= 0]
     name = line[: min(ends)].strip() if ends else ""

@@ -15,7 +15,7 @@ Reader = Callable[[str, str], Any]
 
 
 def text(variable: str, value: str) -> str:
-    """Return a variable's text unchanged. This is the parser of variables that accept any text."""
+    """Return a variable's text unchanged. This parser is for variables that accept any text."""
     return value
 
 

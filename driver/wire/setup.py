@@ -34,8 +34,8 @@ MTU_LENGTH_MAX = 65_504
 
 @kernel
 def check(buf, at, length):
-    """Check that a SETUP frame that passed `header.check` has valid values, so that an image can be
-    created from it.
+    """Check that the values in a SETUP frame that passed `header.check` are valid for creating an
+    image.
 
     Returns: OK, TOO_SHORT, or BAD_VALUE if the term length, the offset or the MTU is out of range,
              or the active term id lies before the initial one

@@ -108,7 +108,9 @@ _TOO_DEEP = f"objects and lists are nested more than {DEPTH_MAX} levels deep"
 
 
 def _check_values(document: object) -> None:
-    """Raise ValueTypeError if a document contains a forbidden value at any depth."""
+    """Raise ValueTypeError if a JSON document is nested too deeply, or contains a number that is
+    not finite or too large, or a string that is not valid Unicode.
+    """
     level: list[object] = [document]
     for depth in range(DEPTH_MAX + 1):
         inner: list[object] = []

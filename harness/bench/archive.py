@@ -40,7 +40,7 @@ when the next one starts.
 
 @dataclass(frozen=True)
 class Turn:
-    """One recording or one replay, with its duration and its processor time."""
+    """One measured recording or replay, with its duration and its processor time."""
 
     message_count: int
     duration_ns: int
@@ -69,8 +69,8 @@ def message_count(case: BenchCase, settings: BenchSettings) -> int:
 
 
 def values_of(turns: Iterable[Turn], message_length: int) -> dict[str, float]:
-    """Return messages/s, megabytes/s and nanoseconds of processor time per message, for all given
-    turns together.
+    """Return messages/s, megabytes/s and nanoseconds of processor time per message, each for all
+    given recordings or replays together.
 
     Raises MeasurementError if there are no messages or the time is zero.
     """

@@ -58,8 +58,8 @@ ARCHIVES = {subject.name: subject for subject in (OUR_ARCHIVE, JAVA_ARCHIVE)}
 
 
 def archives(settings: BenchSettings) -> tuple[list[ArchiveSubject], dict[str, str]]:
-    """Return the archives to measure and, by name, the reason why each other selected archive is
-    unavailable.
+    """Return the archives to measure and, for each selected archive that is unavailable, the reason
+    by name.
     """
     if not settings.archive_cases():
         return [], {}

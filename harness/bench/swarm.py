@@ -30,7 +30,7 @@ _POLL_S = 0.05
 
 
 def measure_swarm(settings: BenchSettings, folder: Path, round_index: int) -> Reading:
-    """Run simulated trials for the configured time, and return the reading."""
+    """Run simulated trials for the configured time, and return the result of the measurement."""
     argv = [sys.executable, "-m", "windtunnel.harness.simulator", "swarm", "--json"]
     argv += ["--seeds", str(TRIALS_MAX), "--frames", str(SWARM_FRAMES), "--memory", str(folder)]
     running = LocalProcess(
@@ -60,8 +60,8 @@ def parse_trials(text: str) -> list[dict[str, Any]]:
 
 
 def reading(trials: Iterable[dict[str, Any]], seconds: float, round_index: int) -> Reading:
-    """Compute a reading from the trials that ended within the measurement time, excluding the first
-    trial.
+    """Compute the result of a measurement from the trials that ended within the measurement time,
+    excluding the first trial.
 
     If there is no such trial, only the second trial is used.
     """

@@ -66,7 +66,9 @@ def _numbered(capture: Capture, sender: str) -> tuple[NDArray[np.int64], NDArray
 
 
 def lost(delivery: Delivery) -> NDArray[np.bool_]:
-    """Return an array with one flag per packet number: whether the packet never arrived."""
+    """Return an array with one flag per packet number, which is true if the packet never
+    arrived.
+    """
     missing = np.ones(len(delivery.sent_ns), dtype=bool)
     missing[delivery.numbers] = False
     return missing

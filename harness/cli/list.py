@@ -55,7 +55,8 @@ def _print_scenarios(as_json: bool) -> None:
 
 
 def _heading(file: Path) -> tuple[str, list[str]]:
-    """Return a scenario's description and fidelity levels.
+    """Return a scenario's description and the fidelity levels (netns, compose, sim) at which it can
+    run.
 
     They are above `network` in each included scenario, so the rest of the file is not parsed. A
     file without them is loaded completely, which reports its errors.

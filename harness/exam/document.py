@@ -22,7 +22,7 @@ LEAST_KILL_RATE = 0.98
 
 @dataclass
 class ExamRun:
-    """One run in an exam, with a mutant or with the driver without a defect."""
+    """One run in an exam, either of a mutant or of the driver without a defect."""
 
     scenario: str
     outcome: str

@@ -80,8 +80,8 @@ def prepare(
 
 
 def with_mutant(pair: Pair, mutant: Mutant | None, environment: dict[str, str]) -> Pair:
-    """Return both drivers under test, with the mutant on the side that it specifies. Raises
-    MutantError if an affected driver is not Windtunnel's.
+    """Return both drivers under test, with a mutant active in the sending driver, the receiving
+    driver or both. Raises MutantError if one of these drivers is not Windtunnel's.
 
     Without a mutant, both sides use the mutated driver with no mutant active.
     """

@@ -142,8 +142,8 @@ def _with_versions(
 
 
 def _arguments(signature: ast.arguments, *, is_method: bool) -> str:
-    """Return source code for the arguments of a call that passes on all of a function's
-    parameters.
+    """Return the source code of call arguments that pass all of a function's parameters on to
+    another function.
     """
     names = [each.arg for each in (*signature.posonlyargs, *signature.args)]
     arguments = names[1:] if is_method else names

@@ -23,7 +23,7 @@ STAMPING = "media-rcv-ts-offset=reserved|channel-rcv-ts-offset=0"
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of stream, defined by its channels. In them, {a} to {c} stand for the stream's
+    """One kind of stream, defined by its channels. In a channel, {a} to {c} stand for the stream's
     ports, and {here} for the host's address.
     """
 

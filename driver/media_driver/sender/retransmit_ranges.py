@@ -98,8 +98,8 @@ def is_due(rec, now_ns):
 
 @kernel
 def on_sent(rec, position, linger_ns, now_ns):
-    """Record that a range was retransmitted up to a position. Returns whether this completes the
-    range.
+    """Record that a range was retransmitted up to a position. Returns whether the whole range has
+    now been retransmitted.
     """
     rec.sent = position
     if position < rec.end:
@@ -110,8 +110,8 @@ def on_sent(rec, position, linger_ns, now_ns):
 
 @kernel
 def remove_finished(ranges, row, count, lowest, now_ns):
-    """Remove ranges whose linger time is over, and ranges that the log may no longer contain
-    because their next byte to send is before the position `lowest`.
+    """Remove ranges whose linger time is over, and ranges whose next byte to send is before
+    `lowest`, the lowest position that the log is guaranteed to contain.
 
     Returns: the number of ranges
     """

@@ -63,7 +63,9 @@ def _send(state, endpoint_slot, count, name, name_length, now_ns):
 
 @kernel
 def _on_gso_refused(state, endpoint_slot, error, now_ns):
-    """Count a refused GSO packet. Reports the first refusal of each endpoint to the conductor."""
+    """Disable GSO on an endpoint for a while after a GSO packet could not be sent. Reports the
+    first such failure of each endpoint to the conductor.
+    """
     endpoint = state.endpoints[endpoint_slot]
     endpoint.gso_retry_ns = now_ns + GSO_RETRY_INTERVAL_NS
     endpoint.gso_refusals += 1

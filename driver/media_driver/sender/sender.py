@@ -160,7 +160,9 @@ def _on_destination_command(state, operation, slot, now_ns):
 
 @kernel
 def _report_silent_destinations(state, now_ns):
-    """Send the conductor an event for each manual destination that has become silent."""
+    """Ask the conductor to resolve again the name of each `control-mode=manual` destination that
+    has sent no status messages for some time.
+    """
     for index in range(state.agent[0].endpoint_count):
         slot = state.polled[index]
         if state.endpoints[slot].destinations_mode != destination_tracker.MANUAL:

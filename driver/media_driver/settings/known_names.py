@@ -105,8 +105,8 @@ def unknown_faults(
 
 
 def native_only_faults(variable: str, text: str) -> list[str]:
-    """Return an error message if a variable that only Aeron's C driver supports has a value that
-    would have an effect there.
+    """Return an error message if a variable that only Aeron's C driver supports is set to a value
+    other than its default.
     """
     harmless = NATIVE_ONLY[variable]
     if text == harmless or (harmless == "false" and text.lower() in ("0", "off", "false")):

@@ -44,8 +44,8 @@ class RandomLoss:
 
 @dataclass(frozen=True, slots=True)
 class FixedLoss:
-    """Settings of the `fixed-loss` interceptor. It drops the frames that cover a range of one term
-    once per stream, and lets their retransmits through.
+    """Settings of the `fixed-loss` interceptor. Once per stream, it drops the frames in a range of
+    one term. Their retransmits are not dropped.
     """
 
     term_id: int = 0
@@ -61,8 +61,8 @@ class FixedLoss:
 
 @dataclass(frozen=True, slots=True)
 class MultiGapLoss:
-    """Settings of the `multi-gap-loss` interceptor. It drops the frames that touch gaps of a fixed
-    length at regular distances in one term, once per stream.
+    """Settings of the `multi-gap-loss` interceptor. Once per stream, it drops the frames that
+    overlap gaps of equal length at equal distances in one term.
     """
 
     term_id: int = 0

@@ -79,8 +79,8 @@ class Agreement:
 
 
 def _checked(document: Document) -> Document:
-    """Raise ValueTypeError unless each missing frame in a replay.json document has all values that
-    describe it.
+    """Check the frames that a replay.json document lists as not repeated. Raises ValueTypeError if
+    one of their values is missing or has the wrong type.
     """
     listed = parse(list[dict[str, str | int]], document.get("never_came", []), "never_came")
     for index, frame in enumerate(listed):
@@ -94,8 +94,8 @@ def _checked(document: Document) -> Document:
 def agreement(
     replays: str, ordered: Records, made: Records, links: Sequence[str] = LINKS
 ) -> Agreement:
-    """Compare a replay's decisions with the original run's decisions. `links` contains the name of
-    each link, indexed by link code.
+    """Compare a replay's decisions with the original run's decisions. `links` contains the names of
+    the link directions, indexed by link code.
 
     Shapes: ordered, made DECISION[n], DECISION[m]
     """

@@ -14,7 +14,7 @@ NUMERIC_FACTS = ("steal_ticks", "ticks_per_second")
 
 @dataclass
 class Phase:
-    """One phase of a run."""
+    """One phase of a run, such as its traffic, with its start and end time."""
 
     name: str
     started_ns: int

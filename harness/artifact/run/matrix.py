@@ -29,7 +29,7 @@ class MatrixPeer:
 
 @dataclass
 class MatrixCell:
-    """One pair of publisher and subscriber in one scenario."""
+    """The result of one pair of publishing and subscribing driver in one scenario."""
 
     scenario: str
     publisher: str

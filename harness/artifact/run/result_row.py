@@ -72,7 +72,7 @@ class ResultRow:
         return None if self.stalled_ns is None else sum(self.stalled_ns.values())
 
     def as_document(self) -> dict[str, Any]:
-        """Return the figures that are known as a dictionary by field name."""
+        """Return a dictionary of the known figures by field name."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
     def cells(self) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,5 @@
-"""simulation.json: the additional facts of a simulated run.
+"""simulation.json: facts that only a simulated run has, such as its digest and its simulated
+duration.
 
 The simulator is a single process, which reports the exit of each process that it simulates.
 """
@@ -14,7 +15,7 @@ SCHEMA = "windtunnel-simulation/1"
 
 @dataclass
 class Simulation:
-    """The additional facts of one simulated run."""
+    """Facts that only a simulated run has, such as its digest and its simulated duration."""
 
     digest: str
     "Digest of all datagrams and counter changes with their times. Equal seeds give equal digests."

@@ -76,8 +76,9 @@ def _read_by_tshark(capture: Path) -> None:
 
 
 def lab(seconds: float, enforce: bool, json_file: Path | None) -> int:
-    """Measure the relay's throughput, and the runs per minute in each lab this machine can
-    create."""
+    """Measure the relay's throughput, and the runs per minute in each kind of lab (namespaces,
+    containers) that this machine can create.
+    """
     from windtunnel.harness.bench import machine
     from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 

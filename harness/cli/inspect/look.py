@@ -135,7 +135,7 @@ def driver_document(directory: Path, state: "DriverState") -> dict[str, Any]:
 
 
 def show(read: Callable[[], View], output: OutputOptions) -> int:
-    """Print the View that `read` returns once, or show it live on the terminal and update it until
+    """Print the View that `read` returns, or show a live view on the terminal that is updated until
     Ctrl-C.
     """
     with reading():

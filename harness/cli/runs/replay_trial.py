@@ -30,8 +30,8 @@ OPTIONS = ("--frames", "--sabotage")
 def replay_trial(
     folder: "RunDir", manifest: "Manifest", is_changed: bool, out: Path, as_json: bool
 ) -> int:
-    """Simulate a stored trial again and return its exit code. Raises Failure if the new digest
-    differs.
+    """Simulate a stored trial again and return its exit code. Raises Failure if the digest of the
+    new simulation differs from the stored digest.
     """
     from windtunnel.harness.artifact.regular_file import real_path
     from windtunnel.harness.artifact.run.simulation import Simulation

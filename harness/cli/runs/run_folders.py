@@ -20,7 +20,7 @@ run_dirs_argument = click.argument(
 
 
 def run_folders(folders: Sequence[Path]) -> list[Path]:
-    """Return the run folders, with each suite folder replaced by the folders of its runs.
+    """Return the given run folders, with each suite folder replaced by the folders of its runs.
 
     Raises Failure if a folder is neither a suite nor a run: a verdict.json written into it would
     make it look like a run.

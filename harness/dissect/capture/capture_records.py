@@ -155,7 +155,8 @@ def record_length(buf: Any, at: int, limit: int, window: Any, known_only: bool) 
 
 @allocating_kernel
 def _chain_status(buf: Any, start: int, limit: int, window: Any) -> int:
-    """Return FOUND if a sufficiently long chain of records begins at `start`, otherwise NOT_FOUND.
+    """Return FOUND if a chain of consecutive plausible records begins at `start` and is long enough
+    to be trusted, otherwise NOT_FOUND.
 
     Returns MORE if the window must be refilled first.
     """
@@ -179,7 +180,9 @@ def _chain_status(buf: Any, start: int, limit: int, window: Any) -> int:
 
 @allocating_kernel
 def _is_on_chain(buf: Any, at: int, end: int, limit: int, window: Any) -> bool:
-    """Return whether the chain of records that begins at offset `at` has a boundary at `end`."""
+    """Return whether one of the consecutive records that begin at offset `at` ends exactly at
+    `end`.
+    """
     while at < end:
         length = record_length(buf, at, limit, window, True)
         window["steps"] -= 1
@@ -221,7 +224,8 @@ def _end_of_outer(buf: Any, inner: int, limit: int, window: Any) -> int:
 
 @allocating_kernel
 def find_record(buf: Any, window: Any) -> int:
-    """Move `window.at` to the next record before `window.until` that starts a chain of records.
+    """Find the next record before `window.until` that starts a chain of plausible records, and move
+    `window.at` to it.
 
     Shapes:  buf uint8[n], n >= limit; window a WINDOW record
     Returns: FOUND; MORE, if the window must be refilled from `at` on; NOT_FOUND, if there is no

@@ -88,7 +88,7 @@ def _address_slot(table: Any, walk: Any, high: int, low: int) -> int:
 
 @kernel
 def _write_rows(buf: Any, at: int, have: int, found: int, walk: Any, rows: Any, texts: Any) -> int:
-    """Write one row for each frame of a datagram. Returns the number of payload bytes that these
+    """Write one row for each frame of a datagram. Returns how many bytes of the UDP payload these
     frames occupy.
     """
     done = 0
@@ -118,8 +118,9 @@ def read_datagram(
     interface: int, identification: int, ports: Any, walk: Any, counts: Any, rows: Any, table: Any,
     texts: Any,
 ) -> None:  # fmt: skip
-    """Read the datagram whose UDP header is at `udp_at`. `addresses` is int64[4]: the two halves of
-    the source address, then those of the destination address.
+    """Read the datagram whose UDP header is at `udp_at`, and write a row for each of its frames.
+    `addresses` contains the two halves of the source address, then those of the destination
+    address.
     """
     length = udp_length(buf, udp_at, end, room)
     if length == CUT:

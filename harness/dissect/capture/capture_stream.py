@@ -64,7 +64,7 @@ class SplitError(ValueError):
 
 
 class Readable(Protocol):
-    """The methods that a file needs to be read as a capture. `seek` is called only if reading
+    """The methods of a capture file that CaptureStream uses. `seek` is called only if reading
     starts in the middle of the file.
     """
 

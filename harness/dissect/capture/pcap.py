@@ -85,7 +85,7 @@ def _address(rows: Any, first: int, count: int, buf: Any, ip_at: int, udp_at: in
 @allocating_kernel
 def _is_for_its_host(buf: Any, at: int, ip_at: int, macs: Any) -> bool:
     """Return whether a packet has the same destination MAC address as the first packet to the same
-    IP address. If it does not, it was damaged.
+    IP address. A packet with another MAC address was damaged.
 
     Shapes: macs int64[2, 2]: for each host the low half of its IP address, and its MAC address
     """

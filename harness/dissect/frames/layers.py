@@ -220,7 +220,7 @@ class AeronError(_Sized):
 
 
 class AeronResponseSetup(_Sized):
-    """An RSP_SETUP frame: the session id of a response channel."""
+    """An RSP_SETUP frame: the session id of a response stream."""
 
     name = "Aeron RSP_SETUP"
     fields_desc = _fields(layout.RSP_SETUP)

@@ -157,8 +157,8 @@ def _take_frames(
 
 @allocating_kernel
 def _notify_held(engine: Engine, frame: FrameMatch, action: int, order: int) -> bool:
-    """Update the held frames that wait for a frame or status message such as this one. Returns
-    whether any of them is released.
+    """Update the held frames whose release depends on the current frame. Returns whether it
+    releases any of them.
 
     `order` is the order of the first frame that was held because of this frame, if there is one.
     """
@@ -182,8 +182,8 @@ def _apply_rule(
     now_ns: int,
     frame: FrameMatch,
 ) -> tuple[int, int]:
-    """Drop, hold or count a frame as the action of its matching rule requires, and record the
-    decision.
+    """Perform the part of a matching rule's action that holds frames and updates the counts, and
+    record the decision.
 
     Returns: the rule's action or _PASS, and the number of frames added to the held frames
     """

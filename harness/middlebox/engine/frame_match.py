@@ -261,8 +261,8 @@ def _replayed_decision(engine: Engine, properties: FrameProperties) -> int:
 
 @allocating_kernel
 def _stream_ordinal(streams: Any, row: Any, code: int) -> int:
-    """Return the index (ordinal) of the frame's stream in the case, or -1 if the case has no such
-    stream.
+    """Return the index (ordinal) of the frame's stream in the case (resolved scenario), or -1 if
+    the case has no such stream.
 
     An SM to any sender names no stream and has the ordinal after the last stream.
     """

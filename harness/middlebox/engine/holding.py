@@ -83,7 +83,7 @@ def _value(rule: Any, frame: FrameMatch) -> int:
 
 @allocating_kernel
 def note_transmission(engine: Engine, frame: FrameMatch, order: int) -> bool:
-    """Record for a session's held frames that another frame of the session passes. Returns whether
+    """Update the held frames of a session after another of its frames has passed. Returns whether
     this releases any of them.
 
     This affects only frames that were held before the passing frame, whose order is below `order`.
@@ -111,7 +111,8 @@ def note_transmission(engine: Engine, frame: FrameMatch, order: int) -> bool:
 
 @allocating_kernel
 def note_consumption(engine: Engine, session: int, position: int) -> bool:
-    """Record for a session's held frames that a receiver has consumed the stream up to `position`.
+    """Update the held frames of a session after a receiver has consumed its stream up to
+    `position`.
 
     Returns whether any held frame is released.
     """
