@@ -69,8 +69,8 @@ assert decision.LINKS == LINK_NAMES
 def compile_rules(
     case: Case,
 ) -> tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the RULE records, the streams to which each rule applies, and the bits that each rule
-    can corrupt.
+    """Convert the fault rules to RULE records. Also returns the streams to which each rule applies,
+    and the bits that it can corrupt.
     """
     rules = np.zeros(len(case.faults), dtype=RULE)
     selected = np.zeros((len(rules), len(case.traffic) + 1), dtype=np.uint8)
@@ -91,7 +91,9 @@ def compile_rules(
 
 
 def compile_ranges(case: Case) -> NDArray[np.int64]:
-    """Return the begin and end of each position range, in the order of the rules."""
+    """Return the start and end of each position range of all fault rules, in the order of the
+    rules.
+    """
     found = [
         (start, start + length) for fault in case.faults for start, length in fault.place.ranges
     ]
@@ -163,7 +165,9 @@ def _fill_action(rule: Any, fault: FaultCase, first_forged: int) -> None:
 
 
 def _span(code: int, field: str) -> tuple[int, int]:
-    """Return a field's first bit and bit count in frames of a class, or (0, 0) if it is absent."""
+    """Return the first bit and the bit count of a named field in frames of a class, or (0, 0) if
+    the frames have no such field.
+    """
     frame = layout.BY_TYPE_CODE.get(frame_class.DATA if code == frame_class.HEARTBEAT else code)
     if frame is None:
         return 0, 0
@@ -178,7 +182,9 @@ def _span(code: int, field: str) -> tuple[int, int]:
 def compile_templates(
     case: Case,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]:
-    """Build the forged frames of all rules: their templates, their patches and their bytes."""
+    """Build the forged frames of all fault rules. Returns their templates, the fields to patch, and
+    the bytes.
+    """
     forged_cases = [forged for fault in case.faults for forged in fault.forged]
     templates = np.zeros(len(forged_cases), dtype=TEMPLATE)
     patches: list[tuple[int, int, int]] = []

@@ -1,4 +1,4 @@
-"""The case's faults as a table for compiled kernels, with one record per rule in file order.
+"""The case's fault rules as a table for compiled kernels, with one record per rule in file order.
 
     case.faults[i]  --compile-->  RULES[i]: its conditions, time, probability, action
 

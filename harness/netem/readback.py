@@ -59,7 +59,9 @@ def parse(text: str) -> Applied:
 
 
 def differences(requested: ImpairmentCase, applied: Applied) -> list[str]:
-    """Describe the differences between the requested and the reported settings."""
+    """Describe the differences between the requested netem settings and those that the kernel
+    reports.
+    """
     expected = _flat(_expected(requested))
     found = _flat({key: value for key, value in applied.options.items() if key != "ecn"})
     texts = []
@@ -71,7 +73,9 @@ def differences(requested: ImpairmentCase, applied: Applied) -> list[str]:
 
 
 def _expected(requested: ImpairmentCase) -> dict[str, Any]:
-    """Return the impairment with the keys and units of `tc -j`: s, bytes/s, and fractions of 1."""
+    """Convert an impairment to the keys and units of `tc -j`: seconds, bytes per second, and
+    fractions of 1.
+    """
     options: dict[str, Any] = {"limit": limit(requested), "gap": requested.reorder_gap}
     if requested.loss is not None:
         key, names = _LOSS_KEYS[requested.loss.model]
@@ -86,7 +90,7 @@ def _expected(requested: ImpairmentCase) -> dict[str, Any]:
 
 
 def _flat(options: dict[str, Any]) -> dict[str, float]:
-    """Flatten nested options to a dict with paths as keys. Callers treat missing options as 0."""
+    """Flatten nested `tc` options to a dict whose keys are paths such as `delay.jitter`."""
     flat = {}
     for key, value in options.items():
         if isinstance(value, dict):

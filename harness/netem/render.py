@@ -20,7 +20,9 @@ _TC_UNITS = {name: scale for name, scale in NANOSECONDS.items() if name != "min"
 
 
 def limit(impairment: ImpairmentCase) -> int:
-    """Return the queue limit in packets: the requested one, or twice the largest possible queue."""
+    """Return the limit of netem's queue in packets: the requested one, or twice the longest queue
+    that can occur.
+    """
     if impairment.queue_packets:
         return impairment.queue_packets
     per_second = PACKETS_PER_S

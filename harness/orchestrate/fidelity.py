@@ -1,4 +1,4 @@
-"""Names of the fidelity levels. Each level has its own kind of lab."""
+"""The fidelity levels `netns`, `compose` and `sim`, which select the kind of lab for a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reduces failed runs to minimal scenarios that still fail, and converts captures to scenarios.
+"""Reduces a failed run to a minimal scenario that still fails, and converts captures to scenarios.
 
 fewest         delta debugging: finds a minimal subset with which a failure still happens
 trial          runs a candidate scenario to determine whether it still violates the same check

@@ -41,8 +41,8 @@ def reduced(
     fidelity: Sequence[str],
     faults: Sequence[Document],
 ) -> Document:
-    """Return a copy of a scenario document with only the streams and checks of `like`, and with the
-    given fault rules.
+    """Return a copy of a scenario document that has only the streams and checks of the scenario
+    `like`, and the given fault rules.
 
     `like` contains some of the document's streams, which may have fewer bytes.
     """
@@ -73,8 +73,8 @@ def reduced(
 
 
 def _with_bytes(traffic: Document, total_bytes: int) -> Document:
-    """Return a stream's table with a different length. A replay has no length, so its table is
-    unchanged.
+    """Return a stream's table with a different total length. The table of an archive replay has no
+    length and is returned unchanged.
     """
     if "content" not in traffic:
         return traffic

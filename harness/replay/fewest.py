@@ -47,8 +47,8 @@ def fewest(
 def _without_one(
     pieces: Sequence[Sequence[_Thing]], happens: Callable[[Sequence[_Thing]], bool]
 ) -> Sequence[_Thing] | None:
-    """Find the first piece without which the failure still occurs, and return the elements of all
-    other pieces. Returns None if there is no such piece.
+    """Find the first piece that can be left out while the failure still occurs, and return the
+    elements of all other pieces. Returns None if there is no such piece.
     """
     for index in range(len(pieces)):
         rest = [each for piece in (*pieces[:index], *pieces[index + 1 :]) for each in piece]

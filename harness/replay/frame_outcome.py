@@ -153,7 +153,7 @@ def _transit(near: Stream, far: Stream) -> tuple[int, int]:
 
 
 def _differences(before: Times, after: Times) -> NDArray[np.int64]:
-    """Return the transit times of the frames that each capture contains exactly once."""
+    """Return the transit times of the frames that occur exactly once in each of two captures."""
     return np.array(
         [
             after[name][0] - times[0]
@@ -183,7 +183,7 @@ def _by_feedback(feedback: NDArray[Any]) -> Times:
 
 
 def _orders(near: Stream, far: Stream) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the times of first departure and first arrival of the frames that both captures
+    """Return the first departure time and the first arrival time of each frame that both captures
     contain.
     """
     sent, arrived = _by_position(near.transmissions), _by_position(far.transmissions)
@@ -330,7 +330,7 @@ def _unfilled_gaps(stream: Stream, naks: _Naks) -> Iterator[FrameOutcome]:
 
 
 class _Naks:
-    """A stream's NAKs, and the times that follow from them."""
+    """A stream's NAKs, and the repair and round-trip times estimated from them."""
 
     def __init__(self, stream: Stream) -> None:
         naks = stream.feedback[stream.feedback["frame_type"] == NAK]

@@ -30,7 +30,7 @@ from windtunnel.harness.scenario.schema.traffic import TRAFFIC_MAX
 
 @dataclass(frozen=True)
 class Captured:
-    """A scenario that was made from captures, and the captured streams."""
+    """The scenario made from one or two captures, and a summary of the captured streams."""
 
     name: str
     text: str
@@ -132,8 +132,8 @@ def _stream_document(seen: ObservedStream) -> dict[str, object]:
 
 
 def _lost_frames(seen: ObservedStream) -> int:
-    """Return the number of lost transmissions. For gaps that were never filled, it is an
-    estimate.
+    """Return the number of lost transmissions. In gaps that were never filled, this number is
+    estimated.
     """
     usual = int(np.median(seen.stream.transmissions["length"]))
     captured = set(seen.stream.transmissions["position"].tolist())

@@ -40,7 +40,7 @@ UNRELIABLE = ("positions_covered", "pad_only_where_lost")
 
 @dataclass(frozen=True)
 class ObservedStream:
-    """A captured stream, and what happened to its frames."""
+    """A captured stream, and the outcomes (lost, late or duplicated) of its frames."""
 
     stream: Stream
     outcomes: Sequence[FrameOutcome]
@@ -156,8 +156,8 @@ def are_alike(stream: Stream) -> bool:
 
 
 def _rules(faults: Iterable[tuple[int, int, Sequence[FrameOutcome]]]) -> list[Document]:
-    """Convert outcomes to fault rules. Delays are rounded more coarsely until at most FAULTS_MAX
-    rules remain.
+    """Convert the outcomes of frames to fault rules. Delays are rounded more and more coarsely
+    until at most FAULTS_MAX rules are needed.
 
     If there are still more rules at the coarsest rounding, all of them are returned.
     """
@@ -190,8 +190,8 @@ def _rules(faults: Iterable[tuple[int, int, Sequence[FrameOutcome]]]) -> list[Do
 
 
 def act_of(outcome: FrameOutcome, step_ns: int) -> Document:
-    """Return the `act` of a fault rule that reproduces an outcome. Times are rounded to multiples
-    of `step_ns`.
+    """Return the `act` of a fault rule that reproduces the outcome of a frame. Times are rounded to
+    multiples of `step_ns`.
     """
     if outcome.what == DROP:
         return {"drop": "always"}
@@ -207,8 +207,8 @@ def act_of(outcome: FrameOutcome, step_ns: int) -> Document:
 
 
 def _expect(seen: Sequence[ObservedStream], traffic: Sequence[Document]) -> list[Any]:
-    """Return the `expect` list of the scenario. A check names its streams unless it applies to all
-    streams.
+    """Return the `expect` list of the scenario: checks for reliable streams, and checks for
+    unreliable ones.
     """
     found: list[Any] = []
     for names, is_reliable in ((RELIABLE, True), (UNRELIABLE, False)):

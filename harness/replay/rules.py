@@ -90,7 +90,9 @@ def range_count(rules: Iterable[Document]) -> int:
 
 
 def always(act: Document) -> Document:
-    """Return an act modified to apply to every frame that its rule selects, with probability 1."""
+    """Return a copy of a fault rule's act that affects all selected frames instead of a share of
+    them.
+    """
     ((name, value),) = act.items()
     if name == "readdress":
         return act
@@ -122,8 +124,8 @@ def simpler(act: Document) -> Iterator[Document]:
 
 
 def _choices(group: list[SelectedFrame], session: int) -> Iterator[tuple[Document, Document]]:
-    """Yield the conditions for rules that select the given frames. Each pair has the conditions on
-    the frames, and the condition on their transmission attempts.
+    """Yield pairs of conditions that select the given frames. The first condition is on the
+    position or order of the frames, and the second one on their transmission attempts.
     """
     orders = sorted(each.order for each in group if each.position == NO_POSITION)
     for first, end in merged((each, each + 1) for each in orders):
@@ -145,7 +147,7 @@ def _choices(group: list[SelectedFrame], session: int) -> Iterator[tuple[Documen
 
 
 def position(ranges: Sequence[Range]) -> Document:
-    """Return the value of the `position` key in a scenario file for the given ranges."""
+    """Format stream position ranges as the value of the `position` key in a scenario file."""
     spans = [
         {"from": format_bytes(begin), "length": format_bytes(end - begin)} for begin, end in ranges
     ]

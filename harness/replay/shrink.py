@@ -112,7 +112,8 @@ class Shrinking:
         return text_of(document, origin.header)
 
     def _try(self, candidate: Candidate) -> bool:
-        """Run a candidate. If it fails, it becomes the best candidate. Returns whether it failed.
+        """Run a candidate scenario. If it fails, it becomes the best candidate. Returns whether it
+        failed.
 
         A candidate that has passed is not run again.
         """
@@ -191,8 +192,8 @@ class Shrinking:
         return self.best.decisions
 
     def _by_rules(self) -> None:
-        """Determine whether a run with rules instead of decisions fails. If so, the rules replace
-        the decisions.
+        """Run the best candidate with fault rules in place of its recorded decisions. If the run
+        still fails, keep the rules.
         """
         rules = self.written_rules()
         try:
@@ -224,7 +225,9 @@ class Shrinking:
 
 
 def _words(act: Document) -> str:
-    """Return an act's name and keys as one string, such as `hold until at_most`."""
+    """Return the name and the keys of a fault rule's act as one string, such as `hold until
+    at_most`.
+    """
     ((name, value),) = act.items()
     return " ".join(
         [name, *(key for key in value if key != "share")] if isinstance(value, dict) else [name]
@@ -232,7 +235,7 @@ def _words(act: Document) -> str:
 
 
 def expecting(scenario: Scenario, check: str) -> Scenario:
-    """Return a copy of the scenario with only the given check in `expect`.
+    """Return a copy of the scenario whose `expect` list contains only the given check.
 
     A check that is part of every run is not in `expect`. In that case, the scenario's first check
     is kept.
@@ -242,7 +245,7 @@ def expecting(scenario: Scenario, check: str) -> Scenario:
 
 
 def with_streams(scenario: Scenario, ids: Sequence[str]) -> Scenario:
-    """Return the scenario with only the given streams.
+    """Return a copy of the scenario with only the given streams.
 
     Its rules, which a replay ignores, no longer refer to any stream.
     """
@@ -275,8 +278,8 @@ def _about(check: Check, ids: Sequence[str]) -> Check:
 
 
 def with_bytes(scenario: Scenario, traffic_id: str, total_bytes: int) -> Scenario:
-    """Return a copy of the scenario with a different number of bytes for one stream and its archive
-    replays.
+    """Return a copy of the scenario in which one stream and its archive replays have a different
+    total length.
     """
     traffic = tuple(
         each.model_copy(

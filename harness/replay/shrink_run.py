@@ -156,8 +156,8 @@ def shrink_run(spec: ShrinkSpec, report: Callable[[str], None]) -> tuple[Shrunk,
 
 @dataclass(frozen=True)
 class _Reproduced:
-    """A reproduced violation: the check, its finding, and the scenario and decisions that reproduce
-    it.
+    """A violation that was reproduced: the check, its finding, and the scenario and decisions that
+    lead to it.
     """
 
     check: str
@@ -225,8 +225,8 @@ def _with_wall(scenario: Scenario, wall_ns: int) -> Scenario:
 def _steps(
     spec: ShrinkSpec, trials: Trials, found: _Reproduced, report: Callable[[str], None]
 ) -> Iterator[Shrinking]:
-    """Yield a reduction with the short time budget and, if necessary, another one with the full
-    budget.
+    """Yield a reduction with a short time budget. If its resulting rules alone do not fail, yield
+    another one with the full budget.
 
     The second one is not necessary if a run with the rules found by the first one has failed.
     """
@@ -269,7 +269,9 @@ def _shrinking(
 
 
 def _last_run(spec: ShrinkSpec, trials: Trials, shrinking: Shrinking, check: str) -> str:
-    """Run the best candidate once more, to keep its run folder. Returns the check's finding."""
+    """Run the final scenario once more, so that its run folder is kept. Returns the check's
+    finding.
+    """
     file = spec.home / SCENARIO
     file.write_text(shrinking.text(), encoding="utf-8")
     if shrinking.is_sure:

@@ -80,7 +80,7 @@ class CaptureError(ValueError):
 
 @dataclass(frozen=True)
 class Stream:
-    """One stream as it appears in one capture."""
+    """The frames of one stream in one capture, with the feedback of its receivers."""
 
     session_id: int
     stream_id: int
@@ -134,7 +134,7 @@ def read_streams(file: Path) -> dict[tuple[int, int], Stream]:
 
 
 def _read(file: Path) -> tuple[NDArray[Any], list[bytes], dict[str, int]]:
-    """Read a capture. Returns its frames, a table of addresses, and its packet counts.
+    """Read a capture file. Returns its frames, a table of addresses, and its packet counts.
 
     The fields `source` and `destination` of a frame are indices into the table of addresses.
     """
@@ -172,7 +172,7 @@ def _read(file: Path) -> tuple[NDArray[Any], list[bytes], dict[str, int]]:
 def _numbered(
     slots: NDArray[Any], table: NDArray[Any], known: dict[bytes, int]
 ) -> NDArray[np.int64]:
-    """Convert address indices that are valid in one batch to indices that are valid for the whole
+    """Convert the address indices of one batch of packets to address indices of the whole
     capture.
     """
     numbers = np.zeros(len(table), dtype=np.int64)
@@ -203,7 +203,7 @@ def _opened(file: Path) -> Iterator[BufferedIOBase]:
 
 
 def _firsts(rows: NDArray[Any], selected: NDArray[np.bool_]) -> list[int]:
-    """Return the indices of each stream's first selected row, in ascending order."""
+    """Return the index of the first selected frame of each stream, in ascending order."""
     seen = np.flatnonzero(selected)
     keys = rows["session_id"][seen] * _TERM_SPACE + rows["stream_id"][seen]
     _, first = np.unique(keys, return_index=True)

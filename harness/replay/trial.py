@@ -49,8 +49,8 @@ class Trials:
     """Runs trials one after the other, in the same run folder."""
 
     def __init__(self, order: RunSpec, cancellation: Cancellation, repeats: int) -> None:
-        """Prepare trials. Each trial uses the settings in `order`, but a candidate's scenario and
-        decisions.
+        """Prepare trial runs with the settings in `order`. Each candidate replaces the scenario and
+        the decisions.
 
         `repeats` is the number of runs per candidate at fidelity levels where equal runs can have
         different results.
@@ -79,7 +79,7 @@ class Trials:
         return self._order.folder
 
     def use_file(self, file: Path) -> None:
-        """Copy the given scenario file into the folders of all subsequent runs."""
+        """Copy the given scenario file into the run folder of all later trials."""
         self._order = replace(self._order, scenario_file=file)
 
     def decisions(self) -> Records:
@@ -90,7 +90,7 @@ class Trials:
         return found
 
     def violated(self, candidate: Candidate) -> dict[str, str]:
-        """Run a candidate once. Returns the checks that it violates, each with its finding."""
+        """Run a candidate once. Returns the checks that the run violates, each with its finding."""
         folder = self.last
         shutil.rmtree(folder.path, ignore_errors=True)
         order = replace(self._order, scenario=candidate.scenario)

@@ -107,7 +107,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def _allow(schema: Schema, other: Schema) -> None:
-    """Extend a value's schema with a second form that the value can have."""
+    """Extend the schema of a value, so that the value can also be written in a second form."""
     description = schema.pop("description")
     forms = [other, dict(schema)]
     schema.clear()

@@ -25,8 +25,8 @@ __all__ = ["ScenarioError", "load_scenario", "parse_scenario", "parse_table"]
 
 
 def load_scenario(file: Path, find: Callable[[Scenario], list[Problem]] = problems) -> Scenario:
-    """Read a scenario file and validate it. Raises ScenarioError, which lists all problems. `find`
-    detects the problems that involve several tables.
+    """Read and validate a scenario file. Raises ScenarioError with all problems, including those
+    that `find` detects.
     """
     text = read_yaml(file)
     scenario = parse_table(text, str(file), Scenario, find)
@@ -79,8 +79,8 @@ def _empty_values(value: object, path: tuple[str | int, ...]) -> Iterator[Proble
 
 
 def _causes(error: ValidationError) -> list[Any]:
-    """Return pydantic's errors, except that a list with invalid items is not also reported as too
-    short.
+    """Return pydantic's errors without the misleading ones: a list with invalid items is not also
+    reported as too short.
     """
     found = error.errors()
     inner = {each["loc"][:length] for each in found for length in range(len(each["loc"]))}

@@ -1,5 +1,5 @@
-"""Runs hosts with their drivers and clients, and the links between them, in one process and in
-virtual time.
+"""Simulates a whole run in one process and in virtual time: hosts, their drivers and clients, and
+the links between them.
 
     host a                                                     host b, c, ...
     client --- driver --mailbox--> middlebox --in flight--> mailbox--> driver --- client

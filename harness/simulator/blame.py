@@ -1,4 +1,5 @@
-"""Attributes an exception to the driver or client if it passed through their code.
+"""Determines whether an exception in the simulator counts as a failure of the driver or client, or
+of the harness.
 
 A failed assertion in a compiled kernel leaves no such traceback, so it counts as a defect of the
 harness until it has been investigated.
@@ -23,7 +24,7 @@ def is_drivers(error: BaseException) -> bool:
 
 
 def in_one_line(error: BaseException) -> str:
-    """Format an exception and the place where it was raised as one line."""
+    """Format an exception, and the source line that raised it, as one line of text."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{where}: {error}"

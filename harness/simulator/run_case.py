@@ -50,7 +50,7 @@ PROGRESS_S = 0.2
 
 
 class CaseRun:
-    """One simulated run of a case."""
+    """The simulation of one run of a case (a resolved scenario)."""
 
     def __init__(
         self,
@@ -193,7 +193,9 @@ class CaseRun:
 
 
 def _is_over(programs: ApplicationSet, events: HostEvents) -> bool:
-    """Handle due host events. Returns whether all applications are done or one has failed."""
+    """Handle the host events that are due. Returns whether the run has ended: all applications and
+    events are complete, or an application has failed.
+    """
     events.look(programs.count_bytes("publisher"), programs.count_bytes("subscriber"))
     living = programs.living
     if any(each.error for each in living):

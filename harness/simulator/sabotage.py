@@ -1,4 +1,4 @@
-"""Injects deliberate faults into a simulated world. The faults have the same names as in workloads.
+"""Injects deliberate faults into a simulated run, to test that the judge detects them.
 
     skip-message, flip-byte   applied by the publisher and by the subscriber
     lying-counter             adds to rcv-naks-sent among the driver's counters
@@ -37,7 +37,7 @@ DRIVER_SABOTAGES = (LYING_COUNTER, NAK_WHEN_UNRELIABLE)
 
 
 class Sabotage:
-    """The deliberate fault to inject into a simulated world, if any."""
+    """The deliberate fault to inject into a simulated run, if any."""
 
     def __init__(self, name: str) -> None:
         if name and name not in NAMES:
@@ -56,7 +56,7 @@ class Sabotage:
         return self._name == FLIP_BYTE
 
     def step(self, world: SimulatedWorld, subscribers: Sequence[Subscriber]) -> None:
-        """Inject the fault as soon as the first stream has an image."""
+        """Inject the fault as soon as the first stream has an image and has delivered a message."""
         if self._is_done or self._name not in DRIVER_SABOTAGES:
             return
         victim = subscribers[0]

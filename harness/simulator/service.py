@@ -38,7 +38,7 @@ def serve(descriptor: int, memory: Path) -> None:
 def make_run(
     case: Path, folder: RunDir, memory: Path, sabotage: str, real: Collection[str] = ()
 ) -> int:
-    """Run one case. Returns the exit code that the `run` command would return."""
+    """Run one case. Returns the exit code that the simulator's command `run` would return."""
     with (
         folder.simulator_log.open("a", encoding="utf-8") as log,
         contextlib.redirect_stdout(log),

@@ -1,4 +1,5 @@
-"""The keyed random draw behind every decision, using the Philox 4x32-10 counter-based generator.
+"""Random draws that decide which frames a rule affects, made with the keyed generator Philox
+4x32-10.
 
     key      = seed, low and high 32 bits
     counter  = | position or order, low 32 | high 32 | attempt | what |
@@ -46,7 +47,7 @@ def philox(
 
 @allocating_kernel
 def draw(seed: int, rule: int, what: int, place: int, attempt: int) -> int:
-    """Draw a random number of DRAW_BITS bits for one frame and one rule.
+    """Draw a random number of DRAW_BITS bits that decides whether a rule applies to a frame.
 
     `what` comes from `subject`; `place` is a position or an order of appearance.
     """
@@ -55,8 +56,8 @@ def draw(seed: int, rule: int, what: int, place: int, attempt: int) -> int:
 
 @allocating_kernel
 def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[int, int]:
-    """Draw two independent numbers of DRAW_BITS bits. The first one is the number that `draw`
-    returns.
+    """Draw two independent random numbers of DRAW_BITS bits. The first one equals the result of
+    `draw`.
     """
     first, second, third, fourth = philox(
         place & _LOW,
@@ -71,8 +72,8 @@ def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[in
 
 @allocating_kernel
 def subject(link: int, class_index: int, stream_ordinal: int, by_order: int) -> int:
-    """Encode the kind of frame for which a number is drawn as a 24-bit integer. The last bit of
-    `link` is the direction.
+    """Combine a frame's link direction, class and stream into a 24-bit integer that selects the
+    frame's random numbers.
     """
     pair, way = link >> 1, link & 1
     return (stream_ordinal & 0xFF) << 16 | class_index << 8 | pair << 2 | by_order << 1 | way
@@ -80,7 +81,7 @@ def subject(link: int, class_index: int, stream_ordinal: int, by_order: int) -> 
 
 @allocating_kernel
 def _product(left: int, right: int) -> tuple[int, int]:
-    """Return the low and the high word of a 64-bit product.
+    """Multiply two 32-bit words. Returns the low and the high word of the 64-bit product.
 
     The product of two 32-bit words does not fit a signed 64-bit integer, so it is computed in
     halves.

@@ -24,7 +24,7 @@ _NEW, _PEER, _ORIGINAL = range(3)
 
 
 class RewrittenPorts(NamedTuple):
-    """The port pairs of datagrams whose source port was rewritten, for each link direction."""
+    """Table of the port pairs of datagrams whose source port was rewritten, by link direction."""
 
     pairs: Any  # int64[link, n, 3]: new port, the peer's port, original port
     counts: Any  # int64[link]
@@ -32,7 +32,7 @@ class RewrittenPorts(NamedTuple):
 
 
 def make_rewritten_ports(case: Case) -> RewrittenPorts:
-    """Create an empty table with room for all port pairs that a case's link directions can have."""
+    """Create an empty table that is large enough for all port pairs that can occur in a case."""
     links = len(case.link_names)
     return RewrittenPorts(
         pairs=np.zeros((links, _pairs_max(case), 3), dtype=np.int64),
@@ -42,8 +42,8 @@ def make_rewritten_ports(case: Case) -> RewrittenPorts:
 
 
 def _pairs_max(case: Case) -> int:
-    """Return the number of port pairs to reserve per direction: the new ports times the peer ports,
-    limited to the range from PAIRS_MIN to PAIRS_MAX.
+    """Return the number of port pairs to reserve for each link direction, between PAIRS_MIN and
+    PAIRS_MAX.
     """
     new = {fault.source_port for fault in case.faults if fault.source_port}
     # Receivers use the case's ports. Each publication also has a port that replies go to, and a
@@ -57,7 +57,8 @@ def _pairs_max(case: Case) -> int:
 def set_ports(
     table: RewrittenPorts, buf: Any, at: int, envelope_length: int, link: int, source_port: int
 ) -> bool:
-    """Rewrite a datagram's ports. Returns whether its checksum must be updated.
+    """Rewrite the ports of a datagram. Returns whether the checksum of the datagram must be
+    updated.
 
     `source_port` is the source port to set, or 0 to keep it.
     """

@@ -1,4 +1,4 @@
-"""The recorded decisions of an earlier run, as a table that a replay searches.
+"""The middlebox decisions recorded in an earlier run, as a table that a replay searches.
 
     decisions.bin  --compile_decisions-->  REPLAYED_DECISION[n], sorted by frame
     frame  --find-->  the rule that was applied to it, and the detail of its action
@@ -38,15 +38,15 @@ NONE = -1
 
 
 class ReplayError(ValueError):
-    """Raised for a recorded decision that is impossible in the replayed case. The message names the
-    decision and the reason.
+    """Raised if a recorded decision cannot be applied to the case that is replayed. The message
+    names the decision and the reason.
     """
 
 
 @allocating_kernel
 def kind_of_frame(link: int, index: int, ordinal: int, session: int) -> int:
     """Encode a frame's link, class index, stream index and session number as one integer. The
-    session number is 0 for a frame that is identified by its order of appearance instead of its
+    session number is 0 if the frame is identified by its order of appearance instead of its
     position.
     """
     return ((ordinal << 16 | session) << 8 | index) << 8 | link
@@ -54,7 +54,8 @@ def kind_of_frame(link: int, index: int, ordinal: int, session: int) -> int:
 
 @allocating_kernel
 def find(replayed: Any, what: int, place: int, attempt: int) -> int:
-    """Return the index of a frame's first decision that has not been applied yet, or NONE.
+    """Return the index of the first recorded decision for a frame that has not been applied yet, or
+    NONE.
 
     Shapes: replayed REPLAYED_DECISION[n], sorted by what, place, attempt
     """
@@ -82,7 +83,7 @@ def find(replayed: Any, what: int, place: int, attempt: int) -> int:
 
 
 def compile_decisions(case: Case, decisions: Records) -> ReplayedDecisions:
-    """Build the table from a decision log that was recorded with this case's rules.
+    """Convert a decision log to a table sorted by frame, which a replay searches.
 
     Raises ReplayError for a decision that refers to anything that is not in the case.
     """
@@ -110,7 +111,9 @@ def compile_decisions(case: Case, decisions: Records) -> ReplayedDecisions:
 
 
 def _fault(case: Case, decision: Any, ordinals: dict[int, int]) -> str:
-    """Return the reason why a decision is impossible, or an empty string if it is valid."""
+    """Return the reason why a recorded decision is impossible, or an empty string if the decision
+    is valid.
+    """
     rule, link, code = (int(decision[name]) for name in ("rule", "link", "frame_type"))
     stream_id, position = int(decision["stream_id"]), int(decision["position"])
     if rule >= len(case.faults):

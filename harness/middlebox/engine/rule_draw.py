@@ -1,4 +1,4 @@
-"""Decides by random draw, or with a Markov chain, whether a rule matches a frame.
+"""Decides with a random draw or a Markov chain whether a fault rule matches a frame.
 
     independent    draw < share
     two states     a step: good <-> bad; then draw < the state's share
@@ -23,8 +23,8 @@ _GAP_PASS, _BURST_PASS, _BURST_MATCH, _GAP_MATCH = range(4)
 def matches(
     rules: Any, chains: Any, rule: int, chain: int, seed: int, what: int, place: int, attempt: int
 ) -> bool:
-    """Return whether a random draw selects a frame for a rule. Also advances the rule's Markov
-    chain.
+    """Return whether a random draw selects a frame for a rule. For a rule with a Markov chain, also
+    advance the chain.
 
     Shapes: rules RULE[n]; chains uint8[n, m]: states of each rule's chains; the others as in
             `prf.draws`

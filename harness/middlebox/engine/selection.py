@@ -1,4 +1,4 @@
-"""Evaluates a rule's conditions for a frame: link, kind, position, transmission and time.
+"""Evaluates a fault rule's conditions for a frame: link, kind, position, transmission and time.
 
     links, classes, streams, session, flags       the kind of frame
     place, order, attempt                         the individual frame
@@ -79,7 +79,9 @@ def _is_session(engine: Engine, session: int, number: int) -> bool:
 
 @allocating_kernel
 def _is_attempt(record: Any, properties: FrameProperties) -> bool:
-    """Return whether a rule applies to this transmission attempt of the frame (1 is the first)."""
+    """Return whether a rule applies to the current transmission of a frame, such as the first one
+    or a retransmission.
+    """
     first, every = record["attempt_first"], record["attempt_every"]
     if properties.attempt != 0:
         return _is_counted(properties.attempt, first, record["attempt_last"], every)

@@ -46,13 +46,13 @@ _SETUP_LENGTH = layout.SETUP.field("term_length").offset
 
 @allocating_kernel
 def region_slots(term_length: int) -> int:
-    """Return the number of slots in the attempts table that one session needs."""
+    """Return the number of slots in the table of transmission counts that one session needs."""
     return TERMS_KEPT * (term_length // _ALIGNMENT)
 
 
 @allocating_kernel
 def find(sessions: Any, count: int, link: int, session_id: int, stream_id: int) -> int:
-    """Return the index of the session with these ids that sends on this link, or NONE."""
+    """Return the index of the session with this link, session id and stream id, or NONE."""
     for index in range(count):
         if (
             sessions[index]["session_id"] == session_id
@@ -67,7 +67,8 @@ def find(sessions: Any, count: int, link: int, session_id: int, stream_id: int) 
 def learn(
     sessions: Any, count: int, slots_used: int, slots: int, buf: Any, at: int, link: int
 ) -> tuple[int, int, bool]:
-    """Record a session's parameters from a SETUP frame. If they changed, reset the attempts.
+    """Record a session's parameters from a SETUP frame. If they differ from the recorded ones,
+    restart the session's transmission counts.
 
     Shapes:  buf uint8[n], a whole SETUP at `at`
     Returns: the numbers of sessions and slots now used, and False if there was no room for a new
@@ -116,7 +117,9 @@ def _sessions_of(sessions: Any, count: int, stream_id: int, link: int) -> int:
 
 @allocating_kernel
 def term_count(session: Any, term_id: int) -> int:
-    """Return the number of terms since the initial term, or at least 2^31 for an earlier term."""
+    """Return the number of terms since a session's initial term. For a term before the initial
+    term, the result is at least 2^31.
+    """
     return int(term_id - session["initial_term_id"]) & 0xFFFFFFFF
 
 
@@ -136,7 +139,9 @@ def position(session: Any, term_id: int, term_offset: int) -> int:
 
 @allocating_kernel
 def next_attempt(attempts: Any, session: Any, term_id: int, term_offset: int) -> int:
-    """Count one more transmission at a position. Returns the attempt number, starting at 1."""
+    """Count one more transmission of the frame at a position. Returns the transmission's number,
+    starting at 1.
+    """
     count = term_count(session, term_id)
     term_slots = session["term_length"] // _ALIGNMENT
     slot = session["region"] + count % TERMS_KEPT * term_slots + term_offset // _ALIGNMENT

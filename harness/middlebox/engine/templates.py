@@ -1,4 +1,5 @@
-"""Forged frames: bytes built by scapy and patched with the live stream's values.
+"""Forged frames: bytes that are built by scapy in advance and patched with the live stream's
+values.
 
 TEMPLATE   where its bytes lie, and the position that it claims
 PATCH      a field whose value comes from the stream: its session, its term id, ...
@@ -59,7 +60,7 @@ PATCH = np.dtype(
 def claimed_place(
     template: Any, place: int, term_id: int, term_offset: int, initial_term_id: int, length: int
 ) -> tuple[int, int]:
-    """Return the term id and offset that a forged frame claims.
+    """Return the term id and term offset to write into a forged frame.
 
     `place` is the position of the frame that the forged frame follows, or NO_POSITION. `length` is
     the term length, or 0 if it is unknown.
@@ -80,7 +81,7 @@ def claimed_place(
 
 @allocating_kernel
 def fill_in(buf: Any, at: int, template: Any, patches: Any, values: Any) -> None:
-    """Patch the forged frame at offset `at` with values from the live stream.
+    """Write the live stream's values into the forged frame at offset `at`.
 
     Shapes: buf uint8[n]; patches PATCH[m]; values int64[len(SOURCES)]
     """
@@ -95,7 +96,7 @@ def fill_in(buf: Any, at: int, template: Any, patches: Any, values: Any) -> None
 def set_values(
     values: Any, template: Any, row: Any, place: int, initial_term_id: int, length: int
 ) -> None:
-    """Compute the patch values for a forged frame that follows the frame in `row`.
+    """Compute the field values of a forged frame from the frame that it follows in the live stream.
 
     Shapes: values int64[len(SOURCES)]; row FRAME
     """

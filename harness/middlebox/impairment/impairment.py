@@ -75,7 +75,9 @@ _GAP_GOOD, _BURST_GOOD, _BURST_BAD, _GAP_BAD = range(4)
 
 
 class Impairments(NamedTuple):
-    """Settings, state and packet counts of all link directions, and the packets in flight."""
+    """The impairment settings, state and packet counts of all link directions, and the packets in
+    flight.
+    """
 
     settings: Any  # int64[link, SETTINGS]
     jitters: Any  # int64[link, JITTERS]: by a draw's leading bits, the amount to add to the delay
@@ -91,7 +93,9 @@ class Impairments(NamedTuple):
 
 
 def make_impairments(case: Case, packet_length_max: int) -> Impairments:
-    """Create a case's impairments, with a pool for held packets only if there are impairments."""
+    """Create the state of a case's impairments. Memory for delayed packets is allocated only if the
+    relay has impairments.
+    """
     ours = [each for each in case.impairments if case.backend_of(each.link) == "relay"]
     names = case.link_names
     links = len(names)
@@ -130,8 +134,8 @@ def apply(
     length: int,
     now_ns: int,
 ) -> None:
-    """Apply the impairments to one packet with complete headers. The packet is then either dropped
-    or in flight.
+    """Apply the impairments to one packet with complete headers. Afterwards, the packet is either
+    dropped or in flight.
 
     Shapes: buf uint8[n]: envelope and payload from `at`; `length` is 0 if not Aeron's
     Units:  `now_ns` is the time of arrival, from which a delay is measured
@@ -165,7 +169,8 @@ def apply(
 
 @allocating_kernel
 def next_slot(impairments: Impairments, link: int, now_ns: int) -> int:
-    """Remove and return a link direction's next held packet that is due, or return NONE.
+    """Take the next packet that is due from the queue of packets in flight. Returns the packet's
+    buffer slot, or NONE if the next packet is not due or has another link direction.
 
     The packet is in `held.buf[slot]` and has the length `frame_length`. The caller must return the
     slot to the pool.
@@ -186,7 +191,9 @@ def next_slot(impairments: Impairments, link: int, now_ns: int) -> int:
 
 @allocating_kernel
 def _is_lost(rules: Any, state: Any, replayed_index: int, move: int) -> bool:
-    """Advance the loss model by one packet. Returns whether the packet is lost."""
+    """Advance the loss model of a link direction by one packet. Returns whether the packet is
+    lost.
+    """
     model = rules[MODEL]
     chain = state[CHAIN]
     if model == ONE_STATE:
@@ -316,7 +323,9 @@ def _due_ns(
 def _draw(
     impairments: Impairments, link: int, ordinal: int, purpose: int
 ) -> tuple[int, int, int, int]:
-    """Draw four random 32-bit numbers for one packet and one purpose."""
+    """Draw four random 32-bit numbers for a packet (`purpose` 0) or for the packet's duplicate
+    (1).
+    """
     seed = impairments.seed[0]
     return philox(
         ordinal & _LOW,

@@ -41,9 +41,7 @@ def threshold(share_ppb: int) -> int:
 
 
 def settings(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) -> NDArray[Any]:
-    """Build the table of impairment settings, except jitter, for all link directions: int64[links,
-    SETTINGS].
-    """
+    """Convert the impairments of all link directions, except jitter, to a table of numbers."""
     table = np.zeros((len(link_names), SETTINGS), dtype=np.int64)
     for each in impairments:
         row = table[link_names.index(each.link)]
@@ -63,8 +61,8 @@ def settings(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...])
 
 
 def jitters(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) -> NDArray[Any]:
-    """Build the table of delay deviations in nanoseconds for all link directions: int64[links,
-    JITTERS].
+    """Build a table of the jitter's deviations from the delay in nanoseconds, for all link
+    directions.
     """
     table = np.zeros((len(link_names), JITTERS), dtype=np.int64)
     for each in impairments:
@@ -75,8 +73,8 @@ def jitters(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) 
 
 
 def behind_netem(case: Case) -> NDArray[np.int64]:
-    """Return, for each port, 1 if netem can drop the packets sent there, else 0. Packets that netem
-    drops do not count as send failures.
+    """Return, for each port, 1 if netem can drop the packets that the relay sends there, else 0. A
+    packet that netem drops is not a send failure.
     """
     found = np.zeros(len(case.hosts), dtype=np.int64)
     if any(

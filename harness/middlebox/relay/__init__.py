@@ -1,1 +1,3 @@
-"""The relay: raw sockets around the engine, routing, sending, and the report when it ends."""
+"""The relay of the middlebox: forwards packets between the hosts' interfaces through the rule
+engine.
+"""

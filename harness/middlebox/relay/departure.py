@@ -1,4 +1,5 @@
-"""Sends datagrams to the sockets, either directly from the outbox or after the relay's impairments.
+"""Sends the engine's datagrams through the relay's sockets, directly or after impairments such as
+delay.
 
     outbox --ports, checksums--> impaired? --no---> sendmmsg, a batch for each port
                                     `--yes--> held --> sendmmsg when due
@@ -41,7 +42,9 @@ _HEADER_LENGTH = MMSGHDR.itemsize
 
 @allocating_kernel
 def flush(relay: Relay, engine: Engine) -> None:
-    """Send the datagrams in the outbox or pass them to the impairments, and record latencies."""
+    """Send the datagrams in the outbox or pass them to the impairments, and record their
+    latencies.
+    """
     outbox = engine.outbox
     count = outbox.counts[out.COUNT]
     if count == 0:
@@ -89,9 +92,7 @@ def flush(relay: Relay, engine: Engine) -> None:
 
 @allocating_kernel
 def _impair(relay: Relay, engine: Engine, index: int) -> None:
-    """Pass a datagram with complete headers from the outbox to the impairments of its link
-    direction.
-    """
+    """Apply the impairments of the link direction to a datagram in the outbox."""
     buf = engine.outbox.buf
     datagram = engine.outbox.datagrams[index]
     at, link, came_ns = datagram["at"], datagram["link"], datagram["arrived_ns"]
@@ -134,7 +135,9 @@ def send_impaired(relay: Relay, now_ns: int) -> None:
 
 @allocating_kernel
 def _send(relay: Relay, far: int, count: int) -> None:
-    """Send a batch to an interface, retry while the interface is busy, and count refusals."""
+    """Send a batch of packets to an interface. Retries while the interface is busy, and counts the
+    packets that it refuses.
+    """
     headers = relay.sent_headers.ctypes.data
     sent = 0
     retries = 0

@@ -1,4 +1,4 @@
-"""Computes the time limit for the relay to send its last frames after a stop request.
+"""Computes how long the relay may continue to send held frames after a stop request.
 
     arrival --hold--> --mean + tail of the jitter--> --queue at the link's rate--> sent
 
@@ -16,8 +16,8 @@ _MARGIN_NS = 2 * BILLION
 
 
 def drain_ns(case: Case, packet_length_max: int) -> int:
-    """Return the time in nanoseconds that the relay has to send its last frames after a stop
-    request.
+    """Return the time in nanoseconds for which the relay may continue to send held frames after a
+    stop request.
 
     It exceeds the longest time for which this case can hold or delay a frame.
     """

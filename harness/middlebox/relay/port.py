@@ -43,7 +43,9 @@ class Port:
 
     @property
     def packet_length_max(self) -> int:
-        """Length of the longest packet that the interface carries, Ethernet header included."""
+        """Length in bytes of the longest packet that the interface carries, including the Ethernet
+        header.
+        """
         return self.mtu + ETHERNET_HEADER_LENGTH + 4
 
     def kernel_drops(self) -> int:
@@ -91,7 +93,9 @@ def open_port(name: str) -> Port:
 
 
 def _enlarge(raw: socket.socket, forced: int, plain: int, length: int) -> None:
-    """Set a buffer's size, ignoring the system's limit if privileges allow it."""
+    """Set the length of a socket buffer, beyond the system's limit if the process has the
+    privilege.
+    """
     try:
         raw.setsockopt(socket.SOL_SOCKET, forced, length)
     except PermissionError:

@@ -93,7 +93,7 @@ def run(relay: Relay, engine: Engine, until_ns: int, draining: bool) -> int:
 
 @allocating_kernel
 def _take(relay: Relay, engine: Engine, near: int, index: int) -> None:
-    """Process one received packet, depending on its class and destination."""
+    """Classify one received packet and forward it on each link that leads to its destination."""
     header = relay.received_headers[near, index]
     length = int(header["length"])
     arrived_ns = _arrival_ns(relay, near, index)
@@ -139,7 +139,9 @@ def _forward(
     frames_length: int,
     arrived_ns: int,
 ) -> None:
-    """Offer an Aeron packet to the engine for one link, or forward another packet unchanged."""
+    """Pass an Aeron packet to the engine for one link. Any other packet is queued for sending
+    unchanged.
+    """
     if kind == AERON:
         if not rules_engine.has_room(engine, envelope_length, frames_length):
             flush(relay, engine)

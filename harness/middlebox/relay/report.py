@@ -50,7 +50,7 @@ class DecisionLog:
         self._clock_offset_ns = clock_offset_ns
 
     def drain(self, engine: Engine) -> None:
-        """Move the engine's buffered decisions to the file."""
+        """Append the engine's buffered decisions to the decision log, and empty the buffer."""
         count = int(engine.state[DECISIONS])
         if count:
             decisions = engine.decisions[:count].copy()
@@ -64,7 +64,9 @@ class DecisionLog:
 
 
 def link_account(engine: Engine, link: int) -> LinkAccount:
-    """Build the engine's counts of datagrams and frames for one link direction."""
+    """Build the ledger entry with the engine's counts of datagrams and frames for one link
+    direction.
+    """
     received, sent, dropped, added = (int(each) for each in engine.datagrams[link, DATAGRAMS_IN:])
     frames = {
         NAMES[code]: FrameAccount(*(int(each) for each in engine.frames[link, index]))
@@ -84,7 +86,7 @@ def link_account(engine: Engine, link: int) -> LinkAccount:
 
 
 def rule_accounts(engine: Engine, case: Case) -> dict[str, RuleAccount]:
-    """Return how often each rule of the case was evaluated, and how often it matched."""
+    """Return how often each fault rule of the case was evaluated, and how often it matched."""
     return {
         fault.id: RuleAccount(tried=int(tried), struck=int(struck))
         for fault, (tried, struck) in zip(case.faults, engine.tallies, strict=True)
@@ -128,7 +130,9 @@ def port_account(counts: NDArray[np.int64]) -> PortAccount:
 
 
 def impairment_account(impairments: Impairments, link: int) -> ImpairmentAccount:
-    """Build the ledger entry for the effects of the impairments on a link direction's datagrams."""
+    """Build the ledger entry with the packets that the impairments of a link direction lost,
+    delayed or changed.
+    """
     counts = impairments.counts[link]
     account = ImpairmentAccount(
         received=int(counts[impairment.RECEIVED]),
@@ -157,7 +161,9 @@ def impairment_account(impairments: Impairments, link: int) -> ImpairmentAccount
 
 
 def lag_quantiles(buckets: NDArray[Any], longest_ns: int) -> dict[str, int]:
-    """Return the median, 99th percentile and maximum lag, or an empty dict if there are no lags."""
+    """Return the median, 99th percentile and maximum of a histogram of the relay's latencies, or an
+    empty dict if the histogram is empty.
+    """
     total = int(buckets.sum())
     if total == 0:
         return {}

@@ -37,7 +37,7 @@ _SHM_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 @dataclass(frozen=True)
 class Mount:
-    """A folder of the clone (`./...`) or a named volume, with its mount point in a container."""
+    """A folder of the checkout (`./...`) or a named volume, with its mount point in a container."""
 
     source: str
     target: str

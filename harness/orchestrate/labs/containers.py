@@ -85,8 +85,8 @@ def require() -> None:
 
 
 def require_hosts(hosts: Sequence[str]) -> None:
-    """Raise LabError if the harness's container was started by `docker compose up`, and one of
-    these hosts was not.
+    """Raise LabError if the harness runs in a container of `docker compose up`, and `docker compose
+    up` does not start all of these hosts.
     """
     if not is_inside():
         return
@@ -101,7 +101,9 @@ def require_hosts(hosts: Sequence[str]) -> None:
 
 
 def remove_leftovers() -> list[str]:
-    """Remove the containers and networks of dead harnesses. Returns one line for each removal."""
+    """Remove the containers and networks of harnesses that have died. Returns one line for each
+    removal.
+    """
     if is_inside():
         return []
     try:
@@ -149,7 +151,9 @@ class ComposeLab:
             raise
 
     def _configure(self) -> None:
-        """Assign the link addresses, and add the routes between the hosts."""
+        """Assign the addresses of the links to the containers' interfaces, and add the routes
+        between the hosts.
+        """
         middle = _subnets(self._links[MID])
         relay_commands: list[str] = []
         for host in self.topology.hosts:
@@ -171,8 +175,8 @@ class ComposeLab:
         _run_shell(self._links[MID], relay_commands)
 
     def _address(self, interface: str, address: str) -> list[str]:
-        """Return the commands that set an interface's address and MTU, without segmentation
-        offload.
+        """Return the shell commands that set an interface's address and MTU and turn off
+        segmentation offload.
         """
         return [
             f"ip address flush dev {interface} to {addressing.RANGE}",
@@ -250,7 +254,7 @@ def _run_shell(link: AgentLink, commands: Sequence[str]) -> None:
 
 
 def _subnets(link: AgentLink) -> Subnets:
-    """Return a container's interfaces, keyed by the subnet that the engine assigned to each."""
+    """Return the interfaces of a container, each with the subnet that the engine assigned to it."""
     found = []
     for interface in json.loads(link.run(["ip", "-json", "-4", "address"])):
         if interface["ifname"] == "lo":

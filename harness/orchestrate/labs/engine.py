@@ -198,7 +198,9 @@ class EphemeralContainers:
         )
 
     def _volumes(self, mounts: Sequence[compose_file.Mount]) -> dict[str, dict[str, str]]:
-        """Return the mounts in compose.yaml, with this lab's folders for `runs` and `control`."""
+        """Return a container's mounts as in compose.yaml, but with this lab's folders for `runs`
+        and `control`.
+        """
         sources = {CONTROL_SOURCE: str(self._control), "./runs": str(self._runs)}
         volumes = {}
         for mount in mounts:
@@ -268,7 +270,7 @@ def _remove_container(container: Any) -> None:
 
 
 def remove_leftovers() -> list[str]:
-    """Remove the containers and networks of this user's dead harnesses, one by one.
+    """Remove the containers and networks of this user's harnesses that have died, one by one.
 
     Returns one line for each removal, or an empty list if no engine responds. If some could not be
     removed, raises NotAllRemoved after all others have been removed.
@@ -309,13 +311,13 @@ def _labelled(client: docker.DockerClient) -> Iterator[tuple[str, Any, dict[str,
 
 
 def _is_left_over(labels: dict[str, str]) -> bool:
-    """Return whether a container or network was created by a dead harness of this user."""
+    """Return whether a container or network was created by a harness of this user that has died."""
     user = str(os.geteuid())
     return labels.get(USER_LABEL, user) == user and not owner_is_alive(labels.get(OWNER_LABEL, ""))
 
 
 def owner_is_alive(label: str) -> bool:
-    """Return whether the harness that an owner label names is still running on this machine."""
+    """Return whether the harness in a container's owner label is still running on this machine."""
     try:
         return state.parse(json.loads(label)).owner_is_alive()
     except (ValueError, RecursionError, state.RecordError):
@@ -323,7 +325,8 @@ def owner_is_alive(label: str) -> bool:
 
 
 def main(argv: list[str]) -> int:
-    """Run a lab's cleanup watchdog: clean up at the end of stdin, unless `DONE` was read.
+    """Run a lab's cleanup watchdog: wait for the end of stdin, then remove the lab unless `DONE`
+    was read.
 
     The argument is the path of the lab's record.
     """

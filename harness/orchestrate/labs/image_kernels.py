@@ -50,7 +50,7 @@ def compile_in_volume(report: Report = print_to_stderr) -> None:
 
 
 def compile_in_folder(report: Report = print_to_stderr) -> Path:
-    """Compile missing kernels into a folder that this user can read. Returns the folder.
+    """Compile missing kernels into a folder that this user can access. Returns the folder.
 
     This is the volume's folder if this user has access to it. Otherwise it is a folder next to this
     machine's kernel cache. Raises LabError if the container fails.
@@ -109,7 +109,7 @@ def _compile(client: engine.Client, source: str, user: str, report: Report) -> N
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Yield the lines of a container's output, which the engine delivers in arbitrary pieces."""
+    """Split a container's output, which the engine delivers in arbitrary pieces, into lines."""
     rest = b""
     for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")

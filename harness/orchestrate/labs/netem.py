@@ -1,4 +1,5 @@
-"""netem on the middlebox's interfaces: configuration, verification and final counters.
+"""Configures netem on the middlebox's interfaces, verifies the settings, and records the final
+counters.
 
     host a ---- [to-a  relay  to-b: netem a->b] ---- host b       on egress, after the relay
 
@@ -41,7 +42,7 @@ class Netem:
         self.account = NetemAccount({})
 
     def apply(self) -> None:
-        """Configure all interfaces and verify them.
+        """Configure netem on the interfaces, and verify the settings that the kernel reports.
 
         Raises Unsupported if the kernel has no netem. Raises LabError with the differences if the
         kernel reports settings other than the requested ones.

@@ -1,4 +1,4 @@
-"""Estimate of the storage that a run needs, checked before anything starts.
+"""Estimates the storage that a run needs, so that a shortage is reported before anything starts.
 
     disk     per byte of traffic: the delivered messages, two captures with their headers, and any
              recording; per stream and side: the copy of a log buffer, unless it is too long
@@ -67,7 +67,9 @@ def estimate(scenario: Scenario) -> SpaceEstimate:
 
 
 def require(folder: Path, bytes_needed: int, what: str) -> None:
-    """Raise LabError, naming both figures, if the folder has less free space than needed."""
+    """Raise LabError if a folder has less free space than a run needs. The message contains both
+    figures.
+    """
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < bytes_needed:
         raise LabError(

@@ -51,7 +51,7 @@ START_MESSAGE = "loading kernels; missing kernels are compiled, which takes abou
 
 
 def mark_name(cache: Path, fidelity: str = NETNS) -> str:
-    """Return the name of the file that marks the current sources' kernels as compiled."""
+    """Return the name of the file that marks a cache as complete for the current sources."""
     # numba is not imported, which takes a second, or ten seconds in User Mode Linux.
     from llvmlite import binding
 
@@ -68,12 +68,14 @@ def mark_name(cache: Path, fidelity: str = NETNS) -> str:
 
 
 def is_complete(cache: Path, fidelity: str = NETNS) -> bool:
-    """Return whether a cache has all kernels for a lab, compiled from the current sources."""
+    """Return whether a cache contains all kernels that a lab needs, compiled from the current
+    sources.
+    """
     return (cache / mark_name(cache, fidelity)).exists()
 
 
 def compile_all(cache: Path, fidelity: str = NETNS) -> None:
-    """Compile all kernels for a lab into a cache, unless the cache already has them.
+    """Compile all kernels that a lab needs into a cache, unless the cache is complete.
 
     Concurrent callers are serialized, so the second caller finds the kernels compiled. Progress is
     printed to stderr. Raises LabError with the exit codes of the failed programs, or with the file
@@ -117,7 +119,9 @@ def _run(program: Sequence[str], cache: Path) -> int:
 
 
 def main() -> int:
-    """Fill the cache named by `WINDTUNNEL_KERNEL_CACHE`. Returns the exit code."""
+    """Compile all kernels into the cache named by `WINDTUNNEL_KERNEL_CACHE`. Returns the exit
+    code.
+    """
     try:
         compile_all(Path(os.environ[CACHE_VARIABLE]))
     except LabError as error:

@@ -113,8 +113,8 @@ def set_up_child(request: Message, parent: int) -> None:
 
 
 def load_kernels(packages: Collection[str]) -> int:
-    """Load the cached kernels of all imported modules that belong to these packages. Returns the
-    number of loaded kernels.
+    """Load the cached kernels of all imported modules that belong to the given packages. Returns
+    the number of loaded kernels.
     """
     count = 0
     seen: set[int] = set()

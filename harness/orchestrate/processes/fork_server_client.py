@@ -149,7 +149,9 @@ class ForkServer:
         return self._process.poll() is None
 
     def load_kernels(self) -> None:
-        """Load all compiled kernels in the server, once for all children that it will fork."""
+        """Load all compiled kernels in the fork server, so that the children that it forks inherit
+        them.
+        """
         if not self._has_kernels:
             self._has_kernels = True
             self.ask({"operation": "load_kernels"})
@@ -174,7 +176,8 @@ def _has_handles() -> bool:
 
 
 def can_fork(argv: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Return whether a command line can be executed by a fork server instead of a new process.
+    """Return whether a fork server can execute a command line, so that no new interpreter must be
+    started.
 
     The command line must start one of Windtunnel's programs with this interpreter. `env` has the
     program's environment variables in addition to the common ones. Variables that an interpreter
@@ -232,8 +235,8 @@ def start_servers(env: Mapping[str, str], cwd: Path) -> None:
 
 
 def load_kernels() -> None:
-    """Load all compiled kernels in the running fork servers, because several runs will use the
-    kernels.
+    """Load all compiled kernels in the running fork servers, so that the programs of later runs
+    inherit them.
     """
     for server in _servers.values():
         server.load_kernels()

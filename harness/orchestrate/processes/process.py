@@ -161,7 +161,9 @@ class HelperProcess:
         return self._popen.poll()
 
     def end(self, timeout_s: float) -> int:
-        """Wait until the process ends, and kill it on timeout. Returns its exit code."""
+        """Wait until the process ends, and kill it if it does not end in time. Returns its exit
+        code.
+        """
         try:
             return self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -170,7 +172,7 @@ class HelperProcess:
 
 
 class CleanupWatchdog:
-    """The harness's end of a pipe to a cleanup watchdog, which cleans up if the harness dies."""
+    """A cleanup watchdog process, which cleans up if the harness dies, and the pipe to it."""
 
     def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
         self._popen = subprocess.Popen(
@@ -188,7 +190,7 @@ class CleanupWatchdog:
         return self._popen.pid
 
     def release(self, word: bytes) -> None:
-        """Prevent the watchdog from cleaning up, and wait until it ends."""
+        """Tell the watchdog not to clean up, and wait until it ends."""
         assert self._popen.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._popen.stdin.write(word)

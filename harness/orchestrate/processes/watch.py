@@ -1,4 +1,5 @@
-"""Supervises processes: some must become ready or end, while others must stay alive.
+"""Supervises the processes of a run: waits until they are ready or have ended, and reports
+unexpected exits.
 
 A process of a run is in one of three states: required to run (its exit is an error), expected to
 end on its own (a workload), or requested to end. A process reports that it is ready by a line in
@@ -82,7 +83,7 @@ class WatchedProcess:
 
     @property
     def late_text(self) -> str:
-        """The error text for a process that had to be killed."""
+        """Error message for a process that was killed because it did not end in time."""
         return f"{self.name} did not end within {self.late_s:g} s of the request to end"
 
     def facts(self, run_folder: Path) -> ProcessExit:
@@ -98,14 +99,16 @@ class WatchedProcess:
 
 
 def require_alive(watched: Iterable[WatchedProcess]) -> None:
-    """Raise RunFailed if a process has ended. Processes of the harness are checked last."""
+    """Raise RunFailed if a process has ended unexpectedly. Processes of the harness are checked
+    last.
+    """
     for each in sorted(watched, key=lambda each: each.is_harness):
         if not each.end_requested and (text := each.describe_exit()):
             raise RunFailed(text, harness_fault=each.is_harness)
 
 
 def require_success(watched: Iterable[WatchedProcess], timeout_s: float) -> None:
-    """Raise RunFailed, as a harness failure, unless all processes end with exit code 0."""
+    """Raise RunFailed, as a harness failure, unless all processes end in time with exit code 0."""
     for each in watched:
         code = each.process.wait(timeout_s)
         if code is None:
@@ -144,12 +147,16 @@ def wait_until_ready(
 
 
 def end(watched: Iterable[WatchedProcess], timeout_s: float) -> list[str]:
-    """End processes as `end_or_kill` does. Returns an error message for each killed process."""
+    """Send SIGTERM to all live processes, and kill those that do not end in time. Returns an error
+    message for each killed process.
+    """
     return [each.late_text for each in end_or_kill(watched, timeout_s)]
 
 
 def end_or_kill(watched: Iterable[WatchedProcess], timeout_s: float) -> list[WatchedProcess]:
-    """Send SIGTERM to all live processes. Returns those that had to be killed."""
+    """Send SIGTERM to all live processes, and kill those that do not end in time. Returns the
+    killed processes.
+    """
     living = [each for each in watched if each.process.poll() is None]
     for each in living:
         each.end_requested = True

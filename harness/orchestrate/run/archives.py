@@ -49,7 +49,7 @@ _PACED_NAKS = {"AERON_NAK_UNICAST_DELAY": "10us"}
 
 
 def require(spec: RunSpec) -> None:
-    """Raise Unsupported unless each archive of the scenario can be started."""
+    """Raise Unsupported if an archive of the scenario cannot be started."""
     for archive in spec.scenario.archives:
         tested = spec.subject(archive.host)
         if not tested.has_archive:

@@ -23,7 +23,9 @@ SYSTEM_COUNTER_TYPE = 0
 
 
 class FaultCounts:
-    """The numbers of dropped frames and retransmits of a run so far, read from its files."""
+    """The numbers of frames dropped and retransmitted so far in a run, read from the files of the
+    run.
+    """
 
     def __init__(self, folder: RunDir, hosts: Iterable[str]) -> None:
         self._decisions = _RecordReader(folder.decisions, DECISION)
@@ -34,7 +36,9 @@ class FaultCounts:
         self.retransmit_count: int | None = None
 
     def update(self) -> None:
-        """Read the records that were appended since the previous call."""
+        """Update the counts from the records that were appended to the files since the previous
+        call.
+        """
         decisions = self._decisions.read()
         if decisions is not None:
             dropped = int(np.count_nonzero(decisions["action"] == DROP))
@@ -46,8 +50,8 @@ class FaultCounts:
 
 
 class _CounterReader:
-    """Reads the value of a host's system counter, and adds the counts of drivers that were killed
-    earlier.
+    """Reads a system counter of a host's driver, and adds the final counts of drivers that were
+    killed earlier.
     """
 
     def __init__(self, path: Path, counter_id: int) -> None:
@@ -77,7 +81,9 @@ class _CounterReader:
 
 
 class _RecordReader:
-    """Reads the records that are appended to a growing file, or to the file that replaces it."""
+    """Reads the records that are appended to a file. If the file is replaced, continues with the
+    new file.
+    """
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
         self._path = path
@@ -87,7 +93,9 @@ class _RecordReader:
         self.generation = 0
 
     def read(self) -> np.ndarray[Any, np.dtype[Any]] | None:
-        """Return the new records, or None if the file does not exist."""
+        """Return the records appended to the file since the last call, or None if the file does not
+        exist.
+        """
         try:
             with self._path.open("rb") as file:
                 status = os.fstat(file.fileno())

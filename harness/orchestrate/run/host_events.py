@@ -24,7 +24,7 @@ NS_PER_S = 1_000_000_000
 
 
 class ProcessControl(Protocol):
-    """The operations on a run's processes that host events require."""
+    """The operations on processes that are needed to pause, kill and restart them during a run."""
 
     def on_host(self, host: str, *roles: str) -> list[WatchedProcess]:
         """Return a host's processes that have one of these roles and were not asked to end."""
@@ -60,11 +60,11 @@ class HostEvents:
 
     @property
     def is_active(self) -> bool:
-        """Whether any process is paused, or has been killed but not restarted yet."""
+        """Whether any process is currently paused, or has been killed and not yet restarted."""
         return bool(self._active)
 
     def poll_delay_s(self, usual_s: float) -> float:
-        """Return the time to wait before the next call of `update`, at most `usual_s`."""
+        """Return the time in seconds until the next event ends, but at most `usual_s`."""
         now_s = time.monotonic()
         ends_s = [max(0.0, each.until_s - now_s) for each in self._active]
         return min([usual_s, *ends_s])
@@ -108,7 +108,7 @@ class HostEvents:
         each.applied.ended_ns = time.time_ns()
 
     def require_all_triggered(self) -> None:
-        """Raise RunFailed if an event was never triggered. This is not a harness failure."""
+        """Raise RunFailed if an event of the scenario was never triggered."""
         if self._waiting:
             names = ", ".join(each.id for each in self._waiting)
             raise RunFailed(
@@ -117,7 +117,7 @@ class HostEvents:
             )
 
     def close(self, path: Path) -> None:
-        """Resume all paused processes and write the record of all events."""
+        """Resume all paused processes, and write the record of the events that took place."""
         for each in list(self._active):
             self._active.remove(each)
             if each.case.action == "pause":

@@ -54,7 +54,7 @@ Begin = Callable[[RunSpec, Emit], tuple[Lab, Run]]
 
 
 def begin_isolated(spec: RunSpec, emit: Emit) -> tuple[Lab, Run]:
-    """Return a lab and a run that share nothing with other runs."""
+    """Create a lab and a run that are independent of all other runs."""
     lab = make_lab(spec)
     return lab, (SimulatedRun if spec.fidelity == SIM else Run)(spec, lab, emit)
 
@@ -123,7 +123,9 @@ def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin
 
 
 def _require_timeouts(spec: RunSpec) -> None:
-    """Raise Unsupported if a driver does not support the scenario's timeouts."""
+    """Raise Unsupported if the scenario sets timeouts that a driver does not read from its
+    environment.
+    """
     timeouts = spec.scenario.timeouts.model_fields_set
     for each in spec.tested:
         if timeouts and not each.reads_environment:
@@ -171,7 +173,7 @@ def _judge(folder: RunDir) -> tuple[str, str]:
 
 
 def _compress(spec: RunSpec, emit: Emit, reason: str) -> tuple[str, str]:
-    """Compress a passed run's captures. Then judge the run again, because the verdict names the
+    """Compress the captures of a passed run, and judge the run again because the verdict names the
     capture files.
     """
     try:

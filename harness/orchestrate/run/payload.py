@@ -1,4 +1,4 @@
-"""The payload: a file with the bytes that publishers send.
+"""The payload: a file with the bytes that publishers send as message content.
 
 The default is a tar archive of the running Python's standard library. Its names are sorted and its
 owners and times are omitted, so the archive depends only on the library. It is created once and
@@ -28,7 +28,7 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Payload:
-    """A payload file in the store."""
+    """A payload file that is stored below the runs folder."""
 
     path: Path
     sha256: str
@@ -46,7 +46,9 @@ def _library_files(library: Path) -> list[Path]:
 
 
 def _listing_digest(library: Path, files: list[Path]) -> str:
-    """Return a digest of a library's file names, sizes and times, without reading the files."""
+    """Return a digest of the names, sizes and times of the standard library's files, without
+    reading their contents.
+    """
     digest = hashlib.sha256(str(library).encode())
     for path in files:
         status = path.stat()
@@ -63,7 +65,9 @@ def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def write_archive(library: Path, files: list[Path], target: Path) -> None:
-    """Write a library's files as a tar archive whose bytes depend only on these files."""
+    """Write the given files as a tar archive whose bytes depend only on the names and contents of
+    the files.
+    """
     with tarfile.open(target, "w", format=tarfile.USTAR_FORMAT) as archive:
         for path in files:
             archive.add(path, arcname=str(path.relative_to(library)), filter=_plain)
@@ -79,14 +83,18 @@ def file_sha256(path: Path) -> str:
 
 @contextmanager
 def _unfinished(store: Path) -> Iterator[Path]:
-    """Yield the path of a temporary file in the store. The caller writes and renames the file."""
+    """Yield a temporary path in the payload store. The caller writes the file there and then
+    renames it.
+    """
     store.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=store, prefix=".unfinished-") as folder:
         yield Path(folder) / "payload"
 
 
 def default_payload(store: Path, library: Path | None = None) -> Payload:
-    """Return the archive of the standard library. Creates it if the store has none."""
+    """Return the default payload, a tar archive of Python's standard library. Creates the archive
+    if it does not exist.
+    """
     library = library or Path(sysconfig.get_path("stdlib"))
     files = _library_files(library)
     if not files:
@@ -101,7 +109,7 @@ def default_payload(store: Path, library: Path | None = None) -> Payload:
 
 
 def file_payload(store: Path, source: Path) -> Payload:
-    """Return the stored copy of a user's file. Creates it if the store has none."""
+    """Return a stored copy of the user's payload file. Creates the copy if it does not exist."""
     if not source.is_file():
         raise LabError(f"payload {source}: no such file")
     if source.stat().st_size == 0:

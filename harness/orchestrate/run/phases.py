@@ -91,7 +91,7 @@ class Run:
         self.processes = RunProcesses(spec, lab, self.manifest.errors)
 
     def _settings(self, host: str) -> dict[str, str]:
-        """Return the settings of a host's driver that change what the judge requires."""
+        """Return the settings of a host's driver that affect what the judge accepts."""
         if self.spec.fidelity == SIM:
             return {}
         inherited = environment() if self.spec.fidelity == NETNS else {}
@@ -185,7 +185,7 @@ class Run:
         self._await("archives", archives_started, archives.is_ready_line)
 
     def _start_netem(self) -> None:
-        """Configure netem if the scenario uses it. The relay's impairments need no such step."""
+        """Configure netem on the middlebox's interfaces if the scenario uses it."""
         assert self._case is not None
         if any(self._case.backend_of(each.link) == "netem" for each in self._case.impairments):
             self._netem = Netem(self.lab, self._case, self.spec.folder.netem_log)
@@ -194,7 +194,9 @@ class Run:
     def _await(
         self, what: str, waiting: Sequence[WatchedProcess], ready: Callable[[str], bool]
     ) -> None:
-        """Wait until processes are ready. Those that were started earlier must stay alive."""
+        """Wait until all given processes are ready. Raises RunFailed if a process of the run ends
+        before.
+        """
         self._emit(kind="phase", phase=f"waiting for {what}")
         watch.wait_until_ready(
             waiting, ready, required=self.processes.watched, timeout_s=READY_TIMEOUT_S
@@ -246,14 +248,16 @@ class Run:
     # ---- finish ----
 
     def record_failure(self, failure: RunFailed) -> None:
-        """Record why the run cannot continue. If the harness failed, record it as an error."""
+        """Record why the run cannot continue: as an error if the harness failed, otherwise as the
+        reason why the run stopped.
+        """
         if failure.harness_fault:
             self.manifest.errors.append(str(failure))
         else:
             self.manifest.stopped = str(failure)
 
     def finish(self, *, is_fast: bool) -> None:
-        """Stop all processes and collect the evidence. Can be called after a failure.
+        """Stop all processes and collect the evidence, after a complete run or after a failure.
 
         `is_fast` skips the wait for complete captures, for a run that will not be judged.
         """

@@ -29,7 +29,8 @@ def release(
     wall_s: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Wait up to `wall_s` until all publishers are connected, then let all of them start.
+    """Wait up to `wall_s` seconds until all publishers are connected, then let all of them start to
+    send.
 
     Their publications must already exist. Raises RunFailed if a required process has ended.
     """

@@ -53,16 +53,16 @@ class RunProcesses:
         """Environment variables that set the timeouts of drivers and clients."""
 
     def of(self, *roles: str) -> list[WatchedProcess]:
-        """Return all processes that have one of these roles."""
+        """Return all processes of the run that have one of these roles."""
         return [each for each in self.watched if each.role in roles]
 
     def active(self, *roles: str) -> list[WatchedProcess]:
-        """Return the processes that have one of these roles and were not asked to end."""
+        """Return the processes with one of these roles that the run has not asked to end."""
         return [each for each in self.of(*roles) if not each.end_requested]
 
     def end(self, *roles: str) -> None:
-        """End all processes with these roles, and record an error for each one that had to be
-        killed.
+        """End all processes with these roles. Records an error for each process of the harness that
+        had to be killed.
 
         A process under test that had to be killed is not an error of the run. The kill is recorded
         with the exit of the process.
@@ -98,7 +98,7 @@ class RunProcesses:
             self.start_workload(victim.role, host, streams[traffic_id])
 
     def _retire_sampler(self, driver: WatchedProcess) -> None:
-        """End the sampler of a dead driver and rename its files.
+        """End the sampler of a driver that was killed, and rename the sampler's files.
 
         The sampler keeps the dead driver's files open. The new driver's sampler writes new files.
         """
@@ -152,8 +152,8 @@ class RunProcesses:
         return self.spawn("driver", host, tested.driver_command(*placeholders), log, env)
 
     def _placeholders(self, host: str) -> tuple[str, str, str]:
-        """Return the values for the placeholders in the command lines of the driver under test on a
-        host.
+        """Return the values that replace the placeholders in the command lines of a host's driver
+        and workloads.
         """
         folder = self.spec.subject(host).libraries
         libraries = "" if folder is None else self.lab.path(folder)

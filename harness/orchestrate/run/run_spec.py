@@ -15,7 +15,7 @@ from windtunnel.harness.scenario.schema.model import Scenario
 
 @dataclass(frozen=True)
 class Replayed:
-    """Decisions of an earlier run, which a replay repeats."""
+    """The recorded middlebox decisions of an earlier run, which a replay repeats."""
 
     run_id: str
     """Id of the earlier run."""
@@ -27,7 +27,9 @@ class Replayed:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """Everything that defines a run before it starts."""
+    """Everything that defines a run before it starts, such as the scenario, the seed and the
+    drivers.
+    """
 
     run_id: str
     scenario: Scenario
@@ -52,10 +54,10 @@ class RunSpec:
     """Whether to compress the captures if the run passes."""
 
     def side(self, host: str) -> str:
-        """Return the side that a host is on: `publisher` or `subscriber`."""
+        """Return the role of a host in the scenario's first stream: `publisher` or `subscriber`."""
         return "publisher" if host in self.scenario.traffic[0].from_hosts else "subscriber"
 
     def subject(self, host: str) -> Subject:
-        """Return the driver under test on a host."""
+        """Return the driver under test that runs on a host."""
         tested = self.tested
         return tested.publisher if self.side(host) == "publisher" else tested.subscriber

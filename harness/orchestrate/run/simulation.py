@@ -43,8 +43,8 @@ SLOWNESS_MAX = 10
 
 
 def mutant_variables(tested: Pair) -> dict[str, str]:
-    """Return the environment variables that activate either subject's mutant in the simulator. A
-    mutant is a planted defect.
+    """Return the environment variables that activate a mutant (a driver with a planted defect) in
+    the simulator.
 
     All hosts share the process, so the mutant is active on all of them. It takes effect on the side
     whose code it changes.
@@ -79,7 +79,7 @@ class SimulatedRun(Run):
 
     @property
     def real_hosts(self) -> list[str]:
-        """Return the names of the hosts with the real C driver."""
+        """Return the names of the hosts whose driver is the real C driver."""
         return [each for each in self._hosts if self.spec.subject(each).name == REAL]
 
     def _simulate(self) -> None:
@@ -99,7 +99,9 @@ class SimulatedRun(Run):
         self._conclude(running.process.poll(), running.process.tail(1), running.describe_exit())
 
     def _conclude(self, code: int | None, last_line: str, exit_text: str) -> None:
-        """Raise the exception for the simulator's exit code, unless all streams are complete."""
+        """Raise the exception that describes a failed simulation. Returns normally if all streams
+        are complete.
+        """
         if self.real_hosts and code is not None and -code in CRASHES:
             self._record_crash(code, last_line)
         if code == UNSUPPORTED_EXIT_CODE:
@@ -113,7 +115,7 @@ class SimulatedRun(Run):
             raise RunFailed(exit_text, harness_fault=False)
 
     def _record_crash(self, code: int, last_line: str) -> None:
-        """Record that the real drivers died with the process that ran them, and raise RunFailed."""
+        """Record that the real C drivers died when the simulator crashed, and raise RunFailed."""
         self._crashed = [
             ProcessExit(
                 name=f"{host}/driver",

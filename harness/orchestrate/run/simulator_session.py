@@ -39,7 +39,7 @@ class SimulatorSession:
     """A simulator process and its lab, for several runs."""
 
     def __init__(self, spec: RunSpec) -> None:
-        """Create the lab without starting a process. `spec` is the first run's specification."""
+        """Create the lab for a session. The simulator process starts with the first run."""
         self.lab = make_lab(spec)
         self._process: HelperProcess | None = None
         self._connection: Connection | None = None
@@ -58,7 +58,7 @@ class SimulatorSession:
         self.lab.down()
 
     def begin(self, spec: RunSpec, emit: Emit) -> tuple[Lab, Run]:
-        """Return the lab and a run for a specification, as `execute_run` requires."""
+        """Return a lab and a run that use the session's simulator process."""
         lab = _BorrowedLab(self.lab)
         return lab, _SessionRun(spec, lab, emit, self)
 
@@ -102,7 +102,9 @@ class SimulatorSession:
         self._connection = Connection(own_socket.detach())
 
     def _end(self, *, is_ending: bool = False) -> int:
-        """End the process and return its exit code. If `is_ending`, the process ends on its own."""
+        """Close the connection to the simulator, wait until it ends, and return its exit code. If
+        `is_ending` is false, also send SIGTERM.
+        """
         code = 0
         if self._connection is not None:
             self._connection.close()
@@ -134,7 +136,9 @@ def _last_log_line(spec: RunSpec) -> str:
 
 
 class _BorrowedLab:
-    """A lab of a session, which stays up when a run ends. Implements `Lab`."""
+    """A wrapper around the lab of a session, which leaves the lab in place when a run ends.
+    Implements `Lab`.
+    """
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab

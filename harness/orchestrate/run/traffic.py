@@ -30,7 +30,9 @@ class Overran(Exception):
 
 
 class Progress:
-    """Number of bytes published and delivered so far, according to the workloads' logs."""
+    """Counts the bytes that have been published and delivered so far, according to the workloads'
+    logs.
+    """
 
     def __init__(self, workloads: Callable[[], Sequence[WatchedProcess]]) -> None:
         self._workloads = workloads
@@ -38,7 +40,7 @@ class Progress:
         self.begun = False
 
     def read(self) -> None:
-        """Read the new lines of the workloads' logs."""
+        """Update the byte counts from new lines of the workloads' logs."""
         for each in self._workloads():
             for line in each.new_lines():
                 count = progress_bytes(line)
@@ -47,7 +49,9 @@ class Progress:
                     self.begun |= each.role == "publisher"
 
     def total(self, role: str) -> int:
-        """Return the number of bytes that all current workloads with a role have reported."""
+        """Return the number of bytes that all current workloads with a role have reported in their
+        logs.
+        """
         workloads = self._workloads()
         return sum(self._bytes.get(each.name, 0) for each in workloads if each.role == role)
 

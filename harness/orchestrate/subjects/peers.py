@@ -1,4 +1,4 @@
-"""The drivers that can be tested, by their names on Windtunnel's command line.
+"""The drivers that can be tested, by their peer names on Windtunnel's command line.
 
     ours                   Windtunnel's driver
     pyaeron                the real C driver in the Python package pyaeron; alias `aeron-c`
@@ -71,11 +71,11 @@ _JAVA_MAIN = "io.aeron.driver.MediaDriver"
 
 
 class PeerError(ValueError):
-    """An invalid peer name."""
+    """Raised for an invalid peer name."""
 
 
 def find(name: str, fidelity: str, store: Path) -> Subject:
-    """Return the driver under test with this peer name, for a lab of the given fidelity.
+    """Return the driver under test that a peer name stands for, in a lab of the given fidelity.
 
     Files for containers are copied to `store`, which is below the runs folder. Raises PeerError
     if the name is invalid, and OSError if the store cannot be written.
@@ -89,7 +89,9 @@ def find(name: str, fidelity: str, store: Path) -> Subject:
 
 
 def pair(publisher: str, subscriber: str, fidelity: str, store: Path) -> Pair:
-    """Return the pair of drivers under test for two peer names, as found by `find`."""
+    """Return the drivers under test that two peer names stand for, for the publisher and the
+    subscriber.
+    """
     return Pair(find(publisher, fidelity, store), find(subscriber, fidelity, store))
 
 
@@ -178,7 +180,9 @@ def _by_path(name: str, fidelity: str, store: Path) -> Subject:
 
 
 def _copy_to_store(source: Path, target: Path) -> Path:
-    """Copy a file or folder to the store. Returns the path of the copy."""
+    """Copy a file or folder below the runs folder, where containers can read it. Returns the path
+    of the copy.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         shutil.copytree(source, target, dirs_exist_ok=True)

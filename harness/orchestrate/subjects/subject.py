@@ -137,13 +137,15 @@ class Pair:
 
     @property
     def missing(self) -> str:
-        """The reasons why this machine cannot start the pair, or an empty string if it can."""
+        """The reasons why this machine cannot start the pair of drivers, or an empty string if it
+        can.
+        """
         found = {f"{each.name}: {each.missing}" for each in self if each.missing}
         return "; ".join(sorted(found))
 
     @property
     def mutant(self) -> str:
-        """Name of the mutant on either side, or an empty string."""
+        """Name of the mutant (planted defect) in either driver of the pair, or an empty string."""
         return self.publisher.mutant or self.subscriber.mutant
 
     @property
@@ -173,14 +175,14 @@ OURS_WITH_OURS = Pair(OURS, OURS)
 
 
 def sabotage_arguments(role: str, sabotage: str) -> list[str]:
-    """Return the arguments that enable a sabotage (a deliberate error) if processes with this role
-    perform it.
+    """Return the command-line arguments that make a process commit a sabotage (a deliberate error),
+    or an empty list if its role does not commit this sabotage.
     """
     return ["--sabotage", sabotage] if SABOTAGE_ROLES.get(sabotage) == role else []
 
 
 def relay_command(python: str, *, case: str, interfaces: Sequence[str], out: str) -> list[str]:
-    """Return the command line of the relay."""
+    """Return the command line that starts the middlebox's relay."""
     return [
         *(python, "-m", "windtunnel.harness.middlebox"),
         *("--case", case),
@@ -204,7 +206,7 @@ def simulator_command(
 
 
 def sampler_command(python: str, *, directory: str, out: str, after_ms: int = 0) -> list[str]:
-    """Return the command line of the sampler.
+    """Return the command line that starts the sampler of a driver's counters.
 
     `after_ms` is the time at which the previous driver was killed, in epoch milliseconds, or 0.
     """

@@ -68,7 +68,7 @@ class MatrixSpec:
 
 @dataclass(frozen=True)
 class MatrixResult:
-    """The folder and the final document of a matrix."""
+    """The result of a matrix: its folder and the final contents of matrix.json."""
 
     matrix_dir: Path
     document: Matrix
@@ -79,7 +79,7 @@ OnCell = Callable[[MatrixCell, int, int], None]
 
 
 def ignore_cell(cell: MatrixCell, done_count: int, count: int) -> None:
-    """Ignore a completed cell. This is the default callback."""
+    """Ignore the completion of a matrix cell. This is the default callback."""
 
 
 def run_matrix(
@@ -176,7 +176,9 @@ class _RunningMatrix:
                 self._places += [(suite, cell)] * len(runs)
 
     def record(self, index: int, result: RunResult) -> MatrixCell:
-        """Record a run's result in its suite and in the document. Returns the run's cell."""
+        """Record the result of a run in its suite and in the matrix. Returns the matrix cell to
+        which the run belongs.
+        """
         suite, cell = self._places[index]
         cell.runs.append(suite.record(self.specs[index], result))
         cell.runs.sort(key=lambda run: run.seed)
@@ -197,7 +199,7 @@ class _RunningMatrix:
                     peer.version = subject.version
 
     def close(self, cancelled: Cancelled | None = None) -> None:
-        """Close every suite and write the final document."""
+        """Close the suite of every pair, and write the final matrix.json."""
         for suite in self._suites:
             suite.close(cancelled)
         outcomes = [run.outcome for cell in self.document.cells for run in cell.runs]
@@ -211,13 +213,15 @@ class _RunningMatrix:
 
 
 def _subjects(names: Sequence[str], fidelity: str, out: Path) -> dict[str, Subject]:
-    """Resolve peer names and aliases. Returns the subjects by canonical name."""
+    """Return the drivers under test for a list of peer names or aliases, keyed by their full
+    names.
+    """
     found = [peers.find(name, fidelity, out / peers.STORE) for name in names]
     return {each.name: each for each in found}
 
 
 def update_outcome(cell: MatrixCell) -> None:
-    """Set a cell's outcome, given the results of its runs so far."""
+    """Set the outcome of a matrix cell from the results of its runs so far."""
     decided = [run for run in cell.runs if run.outcome != CANCELLED]
     cell.pass_count = sum(run.outcome == Outcome.PASS for run in decided)
     if not decided:
@@ -228,7 +232,7 @@ def update_outcome(cell: MatrixCell) -> None:
 
 
 def folder_name(pair: Pair) -> str:
-    """Return a readable, short and unique name for a pair's suite folder."""
+    """Return a readable, short and unique name for the suite folder of a pair of drivers."""
     names = "-to-".join(_short(each.name) for each in pair)
     if all(name in peers.BUILT_IN_NAMES for name in (each.name for each in pair)):
         return names

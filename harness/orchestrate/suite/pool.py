@@ -175,7 +175,9 @@ class _WorkerPool:
             self._on_result(index, message)
 
     def _remove_worker(self, dead: _Worker) -> None:
-        """Remove a worker that has ended. If it was executing a run, report the run as failed."""
+        """Remove a worker process that has ended. If a run was assigned to it, report the run as
+        failed or cancelled.
+        """
         self._workers.remove(dead)
         code = dead.reap(END_TIMEOUT_S)
         if dead.index is None:

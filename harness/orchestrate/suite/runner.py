@@ -1,4 +1,4 @@
-"""Executes a suite: from a list of scenario files to a result.
+"""Executes a suite, from the scenario files to the result of all runs.
 
     files --load--> planned runs --suite--> RunSpecs --pool--> SuiteResult
 
@@ -76,7 +76,7 @@ def _with_backend(scenario: Scenario, backend: Backend | None) -> Scenario:
 
 
 def with_all_fidelities(scenario: Scenario) -> Scenario:
-    """Return a copy of the scenario that allows all fidelity levels."""
+    """Return a copy of the scenario that can run at all fidelity levels."""
     return scenario.model_copy(update={"fidelity": get_args(Fidelity)})
 
 
@@ -154,7 +154,7 @@ def _execute_runs(
 
 
 def verdict_event(specs: Sequence[RunSpec], index: int, result: RunResult) -> RunEvent:
-    """Return the verdict event of a run. It is the run's last event."""
+    """Return the event that reports the verdict of a run."""
     return RunEvent(
         kind="verdict",
         run_index=index,
@@ -168,5 +168,5 @@ def verdict_event(specs: Sequence[RunSpec], index: int, result: RunResult) -> Ru
 
 
 def payload_of(store: Path, file: Path | None) -> Payload:
-    """Return the payload for a suite: a file, or the default payload if `file` is None."""
+    """Return the payload for a suite: the given file, or the default payload if `file` is None."""
     return payload.default_payload(store) if file is None else payload.file_payload(store, file)

@@ -1,4 +1,4 @@
-"""The score of a suite: known failures, failure rates of scenarios, and exit code.
+"""The score of a suite: its known failures, the failure rate of each scenario, and the exit code.
 
 run, its verdict --known failure?--> counts or not --by scenario--> k of n, interval, limit
 """
@@ -38,8 +38,8 @@ class Score:
         self._known_runs: dict[str, int] = {}
 
     def add(self, scenario: Scenario, folder: RunDir, outcome: str, reason: str) -> tuple[str, str]:
-        """Count a judged run. Returns its outcome and reason, modified if the failure is a known
-        one.
+        """Count a judged run. Returns the run's outcome and reason, which are changed if the
+        failure is known.
         """
         name = scenario.name
         limit = scenario.budget.failures
@@ -62,7 +62,9 @@ class Score:
         return outcome, reason
 
     def scenarios(self) -> list[ScenarioResult]:
-        """Return the results of the scenarios, in the order in which they were first run."""
+        """Return the result of each scenario, in the order in which the scenarios were first
+        run.
+        """
         results = []
         for name, samples in self._samples.items():
             limit, known = self._limits[name], self._known_runs.get(name, 0)
@@ -89,7 +91,9 @@ class Score:
         return exit_code(merge(Outcome[each.outcome] for each in self.scenarios()))
 
     def remarks(self) -> list[str]:
-        """Return remarks for the user about known failures that no longer fail or have expired."""
+        """Return remarks for the user about known failures that no longer occur or whose entry has
+        expired.
+        """
         return [*self._book.no_longer_failing(), *self._book.expired()]
 
 

@@ -46,7 +46,9 @@ class RunSummary:
 
 @dataclass
 class SuiteResult:
-    """The result of a suite. The exit code is that of the worst scenario, or of the signal."""
+    """The result of a suite. Its exit code is that of the worst scenario, or of the signal that
+    cancelled the suite.
+    """
 
     exit_code: int
     suite_dir: Path
@@ -138,7 +140,9 @@ class RunningSuite:
         return row
 
     def close(self, cancelled: Cancelled | None = None) -> None:
-        """Write the final document, with the exit code of the worst scenario or of the signal."""
+        """Write the final suite document, with the exit code of the worst scenario or of the signal
+        that cancelled the suite.
+        """
         code = self._score.exit_code() if cancelled is None else cancelled.exit_code
         self.result.scenarios = self._document.scenarios = self._score.scenarios()
         self.result.remarks = self._document.remarks = self._score.remarks()
@@ -172,5 +176,7 @@ class RunningSuite:
 
 
 def worst_exit_code(outcomes: Sequence[str]) -> int:
-    """Return the exit code of a suite with these outcomes, ignoring cancelled runs."""
+    """Return the exit code of a suite or matrix from the outcomes of its runs. Cancelled runs are
+    ignored.
+    """
     return exit_code(merge([Outcome[name] for name in outcomes if name != CANCELLED]))

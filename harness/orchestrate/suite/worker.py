@@ -38,7 +38,9 @@ def serve(connection: Connection, count: int, parent: int, cancellation: Cancell
 
 
 def main(argv: list[str]) -> int:
-    """Run a worker process. The arguments are a file descriptor, a run count and a parent id."""
+    """Run a worker process. The arguments are a file descriptor, the number of runs and the
+    parent's process id.
+    """
     descriptor, count, parent = (int(each) for each in argv)
     with contextlib.suppress(Cancelled, EOFError, OSError), Cancellation() as cancellation:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

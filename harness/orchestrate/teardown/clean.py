@@ -97,7 +97,9 @@ def remove_directory(directory: Path) -> bool:
 
 
 def remove(record: LabState, labs: Path) -> list[str]:
-    """Remove everything that a record names, and then the record. Returns what existed."""
+    """Remove everything that a lab's record names, and then the record file. Returns a line for
+    each removal.
+    """
     removed = []
     for namespace in record.namespaces:
         if not namespace.startswith(state.NAME_PREFIX):
@@ -136,7 +138,7 @@ class _Cleanup:
     skipped: list[str] = field(default_factory=list)
 
     def attempt(self, what: str, removal: Callable[[], list[str]]) -> None:
-        """Attempt a removal. A failure is recorded and reported at the end."""
+        """Execute one removal. If it fails, the failure is recorded, and the cleanup continues."""
         try:
             self.removed += removal()
         except NotAllRemoved as error:
@@ -237,13 +239,15 @@ def _remove_stray_directory(directory: Path) -> list[str]:
 
 
 def _live_tokens() -> set[str]:
-    """Return the tokens of this user's labs whose harness is alive."""
+    """Return the unique ids (tokens) of this user's labs whose harness is still running."""
     records = [state.load(path) for path in state.memory_records()]
     return {each.token for each in records if each is not None and each.owner_is_alive()}
 
 
 def _is_abandoned(directory: Path) -> bool:
-    """Return whether a directory without a record is too old to belong to a lab being built."""
+    """Return whether a directory without a lab record is so old that no lab can still be in the
+    process of writing the record.
+    """
     try:
         age_s = time.time() - directory.lstat().st_mtime
     except FileNotFoundError:

@@ -19,7 +19,9 @@ DONE = b"done\n"
 
 
 def main(argv: list[str]) -> int:
-    """Wait for the end of stdin. Then clean up what the record names, unless `DONE` was read."""
+    """Wait for the end of stdin, then remove everything that a lab's record names, unless `DONE`
+    was read.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     path = Path(argv[0])

@@ -56,7 +56,7 @@ class OldSuite:
 
     @property
     def key(self) -> str:
-        """The suite id, by which suites are sorted. Ids increase with time."""
+        """The id by which suites are sorted. Newer suites have greater ids."""
         return self.path.name.removeprefix(_MATRIX_PREFIX)
 
 
@@ -73,7 +73,9 @@ def find_suites(runs: Path, now_s: float | None = None) -> list[OldSuite]:
 
 
 def select(suites: list[OldSuite], keep: int) -> list[OldSuite]:
-    """Return the suites to remove, oldest first. Keeps the newest `keep` and all running suites."""
+    """Return the suites to remove, oldest first. The newest `keep` suites and all running suites
+    are kept.
+    """
     return [each for each in suites[: max(0, len(suites) - keep)] if not each.may_run]
 
 
@@ -131,7 +133,7 @@ def _suite(path: Path, live: set[str], now_s: float) -> OldSuite | None:
 
 
 def _live_suites(runs: Path) -> set[str]:
-    """Return the names of the suite folders to which labs of live harnesses belong."""
+    """Return the names of the suite folders in which a running harness has a lab."""
     records = [state.load(path) for path in state.record_files(runs / LABS)]
     return {
         each.run_id.partition("/")[0]
@@ -141,7 +143,7 @@ def _live_suites(runs: Path) -> set[str]:
 
 
 def _statuses(folder: Path, depth: int = -1) -> Iterator[os.stat_result]:
-    """Yield the status of every entry in a folder, to any depth if `depth` is negative.
+    """Yield the `os.stat_result` of every entry in a folder, to any depth if `depth` is negative.
 
     Links are not followed.
     """

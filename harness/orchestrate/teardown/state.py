@@ -65,11 +65,13 @@ def _boot_id() -> str:
 
 
 class RecordError(Exception):
-    """A file is not a lab's record. The message states what was expected and what was found."""
+    """Raised if a file is not a lab's record. The message states what was expected and what was
+    found.
+    """
 
 
 class ForeignRecordError(RecordError):
-    """A file cannot have been written by a harness of this user."""
+    """Raised if a record file cannot have been written by a harness of this user."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,9 @@ def _require_own(status: os.stat_result, path: Path) -> None:
 
 
 def parse(document: object) -> LabState:
-    """Return the lab state in a decoded JSON document. Raises RecordError if it is invalid."""
+    """Convert a decoded JSON document to a lab's record. Raises RecordError if the document is
+    invalid.
+    """
     names = {each.name for each in fields(LabState)}
     if not isinstance(document, dict) or document.keys() != names:
         raise RecordError(f"expected an object with the fields {', '.join(sorted(names))}")
@@ -247,7 +251,7 @@ def is_own_directory(path: Path) -> bool:
 
 
 def memory_directories() -> list[Path]:
-    """Return all paths in /dev/shm that are named like a lab's directory, whoever owns them."""
+    """Return all paths in /dev/shm whose names are those of labs' directories, for all users."""
     return sorted(MEMORY_ROOT.glob(f"{MEMORY_PREFIX}*"))
 
 

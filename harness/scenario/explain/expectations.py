@@ -59,7 +59,7 @@ def _text(expected: Expected) -> str:
 
 
 def _has(check: CheckCase, traffic: TrafficCase, expected: Expected) -> bool:
-    """Return whether a check of the scenario covers an expectation of a stream."""
+    """Return whether one of the scenario's checks verifies what is expected of a stream."""
     name, host = expected
     streams = check.arguments.get("traffic", traffic.id)
     hosts = check.arguments.get("to", "" if host in traffic.partial else host)

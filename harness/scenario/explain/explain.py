@@ -72,7 +72,7 @@ def explain(case: Case) -> str:
 
 
 def _loss(case: Case, link: str) -> float:
-    """Return the share of DATA frames that fault rules drop on a link."""
+    """Return the share of DATA frames that fault rules drop in one direction of a link."""
     passing = 1.0
     for fault in case.faults:
         if fault.action == "drop" and "DATA" in fault.frame_types and link in fault.links:
@@ -124,7 +124,7 @@ def _lines(case: Case) -> Iterator[str]:
 
 
 def _promise_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
-    """Yield lines about what Aeron does not guarantee for a stream, because of timeouts or flow
+    """Yield lines about what Aeron does not guarantee for a stream because of its timeouts or flow
     control.
     """
     if may_disconnect(case, traffic):

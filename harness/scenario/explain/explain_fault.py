@@ -36,7 +36,7 @@ def fault_line(fault: FaultCase) -> str:
 
 
 def choice_lines(fault: FaultCase, stream_ids: list[int]) -> Iterator[str]:
-    """Yield one line for each additional condition of a rule.
+    """Yield one line for each condition of a rule other than frame type and link.
 
     Shapes: stream_ids in ascending order, so an index into it is an ordinal
     """
@@ -96,7 +96,7 @@ def _copies(fault: FaultCase) -> str:
 
 
 def _event(fault: FaultCase) -> str:
-    """Describe the event on which held frames are released."""
+    """Describe the event that ends the delay of held frames."""
     if fault.ending == "frames":
         return f"{fault.ending_value} others have passed"
     if fault.ending == "advance":

@@ -7,7 +7,7 @@ from windtunnel.harness.scenario.schema.units import format_duration, format_rat
 
 
 def impairment_lines(backend: str, impairments: tuple[ImpairmentCase, ...]) -> Iterator[str]:
-    """Yield a heading, and a line for each impairment of each link direction."""
+    """Yield the lines that describe the impairments of each link direction, under a heading."""
     if not impairments:
         return
     yield ""

@@ -39,7 +39,7 @@ WINDOW, LINK, PACE, READER = "window", "link", "pace", "reader"
 
 @dataclass(frozen=True)
 class RateLimit:
-    """An upper limit of a stream's rate, its cause, and the time that delivery takes at least."""
+    """An upper limit of a stream's rate, with its cause and the resulting minimum delivery time."""
 
     cause: str
     bytes_per_s: float
@@ -49,7 +49,9 @@ class RateLimit:
 
 
 def receiver_window(flow: TrafficCase) -> int | None:
-    """Return the window of a flow's receiver in bytes, or None if it is not constant."""
+    """Return the receiver's window in bytes, or None if congestion control can change the
+    window.
+    """
     receive = parse_channel(flow.receive)
     if receive.parameters.get("cc", STATIC) != STATIC:
         return None
@@ -106,7 +108,7 @@ def link_limit(case: Case, flow: TrafficCase) -> RateLimit | None:
 
 
 def stream_limits(case: Case, traffic: TrafficCase) -> list[RateLimit]:
-    """Return all rate limits of a stream, the strictest first.
+    """Return the known limits of a stream's rate, the strictest first.
 
     Windows limit a sender to several receivers as far as its flow control waits for them: for the
     slowest of those that it waits for or, if there are none, for the fastest of all.
@@ -184,8 +186,8 @@ def _window_text(case: Case, flow: TrafficCase) -> str:
 
 
 def _asked(case: Case, flow: TrafficCase) -> tuple[float, str] | None:
-    """Return the rate of a flow's publisher, or of its link if the publisher has no fixed rate,
-    with the rate as text. Returns None if neither rate is limited.
+    """Return the rate of a stream's publisher as a number and as text. If it has no fixed rate, the
+    rate of its link is returned, or None if the link has none.
     """
     if flow.pace.bytes_per_s:
         return flow.pace.bytes_per_s, format_byte_rate(flow.pace.bytes_per_s)

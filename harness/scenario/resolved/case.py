@@ -113,12 +113,14 @@ class Case(Part):
 
     @property
     def link_names(self) -> tuple[str, ...]:
-        """Return the names of the link directions, by code."""
+        """Return the names of the link directions. The index is a direction's code."""
         return link_names(self.links)
 
     @property
     def directions(self) -> tuple[tuple[str, str], ...]:
-        """Return the sending and receiving host of each link direction, by code."""
+        """Return the sending and the receiving host of each link direction. The index is a
+        direction's code.
+        """
         if self.links:
             return directions(self.links)
         first, second = (each.name for each in self.hosts)
@@ -303,7 +305,7 @@ def resolve(
 
 
 def _names(scenario: Scenario) -> dict[tuple[str, str], str]:
-    """Return the name of each link direction, by sending and receiving host."""
+    """Return the names of the link directions, keyed by sending and receiving host."""
     links = [LinkCase(between=each.between) for each in scenario.network.all_links]
     names = link_names(links if len(links) > 1 else ())
     return dict(zip(directions(links), names, strict=True))

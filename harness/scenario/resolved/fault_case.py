@@ -23,7 +23,7 @@ Ending = Literal["time", "frames", "advance", "consumed", "repeated"]
 
 
 class PlaceCase(Part):
-    """The stream positions to which a rule applies."""
+    """The stream positions to which a fault rule in a resolved case applies."""
 
     kind: PlaceKind = "anywhere"
     start: int = 0
@@ -35,7 +35,9 @@ class PlaceCase(Part):
 
 
 class CountCase(Part):
-    """A selection of transmission attempts or frames by number, counted from 1."""
+    """A selection of frames or transmission attempts by number, such as every third one from the
+    second on.
+    """
 
     first: int = 1
     last: int = COUNT_MAX - 1
@@ -127,7 +129,7 @@ class FaultCase(Part):
 
     @property
     def chain(self) -> MarkovChain:
-        """Return the Markov chain that selects frames."""
+        """Return the Markov chain that selects the frames to which a rule applies."""
         parameters = (self.share_ppb,) if self.chance == "independent" else self.chance_ppb
         return MarkovChain(self.chance, parameters)
 
@@ -219,7 +221,9 @@ def _when(fault: Fault, ordinals: Mapping[int, int]) -> WhenCase | None:
 
 
 def _ending(act: Act) -> tuple[Ending, int, int]:
-    """Return the event that releases held frames, the event's value, and the maximum hold time."""
+    """Return what releases a held frame: the kind of event, the event's value, and the maximum hold
+    time.
+    """
     if act.displace is not None:
         return "frames", act.displace.by, act.displace.at_most_ns
     held = act.hold or act.duplicate

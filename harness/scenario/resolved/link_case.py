@@ -22,21 +22,25 @@ LINKS_MAX = 28
 
 
 class LinkCase(Part):
-    """One of several links: its two hosts, and the backend for its impairments."""
+    """A link in a resolved case: its two hosts, and the backend for its impairments."""
 
     between: tuple[Name, Name]
     backend: Backend = "relay"
 
 
 def link_names(links: Sequence[LinkCase]) -> tuple[str, ...]:
-    """Return the names of the link directions, by code. If `links` is empty, there is one link."""
+    """Return the names of the link directions in the order of their codes. An empty `links` stands
+    for a single link.
+    """
     if not links:
         return LINK_NAMES
     return tuple(f"{sender}->{receiver}" for sender, receiver in directions(links))
 
 
 def directions(links: Sequence[LinkCase]) -> tuple[tuple[str, str], ...]:
-    """Return the sending and receiving host of each link direction, by code."""
+    """Return the sending and the receiving host of each link direction, in the order of the
+    directions' codes.
+    """
     found: list[tuple[str, str]] = []
     for link in links:
         found += [link.between, (link.between[1], link.between[0])]

@@ -117,7 +117,7 @@ class TrafficCase(Part):
         )
 
     def ends(self, role: str) -> tuple[str, ...]:
-        """Return the hosts on which workloads with this role take part in the stream."""
+        """Return the hosts that run workloads with this role for the stream."""
         sender = "replayer" if self.replays else "publisher"
         special = {"recorder": self.recorded, "replicator": self.replicated}
         return ends_of(role, sender, self.publishers, self.subscribers, special)
@@ -129,22 +129,26 @@ class TrafficCase(Part):
 
     @property
     def plan_id(self) -> str:
-        """Return the id of the stream that determines this stream's messages: the replayed stream
-        or, without one, the stream itself.
+        """Return the id of the stream that defines the messages: the replayed stream, or this
+        stream if it is not a replay.
 
         A replay uses the original's plan.
         """
         return self.replays or self.id
 
     def at(self, host: str) -> "TrafficCase":
-        """Return the flow in which a workload on this host takes part."""
+        """Return the flow (from one publisher to one subscriber) in which a workload on this host
+        takes part.
+        """
         if host in self.publishers:
             return self.between(host, self.to_host)
         return self.between(self.from_host, host)
 
     @property
     def role(self) -> str:
-        """Return the flow's name: the stream's id, with the hosts if there are several flows."""
+        """Return a unique name of the flow: the stream's id, plus the hosts if the stream has
+        several flows.
+        """
         text = self.id
         if len(self.publishers) > 1:
             text += f" from {self.from_host}"

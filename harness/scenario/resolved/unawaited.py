@@ -1,5 +1,5 @@
-"""Receivers that a sender does not wait for. Aeron does not guarantee that they receive the whole
-stream.
+"""Finds the receivers that a sender does not wait for. Aeron does not guarantee that they receive
+the whole stream.
 
     fc=max (default)     the sender follows the fastest receiver and waits for none
     fc=min, fc=min,g:/1  it starts with the first receiver, and waits for those that have joined
@@ -30,7 +30,9 @@ def waits_for(flow: TrafficCase) -> bool:
 
 
 def counted_hosts(flow: TrafficCase) -> tuple[str, ...]:
-    """Return the receivers of a group whose status messages can hold back the sender."""
+    """Return the receivers whose status messages can hold back the sender of a multi-receiver
+    stream.
+    """
     control = flow_control(flow)
     if control.strategy == MAX:
         return ()

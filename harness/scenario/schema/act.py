@@ -40,7 +40,9 @@ DELAY_NS_MAX = 10_000_000_000
 
 
 def _with_share(value: object) -> Any:
-    """Convert an action's short form, a share or a Markov chain, to the action's table."""
+    """Convert the short form of an action, which is only a share or a Markov chain, to a table with
+    the key `share`.
+    """
     is_chain = isinstance(value, dict) and "share" not in value and len(value) > 1
     return {"share": value} if not isinstance(value, dict) or is_chain else value
 
@@ -68,7 +70,7 @@ class Until(Table):
 
 
 class Hold(Table):
-    """Delay some frames for a fixed time, or until an event."""
+    """Delays frames for a fixed time, or until an event."""
 
     share: LossModel
     """Share of the matching frames in percent, or a Markov chain."""
@@ -92,7 +94,7 @@ class Hold(Table):
 
 
 class Duplicate(Table):
-    """Send some frames more than once."""
+    """Sends frames more than once."""
 
     share: LossModel
     """Share of the matching frames in percent, or a Markov chain."""
@@ -119,7 +121,7 @@ class Duplicate(Table):
 
 
 class Displace(Table):
-    """Reorder frames by sending each after several later frames of its stream."""
+    """Reorders frames: each selected frame is sent after several later frames of its stream."""
 
     share: LossModel
     """Share of the matching frames in percent, or a Markov chain."""
@@ -132,7 +134,9 @@ class Displace(Table):
 
 
 class Corrupt(Table):
-    """Flip bits and correct the checksum, so the receiver gets the damaged frame."""
+    """Flips bits in frames and corrects the checksum, so that the receiver gets the damaged
+    frames.
+    """
 
     share: LossModel
     """Share of the matching frames in percent, or a Markov chain."""
@@ -145,7 +149,7 @@ class Corrupt(Table):
 
 
 class Truncate(Table):
-    """Truncate datagrams, and correct their lengths and checksums."""
+    """Truncates datagrams, and corrects their lengths and checksums."""
 
     share: LossModel
     """Share of the matching frames in percent, or a Markov chain."""
@@ -163,7 +167,7 @@ class Truncate(Table):
 
 
 class Inject(Table):
-    """Send forged frames directly after some frames."""
+    """Sends forged frames directly after some of the matching frames."""
 
     share: LossModel = Field(default=BILLION, validate_default=False)
     """Share of the matching frames after which forged frames are sent. Default: all."""
@@ -173,14 +177,14 @@ class Inject(Table):
 
 
 class Readdress(Table):
-    """Change the source port of datagrams, like a NAT router that has lost its mapping."""
+    """Changes the source port of datagrams, like a NAT router that has lost its mapping."""
 
     source_port: int = Field(ge=1, le=65_535)
     """The new source port. Datagrams sent to this port are forwarded to the original one."""
 
 
 class Act(Table):
-    """The action on the matching frames. Exactly one key is required."""
+    """The action of a fault rule on the frames that it matches. Exactly one key is required."""
 
     drop: LossModel | None = None
     """Share of the frames to drop."""

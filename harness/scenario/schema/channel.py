@@ -94,7 +94,9 @@ class Channel:
 
     @property
     def control_mode(self) -> str:
-        """Return `dynamic`, `manual`, or an empty string for a channel with one destination."""
+        """Return the channel's control mode, `dynamic` or `manual`, or an empty string if the
+        channel has none.
+        """
         return self.parameters.get("control-mode", "")
 
     @property
@@ -104,7 +106,7 @@ class Channel:
 
     @property
     def is_group(self) -> bool:
-        """Return whether the channel can have several destinations."""
+        """Return whether the channel can reach several destinations, by multicast or MDC."""
         return self.is_multicast or self.control_mode in ("dynamic", "manual")
 
     @property
@@ -191,7 +193,7 @@ class Channel:
 
     @property
     def signals_end(self) -> bool:
-        """Return whether the publication signals the end of stream."""
+        """Return whether the publication sends the end-of-stream flag when it is closed."""
         return self._flag("eos", True)
 
     @property

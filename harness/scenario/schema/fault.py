@@ -66,7 +66,9 @@ class PositionRange(Table):
 
 
 class PositionFilter(Table):
-    """A filter on frame positions: ranges, a repeated range, or a special frame."""
+    """A filter that selects frames by stream position: ranges, a repeated range, or the frames at
+    the ends of terms or of the stream.
+    """
 
     start: Bytes | None = Field(default=None, alias="from")
     """Position of the range's first byte. Default: 0B."""

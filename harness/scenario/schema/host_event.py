@@ -61,7 +61,7 @@ class EventMoment(Table):
 
 
 class Kill(Table):
-    """A SIGKILL followed by a restart."""
+    """Kills a process with SIGKILL and restarts it later."""
 
     restart_ns: Duration = Field(alias="restart_after", le=PAUSE_NS_MAX)
     """Delay before the process is restarted."""

@@ -42,7 +42,7 @@ def _check(value: object) -> object:
 
 
 class Seeds(Table):
-    """The seeds of all pseudorandom decisions."""
+    """The first seed of a scenario's runs, and the number of runs."""
 
     root: int = Field(ge=0, le=SEED_MAX)
     """The first run's seed. Each additional run increments it."""

@@ -52,13 +52,13 @@ class Network(Table):
 
     @property
     def all_links(self) -> tuple[Link, ...]:
-        """Return all links in the order of their codes."""
+        """Return all links of the network in the order of their codes."""
         return self.links if self.link is None else (self.link,)
 
     @property
     def impairment_backend(self) -> Backend | None:
-        """Return the backend of all links with impairments, or None if there is not exactly one
-        backend.
+        """Return the backend of the links that have impairments, or None if there is no such link
+        or if their backends differ.
         """
         found = {each.backend for each in self.all_links if each.impairments}
         return found.pop() if len(found) == 1 else None

@@ -85,7 +85,8 @@ def pace_case(pace: Pace | None) -> PaceCase:
 def pace_problems(
     pace: Pace | None, total_bytes: int, after_ns: int, wall_ns: int, path: Path
 ) -> Iterator[Problem]:
-    """Yield a problem for a pace that is empty, never pauses, or exceeds the time budget.
+    """Yield a problem for a pace that is empty, whose pauses never occur, or that exceeds the time
+    budget.
 
     `after_ns` is the time for which the stream stays open after the last message.
     """

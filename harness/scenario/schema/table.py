@@ -29,8 +29,8 @@ NOT_ZERO = "(?=.*[1-9])"
 
 
 def quantity(units: str, example: str, *, prefix: str = "", word: str = "") -> WithJsonSchema:
-    """Return the JSON Schema of a quantity with these units. The string `word`, if given, is also
-    valid.
+    """Return the JSON Schema of a quantity with one of these units. If `word` is given, this string
+    is also valid.
     """
     digits = f"[0-9]{{1,{DIGITS_MAX}}}"
     pattern = rf"^{prefix}\s*{digits}(\.{digits})?\s*({units})\s*$" + (f"|^{word}$" if word else "")
@@ -69,7 +69,9 @@ ARGUMENTS_MAX, ARGUMENT_ITEMS_MAX, ARGUMENT_LENGTH_MAX = 16, 64, 200
 
 
 def _arguments(value: object) -> object:
-    """Validate the types of a check's arguments, except `applies`, which has its own format."""
+    """Validate the number and types of a check's arguments, and the format of the argument
+    `applies`.
+    """
     if not isinstance(value, dict):
         return value  # The field's type rejects it.
     if len(value) > ARGUMENTS_MAX:

@@ -82,7 +82,7 @@ def ends_of(
     to_hosts: tuple[str, ...],
     special: Mapping[str, str | None],
 ) -> tuple[str, ...]:
-    """Return the hosts on which workloads with the given role take part in a stream.
+    """Return the hosts that run workloads with the given role for a stream.
 
     `sender` is the role that sends the stream.
 
@@ -174,7 +174,7 @@ class Traffic(Table):
     """
 
     def ends(self, role: str) -> tuple[str, ...]:
-        """Return the hosts on which workloads with this role take part in the stream."""
+        """Return the hosts that run workloads with this role for the stream."""
         special = {"recorder": self.recorded, "replicator": self.replicated}
         return ends_of(role, self.sender, self.from_hosts, self.to_hosts, special)
 
@@ -185,7 +185,7 @@ class Traffic(Table):
 
     @property
     def sender(self) -> str:
-        """Return the role of the workloads that send the stream."""
+        """Return the role of the workloads that send the stream: `publisher` or `replayer`."""
         return "replayer" if self.replays else "publisher"
 
     @property

@@ -119,7 +119,7 @@ def _attempts(
 
 
 def _may_repeat(scenario: Scenario, traffic: Traffic) -> bool:
-    """Return whether data at the same stream position can be sent over a link twice.
+    """Return whether a stream can send the data at one position over a link more than once.
 
     Two destinations can be on one host, and a restarted publisher or an archive can send the data
     again.

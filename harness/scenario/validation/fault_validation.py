@@ -46,8 +46,8 @@ def rule_directions(scenario: Scenario, fault: Fault) -> list[Direction]:
 
 
 def _named(scenario: Scenario, name: str) -> list[Direction]:
-    """Return the link directions that a pattern such as `a->*` matches, or the pattern itself if it
-    matches none.
+    """Return the link directions that a name such as `a->b` or a pattern such as `a->*` stands for.
+    If a pattern matches none, return the pattern itself.
     """
     known = list(_all_directions(scenario))
     if name == "both":
@@ -154,7 +154,7 @@ def _unplaced(names: frozenset[str], text: str, path: Path) -> Iterator[Problem]
 
 
 def _seen(scenario: Scenario, fault: Fault, chosen: list[int]) -> set[str]:
-    """Return the frame types that the chosen streams can send over a fault rule's links."""
+    """Return the types of the frames that pass over a fault rule's links for the chosen streams."""
     types: set[str] = set()
     traffics = [each for each in scenario.traffic if each.stream_id in chosen]
     for sender, receiver in rule_directions(scenario, fault):

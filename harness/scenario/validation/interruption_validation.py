@@ -24,8 +24,8 @@ ONCE = "delivered_once"
 
 
 def interruption_problems(scenario: Scenario) -> Iterator[Problem]:
-    """Yield a problem for each fault rule that ends a stream by closing its image, and for each
-    check that cannot pass after an image or session has ended.
+    """Yield a problem for each fault rule that closes an image of a stream without `rejoins`, and
+    for each check that cannot pass after an image or session has ended.
     """
     liveness_ns = scenario.timeouts.image_liveness_ns or IMAGE_LIVENESS_NS
     causes: dict[str, str] = {}

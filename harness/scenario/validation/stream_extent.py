@@ -80,8 +80,7 @@ def _extent(channel: Channel, content: Content) -> StreamExtent:
 
 
 def messages_max(total: int, shortest: int, longest: int) -> int:
-    """Return an upper limit on the number of messages of random length that have `total` bytes in
-    total.
+    """Return an upper limit on the number of messages of random length in `total` bytes.
 
     The lengths are independent and nonnegative, so the sum of n of them is rarely far below n times
     their mean: by more than t with a probability of at most exp(-t * t / (2 * n * mean square)).

@@ -93,7 +93,7 @@ def _ends(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]
 
 
 def _unknown_in(scenario: Scenario, text: str) -> str:
-    """Describe the first unknown host in a channel's placeholders, or return an empty string."""
+    """Describe the first unknown host among a channel's placeholders, or return an empty string."""
     known = (*scenario.network.hosts, SELF)
     unknown = [host for host in placeholders(text) if host not in known]
     return unknown_host(unknown[0], scenario.network.hosts) if unknown else ""
@@ -127,7 +127,9 @@ def _channel(
 
 
 def _others(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
-    """Yield the problems with a stream's destinations, sources and host-specific channels."""
+    """Yield the problems with a stream's host-specific channels, its destinations and its
+    sources.
+    """
     for key, table, hosts in (
         ("channels", traffic.channels, traffic.from_hosts),
         ("receives", traffic.receives, traffic.to_hosts),
@@ -173,7 +175,9 @@ def _pair(parsed: dict[str, Channel], path: Path) -> Iterator[Problem]:
 
 
 def _several(parsed: dict[str, Channel], traffic: Traffic, path: Path) -> Iterator[Problem]:
-    """Yield the problems with a stream that has several publishers or subscribers."""
+    """Yield the problems with several publishers, subscribers, destinations or sources of a
+    stream.
+    """
     channel, receive = parsed["channel"], parsed.get("receive")
     if len(traffic.to_hosts) > 1 and not channel.is_group:
         text = "expected multicast or a control-mode in the channel: an endpoint reaches one host"

@@ -42,8 +42,8 @@ def problems(scenario: Scenario) -> list[Problem]:
 
 
 def _readers(scenario: Scenario) -> Iterator[Problem]:
-    """Yield a problem for each check of a host without a subscriber, and for each partial
-    subscriber without a check.
+    """Yield a problem for each check that names a host without a subscriber, and for each `partial`
+    subscriber that no check names.
     """
     known = {host for each in scenario.traffic for host in each.to_hosts}
     checked: set[str] = set()

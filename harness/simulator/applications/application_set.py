@@ -1,4 +1,5 @@
-"""All programs in a simulated run, including killed programs and their replacements.
+"""All drivers, publishers and subscribers of a simulated run, including those that were killed and
+their replacements.
 
 drivers       one per host, each with its sampler
 applications  subscribers, then publishers: one for each end of each stream
@@ -25,7 +26,9 @@ from windtunnel.harness.simulator.world.world import SimulatedWorld
 
 
 class ApplicationSet:
-    """The programs in one simulated run, including those that were killed."""
+    """The drivers, publishers and subscribers of one simulated run, including those that were
+    killed.
+    """
 
     def __init__(
         self,
@@ -102,21 +105,23 @@ class ApplicationSet:
 
     @property
     def have_subscribed(self) -> bool:
-        """Return whether the drivers have acknowledged all subscribers, or an application has
-        failed.
+        """Return whether the drivers have acknowledged the subscriptions of all subscribers, or an
+        application has failed.
         """
         if any(each.error for each in self.living):
             return True
         return all(each.is_subscribed for each in self.subscribers)
 
     def count_bytes(self, role: str) -> int:
-        """Return the total number of message bytes that the living programs with a role have
-        published or received. Only complete messages count.
+        """Return the number of bytes in complete messages that the live programs with a role have
+        published or received.
         """
         return sum(each.work.count_bytes for each in self.living if each.role == role)
 
     def step(self) -> None:
-        """Run one step of every application, and take each counter sample that is due."""
+        """Run one step of every live publisher and subscriber, and take each counter sample that is
+        due.
+        """
         for each in self.living:
             each.step()
         now_ns = self._clock_ns()
@@ -125,7 +130,7 @@ class ApplicationSet:
                 driver.samples.look(now_ns)
 
     def on_host(self, host: str, roles: Sequence[str]) -> list[Program]:
-        """Return the programs with these roles on a host, except those that were killed."""
+        """Return the programs with these roles on a host that have not been killed."""
         programs: list[Program] = [*self.drivers, *self.applications]
         return [
             each
@@ -134,7 +139,7 @@ class ApplicationSet:
         ]
 
     def replace(self, killed: Program) -> None:
-        """Start the replacement for a killed program."""
+        """Start a new program in place of a killed one."""
         if isinstance(killed, DriverProgram):
             self.drivers.append(killed.successor())
         elif isinstance(killed, Application):
@@ -151,7 +156,7 @@ class ApplicationSet:
             each.close()
 
     def exits(self, driver_error: str) -> list[ProcessExit]:
-        """Return how each program ended.
+        """Return the exit code and the last error of each program.
 
         `driver_error` describes a driver's exception, or is empty.
         """

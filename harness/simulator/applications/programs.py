@@ -49,10 +49,10 @@ class Program(Protocol):
         """End the program without any cleanup."""
 
     def successor(self) -> Program:
-        """Start a new program in place of this killed program."""
+        """Start a new program in place of this one, which was killed."""
 
     def exit(self, log: str) -> ProcessExit:
-        """Return how the program ended."""
+        """Return the exit code of the program and its last error."""
 
 
 def next_name(name: str) -> str:
@@ -138,11 +138,11 @@ class Application:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the application has completed."""
+        """Return whether the application has published or read its whole stream."""
         return self.work.is_done
 
     def step(self) -> None:
-        """Run the application until it would block.
+        """Run the publisher or subscriber until it would block.
 
         Raises Unsupported if the driver reports NOT_SUPPORTED.
         """

@@ -1,5 +1,5 @@
-"""A subscriber that the simulator runs step by step: it polls the workload's application and frame
-recorder (the tap) in turn.
+"""A subscriber that the simulator runs step by step. It reads each stream twice: as an application,
+and as a recorder of frames.
 
     driver --> log of the image --> subscription 1 --> application --> messages, index, times
                                 --> subscription 2 --> tap ----------> frames.bin
@@ -97,7 +97,9 @@ class Subscriber:
 
     @property
     def is_subscribed(self) -> bool:
-        """Return whether the driver has acknowledged both subscriptions."""
+        """Return whether the driver has acknowledged both subscriptions: the application's and the
+        frame recorder's.
+        """
         if self._client is None and not self._request():
             return False
         assert self._client is not None
@@ -110,7 +112,9 @@ class Subscriber:
         return len(self.subscriptions) == len(self._registrations)
 
     def _request(self) -> bool:
-        """Request both subscriptions from the driver. Returns False if no driver is running."""
+        """Request the subscriptions of the application and the frame recorder. Returns False if no
+        driver is running.
+        """
         self._client = self._connect()
         if self._client is None:
             return False

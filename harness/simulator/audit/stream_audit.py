@@ -62,7 +62,9 @@ FREE_BITS = 8 * 24
 
 @kernel
 def on_sent(audit: Audit, host: int, buf: Any, at: int, length: int) -> None:
-    """Check a datagram that a host sent."""
+    """Check a datagram that a host sent: its data must be within the receiver window, and a NAK
+    must cover a gap.
+    """
     if audit.streams.size == 0:
         return
     code = class_of_first(buf, at, length)
@@ -89,8 +91,7 @@ def on_sent(audit: Audit, host: int, buf: Any, at: int, length: int) -> None:
 
 @kernel
 def _freeze(stream: Any) -> None:
-    """Stop checking a stream. Called when an SM from a later image shows that the first image has
-    died.
+    """Stop checking a stream after its first image has died, which an SM from a later image shows.
 
     The application reads only the first image. A later image is no evidence of how the first one
     ended.
@@ -180,7 +181,9 @@ def _learn_top(audit: Audit, index: int, buf: Any, at: int, length: int, code: i
 
 @kernel
 def check_counters(audit: Audit, index: int, near: Any, far: Any) -> None:
-    """Check the position counters of a stream's sending host and receiving host."""
+    """Check that a stream's position counters only rise, and that rcv-hwm is between rcv-pos and
+    the highest position received.
+    """
     stream = audit.streams[index]
     hwm = i64_le(far, stream["hwm_id"] * 128)
     rcv_pos = i64_le(far, stream["rcv_pos_id"] * 128)
@@ -202,7 +205,7 @@ def check_counters(audit: Audit, index: int, near: Any, far: Any) -> None:
 
 @kernel
 def note_decisions(audit: Audit, engine: Engine) -> None:
-    """Mark the frames that the middlebox dropped, delayed or corrupted."""
+    """Mark the frames that the middlebox dropped, delayed, truncated or corrupted."""
     state = audit.state
     while state[DECISIONS_SEEN] < engine.state[DECISIONS]:
         decision = engine.decisions[state[DECISIONS_SEEN]]

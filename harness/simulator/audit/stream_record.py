@@ -114,7 +114,7 @@ NO_GOAL, GATES, ENDS = range(3)
 
 
 class Audit(NamedTuple):
-    """The state of the streams that compiled kernels publish, read and check."""
+    """The state of the streams that compiled kernels publish, read and check in a swarm trial."""
 
     streams: Any  # STREAM[n]; none if applications in Python do that
     appenders: Any  # APPENDER[n], the driver's own state of each publication
@@ -142,8 +142,8 @@ def violate(audit: Audit, code: int, stream: int, place: int, expected: int, fou
 
 @kernel
 def position_of(stream: Any, term_id: int, term_offset: int) -> int:
-    """Return the stream position of an offset in a term. Terms before the initial term map to
-    positions far ahead.
+    """Return the stream position of a term id and offset. A term before the initial term yields a
+    very large position.
     """
     count = int(term_id - stream["initial_term_id"]) & 0xFFFFFFFF
     return int(count * stream["term_length"] + term_offset)
@@ -151,8 +151,8 @@ def position_of(stream: Any, term_id: int, term_offset: int) -> int:
 
 @kernel
 def find(audit: Audit, from_host: int, session_id: int, stream_id: int) -> int:
-    """Return the index of the stream with these ids that a host sends, or -1 if there is no such
-    stream.
+    """Return the index of the stream with this session id and stream id that a host sends, or -1 if
+    there is none.
     """
     for index in range(audit.streams.size):
         stream = audit.streams[index]

@@ -1,4 +1,5 @@
-"""Compiled kernels that publish and read streams in a simulated world that is audited.
+"""Compiled kernels that publish and read the streams of a swarm trial and check every frame that is
+read.
 
     publisher   plan's lengths, payload --the driver's own appender--> log of the publication
     reader      log of the image --> each frame compared with plan, payload and publication's log
@@ -61,7 +62,9 @@ def has_slow_reader(streams: Any) -> bool:
 
 @kernel
 def publish(audit: Audit, index: int, values: Any) -> int:
-    """Offer a stream's next messages, up to its burst limit. Returns how many were accepted."""
+    """Offer a stream's next messages, up to its burst limit. Returns the number of accepted
+    messages.
+    """
     stream = audit.streams[index]
     log = bytes_at(stream["log_address"], stream["log_length"])
     limit = i64_le(values, stream["limit_at"])
@@ -120,7 +123,7 @@ def read(audit: Audit, index: int, values: Any, now_ns: int) -> int:
 
 @kernel
 def _measure_gap(stream: Any, log: Any) -> None:
-    """Record the first gap in the image."""
+    """Find the first gap in a stream's image, and record where it starts and ends."""
     term_length = stream["term_length"]
     first = max(stream["position"], stream["rcv_pos"])
     while first < stream["wire_top"]:
@@ -139,13 +142,15 @@ def _measure_gap(stream: Any, log: Any) -> None:
 
 @kernel
 def _index(position: int, term_length: int) -> int:
-    """Return a stream position's offset in the log buffer."""
+    """Return the offset of a stream position in the log buffer."""
     return position // term_length % 3 * term_length + position % term_length
 
 
 @kernel
 def _check_padding(audit: Audit, index: int, position: int, end: int) -> None:
-    """Check that a PAD is expected, or covers whole frames that the link disturbed."""
+    """Check that a PAD is an expected one, or stands for whole frames that were lost or damaged on
+    the link.
+    """
     stream = audit.streams[index]
     frames = audit.frames
     first = stream["next_frame"]
@@ -209,8 +214,8 @@ def _check_data(
 
 @kernel
 def _is_flipped(log: Any, at: int, published: Any, length: int, bits: int) -> bool:
-    """Return whether all differences between two frames lie within `bits` adjacent bits, the number
-    that the link flipped.
+    """Return whether the differences between two frames can result from a flip of `bits` adjacent
+    bits.
 
     Both frames start at `at` in their logs. The bits must follow the header.
     """

@@ -1,5 +1,5 @@
-"""The middlebox's part of a simulation turn: forward what a host has sent, and release held frames
-that are due.
+"""The middlebox's part of a simulation turn: forwards what a host has sent, and releases held
+frames that are due.
 
     mailboxes --cross--> engine (the rules) --> outbox --> impairments --> wires
                             ^- holds, go_on -^
@@ -19,7 +19,7 @@ from windtunnel.harness.simulator.world.world_state import FULL, LEFT_OVER, Betw
 
 @kernel
 def cross(links: Links, between: Between, host: int, now_ns: int) -> int:
-    """Pass everything that a host has sent through the middlebox.
+    """Pass all datagrams that a host has sent through the middlebox.
 
     Returns the number of datagrams.
     """
@@ -45,7 +45,7 @@ def cross(links: Links, between: Between, host: int, now_ns: int) -> int:
 
 @kernel
 def release_due(between: Between, now_ns: int) -> int:
-    """Send the held frames that are due. Returns the number of datagrams."""
+    """Release the held frames that are due. Returns the number of datagrams sent."""
     count = 0
     if next_due_ns(between.engine.held) <= now_ns:
         while not rules_engine.release(between.engine, now_ns):
@@ -60,7 +60,7 @@ def release_due(between: Between, now_ns: int) -> int:
 
 @kernel
 def send_out(between: Between, now_ns: int) -> int:
-    """Send everything in the engine's outbox. Returns the number of datagrams."""
+    """Send all datagrams in the engine's outbox. Returns their number."""
     return datagram_delivery.send_out(
         between.engine.outbox,
         between.rewritten_ports,
@@ -80,7 +80,9 @@ def next_release_ns(between: Between) -> int:
 
 @kernel
 def fullness(between: Between) -> int:
-    """Return FULL if the buffer of recorded decisions or datagrams must be drained, else 0."""
+    """Return FULL if the buffer of decisions or of recorded datagrams is half full and must be
+    drained, else 0.
+    """
     needs = 0
     if between.engine.state[DECISIONS] > len(between.engine.decisions) // 2:
         needs |= FULL

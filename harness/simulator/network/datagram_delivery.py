@@ -127,8 +127,8 @@ def depart(
 
 @kernel
 def _route(routes: Routes, ports: Any, host: int, buf: Any) -> int:
-    """Return the bit set of the links that a datagram takes. Also updates the counts of the sending
-    host's port.
+    """Return the links that a datagram takes, as a bit set, and update the packet counts of the
+    sending host.
     """
     bits = star.ways(routes, host, buf, DESTINATION)
     ports[host, RECEIVED_FROM] += 1
@@ -154,7 +154,7 @@ def send_out(
     state: Any,
     now_ns: int,
 ) -> int:
-    """Send everything in the middlebox's outbox. Returns the number of datagrams."""
+    """Send all datagrams in the middlebox's outbox. Returns their number."""
     count = outbox.counts[out.COUNT]
     for index in range(count):
         datagram = outbox.datagrams[index]
@@ -181,7 +181,9 @@ def _impair(
     direction: int,
     now_ns: int,
 ) -> None:
-    """Add a checksum to a datagram and pass it to the impairments as a packet with headers."""
+    """Pass a datagram to the impairments of its link direction, as a packet with headers and a
+    checksum.
+    """
     copy(packet, 0, buf, at, _NAME)
     copy(packet, _NAME, buf, at + DESTINATION, _NAME)
     copy(packet, PACKET_HEADERS, buf, at + ENVELOPE_LENGTH, length)
@@ -198,9 +200,7 @@ def send_impaired(
     state: Any,
     now_ns: int,
 ) -> int:
-    """Move the datagrams that have passed the impairments to their wires. Returns the number of
-    datagrams.
-    """
+    """Move the datagrams that have passed the impairments to their wires. Returns their number."""
     count = 0
     held = impairments.held
     while held_frames.next_due_ns(held) <= now_ns:
@@ -225,7 +225,7 @@ def send_impaired(
 
 @kernel
 def seal(buf: Any, at: int, length: int) -> int:
-    """Return a checksum of the bytes. It is never 0, because 0 stands for no checksum."""
+    """Return a nonzero checksum of a datagram's bytes. Zero stands for no checksum."""
     return event_log.mix_bytes(length, buf, at, length) | 1
 
 

@@ -1,4 +1,4 @@
-"""Rewrites source ports, and restores the original ports in datagrams in the opposite direction.
+"""Rewrites source ports of simulated datagrams, and restores the original ports in the replies.
 
     a:54321 -> b:24325    leaves as   a:40001 -> b:24325      recorded: 40001, 24325 -> 54321
     a:40001 <- b:24325    arrives as  a:54321 <- b:24325

@@ -58,7 +58,7 @@ def is_group(name: Any, at: int) -> bool:
 
 @kernel
 def ways(routes: Routes, host: int, name: Any, at: int) -> int:
-    """Return the bit set of the links that lead from a host to a socket address.
+    """Return the links from a host to a socket address as a bit set.
 
     Shapes:  name uint8[n], with the encoded address at offset `at`
     Returns: NOWHERE if the address belongs to no other host, 0 if no link leads to its host

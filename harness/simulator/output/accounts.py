@@ -28,7 +28,7 @@ from windtunnel.harness.simulator.world.world import SimulatedWorld
 
 
 def ledger(world: SimulatedWorld) -> Ledger:
-    """Return the middlebox's ledger: its counts for links, rules and ports."""
+    """Build the middlebox's ledger: the packet counts of links, rules and ports."""
     case, between = world.case, world.between
     links = {}
     for link, name in enumerate(case.link_names):
@@ -52,7 +52,7 @@ def ledger(world: SimulatedWorld) -> Ledger:
 
 
 def write_accounts(world: SimulatedWorld, folder: RunDir) -> None:
-    """Write the middlebox's ledger and the hosts' socket statistics."""
+    """Write the middlebox's ledger and the hosts' socket statistics to the run folder."""
     ledger(world).write(folder.ledger)
     for host, lost in zip(world.hosts, world.between.lost, strict=True):
         SnmpFacts(
@@ -87,7 +87,7 @@ def write_simulation(
 
 
 def require_room(world: SimulatedWorld) -> None:
-    """Raise RuntimeError if the middlebox ran out of room for held frames or sessions."""
+    """Raise RuntimeError if the middlebox could not store all held frames or sessions."""
     for index, what in (
         (HOLD_OVERFLOWS, "frames were forwarded because the hold buffer was full"),
         (SESSION_OVERFLOWS, "SETUP frames were ignored because the session table was full"),

@@ -104,7 +104,7 @@ def _write_packet(tape: Any, at: int, length: int, out: Any, start: int) -> int:
 
 @kernel
 def _broken_sum(out: Any, ip: int, udp: int, length: int) -> int:
-    """Return an incorrect checksum that is neither zero nor the checksum of the pseudo-header
+    """Return a wrong UDP checksum that is neither zero nor the checksum of the pseudo-header
     alone.
     """
     pseudo = _sum(out, ip + 12, 8) + _PROTOCOL + length
@@ -117,7 +117,9 @@ def _broken_sum(out: Any, ip: int, udp: int, length: int) -> int:
 
 @kernel
 def _sum(buf: Any, at: int, length: int) -> int:
-    """Return the sum of big-endian 16-bit words. An odd last byte is the high half of a word."""
+    """Return the sum of big-endian 16-bit words. If the length is odd, the last byte is the high
+    half of a word.
+    """
     total = 0
     for index in range(length):
         total += int(np.int64(buf[at + index])) << (8 if index % 2 == 0 else 0)
@@ -153,7 +155,7 @@ class Captures:
             self._files[-1].write(_FILE_HEADER)
 
     def drain(self) -> None:
-        """Move the recorded datagrams to the capture files."""
+        """Write the recorded datagrams to the capture files, and empty the record."""
         tape, used = self._events.tape, int(self._events.state[USED])
         for host, file in enumerate(self._files):
             end = write_packets(tape, used, host, self._out, self._counts)

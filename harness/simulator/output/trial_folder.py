@@ -24,23 +24,23 @@ TAPE_BYTES = 16 << 20
 
 
 class TrialObserver:
-    """A swarm trial's observer, which does nothing by default. The subclass `TrialFolder` records
-    the trial.
+    """The base class of observers of a swarm trial. It does nothing, and its subclass `TrialFolder`
+    records the trial.
     """
 
     tape_length = 0
 
     def open(self, world: SimulatedWorld) -> None:
-        """Called after the simulated world has been created."""
+        """Begin to record a trial. Called after the simulated world has been created."""
 
     def look(self, world: SimulatedWorld) -> None:
-        """Called repeatedly while the trial advances."""
+        """Record the current state of the trial. Called repeatedly while the trial runs."""
 
     def drain(self, world: SimulatedWorld) -> None:
-        """Called before recorded datagrams and decisions are discarded."""
+        """Save the recorded datagrams and decisions. Called before they are discarded."""
 
     def close(self, world: SimulatedWorld) -> None:
-        """Called before the simulated world is closed."""
+        """Complete the recording of the trial. Called before the simulated world is closed."""
 
 
 NO_OBSERVER = TrialObserver()
@@ -80,7 +80,7 @@ class TrialFolder(TrialObserver):
         write_simulation(world, self.folder)
 
     def conclude(self, seed: int, violation: str, command: list[str]) -> None:
-        """Write how the trial ended and the command that reproduces it."""
+        """Write the manifest of the trial, and the command that repeats the trial."""
         self.folder.repro.write_text(shlex.join(command) + "\n")
         Manifest(
             run_id=f"swarm/{seed}",

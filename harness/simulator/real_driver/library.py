@@ -1,5 +1,4 @@
-"""The real C driver's shared library, and the slots (global offset table entries) through which it
-calls functions.
+"""Loads the real C driver's shared library and replaces its calls through the global offset table.
 
     file --check--> ELF of x86-64, lazily bound, with the required symbols
          --load---> address of each slot --replace--> our function
@@ -52,7 +51,8 @@ def find_library() -> Path:
 
 
 def read_slots(data: bytes, name: str) -> dict[str, list[int]]:
-    """Return the slot offsets of each function that a library calls.
+    """Return the offsets of the global offset table entries through which a library calls each
+    function.
 
     `name` names the library in messages. Raises Unsupported unless the library is an ELF file of
     x86-64 that is bound lazily.

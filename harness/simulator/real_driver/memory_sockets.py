@@ -37,7 +37,7 @@ _ANY, _LOOPBACK = "0.0.0.0", "127.0.0.1"  # compared, never bound
 
 @dataclass(eq=False)
 class MemorySocket:
-    """One socket of a simulated host."""
+    """One UDP socket of a simulated host, with its options and its mailbox."""
 
     host: int
     bound: SocketAddress | None = None

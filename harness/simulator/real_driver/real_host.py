@@ -116,8 +116,8 @@ class RealHost(Host):
 
 
 def _agents_of_template(memory: Path) -> tuple[ConductorState, SenderState, ReceiverState]:
-    """Return the agents of a built-in driver that never runs. The compiled kernels need only the
-    types of these agents.
+    """Return the agents of a built-in driver that never runs, because the compiled kernels need
+    arguments of these types.
     """
     if not _template:
         folder = Path(tempfile.mkdtemp(prefix="template-", dir=memory))
@@ -141,8 +141,8 @@ def _agents_of_template(memory: Path) -> tuple[ConductorState, SenderState, Rece
 def open_machine(
     case: Case, clock: VirtualClock, current: NDArray[np.int64]
 ) -> Iterator[SystemCalls]:
-    """Create the simulated machine that executes the real drivers' system calls while the context
-    is open.
+    """Create a simulated machine that executes the real drivers' system calls until the context
+    ends.
 
     `current` is the cell with the index of the host whose driver is running.
     """

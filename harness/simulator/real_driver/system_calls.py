@@ -74,7 +74,7 @@ class SystemCalls:
 
     @contextmanager
     def running(self, host: int) -> Iterator[None]:
-        """Make a host the current host while Python calls its driver."""
+        """Select the host whose driver makes the system calls, until the context ends."""
         before = self._host()
         self._current[0] = host
         try:
@@ -141,7 +141,7 @@ class SystemCalls:
         return 0
 
     def readable(self, poll: int, limit: int) -> list[bytes]:
-        """Return an event for each polled socket that has a datagram to read."""
+        """Return an epoll event for each polled socket that has a datagram to read."""
         found = [
             data for each, data in self._polled[poll].items() if self.sockets.is_readable(each)
         ]
@@ -157,7 +157,7 @@ def _read_u64(at: int) -> int:
 
 
 def _result(status: int) -> int:
-    """Return a C function's result for a status, and set errno if the status is an error."""
+    """Convert a status to the result of a C function, and set errno if the status is an error."""
     if status >= 0:
         return status
     ctypes.set_errno(-status)
@@ -178,7 +178,9 @@ def _clock_gettime(which: int, timespec: int) -> int:
 
 
 def _gather(vector: int, count: int) -> int:
-    """Copy an outgoing message's bytes to the sockets' buffer. Returns the number of bytes."""
+    """Copy the buffers of an outgoing message to one contiguous buffer. Returns the number of
+    bytes.
+    """
     buffer = calls[-1].sockets.buffer
     length = 0
     for index in range(count):
@@ -446,7 +448,9 @@ FUNCTIONS: dict[str, Any] = {
 
 
 def make_functions() -> dict[str, Any]:
-    """Return the ctypes functions for the library's slots, by name."""
+    """Return the ctypes functions that replace the library's calls, by the name of the replaced
+    function.
+    """
     return {name: _function(*signature) for name, signature in FUNCTIONS.items()}
 
 

@@ -1,5 +1,5 @@
-"""Derives a swarm trial from a seed: streams, their configuration and traffic, the wire, and the
-faults.
+"""Derives all parameters of a swarm trial from a seed: streams, channel configuration, traffic,
+link delay and faults.
 
     seed --> 1 to 3 streams between two hosts, see `stream_choice`; possibly a slow reader
          --> the wire's delay, the length of a turn and the agents' maximum sleep
@@ -29,7 +29,9 @@ READS_ALL = 1 << 30
 
 @dataclass(frozen=True)
 class Reader:
-    """The pace of a reader: how many frames it reads at once, and how long it then pauses."""
+    """The pace of a simulated reader: how many frames it reads at once, and for how long it then
+    pauses.
+    """
 
     visit_frames: int = READS_ALL
     rest_ns: int = 0
@@ -135,5 +137,5 @@ def _size(count_bytes: int) -> str:
 
 
 def _parameters(channel: str) -> str:
-    """Return a channel's parameters without the first one, as a string separated by `|`."""
+    """Return the parameters of a channel URI after the first one, separated by `|`."""
     return "|".join(part for part in channel.split("|")[1:] if part)
