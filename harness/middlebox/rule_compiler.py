@@ -1,4 +1,4 @@
-"""Converts a case's fault rules to the tables that compiled kernels use.
+"""Converts the fault rules of a scenario to the tables that compiled kernels use.
 
     case.faults  -->  RULES, streams that each applies to, bits that each corrupts
                  -->  TEMPLATES --> PATCHES, and the bytes of forged frames
@@ -215,8 +215,7 @@ def compile_templates(
 
 
 def stream_ends(case: Case) -> NDArray[np.int64]:
-    """Return the position after the last expected frame of each stream, by the stream's index in
-    the case.
+    """Return the position at which each stream is expected to end, by the index of the stream.
 
     The positions are computed only if a rule needs them, because this takes the whole message plan.
     """

@@ -1,4 +1,5 @@
-"""The case's fault rules as a table for compiled kernels, with one record per rule in file order.
+"""The fault rules of a scenario as a table for compiled kernels, with one record per rule in file
+order.
 
     case.faults[i]  --compile-->  RULES[i]: its conditions, time, probability, action
 

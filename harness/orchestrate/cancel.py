@@ -22,7 +22,7 @@ SIGNAL_EXIT_BASE = 128
 
 
 class Cancelled(BaseException):
-    """A signal stopped the harness. This is not an error."""
+    """Raised when a signal stops the harness. This is not an error."""
 
     def __init__(self, signal_number: int) -> None:
         self.signal_number = signal_number

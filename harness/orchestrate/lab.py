@@ -19,11 +19,11 @@ MID = "mid"
 
 
 class LabError(Exception):
-    """The lab cannot be built, or it has failed. The driver under test is not at fault."""
+    """Raised if a lab cannot be built or has failed. The driver under test is not at fault."""
 
 
 class Unsupported(Exception):
-    """The lab or the driver under test cannot do what the scenario requires."""
+    """Raised if the lab or the driver under test cannot do what the scenario requires."""
 
 
 class LabProcess(Protocol):
@@ -96,7 +96,9 @@ class Lab(Protocol):
         """
 
     def path(self, path: Path) -> str:
-        """Return the path at which all hosts see the payload or a file in the run folder."""
+        """Return the path of the payload or of a file in the run folder, as it is seen on all
+        hosts.
+        """
 
     def read(self, place: str, path: str) -> bytes:
         """Return the contents of a small file on a host, such as /proc/net/snmp."""

@@ -29,7 +29,9 @@ def load_runnable(file: Path, receive: Mapping[str, str] = UNCHANGED) -> Scenari
 
 
 def _with_receive(scenario: Scenario, parameters: Mapping[str, str]) -> Scenario:
-    """Return a copy of the scenario with these parameters in the channels of all subscriptions."""
+    """Return a copy of the scenario with the given parameters in the channels of all
+    subscriptions.
+    """
     if not parameters:
         return scenario
     traffic = tuple(

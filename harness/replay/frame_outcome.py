@@ -344,7 +344,7 @@ class _Naks:
         """Shortest time from a frame that reveals a gap to the NAK for the gap, or 0 if unknown."""
 
     def rounds(self, position: int, after_ns: int, until_ns: int) -> int:
-        """Count how many retransmissions of a position were requested between two times.
+        """Count how often a retransmission of a position was requested between two times.
 
         NAKs that follow each other within half the usual time until the retransmission count as
         one. A NAK that was sent just before the retransmission arrived cannot have caused it, and
@@ -361,8 +361,8 @@ class _Naks:
         return count
 
     def last_ns(self, position: int) -> int:
-        """Return when a position was last requested, or a time before all others if it never
-        was.
+        """Return the time of the last NAK for a position, or a time before all others if there was
+        no NAK.
         """
         times = self._times(position, -END_OF_TIME_NS, END_OF_TIME_NS)
         return times[-1] if times else -END_OF_TIME_NS

@@ -1,4 +1,4 @@
-"""Converts the middlebox's decisions to scenario rules with the same effect on the same frames.
+"""Converts the middlebox's decisions to fault rules with the same effect on the same frames.
 
     drop DATA at 1408 in attempt 1, 1408 bytes
     drop DATA at 2816 in attempt 1, 1408 bytes   -->   position: {from: 1408B, length: 2816B}
@@ -43,7 +43,8 @@ class SelectedFrame(NamedTuple):
 def rules_of(
     decisions: Records, acts: Sequence[Document], directions: Sequence[tuple[str, str]]
 ) -> list[Document]:
-    """Return scenario rules that apply the same acts to the same frames as the given decisions.
+    """Return fault rules that have the same effect on the same frames as the given middlebox
+    decisions.
 
     Shapes: acts: the act of each rule in the run's scenario file, by rule number; directions: the
     sending and receiving host of each link direction, by code
@@ -62,7 +63,9 @@ def rules_for(
     acts: Sequence[Document],
     directions: Sequence[tuple[str, str]],
 ) -> list[Document]:
-    """Return scenario rules that apply the given acts to exactly the given frames."""
+    """Return fault rules that apply the given acts, such as drop or hold, to exactly the given
+    frames.
+    """
 
     def kind(frame: SelectedFrame) -> tuple[int, int, str, int, int]:
         return frame[:5]
@@ -83,8 +86,8 @@ def rules_for(
 
 
 def range_count(rules: Iterable[Document]) -> int:
-    """Return the total number of position ranges in the rules. A rule without positions counts as
-    one.
+    """Return the total number of position ranges in fault rules. A rule without positions counts as
+    one range.
     """
     return sum(len(each["what"].get("position", {}).get("ranges", [0])) for each in rules)
 
@@ -104,7 +107,7 @@ def always(act: Document) -> Document:
 
 
 def simpler(act: Document) -> Iterator[Document]:
-    """Yield acts that are simpler than the given act, the simplest first."""
+    """Yield variants of a fault rule's act that are simpler than the act, the simplest first."""
     ((name, value),) = act.items()
     if name == "drop":
         return

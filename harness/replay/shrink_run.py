@@ -47,7 +47,9 @@ REPEATS = 3
 
 
 class NotReproduced(Exception):
-    """The run's violation was not reproduced. The message lists the violations found instead."""
+    """Raised if the run's violation was not reproduced. The message lists the violations found
+    instead.
+    """
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,9 @@ FEEDBACK = np.dtype(
 
 
 class CaptureError(ValueError):
-    """A capture cannot be converted to a scenario. The message gives the file and the reason."""
+    """Raised if a capture cannot be converted to a scenario. The message gives the file and the
+    reason.
+    """
 
 
 @dataclass(frozen=True)

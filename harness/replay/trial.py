@@ -33,7 +33,7 @@ DECISIONS = "tried.bin"
 
 
 class TrialError(Exception):
-    """A trial could not be run or judged. The message gives the reason."""
+    """Raised if a trial could not be run or judged. The message gives the reason."""
 
 
 @dataclass(frozen=True)

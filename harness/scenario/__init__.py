@@ -1,4 +1,4 @@
-"""Scenarios: the file format, its validation, and the resolved case.
+"""Scenarios: the file format, its validation, and the resolved form (the case) that a run uses.
 
     file.yaml --loader--> Scenario --resolve--> Case --> case.json
                  |  schema: types and units         all defaults and addresses resolved

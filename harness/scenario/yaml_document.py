@@ -96,7 +96,7 @@ def quoted(value: object) -> str:
 
 
 class YamlDocument:
-    """The values of a YAML document and their locations."""
+    """The values of a YAML document with their lines and columns."""
 
     def __init__(self, text: str, source: str) -> None:
         """Parse a YAML string.
@@ -118,7 +118,7 @@ class YamlDocument:
         self._build()
 
     def mark(self, path: Where) -> Mark:
-        """Return the location of the value at a path, or of the nearest enclosing table."""
+        """Return the line and column of the value at a path, or of the nearest enclosing table."""
         while path not in self.marks:
             path = path[:-1]
         return self.marks[path]
@@ -142,7 +142,7 @@ class YamlDocument:
         return lines
 
     def _build(self) -> None:
-        """Build `value` from the parser's events, and store the location of each part."""
+        """Build `value` from the parser's events, and store the line and column of each part."""
         open_values: list[tuple[Any, Where]] = []
         key: str | None = None
         document_count = 0

@@ -29,7 +29,8 @@ _WEYL_1 = 0xBB67AE85
 def philox(
     counter_0: int, counter_1: int, counter_2: int, counter_3: int, key_0: int, key_1: int
 ) -> tuple[int, int, int, int]:
-    """Compute four 32-bit words from a four-word counter and a two-word key.
+    """Compute one block of the Philox 4x32-10 generator: four random 32-bit words from a four-word
+    counter and a two-word key.
 
     Source: figure 3 of the paper; test vectors from its reference implementation.
     """
@@ -47,7 +48,7 @@ def philox(
 
 @allocating_kernel
 def draw(seed: int, rule: int, what: int, place: int, attempt: int) -> int:
-    """Draw a random number of DRAW_BITS bits that decides whether a rule applies to a frame.
+    """Draw the random number of DRAW_BITS bits that decides whether a rule applies to a frame.
 
     `what` comes from `subject`; `place` is a position or an order of appearance.
     """

@@ -24,7 +24,9 @@ _NEW, _PEER, _ORIGINAL = range(3)
 
 
 class RewrittenPorts(NamedTuple):
-    """Table of the port pairs of datagrams whose source port was rewritten, by link direction."""
+    """A table of the source ports that were rewritten in each link direction, with the original
+    ports.
+    """
 
     pairs: Any  # int64[link, n, 3]: new port, the peer's port, original port
     counts: Any  # int64[link]
@@ -32,7 +34,7 @@ class RewrittenPorts(NamedTuple):
 
 
 def make_rewritten_ports(case: Case) -> RewrittenPorts:
-    """Create an empty table that is large enough for all port pairs that can occur in a case."""
+    """Create an empty table that is large enough for all ports that can be rewritten in a run."""
     links = len(case.link_names)
     return RewrittenPorts(
         pairs=np.zeros((links, _pairs_max(case), 3), dtype=np.int64),
@@ -42,8 +44,8 @@ def make_rewritten_ports(case: Case) -> RewrittenPorts:
 
 
 def _pairs_max(case: Case) -> int:
-    """Return the number of port pairs to reserve for each link direction, between PAIRS_MIN and
-    PAIRS_MAX.
+    """Return the number of port pairs to reserve for each link direction, at least PAIRS_MIN and at
+    most PAIRS_MAX.
     """
     new = {fault.source_port for fault in case.faults if fault.source_port}
     # Receivers use the case's ports. Each publication also has a port that replies go to, and a

@@ -38,16 +38,15 @@ NONE = -1
 
 
 class ReplayError(ValueError):
-    """Raised if a recorded decision cannot be applied to the case that is replayed. The message
-    names the decision and the reason.
+    """Raised if a recorded decision does not fit the scenario that is replayed. The message names
+    the decision and the reason.
     """
 
 
 @allocating_kernel
 def kind_of_frame(link: int, index: int, ordinal: int, session: int) -> int:
-    """Encode a frame's link, class index, stream index and session number as one integer. The
-    session number is 0 if the frame is identified by its order of appearance instead of its
-    position.
+    """Encode link, class, stream and session of a frame as one integer, by which recorded decisions
+    are sorted.
     """
     return ((ordinal << 16 | session) << 8 | index) << 8 | link
 

@@ -79,8 +79,8 @@ def _is_session(engine: Engine, session: int, number: int) -> bool:
 
 @allocating_kernel
 def _is_attempt(record: Any, properties: FrameProperties) -> bool:
-    """Return whether a rule applies to the current transmission of a frame, such as the first one
-    or a retransmission.
+    """Return whether a rule applies to this transmission of a frame, such as the first or the
+    second.
     """
     first, every = record["attempt_first"], record["attempt_every"]
     if properties.attempt != 0:

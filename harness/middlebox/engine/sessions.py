@@ -125,7 +125,9 @@ def term_count(session: Any, term_id: int) -> int:
 
 @allocating_kernel
 def has_place(session: Any, term_id: int, term_offset: int) -> bool:
-    """Return whether a term id and offset are a valid position in this session's stream."""
+    """Return whether a term id and offset from a frame are a valid position in the session's
+    stream.
+    """
     if term_offset < 0 or term_offset >= session["term_length"] or term_offset % _ALIGNMENT:
         return False
     return term_count(session, term_id) < 1 << 31

@@ -110,7 +110,7 @@ def make_engine(
     envelope_length_max: int,
     replayed: ReplayedDecisions | None = None,
 ) -> Engine:
-    """Create an engine for a case, given the maximum lengths of datagrams and of their headers.
+    """Create the engine for a run, given the maximum lengths of datagrams and of their headers.
 
     With `replayed`, the engine replays these decisions, and rules only determine the details of
     their actions.

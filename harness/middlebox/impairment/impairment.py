@@ -93,8 +93,8 @@ class Impairments(NamedTuple):
 
 
 def make_impairments(case: Case, packet_length_max: int) -> Impairments:
-    """Create the state of a case's impairments. Memory for delayed packets is allocated only if the
-    relay has impairments.
+    """Create the state of the relay's impairments. Memory for delayed packets is allocated only if
+    a link has impairments.
     """
     ours = [each for each in case.impairments if case.backend_of(each.link) == "relay"]
     names = case.link_names
@@ -169,8 +169,8 @@ def apply(
 
 @allocating_kernel
 def next_slot(impairments: Impairments, link: int, now_ns: int) -> int:
-    """Take the next packet that is due from the queue of packets in flight. Returns the packet's
-    buffer slot, or NONE if the next packet is not due or has another link direction.
+    """Remove the first packet in flight if it is due and belongs to this link direction. Returns
+    the packet's buffer slot, or NONE.
 
     The packet is in `held.buf[slot]` and has the length `frame_length`. The caller must return the
     slot to the pool.
@@ -323,8 +323,8 @@ def _due_ns(
 def _draw(
     impairments: Impairments, link: int, ordinal: int, purpose: int
 ) -> tuple[int, int, int, int]:
-    """Draw four random 32-bit numbers for a packet (`purpose` 0) or for the packet's duplicate
-    (1).
+    """Draw the four random 32-bit numbers that decide how impairments affect a packet or its
+    duplicate.
     """
     seed = impairments.seed[0]
     return philox(

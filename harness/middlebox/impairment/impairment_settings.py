@@ -1,4 +1,4 @@
-"""The impairments of a case, as tables that compiled kernels can read.
+"""The settings of the relay's impairments, as tables that compiled kernels can read.
 
 WeatherCase --> settings[link]   thresholds of a draw of 32 bits, nanoseconds, bits per second
             --> jitters[link]    the delay's deviation at each of 4096 quantiles
@@ -34,14 +34,14 @@ _MODELS = {
 
 
 def threshold(share_ppb: int) -> int:
-    """Convert a probability to a threshold: a random 32-bit number is below it with this
+    """Convert a probability to a threshold. A random 32-bit number is below the threshold with this
     probability.
     """
     return (share_ppb << DRAW_BITS) // BILLION
 
 
 def settings(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) -> NDArray[Any]:
-    """Convert the impairments of all link directions, except jitter, to a table of numbers."""
+    """Build the table of impairment settings, except jitter, for all link directions."""
     table = np.zeros((len(link_names), SETTINGS), dtype=np.int64)
     for each in impairments:
         row = table[link_names.index(each.link)]
@@ -61,7 +61,7 @@ def settings(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...])
 
 
 def jitters(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) -> NDArray[Any]:
-    """Build a table of the jitter's deviations from the delay in nanoseconds, for all link
+    """Build a table of random deviations from the delay, in nanoseconds, for all link
     directions.
     """
     table = np.zeros((len(link_names), JITTERS), dtype=np.int64)
@@ -73,8 +73,8 @@ def jitters(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) 
 
 
 def behind_netem(case: Case) -> NDArray[np.int64]:
-    """Return, for each port, 1 if netem can drop the packets that the relay sends there, else 0. A
-    packet that netem drops is not a send failure.
+    """Return, for each port, whether netem can drop the packets that the relay sends there. A
+    packet that netem drops does not count as a send failure.
     """
     found = np.zeros(len(case.hosts), dtype=np.int64)
     if any(

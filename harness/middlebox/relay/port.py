@@ -49,12 +49,14 @@ class Port:
         return self.mtu + ETHERNET_HEADER_LENGTH + 4
 
     def kernel_drops(self) -> int:
-        """Return the number of packets dropped by a full receive buffer since the last call."""
+        """Return the number of packets dropped since the last call because the receive buffer was
+        full.
+        """
         raw = self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
         return int(struct.unpack("=II", raw)[1])
 
     def discard(self) -> None:
-        """Discard all packets received so far."""
+        """Discard all packets that the socket has received and that were not read yet."""
         while True:
             try:
                 self.socket.recv(1, socket.MSG_DONTWAIT)

@@ -119,8 +119,8 @@ def make_relay(
 
 
 def _addresses(array: NDArray[Any], stride: int) -> NDArray[Any]:
-    """Return the memory addresses of the equally long elements of an array, by port and index in
-    the batch.
+    """Return the memory address of each packet's element in an array, for use in message
+    headers.
     """
     count = len(array) * BATCH_MAX
     return (array.ctypes.data + np.arange(count) * stride).reshape(len(array), BATCH_MAX)

@@ -41,7 +41,7 @@ class DecisionLog:
     """The decision log file, to which the engine's buffered decisions are appended."""
 
     def __init__(self, path: Path, clock_offset_ns: int = 0) -> None:
-        """Open the file. `clock_offset_ns` is added to each decision's time.
+        """Open the decision log. `clock_offset_ns` is added to the time of each decision.
 
         The offset is the epoch time at which the engine's clock is 0. The relay's engine runs on
         epoch time already.
@@ -86,7 +86,7 @@ def link_account(engine: Engine, link: int) -> LinkAccount:
 
 
 def rule_accounts(engine: Engine, case: Case) -> dict[str, RuleAccount]:
-    """Return how often each fault rule of the case was evaluated, and how often it matched."""
+    """Return how often each fault rule was evaluated, and how often it matched a frame."""
     return {
         fault.id: RuleAccount(tried=int(tried), struck=int(struck))
         for fault, (tried, struck) in zip(case.faults, engine.tallies, strict=True)

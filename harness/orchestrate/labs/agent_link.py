@@ -72,8 +72,8 @@ class AgentLink:
         log: Path,
         log_in_container: str,
     ) -> AgentProcess:
-        """Start a process whose output goes to `log`, a file that has the path `log_in_container`
-        in the container.
+        """Start a process in the container. Its output goes to the file `log`, which has the path
+        `log_in_container` there.
         """
         pid = self.request("spawn", argv=list(argv), env=dict(env), log=log_in_container)["pid"]
         return AgentProcess(name, self, pid, log)
@@ -166,7 +166,7 @@ def connect(control: Path, place: str, timeout_s: float) -> AgentLink:
 
 
 def stop_all(control: Path) -> None:
-    """Stop all agents whose sockets are in a control folder."""
+    """Stop all agents that have a socket in the given folder."""
     for path in sorted(control.glob("*.sock")):
         with contextlib.suppress(LabError):
             link = connect(control, path.stem, timeout_s=0.0)

@@ -221,7 +221,7 @@ class EphemeralContainers:
 
 
 def labels_of(owner: LabState) -> dict[str, str]:
-    """Return the labels of a lab's containers and networks."""
+    """Return the labels that identify a lab's containers and networks."""
     return {
         TOKEN_LABEL: owner.token,
         OWNER_LABEL: json.dumps(asdict(owner)),
@@ -230,12 +230,14 @@ def labels_of(owner: LabState) -> dict[str, str]:
 
 
 def control_folder(record: Path) -> Path:
-    """Return the folder of the agents' sockets, given the lab's record."""
+    """Return the path of the folder with the sockets of a lab's agents, given the path of the lab's
+    record.
+    """
     return record.with_suffix(".control")
 
 
 def remove_labelled(client: docker.DockerClient, label: str) -> list[str]:
-    """Remove all containers and networks that have a label. Returns one line for each removal.
+    """Remove all containers and networks with the given label. Returns one line for each removal.
 
     Raises LabError if any of them still exist afterwards.
     """
@@ -302,7 +304,9 @@ def remove_leftovers() -> list[str]:
 
 
 def _labelled(client: docker.DockerClient) -> Iterator[tuple[str, Any, dict[str, str]]]:
-    """Yield all labelled containers and then all labelled networks, each with its labels."""
+    """Yield all containers and then all networks that were created by labs, each with its
+    labels.
+    """
     filters = {"label": TOKEN_LABEL}
     for each in client.containers.list(all=True, filters=filters, ignore_removed=True):
         yield "container", each, each.labels

@@ -54,7 +54,7 @@ def send_message(connection: socket.socket, message: Message) -> None:
 
 
 def receive_message(connection: socket.socket) -> Message | None:
-    """Return the next request or response, or None if the peer has closed the connection."""
+    """Receive the next request or response. Returns None if the peer has closed the connection."""
     header = _receive(connection, _HEADER_LENGTH)
     if header is None:
         return None
@@ -171,7 +171,7 @@ class Children:
 
 
 class Agent:
-    """A host agent. It serves one harness at a time."""
+    """The agent in a container, which starts and signals processes for one harness at a time."""
 
     def __init__(self) -> None:
         self.children = Children()
@@ -186,7 +186,9 @@ class Agent:
         }
 
     def serve(self, connection: socket.socket) -> None:
-        """Serve requests until the peer closes the connection. Then kill the peer's processes."""
+        """Serve requests until the harness closes the connection. Then kill the processes that it
+        started.
+        """
         try:
             while not self.stopping and (request := receive_message(connection)) is not None:
                 send_message(connection, self._answer(request))

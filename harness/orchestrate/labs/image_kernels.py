@@ -29,13 +29,14 @@ KERNELS_IN_CONTAINER = "/kernels"
 
 
 def volume_name() -> str:
-    """Return the name of the volume that contains the compiled kernels."""
+    """Return the name of the container volume that stores the compiled kernels."""
     mounts = compose_file.container_spec(compose_file.read(), MID).mounts
     return next(each.source for each in mounts if each.target == KERNELS_IN_CONTAINER)
 
 
 def compile_in_volume(report: Report = print_to_stderr) -> None:
-    """Compile missing kernels into the volume. Raises LabError if the container fails.
+    """Compile missing kernels into the container volume for kernels. Raises LabError if the
+    container fails.
 
     The contents of this machine's kernel cache are copied first. Containers can use them if they
     have the same version of Python.

@@ -71,7 +71,7 @@ def require_hosts(fidelity: str, scenarios: Iterable[Scenario]) -> None:
 
 
 def make(fidelity: str, topology: Topology, *, records: Path, runs: Path) -> Lab:
-    """Return a lab for a topology. The caller must call `up`.
+    """Create the lab for a topology. The caller must call `up`.
 
     `records` is the folder in which labs record what they change. `runs` contains all paths that
     the lab has to translate.

@@ -32,7 +32,7 @@ MEMORY_RESERVE_BYTES = 16 * MIB
 
 @dataclass(frozen=True)
 class SpaceEstimate:
-    """The maximum number of bytes that a run writes, by kind of storage."""
+    """The maximum numbers of bytes that a run writes to disk and to memory."""
 
     disk_bytes: int
     memory_bytes: int

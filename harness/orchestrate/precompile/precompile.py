@@ -51,7 +51,7 @@ START_MESSAGE = "loading kernels; missing kernels are compiled, which takes abou
 
 
 def mark_name(cache: Path, fidelity: str = NETNS) -> str:
-    """Return the name of the file that marks a cache as complete for the current sources."""
+    """Return the name of the file that marks a kernel cache as complete for the current sources."""
     # numba is not imported, which takes a second, or ten seconds in User Mode Linux.
     from llvmlite import binding
 
@@ -68,14 +68,14 @@ def mark_name(cache: Path, fidelity: str = NETNS) -> str:
 
 
 def is_complete(cache: Path, fidelity: str = NETNS) -> bool:
-    """Return whether a cache contains all kernels that a lab needs, compiled from the current
-    sources.
+    """Return whether a kernel cache contains all kernels that a lab needs, compiled from the
+    current sources.
     """
     return (cache / mark_name(cache, fidelity)).exists()
 
 
 def compile_all(cache: Path, fidelity: str = NETNS) -> None:
-    """Compile all kernels that a lab needs into a cache, unless the cache is complete.
+    """Compile all kernels that a lab needs into a kernel cache, unless the cache is complete.
 
     Concurrent callers are serialized, so the second caller finds the kernels compiled. Progress is
     printed to stderr. Raises LabError with the exit codes of the failed programs, or with the file

@@ -54,7 +54,9 @@ class ForkServerProcess:
         self._codes: dict[int, int] = {}
 
     def serve(self) -> Message | None:
-        """Serve requests until the connection closes. Returns None, or the request in a child."""
+        """Serve requests until the connection closes. Returns None in the server, and the request
+        in a forked child.
+        """
         while data := self._connection.recv(MESSAGE_BYTES_MAX):
             request = json.loads(data)
             if request["operation"] == "spawn":
@@ -91,7 +93,9 @@ class ForkServerProcess:
 
 
 def set_up_child(request: Message, parent: int) -> None:
-    """Set up this child as requested: group, death signal, log, network, directory, environment."""
+    """Set up a forked child as requested: group, death signal, log, network, directory,
+    environment.
+    """
     os.setpgid(0, 0)
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

@@ -176,8 +176,7 @@ def _has_handles() -> bool:
 
 
 def can_fork(argv: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Return whether a fork server can execute a command line, so that no new interpreter must be
-    started.
+    """Return whether a fork server can execute a command line in place of a new interpreter.
 
     The command line must start one of Windtunnel's programs with this interpreter. `env` has the
     program's environment variables in addition to the common ones. Variables that an interpreter

@@ -24,7 +24,9 @@ HARNESS_ROLES = frozenset({"relay", "capture", "sampler"})
 
 
 class RunFailed(Exception):
-    """A run cannot continue. The message is the reason, and the run folder has the evidence."""
+    """Raised if a run cannot continue. The message is the reason, and the run folder has the
+    evidence.
+    """
 
     def __init__(self, text: str, *, harness_fault: bool) -> None:
         super().__init__(text)

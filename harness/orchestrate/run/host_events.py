@@ -24,7 +24,9 @@ NS_PER_S = 1_000_000_000
 
 
 class ProcessControl(Protocol):
-    """The operations on processes that are needed to pause, kill and restart them during a run."""
+    """The operations on processes that host events need, such as finding, killing and restarting
+    them.
+    """
 
     def on_host(self, host: str, *roles: str) -> list[WatchedProcess]:
         """Return a host's processes that have one of these roles and were not asked to end."""

@@ -195,7 +195,7 @@ class Run:
         self, what: str, waiting: Sequence[WatchedProcess], ready: Callable[[str], bool]
     ) -> None:
         """Wait until all given processes are ready. Raises RunFailed if a process of the run ends
-        before.
+        first.
         """
         self._emit(kind="phase", phase=f"waiting for {what}")
         watch.wait_until_ready(
@@ -248,9 +248,7 @@ class Run:
     # ---- finish ----
 
     def record_failure(self, failure: RunFailed) -> None:
-        """Record why the run cannot continue: as an error if the harness failed, otherwise as the
-        reason why the run stopped.
-        """
+        """Record in the manifest why the run cannot continue, as an error if the harness failed."""
         if failure.harness_fault:
             self.manifest.errors.append(str(failure))
         else:
@@ -267,7 +265,7 @@ class Run:
         self._phase("collect", self._collect)
 
     def take_down(self) -> None:
-        """Take the lab down. This is the run's last phase."""
+        """Take down the lab as the last phase of the run."""
         self._phase("down", self.lab.down)
 
     def _stop(self, is_fast: bool) -> None:

@@ -75,7 +75,7 @@ class RunProcesses:
         return [each for each in self.active(*roles) if each.name.partition("/")[0] == host]
 
     def kill(self, victim: WatchedProcess) -> None:
-        """Kill a process for an event of the scenario."""
+        """Kill a process with SIGKILL, as an event of the scenario requires."""
         victim.end_requested = True
         victim.process.kill()
         # This is done after the kill, because it takes time and the scenario defines when to kill.

@@ -1,4 +1,5 @@
-"""The traffic phase: waits until all workloads have ended, one fails, or the budget is exceeded.
+"""The traffic phase: waits until all workloads have ended, one of them fails, or the time budget is
+exceeded.
 
     publisher   progress 1048576/67108864        bytes offered and accepted
     subscriber  progress  917504/67108864        bytes delivered
@@ -26,7 +27,7 @@ GRACE_S = 3.0
 
 
 class Overran(Exception):
-    """The traffic exceeded its time budget."""
+    """Raised if the traffic exceeded its time budget."""
 
 
 class Progress:

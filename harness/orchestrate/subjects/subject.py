@@ -175,8 +175,8 @@ OURS_WITH_OURS = Pair(OURS, OURS)
 
 
 def sabotage_arguments(role: str, sabotage: str) -> list[str]:
-    """Return the command-line arguments that make a process commit a sabotage (a deliberate error),
-    or an empty list if its role does not commit this sabotage.
+    """Return the command-line arguments that enable a deliberate error (sabotage), or an empty list
+    if processes with this role do not cause this error.
     """
     return ["--sabotage", sabotage] if SABOTAGE_ROLES.get(sabotage) == role else []
 

@@ -115,7 +115,9 @@ class _Worker:
 
 
 class _WorkerPool:
-    """A pool of workers, and the specifications that are not assigned to a worker yet."""
+    """A pool of worker processes, and the specifications of the runs that no worker executes
+    yet.
+    """
 
     def __init__(
         self,

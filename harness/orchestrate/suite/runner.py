@@ -69,7 +69,9 @@ def plan(
 
 
 def _with_backend(scenario: Scenario, backend: Backend | None) -> Scenario:
-    """Return a copy of the scenario that uses a different backend for its impairments."""
+    """Return a copy of the scenario that uses a different backend (relay or netem) for its
+    impairments.
+    """
     if backend is None:
         return scenario
     return scenario.model_copy(update={"network": scenario.network.with_backend(backend)})

@@ -26,7 +26,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def serve(connection: Connection, count: int, parent: int, cancellation: Cancellation) -> None:
-    """Execute runs until None is received. Raises Cancelled, or EOFError if the harness is dead."""
+    """Execute runs until the harness sends None. Raises Cancelled, or EOFError if the harness is
+    dead.
+    """
     run_count = 0
     while os.getppid() == parent and (task := connection.recv()) is not None:
         index, spec = task

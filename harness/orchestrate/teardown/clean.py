@@ -37,7 +37,7 @@ Report = Callable[[str], None]
 
 
 class NotAllRemoved(LabError):
-    """At least one removal failed. All other removals were attempted."""
+    """Raised if at least one removal failed. All other removals were attempted."""
 
     def __init__(self, removed: list[str], problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -131,7 +131,7 @@ def remove_recorded(path: Path) -> None:
 
 @dataclass
 class _Cleanup:
-    """The results of a cleanup: what was removed, and what could not be."""
+    """The results of a cleanup: what was removed, and what could not be removed."""
 
     removed: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)

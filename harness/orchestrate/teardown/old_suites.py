@@ -109,7 +109,7 @@ def _remove_entry(folder: int, name: str) -> None:
 
 
 def _suite(path: Path, live: set[str], now_s: float) -> OldSuite | None:
-    """Return the suite or matrix in a folder, or None if the folder is not certain to be one."""
+    """Return the suite or matrix in a folder, or None if the folder may contain something else."""
     try:
         status = path.lstat()
     except FileNotFoundError:

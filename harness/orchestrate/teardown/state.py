@@ -98,7 +98,8 @@ class LabState:
         return MEMORY_ROOT / f"{MEMORY_PREFIX}{self.token}"
 
     def write(self, labs: Path) -> Path:
-        """Write both copies of the record, and return the path of the copy in the folder of labs.
+        """Write the record of a lab to the runs folder and to /dev/shm. Returns the path of the
+        file in the runs folder.
 
         Creates the in-memory directory. Raises LabError if its path already exists.
         """
@@ -121,7 +122,7 @@ class LabState:
 
 
 def _write_atomically(path: Path, text: str) -> None:
-    """Replace a file atomically with a new file that no other process can have created."""
+    """Write a file atomically, by renaming a temporary file that only this user can access."""
     handle, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w") as file:
@@ -251,7 +252,7 @@ def is_own_directory(path: Path) -> bool:
 
 
 def memory_directories() -> list[Path]:
-    """Return all paths in /dev/shm whose names are those of labs' directories, for all users."""
+    """Return the paths of all users' lab directories in /dev/shm, recognized by their names."""
     return sorted(MEMORY_ROOT.glob(f"{MEMORY_PREFIX}*"))
 
 
@@ -261,8 +262,8 @@ def memory_records() -> list[Path]:
 
 
 def record_files(labs: Path) -> Iterator[Path]:
-    """Yield the paths of this checkout's record files, then of the copies in /dev/shm, which any
-    checkout can have written.
+    """Yield the paths of lab records: first those of this checkout, then the copies in /dev/shm,
+    which may come from other checkouts.
     """
     yield from sorted(labs.glob("*.json"))
     yield from (path for path in memory_records() if os.path.lexists(path))

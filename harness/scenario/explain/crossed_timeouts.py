@@ -45,7 +45,7 @@ class Timeout:
 
 
 def event_timeouts(case: Case, event: EventCase) -> list[Timeout]:
-    """Return the timeouts that run while the processes of an event are paused or killed."""
+    """Return the timeouts that can expire while the processes of an event are paused or killed."""
     found: list[Timeout] = []
     host, roles = event.host, {*event.roles}
     for traffic in case.traffic:
@@ -81,8 +81,8 @@ def kill_lines(case: Case, event: EventCase) -> Iterator[str]:
 
 
 def cut_timeouts(case: Case, fault: FaultCase) -> dict[int, list[Timeout]]:
-    """Return the timeouts that run while a rule cuts a link, keyed by the duration of the cut in
-    nanoseconds.
+    """Return the timeouts that can expire while a rule cuts a link, keyed by the duration of the
+    cut in nanoseconds.
     """
     found: dict[int, list[Timeout]] = {}
     for traffic in case.traffic:
@@ -129,7 +129,9 @@ def _cut_ns(
 
 
 def _silent_receiver(traffic: TrafficCase, host: str) -> list[Timeout]:
-    """Return the timeouts of a sender that receives no status message from a host."""
+    """Return the timeouts that can expire at a sender that receives no status messages from a
+    host.
+    """
     if len(traffic.subscribers) == 1:
         return [_connection(traffic, traffic.from_host)]
     if host not in counted_hosts(traffic):

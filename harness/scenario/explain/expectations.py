@@ -41,8 +41,8 @@ def expectations(traffic: TrafficCase) -> list[Expected]:
 
 
 def expectation_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
-    """Yield a line with the checks that a stream can expect to pass, and a line with those that
-    `expect` does not list.
+    """Yield a line with the checks that a stream can expect to pass, and a line with those of them
+    that are missing from `expect`.
     """
     known = expectations(traffic)
     yield f"can expect {', '.join(_text(each) for each in known)}"

@@ -132,7 +132,9 @@ class Case(Part):
         return self.directions.index(wanted) if wanted in self.directions else -1
 
     def backend_of(self, link: str) -> Backend:
-        """Return the backend of a link direction."""
+        """Return the backend of a link direction: `relay` or `netem`, which applies its
+        impairments.
+        """
         if not self.links:
             return self.backend
         return self.links[self.link_names.index(link) // 2].backend

@@ -26,7 +26,7 @@ STREAM = ("DATA", "PAD", "HEARTBEAT")
 
 
 def cut_ns(faults: Iterable[FaultCase], link: str, ordinal: int, types: Iterable[str]) -> int:
-    """Return the longest time for which fault rules drop all frames of these types in a link
+    """Return the longest time for which fault rules drop all frames of the given types in a link
     direction.
 
     Rules for different types are taken to apply at the same time. The result is 0 without a cut.

@@ -147,7 +147,9 @@ _DEFAULTS = {name: field.default for name, field in FaultCase.model_fields.items
 def resolve_fault(
     fault: Fault, ordinals: Mapping[int, int], links: Sequence[LinkName]
 ) -> FaultCase:
-    """Resolve a fault rule. `ordinals` maps each stream id to the stream's index in the case."""
+    """Convert a fault rule of a scenario file to the form used in a resolved case. `ordinals` maps
+    each stream id to the stream's index in the case.
+    """
     what, act = fault.what, fault.act
     chance, parameters = chain_parameters(act.loss_model)
     ending, ending_value, hold_ns = _ending(act)

@@ -69,7 +69,9 @@ class ImpairmentCase(Part):
 
 
 def impairment_case(link: Direction, impairments: Impairments) -> ImpairmentCase:
-    """Resolve the impairments of a link direction."""
+    """Convert the impairments of a link direction in a scenario file to the form used in a resolved
+    case.
+    """
     delay, reorder = impairments.delay, impairments.reorder
     return ImpairmentCase(
         link=link,

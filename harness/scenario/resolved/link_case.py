@@ -22,7 +22,9 @@ LINKS_MAX = 28
 
 
 class LinkCase(Part):
-    """A link in a resolved case: its two hosts, and the backend for its impairments."""
+    """A link in a resolved case: its two hosts, and the backend (relay or netem) for its
+    impairments.
+    """
 
     between: tuple[Name, Name]
     backend: Backend = "relay"

@@ -161,7 +161,7 @@ def resolve_traffic(
     addresses: Mapping[str, str],
     replayed: Traffic | None = None,
 ) -> TrafficCase:
-    """Resolve a stream. A replay has the replayed stream's content, term length and MTU."""
+    """Fill in a stream's defaults and addresses. A replay has the replayed stream's content."""
     channels = {each: traffic.channels.get(each, traffic.channel) for each in traffic.from_hosts}
     receives = {each: traffic.receives.get(each, traffic.receive) for each in traffic.to_hosts}
     publishers, subscribers = (len(each) > 1 for each in (traffic.from_hosts, traffic.to_hosts))

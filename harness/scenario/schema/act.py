@@ -227,7 +227,7 @@ class Act(Table):
 
     @property
     def loss_model(self) -> Any:
-        """Return the share or Markov chain that selects from the matching frames, as written in the
+        """Return the share or Markov chain that selects the affected frames, as written in the
         scenario.
         """
         act = getattr(self, self.action)
@@ -235,7 +235,7 @@ class Act(Table):
 
     @property
     def share_ppb(self) -> int:
-        """Return the long-run share of the matching frames that the action affects, in parts per
+        """Return the long-run share of the matching frames that are affected, in parts per
         billion.
         """
         return share_ppb(self.loss_model)

@@ -293,7 +293,9 @@ def parse_channel(text: str) -> Channel:
 
 
 def with_parameters(text: str, parameters: Mapping[str, str]) -> str:
-    """Return a channel with these parameters, which replace those with the same names."""
+    """Return a channel with additional parameters. Existing parameters with the same names are
+    replaced.
+    """
     prefix, mark, rest = text.partition("?")
     kept = [part for part in rest.split("|") if part.partition("=")[0] not in parameters]
     return prefix + mark + "|".join([*kept, *(f"{name}={parameters[name]}" for name in parameters)])

@@ -66,8 +66,8 @@ class PositionRange(Table):
 
 
 class PositionFilter(Table):
-    """A filter that selects frames by stream position: ranges, a repeated range, or the frames at
-    the ends of terms or of the stream.
+    """Selects frames by stream position: in ranges, in a repeated range, or at the ends of terms or
+    of the stream.
     """
 
     start: Bytes | None = Field(default=None, alias="from")

@@ -73,7 +73,7 @@ class Budget(Table):
 
 
 def _with_content(traffic: Any, contents: dict[str, Any]) -> Any:
-    """Return a replay's table, completed with the content of the replayed stream.
+    """Return the table of an archive replay, completed with the content of the replayed stream.
 
     A replay of an unknown stream gets any stream's content, and `validation` reports the error.
     """
@@ -90,8 +90,8 @@ class Scenario(Table):
     @model_validator(mode="before")
     @classmethod
     def _fill_in_replays(cls, data: Any) -> Any:
-        """Copy the replayed stream's content to each replay, because a scenario file does not
-        repeat the content.
+        """Copy the replayed stream's content to each archive replay, because a scenario file does
+        not repeat it.
         """
         traffic = data.get("traffic") if isinstance(data, dict) else None
         if not isinstance(traffic, list):

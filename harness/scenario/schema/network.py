@@ -57,14 +57,16 @@ class Network(Table):
 
     @property
     def impairment_backend(self) -> Backend | None:
-        """Return the backend of the links that have impairments, or None if there is no such link
-        or if their backends differ.
+        """Return the backend (relay or netem) of the links with impairments, or None if there are
+        none or their backends differ.
         """
         found = {each.backend for each in self.all_links if each.impairments}
         return found.pop() if len(found) == 1 else None
 
     def with_backend(self, backend: Backend) -> "Network":
-        """Return a copy of this network with another backend for all links with impairments."""
+        """Return a copy of this network in which all links with impairments use the given backend
+        (relay or netem).
+        """
 
         def changed(link: Link) -> Link:
             return link.model_copy(update={"backend": backend}) if link.impairments else link

@@ -33,8 +33,8 @@ def impairment_problems(link: Link, at: Path) -> Iterator[Problem]:
 
 
 def shared_netem_problems(links: tuple[Link, ...]) -> Iterator[Problem]:
-    """Yield a problem for each link whose netem would affect other links, because netem applies to
-    all packets to a host.
+    """Yield a problem for each link whose netem would also impair other links, because netem
+    applies to all packets sent to a host.
     """
     for index, link in enumerate(links):
         if link.backend != "netem":

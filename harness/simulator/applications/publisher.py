@@ -176,7 +176,9 @@ class Publisher:
             require_turned(turns, self._facts.message_count, length)
 
     def close(self, host: HostDir, error: str) -> None:
-        """Write the publisher's files. `error` describes a failure, or is empty."""
+        """Write the publisher's files. `error` describes the failure of the publisher, or is
+        empty.
+        """
         files = host.publisher(self.traffic.id)
         files.offers.parent.mkdir(parents=True, exist_ok=True)
         offers = self._offers[: self._facts.message_count]

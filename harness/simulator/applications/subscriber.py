@@ -181,7 +181,9 @@ class Subscriber:
             self._facts.ended_ns = self._clock_ns()
 
     def close(self, error: str) -> None:
-        """Close the subscriptions and write the files. `error` describes a failure, or is empty."""
+        """Close the subscriptions and write the files. `error` describes the failure of the
+        subscriber, or is empty.
+        """
         for each in self.subscriptions:
             each.close()
         self._closing.close()

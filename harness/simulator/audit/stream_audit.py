@@ -91,7 +91,8 @@ def on_sent(audit: Audit, host: int, buf: Any, at: int, length: int) -> None:
 
 @kernel
 def _freeze(stream: Any) -> None:
-    """Stop checking a stream after its first image has died, which an SM from a later image shows.
+    """Stop checking a stream. The caller has seen an SM from a later image, so the first image has
+    died.
 
     The application reads only the first image. A later image is no evidence of how the first one
     ended.
@@ -130,8 +131,8 @@ def _check_nak(audit: Audit, index: int, buf: Any, at: int) -> None:
 
 @kernel
 def on_landed(audit: Audit, host: int, buf: Any, at: int, length: int) -> None:
-    """Update a stream's highest received position, window or NAK count from a datagram that reached
-    a host.
+    """Update the highest received position, the window or the NAK count of a stream from a datagram
+    that has arrived.
     """
     if audit.streams.size == 0:
         return
@@ -232,8 +233,8 @@ def note_decisions(audit: Audit, engine: Engine) -> None:
 
 @kernel
 def _mark(audit: Audit, index: int, position: int) -> int:
-    """Mark the expected frame at a position as disturbed by the link. Returns the frame's index, or
-    -1 if no frame starts at the position.
+    """Mark the expected frame at a position as lost, late or damaged on the link. Returns the
+    frame's index, or -1 if no frame starts at the position.
     """
     stream = audit.streams[index]
     low, high = stream["next_frame"], stream["frame_end"]

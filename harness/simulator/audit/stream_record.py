@@ -130,7 +130,7 @@ class Audit(NamedTuple):
 
 @kernel
 def violate(audit: Audit, code: int, stream: int, place: int, expected: int, found: int) -> None:
-    """Record a violation unless an earlier one was recorded."""
+    """Record a violation of an invariant, unless an earlier violation was recorded."""
     state = audit.state
     if state[CODE] == NONE:
         state[CODE] = code
@@ -168,8 +168,8 @@ def find(audit: Audit, from_host: int, session_id: int, stream_id: int) -> int:
 
 @kernel
 def needs_shell(audit: Audit) -> bool:
-    """Return whether the kernel must return to Python: after a violation, or once the streams have
-    reached the goal that Python waits for.
+    """Return whether the kernel must return to Python because of a violation or because the streams
+    have reached Python's goal.
     """
     state = audit.state
     if state[CODE] != NONE:

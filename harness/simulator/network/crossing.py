@@ -45,7 +45,9 @@ def cross(links: Links, between: Between, host: int, now_ns: int) -> int:
 
 @kernel
 def release_due(between: Between, now_ns: int) -> int:
-    """Release the held frames that are due. Returns the number of datagrams sent."""
+    """Release the held frames and delayed packets that are due. Returns the number of datagrams
+    sent.
+    """
     count = 0
     if next_due_ns(between.engine.held) <= now_ns:
         while not rules_engine.release(between.engine, now_ns):
@@ -74,7 +76,9 @@ def send_out(between: Between, now_ns: int) -> int:
 
 @kernel
 def next_release_ns(between: Between) -> int:
-    """Return the time at which the next held frame is due."""
+    """Return the virtual time in nanoseconds at which the next held frame or delayed packet is
+    due.
+    """
     return min(next_due_ns(between.engine.held), next_due_ns(between.impairments.held))
 
 

@@ -64,7 +64,7 @@ _PACKET_IDENTIFICATION = _PACKET_SEAL + 8
 
 @kernel
 def has_sent(links: Links) -> bool:
-    """Return whether a host's mailboxes contain datagrams to send."""
+    """Return whether any of a host's mailboxes contains datagrams to send."""
     for index in range(links.mailboxes.size):
         ring = links.rings[2 * index + 1]
         if ring.head != ring.tail:
@@ -85,7 +85,8 @@ def depart(
     host: int,
     now_ns: int,
 ) -> int:
-    """Pass a host's sent datagrams to the middlebox until the middlebox's outbox is full.
+    """Pass the datagrams that a host has sent to the middlebox, as long as the middlebox's outbox
+    has room.
 
     Returns: number of datagrams on all links; the caller empties the outbox and repeats until it
              is 0. A datagram that must still be sent on some of its links stays in `scratch`

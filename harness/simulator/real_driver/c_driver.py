@@ -127,7 +127,7 @@ def _call(
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set exactly these Aeron environment variables for the duration of the context."""
+    """Set the given Aeron environment variables, and no others, for the duration of the context."""
     before = {name: value for name, value in os.environ.items() if name.startswith(_PREFIX)}
     for name in before:
         del os.environ[name]

@@ -363,7 +363,7 @@ def _getifaddrs(found: int) -> int:
 
 
 def _freeifaddrs(list_at: int) -> None:
-    """Do nothing, because the list is freed when the next list is made."""
+    """Do nothing, because `_getifaddrs` frees the previous list."""
 
 
 def _if_nametoindex(name: int) -> int:
