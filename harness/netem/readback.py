@@ -90,7 +90,10 @@ def _expected(requested: ImpairmentCase) -> dict[str, Any]:
 
 
 def _flat(options: dict[str, Any]) -> dict[str, float]:
-    """Flatten nested `tc` options to a dict whose keys are paths such as `delay.jitter`."""
+    """Flatten nested `tc` options to a dict whose keys are paths such as `delay.jitter`.
+
+    Callers treat missing options as 0.
+    """
     flat = {}
     for key, value in options.items():
         if isinstance(value, dict):

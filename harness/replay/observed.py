@@ -209,6 +209,8 @@ def act_of(outcome: FrameOutcome, step_ns: int) -> Document:
 def _expect(seen: Sequence[ObservedStream], traffic: Sequence[Document]) -> list[Any]:
     """Return the `expect` list of the scenario: checks for reliable streams, and checks for
     unreliable ones.
+
+    A check names its streams unless it applies to all streams.
     """
     found: list[Any] = []
     for names, is_reliable in ((RELIABLE, True), (UNRELIABLE, False)):

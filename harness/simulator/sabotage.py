@@ -4,7 +4,8 @@
     lying-counter             adds to rcv-naks-sent among the driver's counters
     nak-when-unreliable       sends one NAK for the running session, from the stream's own port
 
-A fault applies to the case's first stream, once its image exists. The judge must detect it.
+The faults have the same names as in workloads. A fault applies to the case's first stream, once
+its image exists. The judge must detect it.
 """
 
 from __future__ import annotations

@@ -75,6 +75,8 @@ def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[in
 def subject(link: int, class_index: int, stream_ordinal: int, by_order: int) -> int:
     """Combine a frame's link direction, class and stream into a 24-bit integer that selects the
     frame's random numbers.
+
+    The last bit of `link` is the direction. `by_order` is 1 for a frame without a position.
     """
     pair, way = link >> 1, link & 1
     return (stream_ordinal & 0xFF) << 16 | class_index << 8 | pair << 2 | by_order << 1 | way

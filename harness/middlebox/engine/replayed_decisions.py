@@ -47,6 +47,8 @@ class ReplayError(ValueError):
 def kind_of_frame(link: int, index: int, ordinal: int, session: int) -> int:
     """Encode link, class, stream and session of a frame as one integer, by which recorded decisions
     are sorted.
+
+    `session` is 0 for a frame that is identified by its order of appearance.
     """
     return ((ordinal << 16 | session) << 8 | index) << 8 | link
 

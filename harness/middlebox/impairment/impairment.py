@@ -325,6 +325,8 @@ def _draw(
 ) -> tuple[int, int, int, int]:
     """Draw the four random 32-bit numbers that decide how impairments affect a packet or its
     duplicate.
+
+    `purpose` is 0 for the packet and 1 for its duplicate.
     """
     seed = impairments.seed[0]
     return philox(

@@ -41,7 +41,10 @@ def threshold(share_ppb: int) -> int:
 
 
 def settings(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) -> NDArray[Any]:
-    """Build the table of impairment settings, except jitter, for all link directions."""
+    """Build the table of impairment settings, except jitter, for all link directions.
+
+    Returns: int64[links, SETTINGS]
+    """
     table = np.zeros((len(link_names), SETTINGS), dtype=np.int64)
     for each in impairments:
         row = table[link_names.index(each.link)]
@@ -63,6 +66,8 @@ def settings(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...])
 def jitters(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) -> NDArray[Any]:
     """Build a table of random deviations from the delay, in nanoseconds, for all link
     directions.
+
+    Returns: int64[links, JITTERS]
     """
     table = np.zeros((len(link_names), JITTERS), dtype=np.int64)
     for each in impairments:

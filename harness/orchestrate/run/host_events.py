@@ -110,7 +110,10 @@ class HostEvents:
         each.applied.ended_ns = time.time_ns()
 
     def require_all_triggered(self) -> None:
-        """Raise RunFailed if an event of the scenario was never triggered."""
+        """Raise RunFailed if an event of the scenario was never triggered.
+
+        This is not a harness failure.
+        """
         if self._waiting:
             names = ", ".join(each.id for each in self._waiting)
             raise RunFailed(
