@@ -30,8 +30,8 @@ def token(run_id: str) -> str:
 
 
 def block(run_id: str, attempt: int = 0) -> ipaddress.IPv4Network:
-    """Return the run's address block for an attempt to create its networks. Each attempt gets a
-    different block.
+    """Return the range of IP addresses that a run uses. Each attempt to create the run's networks
+    gets a different range.
     """
     digest = hashlib.sha256(f"windtunnel block {run_id}".encode()).digest()
     index = (int.from_bytes(digest[:8], "little") + attempt) % BLOCKS

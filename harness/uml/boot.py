@@ -44,7 +44,9 @@ SIGNALLED = 128
 
 
 class BootError(Exception):
-    """A User Mode Linux kernel failed. The message gives the reason and the end of the log."""
+    """Raised if a User Mode Linux kernel fails. The message gives the reason and the end of the
+    kernel's log.
+    """
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ def run(kernel: Kernel, command: Command) -> int:
 
 @contextlib.contextmanager
 def own_folder() -> Iterator[Path]:
-    """Create a temporary folder. `windtunnel clean` removes it if this process is killed."""
+    """Create a temporary folder and remove it at the end of the `with` block. If this process is
+    killed, `windtunnel clean` removes the folder.
+    """
     with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as name, _claim(Path(name)):
         yield Path(name)
 
@@ -155,7 +159,7 @@ def _prepare(folder: Path, kernel: Kernel, command: Command) -> None:
 
 
 class _Machine:
-    """A running User Mode Linux kernel. It is killed when the context ends."""
+    """A running User Mode Linux kernel. It is killed when the `with` block ends."""
 
     def __init__(self, folder: Path, kernel: Kernel, command: Command) -> None:
         self.signals: list[int] = []

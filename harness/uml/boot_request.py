@@ -1,4 +1,4 @@
-"""The request for the first process of a User Mode Linux kernel, and the request's result.
+"""The command that process 1 inside User Mode Linux must run, and the result of the command.
 
 <folder>/request.json     request: the command, its environment, the modules to load
 <folder>/exit.json      result:  its exit code, or the error

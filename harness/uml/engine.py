@@ -48,11 +48,13 @@ _CONTROLLERS = Path("/proc/cgroups")
 
 
 class NoEngine(Exception):
-    """The container engine cannot be started. The message gives the reason."""
+    """Raised if the container engine cannot be started. The message gives the reason."""
 
 
 def main(argv: list[str]) -> int:
-    """Start the engine, run the command, and stop the engine. Returns the exit code."""
+    """Start the container engine, run the given command, and stop the engine. Returns the exit
+    code.
+    """
     image, volume, folder, *command = argv
     started: list[subprocess.Popen[bytes]] = []
     for number in SIGNALS:
@@ -81,7 +83,7 @@ def main(argv: list[str]) -> int:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """Handle a signal that arrives before the command has started: exit, which also stops the
+    """Exit on a signal that arrives before the command has started. The exit also stops the
     engine.
     """
     sys.exit(128 + number)

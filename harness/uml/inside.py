@@ -49,7 +49,7 @@ _SETTINGS = {
 
 
 def main() -> None:
-    """Execute the request, write the result, and power the virtual machine off."""
+    """Execute the boot request, write its result, and power off the virtual machine."""
     folder = Path(sys.argv[1])
     ended = Exit(None, "the first process ended early")
     try:

@@ -24,7 +24,9 @@ class Kernel:
 
 
 class NoKernel(Exception):
-    """User Mode Linux cannot be used on this machine. The message says why and what to install."""
+    """Raised if User Mode Linux cannot be used on this machine. The message says why and what to
+    install.
+    """
 
 
 def find() -> Kernel:

@@ -173,7 +173,9 @@ def _selects(expected: CheckCase, key: str, name: str) -> bool:
 
 
 def _applies_to_flow(expected: CheckCase, flow: TrafficCase) -> bool:
-    """Return whether a check covers a subscriber. A `partial` subscriber must be named in `to`."""
+    """Return whether a check covers a subscriber. A subscriber that receives only a part of the
+    stream must be named in the check's `to`.
+    """
     if "to" not in expected.arguments:
         return flow.to_host not in flow.partial
     return _selects(expected, "to", flow.to_host)
@@ -190,7 +192,9 @@ def _guarded(name: str, run: Callable[..., list[Finding]], *arguments: Any) -> l
 def _guarded_view(
     name: str, view: Callable[[Evidence, Case], Iterable[_Shown]], evidence: Evidence, case: Case
 ) -> tuple[tuple[_Shown, ...], list[Finding]]:
-    """Evaluate a view. If it raises an exception, return a HARNESS finding instead."""
+    """Compute rows or notes of the verdict from the evidence. If this raises an exception, return a
+    HARNESS finding instead.
+    """
     try:
         return tuple(view(evidence, case)), []
     except Exception as error:
@@ -198,7 +202,7 @@ def _guarded_view(
 
 
 def _raised(name: str, error: Exception) -> Finding:
-    """Return the finding about an exception in a gate, a check or a view."""
+    """Return the HARNESS finding for an exception that the judge's own code raised."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     file = Path(place.filename).name
     text = f"the judge raised {type(error).__name__} at {file}:{place.lineno}: {error}"
@@ -206,7 +210,7 @@ def _raised(name: str, error: Exception) -> Finding:
 
 
 def _attribute(gates: list[Finding], checks: list[Finding]) -> list[Finding]:
-    """Excuse violations that a failed gate may have caused."""
+    """Downgrade violations to INCONCLUSIVE if a failed gate may have caused them."""
     failed = [gate for gate in gates if gate.outcome is not Outcome.PASS]
     judged = []
     for check in checks:

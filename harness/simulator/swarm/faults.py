@@ -1,4 +1,5 @@
-"""Chooses a swarm trial's fault rules, all of which a correct driver must survive.
+"""Chooses the fault rules of a swarm trial, which is a randomized simulation. A correct driver must
+survive all of them.
 
     drop duplicate hold swap displace     any frame
     corrupt      version, ids: rejected or matches no stream; payload: delivered as it is
@@ -107,7 +108,7 @@ def spread(rng: random.Random, low: int, high: int) -> int:
 
 
 def fault_text(fault: FaultCase) -> str:
-    """Format a fault rule concisely."""
+    """Format a fault rule as a short text for the description of a swarm trial."""
     much = f"{fault.share_ppb / 1e7:.4g}%"
     if fault.chance != "independent":
         parts = "/".join(f"{part / 1e7:.3g}" for part in fault.chance_ppb)
@@ -136,7 +137,7 @@ def _share(rng: random.Random, action: Action) -> int:
 
 
 def _details(rng: random.Random, action: Action, fault: FaultCase, index: int) -> dict[str, object]:
-    """Choose the parameters of a rule's action."""
+    """Choose the parameters that a fault rule's action needs, such as the number of copies."""
     found: dict[str, object] = {}
     if action == "displace":
         found = {"ending": "frames", "ending_value": rng.randint(2, 20)}
@@ -165,8 +166,8 @@ def _details(rng: random.Random, action: Action, fault: FaultCase, index: int) -
 
 
 def _hold_details(rng: random.Random) -> dict[str, object]:
-    """Choose how long the middlebox holds frames. Only frames with a stream position can wait for
-    an event.
+    """Choose how long the middlebox holds the matching frames: for a time or, only for DATA and PAD
+    frames, until an event.
     """
     found: dict[str, object] = {"hold_ns": spread(rng, 10 * US, 50 * MS)}
     if rng.random() < 0.5:
@@ -220,7 +221,7 @@ def _when(rng: random.Random, streams: int) -> WhenCase:
 
 
 def _conditions_text(fault: FaultCase) -> str:
-    """Format a fault rule's parameters and conditions."""
+    """Format a fault rule's parameters and the conditions under which it applies."""
     words = []
     if fault.copies != 1:
         words.append(f"x{fault.copies}")

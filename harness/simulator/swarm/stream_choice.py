@@ -1,4 +1,4 @@
-"""Chooses one stream's path, configuration and messages from a seed.
+"""Chooses one stream of a swarm trial from a seed: its network path, configuration and messages.
 
     path         unicast, multicast, several destinations, see `stream_path`
     publication  term, mtu, kind, start position
@@ -30,7 +30,9 @@ _HEADER, _ALIGNMENT = 32, 32
 
 
 def choose_stream(rng: random.Random, index: int, frames: int) -> tuple[TrafficCase, str]:
-    """Choose a stream with about `frames` frames. Returns the stream and its path's name."""
+    """Choose a stream with about `frames` frames. Returns the stream and the name of its network
+    path, such as `multicast`.
+    """
     term_length = rng.choice(_TERMS)
     mtu = rng.choice([each for each in _MTUS if each <= term_length // 8])
     window = min(term_length // 2, rng.choice((8, 16, 32, 128)) * KIB)

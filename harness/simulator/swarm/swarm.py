@@ -1,5 +1,5 @@
-"""Runs many swarm trials, in one or more processes, until it reaches a number of trials or a time
-limit.
+"""Runs many swarm trials (simulations with random streams and faults) in one or more processes,
+until a number of trials or a time limit is reached.
 
     root seed --> seeds root, root + 1, ... --chunks--> workers --results--> one line per trial
 
@@ -48,7 +48,9 @@ _trials_run = itertools.count(1)
 
 @dataclass(frozen=True)
 class Result:
-    """The result of one swarm trial."""
+    """The result of one swarm trial: its seed, and any violation, known stall or simulator
+    error.
+    """
 
     seed: int
     choice: str
@@ -64,7 +66,7 @@ class Result:
 
 @dataclass(frozen=True)
 class SwarmSpec:
-    """The parameters of a swarm run."""
+    """The parameters of a swarm run: its seeds, time limit, number of processes and output."""
 
     root: int
     seeds: int
@@ -176,7 +178,7 @@ def _die_with_parent(parent: int) -> None:
 
 
 class Swarm:
-    """A swarm run and its counts, violations and defects so far."""
+    """A series of swarm trials, with its totals, violations and simulator errors so far."""
 
     def __init__(self, spec: SwarmSpec, memory: Path) -> None:
         self._spec, self._memory = spec, memory
@@ -261,8 +263,8 @@ class Swarm:
         )
 
     def _write_first_failure(self) -> None:
-        """Repeat the first failing trial (or the trial, if there is only one) and write its run
-        folder.
+        """Run the first failing trial again and write its run folder. If only one trial was
+        requested, do this even if the trial passed.
         """
         found = self.violations[:1]
         if self._spec.keep is None or not (found or self._spec.seeds == 1):

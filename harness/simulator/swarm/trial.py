@@ -55,7 +55,7 @@ ALWAYS = 1 << DRAW_BITS
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a swarm trial."""
+    """The outcome of a swarm trial: the violation if there is one, known stalls, and totals."""
 
     violation: str
     """Description of the violation, or empty."""
@@ -68,7 +68,7 @@ class Outcome:
 
 
 class Trial:
-    """One swarm trial, derived from a seed."""
+    """One swarm trial: a simulation whose streams and faults were chosen from a seed."""
 
     def __init__(
         self,
@@ -180,8 +180,8 @@ class Trial:
                 world.advance(min(end_ns, world.now_ns + STEP_NS))
 
     def _advance(self, world: SimulatedWorld, end_ns: int) -> None:
-        """Run the world until the streams reach the current goal, a violation is found, or time
-        runs out.
+        """Run the simulation until all streams have reached the goal of this phase, a violation is
+        found, or time runs out.
         """
         while not stream_record.needs_shell(self._audit) and world.now_ns < end_ns:
             self._observer.look(world)
@@ -237,8 +237,8 @@ class Trial:
         return self._settle(world)
 
     def _settle(self, world: SimulatedWorld) -> str:
-        """Wait until all counters agree and no error is logged. Returns the remaining problem, or
-        an empty string.
+        """Run the simulation until all position counters equal the end of their stream and no error
+        is logged, or until time runs out. Returns the remaining problem, or an empty string.
         """
         end_ns = world.now_ns + SETTLE_NS
         stalled = set(self._stalls)

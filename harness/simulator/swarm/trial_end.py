@@ -1,4 +1,5 @@
-"""Classifies how each stream of a trial ended: complete, stuck, or stuck in a known protocol stall.
+"""Classifies how each stream of a swarm trial ended: complete, stuck, or in a stall that Aeron's
+protocol permits.
 
 There is one known stall, which also occurs with Aeron's C driver. A PAD is sent if the window has
 room for its header alone, so snd-pos may end up further ahead than the receiver accepts:
@@ -52,7 +53,9 @@ def _progress(stream: Any) -> str:
 
 
 def is_known_stall(audit: Audit, index: int, log: ExpectedLog) -> bool:
-    """Return whether a stream meets every condition of the known protocol stall."""
+    """Return True if a stream is in the stall that Aeron's protocol permits: a PAD moved snd-pos
+    beyond the positions that the receiver accepts.
+    """
     stream = audit.streams[index]
     at, acknowledged = int(stream["position"]), int(stream["status_top"])
     snd_pos, window_end = int(stream["snd_pos"]), int(stream["window_end"])

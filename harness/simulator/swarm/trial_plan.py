@@ -31,7 +31,9 @@ def payload() -> NDArray[np.uint8]:
 
 
 def lay_out(choice: Choice) -> tuple[list[ExpectedLog], Audit]:
-    """Return each stream's expected log, and an audit state that contains all plans and logs."""
+    """Plan the messages and the expected log of every stream. Returns the logs, and the arrays that
+    the compiled checks read.
+    """
     seed, streams = choice.case.seed, choice.case.traffic
     plans = [
         plan(seed, each.id, each.total_bytes, each.longest_bytes, each.shortest_bytes)
@@ -56,7 +58,9 @@ def lay_out(choice: Choice) -> tuple[list[ExpectedLog], Audit]:
 
 
 def _describe(choice: Choice, index: int, stream: Any) -> None:
-    """Copy a stream's chosen parameters to its audit record."""
+    """Copy the parameters chosen for a stream to the record from which the compiled kernels read
+    them.
+    """
     traffic, reader = choice.case.traffic[index], choice.readers[index]
     stream["from_host"] = 0 if traffic.from_host == "a" else 1
     stream["is_reliable"] = traffic.reliable
@@ -70,8 +74,8 @@ def _describe(choice: Choice, index: int, stream: Any) -> None:
 def _place(
     choice: Choice, stream: Any, log: ExpectedLog, message: int, count: int, frame: int
 ) -> None:
-    """Set a stream's message and frame ranges, and its start and end positions, in its audit
-    record.
+    """Set, in a stream's record, its ranges of messages and frames, and its start and end
+    positions.
     """
     stream["next_message"] = message
     stream["message_end"] = message + count

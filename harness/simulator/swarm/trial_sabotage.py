@@ -22,7 +22,7 @@ _FAR_BYTES = 1 << 20
 
 
 def sabotage_stream(sabotage: str, world: SimulatedWorld, audit: Audit) -> None:
-    """Inject the fault in the middle of a trial, unless the audit already found a violation."""
+    """Inject the chosen fault in the middle of a trial, unless a violation was already found."""
     stream, traffic = audit.streams[0], world.case.traffic[0]
     if not stream["is_flowing"] or audit.state[CODE] != NONE:
         return

@@ -83,7 +83,7 @@ class Stream:
 
 
 def record_of(records: Any, values: dict[str, int]) -> Any:
-    """Return the last record in which the named fields have the given values."""
+    """Return the last element of a record array whose named fields have the given values."""
     chosen = np.ones(records.size, dtype=np.bool_)
     for name, value in values.items():
         chosen &= records[name] == value

@@ -104,7 +104,7 @@ def mix_bytes(digest: int, buf: Any, at: int, length: int) -> int:
 
 @kernel
 def has_room(log: EventLog, length: int) -> bool:
-    """Return whether there is room to record a datagram. True if datagrams are not recorded."""
+    """Return True if there is room to record a datagram, or if datagrams are not recorded."""
     tape_length = int(log.tape.size)
     used = int(log.state[USED])
     return tape_length == 0 or used + TAPE_BYTES + length + 8 <= tape_length

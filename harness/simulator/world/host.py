@@ -41,7 +41,7 @@ CLIENT_INTERVAL_NS = 16 * NS_PER_MS
 
 @dataclass(eq=False)
 class HostClient:
-    """A program's client, which can be paused."""
+    """An Aeron client of a program on a simulated host. The client can be paused."""
 
     client: Aeron
     is_paused: bool = False

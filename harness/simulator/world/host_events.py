@@ -63,8 +63,8 @@ class HostEvents:
         return bool(self._open)
 
     def look(self, published_bytes: int, delivered_bytes: int) -> None:
-        """Begin and end the events that are due, given the number of bytes published and delivered
-        so far.
+        """Begin and end the pauses and kills that are due, given the number of bytes published and
+        delivered so far.
         """
         if not self._pending and not self._open:
             return

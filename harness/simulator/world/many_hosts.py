@@ -124,8 +124,8 @@ def _sleep(sleeper: Any, state: Any, work_count: int) -> None:
 
 @kernel
 def _next_ns(between: Between, sleepers: Any) -> int:
-    """Return the time of the next turn of any host or of the middlebox. Also updates each host's
-    next arrival time (DUE).
+    """Return the time at which the next host or the middlebox has work to do. Also stores when the
+    next datagram of each host arrives.
     """
     targets, hosts = between.routes.targets, sleepers.shape[0] - 1
     for host in range(hosts):

@@ -1,4 +1,5 @@
-"""Saves agent states as bytes in memory. Compiled kernels load the states by address.
+"""Copies the states of a driver's agents to memory, from which compiled kernels load them by
+address.
 
     SavedState(agents of a) --> address            load_state(like, address) --> agents of a
     SavedState(agents of b) --> address
@@ -44,7 +45,7 @@ def _make_store() -> Any:
         return at
 
     def store(typing_context: Any, state: Any, address: Any) -> Any:
-        """Store a state at an address."""
+        """Copy a state to the memory at an address."""
         return int64(state, address), generate
 
     return intrinsic(store)
@@ -66,7 +67,9 @@ def _make_load_state() -> Any:
 
 
 def _load_saved_state(like: Any, address: int) -> Any:
-    """Load a saved state when the JIT is disabled."""
+    """Return the state that was saved at an address. Replaces the compiled function when the JIT is
+    disabled.
+    """
     return _saved_states[address].state
 
 

@@ -1,4 +1,5 @@
-"""Name resolution and interfaces of a simulated host: one interface, numeric addresses only.
+"""Name resolution and interfaces of a simulated host, which has only numeric addresses and one
+interface besides loopback.
 
 A simulated world has no name server and does not use the interfaces of the machine that it runs on.
 """
@@ -13,7 +14,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class OneInterface:
-    """A resolver for a simulated host with one address."""
+    """A name resolver for a simulated host with one address."""
 
     def __init__(self, address: str) -> None:
         self._address = address

@@ -127,8 +127,8 @@ def _read(world: World, now_ns: int) -> int:
 
 @kernel
 def _look(world: World, now_ns: int) -> int:
-    """Record the turn's counter changes and middlebox decisions. Returns a bit for each task that
-    needs Python.
+    """Record the turn's counter changes and middlebox decisions. Returns a bit mask of the tasks
+    for which Python code must run.
     """
     between = world.between
     stream_audit.note_decisions(between.audit, between.engine)

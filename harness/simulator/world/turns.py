@@ -78,8 +78,8 @@ class ManyHosts:
         return many_hosts.run(self._hosts[0].agents, self._between, self._sleepers, until_ns)
 
     def _update_hosts(self) -> None:
-        """Update the table of hosts: whether each driver is running, and the addresses of new
-        drivers.
+        """Update the compiled kernel's table of hosts: which drivers are running, and where in
+        memory the agents of new drivers are.
         """
         for index, host in enumerate(self._hosts):
             if host.is_running != self._are_running[index]:

@@ -186,8 +186,8 @@ def open_world(
 
 
 def _ring_bytes(case: Case, host: str) -> int:
-    """Return the capacity of a host's sockets, which is the smallest send buffer of its
-    publications.
+    """Return the capacity of a host's simulated sockets in bytes: the smallest send buffer that its
+    publications specify, or a default.
 
     All of a host's mailboxes are alike, so its receive buffers have the same capacity.
     """

@@ -55,7 +55,7 @@ TIME_OVER = 0
 
 
 class Agents(NamedTuple):
-    """One driver's agents, and the mailboxes that serve as its sockets."""
+    """The states of one driver's agents, and the mailboxes that replace its sockets."""
 
     conductor: ConductorState
     sender: SenderState
@@ -64,7 +64,9 @@ class Agents(NamedTuple):
 
 
 class Between(NamedTuple):
-    """Everything that simulated hosts share: the middlebox, wires, audit and event log."""
+    """Everything that simulated hosts share: the middlebox, the datagrams in flight, the streams to
+    check, and the event log.
+    """
 
     routes: Routes
     engine: Engine
@@ -89,8 +91,8 @@ class World(NamedTuple):
 
 
 def make_state(delay_ns: int, turn_ns: int, idle_max_ns: int, longest: int) -> Any:
-    """Create a simulated world's state cells. The clock starts later, when a `VirtualClock` is
-    created.
+    """Create the array that holds a simulated world's time, turn lengths and delays. Its clock
+    starts when a `VirtualClock` is created.
     """
     state = np.zeros(STATE_CELLS, dtype=np.int64)
     state[TURN] = state[IDLE] = turn_ns

@@ -105,7 +105,9 @@ def is_harness_failure(each: ProcessExit) -> bool:
 
 
 def workload_failed(manifest: Manifest, host: str, stem: str) -> bool:
-    """Return whether the workload whose files on a host are named `stem` had a harness error."""
+    """Return whether a workload failed because of the harness. The workload's files on the host are
+    named `stem`.
+    """
     mine = [each for each in manifest.processes if is_harness_failure(each)]
     return any(each.name.partition(RESTART_SEPARATOR)[0] == f"{host}/{stem}" for each in mine)
 
@@ -143,8 +145,8 @@ def _shutdown_failures(
 
 
 def _may_be_killed_by_event(each: ProcessExit, happened: list[AppliedEvent] | Missing) -> bool:
-    """Return whether a host event may have killed this process. The record of a killed process says
-    that the process was asked to end.
+    """Return whether a kill event of the scenario may have ended this process. The end of such a
+    process is recorded as requested.
     """
     if isinstance(happened, Missing):
         return True

@@ -26,7 +26,7 @@ def first_difference(left: Any, left_at: int, right: Any, right_at: int, length:
 def first_wrong_message(
     messages: Any, payload: Any, lengths: Any, planned_starts: Any
 ) -> tuple[int, int]:
-    """Return the first message that differs from the plan.
+    """Return the index of the first message that differs from the plan, and its first wrong byte.
 
     Shapes:  messages uint8[n], the messages concatenated; payload uint8[p], repeated;
              lengths, planned_starts int64[m]
@@ -43,7 +43,7 @@ def first_wrong_message(
 
 @allocating_kernel
 def first_differing_pair(buf: Any, first_at: Any, again_at: Any, lengths: Any) -> tuple[int, int]:
-    """Return the first pair of differing ranges in an array.
+    """Return the first pair of byte ranges that differ, and the first byte at which they differ.
 
     Shapes:  buf uint8[n]; first_at, again_at, lengths int64[m]
     Returns: (index of the pair, offset of the byte within its ranges), or (-1, -1)

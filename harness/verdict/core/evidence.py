@@ -267,7 +267,7 @@ class Evidence:
         return due_ns
 
     def _delivery_times_ns(self, traffic: TrafficCase) -> NDArray[np.int64] | Missing:
-        """Return the time of each delivery."""
+        """Return the time at which each message was delivered to the subscriber."""
         files = self.folder.host(traffic.to_host).subscriber(traffic.id)
         found = all_or_missing(
             self._times_ns(files.times, read_delivery_times, DELIVERY_TIME), self.delivered(traffic)
@@ -283,8 +283,8 @@ class Evidence:
     def _times_ns(
         self, path: Path, read: Callable[[Path], Records | None], dtype: np.dtype[Any]
     ) -> NDArray[np.int64] | Missing:
-        """Read the times of messages. A file with negative times is damaged: differences between
-        such times can overflow.
+        """Read a file of message times. A file with negative times counts as damaged, because
+        differences between such times can overflow.
         """
         found = self._records(path, read, dtype)
         if isinstance(found, Missing):

@@ -24,7 +24,7 @@ class AtFault(StrEnum):
 
 @dataclass(frozen=True)
 class Missing:
-    """Missing evidence, returned in place of the value."""
+    """The reason why a piece of evidence is missing, returned in place of the evidence."""
 
     source: str
     "Path within the run folder, or a description."
@@ -88,8 +88,8 @@ class Finding:
         return {**document, "facts": self.facts} if self.facts else document
 
     def as_difference(self, subject: str) -> "Finding":
-        """Return this violation as a known difference, which passes because the check does not
-        apply to the subject.
+        """Return this violation as a PASS, because the check does not apply to the driver. It is
+        marked as a known difference.
         """
         text = f"known difference (this check does not apply to {subject}): {self.text}"
         return replace(self, outcome=Outcome.PASS, text=text, conclusive=False, difference=True)

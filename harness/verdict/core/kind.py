@@ -4,7 +4,9 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """The kind of requirement that a check tests. A single violation can be of a different kind."""
+    """The kind of a requirement, such as safety or timing. A violation can be of another kind than
+    the check that found it.
+    """
 
     SAFETY = "safety"
     "Messages are delivered complete, once and in order, and are in the log."

@@ -1,5 +1,5 @@
-"""Known failures: listed violations that do not count, and list entries that have expired or are
-fixed.
+"""Known failures of drivers: suites do not count them, and report entries that have expired or no
+longer fail.
 
 all violations of a run known, none expired     KNOWN, does not count
 a known violation has expired                   FAIL, with a remark

@@ -91,7 +91,9 @@ def _balance(
 
 
 def _sent(account: LinkAccount) -> tuple[int, dict[str, int]]:
-    """Return the counts expected in the receiver's capture: datagrams, and frames by class."""
+    """Return the numbers of datagrams and frames that the receiver's capture must contain according
+    to the middlebox's ledger.
+    """
     sent = {kind: frames.sent for kind, frames in account.frames.items()}
     weather = account.weather
     if weather is None:
@@ -241,8 +243,8 @@ def _log_mismatches(
     decisions: Records,
     account: RuleAccount,
 ) -> Iterator[str]:
-    """Yield mismatches between a rule's counts in the ledger, and the decision log or the frame
-    counts of the rule's links.
+    """Yield each mismatch between the ledger's counts for a fault rule and the frames in the
+    decision log and on the rule's links.
     """
     hits = int((decisions["rule"] == index).sum())
     if account.struck != hits:

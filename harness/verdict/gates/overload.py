@@ -126,12 +126,12 @@ def _finding(problems: list[str], summary: str, about: str, where: tuple[str, ..
 
 
 def _limit_excuse(finding: Finding) -> Finding:
-    """Return a finding that excuses only those violations that a slow host can cause."""
+    """Return a copy of a finding that excuses only those violations that a slow host can cause."""
     return replace(finding, excuses_kinds=SLOW_HOST_KINDS)
 
 
 def _during(pressure: Pressure, from_ns: int, until_ns: int) -> Pressure:
-    """Return the rows of a time range, with one row before and one row after it."""
+    """Return the samples of a time range, with one sample before it and one after it."""
     times_ns = pressure.column("time_ns")
     first = max(0, int(np.searchsorted(times_ns, from_ns)) - 1)
     last = int(np.searchsorted(times_ns, until_ns, side="right")) + 1
@@ -139,20 +139,20 @@ def _during(pressure: Pressure, from_ns: int, until_ns: int) -> Pressure:
 
 
 def _shares(rows: Pressure, name: str) -> NDArray[np.float64]:
-    """Return the growth of a column from row to row, as a share of the elapsed time."""
+    """Return how much a column grew from sample to sample, as a share of the elapsed time."""
     spans = np.maximum(np.diff(rows.column("time_ns")), 1)
     shares: NDArray[np.float64] = np.diff(rows.column(name)) / spans
     return shares
 
 
 def _longest_gap_ns(rows: Pressure) -> int:
-    """Return the longest interval between two samples, excluding the first row."""
+    """Return the longest time for which the sampler did not run, ignoring the first row."""
     return int(rows.column("longest_gap_ns")[1:].max(initial=0))
 
 
 def _stolen_between_looks_ns(rows: Pressure) -> int:
-    """Return the largest steal time between two consecutive rows. Guest systems do not count steal
-    time as waiting time.
+    """Return the largest steal time between two consecutive samples. Guest systems do not count
+    steal time as waiting time.
     """
     stolen_ns = rows.column("stolen_ns")
     return 0 if UNKNOWN in stolen_ns else int(np.diff(stolen_ns).max(initial=0))

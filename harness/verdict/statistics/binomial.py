@@ -64,8 +64,8 @@ def rate_interval(events: int, trials: int, confidence: float) -> tuple[float, f
 
 
 def _rate_where(trials: int, tail: float, chance: Callable[[NDArray[np.float64]], float]) -> float:
-    """Return the rate at which a probability equals `tail`. The probability must increase with the
-    rate.
+    """Find the event rate at which a probability equals `tail`, by bisection. The probability must
+    increase with the rate.
     """
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):

@@ -41,8 +41,8 @@ def interval(chain: MarkovChain, trials: int, confidence: float) -> tuple[int, i
 
 
 def _chances(chain: MarkovChain, trials: int) -> tuple[int, NDArray[np.float64]]:
-    """Compute the probabilities of a range of counts. Returns the lowest of these counts, and the
-    probabilities in order.
+    """Compute the probability of each count of losses near the mean. Returns the lowest of these
+    counts, and the probabilities in order.
     """
     memory = 1.0 / max(1.0 - _second(chain), 1.0 / trials)
     reach = _REACH * (math.sqrt(trials * max(0.0, chain.variance)) + memory) + _COUNTS_MIN

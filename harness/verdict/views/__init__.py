@@ -1,1 +1,1 @@
-"""Views of the evidence shared by several checks: coverage, losses, series, sessions, pauses."""
+"""Data that several checks derive from the evidence: coverage, losses, series, sessions, pauses."""

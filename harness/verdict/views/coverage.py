@@ -221,7 +221,9 @@ def _damage(evidence: Evidence, traffic: TrafficCase, planned: Planned) -> list[
 
 
 def _damaged(planned: Planned, damage: list[Damage]) -> set[int]:
-    """Return a frame's possible payload checksums: one for each contiguous part of its damage."""
+    """Return the checksums that a frame's payload may have after any run of consecutive entries in
+    `damage` was applied to it.
+    """
     row = planned.log.frames[damage[0].frame]
     start = int(row["payload_start"])
     length = int(row["frame_length"]) - DATA_HEADER_LENGTH
@@ -273,7 +275,9 @@ def pad_only_where_lost(evidence: Evidence, traffic: TrafficCase) -> Finding:
 def _unjustified_fill(
     seen: _SubscriberLog, planned: Planned, disturbed: NDArray[np.bool_]
 ) -> tuple[int, int] | None:
-    """Return the first filled gap over an undisturbed frame as (gap start, frame position)."""
+    """Return the first filled gap that covers a frame that was neither lost nor late, as (gap
+    start, frame position).
+    """
     log = planned.log.frames
     bounds = np.append(log["position"], planned.log.end_position)
     undisturbed = np.concatenate([[0], np.cumsum(~disturbed)])

@@ -63,7 +63,7 @@ def undo_damage(
     plan_starts: NDArray[np.int64],
     damage: list[Damage],
 ) -> NDArray[np.uint8]:
-    """Undo the specified corruption in delivered bytes, where it matches exactly.
+    """Restore the delivered bytes that differ from the plan by exactly the specified corruption.
 
     Shapes: starts int64[m]: offset of each planned message in the delivered bytes, or -1;
             plan_starts int64[m]: its offset in the repeated payload
@@ -91,7 +91,8 @@ def undo_log_damage(
     log: ExpectedLog,
     damage: list[Damage],
 ) -> NDArray[np.uint8]:
-    """Undo the specified corruption in an image's log, where it matches exactly.
+    """Restore the bytes of an image's log that differ from the publication's log by exactly the
+    specified corruption.
 
     Shapes: image, publication uint8[n]: the same range of positions, which starts at `low`
     """

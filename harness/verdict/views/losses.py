@@ -39,7 +39,7 @@ _DISTURBING = (DROP, HOLD, SWAP, DISPLACE, CORRUPT, TRUNCATE, INJECT)
 
 @dataclass(frozen=True)
 class Losses:
-    """The middlebox's decisions about a stream's DATA and PAD frames, per expected frame."""
+    """The frames of a stream that the middlebox's rules lost, corrupted or reordered."""
 
     disturbed: NDArray[np.bool_]
     "For each frame of the expected log: whether a transmission was lost, corrupted or reordered."
@@ -49,7 +49,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class LinkLosses(Losses):
-    """Losses, including those that only the capture at the subscriber's host shows."""
+    """The frames of a stream that were disturbed according to the middlebox or the captures."""
 
     arrived: NDArray[np.bool_]
     "For each frame of the expected log: whether it arrived, in order or late; True if unknown."
@@ -105,7 +105,8 @@ def _observed(
     beats: tuple[NDArray[np.int64], NDArray[np.int64]],
     beats_rank: int,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return two masks of the expected frames: those that were seen, and those seen in order.
+    """Return two masks of the expected frames: those that a capture contains, and those that it
+    contains in order of position.
 
     A heartbeat indicates a position just as a frame does: a receiver may fill the gap before it. At
     equal times, a rank of 1 orders heartbeats last, and a rank of -1 orders them first.
@@ -128,7 +129,9 @@ def _observed(
 def frame_index(
     log: ExpectedLog, positions: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the index of the expected frame at each position, and whether there is one."""
+    """Return the index of the expected frame that starts at each position, and whether there is
+    such a frame.
+    """
     starts = log.frames["position"]
     index = np.searchsorted(starts, positions)
     found = index < len(starts)

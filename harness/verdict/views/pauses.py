@@ -50,7 +50,7 @@ class Pauses:
 
 
 def pauses_of(evidence: Evidence, host: str) -> Pauses | Missing:
-    """Return the time ranges in which host events had paused or killed a host's driver."""
+    """Return the time ranges in which a host's driver was paused or killed by host events."""
     happened = evidence.host_events
     if isinstance(happened, Missing):
         return happened

@@ -96,8 +96,8 @@ def _first_two_ns(
 
 
 def _shown_ns(starts: NDArray[np.int64], wire: Wire) -> NDArray[np.int64]:
-    """Return the time of the first arrival beyond each position. It shows that the data at the
-    position was sent.
+    """Return the time at which anything beyond each position first arrived, which shows that the
+    data at the position was sent.
     """
     times_ns = np.concatenate(
         [wire.arrived.frames["time_ns"].astype(np.int64), wire.heartbeat_times_ns]

@@ -137,7 +137,9 @@ def _delivery_figures(
 def _message_index(
     ends: NDArray[np.int64], positions: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the index of the message that ends at each position, and whether there is one."""
+    """Return the index of the planned message that ends at each position, and whether there is such
+    a message.
+    """
     index = np.searchsorted(ends, positions)
     is_planned = np.isin(positions, ends)
     return np.where(is_planned, index, 0), is_planned

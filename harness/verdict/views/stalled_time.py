@@ -32,7 +32,7 @@ def stalled_ns(
     due_ns: NDArray[np.int64],
     events: Sequence[AppliedEvent],
 ) -> dict[str, int]:
-    """Return the stalled time of each cause that occurred.
+    """Return how many nanoseconds deliveries stalled for each cause that occurred.
 
     Shapes: messages, times_ns int64[n]: index and time of each delivered message, in order;
             due_ns int64[m]: time of each planned message's first offer
@@ -66,7 +66,9 @@ def stalled_ns(
 
 
 def _awaited_by(of_message: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the message that each frame belongs to. A PAD is assigned to the next message."""
+    """Return the index of the message that each frame belongs to. A PAD is assigned to the next
+    message.
+    """
     after_all = np.iinfo(np.int64).max
     known = np.where(of_message == NO_MESSAGE, after_all, of_message)
     awaited: NDArray[np.int64] = np.minimum.accumulate(known[::-1])[::-1]

@@ -87,7 +87,9 @@ def delivered_unbroken(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def late_join(evidence: Evidence, traffic: TrafficCase, subscriber: SubscriberFacts) -> str:
-    """Describe a subscriber's wrong join position, or return "" if it is correct."""
+    """Describe a join position beyond the expected one, or return "" if the subscriber joined in
+    time.
+    """
     expected = expected_join_position(evidence, traffic, subscriber)
     if subscriber.join_position <= expected:
         return ""

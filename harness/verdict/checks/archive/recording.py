@@ -52,7 +52,7 @@ class _Violation:
 
 @dataclass(frozen=True)
 class _RecordingEvidence:
-    """The evidence about one stream's recordings."""
+    """The files and reports that show what an archive recorded of one stream."""
 
     kept: SavedArchive
     planned: Planned

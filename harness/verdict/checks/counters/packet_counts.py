@@ -160,7 +160,9 @@ def _sent(sent: Frames, is_uncounted: bool) -> list[_Bound]:
 
 
 def _first_sendings(sent: Frames) -> int:
-    """Return the number of bytes in heartbeats and in datagrams that begin with new data."""
+    """Return the number of bytes sent that are not retransmits: heartbeats, and datagrams whose
+    first frame is new.
+    """
     beats = sent[sent["frame_type"] == HEARTBEAT]
     data = sent[np.isin(sent["frame_type"], POSITIONAL)]
     keys = [data[name] for name in ("term_offset", "term_id", "stream_id", "session_id")]

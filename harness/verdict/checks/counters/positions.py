@@ -62,7 +62,9 @@ def _forged_beyond(wire: Wire, end: int) -> list[int]:
 
 
 def rcv_pos_monotonic(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """rcv-pos and rcv-hwm never decrease, are multiples of 32, and never exceed arrived data."""
+    """rcv-pos and rcv-hwm never decrease and are multiples of 32, and rcv-pos never exceeds rcv-hwm
+    or the data that arrived.
+    """
     found = _receiver(evidence, traffic)
     if isinstance(found, Missing):
         return inconclusive(MONOTONIC, found, traffic.id)

@@ -123,7 +123,7 @@ def _unfinished(evidence: Evidence, traffic: TrafficCase, planned: Planned, firs
 def _undo_ordered_damage(
     evidence: Evidence, traffic: TrafficCase, planned: Planned, delivered: Delivered
 ) -> Delivered:
-    """Undo the payload corruption that the scenario specifies. Returns the delivered messages."""
+    """Return the delivered messages without the payload corruption that the scenario specifies."""
     case, decisions = evidence.case, evidence.decisions
     if isinstance(case, Missing) or isinstance(decisions, Missing):
         return delivered

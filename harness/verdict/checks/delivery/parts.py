@@ -40,8 +40,8 @@ IN_PARTS = "delivered_in_parts"
 
 
 def delivered_in_parts(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Each image joined at the sender's position and delivered its range; the last image reached
-    EOS.
+    """Each image joined at the sender's position and delivered all messages of its range, and the
+    last image of each session reached EOS.
     """
     found = all_or_missing(
         evidence.planned(traffic),
@@ -219,8 +219,8 @@ def _wrong_end(last: Part, end: int | Missing) -> Violation | Missing | None:
 def _wrong_join(
     expectations: ImageExpectations | Missing, images: list[Part]
 ) -> Violation | Missing | None:
-    """Return a violation if an image replaced an image that nothing had disturbed, or joined at a
-    wrong position.
+    """Return a violation if an image was replaced although nothing had disturbed it, or if an image
+    joined at a wrong position.
     """
     if isinstance(expectations, Missing):
         return expectations

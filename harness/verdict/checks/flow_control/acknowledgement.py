@@ -1,4 +1,5 @@
-"""Checks that the positions in status messages are consumed positions, a quarter window apart.
+"""Checks that status messages carry consumed positions, and advance by more than a quarter window
+at a time.
 
 subscribers have consumed    p1        p2  p3        p4
 status messages contain      p1 ............ p3 .......      a quarter of the window apart

@@ -40,7 +40,8 @@ _FLOW_CONTROL = "fc"
 
 
 def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """snd-lmt never decreases or exceeds the limit set by status messages, and finally reaches it.
+    """snd-lmt never decreases, never exceeds the limit set by status messages, and finally reaches
+    it.
 
     If the channel sets a flow control strategy, snd-lmt may decrease.
     """
@@ -82,8 +83,8 @@ def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _least(wire: Wire, start: int) -> int:
-    """Return the highest limit set by the genuine status messages that the sender certainly
-    processed.
+    """Return the minimum valid last value of snd-lmt: the highest limit in genuine status messages
+    that the sender certainly processed.
     """
     messages = status_messages(wire.feedback_arrived)
     limits = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
@@ -102,8 +103,8 @@ def _contents(messages: NDArray[np.void]) -> NDArray[np.void]:
 
 
 def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """pub-lmt is always either at a sender position or one publication window ahead of a sender
-    position.
+    """pub-lmt always equals a position that the sender reached, or such a position plus the
+    publication window.
     """
     found = all_or_missing(evidence.wire(traffic), evidence.planned(traffic))
     if isinstance(found, Missing):
@@ -136,7 +137,9 @@ def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding
 def _misplaced(
     series: Series, sender_positions: NDArray[np.int64], window: int
 ) -> tuple[int, str] | None:
-    """Return the first sample that is neither at a sender position nor one window ahead of one."""
+    """Return the first pub-lmt sample that is neither a position that the sender reached nor one
+    window ahead of such a position.
+    """
     wrong = np.flatnonzero(
         ~np.isin(series.values, np.concatenate([sender_positions, sender_positions + window]))
     )
@@ -152,7 +155,9 @@ def _misplaced(
 def _too_far_ahead(
     series: Series, wire: Wire, window: int, start: int, ends: list[int]
 ) -> tuple[int, str] | None:
-    """Return the first sample that is more than a window ahead of the data sent."""
+    """Return the first pub-lmt sample that is more than one publication window ahead of the data
+    sent.
+    """
     times_ns = wire.sent.frames["time_ns"].astype(np.int64)
     sent = known_at(times_ns, np.maximum.accumulate(wire.sent.ends), series.read_before_ns, start)
     ahead = np.flatnonzero((series.values > sent + window) & ~np.isin(series.values, ends))

@@ -89,8 +89,8 @@ def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Fi
 
 
 def _undo_ordered_damage(evidence: Evidence, traffic: TrafficCase, pair: _LogPair) -> _LogPair:
-    """Undo, in the image's log, the payload corruption that the scenario specifies. Returns the
-    publication's log and the restored image's log.
+    """Return the publication's log, and the image's log without the payload corruption that the
+    scenario specifies.
     """
     found = all_or_missing(evidence.case, evidence.decisions, evidence.planned(traffic))
     if isinstance(found, Missing):

@@ -1,4 +1,4 @@
-"""The pace of NAKs that are sent for all gaps at once: a retry waits for the measured repair time.
+"""Minimum time between NAKs for the same gap if a receiver sends NAKs for all gaps at once.
 
     NAK ---- repair time ----> frame              the shortest repair bounds the delay of retries
     NAK ---- delay ----> NAK ---- twice the delay ----> NAK
@@ -43,7 +43,9 @@ def has_all_gaps(evidence: Evidence, traffic: TrafficCase) -> bool:
 
 @dataclass(frozen=True)
 class Earlier:
-    """For each NAK: how many earlier NAKs cover its first byte, and when the last one was sent."""
+    """For each NAK, the number of earlier NAKs that cover its first byte, and the time of the
+    latest of them.
+    """
 
     counts: NDArray[np.int64]
     last_ns: NDArray[np.int64]
@@ -53,8 +55,8 @@ class Earlier:
 def earlier_naks(
     times_ns: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> Earlier:
-    """Return the earlier NAKs for the first byte of each NAK. The given NAKs must be in order of
-    time.
+    """Return the number and the latest time of the earlier NAKs that cover each NAK's first byte.
+    The given NAKs must be in order of time.
 
     A segment tree over the limits of all ranges: a NAK is added to the nodes that make up its
     range, and the NAKs for a byte are those of its leaf and of the nodes above.

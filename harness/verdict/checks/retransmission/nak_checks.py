@@ -75,8 +75,8 @@ def _naks(wire: Wire) -> _Naks:
 
 
 def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """When a NAK is sent, it covers one complete gap that the receiver could detect: the first gap,
-    unless NAKs are sent for all gaps.
+    """Each NAK covers one complete gap that the receiver could detect when it sent the NAK, and it
+    is the first gap unless NAKs are sent for all gaps.
     """
     wire, planned = evidence.wire(traffic), evidence.planned(traffic)
     if isinstance(wire, Missing):
@@ -139,15 +139,17 @@ def _violations(
 
 
 def _seen_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the time at which each position or a higher one first arrived."""
+    """Return, for each position, the time at which data up to that position or beyond it first
+    arrived.
+    """
     times_ns, tops = highest_by(wire)
     at = np.searchsorted(tops, ends, side="left")
     return np.append(times_ns, END_OF_TIME_NS)[at]
 
 
 def _gap_start_ns(wire: Wire, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each position, return when a frame that ends there, or a heartbeat with this position,
-    first arrived.
+    """Return the earliest time at which a gap can start at each position: when a frame that ends
+    there, or a heartbeat with this position, arrived.
     """
     frame_ns = wire.arrived.frames["time_ns"].astype(np.int64)
     edges = np.concatenate([wire.arrived.ends, wire.heartbeat_positions])
@@ -155,8 +157,8 @@ def _gap_start_ns(wire: Wire, starts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _edge_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each position, return when a frame that starts or ends there, or a heartbeat with this
-    position, first arrived.
+    """Return the earliest time at which a gap can end at each position: when a frame that starts or
+    ends there, or a heartbeat with this position, arrived.
     """
     frame_ns = wire.arrived.frames["time_ns"].astype(np.int64)
     edges = np.concatenate([wire.arrived.starts, wire.arrived.ends, wire.heartbeat_positions])
@@ -167,8 +169,8 @@ def _edge_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
 def _first_ns(
     edges: NDArray[np.int64], times_ns: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the earliest time of each position in `edges`, or END_OF_TIME_NS for a position that
-    `edges` does not contain.
+    """Return, for each position in `ends`, the earliest time at which `edges` has the same
+    position, or END_OF_TIME_NS if it never does.
     """
     order = np.lexsort((times_ns, edges))
     known, first = np.unique(edges[order], return_index=True)
@@ -276,7 +278,9 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
 def _paced_by_repairs(
     wire: Wire, naks: _Naks, configured_ns: int, about: str, where: tuple[str, ...]
 ) -> Finding:
-    """Compare the time between NAKs for the same byte with the repair times until then."""
+    """Check that NAKs for the same byte are as far apart as the repair times that the receiver had
+    measured by then.
+    """
     frame_ns = wire.arrived.frames["time_ns"].astype(np.int64)
     repaired_ns = _first_ns(wire.arrived.starts, frame_ns, naks.starts)
     earlier = earlier_naks(naks.times_ns, naks.starts, naks.ends)

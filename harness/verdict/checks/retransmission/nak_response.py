@@ -106,8 +106,8 @@ def max_retransmit_bytes(traffic: TrafficCase, term_length: int) -> int:
 
 
 def _required_ends(wire: Wire, found: Retransmits, longest: int) -> NDArray[np.int64]:
-    """Return the minimum end position of each response, given the shortest NAK that starts where
-    the response starts.
+    """Return the position that each response must reach: the end of the shortest NAK with the same
+    start, but not beyond the data sent.
     """
     naks = wire.naks(wire.feedback_arrived_from_all)
     starts = wire.nak_positions(naks)

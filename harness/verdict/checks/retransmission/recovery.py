@@ -173,8 +173,8 @@ def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> 
 
 
 def _kind_of_mismatch(value: int, seen: int, *, is_received: bool) -> Kind:
-    """Return the kind of a mismatch: STATE if arrivals were not counted, which a slow host can
-    explain, or else PROTOCOL.
+    """Return STATE if a counter is lower than the number of captured arrivals, which a slow host
+    can explain, or else PROTOCOL.
     """
     return Kind.STATE if is_received and value < seen else Kind.PROTOCOL
 
