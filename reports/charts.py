@@ -26,7 +26,9 @@ NS_PER_MS = 1e6
 
 
 def chart_document(series: RunSeries, rule_names: list[str]) -> dict[str, Any]:
-    """Return a run's chart document. `packing` stores its numpy arrays as columns."""
+    """Return the data of a run's charts as a document. Its numpy arrays are encoded later by the
+    module `packing`.
+    """
     start_ns = series.start_ns
     return {
         "start_ns": str(start_ns),

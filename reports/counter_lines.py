@@ -102,8 +102,8 @@ def _samples_of(samples: Records, counters: list[CounterFacts]) -> Records:
 
 
 def value_at(line: Line, time_ns: Times) -> Positions:
-    """Return a line's values at the given times. It is level before its first and after its last
-    point.
+    """Return a line's values at the given times. Before its first point and after its last point,
+    the line is level.
     """
     begin = line.time_ns[0]
     values = np.interp(time_ns - begin, line.time_ns - begin, line.value)
@@ -112,8 +112,8 @@ def value_at(line: Line, time_ns: Times) -> Positions:
 
 
 def difference(name: str, upper: Line, lower: Line) -> Line:
-    """Return the difference between two lines, at the points of either line, while both lines
-    exist.
+    """Return the difference between two lines at the points of either line, from the time when both
+    lines have begun.
 
     The difference is 0 where the lower line is ahead because the hosts were polled at different
     times.
@@ -137,7 +137,9 @@ The last one is drawn on top."""
 
 
 def distances(lines: list[Line]) -> list[Line]:
-    """Return the distances between lines, for those DISTANCES whose two lines exist."""
+    """Return one line for each pair in DISTANCES whose two lines exist: the difference between them
+    over time.
+    """
     by_name = {line.name: line for line in lines}
     return [
         difference(name, by_name[upper], by_name[lower])

@@ -45,7 +45,9 @@ class RunDocuments:
 
     @property
     def outcome(self) -> str:
-        """The verdict's outcome, or suite.json's if it is KNOWN or there is no verdict."""
+        """The verdict's outcome. If there is no verdict, or suite.json says KNOWN, this is the
+        outcome in suite.json.
+        """
         noted = self.summary.outcome if self.summary else UNJUDGED
         if noted == KNOWN:
             return noted
@@ -72,7 +74,9 @@ class RunDocuments:
 
     @property
     def subjects(self) -> str:
-        """The drivers under test, one per host. Empty if they were not recorded."""
+        """The names and versions of the drivers under test, as text. Empty if they were not
+        recorded.
+        """
         if self.manifest is None:
             return ""
         own = self.manifest.versions.get("windtunnel", "")

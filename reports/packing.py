@@ -23,13 +23,13 @@ WORD_BYTES = 8
 
 
 def library() -> Markup:
-    """Return plotly.js as a compressed element of a page."""
+    """Return an HTML element that contains plotly.js as compressed text."""
     return packed("library", compress(plotly_script()))
 
 
 def packed(name: str, content: str) -> Markup:
-    """Put text that is already compressed into an HTML element, which the page's script finds by
-    its name.
+    """Put compressed text into an HTML element, which the page's script finds by the element's
+    name.
     """
     return Markup(f'\n<script type="application/octet-stream" id="{name}">{content}</script>')
 

@@ -148,7 +148,9 @@ def read_series(run: RunDir) -> RunSeries:
 def _attempt(
     series: RunSeries, what: str, read: Callable[..., _Part | None], *arguments: object
 ) -> _Part | None:
-    """Return the result of `read`, or add a note and return None if the file cannot be read."""
+    """Read a part of the chart data with `read`. If a file cannot be read, add a note and return
+    None.
+    """
     try:
         found = read(*arguments)
     except (OSError, ValueError, KeyError, IndexError) as error:

@@ -108,7 +108,9 @@ def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
 
 
 def results(run: RunDocuments) -> Markup:
-    """Return an HTML table of figures, with a row for each stream and subscriber."""
+    """Return a run's results as an HTML table, with a row of figures for each stream and
+    subscriber.
+    """
     rows = result_rows_of(run.verdict)
     if not rows:
         return Markup("")

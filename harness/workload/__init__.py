@@ -1,4 +1,5 @@
-"""The applications in a run: publishers, subscribers, archive clients, and a saboteur.
+"""The applications in a run: publishers, subscribers, archive clients, and a process that injects
+faults.
 
     publisher    plan + payload --offer--> driver
     subscriber   driver --whole messages--> application --> messages.bin, index.bin

@@ -154,7 +154,7 @@ class Publisher:
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Publish the plan, and write the publisher's files even on failure."""
+    """Publish all planned messages, and write the publisher's files even on failure."""
     traffic, files = options.traffic, options.files.publisher(options.traffic.id)
     facts = begin_facts(traffic, time.time_ns())
     message_plan = plan(

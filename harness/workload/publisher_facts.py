@@ -23,7 +23,7 @@ def require_turned(admin_action_count: int, message_count: int, length: int) -> 
 
 
 def begin_facts(traffic: TrafficCase, started_ns: int) -> PublisherFacts:
-    """Return the facts from the case, which are known before the publication exists."""
+    """Return the facts about a publisher that the case determines before the publication exists."""
     return PublisherFacts(
         session_id=0,
         stream_id=traffic.stream_id,

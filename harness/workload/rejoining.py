@@ -45,7 +45,9 @@ class ImageReader(Reader, Protocol):
 
 
 class Parts:
-    """Reads all parts of one stream from any number of clients, and records each part."""
+    """Reads one stream image by image, from any number of clients, and records the range read from
+    each image.
+    """
 
     def __init__(
         self,
@@ -72,19 +74,21 @@ class Parts:
 
     @property
     def is_over(self) -> bool:
-        """Whether the application and the frame tap have each seen the required number of sessions
-        end.
+        """Whether the application and the frame recorder have both read the required number of
+        sessions to the end.
         """
         return len(self._ended) >= self._sessions and len(self._tapped) >= self._sessions
 
     def read(self, own: Subscription, tapped: Subscription) -> int:
-        """Read the available data, for the application and for the frame tap. Returns the amount of
-        work done.
+        """Read the available data, for the application and for the frame recorder. Returns the
+        amount of work done.
         """
         return self._read_images(own) + self._read_tapped(tapped)
 
     def leave(self) -> None:
-        """End the parts of the current client, which was closed or is no longer needed."""
+        """Record the end of each image of the current client, which was closed or is no longer
+        needed.
+        """
         for image, part in self._open.values():
             self._leave(image, part)
         self._open.clear()
@@ -148,7 +152,9 @@ class Rejoining:
         self._was_ready = False
 
     def read(self) -> None:
-        """Read to the stream's end. Raises Stopped, or DriverError before the first connection."""
+        """Read to the stream's end. Raises Stopped if a stop signal arrives, or DriverError if the
+        first connection fails.
+        """
         try:
             while not self._parts.is_over:
                 self._stop.check()

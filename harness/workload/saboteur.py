@@ -52,8 +52,8 @@ def run(options: Options, stop: Stop) -> None:
 
 
 def falsify_counter(aeron_dir: Path, stream_id: int, stop: Stop) -> None:
-    """Increase the stream's count of sent NAKs several times, because the driver may overwrite a
-    change.
+    """Falsify the stream's counter of sent NAKs. The counter is increased several times, because
+    the driver may overwrite a change.
     """
     path = aeron_dir / "cnc.dat"
     deadline_s = time.monotonic() + TIMEOUT_S

@@ -127,7 +127,7 @@ def _process(
     points: dict[StreamKey, list[str]],
     write: Callable[[pa.RecordBatch], None] | None,
 ) -> None:
-    """Analyse one batch of frames, and write the frame outcomes that it completes."""
+    """Analyse one batch of frames, and write all frame outcomes that are then known."""
     for key, walk, rows, walked in walks.follow(frames):
         if write is not None and key[1:] not in points:
             write(inferred_outcomes(key, walk.events.destinations, rows, walked))

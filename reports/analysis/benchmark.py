@@ -34,7 +34,8 @@ class ReaderUnavailable(RuntimeError):
 def measure(
     frames: int, frame_length: int, engines: tuple[str, ...], others: Mapping[str, Reader]
 ) -> list[dict[str, Any]]:
-    """Measure the readers. Returns a row per reader, with its figures or why it is unavailable.
+    """Measure how fast the analysis engines and other programs read a capture. Returns a row for
+    each, with its figures or why it is unavailable.
 
     The figures are frames, bytes, wall and CPU time, rates and memory. The capture is temporary.
     Raises OSError if it cannot be written.

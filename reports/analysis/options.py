@@ -25,10 +25,10 @@ class AnalysisOptions:
 
     @property
     def read_settings(self) -> dict[str, Any]:
-        """Keyword arguments for `ReadSettings`."""
+        """The keyword arguments for `ReadSettings` that these options require."""
         return {"keeps_hash": False, "keeps_crc32": self.checksums or self.messages}
 
     @property
     def walk_settings(self) -> WalkSettings:
-        """Settings for each stream's `StreamWalk`."""
+        """The settings of each stream's `StreamWalk` that these options require."""
         return WalkSettings(keeps_messages=self.messages)

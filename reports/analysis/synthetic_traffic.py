@@ -1,4 +1,5 @@
-"""Synthetic captures of any length for benchmarks. One stream loses a frame in each cycle.
+"""Synthetic captures of any length for benchmarks. They contain one stream, which loses one frame
+in 1,024.
 
     cycle   SETUP | DATA x 1024, one of them missing | NAK | the missing one | SM |  next cycle ...
 

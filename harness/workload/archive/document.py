@@ -1,4 +1,4 @@
-"""Writes the document of an archive workload, both on success and on failure."""
+"""Writes the result file of an archive workload, whether the workload succeeds or fails."""
 
 import time
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from windtunnel.harness.artifact.host.recording import RecorderFacts
 
 @contextmanager
 def write_at_end(facts: PublisherFacts | RecorderFacts, document: Path) -> Iterator[None]:
-    """Write the facts when the `with` block ends, with the end time and any exception that the
-    block raised.
+    """Write a workload's result file when the `with` block ends, with the end time and any
+    exception that the block raised.
     """
     try:
         yield

@@ -62,7 +62,9 @@ class Recorder:
         ]
 
     def begin(self, archive: AeronArchive, channel: str, location: SourceLocation) -> None:
-        """Request a recording of the next image, unless this archive already has the request."""
+        """Ask the archive to record the next image of the stream, unless this archive has already
+        been asked.
+        """
         if archive.archive_id == self._requested_from != NULL_VALUE:
             # Only the session was lost. The recording continues, or has stopped by now.
             return
@@ -97,7 +99,7 @@ class Recorder:
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Record a stream to its end, and write the recorder's document."""
+    """Have the archive record a stream to its end, and write the recorder's result file."""
     traffic, files = options.traffic, options.files.recorder(options.traffic.id)
     facts = RecorderFacts(traffic.stream_id, time.time_ns(), 0, None)
     recorder = Recorder(traffic.stream_id)

@@ -33,7 +33,9 @@ NOT_SENT = -1
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Replay the recording to its end, and write a publisher's document even on failure."""
+    """Have the archive replay a recording to its end. Writes a publisher's result file, even on
+    failure.
+    """
     traffic, files = options.traffic, options.files.publisher(options.traffic.id)
     facts = begin_facts(traffic, time.time_ns())
     with (
@@ -49,7 +51,9 @@ def run(options: Options, stop: Stop) -> None:
 
 
 def note_replay(facts: PublisherFacts, recording: RecordingDescriptor, session_id: int) -> None:
-    """Set the facts about a replay: its session id, and parameters from the recording."""
+    """Copy a replay's session id and its recording's parameters to the facts for the result
+    file.
+    """
     facts.session_id = session_id
     facts.initial_term_id = recording.initial_term_id
     facts.term_length = recording.term_buffer_length

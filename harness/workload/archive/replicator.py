@@ -36,7 +36,7 @@ class Copying:
         self._has_ended = False
 
     def on_signal(self, signal: RecordingSignalEvent) -> None:
-        """Process an archive's signal about a recording."""
+        """Note that the replication has ended if the archive's signal says so."""
         self._has_ended |= signal.signal == RecordingSignal.REPLICATE_END
 
     def follow(self, archive: AeronArchive, facts: RecorderFacts, stop: Stop) -> None:
@@ -65,7 +65,7 @@ def _check(archive: AeronArchive) -> None:
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Replicate a recording to its end, and write a recorder's document."""
+    """Have the archive replicate a recording to its end, and write a recorder's result file."""
     traffic, files = options.traffic, options.files.recorder(options.traffic.id)
     facts = RecorderFacts(traffic.stream_id, time.time_ns(), 0, None)
     copying = Copying(traffic.stream_id)

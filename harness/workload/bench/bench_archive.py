@@ -30,7 +30,9 @@ REPLAYS = "aeron:ipc"
 
 
 def run_archive(load: Load, aeron: Aeron) -> None:
-    """Record and replay alternately, as commanded, until the LEAVE command."""
+    """Record and replay streams alternately, on the benchmark's commands, until the LEAVE
+    command.
+    """
     context = ArchiveContext(
         control_request_channel=load.options.control_channel, control_response_channel=RESPONSES
     )
@@ -60,11 +62,11 @@ class _Rounds:
         """Position at which the recording ends."""
 
     def await_command(self, command: Command) -> bool:
-        """Wait for a command. Returns False on LEAVE or a fault."""
+        """Wait for a command from the benchmark. Returns False on the LEAVE command or a fault."""
         return self._wait(lambda: self._board.order is command)
 
     def _wait(self, condition: Callable[[], bool], idle: Callable[[], None] | None = None) -> bool:
-        """Wait for a condition. Returns False on LEAVE or a fault."""
+        """Wait for a condition. Returns False on the LEAVE command or a fault."""
         while not condition():
             if not self._load.is_well(self._aeron) or self._board.order is Command.LEAVE:
                 return False
@@ -144,7 +146,9 @@ class _Rounds:
         return self._board.fault is Fault.NONE
 
     def purge(self) -> bool:
-        """Purge the recording before the next recording. Returns False on a fault."""
+        """Wait until the archive has purged the recording. Returns False on the LEAVE command or a
+        fault.
+        """
         return self._wait(self._is_purged)
 
     def _is_purged(self) -> bool:

@@ -58,7 +58,7 @@ Stream = tuple[str, int]
 
 
 def _streams(options: Options) -> tuple[Stream, Stream]:
-    """Return the streams from ping to pong and back, with different ids on a shared channel."""
+    """Return the channels and stream ids from ping to pong and back. The two stream ids differ."""
     there = options.channel, options.stream_id
     return there, (options.reply_channel, options.stream_id + 1)
 
@@ -66,8 +66,8 @@ def _streams(options: Options) -> tuple[Stream, Stream]:
 def _open(
     load: Load, aeron: Aeron, writes: Stream, reads: Stream
 ) -> tuple[Publication, Image] | None:
-    """Open a publication and the image of the other stream. Returns None if the benchmark load ends
-    first.
+    """Open a publication on one stream, and wait for the image of the other stream. Returns None if
+    the benchmark load ends first.
     """
     subscription = aeron.add_subscription(*reads)
     load.board.state = State.SUBSCRIBED

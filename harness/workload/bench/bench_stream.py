@@ -26,7 +26,9 @@ PROGRESS_S = 0.0005
 
 
 class Load:
-    """The state that all benchmark loads share: the counter board file and the time limit."""
+    """The options and the time limit of a load generator, and the shared memory through which the
+    benchmark commands it.
+    """
 
     def __init__(self, options: Options, board: Board) -> None:
         self.options = options

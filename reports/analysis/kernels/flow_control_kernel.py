@@ -110,7 +110,7 @@ def _on_status(state: Any, consumed: int, limit: int, time_ns: int) -> None:
 
 @allocating_kernel
 def _room_since(state: Any, end: int) -> int:
-    """Return the history slot of the first limit that allowed a frame ending at position `end`.
+    """Return which entry of the limit history first allowed a frame that ends at position `end`.
 
     Returns -1 if this limit is not in the history.
     """
@@ -134,7 +134,9 @@ def _blocks(state: Any, position: int) -> bool:
 
 @allocating_kernel
 def _account_blocked(state: Any, time_ns: int) -> None:
-    """Add to `blocked_ns` the time since the last event during which a gap blocked the receiver."""
+    """Add to `blocked_ns` the part of the time since the last event in which a gap blocked the
+    receiver.
+    """
     since_ns, until_ns = state["event_ns"], 0
     if state["nak_ns"] > 0 and _blocks(state, state["nak_from"]):
         silence_ns = max(NAK_SILENCE_NS, state["nak_interval_ns"] * 3 // 2)

@@ -84,7 +84,9 @@ FLOW = np.dtype(
 
 @allocating_kernel
 def _is_newest(state: Any, order: int, packet: int) -> bool:
-    """Return whether no packet so far was sent later. Returns False if the order is unknown."""
+    """Return whether a packet was sent after all packets captured before it. Returns False if the
+    sending order is unknown.
+    """
     if state["order"] == UNKNOWN:
         return False
     return bool(order > state["order"] or packet == state["packet"])
@@ -138,8 +140,8 @@ def _record_reordering(state: Any, result: Any, extent: int) -> None:
 
 @allocating_kernel
 def _first_ahead(state: Any, order: int) -> int:
-    """Return how many frames ago the first frame that was sent later arrived, or 0 if there is
-    none.
+    """Return how many frames ago the first frame that overtook this frame arrived, or 0 if no frame
+    overtook it.
     """
     for behind in range(min(state["places"], RECENT_FRAMES), 0, -1):
         if state["recent_orders"][(state["places"] - behind) % RECENT_FRAMES] > order:

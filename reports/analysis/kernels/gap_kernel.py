@@ -140,7 +140,8 @@ def fill(
     flow: int, arrivals: int, start: int, end: int, time_ns: int, gaps: Any, pieces: Any,
     control: Any,
 ) -> int:  # fmt: skip
-    """Mark a range as received. Return the index of the gap that contained its missing pieces.
+    """Mark a range of positions as received. Return the index of the gap whose missing bytes the
+    range fills.
 
     Returns -1 if nothing was missing. If there are several gaps, gaps with a NAK take precedence,
     then gaps lost before the capture point, then the oldest gap.

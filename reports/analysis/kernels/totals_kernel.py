@@ -99,7 +99,8 @@ def sum_up(
     terms: Any, offsets: Any, lengths: Any, flags: Any, times_ns: Any, initials: Any,
     term_lengths: Any, mtus: Any, slots: Any, totals: Any,
 ) -> int:  # fmt: skip
-    """Sum frames by key. A field that does not exist in a frame's type is 0.
+    """Count and sum frames for each combination of key fields. A field that a frame's type does not
+    have is 0.
 
     Shapes:  points to flags, initials to mtus int32[n], except sources and destinations int64[n],
              which may be any numbers that distinguish endpoints; kinds codes of frame_class;

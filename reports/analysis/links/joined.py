@@ -25,12 +25,14 @@ class JoinedStreams:
         self._walks: dict[StreamKey, JoinWalk] = {}
 
     def feed(self, frames: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add frames with JOIN_COLUMNS, and yield the frame outcomes that they complete."""
+        """Add frames with JOIN_COLUMNS, and yield all frame outcomes that are then known."""
         for key, rows in by_stream(frames):
             yield from self.feed_stream(key, rows)
 
     def feed_stream(self, walk_key: WalkKey, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add frames of one stream and vantage point, and yield the outcomes that they complete."""
+        """Add frames of one stream and vantage point, and yield all frame outcomes that are then
+        known.
+        """
         point, *stream = walk_key
         key = stream[0], stream[1]
         if key not in self._points:

@@ -105,7 +105,9 @@ def match(sends: Any, arrivals: Any, correction_ns: int) -> LinkMatch:
 
 
 class _Neighbours:
-    """Undisturbed transmissions, which predict where the arrivals of others are expected."""
+    """Transmissions that arrived exactly once. They show where transmissions between them are
+    expected to arrive.
+    """
 
     def __init__(self, sends: Any, arrivals: Any) -> None:
         self._sends, self._arrivals = sends, arrivals
@@ -124,8 +126,8 @@ def _match_numbered(
     sends: Any, arrivals: Any, sent_numbers: Any, arrived_numbers: Any, arrival_of: Any,
     send_of: Any, is_copy: Any,
 ) -> bool:  # fmt: skip
-    """Match by packet identification, and fill the last three arguments. Return False if
-    ambiguous.
+    """Match transmissions with arrivals by IPv4 identification, and fill the last three arguments.
+    Return False if the match is ambiguous.
     """
     by_number = {int(number): int(send) for number, send in zip(sent_numbers, sends, strict=True)}
     is_unique = len(by_number) == len(sends) and NO_IDENTIFICATION not in by_number
@@ -179,7 +181,9 @@ def _may_be_copy(arrival: int, other: int, times: Any) -> bool:
 
 
 def _nearest(matched: list[tuple[int, int]], sends: Any, sent_ns: Any, time_ns: int) -> int:
-    """Return the last matched transmission before a time, or the first one if none is earlier."""
+    """Return the last matched transmission before a time, or the first transmission if none was
+    earlier.
+    """
     before = [send for send, _ in matched if sent_ns[send] <= time_ns + _EARLY_NS]
     return max(before) if before else int(sends[0])
 

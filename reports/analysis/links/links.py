@@ -142,8 +142,8 @@ class LinkTotals:
         self._delays.add(matched.delays_ns[~is_lost])
 
     def add_control(self, frames: list[tuple[int, ...]], counts: list[int]) -> None:
-        """Add control frame counts: positive at the farther vantage point, negative at the nearer
-        one.
+        """Add numbers of control frames: positive at the farther vantage point, which sends them,
+        and negative at the nearer one, which receives them.
         """
         balance = self._control_balance
         for frame, count in zip(frames, counts, strict=True):

@@ -114,7 +114,9 @@ def _link_between(one: int, other: int, frames: Any, control: Any) -> _Link | No
 
 
 def differences(rows: Any, one: int, other: int, names: tuple[str, ...]) -> Any:
-    """Return the times at `other` minus those at `one`, for frames captured once at each."""
+    """Return the capture times at `other` minus those at `one`, for the frames that were captured
+    exactly once at each of them.
+    """
     found = []
     for point in (one, other):
         here = rows[rows["point"] == point]

@@ -61,7 +61,7 @@ class ReadSettings:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a capture file that one reader reads: a range of cells."""
+    """A contiguous range of bytes in a capture file, which one reader reads."""
 
     file: CaptureFile
     start: int

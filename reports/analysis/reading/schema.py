@@ -134,7 +134,7 @@ CAPTURES = pa.schema(
 
 
 def compact_dictionaries(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """Remove unused entries from a batch's dictionaries.
+    """Remove unused entries from the dictionaries of a batch's string columns.
 
     A slice of a batch refers to the dictionary of the entire batch, which may have thousands of
     other addresses.

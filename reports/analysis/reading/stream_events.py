@@ -34,7 +34,7 @@ UNUSED_MAX = 4
 
 @dataclass(frozen=True)
 class Events:
-    """The events of a batch. All arrays have the same length."""
+    """The events of a batch of frames, as arrays of equal length."""
 
     rows: Any
     "Row index of each event in the batch."
@@ -54,7 +54,9 @@ class Events:
 
 
 class StreamEvents:
-    """Converts one stream's frames to events, and assigns the events to flows."""
+    """Converts one stream's frames to events, and assigns the events to flows. A flow is the
+    traffic to one destination.
+    """
 
     COLUMNS = (
         "time_ns", "frame_type", "flags", "frame_length", "term_id", "term_offset", "nak_length",
@@ -125,8 +127,8 @@ class StreamEvents:
         return np.where(np.arange(len(found)) < first, found, NO_IDENTIFICATION)
 
     def _flows_of(self, frames: Any, kinds: Any) -> tuple[Any, Any]:
-        """Return each frame's flow, or -1 if it matches none, and its receiver, or -1 if the sender
-        sent it.
+        """Return each frame's flow, or -1 if no flow matches, and the receiver that sent the frame,
+        or -1 if the stream's sender did.
         """
         sent = (kinds == kernel.FRAME) | (kinds == kernel.HEARTBEAT)
         found = np.full(len(kinds), -1, dtype=np.int32)

@@ -45,7 +45,9 @@ class TotalsSum:
 
 
 def survey_of(reader: PartReader) -> pa.RecordBatch:
-    """Read a part of a capture and return one row of SURVEY."""
+    """Read a part of a capture, and return its packet counts and frame totals as one row of
+    SURVEY.
+    """
     total = TotalsSum()
     for batch in reader.batches(COLUMNS):
         total.add(totals_of(batch))

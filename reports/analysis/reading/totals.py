@@ -76,7 +76,7 @@ def empty_totals() -> pa.Table:
 
 
 def totals_of(frames: pa.RecordBatch) -> pa.Table:
-    """Return the totals of frames with COLUMNS. Frames without a session are ignored."""
+    """Return the totals of a batch of frames with COLUMNS. Frames without a session are ignored."""
     chosen = with_session(frames)
     count = chosen.num_rows
     if not count:

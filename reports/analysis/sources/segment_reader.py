@@ -86,7 +86,7 @@ class SegmentReader:
         return pa.RecordBatch.from_pylist([row], schema=SEGMENTS)
 
     def _windows(self) -> Iterator[tuple[BinaryIO, NDArray[Any]]]:
-        """Yield, for each window of the file, its frame rows and the open file."""
+        """Read the file piece by piece. Yield the open file and the rows of each piece's frames."""
         self._is_read = True
         cursor, rows = self._cursor[0], np.zeros(ROWS_PER_WINDOW, dtype=walk.RECORDED)
         try:

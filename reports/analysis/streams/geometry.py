@@ -80,7 +80,7 @@ def _geometry(rows: list[dict[str, Any]]) -> Geometry:
 def positions_in(
     geometry: Geometry, terms: NDArray[Any], offsets: NDArray[Any]
 ) -> NDArray[np.int64]:
-    """Return the positions of a stream's frames, given equally long term ids and offsets."""
+    """Return the positions of a stream's frames, given their term ids and term offsets."""
     difference = terms.astype(np.int64) - geometry.initial_term_id
     difference = ((difference + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
     found: NDArray[np.int64] = difference * geometry.term_length + offsets

@@ -38,7 +38,9 @@ _UNKNOWN = np.iinfo(np.int64).min
 
 
 class PositionSamples:
-    """Position samples of one flow."""
+    """Samples of one flow's positions: captured, contiguous, consumed, and allowed by the
+    receiver's window.
+    """
 
     def __init__(self) -> None:
         self._kept = np.zeros(0, dtype=_SAMPLE)

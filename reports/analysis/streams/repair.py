@@ -175,13 +175,15 @@ class RepairWalk:
         return outcomes
 
     def _expanded_pieces(self) -> Any:
-        """Copy the stream's pieces to the start of the shared array, and return that array."""
+        """Copy the stream's missing ranges to the start of an array that all streams share, and
+        return the array.
+        """
         _ALL_PIECES[: len(self._pieces)] = self._pieces
         return _ALL_PIECES
 
     def _passed_positions(self, events: Events, destinations: list[str]) -> Any:
-        """Return each event's start or, for a group's status message, the position consumed by all
-        receivers.
+        """Return each event's start position. For a status message of a multicast group, this is
+        the position that all receivers have consumed.
         """
         starts = events.starts
         status = np.flatnonzero(events.kinds == kernel.STATUS)
@@ -267,7 +269,7 @@ class RepairWalk:
         return is_skipped
 
     def _contains(self, flow: int, starts: Any, ends: Any) -> Any:
-        """Return, for each range, whether a flow contained it completely."""
+        """Return a mask of the ranges that a flow contains completely."""
         state, gaps = self._flows[flow], self._gaps_of(flow)
         missing = gaps[(gaps["cause"] == gap_kernel.BEFORE_CAPTURE) & (gaps["is_whole"] == 0)]
         missing = missing[np.argsort(missing["start"], kind="stable")]

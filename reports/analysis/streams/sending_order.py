@@ -55,14 +55,18 @@ _NUMBERS = 1 << 16
 
 @allocating_kernel
 def _step(sender: Any, identification: int) -> int:
-    """Return the signed distance, modulo 2^16, of an identification from the highest so far."""
+    """Return how far an IPv4 identification is ahead of the highest one so far, modulo 2^16. The
+    result is negative if it is behind.
+    """
     half = _NUMBERS >> 1
     return int((identification - sender["order"] + half) % _NUMBERS - half)
 
 
 @allocating_kernel
 def _weigh(sender: Any, identification: int, start: int) -> int:
-    """Return a packet's place in the sending order. Also records if its step fits a counter."""
+    """Return a packet's number in the sending order. Also counts whether the packet's
+    identification grew like a counter.
+    """
     step = _step(sender, identification)
     order = sender["order"] + step
     if step > 0:

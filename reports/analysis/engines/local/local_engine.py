@@ -57,7 +57,8 @@ class LocalFrames:
         self._sum(rows)
 
     def merged(self, columns: Sequence[str], ahead_ns: dict[str, int]) -> Iterator[pa.RecordBatch]:
-        """Yield batches from all vantage points, merged by time. Kept columns are not read again.
+        """Yield the batches of all vantage points, merged by time. Columns that `batches` kept in
+        memory are not read again.
 
         Batches are not split, and each vantage point's order is kept. `ahead_ns` states how far
         each vantage point's clock is ahead.
@@ -111,7 +112,9 @@ class LocalFrames:
 
 
 def _earliest(waiting: dict[str, tuple[pa.RecordBatch, int]], ahead_ns: dict[str, int]) -> str:
-    """Return the vantage point whose waiting batch begins first by the corrected clocks."""
+    """Return the vantage point whose next batch begins first, after correction of the clock
+    offsets.
+    """
     if len(waiting) == 1:
         return next(iter(waiting))
 

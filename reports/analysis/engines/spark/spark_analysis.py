@@ -71,7 +71,9 @@ def read_captures(
 def flows(
     batches: DataFrame, known: dict[StreamKey, Geometry], settings: WalkSettings
 ) -> DataFrame:
-    """Return NESTED_FLOWS as a DataFrame. One worker processes each stream, in capture order."""
+    """Return the table NESTED_FLOWS as a DataFrame, with a row per flow that contains its gaps,
+    stalls and other results. One worker processes each stream, in capture order.
+    """
 
     def follow(rows: _Batches) -> _Batches:
         walks = StreamSet(known, settings)
@@ -87,7 +89,9 @@ def flows(
 def single_point_outcomes(
     batches: DataFrame, known: dict[StreamKey, Geometry], points: dict[StreamKey, list[str]]
 ) -> DataFrame:
-    """Return FRAME_OUTCOMES for the streams that were captured at only one vantage point."""
+    """Return the table FRAME_OUTCOMES for the streams that were captured at only one vantage
+    point.
+    """
     unjoined = {key: geometry for key, geometry in known.items() if key not in points}
 
     def follow(rows: _Batches) -> _Batches:
@@ -108,7 +112,8 @@ def links(
     offsets: dict[str, int],
     outcomes: bool,
 ) -> DataFrame:
-    """Return LINKS or FRAME_OUTCOMES for the streams that were captured at several vantage points.
+    """Return the table LINKS, or FRAME_OUTCOMES if `outcomes` is true, for the streams that were
+    captured at several vantage points.
 
     Each stream is joined by one worker, in time order.
     """

@@ -17,7 +17,9 @@ from windtunnel.reports.analysis.streams.frame_outcomes import FRAME_OUTCOMES
 
 
 def register(spark: SparkSession, tables: Tables, outcomes_dir: Path | None = None) -> list[str]:
-    """Create a view of each table, and a view `fates` of `outcomes_dir`. Return the view names."""
+    """Create a view of each table, and a view `fates` of the frame outcomes in `outcomes_dir`.
+    Return the view names.
+    """
     names = []
     for name, table in tables.named().items():
         spark.createDataFrame(table).createOrReplaceTempView(name)
