@@ -49,8 +49,8 @@ def distinct_names(paths: Sequence[PurePath]) -> list[str]:
 
 
 def comparisons(runs: Sequence[Drawn]) -> list[Markup]:
-    """Return a comparison card for each scenario. It is empty unless several of its runs have
-    figures.
+    """Return a section of a page for each scenario that compares the scenario's runs. A section is
+    empty if fewer than two runs have figures.
     """
     by_scenario: dict[str, list[Drawn]] = {}
     for run, series in runs:

@@ -58,7 +58,9 @@ class StreamSeries:
 
     @property
     def delivered_bytes(self) -> int:
-        """Number of log bytes delivered to the subscriber: the last sub-pos without filled gaps."""
+        """Number of log bytes delivered to the subscriber: the last sub-pos minus the bytes of
+        filled gaps.
+        """
         consumed = max(
             (int(line.value[-1]) for line in self.lines if line.name == "sub-pos"), default=0
         )

@@ -192,8 +192,8 @@ def _guarded(name: str, run: Callable[..., list[Finding]], *arguments: Any) -> l
 def _guarded_view(
     name: str, view: Callable[[Evidence, Case], Iterable[_Shown]], evidence: Evidence, case: Case
 ) -> tuple[tuple[_Shown, ...], list[Finding]]:
-    """Compute rows or notes of the verdict from the evidence. If this raises an exception, return a
-    HARNESS finding instead.
+    """Compute result rows or notes for the verdict. If this raises an exception, return a HARNESS
+    finding instead.
     """
     try:
         return tuple(view(evidence, case)), []

@@ -23,7 +23,7 @@ def require_turned(admin_action_count: int, message_count: int, length: int) -> 
 
 
 def begin_facts(traffic: TrafficCase, started_ns: int) -> PublisherFacts:
-    """Return the facts about a publisher that the case determines before the publication exists."""
+    """Return the facts about a publisher that are known before its publication exists."""
     return PublisherFacts(
         session_id=0,
         stream_id=traffic.stream_id,
@@ -42,7 +42,7 @@ def begin_facts(traffic: TrafficCase, started_ns: int) -> PublisherFacts:
 
 
 def note_stream(facts: PublisherFacts, publication: Publication) -> None:
-    """Set the publication's actual parameters, which can differ from the parameters in the case."""
+    """Record the publication's actual parameters, which can differ from those in the case."""
     facts.session_id = publication.session_id
     facts.initial_term_id = publication.initial_term_id
     facts.term_length = publication.term_length

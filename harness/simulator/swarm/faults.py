@@ -166,8 +166,8 @@ def _details(rng: random.Random, action: Action, fault: FaultCase, index: int) -
 
 
 def _hold_details(rng: random.Random) -> dict[str, object]:
-    """Choose how long the middlebox holds the matching frames: for a time or, only for DATA and PAD
-    frames, until an event.
+    """Choose how long the middlebox holds matching frames, and whether an event can release them.
+    Only DATA and PAD frames can wait for an event.
     """
     found: dict[str, object] = {"hold_ns": spread(rng, 10 * US, 50 * MS)}
     if rng.random() < 0.5:
@@ -179,7 +179,7 @@ def _hold_details(rng: random.Random) -> dict[str, object]:
 
 
 def _chain(rng: random.Random) -> dict[str, object]:
-    """Choose a Markov chain that makes a rule match in bursts."""
+    """Choose a Markov chain that makes a fault rule match in bursts."""
     kind: ChainKind = rng.choice(("two states", "four states"))
     begin = spread(rng, BILLION // 2_000, BILLION // 20)
     end = spread(rng, BILLION // 100, BILLION // 2)
@@ -203,7 +203,7 @@ def _place(rng: random.Random) -> PlaceCase:
 
 
 def _when(rng: random.Random, streams: int) -> WhenCase:
-    """Choose when a rule is active: once, periodically, or between two stream positions."""
+    """Choose when a fault rule is active: once, periodically, or between two stream positions."""
     if rng.random() < 0.3:
         first = spread(rng, 1, 1 << 20)
         return WhenCase(

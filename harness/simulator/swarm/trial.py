@@ -223,7 +223,7 @@ class Trial:
         return stream_record.violation_text(self._audit)
 
     def _end(self, world: SimulatedWorld) -> str:
-        """Check that every stream has completed or is in a known protocol stall.
+        """Check that every stream has completed or is in a stall that Aeron's protocol permits.
 
         Returns a description of the failure, or an empty string.
         """

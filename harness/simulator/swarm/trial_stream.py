@@ -34,7 +34,7 @@ class Stream:
     mapped: tuple[LogBuffer, ...] = ()
 
     def find_publication(self) -> Publication | None:
-        """Return the publication, or None until the driver has created it."""
+        """Return the stream's publication, or None until the driver has created it."""
         if self.publication is None:
             client = self.near.client
             if self.traffic.publication == "exclusive":
@@ -44,7 +44,7 @@ class Stream:
         return self.publication
 
     def find_image(self) -> Image | None:
-        """Return the image, or None until both ends are connected.
+        """Return the stream's image, or None until publication and subscription are connected.
 
         Images that corrupted frames created are ignored.
         """

@@ -64,7 +64,9 @@ def _times(left: int, right: int) -> int:
 
 
 def _times_of_any_size(left: int, right: int) -> int:
-    """Return the low 64 bits of a product when the JIT is disabled and integers do not wrap."""
+    """Return the low 64 bits of a product of Python integers. Replaces `_times` when the JIT is
+    disabled.
+    """
     product = int(left) * right & _ALL
     return product - (product >> 63 << 64)
 
@@ -142,9 +144,7 @@ def next_identification(log: EventLog) -> int:
 
 @kernel
 def note_counters(log: EventLog, now_ns: int, host: int, values: Any, first: int, end: int) -> None:
-    """Record each change of a host's counters since the last call, for ids from `first` to `end -
-    1`.
-    """
+    """Record each change of a host's counters `first` to `end - 1` since the last call."""
     seen = log.seen[host]
     for counter_id in range(first, min(end, seen.size)):
         value = get_i64(values, counter_id * counters.COUNTER_LENGTH)

@@ -124,7 +124,7 @@ def _sleep(sleeper: Any, state: Any, work_count: int) -> None:
 
 @kernel
 def _next_ns(between: Between, sleepers: Any) -> int:
-    """Return the time at which the next host or the middlebox has work to do. Also stores when the
+    """Return the time at which a host or the middlebox next has work to do. Also stores when the
     next datagram of each host arrives.
     """
     targets, hosts = between.routes.targets, sleepers.shape[0] - 1

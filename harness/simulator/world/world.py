@@ -132,7 +132,8 @@ def open_world(
     replayed: ReplayedDecisions | None = None,
     real: Collection[str] = (),
 ) -> Iterator[SimulatedWorld]:
-    """Create a case's hosts and middlebox, with the drivers' files in `folder`.
+    """Create the simulated hosts and the middlebox of a case (a scenario with all values filled
+    in), with the drivers' files in `folder`.
 
     `folder` should be in memory. The hosts' files are removed at the end. If `replayed` is given,
     the middlebox replays recorded decisions. The hosts in `real` have the real C driver. Raises

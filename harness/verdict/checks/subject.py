@@ -97,7 +97,9 @@ def _unexpected_exits(subjects: list[ProcessExit], unsupported: str) -> list[Fin
 
 
 def is_harness_failure(each: ProcessExit) -> bool:
-    """Return whether a workload had a harness error, or an archive's disk could not be set up."""
+    """Return whether a workload failed because of the harness, or an archive's disk could not be
+    set up.
+    """
     if each.role == "archive":
         return each.exit_code == NO_DISK_EXIT_CODE
     is_workload = each.role in ROLES and each.role not in SERVERS

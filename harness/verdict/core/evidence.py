@@ -121,7 +121,7 @@ class SavedArchive:
 
 
 class Evidence:
-    """All evidence about one run."""
+    """All evidence about one run, read from the run folder when it is first needed."""
 
     def __init__(self, path: Path) -> None:
         self.folder = RunDir(path)

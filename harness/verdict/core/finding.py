@@ -103,8 +103,8 @@ class Finding:
         return violation.kind is None or violation.kind in self.excuses_kinds
 
     def excused(self, gate: "Finding") -> "Finding":
-        """Return this violation downgraded to INCONCLUSIVE. The failure of `gate` may explain the
-        violation.
+        """Return this violation downgraded to INCONCLUSIVE, because the failure of `gate` may
+        explain it.
         """
         text = f"inconclusive because gate {gate.name} failed: {self.text}"
         return replace(self, outcome=Outcome.INCONCLUSIVE, text=text)

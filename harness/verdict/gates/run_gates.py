@@ -127,8 +127,8 @@ def both_sides_talked(evidence: Evidence) -> list[Finding]:
 def _missing_frame(
     near: Capture, far: Capture, case: Case, traffic: TrafficCase
 ) -> tuple[str, bool]:
-    """Describe the frame type that never arrived ("" if all arrived). Also returns whether the host
-    that should have sent it sent no frame of the stream.
+    """Describe the frame type that never arrived, or return "" if all arrived. Also returns whether
+    the capture at the sending host has no frame of the stream.
     """
     stream_id = traffic.stream_id
     publisher, subscriber = (case.address(each) for each in (traffic.from_host, traffic.to_host))

@@ -221,8 +221,8 @@ def _damage(evidence: Evidence, traffic: TrafficCase, planned: Planned) -> list[
 
 
 def _damaged(planned: Planned, damage: list[Damage]) -> set[int]:
-    """Return the checksums that a frame's payload may have after any run of consecutive entries in
-    `damage` was applied to it.
+    """Return the possible checksums of a corrupted payload: one for each run of consecutive entries
+    in `damage`.
     """
     row = planned.log.frames[damage[0].frame]
     start = int(row["payload_start"])

@@ -61,7 +61,7 @@ def link_of(case: Case, traffic: TrafficCase) -> int:
 
 
 def losses_of(decisions: Records, case: Case, traffic: TrafficCase, log: ExpectedLog) -> Losses:
-    """Return what the middlebox's rules did to a stream's DATA and PAD frames."""
+    """Return which of a stream's DATA and PAD frames the middlebox's rules dropped or disturbed."""
     link = link_of(case, traffic)
     chosen = decisions[(decisions["link"] == link) & (decisions["stream_id"] == traffic.stream_id)]
     chosen = chosen[np.isin(chosen["frame_type"], POSITIONAL)]
@@ -74,7 +74,9 @@ def losses_of(decisions: Records, case: Case, traffic: TrafficCase, log: Expecte
 
 
 def link_losses(evidence: Evidence, traffic: TrafficCase) -> LinkLosses | Missing:
-    """Return what rules and impairments did to a stream's DATA and PAD frames."""
+    """Return which of a stream's DATA and PAD frames were lost or disturbed by rules or
+    impairments.
+    """
     found = all_or_missing(
         evidence.case, evidence.decisions, evidence.planned(traffic), evidence.wire(traffic)
     )

@@ -26,7 +26,7 @@ NS_PER_S = 1_000_000_000
 
 
 def result_rows(evidence: Evidence, case: Case) -> list[ResultRow]:
-    """Return one row for each subscriber of each stream."""
+    """Return one row of figures for each subscriber of each stream."""
     return [
         _row(evidence, case, traffic.between(traffic.from_host, host))
         for traffic in case.traffic

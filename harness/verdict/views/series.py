@@ -46,7 +46,7 @@ def stream_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Se
 
 
 def least_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Series | Missing:
-    """Return the minimum of a workload's subscriber positions over time. It never decreases.
+    """Return the position of a workload's slowest subscription over time. It never decreases.
 
     A receiver's status messages carry the position of its slowest subscriber. A workload has the
     first two subscriptions. Later subscriptions are ignored, since they may end earlier.

@@ -94,8 +94,8 @@ def open_gap(
     flow: int, state: Any, start: int, end: int, time_ns: int, cause: int, order: int, gaps: Any,
     pieces: Any, control: Any,
 ) -> Any:  # fmt: skip
-    """Add a gap with all bytes missing. `order`: the sending order of the frame that revealed
-    it.
+    """Add a gap with all bytes missing. `order` is the sending order of the frame that revealed the
+    gap.
     """
     index = control[GAPS]
     control[GAPS] += 1
@@ -179,7 +179,7 @@ def fill(
 
 @allocating_kernel
 def is_complete(flow: int, start: int, end: int, gaps: Any, pieces: Any, control: Any) -> bool:
-    """Return whether no bytes of a range are missing in any gap."""
+    """Return True if no gap has missing bytes in a range of positions."""
     for index in range(control[PIECES]):
         piece = pieces[index]
         if gaps[piece["gap"]]["flow"] == flow and piece["start"] < end and piece["end"] > start:

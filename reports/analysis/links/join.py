@@ -101,7 +101,9 @@ class JoinWalk:
         yield from taken
 
     def finish(self) -> list[dict[str, Any]]:
-        """Join the remaining frames and return rows of LINKS. Call `outcomes` again afterwards."""
+        """Join the remaining frames and return rows of the table LINKS. Call `outcomes` again
+        afterwards.
+        """
         self._join(is_last=True)
         names, destinations = list(self._points), self._events.destinations
         rows = []

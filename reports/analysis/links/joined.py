@@ -13,7 +13,9 @@ from windtunnel.reports.analysis.streams.stream_walk import WalkKey
 
 
 class JoinedStreams:
-    """One `JoinWalk` per stream captured at several vantage points. Other streams are ignored."""
+    """The joins of all streams that were captured at several vantage points, one `JoinWalk` per
+    stream. Other streams are ignored.
+    """
 
     def __init__(
         self,
@@ -25,7 +27,9 @@ class JoinedStreams:
         self._walks: dict[StreamKey, JoinWalk] = {}
 
     def feed(self, frames: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add frames with JOIN_COLUMNS, and yield all frame outcomes that are then known."""
+        """Add a batch of frames with JOIN_COLUMNS, and yield all frame outcomes that are then
+        known.
+        """
         for key, rows in by_stream(frames):
             yield from self.feed_stream(key, rows)
 
@@ -46,8 +50,8 @@ class JoinedStreams:
     def finish_all_but(
         self, keep: StreamKey | None
     ) -> tuple[list[dict[str, Any]], list[pa.RecordBatch]]:
-        """End the joins of all streams except one. Return LINKS rows and remaining frame
-        outcomes.
+        """End the joins of all streams except one. Return their rows of the table LINKS, and the
+        remaining frame outcomes.
         """
         rows: list[dict[str, Any]] = []
         outcomes: list[pa.RecordBatch] = []

@@ -153,7 +153,7 @@ class LinkTotals:
                 del balance[frame]
 
     def row(self) -> dict[str, Any]:
-        """Return the totals as a row of LINKS without its key columns."""
+        """Return the totals as a row of the table LINKS, without its key columns."""
         return {
             **{f"{name}_frames": count for name, count in self._counts.items()},
             "lost_bytes": self._lost_bytes,

@@ -43,7 +43,9 @@ class Path:
 
 
 def find_path(frames: Any, control: Any) -> Path:
-    """Determine a flow's path through its vantage points from OBSERVATION rows."""
+    """Determine the order in which a flow passes its vantage points, from the frames captured at
+    each.
+    """
     points = [int(each) for each in np.unique(frames["point"])]
     further: dict[int, list[tuple[float, int]]] = {point: [] for point in points}
     links: dict[tuple[int, int], _Link] = {}

@@ -1,4 +1,4 @@
-"""Streams captured at several vantage points, and the approximate clock offsets between these.
+"""Streams captured at several vantage points, and the approximate clock offsets of these points.
 
     totals --> streams with two points or more, coarse offsets --> reading in time order
 

@@ -47,7 +47,7 @@ class FrameTable:
         self._texts: dict[tuple[int, int], str] = {}
 
     def batch(self, found: FrameRows) -> pa.RecordBatch:
-        """Return a copy of the rows as a batch with the selected columns of READ_FRAMES."""
+        """Return a copy of the rows as an Arrow batch with the selected columns."""
         rows = found.rows
         classes = _CLASS_OF[rows["frame_type"]]
         masks = {types: has[classes] for types, has in self._has.items()}
@@ -88,8 +88,8 @@ class FrameTable:
         return pa.array(values, column.type)
 
     def _address_dictionary(self, table: NDArray[Any]) -> tuple[NDArray[np.int32], pa.Array]:
-        """Return, for each slot of an address table, the index of its address string, and the array
-        of these strings.
+        """Convert an address table to strings. Returns the index of each slot's string, and an
+        array of all strings.
         """
         used = np.flatnonzero(table["is_used"])
         places = np.zeros(len(table), dtype=np.int32)

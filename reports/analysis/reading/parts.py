@@ -138,7 +138,7 @@ class PartReader:
         return 0 if self._stream is None else self._stream.position - self._part.start
 
     def captures(self) -> pa.RecordBatch:
-        """Return one row of CAPTURES for this part."""
+        """Return the packet counts of this part, as one row of the table CAPTURES."""
         file, stream = self._part.file, self._stream
         row: dict[str, Any] = {
             "file_index": file.index,
@@ -151,7 +151,9 @@ class PartReader:
 
 
 def sum_captures(captures: pa.Table) -> pa.Table:
-    """Add up the CAPTURES rows of all parts. Returns one row per file, in file order."""
+    """Add up the packet counts of all parts. Returns one row of the table CAPTURES per file, in
+    file order.
+    """
     rows: dict[int, dict[str, Any]] = {}
     for row in captures.to_pylist():
         total = rows.setdefault(row["file_index"], {**row, **dict.fromkeys(COUNT_NAMES, 0)})

@@ -151,7 +151,7 @@ def compact_dictionaries(frames: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def decode_dictionaries(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """Convert a batch from READ_FRAMES to FRAMES, which has plain strings."""
+    """Convert the dictionary-encoded strings of a batch to plain strings."""
     return frames.cast(pa.schema([FRAMES.field(name) for name in frames.schema.names]))
 
 

@@ -127,8 +127,8 @@ class StreamEvents:
         return np.where(np.arange(len(found)) < first, found, NO_IDENTIFICATION)
 
     def _flows_of(self, frames: Any, kinds: Any) -> tuple[Any, Any]:
-        """Return each frame's flow, or -1 if no flow matches, and the receiver that sent the frame,
-        or -1 if the stream's sender did.
+        """Return each frame's flow (-1 if none matches), and the number of the receiver that sent
+        the frame (-1 if the stream's sender did).
         """
         sent = (kinds == kernel.FRAME) | (kinds == kernel.HEARTBEAT)
         found = np.full(len(kinds), -1, dtype=np.int32)

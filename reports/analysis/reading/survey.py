@@ -40,7 +40,9 @@ class TotalsSum:
             self._totals, self._pending, self._count = self.table(), [], 0
 
     def table(self) -> pa.Table:
-        """Return the sum so far as a table of TOTALS, with one row per key."""
+        """Return the sum so far as the table TOTALS, with one row for each combination of key
+        columns.
+        """
         return merge_totals(pa.concat_tables([self._totals, *self._pending]))
 
 
@@ -64,7 +66,9 @@ def _batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def unpack_survey(survey: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Convert surveys to tables: CAPTURES with a row per part, and TOTALS with a row per key."""
+    """Convert surveys to two tables: CAPTURES with a row per part, and TOTALS with a row for each
+    combination of key columns.
+    """
     total = TotalsSum()
     for each in _deserialized(survey["totals"], TOTALS):
         total.add(pa.Table.from_batches([each]))

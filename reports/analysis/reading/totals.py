@@ -71,12 +71,12 @@ _TYPES_WITH = {
 
 
 def empty_totals() -> pa.Table:
-    """Return an empty table of TOTALS."""
+    """Return the table TOTALS without rows."""
     return TOTALS.empty_table()
 
 
 def totals_of(frames: pa.RecordBatch) -> pa.Table:
-    """Return the totals of a batch of frames with COLUMNS. Frames without a session are ignored."""
+    """Count and sum the frames of a batch. Frames without a session are ignored."""
     chosen = with_session(frames)
     count = chosen.num_rows
     if not count:
@@ -104,7 +104,7 @@ def totals_of(frames: pa.RecordBatch) -> pa.Table:
 
 
 def _table(found: Any, points: pa.Array, addresses: dict[str, pa.Array]) -> pa.Table:
-    """Convert the compiled kernel's rows to a table of TOTALS."""
+    """Convert the compiled kernel's rows to the table TOTALS."""
     columns: dict[str, Any] = {}
     for field in TOTALS:
         values = found["point" if field.name == "vantage_point" else field.name]

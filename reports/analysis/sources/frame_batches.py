@@ -54,7 +54,9 @@ class Packer:
         self._counts: dict[WalkKey, int] = {}
 
     def feed(self, frames: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add frames with OUTCOME_COLUMNS, in capture order. Yield the batches that are full."""
+        """Add frames in capture order, with the columns OUTCOME_COLUMNS. Yield the frame batches
+        that are full.
+        """
         for key, rows in by_stream(frames.select(OUTCOME_COLUMNS)):
             self._pending.setdefault(key, []).append(rows)
             self._counts[key] = self._counts.get(key, 0) + rows.num_rows
@@ -64,12 +66,12 @@ class Packer:
             yield from self.finish()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Yield the remaining frames as batches."""
+        """Yield the remaining frames as frame batches."""
         for key in list(self._pending):
             yield self._packed(key)
 
     def _packed(self, key: WalkKey) -> pa.RecordBatch:
-        """Return a stream's pending frames as frame batches, one row each."""
+        """Pack a stream's pending frames into frame batches, each of which is one row."""
         del self._counts[key]
         (rows,) = pa.Table.from_batches(self._pending.pop(key)).combine_chunks().to_batches()
         batches = []

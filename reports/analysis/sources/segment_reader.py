@@ -51,12 +51,14 @@ class SegmentReader:
         self._length, self._problem, self._is_read = 0, "", False
 
     def frames(self) -> Iterator[pa.RecordBatch]:
-        """Yield the file's frames as batches of FRAMES."""
+        """Yield the file's frames as batches of the table FRAMES."""
         for _, rows in self._windows():
             yield self._frame_batch(rows)
 
     def messages(self, *, keeps_payload: bool) -> Iterator[pa.RecordBatch]:
-        """Yield the file's messages as batches of MESSAGES, with their bytes if `keeps_payload`."""
+        """Yield the file's messages as batches of the table MESSAGES, with their bytes if
+        `keeps_payload`.
+        """
         for file, rows in self._windows():
             found = self._assembled(rows)
             if keeps_payload:
@@ -65,7 +67,9 @@ class SegmentReader:
                 yield self._message_batch(found, pa.nulls(len(found), pa.binary()))
 
     def summary(self) -> pa.RecordBatch:
-        """Return the file's row of SEGMENTS. Reads the file if that has not been done yet."""
+        """Return the file's row of the table SEGMENTS. Reads the file if that has not been done
+        yet.
+        """
         if not self._is_read:
             for _, rows in self._windows():
                 self._assembled(rows)

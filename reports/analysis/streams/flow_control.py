@@ -153,7 +153,7 @@ class FlowControlWalk:
     def window(
         self, index: int, gaps: list[dict[str, Any]], is_group: bool = False
     ) -> dict[str, Any]:
-        """Return one destination's row of WINDOWS, without key columns.
+        """Return one destination's row of the table WINDOWS, without key columns.
 
         `is_group`: whether the destination is a multicast group.
         """
@@ -204,7 +204,7 @@ class FlowControlWalk:
         }
 
     def stalls(self, flow: int) -> Iterator[dict[str, Any]]:
-        """Yield one destination's rows of STALLS, without key columns."""
+        """Yield one destination's rows of the table STALLS, without key columns."""
         found = self._stalls[: self._count]
         for stall in found[found["flow"] == flow]:
             start, opened = int(stall["start_ns"]), int(stall["opened_ns"])
@@ -219,7 +219,9 @@ class FlowControlWalk:
 
 
 def _answers_ns(gaps: list[dict[str, Any]]) -> list[int]:
-    """Return the times from each gap's first NAK to the first frame that filled part of it."""
+    """Return, for each gap, the time from the first NAK to the first frame that filled part of the
+    gap.
+    """
     return [
         gap["first_filled_ns"] - gap["first_nak_ns"]
         for gap in gaps

@@ -66,7 +66,9 @@ OUTCOME_OF_GAP = {"repaired": "lost", "open": "lost", "passed": "gap filled"}
 def inferred_outcomes(
     key: WalkKey, destinations: list[str], frames: Any, walked: WalkedFrames
 ) -> pa.RecordBatch:
-    """Return FRAME_OUTCOMES rows for a stream's frames, inferred at a single vantage point."""
+    """Return rows of the table FRAME_OUTCOMES for a stream's frames, as inferred at a single
+    vantage point.
+    """
     events, outcomes = walked.events, walked.outcomes
     chosen = np.flatnonzero(outcomes["outcome"] != NO_OUTCOME)
     rows = events.rows[chosen]
@@ -98,7 +100,7 @@ def outcome_batch(
     attempts: pa.Array | None = None,
     onward: pa.Array | None = None,
 ) -> pa.RecordBatch:
-    """Build a batch of FRAME_OUTCOMES rows for a stream at one vantage point."""
+    """Build a batch of the table FRAME_OUTCOMES for a stream at one vantage point."""
     count = len(outcomes)
     point, session, stream = key
     columns = {
@@ -128,7 +130,9 @@ def _empty_onward(count: int) -> pa.Array:
 
 
 def missing_outcomes(flow: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield FRAME_OUTCOMES rows for the missing ranges of a NESTED_FLOWS row."""
+    """Yield rows of the table FRAME_OUTCOMES for a flow's ranges that were lost or filled with
+    padding.
+    """
     for gap in flow["gaps"]:
         is_local = gap["cause"] == "before capture"
         if is_local and gap["outcome"] in OUTCOME_OF_GAP:
@@ -148,7 +152,9 @@ def missing_outcomes(flow: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def missing_batches(
     rows: list[dict[str, Any]], points: dict[StreamKey, list[str]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield FRAME_OUTCOMES rows for ranges never captured, in streams with one vantage point."""
+    """Yield rows of the table FRAME_OUTCOMES for lost ranges of streams with a single vantage
+    point.
+    """
     found = [
         outcome
         for row in rows

@@ -61,7 +61,7 @@ class ImageWalk:
         self._high = 0
 
     def feed(self, parts: Any) -> Any:
-        """Add new frames as PART[n], in any order, and return the messages that they complete."""
+        """Add newly captured frames in any order, and return the messages that they complete."""
         if not len(parts):
             return np.zeros(0, dtype=kernel.MESSAGE)
         self._high = max(self._high, int(parts["end"].max()))
@@ -83,7 +83,7 @@ class ImageWalk:
         return messages[: int(self._image[0]["messages"]) - before]
 
     def row(self) -> dict[str, Any]:
-        """Return the image's row of IMAGES, without key columns. Call `finish` first."""
+        """Return the image's row of the table IMAGES, without key columns. Call `finish` first."""
         image = self._image[0]
         has_crc = bool(image["has_crc"]) and bool(image["messages"])
         names = ("messages", "message_bytes", "broken_messages", "holes", "hole_bytes")
@@ -97,7 +97,7 @@ class ImageWalk:
 def parts_of(
     frames: Any, events: Events, outcomes: Any, flow: int, only_first: bool = False
 ) -> Any:
-    """Return the newly captured frames of a flow as PART[n].
+    """Return the newly captured frames of a flow as records for the image kernel.
 
     With `only_first`, frames that filled a gap are left out.
     """

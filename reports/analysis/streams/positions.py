@@ -79,7 +79,7 @@ class PositionSamples:
             self._kept, self._numbers = self._kept[keep], self._numbers[keep]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the flow's rows of POSITIONS, without key columns."""
+        """Yield the flow's rows of the table POSITIONS, without key columns."""
         samples = self._kept
         if self._count and self._numbers[-1] != self._count - 1:
             samples = np.concatenate([samples, self._last])

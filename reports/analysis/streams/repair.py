@@ -133,7 +133,7 @@ class RepairWalk:
         self._control = np.zeros(gap_kernel.CONTROL_LENGTH, dtype=np.int64)
 
     def feed(self, events: Events, destinations: list[str]) -> Any:
-        """Process events and return their outcomes as EVENT_OUTCOME[n].
+        """Process a batch of events, and return the outcome of each event as EVENT_OUTCOME[n].
 
         `destinations` has the destination of each flow so far.
         """
@@ -205,7 +205,7 @@ class RepairWalk:
         return starts
 
     def flow(self, index: int) -> dict[str, Any]:
-        """Return one destination's row of FLOWS, without key columns."""
+        """Return one destination's row of the table FLOWS, without key columns."""
         flow = self._flows[index]
         gaps = self._gaps_of(index)
         row: dict[str, Any] = {}
@@ -279,7 +279,8 @@ class RepairWalk:
         return (state["low"] <= starts) & (ends <= state["hwm"]) & ~is_missing
 
     def gaps(self, flow: int, in_group: bool = False) -> Iterator[dict[str, Any]]:
-        """Return one destination's rows of GAPS, without key columns, in order of detection.
+        """Return one destination's rows of the table GAPS, without key columns, in order of
+        detection.
 
         `in_group`: whether the destination is a multicast group.
         """
@@ -295,7 +296,8 @@ NOT_LOST = ("reordered", "filled", "elsewhere")
 
 
 def is_lost(gap: dict[str, Any], in_group: bool) -> bool:
-    """Return whether a gap's bytes were lost on the way to this vantage point or to its receiver.
+    """Return whether a gap's bytes were lost on the way to this vantage point, or from here to the
+    receiver.
 
     In a multicast group, NAKs from all receivers may pass here, including receivers that are not
     behind this vantage point.
@@ -323,7 +325,7 @@ def lost_bytes(flow: dict[str, Any], gaps: list[dict[str, Any]], in_group: bool)
 
 
 def gap_row(gap: Any, is_uncertain: bool = False) -> dict[str, Any]:
-    """Convert a compiled kernel's gap record to a row of GAPS.
+    """Convert a compiled kernel's gap record to a row of the table GAPS.
 
     `is_uncertain`: whether another receiver may have requested the frames that filled the gap.
     """

@@ -14,7 +14,8 @@ STREAMS_MAX = 16_384
 
 
 def limit_streams(totals: pa.Table) -> tuple[pa.Table, tuple[str, ...]]:
-    """Return the totals of the streams with the most frames, and a problem if others were left out.
+    """Return the totals of the streams with the most frames, and a message if other streams were
+    left out.
 
     Among streams with equally many frames, those with the lowest ids are kept.
     """

@@ -31,7 +31,9 @@ FRAME_COLUMNS = (*KEY_NAMES, *StreamWalk.COLUMNS)
 
 
 class StreamSet:
-    """One `StreamWalk` per vantage point and stream. Streams with unknown geometry are ignored."""
+    """The analyses of all streams at all vantage points, one `StreamWalk` each. Streams with
+    unknown geometry are ignored.
+    """
 
     def __init__(
         self, known: dict[StreamKey, Geometry], settings: WalkSettings | None = None
@@ -47,7 +49,7 @@ class StreamSet:
     def follow(
         self, frames: pa.RecordBatch
     ) -> Iterator[tuple[WalkKey, StreamWalk, Any, WalkedFrames]]:
-        """Process frames and yield the key, StreamWalk, frames and outcomes of each stream."""
+        """Process frames, and yield the key, analysis, frames and outcomes of each stream."""
         for key, rows in by_stream(frames):
             yield from self.follow_stream(key, rows)
 
@@ -68,7 +70,9 @@ class StreamSet:
         return self._walks[key]
 
     def finish_all_but(self, keep: WalkKey | None) -> list[dict[str, Any]]:
-        """End the analyses of all streams except one, and return their rows of NESTED_FLOWS."""
+        """End the analyses of all streams except one, and return their rows of the table
+        NESTED_FLOWS.
+        """
         rows = []
         for key in sorted(each for each in self._walks if each != keep):
             rows += self._walks.pop(key).rows()
@@ -97,7 +101,7 @@ def by_stream(frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]
 
 
 def _walk_key(point: str, stream: int) -> WalkKey:
-    """Return a StreamWalk's key from its vantage point and its combined session and stream id.
+    """Return the key of a stream's analysis: vantage point, session id and stream id.
 
     `stream` has the session id in its upper half, and the stream id in its lower half.
     """
@@ -106,7 +110,9 @@ def _walk_key(point: str, stream: int) -> WalkKey:
 
 
 def tables_of(rows: Iterable[dict[str, Any]]) -> dict[str, pa.Table]:
-    """Convert rows of NESTED_FLOWS to the tables FLOWS and NESTED_TABLES, in a fixed order."""
+    """Split rows of NESTED_FLOWS into the table FLOWS and one table per kind of nested rows, in a
+    fixed order.
+    """
     keys = [name for name, _ in KEY]
     ordered = sorted(rows, key=lambda each: tuple(each[name] for name in keys))
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in NESTED_TABLES}

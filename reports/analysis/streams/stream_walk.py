@@ -51,7 +51,7 @@ class WalkSettings:
 
 @dataclass(frozen=True)
 class WalkedFrames:
-    """The events of a batch of frames, with their outcomes as EVENT_OUTCOME[n]."""
+    """The events of a batch of frames, with the outcome of each event as EVENT_OUTCOME[n]."""
 
     events: Events
     outcomes: Any
@@ -99,7 +99,7 @@ class StreamWalk:
             self._messages[flow].append(messages)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the stream's rows of NESTED_FLOWS. Call this after its last frame."""
+        """Return the stream's rows of the table NESTED_FLOWS. Call this after its last frame."""
         return [self._row(index) for index in range(len(self.events.destinations))]
 
     def _row(self, index: int) -> dict[str, Any]:

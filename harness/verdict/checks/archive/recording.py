@@ -265,7 +265,9 @@ def _wrong_file(
 
 
 def _wrong_sequence(data: _RecordingEvidence) -> _Violation | None:
-    """Return a violation if the recordings together do not cover the stream as required."""
+    """Return a violation if the recordings overlap, or do not begin and end where the stream
+    does.
+    """
     first, last = data.recordings[0], data.recordings[-1]
     begin, end = data.publisher.start_position, data.publisher.end_position
     if first.start_position != begin:

@@ -77,8 +77,8 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _lead_ns(setups_ns: NDArray[np.int64]) -> int:
-    """Return the longest time by which a SETUP was early, if one is due every 100 ms after each
-    earlier SETUP.
+    """Return the longest time by which a SETUP was sent early. After each SETUP, another is due
+    every 100 ms.
 
     A SETUP may leave long after its sender read the clock, while the next one is on time relative
     to that reading. So a lead of one interval is legal, and the following interval makes up for it.

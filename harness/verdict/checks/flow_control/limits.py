@@ -83,8 +83,8 @@ def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _least(wire: Wire, start: int) -> int:
-    """Return the minimum valid last value of snd-lmt: the highest limit in genuine status messages
-    that the sender certainly processed.
+    """Return the lowest value at which snd-lmt may end: the highest limit in genuine status
+    messages that the sender certainly processed.
     """
     messages = status_messages(wire.feedback_arrived)
     limits = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)

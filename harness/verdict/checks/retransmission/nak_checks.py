@@ -278,8 +278,8 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
 def _paced_by_repairs(
     wire: Wire, naks: _Naks, configured_ns: int, about: str, where: tuple[str, ...]
 ) -> Finding:
-    """Check that NAKs for the same byte are as far apart as the repair times that the receiver had
-    measured by then.
+    """Check that NAKs for the same byte are at least as far apart as the repair times measured
+    until then require.
     """
     frame_ns = wire.arrived.frames["time_ns"].astype(np.int64)
     repaired_ns = _first_ns(wire.arrived.starts, frame_ns, naks.starts)

@@ -93,7 +93,7 @@ class LocalFrames:
         self, files: list[CaptureFile], rows: list[pa.RecordBatch], columns: Sequence[str]
     ) -> Iterator[tuple[str, pa.RecordBatch, int]]:
         """Yield the vantage point of each batch, the batch, and the number of bytes read for it.
-        Adds CAPTURES rows to `rows`.
+        Adds the packet counts of each file to `rows`.
         """
         for part in plan(files, self._settings):
             reader = PartReader(part, self._settings)
