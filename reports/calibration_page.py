@@ -86,7 +86,7 @@ def _row(measure: Measure) -> list[object]:
 
 
 def figure(found: Calibration) -> dict[str, Any]:
-    """Return a plotly figure of the ratios of measured to requested values, with their
+    """Return a plotly figure of the ratios of measured to requested values, with confidence
     intervals.
     """
     drawn = [each for each in found.measures if each.asked]

@@ -49,8 +49,8 @@ def distinct_names(paths: Sequence[PurePath]) -> list[str]:
 
 
 def comparisons(runs: Sequence[Drawn]) -> list[Markup]:
-    """Return a section of a page for each scenario that compares the scenario's runs. A section is
-    empty if fewer than two runs have figures.
+    """Compare the runs of each scenario in one section of a page. A section is empty if fewer than
+    two of the runs have figures.
     """
     by_scenario: dict[str, list[Drawn]] = {}
     for run, series in runs:
@@ -72,7 +72,7 @@ def comparison_card(title: str, body: Markup) -> Markup:
 
 
 def figures(runs: Sequence[tuple[str, RunDocuments]]) -> Markup:
-    """Return a table of each stream's figures, with a column for each run under the given name."""
+    """Return an HTML table of each stream's figures, with one column per run."""
     shown = [_compared(name, run) for name, run in runs if run.verdict.get("results")]
     parts: list[Markup] = []
     if len(shown) < 2:

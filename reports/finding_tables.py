@@ -31,7 +31,7 @@ def findings(run: RunDocuments) -> Markup:
 
 
 def gate_meaning(run: RunDocuments, gate: Document) -> str:
-    """Return a sentence that says what a gate that did not pass means for the run's verdict.
+    """Explain in one sentence what a failed gate means for the run's verdict.
 
     In the verdict document, each violation that a gate may explain names that gate.
     """

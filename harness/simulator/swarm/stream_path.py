@@ -45,7 +45,7 @@ class StreamPath:
 
 def choose_path(rng: random.Random, near: str, far: str, port: int) -> StreamPath:
     """Choose how a stream gets from one address to another: unicast, multicast or
-    multi-destination. It uses `port`, and `port + CONTROL_OFFSET` if it needs two ports.
+    multi-destination. The stream uses `port`, and `port + CONTROL_OFFSET` if it needs two ports.
     """
     name = rng.choices(tuple(_KINDS), tuple(_KINDS.values()))[0]
     group = "" if name == "unicast" else rng.choice(_FLOW_CONTROLS)

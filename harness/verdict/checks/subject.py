@@ -31,7 +31,9 @@ _Facts = PublisherFacts | SubscriberFacts | RecorderFacts
 
 
 def subject_lived(evidence: Evidence) -> list[Finding]:
-    """No driver or workload died or reported an error, and the traffic ended within its budget."""
+    """No driver or workload died or reported an error, and the traffic ended within its time
+    budget.
+    """
     manifest = evidence.manifest
     if isinstance(manifest, Missing):
         return [inconclusive(NAME, manifest)]
@@ -147,8 +149,8 @@ def _shutdown_failures(
 
 
 def _may_be_killed_by_event(each: ProcessExit, happened: list[AppliedEvent] | Missing) -> bool:
-    """Return whether a kill event of the scenario may have ended this process. The end of such a
-    process is recorded as requested.
+    """Return whether a kill event of the scenario may have ended this process. Its exit is then
+    recorded as if it had been requested.
     """
     if isinstance(happened, Missing):
         return True

@@ -87,7 +87,9 @@ class ImageExpectations:
 
 
 def image_expectations(evidence: Evidence, traffic: TrafficCase) -> ImageExpectations | Missing:
-    """Return the inputs that determine the expected images of a stream at its subscriber's host."""
+    """Read from the evidence what determines a subscriber's expected images: SETUPs and
+    disturbances.
+    """
     found = all_or_missing(evidence.case, evidence.capture(traffic.to_host), evidence.host_events)
     if isinstance(found, Missing):
         return found

@@ -76,7 +76,7 @@ def _awaited_by(of_message: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _paused_ns(events: Sequence[AppliedEvent], from_ns: int, until_ns: int) -> int:
-    """Return the time for which at least one of the events was active in a time range."""
+    """Return for how long at least one host event was active in a time range."""
     total_ns, at_ns = 0, from_ns
     for each in sorted(events, key=lambda each: each.began_ns):
         end_ns = min(each.ended_ns or NEVER_NS, until_ns)

@@ -134,9 +134,7 @@ def _blocks(state: Any, position: int) -> bool:
 
 @allocating_kernel
 def _account_blocked(state: Any, time_ns: int) -> None:
-    """Add to `blocked_ns` the part of the time since the last event in which a gap blocked the
-    receiver.
-    """
+    """Add to `blocked_ns` how long a gap has blocked the receiver since the last event."""
     since_ns, until_ns = state["event_ns"], 0
     if state["nak_ns"] > 0 and _blocks(state, state["nak_from"]):
         silence_ns = max(NAK_SILENCE_NS, state["nak_interval_ns"] * 3 // 2)

@@ -96,7 +96,7 @@ def _is_newest(state: Any, order: int, packet: int) -> bool:
 def _outcome_without_order(
     flow: int, state: Any, start: int, end: int, gaps: Any, control: Any
 ) -> int:
-    """Return the outcome of a frame that filled no gap, if the sending order is unknown.
+    """Classify a frame that filled no gap, without knowing the order in which packets were sent.
 
     A frame directly after the one that filled its gap is a copy, if this flow has had copies
     before. In a gap behind the capture point no original is late, because all of them were
@@ -115,7 +115,7 @@ def _outcome_without_order(
 def _outcome_by_order(
     state: Any, gap: Any, has_filled: bool, order: int, packet: int, start: int
 ) -> int:
-    """Return the outcome of a frame within a gap, if the sending order is known."""
+    """Classify a frame within a gap by the order in which packets were sent."""
     if is_duplicate(gap, order, packet, start):
         return DUPLICATE
     if order > gap["order"]:

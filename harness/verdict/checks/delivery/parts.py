@@ -101,7 +101,7 @@ def _unwritten(evidence: Evidence, traffic: TrafficCase) -> Missing | None:
 
 
 def _overlap(parts: list[Part]) -> Violation | None:
-    """Return a violation if an image joined before its predecessor's last position."""
+    """Return a violation if an image joined before the last position of the previous image."""
     for before, after in pairwise(parts):
         if after.join_position < before.end_position:
             return after.join_position, (

@@ -81,8 +81,8 @@ def status_messages_on_time(evidence: Evidence, traffic: TrafficCase) -> Finding
 
 
 def _read_until_ns(wire: Wire, ended_ns: int) -> int:
-    """Return the time until which the subscriber certainly read the image. It is the arrival of the
-    first EOS heartbeat or, if this is earlier, the subscriber's end.
+    """Return the time until which the subscriber certainly read the image: when the subscriber
+    ended or, if that is earlier, when the first EOS heartbeat arrived.
     """
     beats = wire.heartbeats_arrived
     ends = beats["time_ns"][(beats["flags"] & FLAG_END_OF_STREAM) != 0]

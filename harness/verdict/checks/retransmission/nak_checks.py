@@ -75,8 +75,8 @@ def _naks(wire: Wire) -> _Naks:
 
 
 def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Each NAK covers one complete gap that the receiver could detect when it sent the NAK, and it
-    is the first gap unless NAKs are sent for all gaps.
+    """Each NAK covers one complete gap that the receiver could detect by then: the first gap,
+    unless the receiver sends NAKs for all gaps.
     """
     wire, planned = evidence.wire(traffic), evidence.planned(traffic)
     if isinstance(wire, Missing):
@@ -149,7 +149,7 @@ def _seen_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _gap_start_ns(wire: Wire, starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the earliest time at which a gap can start at each position: when a frame that ends
-    there, or a heartbeat with this position, arrived.
+    there, or a heartbeat with this position, first arrived.
     """
     frame_ns = wire.arrived.frames["time_ns"].astype(np.int64)
     edges = np.concatenate([wire.arrived.ends, wire.heartbeat_positions])
@@ -158,7 +158,7 @@ def _gap_start_ns(wire: Wire, starts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _edge_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the earliest time at which a gap can end at each position: when a frame that starts or
-    ends there, or a heartbeat with this position, arrived.
+    ends there, or a heartbeat with this position, first arrived.
     """
     frame_ns = wire.arrived.frames["time_ns"].astype(np.int64)
     edges = np.concatenate([wire.arrived.starts, wire.arrived.ends, wire.heartbeat_positions])
@@ -169,8 +169,8 @@ def _edge_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
 def _first_ns(
     edges: NDArray[np.int64], times_ns: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return, for each position in `ends`, the earliest time at which `edges` has the same
-    position, or END_OF_TIME_NS if it never does.
+    """Return, for each position in `ends`, the earliest time of an equal position in `edges`, or
+    END_OF_TIME_NS if `edges` does not contain it.
     """
     order = np.lexsort((times_ns, edges))
     known, first = np.unique(edges[order], return_index=True)
