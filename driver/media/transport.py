@@ -37,8 +37,8 @@ TRUNCATED = 0x20
 
 
 class SendBatch(NamedTuple):
-    """A batch of datagrams to send. `set_outgoing` sets the contents of an entry, and
-    `send_gathered` the destination.
+    """A batch of datagrams to send. `set_outgoing` fills an entry, and `send_gathered` sends the
+    entries to one destination.
     """
 
     headers: np.ndarray  # MESSAGE[n]

@@ -207,7 +207,7 @@ def _netem() -> Fact:
         if loadable
         else "not found"
     )
-    return Fact("netem", has, f"{detail} (kernel {release})", "--kernel uml, or --backend relay")
+    return Fact("netem", has, f"{detail} (kernel {release})", "use --kernel uml or --backend relay")
 
 
 def _uml() -> Fact:

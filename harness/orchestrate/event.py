@@ -1,6 +1,6 @@
 """Progress events of a suite, passed to the caller one at a time.
 
-    suite -> (run -> phase* -> progress* -> verdict)* -> end
+    suite -> compile* -> (run -> phase* -> progress* -> verdict)* -> end
 
 The caller displays events, and may ignore any of them. The callback must return quickly, since the
 run waits for it.
@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["run", "phase", "progress", "note", "verdict"]
+from windtunnel.harness.orchestrate.precompile.progress import CompileProgress
+
+Kind = Literal["compile", "run", "phase", "progress", "note", "verdict"]
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,9 @@ class RunEvent:
     """One progress event of a suite, such as the start of a phase or the verdict of a run."""
 
     kind: Kind
-    """Kind of the event. `run` starts a run, `phase` starts a phase, `progress` reports delivered
-    bytes, `note` is a remark, and `verdict` ends the run."""
+    """Kind of the event. `compile` reports compiled kernels before the first run, `run` starts a
+    run, `phase` starts a phase, `progress` reports delivered bytes, `note` is a remark, and
+    `verdict` ends the run."""
 
     run_index: int
     """Index of this run in the suite, from 0."""
@@ -34,10 +37,11 @@ class RunEvent:
 
     phase: str = ""
     text: str = ""
-    """One line of text. For a verdict, this is its reason."""
+    """One line of text: a verdict's reason, a note, or the number of compiled kernels."""
 
     fraction: float | None = None
-    """Fraction of this run's bytes that has been delivered, if known."""
+    """Fraction of this run's bytes that has been delivered, or of the kernels that have been
+    compiled, if known."""
 
     published_bytes: int = 0
     delivered_bytes: int = 0
@@ -53,6 +57,11 @@ class RunEvent:
 
 
 OnEvent = Callable[[RunEvent], None]
+
+
+def compile_event(progress: CompileProgress, run_count: int) -> RunEvent:
+    """Return the event of a compilation before the first run of a suite."""
+    return RunEvent("compile", 0, run_count, "", 0, fraction=progress.fraction, text=str(progress))
 
 
 def ignore(event: RunEvent) -> None:

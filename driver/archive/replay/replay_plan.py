@@ -144,7 +144,8 @@ def _length(
         length = min(request.length, longest)
     if length < 0:
         raise RequestRejected(
-            f"replay of recording {recording.recording_id}: expected a length of at least 0, "
-            f"found {length} for the requested length {request.length}"
+            f"replay of recording {recording.recording_id}: expected a length of at least 0 bytes, "
+            f"found {length}: {request.length} were requested, and at most {longest} can follow "
+            "the start position"
         )
     return length

@@ -1,6 +1,7 @@
 """Progress displays for a running suite.
 
-    terminal    a live line for each run: phase, bytes, drops and retransmits so far, elapsed time
+    terminal    a live line for the compilation of kernels, then one for each run: phase, bytes,
+                drops and retransmits so far, elapsed time
     pipe        a line for each run and each quarter of its bytes on stderr; verdicts on stdout
 
 Displays show only what the runner's events contain. They read neither processes nor packets.
@@ -28,6 +29,8 @@ UNFINISHED = 0.9999
 """The maximum progress shown for a run that has not finished, because the `rich` library stops a
 task's clock at 100 %.
 """
+COMPILATION = -1
+"""The key of the compilation in tables that are indexed by the run."""
 SILENCE_MAX_S = 5.0
 """Time in seconds without output after which a plain display prints the next phase."""
 
@@ -77,7 +80,12 @@ class PlainDisplay:
         pass
 
     def on_event(self, event: "RunEvent") -> None:
-        if event.kind == "run":
+        if event.kind == "compile":
+            quarter = int((event.fraction or 0.0) * 4)
+            if quarter > self._quarters.get(COMPILATION, -1):
+                self._quarters[COMPILATION] = quarter
+                echo(event.text, err=True)
+        elif event.kind == "run":
             self.verdicts.on_start(event)
             self._print(event, f"{event.scenario}  seed {event.seed}")
         elif event.kind == "phase":
@@ -135,7 +143,10 @@ class LiveDisplay:
         self._progress.stop()
 
     def on_event(self, event: "RunEvent") -> None:
-        if event.kind == "run":
+        if event.kind == "compile":
+            self._on_compile(event)
+        elif event.kind == "run":
+            self._end_compilation()
             self._start(event)
         elif event.kind == "phase" and event.run_index in self._tasks:
             self._progress.update(self._tasks[event.run_index], description=event.phase)
@@ -145,6 +156,22 @@ class LiveDisplay:
             self._console.print(printable(event.text), style="dim", markup=False)
         elif event.kind == "verdict":
             self._end(event)
+
+    def _on_compile(self, event: "RunEvent") -> None:
+        if COMPILATION not in self._tasks:
+            self._tasks[COMPILATION] = self._progress.add_task(
+                "", total=1.0, run="", bytes="", rate="", faults=""
+            )
+        self._progress.update(
+            self._tasks[COMPILATION],
+            completed=min(event.fraction or 0.0, UNFINISHED),
+            description=event.text,
+        )
+
+    def _end_compilation(self) -> None:
+        task = self._tasks.pop(COMPILATION, None)
+        if task is not None:
+            self._progress.remove_task(task)
 
     def _start(self, event: "RunEvent") -> None:
         self.verdicts.on_start(event)

@@ -66,11 +66,13 @@ class MatrixDisplay:
 
     def on_event(self, event: "RunEvent") -> None:
         self._runs = event.run_count
+        if event.kind == "compile":
+            self._now = event.text
         if event.kind == "run":
             self._now = f"{event.scenario}, {event.pair}, seed {event.seed}"
         if event.kind == "verdict":
             self._runs_done += 1
-        if event.kind in ("run", "verdict"):
+        if event.kind in ("compile", "run", "verdict"):
             self._draw()
 
     def on_cell(self, cell: "MatrixCell", done_count: int, count: int) -> None:

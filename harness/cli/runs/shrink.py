@@ -280,4 +280,7 @@ def _print_result(shrunk: "Shrunk", as_json: bool) -> None:
         )
         echo(f"reproduce: windtunnel replay {shrunk.run}")
     else:
-        echo("the scenario's rules were not verified")
+        echo(
+            "not confirmed: the shrink ended before a run showed that the scenario's rules "
+            "reproduce the failure"
+        )

@@ -16,6 +16,7 @@ from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.labs.namespaces import NetnsLab
 from windtunnel.harness.orchestrate.labs.simulated import SimulatedLab
 from windtunnel.harness.orchestrate.precompile import precompile
+from windtunnel.harness.orchestrate.precompile.progress import OnProgress, print_progress
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.topology.model import Topology
 
@@ -27,11 +28,12 @@ _PACKAGES = {
 }
 
 
-def require(fidelity: str) -> None:
+def require(fidelity: str, on_progress: OnProgress = print_progress) -> None:
     """Raise LabError if this machine cannot run the lab of a fidelity level. The error names what
     is missing.
 
-    Also compiles the kernels that a lab's first processes would otherwise have to compile.
+    Also compiles the kernels that a lab's first processes would otherwise have to compile, and
+    reports their number to `on_progress`. In containers, another process compiles them.
     """
     if fidelity == NETNS:
         missing = [program for program in _PACKAGES if shutil.which(program) is None]
@@ -42,13 +44,13 @@ def require(fidelity: str) -> None:
                 f"apt-get install {packages}"
             )
         privileges.require()
-        precompile.compile_all(cache_root(), NETNS)
+        precompile.compile_all(cache_root(), NETNS, on_progress)
     elif fidelity == COMPOSE:
         from windtunnel.harness.orchestrate.labs import containers
 
         containers.require()
     elif fidelity == SIM:
-        precompile.compile_all(cache_root(), SIM)
+        precompile.compile_all(cache_root(), SIM, on_progress)
     else:
         raise LabError(f"fidelity {fidelity!r}: expected {NETNS}, {COMPOSE} or {SIM}")
 

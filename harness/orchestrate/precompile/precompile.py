@@ -27,6 +27,7 @@ from windtunnel.driver.kernels.sources import CACHE_VARIABLE, FILE_NAME, Sources
 from windtunnel.harness.installation import ROOT
 from windtunnel.harness.orchestrate.fidelity import COMPOSE, NETNS, SIM
 from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.precompile.progress import OnProgress, print_progress, reported
 from windtunnel.harness.orchestrate.processes import process
 
 IMAGE = ("requirements.lock", "docker/Dockerfile")
@@ -47,7 +48,8 @@ OF_SIMULATOR: Programs = (
 PROGRAMS: dict[str, Programs] = {NETNS: OF_PROCESSES, COMPOSE: OF_PROCESSES, SIM: OF_SIMULATOR}
 """Programs that compile the kernels for each fidelity. They run in parallel."""
 
-START_MESSAGE = "loading kernels; missing kernels are compiled, which takes about a minute"
+KERNELS: dict[str, int] = {NETNS: 148, COMPOSE: 148, SIM: 127}
+"""Approximate numbers of kernels that the programs of each fidelity compile into an empty cache."""
 
 
 def mark_name(cache: Path, fidelity: str = NETNS) -> str:
@@ -74,21 +76,22 @@ def is_complete(cache: Path, fidelity: str = NETNS) -> bool:
     return (cache / mark_name(cache, fidelity)).exists()
 
 
-def compile_all(cache: Path, fidelity: str = NETNS) -> None:
+def compile_all(
+    cache: Path, fidelity: str = NETNS, on_progress: OnProgress = print_progress
+) -> None:
     """Compile all kernels that a lab needs into a kernel cache, unless the cache is complete.
 
-    Concurrent callers are serialized, so the second caller finds the kernels compiled. Progress is
-    printed to stderr. Raises LabError with the exit codes of the failed programs, or with the file
-    that cannot be written.
+    Concurrent callers are serialized, so the second caller finds the kernels compiled. Raises
+    LabError with the exit codes of the failed programs, or with the file that cannot be written.
     """
     try:
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _compile_missing(cache, fidelity)
+        _compile_missing(cache, fidelity, on_progress)
     except OSError as error:
         raise LabError(f"{error.filename or cache}: {error.strerror or error}") from error
 
 
-def _compile_missing(cache: Path, fidelity: str) -> None:
+def _compile_missing(cache: Path, fidelity: str, on_progress: OnProgress) -> None:
     # The name is computed first. If sources change meanwhile, the processes that use them compile
     # them.
     mark = cache / mark_name(cache, fidelity)
@@ -98,9 +101,11 @@ def _compile_missing(cache: Path, fidelity: str) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if mark.exists():
             return
-        print(START_MESSAGE, file=sys.stderr, flush=True)
         programs = PROGRAMS[fidelity]
-        with ThreadPoolExecutor(len(programs)) as executor:
+        with (
+            reported(cache, KERNELS[fidelity], on_progress),
+            ThreadPoolExecutor(len(programs)) as executor,
+        ):
             codes = list(executor.map(lambda program: _run(program, cache), programs))
         failed = [
             f"{program[0]} ended with exit code {code}"

@@ -24,7 +24,7 @@ from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.run.matrix import Matrix, MatrixCell, MatrixPeer
 from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir, new_suite_id
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
-from windtunnel.harness.orchestrate.event import OnEvent, ignore
+from windtunnel.harness.orchestrate.event import OnEvent, compile_event, ignore
 from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs import labs
@@ -93,7 +93,7 @@ def run_matrix(
     """
     planned = plan(matrix_spec.scenarios, matrix_spec.seed, matrix_spec.seeds)
     labs.require_hosts(matrix_spec.fidelity, (each.scenario for each in planned))
-    labs.require(matrix_spec.fidelity)
+    labs.require(matrix_spec.fidelity, lambda done: on_event(compile_event(done, len(planned))))
     out = matrix_spec.out.resolve()
     try:
         running = _RunningMatrix(matrix_spec, out, planned)

@@ -16,7 +16,7 @@ from typing import get_args
 
 from windtunnel.harness.artifact.run_dir import new_suite_id
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
-from windtunnel.harness.orchestrate.event import OnEvent, RunEvent, ignore
+from windtunnel.harness.orchestrate.event import OnEvent, RunEvent, compile_event, ignore
 from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs import labs
@@ -119,7 +119,7 @@ def run_suite(
     if replayed is not None:
         planned = [replace(each, scenario=with_all_fidelities(each.scenario)) for each in planned]
     labs.require_hosts(fidelity, (each.scenario for each in planned))
-    labs.require(fidelity)
+    labs.require(fidelity, lambda done: on_event(compile_event(done, len(planned))))
     out = out.resolve()
     try:
         sent = payload_of(out / PAYLOAD_STORE, payload_file)

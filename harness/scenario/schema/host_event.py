@@ -142,7 +142,7 @@ class TimeoutsCase(Part):
 
     @property
     def variables(self) -> dict[str, str]:
-        """Return Aeron's environment variables that set these timeouts for drivers and clients."""
+        """Return the environment variables that set the scenario's liveness timeouts in Aeron."""
         found = {}
         if self.image_liveness_ns:
             found["AERON_IMAGE_LIVENESS_TIMEOUT"] = f"{self.image_liveness_ns}ns"

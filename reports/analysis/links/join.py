@@ -216,7 +216,7 @@ class JoinWalk:
 
 
 def _occurrences(positions: Any) -> Any:
-    """Return, for each position, its number of occurrences up to and including this one."""
+    """Return, for each element, how often its value has occurred so far, itself included."""
     order = np.argsort(positions, kind="stable")
     ordered = positions[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))

@@ -182,8 +182,9 @@ class RepairWalk:
         return _ALL_PIECES
 
     def _passed_positions(self, events: Events, destinations: list[str]) -> Any:
-        """Return each event's start position. For a status message of a multicast group, this is
-        the position that all receivers have consumed.
+        """Return a stream position for each event: the start of a frame or of a NAK's range, or the
+        position that a status message reports as consumed. In a multicast group, this is the
+        lowest of the positions that the receivers have consumed so far.
         """
         starts = events.starts
         status = np.flatnonzero(events.kinds == kernel.STATUS)

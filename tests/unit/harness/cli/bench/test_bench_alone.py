@@ -63,7 +63,7 @@ def lab(monkeypatch):
             raise LabError("no engine answers")
         return made[fidelity]
 
-    monkeypatch.setattr(labs, "require", lambda fidelity: None)
+    monkeypatch.setattr(labs, "require", lambda *_: None)
     monkeypatch.setattr(throughput, "relay_steps", lambda seconds, tell: steps)
     monkeypatch.setattr(bench_runs, "measure_runs", measure_runs)
     return steps, made

@@ -32,6 +32,24 @@ def test_plain_progress_prints_each_quarter_once(capsys: pytest.CaptureFixture[s
     ]
 
 
+def test_plain_progress_prints_each_quarter_of_a_compilation(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    display = PlainDisplay(Verdicts(as_json=False))
+    for fraction, text in ((0.0, "loading"), (0.1, "1 of 9"), (0.3, "3 of 9"), (0.4, "4 of 9")):
+        display.on_event(event("compile", fraction=fraction, text=text))
+    assert capsys.readouterr().err.splitlines() == ["loading", "3 of 9"]
+
+
+def test_plain_progress_does_not_count_a_compilation_without_a_total(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    display = PlainDisplay(Verdicts(as_json=False))
+    for text in ("loading", "kernels compiled: 1"):
+        display.on_event(event("compile", text=text))
+    assert capsys.readouterr().err.splitlines() == ["loading"]
+
+
 def test_plain_progress_has_bytes_and_the_counts_that_are_known(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -124,6 +142,16 @@ def test_the_clock_of_a_run_goes_on_while_it_is_judged() -> None:
 def test_a_very_narrow_terminal_still_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     (line,) = live_line(40, monkeypatch).splitlines()
     assert len(line) <= 40
+
+
+def test_the_live_line_of_a_compilation_ends_with_the_first_run() -> None:
+    display = LiveDisplay(Verdicts(as_json=False), on_stderr=False)
+    display.on_event(event("compile", fraction=0.25, text="kernels compiled: 2 of about 8"))
+    (task,) = display._progress.tasks
+    assert (task.description, task.completed) == ("kernels compiled: 2 of about 8", 0.25)
+    display.on_event(event("run"))
+    (task,) = display._progress.tasks
+    assert task.fields["run"] == "2/3 loss/x"
 
 
 def test_live_verdict_replaces_the_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,7 @@ def exams(monkeypatch):
     monkeypatch.setattr(examine, "examine", sit)
     monkeypatch.setattr(mutated_driver, "prepare", prepare)
     monkeypatch.setattr("windtunnel.harness.orchestrate.labs.privileges.acquire", lambda: None)
-    monkeypatch.setattr("windtunnel.harness.orchestrate.labs.labs.require", lambda fidelity: None)
+    monkeypatch.setattr("windtunnel.harness.orchestrate.labs.labs.require", lambda *_: None)
     return answer
 
 

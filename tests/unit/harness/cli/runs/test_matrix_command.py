@@ -97,7 +97,7 @@ def test_a_peer_that_nobody_knows_is_a_wrong_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("windtunnel.harness.orchestrate.labs.privileges.acquire", lambda: None)
-    monkeypatch.setattr("windtunnel.harness.orchestrate.labs.labs.require", lambda fidelity: None)
+    monkeypatch.setattr("windtunnel.harness.orchestrate.labs.labs.require", lambda *_: None)
     out = tmp_path / "runs"
     arguments = ["matrix", "--publishers", "aeron", "--fidelity", "netns", "--out", str(out)]
     assert main(arguments) == exit_code.USAGE

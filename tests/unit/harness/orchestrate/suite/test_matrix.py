@@ -24,7 +24,7 @@ from windtunnel.harness.orchestrate.suite.matrix import (
 
 @pytest.fixture
 def question(tmp_path, monkeypatch) -> MatrixSpec:
-    monkeypatch.setattr(labs, "require", lambda fidelity: None)
+    monkeypatch.setattr(labs, "require", lambda *_: None)
     stored = tmp_path / "payload"
     stored.write_bytes(b"payload")
     monkeypatch.setattr(matrix, "payload_of", lambda store, file: Payload(stored, "0" * 64, 7, ""))

@@ -68,7 +68,7 @@ class Bench:
         self.broken = ""
         stored = folder / "payload"
         stored.write_bytes(b"payload")
-        monkeypatch.setattr(labs, "require", lambda fidelity: None)
+        monkeypatch.setattr(labs, "require", lambda *_: None)
         monkeypatch.setattr(labs, "make", self._make_lab)
         monkeypatch.setattr(one_run, "_judge", self._judge)
         monkeypatch.setattr(
@@ -359,7 +359,7 @@ def test_a_wrong_scenario_is_refused_before_anything_starts(bench):
 
 
 def test_a_machine_that_cannot_make_any_run_is_reported_before_anything_starts(bench, monkeypatch):
-    def refuse(fidelity):
+    def refuse(*_):
         raise LabError("not here")
 
     monkeypatch.setattr(labs, "require", refuse)
