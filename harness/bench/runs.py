@@ -23,7 +23,7 @@ SCENARIOS = ("loss/gilbert-elliott", "order/displacement", "copies/data", "damag
 
 
 @dataclass(frozen=True)
-class RunsMade:
+class MeasuredRuns:
     """The number of runs executed and their total duration."""
 
     fidelity: str
@@ -37,7 +37,7 @@ class RunsMade:
         return self.runs * 60 / self.took_s
 
 
-def measure_runs(fidelity: Fidelity, seeds: int, out: Path) -> RunsMade:
+def measure_runs(fidelity: Fidelity, seeds: int, out: Path) -> MeasuredRuns:
     """Execute the runs and measure their duration. Raises LabError if this machine cannot run
     them.
     """
@@ -48,7 +48,7 @@ def measure_runs(fidelity: Fidelity, seeds: int, out: Path) -> RunsMade:
     began_s = time.perf_counter()
     result = run_suite(files, fidelity=fidelity, seeds=seeds, jobs=jobs, out=out)
     took_s = time.perf_counter() - began_s
-    return RunsMade(fidelity, len(result.runs), took_s, _trouble(result))
+    return MeasuredRuns(fidelity, len(result.runs), took_s, _trouble(result))
 
 
 def _trouble(result: SuiteResult) -> str:

@@ -46,7 +46,7 @@ def measure_swarm(settings: BenchSettings, folder: Path, round_index: int) -> Re
             time.sleep(_POLL_S)
             has_ended = running.poll() is not None or time.monotonic() > end_s
             trials = parse_trials(running.log.read_text(encoding="utf-8"))
-            if has_ended or _took_s(trials) > settings.seconds or _first_wrong(trials):
+            if has_ended or _took_s(trials) > settings.seconds or _first_failed(trials):
                 return reading(trials, settings.seconds, round_index)
     finally:
         running.kill()
@@ -66,7 +66,7 @@ def reading(trials: Iterable[dict[str, Any]], seconds: float, round_index: int) 
     If there is no such trial, only the second trial is used.
     """
     trials_read = list(trials)
-    if wrong := _first_wrong(trials_read):
+    if wrong := _first_failed(trials_read):
         void = f"seed {wrong['seed']}: {wrong['violation'] or wrong['defect']}"
         return Reading(OURS, SWARM, round_index, void=void)
     counted = [
@@ -83,7 +83,7 @@ def reading(trials: Iterable[dict[str, Any]], seconds: float, round_index: int) 
     return Reading(OURS, SWARM, round_index, values)
 
 
-def _first_wrong(trials: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _first_failed(trials: list[dict[str, Any]]) -> dict[str, Any] | None:
     return next((each for each in trials if each["violation"] or each["defect"]), None)
 
 

@@ -22,7 +22,7 @@ from windtunnel.harness.replay.frame_outcome import (
     match_captures,
     repeatable,
 )
-from windtunnel.harness.replay.observed import ObservedStream, are_alike, document_of
+from windtunnel.harness.replay.observed import ObservedStream, document_of, have_equal_lengths
 from windtunnel.harness.replay.sightings import CaptureError, Stream, read_streams
 from windtunnel.harness.scenario.loader import ROOT_FOLDER, SUFFIX
 from windtunnel.harness.scenario.schema.traffic import TRAFFIC_MAX
@@ -93,7 +93,7 @@ def _notes(seen: ObservedStream) -> list[str]:
     notes = []
     if not stream.has_setup:
         notes.append(f"{who}: no SETUP was captured, so term length and MTU are minimum values")
-    if not are_alike(stream):
+    if not have_equal_lengths(stream):
         notes.append(
             f"{who}: message lengths vary, so frame boundaries differ from "
             "the capture's, and each range applies to all frames that overlap it"

@@ -109,7 +109,7 @@ def _traffic(seen: ObservedStream, stream_id: int, port: int, link: int) -> Docu
     most = longest_message(stream.term_length)
     longest = min(most, int(lengths.max()))
     # The last message contains the remaining bytes, so its length is not representative.
-    shortest = longest if are_alike(stream) else min(most, int(lengths.min()))
+    shortest = longest if have_equal_lengths(stream) else min(most, int(lengths.min()))
     where = f"aeron:udp?endpoint=${{{receiver}}}:{port}"
     reliable = "" if seen.is_reliable else "|reliable=false"
     return {
@@ -147,7 +147,7 @@ def message_lengths(stream: Stream) -> NDArray[np.int64]:
     return found if len(found) else np.array([1], dtype=np.int64)
 
 
-def are_alike(stream: Stream) -> bool:
+def have_equal_lengths(stream: Stream) -> bool:
     """Return whether all messages of a stream have the same length. The last one may be shorter."""
     lengths = message_lengths(stream)
     frames = stream.transmissions[stream.transmissions["frame_type"] == DATA]

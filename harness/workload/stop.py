@@ -56,10 +56,10 @@ class Stop:
         """Create a flag and install the handlers of SIGTERM and SIGINT."""
         stop = cls()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, stop.ask)
+            signal.signal(number, stop.request)
         return stop
 
-    def ask(self, number: int, frame: FrameType | None = None) -> None:
+    def request(self, number: int, frame: FrameType | None = None) -> None:
         self.number = number
 
     def check(self) -> None:

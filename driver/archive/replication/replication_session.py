@@ -96,9 +96,9 @@ class ReplicationSession(PendingRequest):
         self._attempts = JOIN_ATTEMPTS
         self._turns: dict[State, Callable[[], int]] = {
             State.CONNECT: self._connect, State.DESCRIPTOR: self._describe,
-            State.POSITION: self._ask_position, State.EXTEND: self._extend,
-            State.TOKEN: self._ask_token, State.PROXY: self._open_proxy,
-            State.REPLAY: self._ask_replay, State.IMAGE: self._await_image,
+            State.POSITION: self._request_position, State.EXTEND: self._extend,
+            State.TOKEN: self._request_token, State.PROXY: self._open_proxy,
+            State.REPLAY: self._request_replay, State.IMAGE: self._await_image,
             State.COPY: self._copy, State.CATCH_UP: self._catch_up, State.JOIN: self._join,
         }  # fmt: skip
 
@@ -214,7 +214,7 @@ class ReplicationSession(PendingRequest):
             self._go_to(State.POSITION if is_live else State.EXTEND)
         return 1
 
-    def _ask_position(self) -> int:
+    def _request_position(self) -> int:
         if not self._is_position_known():
             return 0
         self._go_to(State.EXTEND)
@@ -278,7 +278,7 @@ class ReplicationSession(PendingRequest):
         self._recordings.add(stream)
         return stream
 
-    def _ask_token(self) -> int:
+    def _request_token(self) -> int:
         response = self._request_response(ReplayTokenRequest, recording_id=self._request.source_id)
         if not isinstance(response, ControlResponse):
             return 0
@@ -308,7 +308,7 @@ class ReplicationSession(PendingRequest):
             str(channel), self._archive.request_stream_id
         )
 
-    def _ask_replay(self) -> int:
+    def _request_replay(self) -> int:
         assert self._source is not None
         endpoint = self._subscription.resolved_endpoint
         if self._correlation_id is None and self._channels.channel.is_udp and endpoint is None:

@@ -128,7 +128,7 @@ class Catalog:
                     f"but recording {self.highest_recording_id} precedes it"
                 )
                 continue
-            if entries.hides_another(entry, self.alignment):
+            if entries.covers_later_entry(entry, self.alignment):
                 self.damage = self.damage or (
                     f"{self.path}: the entry at {entry.offset} has length {entry.length} and "
                     "overlaps another entry"

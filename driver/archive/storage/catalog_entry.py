@@ -118,7 +118,7 @@ def header(content: bytes, state: int, checksum: Checksum | None) -> bytes:
     return HEADER.pack(len(content), state, 0 if checksum is None else checksum.of(content))
 
 
-def hides_another(entry: CatalogEntry, alignment: int) -> bool:
+def covers_later_entry(entry: CatalogEntry, alignment: int) -> bool:
     """Return whether an entry's length field is too large, so the entry would cover a later entry.
 
     An entry may be longer than its strings require, because it keeps its length when they become

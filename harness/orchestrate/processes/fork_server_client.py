@@ -82,7 +82,7 @@ class ForkedProcess:
 
     def poll(self) -> int | None:
         if self._code is None and self._ended(0.0):
-            self._code = self._server.ask({"operation": "poll", "pid": self.pid})["code"]
+            self._code = self._server.exchange({"operation": "poll", "pid": self.pid})["code"]
             os.close(self._handle)
         return self._code
 
@@ -130,7 +130,7 @@ class ForkServer:
         self._has_kernels = False
         atexit.register(self.close)
 
-    def ask(self, request: Message) -> Message:
+    def exchange(self, request: Message) -> Message:
         """Send a request and return the response. Raises LabError if the server has ended."""
         self._count += 1
         own = self._count
@@ -154,7 +154,7 @@ class ForkServer:
         """
         if not self._has_kernels:
             self._has_kernels = True
-            self.ask({"operation": "load_kernels"})
+            self.exchange({"operation": "load_kernels"})
 
     def close(self) -> None:
         """End the server and all of its children."""
@@ -216,7 +216,7 @@ def spawn(
         "log": str(log.absolute()),
         "network": "" if network is None else str(network),
     }
-    return ForkedProcess(name, server, server.ask(request)["pid"], log)
+    return ForkedProcess(name, server, server.exchange(request)["pid"], log)
 
 
 def _server_of(program: str, env: Mapping[str, str], cwd: Path) -> ForkServer:

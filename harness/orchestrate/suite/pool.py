@@ -101,7 +101,7 @@ class _Worker:
         with contextlib.suppress(OSError):
             self.connection.send((index, spec))
 
-    def ask_to_end(self) -> None:
+    def request_end(self) -> None:
         with contextlib.suppress(OSError):
             self.connection.send(None)
         if self.index is not None:
@@ -193,7 +193,7 @@ class _WorkerPool:
         """End all workers. A worker that is executing a run finishes it first."""
         self._is_ending = True
         for each in self._workers:
-            each.ask_to_end()
+            each.request_end()
         deadline_s = time.monotonic() + END_TIMEOUT_S
         failure: Exception | None = None
         while self._workers and (left_s := deadline_s - time.monotonic()) > 0:

@@ -98,7 +98,7 @@ def _lines(case: Case) -> Iterator[str]:
         yield ""
         yield from _traffic_lines(traffic)
         yield from limit_lines(case, traffic)
-        yield from _promise_lines(case, traffic)
+        yield from _expectation_lines(case, traffic)
         yield from (f"  {line}" for line in expectation_lines(case, traffic))
         if case.events and padding_exceeds_half_term(traffic):
             yield "  window and padding exceed half a term: a subscriber that an event stops for"
@@ -123,7 +123,7 @@ def _lines(case: Case) -> Iterator[str]:
     yield "checks    " + ", ".join(check.name for check in case.expect)
 
 
-def _promise_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
+def _expectation_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
     """Yield lines about what Aeron does not guarantee for a stream because of its timeouts or flow
     control.
     """

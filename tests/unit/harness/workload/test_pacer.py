@@ -99,7 +99,7 @@ def test_a_publisher_that_rests_can_be_asked_to_end(clock, monkeypatch):
 
     def sleep_and_be_asked(seconds):
         sleep(seconds)
-        stop.ask(15)
+        stop.request(15)
 
     monkeypatch.setattr("windtunnel.harness.workload.publisher.time.sleep", sleep_and_be_asked)
     with pytest.raises(Stopped):

@@ -103,7 +103,7 @@ def test_a_request_to_end_is_heard_while_nothing_is_taken(code):
 
     def offer(*message):
         if len(publication.codes) == 3:
-            stop.ask(signal.SIGTERM)
+            stop.request(signal.SIGTERM)
         return publication_offer(*message)
 
     publication.offer = offer

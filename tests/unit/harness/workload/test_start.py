@@ -35,6 +35,6 @@ def test_a_word_that_came_before_is_not_lost():
 
 def test_being_asked_to_end_ends_the_wait():
     start, stop = Start(), Stop()
-    stop.ask(signal.SIGTERM)
+    stop.request(signal.SIGTERM)
     with pytest.raises(Stopped):
         start.wait(stop)

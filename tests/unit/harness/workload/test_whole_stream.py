@@ -201,7 +201,7 @@ def test_a_workload_that_waits_ends_when_it_is_asked_to(driver, tmp_path, role, 
     case = small_case(tmp_path)
     chosen = options_of(case, role, driver, tmp_path)
     waiting = Working(run, chosen)
-    waiting.stop.ask(15)
+    waiting.stop.request(15)
     assert isinstance(waiting.end(), Stopped)
     facts = PublisherFacts if role == "publisher" else SubscriberFacts
     document = getattr(chosen.files, role)("one").document
@@ -211,7 +211,7 @@ def test_a_workload_that_waits_ends_when_it_is_asked_to(driver, tmp_path, role, 
 def test_the_time_that_it_takes_to_connect_is_the_streams(driver, tmp_path, capfd):
     case = small_case(tmp_path)
     waiting = Working(publisher.run, options_of(case, "publisher", driver, tmp_path))
-    waiting.stop.ask(15)
+    waiting.stop.request(15)
     waiting.end()
     assert capfd.readouterr().out == f"progress 0/{case.traffic[0].total_bytes}\n"
 

@@ -6,7 +6,7 @@ import pytest
 
 from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
 from windtunnel.harness.bench import runs as bench_runs
-from windtunnel.harness.bench.runs import RunsMade
+from windtunnel.harness.bench.runs import MeasuredRuns
 from windtunnel.harness.calibration import throughput
 from windtunnel.harness.calibration.throughput import Step
 from windtunnel.harness.cli.bench.bench_alone import _read_by_tshark
@@ -56,7 +56,7 @@ def test_a_step_holds_if_nothing_was_lost_and_nobody_was_late(made, trouble):
 def lab(monkeypatch):
     """A lab of made figures: steps of the relay, and runs by fidelity."""
     steps = [step(50_000), step(75_000), step(100_000, lag_ns=9_000_000)]
-    made = {"netns": RunsMade("netns", 16, 24.0), "compose": RunsMade("compose", 8, 60.0)}
+    made = {"netns": MeasuredRuns("netns", 16, 24.0), "compose": MeasuredRuns("compose", 8, 60.0)}
 
     def measure_runs(fidelity, seeds, out):
         if fidelity not in made:
@@ -93,6 +93,7 @@ def test_what_this_machine_cannot_have_is_left_out_and_a_bad_run_is_void(lab, ca
     del lab[1]["compose"]
     assert main(["bench", "--only", "lab"]) == 0
     assert "compose  left out: no engine answers" in capsys.readouterr().out
-    lab[1]["netns"] = RunsMade("netns", 16, 24.0, "1 of 16 runs did not PASS; x seed 1: FAIL: y")
+    failed = "1 of 16 runs did not PASS; x seed 1: FAIL: y"
+    lab[1]["netns"] = MeasuredRuns("netns", 16, 24.0, failed)
     assert main(["bench", "--only", "lab"]) == 2
     assert "netns    VOID: 1 of 16 runs did not PASS" in capsys.readouterr().out

@@ -164,7 +164,7 @@ def test_a_number_that_the_kernel_gives_again_has_the_end_of_its_last_process(mo
 
 def test_kernels_that_were_kept_are_loaded_once_for_all(server):
     prf.draw(1, 2, 3, 4, 5)
-    count = server.ask({"operation": "load_kernels"})["count"]
+    count = server.exchange({"operation": "load_kernels"})["count"]
     assert (count > 0) != bool(numba.config.DISABLE_JIT)
 
 
@@ -213,10 +213,10 @@ def test_a_fork_server_that_has_died_is_reported_and_replaced(monkeypatch, tmp_p
     first._process.terminate()
     first._process.end(WAIT_S)
     with pytest.raises(LabError, match="fork server"):
-        first.ask({"operation": "load_kernels"})
+        first.exchange({"operation": "load_kernels"})
     second = fork_server_client._server_of(PROGRAM, environment(), REPOSITORY)
     assert second is not first
-    assert second.ask({"operation": "load_kernels"})["count"] == 0
+    assert second.exchange({"operation": "load_kernels"})["count"] == 0
     first.close()
     second.close()
 

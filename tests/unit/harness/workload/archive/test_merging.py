@@ -98,7 +98,7 @@ def test_so_is_one_that_the_merge_itself_misses_and_nothing_else_that_it_says(fa
 
 def test_it_ends_when_asked_to(facts):
     stop = Stop()
-    stop.ask(15)
+    stop.request(15)
     with pytest.raises(Stopped):
         read(ScriptedMerge((64,)), facts, stop=stop)
 

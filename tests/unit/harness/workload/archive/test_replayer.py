@@ -95,6 +95,6 @@ def test_what_the_archive_complains_of_is_an_error(facts):
 
 def test_it_ends_when_asked_to(facts):
     stop = Stop()
-    stop.ask(15)
+    stop.request(15)
     with pytest.raises(Stopped):
         follow(Told(), facts, stop)

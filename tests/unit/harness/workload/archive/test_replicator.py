@@ -76,7 +76,7 @@ def test_an_error_of_the_archive_is_an_error():
 
 def test_it_ends_when_asked_to():
     stop = Stop()
-    stop.ask(15)
+    stop.request(15)
     with pytest.raises(Stopped):
         follow((None,), stop=stop)
 
