@@ -1,7 +1,9 @@
-"""Command-line program that attacks a driver, replays an attack or measures its cost.
+"""Command-line program that attacks a driver, an archive or the tools, replays an attack or
+measures its cost.
 
-    python -m windtunnel.harness.fuzz attack --memory DIR --for-s S --seed N --driver ours|pyaeron
-                                             --mode M --out DIR [--datagrams N] [--json]
+    python -m windtunnel.harness.fuzz attack --against driver|archive|tools --memory DIR --for-s S
+                                             --seed N --out DIR [--driver D] [--mode M] [--json]
+                                             [--datagrams N] [--requests N] [--files N]
     python -m windtunnel.harness.fuzz replay --memory DIR --finding FILE --out DIR [--json]
     python -m windtunnel.harness.fuzz budgets --memory DIR --seed N [--driver D] [--json]
 
@@ -18,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.bench.host import DriverHost
@@ -33,12 +35,19 @@ from windtunnel.harness.fuzz.driver_attack import (
     DriverAttack,
 )
 from windtunnel.harness.fuzz.finding import Finding, Violation
+from windtunnel.harness.fuzz.output import Output
+from windtunnel.harness.fuzz.tools import command as tools_command
+from windtunnel.harness.fuzz.tools.tools_attack import EPOCH_FILES
 from windtunnel.harness.orchestrate.lab import LabError
 
 VIOLATED, UNREADABLE, HARNESS, INTERRUPTED = 1, 2, 3, 130
 SUBJECT_NAMES = {"ours": "ours", "pyaeron": "c"}
 """Driver name on the command line -> driver name in the benchmark."""
 MODES = ("SHARED", "DEDICATED")
+COMMANDS: dict[str, ModuleType] = {"tools": tools_command}
+"""Attacked program -> module with its functions `attack` and `replay`. The driver is attacked
+here.
+"""
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
@@ -75,6 +84,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--driver", choices=[*SUBJECT_NAMES, "all"], default="ours")
         command.add_argument("--mode", choices=MODES, default="SHARED")
         command.add_argument("--for-s", type=float, default=60.0)
+        command.add_argument("--against", choices=["driver", *COMMANDS], default="driver")
+        command.add_argument("--files", type=int, default=EPOCH_FILES)
         command.add_argument("--datagrams", type=int, default=EPOCH_DATAGRAMS)
         command.add_argument("--finding", type=Path)
     return parser
@@ -86,6 +97,19 @@ def _host(driver: str, mode: str, memory: Path) -> DriverHost:
 
 
 def _attack(given: argparse.Namespace) -> int:
+    output, began_s = Output(given.as_json), time.monotonic()
+    if given.against == "driver":
+        count = _attack_driver(given, output)
+    else:
+        count = COMMANDS[given.against].attack(given, output)
+    if count == 0:
+        since_s = time.monotonic() - began_s
+        output.say(f"found no violation within {since_s:.0f} s, seed {given.seed}")
+    return VIOLATED if count else 0
+
+
+def _attack_driver(given: argparse.Namespace, output: Output) -> int:
+    """Attack a driver until its first violation. Returns the number of violations."""
     began_s = time.monotonic()
     with _host(given.driver, given.mode, given.memory) as host:
         attack, number = DriverAttack(host, given.seed), 0
@@ -93,22 +117,36 @@ def _attack(given: argparse.Namespace) -> int:
             while number == 0 or time.monotonic() - began_s < given.for_s:
                 attack.epoch(number, given.datagrams)
                 number += 1
-                _tell(given, attack, time.monotonic() - began_s)
+                _tell(output, attack, time.monotonic() - began_s)
         except Violation as violation:
             found = Finding(
                 "driver", given.driver, given.mode, given.seed, number, str(violation),
                 findings.packed(attack.inputs),
             )  # fmt: skip
-            return _report(given, attack, found)
+            _tell(output, attack, time.monotonic() - began_s)
+            output.found(found, found.write(given.out))
+            return 1
         finally:
             attack.close()
-    if not given.as_json:
-        print(f"found no violation in {number} epochs, seed {given.seed}", flush=True)
     return 0
 
 
 def _replay(given: argparse.Namespace) -> int:
-    found = findings.read(given.finding)
+    output, found = Output(given.as_json), findings.read(given.finding)
+    try:
+        if found.against == "driver":
+            count = _replay_driver(given, found)
+        else:
+            count = COMMANDS[found.against].replay(given, found)
+    except Violation as violation:
+        output.tell({"violation": str(violation)}, f"violated again: {violation}")
+        return VIOLATED
+    output.tell({"violation": None}, f"repeated {count} inputs, found no violation")
+    return 0
+
+
+def _replay_driver(given: argparse.Namespace, found: Finding) -> int:
+    """Repeat an attack on a driver. Returns the number of inputs."""
     inputs = found.input_list()
     if found.driver not in SUBJECT_NAMES or found.mode not in MODES:
         raise DocumentError(
@@ -119,13 +157,9 @@ def _replay(given: argparse.Namespace) -> int:
         attack = DriverAttack(host, found.seed)
         try:
             attack.replay(found.epoch, inputs)
-        except Violation as violation:
-            _print(given, {"violation": str(violation)}, f"violated again: {violation}")
-            return VIOLATED
         finally:
             attack.close()
-    _print(given, {"violation": None}, f"repeated {len(inputs)} inputs, found no violation")
-    return 0
+    return len(inputs)
 
 
 def _budgets(given: argparse.Namespace) -> int:
@@ -156,28 +190,13 @@ def _print_table(found: list[Figures]) -> None:
             print(f"driver {each.driver} in {each.mode} mode exceeds its budget for {name}")
 
 
-def _tell(given: argparse.Namespace, attack: DriverAttack, since_s: float) -> None:
+def _tell(output: Output, attack: DriverAttack, since_s: float) -> None:
     counts = attack.counts
-    _print(
-        given,
-        asdict(counts) | {"seconds": round(since_s, 1), "seed": given.seed},
+    output.tell(
+        asdict(counts) | {"seconds": round(since_s, 1), "seed": attack.seed},
         f"{since_s:6.0f} s  {counts.datagrams} datagrams, {counts.commands} commands, "
         f"{counts.writes} writes into logs, {counts.epochs} epochs",
     )
-
-
-def _report(given: argparse.Namespace, attack: DriverAttack, found: Finding) -> int:
-    path = found.write(given.out)
-    _print(
-        given,
-        asdict(attack.counts) | {"violation": found.text, "file": str(path)},
-        f"violated: {found.text}\nreplay: windtunnel fuzz --replay {path}",
-    )
-    return VIOLATED
-
-
-def _print(given: argparse.Namespace, document: dict[str, object], text: str) -> None:
-    print(json.dumps(document) if given.as_json else text, flush=True)
 
 
 if __name__ == "__main__":

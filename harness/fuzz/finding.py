@@ -59,10 +59,12 @@ class Finding:
                 ) from error
         return found
 
-    def write(self, folder: Path) -> Path:
-        """Write the finding to a file in a folder. Returns the path of the file."""
+    def write(self, folder: Path, suffix: str = "") -> Path:
+        """Write the finding to a file in a folder. Returns the path of the file. The suffix
+        distinguishes findings of one epoch.
+        """
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{self.against}-{self.driver}-s{self.seed}-e{self.epoch}.json"
+        path = folder / f"{self.against}-{self.driver}-s{self.seed}-e{self.epoch}{suffix}.json"
         replace_file(path, json.dumps(asdict(self)))
         return path
 

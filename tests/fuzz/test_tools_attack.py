@@ -1,0 +1,152 @@
+"""A short attack on the tools, and tests that its checks detect violations."""
+
+import json
+import os
+import shutil
+import sys
+import time
+
+import pytest
+
+from windtunnel.driver.kernels.jit import JIT_DISABLED
+from windtunnel.harness.artifact import regular_file
+from windtunnel.harness.cli.runs import decisions
+from windtunnel.harness.fuzz import __main__ as program
+from windtunnel.harness.fuzz.tools import programs, tools_attack, trial, worker
+from windtunnel.harness.fuzz.tools.base_files import make_base_files
+from windtunnel.harness.fuzz.tools.damage import LINK, Damaged
+
+pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="kernels without the JIT are too slow for it")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made") / "base"
+    make_base_files(folder, 1)
+    return folder
+
+
+@pytest.fixture
+def run(base, tmp_path, capsys, monkeypatch):
+    """Run the program with base files that were made once. Returns its exit code and what it
+    printed.
+    """
+    monkeypatch.setattr(
+        tools_attack, "make_base_files", lambda folder, seed: shutil.copytree(base, folder)
+    )
+
+    def run(command, *arguments):
+        words = ["--memory", tmp_path / "memory", "--out", tmp_path / "out", "--json", *arguments]
+        code = program.main([command, *map(str, words)])
+        return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    return run
+
+
+@pytest.fixture
+def only(monkeypatch):
+    """Attack only one command."""
+
+    def only(name):
+        monkeypatch.setattr(trial, "PROGRAMS", (programs.BY_NAME[name],))
+
+    return only
+
+
+def test_a_short_attack_finds_nothing(run):
+    code, told = run("attack", "--against", "tools", "--for-s", 0, "--files", 120, "--seed", 20268)
+    assert code == 0, told
+    assert told[-1]["files"] >= 120
+
+
+def raise_index_error(*_):
+    raise IndexError("a planted defect")
+
+
+def wait_for_ever(*_):
+    time.sleep(100)
+
+
+def end_process(*_):
+    os.kill(os.getpid(), 9)
+
+
+def write_elsewhere(*_):
+    with open("../outside/new", "w"):
+        return []
+
+
+def print_much(*_):
+    print("x" * (worker.PRINTED_MAX + 1))
+    return []
+
+
+def use_memory(*_):
+    bytearray(worker.MEMORY_GROWTH_MAX + (8 << 20))
+    return []
+
+
+def end_wrongly(*_):
+    sys.exit(1)
+
+
+@pytest.mark.parametrize(
+    ("defect", "text"),
+    [
+        (raise_index_error, "a planted defect"),
+        (wait_for_ever, "did not end within"),
+        (end_process, "the process of the command ended: -9"),
+        (write_elsewhere, "outside of the folder was written"),
+        (print_much, "the command printed"),
+        (use_memory, "memory has grown by"),
+        (end_wrongly, "exit code 141"),
+    ],
+)
+def test_a_planted_defect_is_found_and_replayed(defect, text, base, run, only, monkeypatch):
+    only("decisions")
+    monkeypatch.setattr(worker, "MEMORY_GROWTH_MAX", 32 << 20)
+    monkeypatch.setattr(worker, "PRINTED_MAX", 1 << 20)
+    if defect is wait_for_ever:
+        monkeypatch.setattr(worker, "CPU_S_MAX", 0.5)
+        monkeypatch.setattr(worker, "HANG_S_MAX", 1.0)
+    rule_ids, undamaged = decisions.rule_ids, (base / "run" / "case.json").read_text()
+
+    def defective(case):
+        is_undamaged = regular_file.read_text(case) == undamaged
+        return rule_ids(case) if is_undamaged else defect()
+
+    attack = ("attack", "--against", "tools", "--for-s", 0, "--files", 12)
+    with monkeypatch.context() as patch:
+        patch.setattr(decisions, "rule_ids", defective)
+        code, told = run(*attack)
+        assert code == 1
+        found = next(each for each in told if "violation" in each)
+        assert text in found["violation"]
+        code, told = run("replay", "--finding", found["file"])
+        assert code == 1
+        assert text in told[-1]["violation"]
+    assert run("replay", "--finding", found["file"]) == (0, [{"violation": None}])
+
+
+def test_a_followed_link_is_found(run, only, monkeypatch):
+    only("decisions")
+    follows = regular_file._READ & ~os.O_NOFOLLOW
+    monkeypatch.setattr(regular_file, "_READ", follows)
+    monkeypatch.setattr(trial, "damage", lambda *_: Damaged(LINK, b"canary"))
+    code, told = run("attack", "--against", "tools", "--for-s", 0, "--files", 4)
+    assert code == 1
+    assert "a link out of the folder was followed" in str(told)
+
+
+def test_a_result_that_changes_for_undamaged_files_is_found(run, only, monkeypatch):
+    only("decisions")
+    calls = []
+
+    def link_names(case):
+        calls.append(case)
+        return [str(len(calls))] * 9
+
+    monkeypatch.setattr(decisions, "link_names", link_names)
+    code, told = run("attack", "--against", "tools", "--for-s", 0, "--files", 20)
+    assert code == 1
+    assert "with undamaged files" in str(told)
