@@ -24,6 +24,7 @@ from windtunnel.driver.archive.storage.frame_walk import HEADER_LENGTH, put_chec
 from windtunnel.driver.archive.storage.segment_file import file_name, segment_base
 from windtunnel.driver.archive.storage.sync import SyncLevel, sync_directory, sync_file, write_all
 from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.base.regular_file import open_regular
 from windtunnel.driver.wire import frame_type, header
 
 
@@ -101,7 +102,7 @@ class SegmentWriter:
 
     def _try_open(self) -> bool:
         try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            self._file = open_regular(self._path, os.O_RDWR)
         except FileNotFoundError:
             return False
         except OSError as error:

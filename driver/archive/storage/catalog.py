@@ -32,6 +32,7 @@ from windtunnel.driver.archive.storage import catalog_entry as entries
 from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry, RecordingState
 from windtunnel.driver.base.arith import align, is_power_of_two
 from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.base.regular_file import open_regular
 
 FILE_NAME = "archive.catalog"
 STORAGE_VERSION = semantic_version(3, 1, 0)
@@ -68,7 +69,7 @@ class Catalog:
 
     def _open(self) -> None:
         try:
-            self._file = os.open(self.path, self._flags | os.O_CLOEXEC)
+            self._file = open_regular(self.path, self._flags)
         except OSError as error:
             raise StorageError(f"cannot open {self.path}: {error.strerror}") from error
         try:

@@ -31,6 +31,7 @@ from windtunnel.driver.archive.storage.catalog import (
 from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry
 from windtunnel.driver.base.arith import align, is_power_of_two
 from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.base.regular_file import read_regular
 from windtunnel.driver.wire.data import ALIGNMENT as FRAME_ALIGNMENT
 from windtunnel.driver.wire.data import HEADER_LENGTH as FRAME_HEADER_LENGTH
 
@@ -58,7 +59,7 @@ def salvage(path: Path) -> Salvage:
     CatalogVersionError if its version is too old.
     """
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
     result = Salvage(len(content))

@@ -36,6 +36,7 @@ from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry, Record
 from windtunnel.driver.archive.storage.checksum import Checksum
 from windtunnel.driver.archive.storage.sync import SyncLevel, sync_directory, sync_file, write_all
 from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.base.regular_file import open_regular
 
 REPLACEMENT_NAME = "archive.catalog.updated"
 CAPACITY = 1 << 20
@@ -250,7 +251,9 @@ def put_in_place(directory: Path, content: bytes, capacity: int) -> None:
     """
     path = directory / REPLACEMENT_NAME
     try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o660)
+        # An unfinished replacement may exist, or a link of that name: the file must be a new one.
+        path.unlink(missing_ok=True)
+        file = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
             write_all(file, path, content, 0)
             os.ftruncate(file, capacity)

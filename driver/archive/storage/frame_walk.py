@@ -23,6 +23,7 @@ from windtunnel.driver.archive.storage.checksum import NO_TABLE, Checksum, crc
 from windtunnel.driver.base.arith import align, bits_to_shift
 from windtunnel.driver.base.atomics import put_i32
 from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.base.regular_file import open_regular
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import position as positions
 from windtunnel.driver.wire import data, frame_type, header
@@ -159,7 +160,7 @@ class SegmentReader:
     def __init__(self, path: Path, base: int) -> None:
         self.path, self.base = path, base
         try:
-            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._file = open_regular(path)
         except OSError as error:
             raise StorageError(f"cannot open {path}: {error.strerror}") from error
         self.length = os.fstat(self._file).st_size

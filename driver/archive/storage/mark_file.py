@@ -40,6 +40,7 @@ from windtunnel.driver.base.atomics import put_i32_release, put_i64_release
 from windtunnel.driver.base.clock import Clock
 from windtunnel.driver.base.errors import DriverError, StorageError
 from windtunnel.driver.base.mapping import Mapping, create, open_file
+from windtunnel.driver.base.regular_file import open_regular, read_regular
 from windtunnel.driver.cnc import error_log
 from windtunnel.driver.cnc.error_log import ErrorObservation, read_errors
 
@@ -120,8 +121,7 @@ def directory_of(archive_directory: Path) -> Path:
     """
     link = archive_directory / LINK_NAME
     try:
-        with open(link, "rb") as file:
-            content = file.read(LINK_LENGTH_MAX)
+        content = read_regular(link, 0, LINK_LENGTH_MAX)
     except FileNotFoundError:
         return archive_directory
     except OSError as error:
@@ -188,9 +188,7 @@ def read_error_log(path: Path) -> list[ErrorObservation]:
 
 def _read(path: Path, at: int, length: int) -> bytes:
     try:
-        with open(path, "rb") as file:
-            file.seek(at)
-            return file.read(length)
+        return read_regular(path, at, length)
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
 
@@ -261,7 +259,7 @@ class MarkFile:
 
     def _reuse(self, length: int, content: bytes) -> Mapping:
         """Overwrite the header of the existing file and map the file."""
-        file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        file = open_regular(self.path, os.O_RDWR)
         try:
             os.posix_fallocate(file, 0, length)
             # One call, so no reader sees a partial header, not even after a kill.
@@ -401,7 +399,10 @@ def _link(archive_directory: Path, mark_directory: Path) -> None:
         if mark_directory.resolve() == archive_directory.resolve():
             if os.path.lexists(link):
                 link.unlink()
-        elif not link.is_file() or link.read_bytes() != os.fsencode(mark_directory.resolve()):
-            link.write_bytes(os.fsencode(mark_directory.resolve()))
+            return
+        content = os.fsencode(mark_directory.resolve())
+        if not os.path.lexists(link) or read_regular(link) != content:
+            with os.fdopen(open_regular(link, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+                file.write(content)
     except OSError as error:
         raise StorageError(f"cannot write {link}: {error.strerror}") from error

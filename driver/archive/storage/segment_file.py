@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.base.regular_file import truncate_regular
 
 SUFFIX = ".rec"
 DELETED_SUFFIX = ".rec.del"
@@ -110,6 +111,6 @@ def extend_file(path: Path, length: int) -> None:
     """Extend a file with zeros to at least `length` bytes. Raises StorageError if this fails."""
     try:
         if path.stat().st_size < length:
-            os.truncate(path, length)
+            truncate_regular(path, length)
     except OSError as error:
         raise StorageError(f"cannot extend {path} to {length} bytes: {error.strerror}") from error

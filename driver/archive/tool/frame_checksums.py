@@ -14,6 +14,7 @@ from windtunnel.driver.archive.storage.recovery import first_offset
 from windtunnel.driver.archive.storage.segment_file import SegmentFile
 from windtunnel.driver.archive.storage.sync import SyncLevel, sync_file, write_all
 from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.base.regular_file import open_regular
 
 
 def write_checksums(
@@ -46,6 +47,6 @@ def write_checksums(
 
 def _open(segment: SegmentFile) -> int:
     try:
-        return os.open(segment.path, os.O_WRONLY | os.O_CLOEXEC)
+        return open_regular(segment.path, os.O_WRONLY)
     except OSError as error:
         raise StorageError(f"cannot open {segment.path}: {error.strerror}") from error

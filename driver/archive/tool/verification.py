@@ -8,7 +8,6 @@ position is only moved back with the user's consent.
 Source: archive-protocol 9.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from windtunnel.driver.archive.storage.frame_walk import SegmentReader
 from windtunnel.driver.archive.storage.recovery import first_offset, recovered_stop
 from windtunnel.driver.archive.storage.segment_file import SegmentFile, segment_base
 from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.base.regular_file import truncate_regular
 from windtunnel.driver.wire.data import ALIGNMENT
 
 Truncate = Callable[[int, int, str], bool]
@@ -196,7 +196,6 @@ def _zero_from(directory: Path, descriptor: RecordingDescriptor, position: int) 
     base = _base(descriptor, position)
     path = directory / f"{descriptor.recording_id}-{base}.rec"
     try:
-        os.truncate(path, position - base)
-        os.truncate(path, descriptor.segment_file_length)
+        truncate_regular(path, position - base, descriptor.segment_file_length)
     except OSError as error:
         raise StorageError(f"cannot truncate {path}: {error.strerror}") from error
