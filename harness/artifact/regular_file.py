@@ -110,8 +110,8 @@ def map_bytes(path: Path) -> NDArray[np.uint8]:
 def replace_file(path: Path, content: str) -> None:
     """Write a file atomically: readers see either the old or the new contents.
 
-    Raises UnsafeFileError if the last component of its directory is a symbolic link, and OSError
-    for other failures. The previous file is then unchanged.
+    Raises UnsafeFileError if the path is a directory, or the last component of its directory a
+    symbolic link, and OSError for other failures. The previous file is then unchanged.
     """
     try:
         folder = os.open(path.parent, _FOLDER)
@@ -124,9 +124,11 @@ def replace_file(path: Path, content: str) -> None:
         with open(os.open(fresh, _CREATE, 0o666, dir_fd=folder), "w", encoding="utf-8") as file:
             file.write(content)
         os.replace(fresh, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(fresh, dir_fd=folder)
+        if isinstance(error, IsADirectoryError):
+            raise _unsafe(path, "a regular file", stat.S_IFDIR) from error
         raise
     finally:
         os.close(folder)
@@ -148,7 +150,8 @@ def untrusted_folder(path: Path) -> Path:
 
 def real_path(path: Path) -> Path:
     """Resolve the symbolic links in a path. A path without links is returned unchanged."""
-    real = path.resolve()
+    # `Path.resolve` fails for a link to itself before Python 3.13.
+    real = Path(os.path.realpath(path))
     return path if path.absolute() == real else real
 
 

@@ -58,7 +58,8 @@ def from_capture(
       windtunnel from-capture sender.pcapng.gz receiver.pcapng.gz
       windtunnel run bad-night.yaml --fidelity sim
 
-    Exit codes: 0 written; 2 a capture cannot be read or contains no Aeron stream.
+    Exit codes: 0 written; 2 a capture cannot be read or contains no Aeron stream; 64 invalid
+    command line, for example if CAPTURE is a folder.
     """
     from windtunnel.harness.cli.failure import one_line
     from windtunnel.harness.replay.from_capture import from_captures

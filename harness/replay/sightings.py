@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, HEARTBEAT, NAK, PAD, SETUP, SM
+from windtunnel.harness.artifact.regular_file import open_regular, real_path
 from windtunnel.harness.dissect.capture.capture_format import CaptureFormatError
 from windtunnel.harness.dissect.capture.capture_stream import (
     GAP_BYTES_MAX,
@@ -189,7 +190,8 @@ def _numbered(
 
 @contextmanager
 def _opened(file: Path) -> Iterator[BufferedIOBase]:
-    with file.open("rb") as plain:
+    # The user may name a capture through a link, but a FIFO would block forever.
+    with open_regular(real_path(file)) as plain:
         head = plain.read(8)
         if head.startswith(_ZSTD):
             raise CaptureError(
@@ -200,8 +202,9 @@ def _opened(file: Path) -> Iterator[BufferedIOBase]:
             plain.seek(0)
             yield plain
             return
-    with opener(file) as unpacked:
-        yield unpacked
+        plain.seek(0)
+        with opener(plain) as unpacked:
+            yield unpacked
 
 
 def _firsts(rows: NDArray[Any], selected: NDArray[np.bool_]) -> list[int]:

@@ -1,0 +1,80 @@
+"""Files that a user names and that came from someone else: they are read only if they are regular
+files, and nothing is written over a directory.
+"""
+
+import os
+
+import pytest
+
+from tests.unit.harness.verdict.synthetic_run import make_run
+from windtunnel.harness.artifact.regular_file import UnsafeFileError, real_path, replace_file
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.root import main
+
+pytestmark = pytest.mark.timeout(60)
+COMMANDS = {
+    "explain": (exit_code.USAGE, ()),
+    "run": (exit_code.USAGE, ("--fidelity", "sim")),
+    "from-capture": (exit_code.INCONCLUSIVE, ("--out", "made.yaml")),
+}
+
+
+@pytest.fixture
+def told(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def told(*words):
+        code = main([str(each) for each in words])
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
+        return code, printed.out, printed.err
+
+    return told
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_fifo_is_refused_and_not_waited_for(command, tmp_path, told):
+    os.mkfifo(tmp_path / "file.yaml")
+    code, more = COMMANDS[command]
+    found, out, err = told(command, tmp_path / "file.yaml", *more)
+    assert (found, out) == (code, "")
+    assert "file.yaml" in err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_link_to_itself_is_refused(command, tmp_path, told):
+    (tmp_path / "file.yaml").symlink_to(tmp_path / "file.yaml")
+    code, more = COMMANDS[command]
+    assert told(command, tmp_path / "file.yaml", *more)[0] == code
+
+
+def test_a_named_file_may_be_a_link(tmp_path, told):
+    (tmp_path / "file.yaml").write_text("schema: windtunnel/1\n")
+    (tmp_path / "link.yaml").symlink_to(tmp_path / "file.yaml")
+    code, _, err = told("explain", tmp_path / "link.yaml")
+    assert code == exit_code.USAGE
+    assert "name" in err
+    assert "symbolic link" not in err
+
+
+def test_a_directory_in_place_of_the_verdict_is_refused_by_name(tmp_path, told):
+    make_run(tmp_path / "run").write()
+    run = RunDir(tmp_path / "run")
+    run.verdict.mkdir()
+    code, _, err = told("judge", run.path)
+    assert code == exit_code.INCONCLUSIVE
+    assert err.startswith(f"windtunnel: {run.verdict}: expected a regular file, found a directory")
+    assert sorted(run.path.glob(".*")) == []
+
+
+def test_a_file_is_not_written_over_a_directory(tmp_path):
+    (tmp_path / "made").mkdir()
+    with pytest.raises(UnsafeFileError, match="made: expected a regular file, found a directory"):
+        replace_file(tmp_path / "made", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+def test_the_real_path_of_a_link_to_itself_is_a_path(tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert real_path(tmp_path / "loop").name == "loop"
