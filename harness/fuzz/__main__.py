@@ -27,6 +27,8 @@ from windtunnel.harness.bench.host import DriverHost
 from windtunnel.harness.bench.plan import BenchSettings
 from windtunnel.harness.bench.subject import SUBJECTS
 from windtunnel.harness.fuzz import finding as findings
+from windtunnel.harness.fuzz.archive import command as archive_command
+from windtunnel.harness.fuzz.archive.archive_attack import EPOCH_REQUESTS
 from windtunnel.harness.fuzz.budgets import LIMITS, Figures, measure
 from windtunnel.harness.fuzz.driver_attack import (
     EPOCH_DATAGRAMS,
@@ -44,7 +46,7 @@ VIOLATED, UNREADABLE, HARNESS, INTERRUPTED = 1, 2, 3, 130
 SUBJECT_NAMES = {"ours": "ours", "pyaeron": "c"}
 """Driver name on the command line -> driver name in the benchmark."""
 MODES = ("SHARED", "DEDICATED")
-COMMANDS: dict[str, ModuleType] = {"tools": tools_command}
+COMMANDS: dict[str, ModuleType] = {"archive": archive_command, "tools": tools_command}
 """Attacked program -> module with its functions `attack` and `replay`. The driver is attacked
 here.
 """
@@ -85,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--mode", choices=MODES, default="SHARED")
         command.add_argument("--for-s", type=float, default=60.0)
         command.add_argument("--against", choices=["driver", *COMMANDS], default="driver")
+        command.add_argument("--requests", type=int, default=EPOCH_REQUESTS)
         command.add_argument("--files", type=int, default=EPOCH_FILES)
         command.add_argument("--datagrams", type=int, default=EPOCH_DATAGRAMS)
         command.add_argument("--finding", type=Path)

@@ -9,7 +9,6 @@ The driver runs until the end, so that other clients keep their streams while th
 """
 
 import contextlib
-import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -85,7 +84,6 @@ class ArchiveProcess:
     ) -> None:
         self.kill()
         self.driver.__exit__(kind, error, trace)
-        shutil.rmtree(self.directory, ignore_errors=True)
 
     @property
     def directory(self) -> Path:
@@ -115,7 +113,7 @@ class ArchiveProcess:
         """Start the archive, and wait until clients can connect. Raises LabError if it ends."""
         process = self.launch()
         deadline_s = time.monotonic() + START_LIMIT_S
-        while not self._is_ready():
+        while not self.is_ready():
             if process.poll() is not None:
                 raise LabError(f"the archive ended during start-up: {self.last_words()}")
             if time.monotonic() > deadline_s:
@@ -132,7 +130,8 @@ class ArchiveProcess:
             file.seek(ACTIVITY_OFFSET)
             file.write(then_ms.to_bytes(8, "little"))
 
-    def _is_ready(self) -> bool:
+    def is_ready(self) -> bool:
+        """Return whether the archive has announced that it serves clients."""
         return any(map(is_ready_line, self.output().splitlines()))
 
     def output(self) -> str:

@@ -16,20 +16,18 @@ import random
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from tests.fuzz.world import resident_kib
 from tests.unit.driver.archive.server.own_archive import Ok, Talker, own_archive
-from tests.unit.driver.archive.server.own_stream import FRAME, IPC, STREAM, Reader, message
-from windtunnel.driver.archive.protocol import replication, requests, responses
-from windtunnel.driver.archive.protocol.codec import BY_TEMPLATE_ID, encode
+from tests.unit.driver.archive.server.own_stream import IPC, STREAM, Reader, message
+from windtunnel.driver.archive.protocol.codec import encode
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE
-from windtunnel.driver.archive.protocol.layout import Message
 from windtunnel.driver.archive.protocol.requests import ArchiveIdRequest
 from windtunnel.driver.archive.tool.program import main
+from windtunnel.harness.fuzz.archive.messages import ANY, READABLE, any_request, damaged
 
 EPOCH = 10_000
 HOSTILE_SHARE = 5
@@ -44,67 +42,13 @@ FIRST_OWN_STREAM = 3_000
 SETTLED = 12
 """Epochs after which the allocator keeps as much of each world's links as it ever will."""
 GROWTH_KIB_MAX = 24 * 1024
-REQUESTS = [
-    kind for kind in BY_TEMPLATE_ID.values()
-    if kind.__module__ in (requests.__name__, replication.__name__)
-]  # fmt: skip
-READABLE = [kind for kind in REQUESTS if kind is not requests.CloseSessionRequest]
-ANY = [
-    kind for kind in BY_TEMPLATE_ID.values()
-    if kind.__module__ in (requests.__name__, replication.__name__, responses.__name__)
-]  # fmt: skip
-NUMBERS = [
-    0, 1, 2, -1, -2, 5, 31, 32, FRAME, 10 * FRAME, 65_536, 131_072, -32, STREAM,
-    (1 << 31) - 1, -(1 << 31), (1 << 62), (1 << 63) - 1, -(1 << 63),
-]  # fmt: skip
-TEXTS = [
+HERE = [
     "", IPC, "aeron:ipc", "aeron:udp?endpoint=10.0.0.1:20900", "rubbish", "aeron:udp", "=|=", "\0",
     "aeron:ipc?" + "alias=" + "x" * 3000, "x" * 5000, "aeron:ipc?session-id=rubbish",
     "aeron:udp?control-mode=response|control=10.0.0.1:20901", "aeron-spy:aeron:ipc",
     "aeron:ipc?term-length=3|mtu=7|linger=-1", "aeron:ipc?rcv-wnd=9999999999999999999999",
 ]  # fmt: skip
-
-
-def any_request(chance, kind: type[Message], session_id):
-    """A request with a valid encoding, and valid or invalid values."""
-    values = {}
-    codes = {field.name: field for field in kind.LAYOUT.fixed}
-    for field in fields(kind):
-        fixed = codes.get(field.name)
-        if field.name == "control_session_id":
-            values[field.name] = session_id
-        elif fixed is None:
-            is_text = next(each for each in kind.LAYOUT.variable if each.name == field.name).is_text
-            text = chance.choice(TEXTS)
-            values[field.name] = text if is_text else text.encode()
-        elif fixed.enumeration is not None:
-            values[field.name] = chance.choice(list(fixed.enumeration))
-        else:
-            number = chance.choice(NUMBERS)
-            if fixed.code == "i":
-                number = (number + (1 << 31)) % (1 << 32) - (1 << 31)
-            values[field.name] = number
-    return kind(**values)
-
-
-def damaged(chance, content):
-    """The bytes of a message, changed, cut or lengthened."""
-    content = bytearray(content)
-    for _ in range(chance.randint(1, 6)):
-        way = chance.randrange(5)
-        at = chance.randrange(len(content)) if content else 0
-        if way == 0 and content:
-            content[at] ^= 1 << chance.randrange(8)
-        elif way == 1 and content:
-            content[at] = chance.choice((0, 0xFF, 0x7F, 0x80))
-        elif way == 2:
-            del content[at:]
-        elif way == 3:
-            content += chance.randbytes(chance.randint(1, 64))
-        elif len(content) >= 4:
-            at = chance.randrange(len(content) - 3)
-            content[at : at + 4] = chance.choice((b"\xff\xff\xff\xff", b"\0\0\0\x80", b"\0\0\0@"))
-    return bytes(content)
+"""Channels with the addresses of the simulated network."""
 
 
 def post_all(own, talker, contents):
@@ -165,10 +109,10 @@ def _epoch(own, chance: random.Random, count: int) -> int:
         burst = min(BURST, count - sent)
         for _ in range(burst):
             if chance.randrange(HOSTILE_SHARE) == 0:
-                request = any_request(chance, chance.choice(READABLE), hostile.session_id)
+                request = any_request(chance, chance.choice(READABLE), hostile.session_id, HERE)
                 hostile = post(own, hostile, encode(request), streams)
             else:
-                content = encode(any_request(chance, chance.choice(ANY), -1))
+                content = encode(any_request(chance, chance.choice(ANY), -1, HERE))
                 stranger = post(own, stranger, damaged(chance, content), streams)
         sent += burst
         calm.publish(live.publication, 2, first=published)

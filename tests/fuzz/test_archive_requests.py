@@ -5,9 +5,10 @@ import random
 import pytest
 
 from tests.fuzz import archive_requests
-from tests.fuzz.archive_requests import ANY, any_request, damaged
+from tests.fuzz.archive_requests import HERE
 from windtunnel.driver.archive.protocol.codec import encode
 from windtunnel.driver.kernels.jit import JIT_DISABLED
+from windtunnel.harness.fuzz.archive.messages import ANY, any_request, damaged
 
 COUNT = 200 if JIT_DISABLED else 2_500
 
@@ -26,7 +27,7 @@ def test_the_same_seed_sends_the_same():
     sent = []
     for _ in range(2):
         chance = random.Random(9)
-        sent.append([damaged(chance, encode(any_request(chance, chance.choice(ANY), 5)))
+        sent.append([damaged(chance, encode(any_request(chance, chance.choice(ANY), 5, HERE)))
                      for _ in range(300)])  # fmt: skip
     assert sent[0] == sent[1]
     assert len({content[2:4] for content in sent[0]}) > 40

@@ -1,4 +1,6 @@
-"""`windtunnel fuzz`: attacks a live driver with hostile datagrams, commands and memory writes."""
+"""`windtunnel fuzz`: attacks a live driver, a live archive, or the tools that read other people's
+files.
+"""
 
 from pathlib import Path
 
@@ -8,12 +10,14 @@ from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
 
 SECOND_NS = 1_000_000_000
+COUNTS = {"driver": "datagrams", "archive": "requests", "tools": "files"}
+"""Attacked program -> option with the length of an epoch."""
 
 
-@click.command(short_help="Attack a live driver while other streams are checked.")
+@click.command(short_help="Attack a driver, an archive or the tools, and check the others' work.")
 @click.option(
     "--against",
-    type=click.Choice(["driver"]),
+    type=click.Choice(list(COUNTS)),
     default="driver",
     show_default=True,
     help="What to attack.",
@@ -47,9 +51,17 @@ SECOND_NS = 1_000_000_000
 @click.option(
     "--datagrams",
     type=click.IntRange(min=1_000, max=1_000_000),
-    default=100_000,
-    show_default=True,
-    help="Number of datagrams in an epoch.",
+    help="Number of datagrams in an epoch.  [default: 100000]",
+)
+@click.option(
+    "--requests",
+    type=click.IntRange(min=100, max=1_000_000),
+    help="With --against archive: number of requests in an epoch.  [default: 2000]",
+)
+@click.option(
+    "--files",
+    type=click.IntRange(min=10, max=1_000_000),
+    help="With --against tools: number of trials in an epoch.  [default: 20000]",
 )
 @click.option(
     "--budgets",
@@ -76,33 +88,47 @@ def fuzz(
     seed: int,
     driver: str | None,
     mode: str,
-    datagrams: int,
+    datagrams: int | None,
+    requests: int | None,
+    files: int | None,
     budgets: bool,
     replay: Path | None,
     out: Path,
     as_json: bool,
 ) -> int:
-    """Attack a live driver over real sockets and shared memory.
+    """Attack a live driver, a live archive, or the tools, with seeded, hostile input.
 
-    Mutated frames of all types go to its receivers and senders: unicast, multicast,
+    driver: mutated frames of all types go to its receivers and senders: unicast, multicast,
     multi-destination, IPv4 and IPv6, also as UDP segmentation trains. Mutated commands are written
     to its ring buffer. The log buffers of the attacked streams are overwritten, and some are
     truncated. During the attack, every message of the other streams is checked. After each epoch (a
     number of datagrams) these streams must deliver everything. The driver must not end, stall, grow
     by more than 64 MiB, or report a defect.
 
-    The first violation ends the attack, and the inputs before it are written to a file, which
-    --replay repeats. Equal seeds lead to equal inputs.
+    archive: hostile sessions send mutated requests of all kinds over UDP and IPC, while a regular
+    client records, replays and lists. At random moments the archive is killed and restarted: every
+    acknowledged byte must be there. After some kills its files are damaged: then the archive must
+    refuse to start, name the damage, and `windtunnel archive recover` must rebuild the catalog.
+
+    tools: damaged scenarios, run folders, captures, driver and archive directories go to all
+    commands that read such files. A command must end with a documented exit code, without a
+    traceback, within limits of time, memory and output. It must follow no link and write nothing
+    outside of its folder. The attack continues after a violation, up to 20 different ones.
+
+    The first violation ends an attack on a driver or an archive, and the inputs before it are
+    written to a file, which --replay repeats. Equal seeds lead to equal inputs.
 
     \b
       windtunnel fuzz --for 10m --seed 7
       windtunnel fuzz --for 10m --driver pyaeron    the same against Aeron's C driver
+      windtunnel fuzz --against archive --for 10m
+      windtunnel fuzz --against tools --for 10m
       windtunnel fuzz --budgets --driver all        the costs of an attack, side by side
       windtunnel fuzz --replay runs/fuzz/driver-ours-s7-e3.json
 
     Needs no privileges. --budgets needs a quiet machine. Exit codes: 0 found no violation; 1 a
     violation, or an exceeded budget of Windtunnel's driver; 2 the finding is not readable; 3 the
-    driver could not be started; 64 invalid command line.
+    driver or the archive could not be started; 64 invalid command line.
     """
     from windtunnel.harness.artifact.regular_file import real_path
     from windtunnel.harness.cli.failure import one_line
@@ -114,12 +140,25 @@ def fuzz(
             "--driver all can only be used with --budgets; without --budgets, name one driver",
             exit_code.USAGE,
         )
+    counts = {"datagrams": datagrams, "requests": requests, "files": files}
+    for name, count in counts.items():
+        if count is not None and name != COUNTS[against]:
+            raise Failure(
+                f"--{name} cannot be used with --against {against}, which has --{COUNTS[against]}",
+                exit_code.USAGE,
+            )
+    if against != "driver" and (driver is not None or budgets):
+        raise Failure(
+            f"--driver and --budgets cannot be used with --against {against}", exit_code.USAGE
+        )
     try:
         duration_s = parse_duration(duration) / SECOND_NS
     except ValueError as error:
         raise Failure(f"--for: {error}", exit_code.USAGE) from error
     arguments = ["--seed", str(seed), "--driver", driver or "ours", "--mode", mode]
-    arguments += ["--for-s", str(duration_s), "--datagrams", str(datagrams)]
+    arguments += ["--for-s", str(duration_s), "--against", against]
+    for name, count in counts.items():
+        arguments += [f"--{name}", str(count)] if count is not None else []
     arguments += ["--out", str(real_path(out))]
     command = "budgets" if budgets else "attack"
     if replay is not None:

@@ -52,8 +52,15 @@ class Program:
 
     @property
     def names_file(self) -> bool:
-        """Whether the user names the damaged file, which may then be a link."""
+        """Whether the command line names the damaged file."""
         return "{file}" in self.words
+
+    @property
+    def may_follow(self) -> bool:
+        """Whether a link may be opened: a file that the user names may be a link, and directories
+        of drivers are not evidence that people exchange.
+        """
+        return self.names_file or self.folder == "aeron"
 
     def folders(self) -> list[str]:
         """Return the names of the folders that the command reads."""
@@ -145,13 +152,13 @@ PROGRAMS = (
     ),
     Program(
         "from-capture", "captures",
-        ("from-capture", "{file}", "--force", "--out", "{out}/made.yaml"), (0, 2), CAPTURES,
+        ("from-capture", "{file}", "--force", "--out", "{out}/made.yaml"), (0, 2, 64), CAPTURES,
         weight=8,
     ),
     Program(
         "from-capture 2", "captures",
         ("from-capture", "{captures}/a.pcap", "{file}", "--force", "--out", "{out}/made.yaml"),
-        (0, 2), ("a.pcapng", "*.gz", "*.xz"),
+        (0, 2, 64), ("a.pcapng", "*.gz", "*.xz"),
     ),
     Program("explain", "scenario", ("explain", "{file}"), (0, 64), weight=12),
     Program("explain --json", "scenario", ("explain", "{file}", "--json"), (0, 64)),

@@ -68,7 +68,7 @@ class Workshop:
     def check(self, trial: Trial) -> None:
         """Raise Violation if something was written or opened that the command may not."""
         program = trial.program
-        if self._watch.was_opened() and not program.names_file:
+        if self._watch.was_opened() and not program.may_follow:
             raise Violation("a link out of the folder was followed: its target was opened")
         found = sorted(path.name for path in self.canary.parent.iterdir())
         if found != ["canary"] or self.canary.read_bytes() != CANARY:

@@ -4,12 +4,13 @@ import random
 
 import pytest
 
-from tests.fuzz.archive_requests import ANY, READABLE, any_request, damaged, post_all
+from tests.fuzz.archive_requests import HERE, post_all
 from tests.unit.driver.archive.server.own_archive import Ok, own_archive
 from tests.unit.driver.archive.server.own_stream import IPC, STREAM, Reader, message
 from windtunnel.driver.archive.protocol.codec import encode
 from windtunnel.driver.archive.protocol.requests import ArchiveIdRequest, StartPositionRequest
 from windtunnel.driver.archive.tool.program import main
+from windtunnel.harness.fuzz.archive.messages import ANY, READABLE, any_request, damaged
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -23,7 +24,7 @@ def test_requests_of_any_content_leave_the_archive_whole(tmp_path, monkeypatch, 
         publication = talker.client.add_exclusive_publication(IPC, STREAM + 2)
         talker.publish(publication, 20)
         contents = (
-            encode(any_request(chance, chance.choice(READABLE), talker.session_id))
+            encode(any_request(chance, chance.choice(READABLE), talker.session_id, HERE))
             for _ in range(400)
         )
         post_all(own, talker, contents)
@@ -42,7 +43,7 @@ def test_damaged_messages_of_a_stranger_change_nothing(tmp_path, monkeypatch, se
         talker.stopped_recording(20)
         before = (tmp_path / "archive" / "archive.catalog").read_bytes()
         contents = (
-            damaged(chance, encode(any_request(chance, chance.choice(ANY), -1)))
+            damaged(chance, encode(any_request(chance, chance.choice(ANY), -1, HERE)))
             for _ in range(1_500)
         )
         post_all(own, stranger, contents)

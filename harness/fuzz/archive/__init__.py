@@ -1,0 +1,3 @@
+"""Attacks a running archive with hostile requests, kills and damaged files, while the recordings of
+a regular client are checked.
+"""
