@@ -17,7 +17,7 @@ from windtunnel.driver.media_driver.conductor.images import image_tracker
 from windtunnel.driver.media_driver.conductor.images.subscriber_positions import make_positions
 from windtunnel.driver.media_driver.conductor.publications import publication_limit
 from windtunnel.driver.media_driver.conductor.publications.publication_limit import make_limits
-from windtunnel.driver.media_driver.image import open_gaps
+from windtunnel.driver.media_driver.image import gap_rows
 from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
@@ -39,6 +39,7 @@ class ConductorState(NamedTuple):
     images: np.ndarray  # PUBLICATION_IMAGE[n], shared with the receiver
     image_words: np.ndarray  # the same memory as uint8
     gaps: np.ndarray  # GAP[n, GAPS_MAX], the rows of each image
+    lost_ranges: np.ndarray  # LOST_RANGE[n, RANGES_MAX], shared with the receiver
     publication_words: np.ndarray  # the sender's NETWORK_PUBLICATION[n] as uint8
     active_images: np.ndarray  # int64[n]
     limits: np.ndarray  # PUBLICATION_LIMIT[m]
@@ -70,7 +71,8 @@ def make_conductor_state(
         agent=np.zeros(1, dtype=CONDUCTOR).view(np.recarray),
         images=receiver.images,
         image_words=receiver.words,
-        gaps=open_gaps.make_gaps(receiver.images.size),
+        gaps=gap_rows.make_gaps(receiver.images.size),
+        lost_ranges=receiver.lost_ranges,
         publication_words=sender.words,
         active_images=np.zeros(receiver.images.size, dtype=np.int64),
         limits=make_limits(limits),

@@ -8,7 +8,8 @@ active transport if it received a frame within the image liveness timeout. Sourc
 The source address of a frame may be forged. Feedback to a source is therefore limited to three
 times the bytes of its frames; a configured control address has no limit:
 
-    SETUP +120   data, heartbeat, RTTM +3 * length   SM, NAK, RTTM -length   at most 4 KiB are kept
+    SETUP +120   data, heartbeat, RTTM +3 * length   SM, NAK, RTTM -length   at most 4 KiB are kept,
+                                                                             or 32 KiB for all gaps
 """
 
 from windtunnel.driver.base.atomics import bytes_at, copy, put_i32_release
@@ -17,8 +18,9 @@ from windtunnel.driver.channel.socket_address import NAME_LENGTH_MAX
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import descriptor
 from windtunnel.driver.media import transport
+from windtunnel.driver.media_driver.image import gap_rows
 from windtunnel.driver.media_driver.image import publication_image as image
-from windtunnel.driver.wire import setup
+from windtunnel.driver.wire import nak, setup
 
 CONNECTION_TIMEOUT_NS = 5 * NS_PER_SECOND
 """Time after a connection's last packet during which feedback is still sent to the connection.
@@ -28,6 +30,8 @@ BYTES_OUT_PER_BYTE_IN = 3
 UNSPENT_BYTES_FIRST = BYTES_OUT_PER_BYTE_IN * setup.LENGTH
 UNSPENT_BYTES_MAX = 4_096
 """More than the feedback of one connection timeout, and than the NAKs for one gap."""
+UNSPENT_BYTES_MAX_ALL_GAPS = UNSPENT_BYTES_MAX + gap_rows.GAPS_MAX * nak.LENGTH
+"""The maximum of an image that sends NAKs for all gaps: a NAK more for each gap that it tracks."""
 
 
 @kernel
@@ -42,16 +46,17 @@ def track(state, slot, transport_slot, length, inbox_index, now_ns):
         connection.control_length = transport.source_length(state.inbox, inbox_index)
     connection.last_activity_ns = now_ns
     connection.last_frame_ns = now_ns
-    earn(connection, length)
+    earn(state.images[slot], connection, length)
 
 
 @kernel
-def earn(connection, length):
-    """Increase the number of feedback bytes allowed on a connection, after a frame of `length`
-    bytes from its source.
+def earn(rec, connection, length):
+    """Increase the number of feedback bytes allowed on a connection of an image, after a frame of
+    `length` bytes from its source.
     """
     unspent_bytes = connection.unspent_bytes + BYTES_OUT_PER_BYTE_IN * length
-    connection.unspent_bytes = min(unspent_bytes, UNSPENT_BYTES_MAX)
+    limit = UNSPENT_BYTES_MAX_ALL_GAPS if rec.is_nak_all_gaps else UNSPENT_BYTES_MAX
+    connection.unspent_bytes = min(unspent_bytes, limit)
 
 
 @kernel
@@ -60,7 +65,8 @@ def earn_on(state, slot, transport_slot, length):
     transport, after a frame of `length` bytes.
     """
     number = state.endpoints[transport_slot].connection
-    earn(state.connections[slot * image.CONNECTIONS_MAX + number], length)
+    connection = state.connections[slot * image.CONNECTIONS_MAX + number]
+    earn(state.images[slot], connection, length)
 
 
 @kernel
@@ -74,6 +80,18 @@ def spend(state, connection, length):
         return False
     connection.unspent_bytes -= length
     return True
+
+
+@kernel
+def spend_on_frames(state, connection, length, count):
+    """Return how many of `count` frames of `length` bytes may be sent on a connection, and count
+    their bytes as sent.
+    """
+    if state.endpoints[connection.transport].has_control:
+        return count
+    permitted = min(count, connection.unspent_bytes // length)
+    connection.unspent_bytes -= permitted * length
+    return permitted
 
 
 @kernel

@@ -122,6 +122,7 @@ PUBLICATION_IMAGE = np.dtype(
         ("loss_term_id", "i8"),
         ("loss_offset", "i8"),
         ("loss_length", "i8"),
+        ("lost_range_count", "i8"),  # see lost_ranges
         ("end_loss_change", "i8"),
     ]
 )
@@ -170,6 +171,7 @@ _BEGIN_LOSS = _offset_of("begin_loss_change")
 _LOSS_TERM_ID = _offset_of("loss_term_id")
 _LOSS_OFFSET = _offset_of("loss_offset")
 _LOSS_LENGTH = _offset_of("loss_length")
+_LOST_RANGE_COUNT = _offset_of("lost_range_count")
 _END_LOSS = _offset_of("end_loss_change")
 
 
@@ -246,19 +248,29 @@ def publish_loss(words, slot, term_id, offset, length):
 
 
 @kernel
+def publish_lost_ranges(words, slot, count):
+    """Publish that the first `count` lost ranges of an image are written. Called by the conductor,
+    and only after the receiver has taken the last ones.
+    """
+    at = slot * RECORD_LENGTH
+    put_i64(words, at + _LOST_RANGE_COUNT, count)
+    put_i64_release(words, at + _END_LOSS, get_i64(words, at + _END_LOSS) + 1)
+
+
+@kernel
 def loss_change_acquire(words, slot):
     return get_i64_acquire(words, slot * RECORD_LENGTH + _END_LOSS)
 
 
 @kernel
 def set_loss_taken_release(words, slot, change):
-    """Publish that the lost range with this change number was processed. Called by the receiver."""
+    """Publish that the loss with this change number was processed. Called by the receiver."""
     put_i64_release(words, slot * RECORD_LENGTH + _LAST_LOSS_CHANGE, change)
 
 
 @kernel
 def is_loss_taken(words, slot):
-    """Return whether the receiver has processed the last lost range. Called by the conductor."""
+    """Return whether the receiver has processed the last loss. Called by the conductor."""
     taken = get_i64_acquire(words, slot * RECORD_LENGTH + _LAST_LOSS_CHANGE)
     return taken == get_i64(words, slot * RECORD_LENGTH + _END_LOSS)
 

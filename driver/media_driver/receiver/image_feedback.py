@@ -21,7 +21,7 @@ from windtunnel.driver.media_driver.image import (
     written_pages,
 )
 from windtunnel.driver.media_driver.image import publication_image as image
-from windtunnel.driver.media_driver.receiver import receive_transport
+from windtunnel.driver.media_driver.receiver import lost_range_feedback, receive_transport
 from windtunnel.driver.wire import (
     error,
     frame_type,
@@ -158,6 +158,8 @@ def _process_pending_loss(state, slot, now_ns):
     rec = state.images[slot]
     if image.loss_change_acquire(state.words, slot) == rec.last_loss_change:
         return 0
+    if rec.is_nak_all_gaps:
+        return lost_range_feedback.process(state, slot, now_ns)
     change, term_id, offset, length = image.read_loss(state.words, slot)
     if change < 0:
         return 0

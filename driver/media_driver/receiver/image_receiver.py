@@ -56,7 +56,7 @@ def insert_packet(state, slot, transport_slot, at, length, inbox_index, now_ns):
             # This is `track` for a known connection, inlined because calls are expensive here.
             connection.last_activity_ns = now_ns
             connection.last_frame_ns = now_ns
-            image_connections.earn(connection, length)
+            image_connections.earn(rec, connection, length)
         else:
             image_connections.track(state, slot, transport_slot, length, inbox_index, now_ns)
         image.set_shared_release(state.words, slot, image.LAST_PACKET_NS, now_ns)

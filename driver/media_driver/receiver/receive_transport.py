@@ -33,6 +33,22 @@ def send_to(state, slot, length, name, name_length):
 
 
 @kernel
+def send_gathered(state, slot, count, name, name_length):
+    """Send the first `count` NAKs of the outbox to an address in one system call. Returns how many
+    were sent.
+    """
+    result = transport.send_gathered(
+        state.endpoints[slot].fd, state.outbox, 0, count, name, name_length, state.links
+    )
+    if result < 0:
+        _report_failure(state, slot, result)
+        return 0
+    if result < count:
+        counters.add_atomic(state.counters, system_counters.SHORT_SENDS, 1)
+    return result
+
+
+@kernel
 def _report_failure(state, slot, error):
     # Sending may fail in every duty cycle, so keep space for acknowledgements.
     if not handoff.is_empty(state.events):

@@ -13,8 +13,9 @@ from windtunnel.driver.media import link, transport
 from windtunnel.driver.media.receive_endpoint import make_receive_endpoints
 from windtunnel.driver.media.stream_map import make_stream_map
 from windtunnel.driver.media_driver.agent.loss_interceptor import NO_LOSSES, Losses
+from windtunnel.driver.media_driver.image.lost_ranges import RANGES_MAX, make_lost_ranges
 from windtunnel.driver.media_driver.image.publication_image import make_connections, make_images
-from windtunnel.driver.wire import error
+from windtunnel.driver.wire import error, nak
 
 RECEIVE_SLOTS = 64
 """Default maximum number of datagrams per receive call."""
@@ -99,6 +100,7 @@ class ReceiverState(NamedTuple):
     images: np.ndarray  # PUBLICATION_IMAGE[n]
     words: np.ndarray  # the same memory as uint8
     connections: np.ndarray  # CONNECTION[n * CONNECTIONS_MAX]
+    lost_ranges: np.ndarray  # LOST_RANGE[n, RANGES_MAX], see lost_ranges
     reasons: (
         np.ndarray
     )  # uint8[n, 1023], rejection reasons; written by the conductor before REJECT_IMAGE
@@ -118,6 +120,8 @@ class ReceiverState(NamedTuple):
     events: np.ndarray  # queue, receiver to conductor
     record: np.ndarray  # int64[24], scratch for the queues
     scratch: np.ndarray  # uint8[SCRATCH_LENGTH], frames being written
+    naks: np.ndarray  # uint8[RANGES_MAX * nak.LENGTH], the frames of the outbox
+    outbox: Any  # transport.SendBatch, whose entries are the frames of `naks`
     inbox: Any  # transport.ReceiveBatch
     losses: Any  # loss_interceptor.Losses, empty without loss interceptors
     links: Any  # link.Links, empty on real sockets
@@ -144,12 +148,17 @@ def make_receiver_state(
     agent[0].session_limit = min(session_limit, images - images // 4)
     agent[0].liveness_timeout_ns = liveness_timeout_ns
     records, words = make_images(images)
+    naks = np.zeros(RANGES_MAX * nak.LENGTH, dtype=np.uint8)
+    outbox = transport.make_send_batch(RANGES_MAX)
+    outbox.vectors.address = naks.ctypes.data + nak.LENGTH * np.arange(RANGES_MAX)
+    outbox.vectors.length = nak.LENGTH
     endpoint_records, endpoint_words = make_receive_endpoints(endpoints)
     return ReceiverState(
         agent=agent,
         images=records,
         words=words,
         connections=make_connections(images),
+        lost_ranges=make_lost_ranges(images),
         reasons=np.zeros((images, error.TEXT_LENGTH_MAX), dtype=np.uint8),
         endpoints=endpoint_records,
         endpoint_words=endpoint_words,
@@ -166,6 +175,8 @@ def make_receiver_state(
         events=handoff.make_queue(images + endpoints + CREATIONS_MAX),
         record=handoff.make_record(),
         scratch=np.zeros(SCRATCH_LENGTH, dtype=np.uint8),
+        naks=naks,
+        outbox=outbox,
         inbox=transport.make_receive_batch(receive_slots, DATA_SLOT_LENGTH),
         losses=losses,
         links=link.NO_LINKS if links is None else links,

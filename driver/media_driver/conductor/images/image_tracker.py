@@ -15,6 +15,8 @@ from windtunnel.driver.media_driver.image import (
     congestion_control,
     loss_detector,
     loss_report,
+    lost_ranges,
+    nak_schedule,
     open_gaps,
     publication_image,
 )
@@ -43,16 +45,15 @@ def track_rebuild(state, slot, now_ns, now_ms):
     rebuild = max(counters.get(values, image.rcv_pos_id), highest)
     log = bytes_at(image.log_address, image.log_length)
     if image.is_nak_all_gaps:
-        gaps = state.gaps[slot]
-        # A lost range that the receiver has not yet read must not be overwritten.
-        is_taken = publication_image.is_loss_taken(state.image_words, slot)
-        offset, is_new_loss = open_gaps.scan(image, gaps, log, rebuild, hwm, now_ns)
-        is_due = is_taken and open_gaps.take_due(image, gaps, log, 0, now_ns) > 0
+        offset, is_new_loss = open_gaps.scan(image, state.gaps[slot], log, rebuild, hwm, now_ns)
+        is_due = False
     else:
         offset, is_new_loss, is_due = loss_detector.scan(image, log, rebuild, hwm, now_ns)
     rebuilt = rebuild - (rebuild & (image.term_length - 1)) + offset
     work_count = counters.propose_max_release(values, image.rcv_pos_id, rebuilt)
-    if is_due:
+    if image.is_nak_all_gaps:
+        work_count += _pass_lost_ranges(state, slot, log, now_ns, now_ms)
+    elif is_due:
         publication_image.publish_loss(
             state.image_words, slot, image.gap_term_id, image.gap_offset, image.gap_length
         )
@@ -69,6 +70,28 @@ def track_rebuild(state, slot, now_ns, now_ms):
         image.next_window = window
         publication_image.publish_status(state.image_words, slot, lowest, window)
         work_count += 1
+    return work_count
+
+
+@kernel
+def _pass_lost_ranges(state, slot, log, now_ns, now_ms):
+    """Pass the ranges whose NAKs are due to the receiver. Returns the work count."""
+    # Ranges that the receiver has not yet read must not be overwritten.
+    if not publication_image.is_loss_taken(state.image_words, slot):
+        return 0
+    image, gaps, ranges = state.images[slot], state.gaps[slot], state.lost_ranges[slot]
+    row = count = work_count = 0
+    while count < lost_ranges.RANGES_MAX:
+        row = nak_schedule.take_due(image, gaps, log, row, now_ns)
+        if row == 0:
+            break
+        lost_ranges.put_active_gap(ranges, count, image)
+        _report_loss(state, slot, now_ms)
+        count += 1
+        # A repeated NAK is no work, so that the agent idles although a gap remains.
+        work_count += int(image.gap_naks == 1)
+    if count > 0:
+        publication_image.publish_lost_ranges(state.image_words, slot, count)
     return work_count
 
 

@@ -105,9 +105,7 @@ class ReceivingRig:
 
     def turn(self, after_ns: int = 0) -> list[bytes]:
         """Conductor's numbers, then a turn of the receiver. Returns what left."""
-        self.now_ns += after_ns
-        conductor_state.track(self.pair.conductor, self.now_ns, self.now_ns // MS)
-        receiver.do_work(self.state, self.now_ns)
+        self.turn_work(after_ns)
         found = []
         self.left = []
         for mailbox in range(1, self.pair.links.mailboxes.size):
@@ -116,6 +114,12 @@ class ReceivingRig:
                 self.left.append((mailbox, datagram))
                 found.append(datagram)
         return found
+
+    def turn_work(self, after_ns: int = 0) -> tuple[int, int]:
+        """A turn without a look at what left. Returns the work counts of conductor and receiver."""
+        self.now_ns += after_ns
+        conducted = conductor_state.track(self.pair.conductor, self.now_ns, self.now_ns // MS)
+        return int(conducted), int(receiver.do_work(self.state, self.now_ns))
 
     def _taken(self, mailbox: int) -> Iterator[tuple[bytes, bytes]]:
         name, buf = np.zeros(28, np.uint8), np.zeros(65_536, np.uint8)

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.naive import open_gaps as naive
-from windtunnel.driver.media_driver.image import loss_detector, open_gaps, publication_image
+from windtunnel.driver.media_driver.image import (
+    gap_rows,
+    loss_detector,
+    nak_schedule,
+    open_gaps,
+    publication_image,
+)
 
 TERM, BITS, INITIAL = 65_536, 16, -2
 MS = 1_000_000
@@ -21,12 +27,12 @@ ROWS = 5
 class Image:
     """An image whose conductor tracks its open gaps."""
 
-    def __init__(self, rows=open_gaps.GAPS_MAX):
+    def __init__(self, rows=gap_rows.GAPS_MAX):
         self.record = publication_image.make_images(1)[0][0]
         self.record.term_length, self.record.bits, self.record.initial_term_id = TERM, BITS, INITIAL
         self.record.nak_delay_ns, self.record.nak_retry_ns = DELAY, RETRY
         self.record.is_nak_all_gaps = 1
-        self.gaps = open_gaps.make_gaps(1)[0][:rows]
+        self.gaps = gap_rows.make_gaps(1)[0][:rows]
         self.log = np.zeros(3 * TERM + 4096, np.uint8)
 
     def put(self, at, length=32):
@@ -48,7 +54,7 @@ class Image:
 
     def take(self, now):
         """Return the range of the oldest NAK that is due, or None."""
-        if not open_gaps.take_due(self.record, self.gaps, self.log, 0, now):
+        if not nak_schedule.take_due(self.record, self.gaps, self.log, 0, now):
             return None
         begin = int(self.record.gap_offset)
         return begin, begin + int(self.record.gap_length)
@@ -91,7 +97,7 @@ def test_a_retry_waits_for_the_measured_repair_time_and_doubles():
     # 200 ms from NAK to repair: 200 + 4 * 100 ms. The second gap was asked for before that.
     assert (image.record.repair_ns, image.record.repair_deviation_ns) == (200 * MS, 100 * MS)
     times = [now for now, _ in image.naks(0, 128, range(201 * MS, 6_000 * MS, MS))]
-    assert times[0] == 2 * MS + open_gaps.INITIAL_REPAIR_NS
+    assert times[0] == 2 * MS + nak_schedule.INITIAL_REPAIR_NS
     assert [b - a for a, b in itertools.pairwise(times)] == [1_200 * MS, 2_400 * MS]
 
 
@@ -120,7 +126,7 @@ def test_only_the_missing_parts_of_a_gap_are_asked_for_again():
     assert image.naks(0, 352, [0, DELAY]) == [(DELAY, (0, 320))]
     image.put(64, 64)
     image.put(192)
-    late = DELAY + open_gaps.INITIAL_REPAIR_NS
+    late = DELAY + nak_schedule.INITIAL_REPAIR_NS
     naks = image.naks(0, 352, range(late, late + 5))
     assert [gap for _, gap in naks] == [(0, 64), (128, 192), (224, 320)]
 
@@ -177,7 +183,7 @@ def test_a_gap_without_a_free_row_for_its_second_part_is_asked_for_in_parts():
     image.put(96)
     assert image.naks(0, 128, [0, DELAY]) == [(DELAY, (0, 96))]
     image.put(32)
-    retry = DELAY + open_gaps.INITIAL_REPAIR_NS
+    retry = DELAY + nak_schedule.INITIAL_REPAIR_NS
     assert image.naks(0, 128, [retry, retry + MS]) == [(retry, (0, 32))]
     image.put(0)
     assert image.scan(0, 128, retry + 2 * MS)[0] == 64
@@ -198,7 +204,7 @@ FRAMES = st.lists(
     st.tuples(st.integers(0, 63), st.integers(1, 4), st.integers(0, 400), st.booleans()),
     max_size=60,
 )
-NUMBER_OF_ROWS = st.sampled_from([1, ROWS, open_gaps.GAPS_MAX])
+NUMBER_OF_ROWS = st.sampled_from([1, ROWS, gap_rows.GAPS_MAX])
 
 
 def arrivals(steps, image):

@@ -1,0 +1,87 @@
+"""Schedules the NAKs for the open gaps of an image.
+
+    found ---- delay ----> NAK ---- retry delay ----> NAK ---- twice the delay ----> NAK
+
+The delay until a retry is the measured time from a NAK to its repair, smoothed, plus four times its
+deviation (RFC 6298); it doubles after each NAK for the same gap, and the configured retry delay is
+its minimum. Aeron has only `loss_detector`. These functions change only the image's record and its
+rows. The time is an argument. See docs/loss-recovery.md.
+"""
+
+from windtunnel.driver.base.atomics import bytes_at
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media_driver.image import gap_rows, nak_delay
+
+INITIAL_REPAIR_NS = 333_000_000
+"""Repair time assumed until one is measured: the initial round-trip time of QUIC (RFC 9002)."""
+
+DEVIATION_NS_MIN = 1_000_000
+"""Minimum of the deviations added to the smoothed repair time: the granularity of RFC 6298."""
+
+BACKOFFS_MAX = 6
+"""Maximum number of doublings of the retry delay."""
+
+
+@kernel
+def take_due(image, gaps, log, first_row, now_ns):
+    """Make the oldest gap with a due NAK the active gap, and schedule the gap's next NAK.
+
+    Rows before `first_row` are ignored. The active gap has no frame in it.
+
+    Returns: the row after that of the gap, or 0 if no NAK is due
+    """
+    for row in range(first_row, image.gap_count):
+        gap = gaps[row]
+        if now_ns - gap.deadline_ns < 0:
+            continue
+        pages = bytes_at(image.pages_address, image.pages_length)
+        end = gap_rows.split(image, gaps, log, pages, row)
+        if end == gap.begin:
+            continue
+        gap.nak_count += 1
+        if gap.nak_count == 1:
+            gap.first_nak_ns = now_ns
+        gap.deadline_ns = now_ns + _retry_delay_ns(image, gap.nak_count)
+        gap_rows.activate(image, gap, end)
+        return row + 1
+    return 0
+
+
+@kernel
+def on_progress(image, gap, now_ns):
+    """Measure the time to the first repair of a gap, and restart its retry delay."""
+    if gap.nak_count == 0:
+        return
+    # A repair of a gap with several NAKs may answer any of them, so it is not measured; but the
+    # first measurement may be too long, because it replaces an assumption.
+    if gap.first_nak_ns != gap_rows.NOT_MEASURED and (gap.nak_count == 1 or image.repair_ns == 0):
+        _measure(image, now_ns - gap.first_nak_ns)
+    gap.first_nak_ns = gap_rows.NOT_MEASURED
+    gap.deadline_ns = max(gap.deadline_ns, now_ns + _retry_delay_ns(image, gap.nak_count))
+
+
+@kernel
+def _measure(image, sample_ns):
+    if image.repair_ns == 0:
+        image.repair_ns = max(1, sample_ns)
+        image.repair_deviation_ns = sample_ns // 2
+        return
+    difference_ns = abs(sample_ns - image.repair_ns)
+    image.repair_deviation_ns += (difference_ns - image.repair_deviation_ns) // 4
+    image.repair_ns = max(1, image.repair_ns + (sample_ns - image.repair_ns) // 8)
+
+
+@kernel
+def _retry_delay_ns(image, nak_count):
+    """Return the delay until the next NAK for a gap, after `nak_count` NAKs for this gap."""
+    # nak_delay has a backoff of its own, which depends on this field.
+    image.gap_naks = 0
+    configured_ns = nak_delay.next_delay_ns(image, True)
+    repair_ns = INITIAL_REPAIR_NS
+    if image.repair_ns > 0:
+        repair_ns = image.repair_ns + max(4 * image.repair_deviation_ns, DEVIATION_NS_MIN)
+    backoffs = min(nak_count - 1, BACKOFFS_MAX)
+    if image.nak_is_random:
+        # The random part keeps the receivers of a group apart, so that one of them asks first.
+        return (repair_ns << backoffs) + configured_ns
+    return max(repair_ns << backoffs, configured_ns)

@@ -1,0 +1,57 @@
+"""Processes the lost ranges that the conductor passes to the receiver: sends a NAK for each.
+
+    ranges --> NAK frames --> outbox --> one system call for each connection
+
+Each NAK is a datagram of its own, because Aeron's senders read one frame of a datagram.
+"""
+
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.image import image_connections
+from windtunnel.driver.media_driver.image import publication_image as image
+from windtunnel.driver.media_driver.receiver import receive_transport
+from windtunnel.driver.wire import nak
+
+
+@kernel
+def process(state, slot, now_ns):
+    """Send NAKs for the lost ranges of an image. Returns how many ranges are new."""
+    rec = state.images[slot]
+    change = image.loss_change_acquire(state.words, slot)
+    new_count = 0
+    if not rec.is_revoked:
+        new_count = _send_naks(state, slot, rec.lost_range_count, now_ns)
+    image.set_loss_taken_release(state.words, slot, change)
+    return new_count
+
+
+@kernel
+def _send_naks(state, slot, count, now_ns):
+    """Send NAKs for the first `count` lost ranges on every live connection whose feedback limit
+    permits them, oldest range first.
+
+    Returns: the number of ranges that are new. A repeated NAK is no work, so that the agent idles
+             although a gap remains.
+    """
+    rec, ranges = state.images[slot], state.lost_ranges[slot]
+    new_count = 0
+    for index in range(count):
+        lost = ranges[index]
+        at = index * nak.LENGTH
+        nak.write(
+            state.naks, at, rec.session_id, rec.stream_id, lost.term_id, lost.offset, lost.length
+        )
+        new_count += lost.is_new
+    first, total = slot * image.CONNECTIONS_MAX, 0
+    for index in range(first, first + rec.connection_count):
+        connection = state.connections[index]
+        if not image_connections.is_live(connection, now_ns):
+            continue
+        permitted = image_connections.spend_on_frames(state, connection, nak.LENGTH, count)
+        total += receive_transport.send_gathered(
+            state, connection.transport, permitted, connection.control, connection.control_length
+        )
+    counters.add(state.counters, system_counters.NAKS_SENT, total)
+    counters.add(state.counters, rec.naks_sent_id, total)
+    return new_count
