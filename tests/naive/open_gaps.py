@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from tests.naive import smoothed_time
 from tests.naive import term as naive_term
 
 INITIAL_REPAIR = 333_000_000
@@ -44,6 +45,7 @@ class OpenGaps:
     gaps_max: int
     gaps: list[Gap] = field(default_factory=list)
     scanned: int = 0
+    samples: list[int] = field(default_factory=list)
     repair: int = 0
     deviation: int = 0
 
@@ -65,12 +67,8 @@ class OpenGaps:
 
     def _measure(self, gap: Gap, now: int) -> None:
         if gap.asked is not None and (gap.naks == 1 or self.repair == 0):
-            sample = now - gap.asked
-            if self.repair == 0:
-                self.repair, self.deviation = max(1, sample), sample // 2
-            else:
-                self.deviation += (abs(sample - self.repair) - self.deviation) // 4
-                self.repair = max(1, self.repair + (sample - self.repair) // 8)
+            self.samples.append(now - gap.asked)
+            self.repair, self.deviation = smoothed_time.smoothed(self.samples)
         gap.asked = None
 
     def _timeout(self, naks: int) -> int:

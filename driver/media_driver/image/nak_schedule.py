@@ -10,13 +10,10 @@ rows. The time is an argument. See docs/loss-recovery.md.
 
 from windtunnel.driver.base.atomics import bytes_at
 from windtunnel.driver.kernels.jit import kernel
-from windtunnel.driver.media_driver.image import gap_rows, nak_delay
+from windtunnel.driver.media_driver.image import gap_rows, nak_delay, smoothed_time
 
 INITIAL_REPAIR_NS = 333_000_000
 """Repair time assumed until one is measured: the initial round-trip time of QUIC (RFC 9002)."""
-
-DEVIATION_NS_MIN = 1_000_000
-"""Minimum of the deviations added to the smoothed repair time: the granularity of RFC 6298."""
 
 BACKOFFS_MAX = 6
 """Maximum number of doublings of the retry delay."""
@@ -55,20 +52,11 @@ def on_progress(image, gap, now_ns):
     # A repair of a gap with several NAKs may answer any of them, so it is not measured; but the
     # first measurement may be too long, because it replaces an assumption.
     if gap.first_nak_ns != gap_rows.NOT_MEASURED and (gap.nak_count == 1 or image.repair_ns == 0):
-        _measure(image, now_ns - gap.first_nak_ns)
+        image.repair_ns, image.repair_deviation_ns = smoothed_time.smooth(
+            image.repair_ns, image.repair_deviation_ns, now_ns - gap.first_nak_ns
+        )
     gap.first_nak_ns = gap_rows.NOT_MEASURED
     gap.deadline_ns = max(gap.deadline_ns, now_ns + _retry_delay_ns(image, gap.nak_count))
-
-
-@kernel
-def _measure(image, sample_ns):
-    if image.repair_ns == 0:
-        image.repair_ns = max(1, sample_ns)
-        image.repair_deviation_ns = sample_ns // 2
-        return
-    difference_ns = abs(sample_ns - image.repair_ns)
-    image.repair_deviation_ns += (difference_ns - image.repair_deviation_ns) // 4
-    image.repair_ns = max(1, image.repair_ns + (sample_ns - image.repair_ns) // 8)
 
 
 @kernel
@@ -79,7 +67,8 @@ def _retry_delay_ns(image, nak_count):
     configured_ns = nak_delay.next_delay_ns(image, True)
     repair_ns = INITIAL_REPAIR_NS
     if image.repair_ns > 0:
-        repair_ns = image.repair_ns + max(4 * image.repair_deviation_ns, DEVIATION_NS_MIN)
+        deviation_ns = max(4 * image.repair_deviation_ns, smoothed_time.DEVIATION_NS_MIN)
+        repair_ns = image.repair_ns + deviation_ns
     backoffs = min(nak_count - 1, BACKOFFS_MAX)
     if image.nak_is_random:
         # The random part keeps the receivers of a group apart, so that one of them asks first.

@@ -12,6 +12,7 @@ would reply, so its sender does not ask.
 from windtunnel.driver.base.system import NS_PER_MS, NS_PER_SECOND
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media_driver.image import smoothed_time
 from windtunnel.driver.media_driver.sender import send_route
 from windtunnel.driver.wire import frame_type, rtt_measurement
 
@@ -21,8 +22,10 @@ REPLY_TIMEOUT_NS = 2 * NS_PER_SECOND
 """Time without a reply until another request is sent."""
 LINGER_NS_MAX = REPLY_TIMEOUT_NS
 """Maximum linger time that a measurement leads to, because replies may be late, or forged."""
-DEVIATION_NS_MIN = NS_PER_MS
-"""Minimum of the deviation that is added to the round-trip time: the granularity of RFC 6298."""
+DEVIATION_SHARE_MAX = 4
+"""Divisor of the round-trip time that limits the deviation added to it. RFC 6298 assumes half of the
+round-trip time at first, but a receiver that has measured nothing repeats its NAK after 333 ms, and
+must be answered on a path of 250 ms."""
 
 ANY_RECEIVER = 0
 
@@ -55,19 +58,15 @@ def request_when_due(state, slot, now_ns):
 
 @kernel
 def on_reply(state, slot, echo_timestamp_ns, now_ns):
-    """Process an RTTM reply: smooth the round-trip time and its deviation as in RFC 6298."""
+    """Process an RTTM reply."""
     pub = state.publications[slot]
     if pub.rtt_request_ns == 0 or echo_timestamp_ns != pub.rtt_request_ns:
         return
     pub.rtt_request_ns = 0
     pub.rtt_deadline_ns = now_ns + REQUEST_INTERVAL_NS
-    sample_ns = max(1, now_ns - echo_timestamp_ns)
-    if pub.rtt_ns == 0:
-        pub.rtt_ns = sample_ns
-    else:
-        difference_ns = sample_ns - pub.rtt_ns
-        pub.rtt_deviation_ns += (abs(difference_ns) - pub.rtt_deviation_ns) // 4
-        pub.rtt_ns = max(1, pub.rtt_ns + difference_ns // 8)
+    pub.rtt_ns, pub.rtt_deviation_ns = smoothed_time.smooth(
+        pub.rtt_ns, pub.rtt_deviation_ns, now_ns - echo_timestamp_ns
+    )
     counters.set_release(state.counters, pub.rtt_id, pub.rtt_ns)
 
 
@@ -80,5 +79,6 @@ def linger_ns(pub):
     """
     if pub.rtt_ns == 0:
         return pub.retransmit_linger_ns
-    measured_ns = pub.rtt_ns + max(pub.rtt_deviation_ns, DEVIATION_NS_MIN)
+    deviation_ns = max(pub.rtt_deviation_ns, smoothed_time.DEVIATION_NS_MIN)
+    measured_ns = pub.rtt_ns + min(deviation_ns, pub.rtt_ns // DEVIATION_SHARE_MAX)
     return max(pub.retransmit_linger_ns, min(measured_ns, LINGER_NS_MAX))

@@ -24,6 +24,8 @@ AERON = ("aeron-c", "aeron-java")
 """Drivers that do not know the mode."""
 INITIAL_REPAIR_NS = 333_000_000
 """Repair time that the driver assumes until it has measured one. Source: docs/loss-recovery.md."""
+REPAIR_NS_MAX = 2_000_000_000
+"""Longest repair time that the driver uses. Source: docs/loss-recovery.md."""
 DOUBLINGS_MAX = 6
 """Number of retries after which the delay is no longer doubled. Source: docs/loss-recovery.md."""
 NEVER_NS = -1
@@ -97,7 +99,8 @@ def least_delays_ns(
     order = np.argsort(repaired_ns, kind="stable")
     shortest_ns = np.minimum.accumulate(np.maximum(repaired_ns - times_ns, 0)[order])
     known = np.searchsorted(repaired_ns[order], earlier.last_ns, side="right")
-    measured_ns = np.append(INITIAL_REPAIR_NS, shortest_ns)[known]
+    used_ns = np.minimum(shortest_ns, REPAIR_NS_MAX)
+    measured_ns = np.append(INITIAL_REPAIR_NS, used_ns)[known]
     doublings = np.clip(earlier.counts - 1, 0, DOUBLINGS_MAX)
     delays_ns = np.maximum(measured_ns << doublings, configured_ns)
     return np.where(earlier.counts == 0, 0, delays_ns)

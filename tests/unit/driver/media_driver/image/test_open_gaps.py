@@ -120,6 +120,15 @@ def test_a_repair_after_a_second_nak_is_not_measured():
     assert (image.record.gap_count, image.record.repair_ns) == (0, 10 * MS)
 
 
+def test_a_first_repair_after_a_pause_of_the_sender_does_not_delay_later_ones_by_minutes():
+    image = Image()
+    image.put(32)
+    assert image.naks(0, 64, [0, MS]) == [(MS, (0, 32))]
+    image.put(0)
+    image.scan(0, 64, 60_000 * MS)
+    assert (image.record.repair_ns, image.record.repair_deviation_ns) == (2_000 * MS, 1_000 * MS)
+
+
 def test_only_the_missing_parts_of_a_gap_are_asked_for_again():
     image = Image()
     image.put(320)

@@ -12,6 +12,7 @@ from tests.sim.stream_pair import MS, SESSION_ID, SLOT, SND_POS, STREAM_ID
 from tests.unit.driver.media_driver.sending_rig import RECEIVER_ID, SendingRig, kind, kinds, retire
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.image import nak_schedule
 from windtunnel.driver.media_driver.sender import (
     destination_tracker,
     range_sender,
@@ -260,7 +261,7 @@ def test_the_linger_follows_the_measured_round_trip(rig):
     rig.turn()
     rig.hear_nak(0, FRAME)
     assert resent(rig) == frames(0)
-    for later, expected in ((50 * MS, []), (MS - 1, []), (1, [0])):
+    for later, expected in ((50 * MS, []), (12_500_000 - 1, []), (1, [0])):
         rig.now_ns += later
         rig.hear_nak(0, FRAME)
         assert resent(rig) == frames(*expected)
@@ -291,8 +292,9 @@ def test_a_measurement_is_repeated_after_naks_only(rig):
     [
         ([], 10 * MS),
         ([MS], 10 * MS),
-        ([50 * MS], 51 * MS),
-        ([80 * MS, 160 * MS], (90 + 20) * MS),
+        ([50 * MS], 62_500_000),
+        ([80 * MS, 160 * MS], 112_500_000),
+        ([80 * MS] * 40, 81 * MS),
         ([10_000 * MS], round_trip.LINGER_NS_MAX),
     ],
 )
@@ -301,6 +303,12 @@ def test_the_linger_is_the_round_trip_and_a_deviation_within_bounds(rig, samples
         rig.record.rtt_request_ns = rig.now_ns
         round_trip.on_reply(rig.state, SLOT, rig.now_ns, rig.now_ns + sample_ns)
     assert round_trip.linger_ns(rig.record) == linger
+
+
+def test_a_receiver_that_measured_nothing_is_answered_at_its_first_retry(rig):
+    rig.record.rtt_request_ns = rig.now_ns
+    round_trip.on_reply(rig.state, SLOT, rig.now_ns, rig.now_ns + 250 * MS)
+    assert 250 * MS < round_trip.linger_ns(rig.record) < nak_schedule.INITIAL_REPAIR_NS
 
 
 def test_a_group_and_a_stream_without_ranges_are_not_measured(rig):

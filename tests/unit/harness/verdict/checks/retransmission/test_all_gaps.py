@@ -182,6 +182,11 @@ def test_the_delay_is_the_shortest_repair_time_until_the_previous_nak():
     assert delays([1], last_ns=[500], configured_ns=60 * MS) == [60]
 
 
+def test_a_repair_time_above_two_seconds_counts_as_two():
+    assert delays([1], last_ns=[9_000], repairs=((0, 2_001),)) == [2_000]
+    assert delays([1], last_ns=[9_000], repairs=((0, 1_999),)) == [1_999]
+
+
 def test_the_delay_doubles_up_to_a_limit():
     counts = [1, 2, 3, 6, 7, 8, 100]
     found = delays(counts, last_ns=[500] * len(counts))
