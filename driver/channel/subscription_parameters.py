@@ -19,6 +19,11 @@ STATIC = "static"
 CUBIC = "cubic"
 
 
+DEFAULT_FILL_DELAY_NS = 100_000_000
+"""Time after which a gap is filled if only a number of datagrams is set: the interval of
+heartbeats. A stream that has been silent for longer has no later datagram to wait for."""
+
+
 class Group(enum.Enum):
     """The values of the `group` parameter, which determines whether a receiver uses group
     semantics, such as NAK backoff.
@@ -38,6 +43,8 @@ class SubscriptionDefaults:
     is_rejoin: bool = True
     is_sparse: bool = True
     is_nak_all_gaps: bool = False
+    gap_fill_datagrams: int = 0
+    gap_fill_delay_ns: int = 0
     group: Group = Group.INFER
     group_tag: int | None = None
     initial_window_length: int = 128 * 1024
@@ -72,10 +79,19 @@ class SubscriptionParameters:
     """Delay in nanoseconds, or None for the driver's default."""
     is_nak_all_gaps: bool = False
     """Whether NAKs are sent for all gaps at once, with retries after the measured repair time."""
+    gap_fill_datagrams: int = 0
+    """Number of later datagrams after which a gap of an unreliable stream is filled, or 0."""
+    gap_fill_delay_ns: int = 0
+    """Time in nanoseconds after which such a gap is filled at the latest, or 0."""
     is_response: bool = False
     response_endpoint: str | None = None
     channel_receive_timestamp_offset: int | None = None
     media_receive_timestamp_offset: int | None = None
+
+    @property
+    def is_fill_delayed(self) -> bool:
+        """Whether a gap of an unreliable stream is filled on evidence, and not at once."""
+        return self.gap_fill_datagrams > 0 or self.gap_fill_delay_ns > 0
 
     def is_group(self, *, is_multicast: bool) -> bool:
         """Return whether to use group semantics if the SETUP frame does not specify them."""
@@ -133,6 +149,12 @@ def parse(uri: ChannelUri, defaults: SubscriptionDefaults) -> SubscriptionParame
         session_id=uri.int32(uri_param.SESSION_ID),
         nak_delay_ns=uri.duration_ns(uri_param.NAK_DELAY),
         is_nak_all_gaps=_flag(uri, uri_param.NAK_ALL_GAPS, defaults.is_nak_all_gaps),
+        gap_fill_datagrams=_or_default(
+            uri.int32(uri_param.GAP_FILL_DATAGRAMS, 0), defaults.gap_fill_datagrams
+        ),
+        gap_fill_delay_ns=_or_default(
+            uri.duration_ns(uri_param.GAP_FILL_DELAY), defaults.gap_fill_delay_ns
+        ),
         is_response=uri.get(uri_param.CONTROL_MODE) == ControlMode.RESPONSE.value,
         response_endpoint=uri.get(uri_param.RESPONSE_ENDPOINT),
         channel_receive_timestamp_offset=parse_offset(uri, offsets[0]),

@@ -40,6 +40,8 @@ CONGESTION_CONTROL = "cc"
 RECEIVER_WINDOW = "rcv-wnd"
 NAK_DELAY = "nak-delay"
 NAK_ALL_GAPS = "windtunnel.nak-all-gaps"
+GAP_FILL_DATAGRAMS = "windtunnel.gap-fill-datagrams"
+GAP_FILL_DELAY = "windtunnel.gap-fill-delay"
 RESPONSE_ENDPOINT = "response-endpoint"
 
 SOCKET_SNDBUF = "so-sndbuf"

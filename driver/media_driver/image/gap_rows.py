@@ -24,9 +24,10 @@ GAP = np.dtype(
     [
         ("begin", "i8"),
         ("end", "i8"),
-        ("deadline_ns", "i8"),  # time of the next NAK
-        ("nak_count", "i8"),
+        ("deadline_ns", "i8"),  # time of the next NAK, or at which the gap is filled
+        ("nak_count", "i8"),  # NAKs, or attempts to fill the gap
         ("first_nak_ns", "i8"),  # time of the first NAK, NOT_MEASURED after a repair
+        ("filled_at", "i8"),  # number of datagrams of the image at which the gap is filled
     ]
 )
 """One gap of an image, between two positions of one term."""

@@ -12,7 +12,7 @@ These functions change only the image's record. The time is an argument. Source:
 from windtunnel.driver.base.atomics import bytes_at
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import position
-from windtunnel.driver.media_driver.image import nak_delay, written_pages
+from windtunnel.driver.media_driver.image import nak_delay, open_gaps, written_pages
 
 
 @kernel
@@ -59,7 +59,7 @@ def count_new_loss(image):
     """Return the number of bytes of the active gap that the loss report has not counted yet, and
     mark them as counted.
     """
-    if image.is_nak_all_gaps:
+    if open_gaps.is_tracking(image):
         return image.gap_length if image.gap_naks == 1 else 0
     begin, end = image.gap_offset, image.gap_offset + image.gap_length
     if image.counted_loss_term_id == image.gap_term_id:

@@ -12,7 +12,15 @@ rows. The time is an argument. See docs/loss-recovery.md.
 from windtunnel.driver.base.atomics import bytes_at
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import position
-from windtunnel.driver.media_driver.image import gap_rows, nak_delay, nak_schedule
+from windtunnel.driver.media_driver.image import gap_evidence, gap_rows, nak_delay, nak_schedule
+
+
+@kernel
+def is_tracking(image):
+    """Return whether an image has a row for each of its gaps; otherwise `loss_detector` finds the
+    first gap.
+    """
+    return image.is_nak_all_gaps != 0 or image.is_fill_delayed != 0
 
 
 @kernel
@@ -42,7 +50,8 @@ def _remove_filled(image, gaps, log, pages, rebuild_position, now_ns):
             at, _ = gap_rows.scan_term(image, log, pages, at, end)
         if at > begin:
             gap.begin = at
-            nak_schedule.on_progress(image, gap, now_ns)
+            if image.is_nak_all_gaps:
+                nak_schedule.on_progress(image, gap, now_ns)
         if at < end:
             if kept < row:
                 gaps[kept] = gaps[row]
@@ -75,11 +84,12 @@ def _find_new(image, gaps, log, pages, rebuild_position, hwm_position, now_ns):
 
 @kernel
 def _add(image, gaps, begin, length, now_ns):
-    """Append a gap to the list, or extend the last gap if the two are adjacent. Returns False if
-    the list is full.
+    """Append a gap, or extend the last one if it is adjacent. Returns whether there was space.
+
+    A gap that is to be filled is not extended, because there is less evidence for the new part.
     """
     row = image.gap_count
-    if row > 0:
+    if row > 0 and image.is_nak_all_gaps:
         last = gaps[row - 1]
         is_same_term = last.begin >> image.bits == begin >> image.bits
         if last.end == begin and last.nak_count == 0 and is_same_term:
@@ -90,8 +100,11 @@ def _add(image, gaps, begin, length, now_ns):
     gap = gaps[row]
     gap.begin = begin
     gap.end = begin + length
-    gap.deadline_ns = now_ns + nak_delay.next_delay_ns(image, False)
     gap.nak_count = 0
     gap.first_nak_ns = gap_rows.NOT_MEASURED
+    if image.is_fill_delayed:
+        gap_evidence.begin(image, gap, now_ns)
+    else:
+        gap.deadline_ns = now_ns + nak_delay.next_delay_ns(image, False)
     image.gap_count = row + 1
     return True

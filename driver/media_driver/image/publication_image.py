@@ -47,6 +47,9 @@ PUBLICATION_IMAGE = np.dtype(
         ("channel_stamp_offset", "i8"),  # offset of the timestamp, or NO_STAMP
         ("media_stamp_offset", "i8"),
         ("is_nak_all_gaps", "i8"),  # open_gaps finds the gaps, not loss_detector
+        ("is_fill_delayed", "i8"),  # gaps are filled on evidence; see gap_evidence
+        ("fill_datagrams", "i8"),  # later datagrams that are enough, or 0
+        ("fill_delay_ns", "i8"),
         ("nak_is_random", "i8"),  # see nak_delay
         ("nak_delay_ns", "i8"),
         ("nak_retry_ns", "i8"),
@@ -65,6 +68,7 @@ PUBLICATION_IMAGE = np.dtype(
         ("hwm_id", "i8"),
         ("rcv_pos_id", "i8"),
         ("naks_sent_id", "i8"),
+        ("filled_early_id", "i8"),
         # Owned by the receiver.
         ("last_status_position", "i8"),  # of the last status message sent
         ("over_run_threshold", "i8"),
@@ -80,6 +84,7 @@ PUBLICATION_IMAGE = np.dtype(
         ("rtt_timeout_ns", "i8"),
         ("reason_length", "i8"),  # length of the rejection reason
         ("is_rejected", "i8"),
+        ("fill_count", "i8"),  # gaps filled; see gap_filling
         ("has_response_session", "i8"),  # RSP_SETUP frames are sent with the response session id
         ("response_session_id", "i8"),
         # Published by the receiver for the conductor (release; the conductor reads with acquire).
@@ -87,6 +92,7 @@ PUBLICATION_IMAGE = np.dtype(
         ("is_end_of_stream", "i8"),
         ("is_revoked", "i8"),
         ("rtt_ns", "i8"),
+        ("datagram_count", "i8"),  # datagrams that advanced rcv-hwm; published by rcv-hwm
         # Owned by the conductor.
         ("nak_random", "i8"),
         ("cubic_packets", "i8"),

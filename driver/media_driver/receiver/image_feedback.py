@@ -8,20 +8,22 @@
 Source: spec 3.5, 3.6, 3.12 and 4.10, Aeron 1.53 (the C driver where the two differ).
 """
 
-from windtunnel.driver.base.arith import wrap_i32
-from windtunnel.driver.base.atomics import bytes_at
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.kernels.jit import kernel
-from windtunnel.driver.logbuffer import gap_filler, position
+from windtunnel.driver.logbuffer import position
 from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.media_driver.image import (
     congestion_control,
     image_connections,
-    written_pages,
+    open_gaps,
 )
 from windtunnel.driver.media_driver.image import publication_image as image
-from windtunnel.driver.media_driver.receiver import lost_range_feedback, receive_transport
+from windtunnel.driver.media_driver.receiver import (
+    gap_filling,
+    lost_range_feedback,
+    receive_transport,
+)
 from windtunnel.driver.wire import (
     error,
     frame_type,
@@ -32,10 +34,6 @@ from windtunnel.driver.wire import (
 )
 
 IMAGE_REJECTED = int(ErrorCode.IMAGE_REJECTED)
-
-SPARSE_GAP_LENGTH = 65_536
-"""Length in bytes above which a gap is filled without reading pages of it that were never
-written."""
 
 
 @kernel
@@ -158,7 +156,7 @@ def _process_pending_loss(state, slot, now_ns):
     rec = state.images[slot]
     if image.loss_change_acquire(state.words, slot) == rec.last_loss_change:
         return 0
-    if rec.is_nak_all_gaps:
+    if open_gaps.is_tracking(rec):
         return lost_range_feedback.process(state, slot, now_ns)
     change, term_id, offset, length = image.read_loss(state.words, slot)
     if change < 0:
@@ -167,7 +165,7 @@ def _process_pending_loss(state, slot, now_ns):
     if rec.is_revoked:
         return 1
     if not rec.is_reliable:
-        _fill_gap(state, rec, term_id, offset, length)
+        gap_filling.fill(state, rec, term_id, offset, length)
         return 1
     is_repeated = rec.last_nak_term_id == term_id and rec.last_nak_offset == offset
     rec.last_nak_term_id, rec.last_nak_offset = term_id, offset
@@ -177,21 +175,6 @@ def _process_pending_loss(state, slot, now_ns):
     counters.add(state.counters, rec.naks_sent_id, sent)
     # A repeated NAK is no work, so that the agent idles although a gap remains.
     return int(not is_repeated)
-
-
-@kernel
-def _fill_gap(state, rec, term_id, offset, length):
-    log = bytes_at(rec.log_address, rec.log_length)
-    pages = bytes_at(rec.pages_address, rec.pages_length)
-    count = wrap_i32(term_id - rec.initial_term_id)
-    base = position.index_of_count(count) * rec.term_length
-    if length > SPARSE_GAP_LENGTH and pages.size > 0:
-        is_filled = written_pages.try_fill(log, pages, base, rec.meta_at, term_id, offset, length)
-        counters.add(state.counters, system_counters.LOSS_GAP_FILLS, int(is_filled))
-        return
-    written_pages.mark(pages, base + offset, length)
-    if gap_filler.try_fill(log, base, rec.meta_at, term_id, offset, length):
-        counters.increment(state.counters, system_counters.LOSS_GAP_FILLS)
 
 
 @kernel

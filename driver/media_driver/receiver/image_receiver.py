@@ -16,7 +16,7 @@ from windtunnel.driver.logbuffer import descriptor, position, rebuilder
 from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.media_driver.image import image_connections, written_pages
 from windtunnel.driver.media_driver.image import publication_image as image
-from windtunnel.driver.media_driver.receiver import receive_timestamps
+from windtunnel.driver.media_driver.receiver import gap_filling, receive_timestamps
 from windtunnel.driver.wire import data, frame_type, header
 
 
@@ -60,6 +60,8 @@ def insert_packet(state, slot, transport_slot, at, length, inbox_index, now_ns):
         else:
             image_connections.track(state, slot, transport_slot, length, inbox_index, now_ns)
         image.set_shared_release(state.words, slot, image.LAST_PACKET_NS, now_ns)
+        if rec.is_fill_delayed:
+            gap_filling.on_datagram(state, slot, begin, end)
         log = bytes_at(rec.log_address, rec.log_length)
         base = position.index(begin, rec.bits) * rec.term_length
         pages = bytes_at(rec.pages_address, rec.pages_length)
@@ -69,6 +71,8 @@ def insert_packet(state, slot, transport_slot, at, length, inbox_index, now_ns):
         counters.propose_max_release(state.counters, rec.hwm_id, end)
     else:
         counters.increment(state.counters, system_counters.FLOW_CONTROL_UNDER_RUNS)
+        if rec.is_fill_delayed:
+            gap_filling.on_late_datagram(state, slot, begin)
         if end >= rec.last_status_position - rec.window_max:
             image_connections.track(state, slot, transport_slot, length, inbox_index, now_ns)
 
@@ -86,6 +90,9 @@ def _on_heartbeat(state, slot, transport_slot, begin, flags):
     is_ending = flags & frame_type.EOS != 0 and rec.is_end_of_stream == 0
     if is_ending and image_connections.on_end_of_stream(state, slot, transport_slot, begin):
         _end_stream(state, slot, flags & frame_type.REVOKED != 0)
+    if begin > counters.get(state.counters, rec.hwm_id):
+        # Evidence for older gaps, as data is; see gap_evidence.
+        rec.datagram_count += 1
     counters.propose_max_release(state.counters, rec.hwm_id, begin)
     counters.increment(state.counters, system_counters.HEARTBEATS_RECEIVED)
 

@@ -15,6 +15,7 @@ from windtunnel.driver.media.stream_map import make_stream_map
 from windtunnel.driver.media_driver.agent.loss_interceptor import NO_LOSSES, Losses
 from windtunnel.driver.media_driver.image.lost_ranges import RANGES_MAX, make_lost_ranges
 from windtunnel.driver.media_driver.image.publication_image import make_connections, make_images
+from windtunnel.driver.media_driver.receiver.gap_filling import make_filled_gaps
 from windtunnel.driver.wire import error, nak
 
 RECEIVE_SLOTS = 64
@@ -101,6 +102,7 @@ class ReceiverState(NamedTuple):
     words: np.ndarray  # the same memory as uint8
     connections: np.ndarray  # CONNECTION[n * CONNECTIONS_MAX]
     lost_ranges: np.ndarray  # LOST_RANGE[n, RANGES_MAX], see lost_ranges
+    filled_gaps: np.ndarray  # FILLED_GAP[n, FILLED_MAX], the last ones that were filled
     reasons: (
         np.ndarray
     )  # uint8[n, 1023], rejection reasons; written by the conductor before REJECT_IMAGE
@@ -159,6 +161,7 @@ def make_receiver_state(
         words=words,
         connections=make_connections(images),
         lost_ranges=make_lost_ranges(images),
+        filled_gaps=make_filled_gaps(images),
         reasons=np.zeros((images, error.TEXT_LENGTH_MAX), dtype=np.uint8),
         endpoints=endpoint_records,
         endpoint_words=endpoint_words,

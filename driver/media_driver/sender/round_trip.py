@@ -23,9 +23,9 @@ REPLY_TIMEOUT_NS = 2 * NS_PER_SECOND
 LINGER_NS_MAX = REPLY_TIMEOUT_NS
 """Maximum linger time that a measurement leads to, because replies may be late, or forged."""
 DEVIATION_SHARE_MAX = 4
-"""Divisor of the round-trip time that limits the deviation added to it. RFC 6298 assumes half of the
-round-trip time at first, but a receiver that has measured nothing repeats its NAK after 333 ms, and
-must be answered on a path of 250 ms."""
+"""Divisor of the round-trip time that limits the deviation added to it. RFC 6298 assumes half of
+the round-trip time at first, but a receiver that has measured nothing repeats its NAK after 333 ms,
+and must be answered on a path of 250 ms."""
 
 ANY_RECEIVER = 0
 

@@ -183,6 +183,23 @@ class StreamSettings:
             "measured repair time",
         ),
     ] = False
+    gap_fill_datagrams: Annotated[
+        int,
+        Number(
+            "WINDTUNNEL_GAP_FILL_DATAGRAMS",
+            "number of later datagrams after which a gap of an unreliable stream is filled; 0 "
+            "fills it at once, or after WINDTUNNEL_GAP_FILL_DELAY",
+            0,
+        ),
+    ] = 0
+    gap_fill_delay_ns: Annotated[
+        int,
+        Duration(
+            "WINDTUNNEL_GAP_FILL_DELAY",
+            "time after which a gap of an unreliable stream is filled at the latest; 0 selects 100 "
+            "ms if WINDTUNNEL_GAP_FILL_DATAGRAMS is set",
+        ),
+    ] = 0
     rejoin_stream: Annotated[
         bool, Flag("AERON_REJOIN_STREAM", "rejoin a stream after its image became unavailable")
     ] = True

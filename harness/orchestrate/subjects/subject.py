@@ -41,7 +41,11 @@ SABOTAGE_ROLES = {
 SABOTAGES = tuple(SABOTAGE_ROLES)
 
 
-JUDGED_SETTINGS = ("WINDTUNNEL_NAK_ALL_GAPS",)
+JUDGED_SETTINGS = (
+    "WINDTUNNEL_NAK_ALL_GAPS",
+    "WINDTUNNEL_GAP_FILL_DATAGRAMS",
+    "WINDTUNNEL_GAP_FILL_DELAY",
+)
 """Settings of Windtunnel's driver that change what the judge requires. The manifest records
 them.
 """

@@ -37,6 +37,8 @@ SELF = "self"
 """Placeholder for the host that uses the channel, in place of a host name."""
 
 NAK_ALL_GAPS = "windtunnel.nak-all-gaps"
+GAP_FILL_DATAGRAMS = "windtunnel.gap-fill-datagrams"
+GAP_FILL_DELAY = "windtunnel.gap-fill-delay"
 
 PARAMETERS = (
     *("endpoint", "interface", "control", "control-mode", "ttl", "tags", "alias"),
@@ -45,6 +47,7 @@ PARAMETERS = (
     *("reliable", "tether", "rejoin", "group", "gtag", "cc", "rcv-wnd", "nak-delay"),
     *("response-endpoint", "response-correlation-id", "so-sndbuf", "so-rcvbuf"),
     *(NAK_ALL_GAPS, "windtunnel.retransmit-ranges", "windtunnel.linger-max"),
+    *(GAP_FILL_DATAGRAMS, GAP_FILL_DELAY),
     "untethered-window-limit-timeout",
     "untethered-linger-timeout",
     "untethered-resting-timeout",
@@ -179,6 +182,23 @@ class Channel:
         return self._flag(NAK_ALL_GAPS, False) if NAK_ALL_GAPS in self.parameters else None
 
     @property
+    def gap_fill_datagrams(self) -> int | None:
+        """Return the number of later datagrams after which a gap of an unreliable stream is filled,
+        or None for the driver's default.
+        """
+        datagrams = self._id(GAP_FILL_DATAGRAMS)
+        if datagrams is not None and datagrams < 0:
+            raise ValueError(f"{GAP_FILL_DATAGRAMS}={datagrams}: expected at least 0")
+        return datagrams
+
+    @property
+    def gap_fill_delay_ns(self) -> int | None:
+        """Return the time after which such a gap is filled at the latest, or None for the driver's
+        default.
+        """
+        return self._duration_ns(GAP_FILL_DELAY)
+
+    @property
     def nak_delay_ns(self) -> int | None:
         """Return the delay before a receiver sends a NAK, or None for the driver's default."""
         return self._duration_ns("nak-delay")
@@ -241,16 +261,7 @@ class Channel:
 
     def _duration_ns(self, name: str) -> int | None:
         text = self.parameters.get(name)
-        if text is None:
-            return None
-        match = _DURATION.fullmatch(text)
-        duration_ns = int(match[1]) * _NANOSECONDS[match[2]] if match else -1
-        if not 0 <= duration_ns <= DURATION_NS_MAX:
-            raise ValueError(
-                f"{name}={shown(text)}: expected a number followed by ns, us, ms or s, at "
-                f"most {format_duration(DURATION_NS_MAX)}"
-            )
-        return duration_ns
+        return None if text is None else parse_duration_ns(name, text)
 
     def _id(self, name: str) -> int | None:
         text = self.parameters.get(name)
@@ -272,7 +283,7 @@ _PROPERTIES = (
     *("ports", "term_length", "mtu", "reliable", "receiver_window_bytes", "initial_position"),
     *("flow_control", "group_tag", "session_id", "nak_delay_ns", "send_buffer_bytes"),
     *("publication_window_bytes", "signals_end", "receive_buffer_bytes", "linger_ns"),
-    "nak_all_gaps",
+    *("nak_all_gaps", "gap_fill_datagrams", "gap_fill_delay_ns"),
 )
 """Channel properties that parse its parameters."""
 
@@ -290,6 +301,18 @@ def parse_channel(text: str) -> Channel:
             raise ValueError(f"parameter {shown(name)} occurs twice: remove one of them")
         parameters[name] = value
     return Channel(parameters)
+
+
+def parse_duration_ns(name: str, text: str) -> int:
+    """Parse the duration of a parameter or a driver setting. Raises ValueError if it is invalid."""
+    match = _DURATION.fullmatch(text)
+    duration_ns = int(match[1]) * _NANOSECONDS[match[2]] if match else -1
+    if not 0 <= duration_ns <= DURATION_NS_MAX:
+        raise ValueError(
+            f"{name}={shown(text)}: expected a number followed by ns, us, ms or s, at "
+            f"most {format_duration(DURATION_NS_MAX)}"
+        )
+    return duration_ns
 
 
 def with_parameters(text: str, parameters: Mapping[str, str]) -> str:

@@ -28,6 +28,7 @@ from windtunnel.harness.verdict.core.finding import (
     passed,
 )
 from windtunnel.harness.verdict.views.damage import Damage, payload_damage
+from windtunnel.harness.verdict.views.fill_evidence import arrived_in_time, fill_rule
 from windtunnel.harness.verdict.views.losses import LinkLosses, frame_index, link_losses
 from windtunnel.harness.verdict.views.stretch import late_join
 
@@ -243,15 +244,20 @@ def _wrapped(payload: NDArray[np.uint8], start: int, end: int) -> bytes:
 
 
 def pad_only_where_lost(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A PAD that the publisher did not send covers only frames that were lost or late."""
+    """A PAD that the publisher did not send covers only frames that were lost or late.
+
+    If the receiver waits for evidence before it fills a gap, a frame that arrived until then is not
+    late.
+    """
     found = all_or_missing(
         link_losses(evidence, traffic),
         evidence.planned(traffic),
         evidence.frames_seen(traffic),
+        evidence.wire(traffic),
     )
     if isinstance(found, Missing):
         return inconclusive(PADDED, found, traffic.id)
-    lost, planned, frames = found
+    lost, planned, frames, wire = found
     files = evidence.folder.host(traffic.to_host).subscriber(traffic.id)
     where = (evidence.name_of(files.frames), evidence.name_of(evidence.folder.decisions))
     if len(frames) == 0:
@@ -260,10 +266,14 @@ def pad_only_where_lost(evidence: Evidence, traffic: TrafficCase) -> Finding:
     fills = int(seen.filled.sum())
     facts = {"filled_gaps": fills, "dropped": lost.dropped_count}
     unjustified = _unjustified_fill(seen, planned, lost.disturbed)
+    what = "which was neither lost nor late"
+    if unjustified is None and (rule := fill_rule(evidence, traffic)) is not None:
+        in_time = arrived_in_time(wire, planned.log, planned.log.start_position, rule)
+        unjustified = _unjustified_fill(seen, planned, lost.disturbed & ~(in_time & ~lost.altered))
+        what = f"which arrived before {rule.text}"
     if unjustified is not None:
         start, position = unjustified
-        text = f"the PAD at position {start} covers the frame at position {position}, "
-        text += "which was neither lost nor late"
+        text = f"the PAD at position {start} covers the frame at position {position}, {what}"
         return failed(PADDED, text, traffic.id, evidence=where, position=position, facts=facts)
     if lost.dropped_count and not fills and not seen.doubtful.any():
         text = f"{lost.dropped_count} frames were dropped, but no gap was filled"

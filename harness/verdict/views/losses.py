@@ -33,6 +33,8 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
 
+_ALTERING = (DROP, CORRUPT, TRUNCATE, INJECT)
+"""Fault actions after which a frame that arrives may not be the publisher's."""
 _DISTURBING = (DROP, HOLD, SWAP, DISPLACE, CORRUPT, TRUNCATE, INJECT)
 """Fault actions that can keep a frame from arriving in order. An injected frame can replace it."""
 
@@ -43,6 +45,8 @@ class Losses:
 
     disturbed: NDArray[np.bool_]
     "For each frame of the expected log: whether a transmission was lost, corrupted or reordered."
+    altered: NDArray[np.bool_]
+    "For each frame of the expected log: whether a transmission was lost, corrupted or replaced."
     dropped_count: int
     "Number of dropped frame transmissions."
 
@@ -66,11 +70,19 @@ def losses_of(decisions: Records, case: Case, traffic: TrafficCase, log: Expecte
     chosen = decisions[(decisions["link"] == link) & (decisions["stream_id"] == traffic.stream_id)]
     chosen = chosen[np.isin(chosen["frame_type"], POSITIONAL)]
     actions: Any = chosen["action"]
-    disturbing = chosen[np.isin(actions, _DISTURBING)]
-    index, found = frame_index(log, disturbing["position"])
-    disturbed = np.zeros(len(log.frames), dtype=np.bool_)
-    disturbed[index[found]] = True
-    return Losses(disturbed, int((actions == DROP).sum()))
+    disturbed, altered = (
+        _frames_at(log, chosen["position"][np.isin(actions, kinds)])
+        for kinds in (_DISTURBING, _ALTERING)
+    )
+    return Losses(disturbed, altered, int((actions == DROP).sum()))
+
+
+def _frames_at(log: ExpectedLog, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return a mask of the expected frames that start at one of the positions."""
+    index, found = frame_index(log, positions)
+    mask = np.zeros(len(log.frames), dtype=np.bool_)
+    mask[index[found]] = True
+    return mask
 
 
 def link_losses(evidence: Evidence, traffic: TrafficCase) -> LinkLosses | Missing:
@@ -92,7 +104,8 @@ def link_losses(evidence: Evidence, traffic: TrafficCase) -> LinkLosses | Missin
     if traffic.rejoins:
         # The wire covers the last session only; arrivals of earlier sessions are not known.
         arrived[:] = left_in_turn[:] = True
-    return LinkLosses(lost.disturbed | (left_in_turn & ~in_turn), lost.dropped_count, arrived)
+    disturbed = lost.disturbed | (left_in_turn & ~in_turn)
+    return LinkLosses(disturbed, lost.altered, lost.dropped_count, arrived)
 
 
 def _heartbeats(wire: Wire, beats: Frames) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -7,7 +7,10 @@ import numpy as np
 
 from windtunnel.driver.base.arith import I64_MAX, wrap_i32
 from windtunnel.driver.channel.socket_address import read_name
-from windtunnel.driver.channel.subscription_parameters import SubscriptionParameters
+from windtunnel.driver.channel.subscription_parameters import (
+    DEFAULT_FILL_DELAY_NS,
+    SubscriptionParameters,
+)
 from windtunnel.driver.logbuffer import position
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 from windtunnel.driver.media_driver.agent.agent_proxy import fill_record
@@ -89,10 +92,15 @@ def fill_feedback(
     *,
     is_group: bool,
 ) -> None:
-    """Set the NAK delays of an image, and whether it sends NAKs for all gaps."""
+    """Set when an image sends NAKs, or fills gaps, and whether it sends NAKs for all gaps."""
     record["is_nak_all_gaps"] = int(parameters.is_reliable and parameters.is_nak_all_gaps)
     if not parameters.is_reliable:
         nak_delay.fill_static(record, 0, 0)
+        record["is_fill_delayed"] = int(parameters.is_fill_delayed)
+        record["fill_datagrams"] = parameters.gap_fill_datagrams
+        record["fill_delay_ns"] = min(
+            parameters.gap_fill_delay_ns or DEFAULT_FILL_DELAY_NS, _DELAY_NS_MAX
+        )
     elif is_group:
         backoff_ns, size = context.nak_multicast_max_backoff_ns, context.nak_multicast_group_size
         nak_delay.fill_backoff(record, backoff_ns, size, seed)

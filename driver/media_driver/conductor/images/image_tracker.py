@@ -13,6 +13,7 @@ from windtunnel.driver.media_driver.conductor import term_cleaning
 from windtunnel.driver.media_driver.conductor.images import subscriber_positions
 from windtunnel.driver.media_driver.image import (
     congestion_control,
+    gap_evidence,
     loss_detector,
     loss_report,
     lost_ranges,
@@ -44,14 +45,15 @@ def track_rebuild(state, slot, now_ns, now_ms):
     hwm = counters.get_acquire(values, image.hwm_id)
     rebuild = max(counters.get(values, image.rcv_pos_id), highest)
     log = bytes_at(image.log_address, image.log_length)
-    if image.is_nak_all_gaps:
+    is_tracking = open_gaps.is_tracking(image)
+    if is_tracking:
         offset, is_new_loss = open_gaps.scan(image, state.gaps[slot], log, rebuild, hwm, now_ns)
         is_due = False
     else:
         offset, is_new_loss, is_due = loss_detector.scan(image, log, rebuild, hwm, now_ns)
     rebuilt = rebuild - (rebuild & (image.term_length - 1)) + offset
     work_count = counters.propose_max_release(values, image.rcv_pos_id, rebuilt)
-    if image.is_nak_all_gaps:
+    if is_tracking:
         work_count += _pass_lost_ranges(state, slot, log, now_ns, now_ms)
     elif is_due:
         publication_image.publish_loss(
@@ -75,14 +77,19 @@ def track_rebuild(state, slot, now_ns, now_ms):
 
 @kernel
 def _pass_lost_ranges(state, slot, log, now_ns, now_ms):
-    """Pass the ranges whose NAKs are due to the receiver. Returns the work count."""
+    """Pass the ranges whose NAKs are due, or that are to be filled, to the receiver. Returns the
+    work count.
+    """
     # Ranges that the receiver has not yet read must not be overwritten.
     if not publication_image.is_loss_taken(state.image_words, slot):
         return 0
     image, gaps, ranges = state.images[slot], state.gaps[slot], state.lost_ranges[slot]
     row = count = work_count = 0
     while count < lost_ranges.RANGES_MAX:
-        row = nak_schedule.take_due(image, gaps, log, row, now_ns)
+        if image.is_fill_delayed:
+            row = gap_evidence.take_due(image, gaps, log, row, now_ns)
+        else:
+            row = nak_schedule.take_due(image, gaps, log, row, now_ns)
         if row == 0:
             break
         lost_ranges.put_active_gap(ranges, count, image)

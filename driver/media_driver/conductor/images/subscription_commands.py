@@ -74,6 +74,8 @@ class SubscriptionCommands:
             is_rejoin=context.rejoin_stream,
             is_sparse=context.term_buffer_sparse_file,
             is_nak_all_gaps=context.nak_all_gaps,
+            gap_fill_datagrams=context.gap_fill_datagrams,
+            gap_fill_delay_ns=context.gap_fill_delay_ns,
             group=context.receiver_group_consideration,
             group_tag=context.receiver_group_tag,
             congestion_control=context.congestion_control,

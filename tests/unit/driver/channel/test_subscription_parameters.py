@@ -41,6 +41,33 @@ def test_naks_for_all_gaps_are_off_unless_asked_for(params, default, expected):
     assert parse(f"endpoint=a:1{params}", defaults).is_nak_all_gaps is expected
 
 
+@pytest.mark.parametrize(
+    ("params", "default", "expected"),
+    [
+        ("", (0, 0), (0, 0, False)),
+        ("", (4, 0), (4, 0, True)),
+        ("", (0, 9), (0, 9, True)),
+        ("|windtunnel.gap-fill-datagrams=4", (0, 0), (4, 0, True)),
+        ("|windtunnel.gap-fill-delay=5ms", (0, 0), (0, 5_000_000, True)),
+        ("|windtunnel.gap-fill-delay=1us|windtunnel.gap-fill-datagrams=0", (4, 9), (0, 1000, True)),
+        ("|windtunnel.gap-fill-delay=0|windtunnel.gap-fill-datagrams=0", (4, 9), (0, 0, False)),
+    ],
+)
+def test_a_gap_is_filled_at_once_unless_asked_otherwise(params, default, expected):
+    datagrams, delay_ns = default
+    defaults = dataclasses.replace(
+        DEFAULTS, gap_fill_datagrams=datagrams, gap_fill_delay_ns=delay_ns
+    )
+    found = parse(f"endpoint=a:1{params}", defaults)
+    assert (found.gap_fill_datagrams, found.gap_fill_delay_ns, found.is_fill_delayed) == expected
+
+
+@pytest.mark.parametrize("value", ["-1", "4k", "2147483648"])
+def test_a_number_of_datagrams_is_a_number(value):
+    with pytest.raises(ConfigurationError):
+        parse(f"endpoint=a:1|windtunnel.gap-fill-datagrams={value}")
+
+
 def test_every_parameter_is_read():
     found = parse(
         "reliable=false|tether=false|rejoin=false|sparse=false|group=true|gtag=-1|session-id=7"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.naive import wire
+from tests.sim.stream_pair import MS
 from tests.unit.driver.media_driver.invoked_driver import CHANNEL, SECOND, STREAM, lab
 from tests.unit.driver.media_driver.receiving_rig import data, heartbeat, setup, status_of
 from windtunnel.driver.base.arith import I64_MAX
@@ -136,6 +137,22 @@ def test_one_alone_waits_as_its_channel_says(tmp_path, more, delays):
 def test_an_image_sends_naks_for_all_gaps_only_if_its_channel_says_so(tmp_path, more, expected):
     with open_lab(tmp_path) as driver:
         assert record_of(driver, open_image(driver, more)).is_nak_all_gaps == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("|reliable=false", (0, 0, 100 * MS)),
+        ("|reliable=false|windtunnel.gap-fill-datagrams=4", (1, 4, 100 * MS)),
+        ("|reliable=false|windtunnel.gap-fill-delay=5ms", (1, 0, 5 * MS)),
+        ("|windtunnel.gap-fill-datagrams=4|windtunnel.gap-fill-delay=5ms", (0, 0, 0)),
+    ],
+)
+def test_an_image_fills_gaps_on_evidence_only_if_its_channel_says_so(tmp_path, more, expected):
+    with open_lab(tmp_path) as driver:
+        record = record_of(driver, open_image(driver, more))
+        found = (record.is_fill_delayed, record.fill_datagrams, record.fill_delay_ns)
+        assert found == expected
 
 
 def test_a_window_below_the_senders_mtu_is_an_error_that_may_be_tried_again(tmp_path):
