@@ -18,6 +18,7 @@ SHOWN = frozenset(
         *counter_key.STREAM_NAMES,
         counter_key.SENDER_BACK_PRESSURE_EVENTS,
         *counter_key.RETRANSMIT_TYPES,
+        *counter_key.GAP_TYPES,
     }
 )
 

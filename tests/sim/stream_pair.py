@@ -33,6 +33,7 @@ MS = 1_000_000
 SESSION_ID, STREAM_ID, SLOT = 4711, 1001, 0
 PUB_POS, PUB_LMT, SND_POS, SND_LMT, SND_BPE, NAKS_IN = 50, 51, 52, 53, 54, 55
 HWM, RCV_POS, NAKS_OUT, SUB_POS = 56, 57, 58, 59
+GAPS_OPEN, OLDEST_GAP, NAK_RETRIES, REPAIR_TIME, FILLED_EARLY = 80, 81, 82, 83, 84
 TO_RECEIVER, TO_SENDER = 0, 1
 
 Fate = Callable[[int, np.ndarray], list[np.ndarray]]
@@ -187,6 +188,11 @@ class StreamPair:
                 hwm_id=HWM,
                 rcv_pos_id=RCV_POS,
                 naks_sent_id=NAKS_OUT,
+                gaps_open_id=GAPS_OPEN,
+                oldest_gap_id=OLDEST_GAP,
+                nak_retries_id=NAK_RETRIES,
+                repair_time_id=REPAIR_TIME,
+                filled_early_id=FILLED_EARLY,
                 first_subscriber=-1,
                 is_rebuilding=1,
                 over_run_threshold=self.log.term_length // 2,

@@ -35,6 +35,11 @@ RECEIVER_NAKS_SENT = 20
 SENDER_RETRANSMIT_RANGES = 5_301
 SENDER_BYTES_NOT_RESENT = 5_302
 SENDER_ROUND_TRIP_TIME = 5_303
+RECEIVER_GAPS_OPEN = 5_304
+RECEIVER_OLDEST_GAP = 5_305
+RECEIVER_NAK_RETRIES = 5_306
+RECEIVER_REPAIR_TIME = 5_307
+RECEIVER_GAPS_FILLED_EARLY = 5_308
 """Type ids that Aeron does not have. Aeron's own are below 1,000."""
 SYSTEM = 0
 
@@ -62,6 +67,11 @@ _NAMES = {
     SENDER_BYTES_NOT_RESENT: "snd-bytes-not-resent",
     SENDER_ROUND_TRIP_TIME: "snd-rtt",
     RECEIVER_NAKS_SENT: "rcv-naks-sent",
+    RECEIVER_GAPS_OPEN: "rcv-gaps-open",
+    RECEIVER_OLDEST_GAP: "rcv-oldest-gap",
+    RECEIVER_NAK_RETRIES: "rcv-nak-retries",
+    RECEIVER_REPAIR_TIME: "rcv-repair-time",
+    RECEIVER_GAPS_FILLED_EARLY: "rcv-gaps-filled-early",
 }
 
 _CHANNEL_NAMES = {

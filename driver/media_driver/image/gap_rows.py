@@ -24,6 +24,7 @@ GAP = np.dtype(
     [
         ("begin", "i8"),
         ("end", "i8"),
+        ("found_ns", "i8"),
         ("deadline_ns", "i8"),  # time of the next NAK, or at which the gap is filled
         ("nak_count", "i8"),  # NAKs, or attempts to fill the gap
         ("first_nak_ns", "i8"),  # time of the first NAK, NOT_MEASURED after a repair

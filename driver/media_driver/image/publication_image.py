@@ -68,6 +68,10 @@ PUBLICATION_IMAGE = np.dtype(
         ("hwm_id", "i8"),
         ("rcv_pos_id", "i8"),
         ("naks_sent_id", "i8"),
+        ("gaps_open_id", "i8"),  # of images with rows for their gaps; see gap_counters
+        ("oldest_gap_id", "i8"),
+        ("nak_retries_id", "i8"),
+        ("repair_time_id", "i8"),
         ("filled_early_id", "i8"),
         # Owned by the receiver.
         ("last_status_position", "i8"),  # of the last status message sent

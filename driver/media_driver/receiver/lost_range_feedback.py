@@ -58,7 +58,7 @@ def _send_naks(state, slot, count, now_ns):
              although a gap remains.
     """
     rec, ranges = state.images[slot], state.lost_ranges[slot]
-    new_count = 0
+    new_count = retry_count = 0
     for index in range(count):
         lost = ranges[index]
         at = index * nak.LENGTH
@@ -72,9 +72,13 @@ def _send_naks(state, slot, count, now_ns):
         if not image_connections.is_live(connection, now_ns):
             continue
         permitted = image_connections.spend_on_frames(state, connection, nak.LENGTH, count)
-        total += receive_transport.send_gathered(
+        sent = receive_transport.send_gathered(
             state, connection.transport, permitted, connection.control, connection.control_length
         )
+        total += sent
+        for number in range(sent):
+            retry_count += 1 - ranges[number].is_new
     counters.add(state.counters, system_counters.NAKS_SENT, total)
     counters.add(state.counters, rec.naks_sent_id, total)
+    counters.add(state.counters, rec.nak_retries_id, retry_count)
     return new_count

@@ -32,6 +32,13 @@ SENDER_NAKS_RECEIVED = 19
 RECEIVER_NAKS_SENT = 20
 RETRANSMIT_TYPES = frozenset({5_301, 5_302, 5_303})
 """Counters of publications with retransmit ranges, which only the driver `ours` has."""
+GAPS_OPEN = 5_304
+OLDEST_GAP = 5_305
+NAK_RETRIES = 5_306
+REPAIR_TIME = 5_307
+GAPS_FILLED_EARLY = 5_308
+GAP_TYPES = frozenset({GAPS_OPEN, OLDEST_GAP, NAK_RETRIES, REPAIR_TIME, GAPS_FILLED_EARLY})
+"""Counters of images with a row for each gap, which only the driver `ours` has."""
 
 STREAM_NAMES = {
     PUBLISHER_LIMIT: "pub-lmt",
@@ -87,6 +94,7 @@ STREAM_TYPES = frozenset(
         SENDER_BACK_PRESSURE_EVENTS,
         FLOW_CONTROL_RECEIVERS,
         *RETRANSMIT_TYPES,
+        *GAP_TYPES,
     }
 )
 """Counter types whose key contains a stream."""

@@ -32,7 +32,7 @@ from windtunnel.driver.media_driver.image import congestion_control, cubic, writ
 from windtunnel.driver.media_driver.receiver import dispatcher
 from windtunnel.driver.wire import frame_type
 
-COUNTERS_PER_IMAGE = 5
+COUNTERS_PER_IMAGE = 9
 """Maximum number of counters of an image, not counting its subscribers' counters."""
 
 
@@ -235,6 +235,7 @@ class ImageFactory:
             ("hwm_id", stream_counters.RECEIVER_HWM, start),
             ("rcv_pos_id", stream_counters.RECEIVER_POSITION, start),
             ("naks_sent_id", stream_counters.RECEIVER_NAKS_SENT, 0),
+            *_gap_counters(record),
         ):
             ids.append(
                 self._resources.counters.stream(
@@ -250,3 +251,22 @@ class ImageFactory:
             undo.callback(self._resources.counters.free, ids[-1])
             record[field] = ids[-1]
         return ids
+
+
+def _gap_counters(record: np.record) -> tuple[tuple[str, int, int], ...]:
+    """Return field, type id and initial value of the counters of an image's gaps, which only an
+    image with a row for each gap has.
+    """
+    found = (
+        ("gaps_open_id", stream_counters.RECEIVER_GAPS_OPEN, 0),
+        ("oldest_gap_id", stream_counters.RECEIVER_OLDEST_GAP, 0),
+    )
+    if record["is_nak_all_gaps"]:
+        return (
+            *found,
+            ("nak_retries_id", stream_counters.RECEIVER_NAK_RETRIES, 0),
+            ("repair_time_id", stream_counters.RECEIVER_REPAIR_TIME, 0),
+        )
+    if record["is_fill_delayed"]:
+        return (*found, ("filled_early_id", stream_counters.RECEIVER_GAPS_FILLED_EARLY, 0))
+    return ()

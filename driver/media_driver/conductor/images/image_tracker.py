@@ -10,7 +10,7 @@ from windtunnel.driver.base.atomics import bytes_at
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.media_driver.conductor import term_cleaning
-from windtunnel.driver.media_driver.conductor.images import subscriber_positions
+from windtunnel.driver.media_driver.conductor.images import gap_counters, subscriber_positions
 from windtunnel.driver.media_driver.image import (
     congestion_control,
     gap_evidence,
@@ -55,6 +55,7 @@ def track_rebuild(state, slot, now_ns, now_ms):
     work_count = counters.propose_max_release(values, image.rcv_pos_id, rebuilt)
     if is_tracking:
         work_count += _pass_lost_ranges(state, slot, log, now_ns, now_ms)
+        gap_counters.publish(values, image, state.gaps[slot], now_ns)
     elif is_due:
         publication_image.publish_loss(
             state.image_words, slot, image.gap_term_id, image.gap_offset, image.gap_length

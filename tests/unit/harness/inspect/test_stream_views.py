@@ -18,6 +18,7 @@ from windtunnel.harness.inspect.backlog import (
     backlogs,
 )
 from windtunnel.harness.inspect.counter_filter import CounterFilter
+from windtunnel.harness.inspect.gap_recovery import GapRecovery, gap_recoveries
 from windtunnel.harness.inspect.streams import StreamCounter, streams
 
 UDP = "aeron:udp?endpoint=localhost:24325"
@@ -167,6 +168,34 @@ def test_the_longest_of_the_labels_has_the_whole_channel():
     made = [counter(2, 1), counter(9, 1, label=f"snd-lmt: 4 77 1001 {long}"), counter(1, 1)]
     (stream,) = streams(made)
     assert stream.channel == long
+
+
+GAPS = {
+    5_304: "rcv-gaps-open",
+    5_305: "rcv-oldest-gap",
+    5_306: "rcv-nak-retries",
+    5_307: "rcv-repair-time",
+    5_308: "rcv-gaps-filled-early",
+}
+
+
+def test_counters_of_gaps_are_shown_with_their_stream():
+    counters = [counter(each, 7, label=f"{name}: 4 77 1001 {UDP}") for each, name in GAPS.items()]
+    (found,) = streams(counters)
+    assert [(each.name, each.value) for each in found.counters] == [
+        (name, 7) for name in GAPS.values()
+    ]
+
+
+def test_the_recovery_of_the_newest_image_of_a_stream_is_shown():
+    old = [counter(each, 1, registration=4) for each in GAPS]
+    new = [counter(each, each, registration=9) for each in (5_304, 5_305, 5_308)]
+    other = [counter(5_307, 3, session=78), counter(3, 99)]
+    for made in (old + new + other, other + new + old):
+        assert gap_recoveries(made) == {
+            (77, 1001): GapRecovery(gaps_open=5_304, oldest_gap_ns=5_305, filled_early=5_308),
+            (78, 1001): GapRecovery(repair_ns=3),
+        }
 
 
 def test_counters_of_retransmit_ranges_are_shown_with_their_stream():

@@ -2,11 +2,10 @@
 
 import pytest
 
-from tests.sim.stream_pair import MS
+from tests.sim.stream_pair import FILLED_EARLY, GAPS_OPEN, MS, OLDEST_GAP
 from tests.unit.driver.media_driver.receiving_rig import ReceivingRig, data, heartbeat
 from windtunnel.driver.media_driver.agent import system_counters
 
-FILLED_EARLY = 70
 DELAY = 20 * MS
 FRAME = 1024
 
@@ -17,7 +16,6 @@ def rig(tmp_path):
     rig.start()
     image = rig.state.images[0]
     image.is_fill_delayed, image.fill_datagrams, image.fill_delay_ns = 1, 4, DELAY
-    image.filled_early_id = FILLED_EARLY
     return rig
 
 
@@ -97,6 +95,18 @@ def test_all_gaps_that_are_due_are_filled_in_one_turn(rig):
     assert fills(rig) == (12, 0)
     rig.turn(DELAY)
     assert fills(rig) == (15, 0)
+
+
+def test_the_open_gaps_and_the_age_of_the_oldest_are_shown(rig):
+    hear(rig, 0, 2, 4)
+    assert (rig.value(GAPS_OPEN), rig.value(OLDEST_GAP)) == (2, 0)
+    rig.turn(5 * MS)
+    assert (rig.value(GAPS_OPEN), rig.value(OLDEST_GAP)) == (2, 5 * MS)
+    hear(rig, 1)
+    rig.turn(MS)
+    assert (rig.value(GAPS_OPEN), rig.value(OLDEST_GAP)) == (1, 6 * MS)
+    hear(rig, 3)
+    assert (rig.value(GAPS_OPEN), rig.value(OLDEST_GAP)) == (0, 0)
 
 
 def test_gaps_are_filled_at_once_by_default(rig):

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from tests.naive import wire
-from tests.sim.stream_pair import MS, NAKS_OUT
+from tests.sim.stream_pair import GAPS_OPEN, MS, NAK_RETRIES, NAKS_OUT, OLDEST_GAP, REPAIR_TIME
 from tests.unit.driver.media_driver.receiving_rig import ReceivingRig, data, heartbeat
 from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.media_driver.image import image_connections, lost_ranges
@@ -78,6 +78,25 @@ def test_repeated_naks_are_no_work(rig):
     assert found[0] == (1, 1)
     assert len(found) > 2
     assert found[1:] == [(0, 0)] * (len(found) - 1)
+
+
+def test_retries_and_the_repair_time_are_shown(rig):
+    rig.hear(data(1024, 992))
+    rig.turn()
+    rig.turn(MS)
+    rig.turn(MS)
+    assert (rig.value(NAKS_OUT), rig.value(NAK_RETRIES), rig.value(REPAIR_TIME)) == (1, 0, 0)
+    rig.turn(332 * MS)
+    assert (rig.value(NAKS_OUT), rig.value(NAK_RETRIES)) == (1, 0)
+    rig.turn(MS)
+    assert (rig.value(NAKS_OUT), rig.value(NAK_RETRIES)) == (2, 1)
+    assert (rig.value(GAPS_OPEN), rig.value(OLDEST_GAP)) == (1, 334 * MS)
+    rig.hear(data(0, 992))
+    rig.turn(MS)
+    rig.turn(MS)
+    # The first measurement is from the first NAK.
+    assert rig.value(REPAIR_TIME) == 335 * MS
+    assert (rig.value(GAPS_OPEN), rig.value(OLDEST_GAP)) == (0, 0)
 
 
 def test_a_source_cannot_cause_more_naks_than_its_bytes_permit(rig):

@@ -168,6 +168,43 @@ def test_a_window_below_the_senders_mtu_is_an_error_that_may_be_tried_again(tmp_
         assert driver.value(system_counters.ERRORS) == 2
 
 
+@pytest.mark.parametrize(
+    ("more", "names"),
+    [
+        ("", ()),
+        ("|reliable=false", ()),
+        (
+            "|windtunnel.nak-all-gaps=true",
+            ("rcv-gaps-open", "rcv-oldest-gap", "rcv-nak-retries", "rcv-repair-time"),
+        ),
+        (
+            "|reliable=false|windtunnel.gap-fill-datagrams=4",
+            ("rcv-gaps-open", "rcv-oldest-gap", "rcv-gaps-filled-early"),
+        ),
+    ],
+)
+def test_only_an_image_with_rows_for_its_gaps_has_their_counters(tmp_path, more, names):
+    with open_lab(tmp_path) as driver:
+        said = open_image(driver, more)
+        made = [item for item in driver.living() if said.correlation_id == item.registration_id]
+        found = {item.label.split(":")[0]: item for item in made[3:]}
+        assert tuple(found) == names
+        for item in found.values():
+            assert item.label.split(" ")[1:4] == [str(said.correlation_id), str(SESSION), "1001"]
+        record = record_of(driver, said)
+        fields = {
+            "rcv-gaps-open": record.gaps_open_id,
+            "rcv-oldest-gap": record.oldest_gap_id,
+            "rcv-nak-retries": record.nak_retries_id,
+            "rcv-repair-time": record.repair_time_id,
+            "rcv-gaps-filled-early": record.filled_early_id,
+        }
+        for name, item in found.items():
+            assert item.counter_id == fields[name]
+        driver.turn(4, 20 * SECOND)
+        assert not [item for item in driver.living() if said.correlation_id == item.registration_id]
+
+
 def test_too_many_sessions_of_a_stream_are_an_error(tmp_path):
     with open_lab(tmp_path, stream_session_limit=1) as driver:
         open_image(driver)
