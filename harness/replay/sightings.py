@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from io import BufferedIOBase
 from ipaddress import IPv6Address
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,7 +200,7 @@ def _opened(file: Path) -> Iterator[BufferedIOBase]:
         opener = next((each for magic, each in _OPENERS.items() if head.startswith(magic)), None)
         if opener is None:
             plain.seek(0)
-            yield plain
+            yield cast("BufferedIOBase", plain)
             return
         plain.seek(0)
         with opener(plain) as unpacked:

@@ -152,8 +152,8 @@ def make_receiver_state(
     records, words = make_images(images)
     naks = np.zeros(RANGES_MAX * nak.LENGTH, dtype=np.uint8)
     outbox = transport.make_send_batch(RANGES_MAX)
-    outbox.vectors.address = naks.ctypes.data + nak.LENGTH * np.arange(RANGES_MAX)
-    outbox.vectors.length = nak.LENGTH
+    outbox.vectors["address"] = naks.ctypes.data + nak.LENGTH * np.arange(RANGES_MAX)
+    outbox.vectors["length"] = nak.LENGTH
     endpoint_records, endpoint_words = make_receive_endpoints(endpoints)
     return ReceiverState(
         agent=agent,

@@ -7,7 +7,7 @@ replay has other sessions than the attack.
 import random
 import struct
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
 from windtunnel.driver.archive.protocol import replication, requests, responses
 from windtunnel.driver.archive.protocol.codec import BY_TEMPLATE_ID, decode, encode
@@ -43,7 +43,7 @@ def any_request(
     """Return a request with a valid encoding, and valid or invalid values."""
     values: dict[str, Any] = {}
     codes = {field.name: field for field in kind.LAYOUT.fixed}
-    for field in fields(kind):
+    for field in fields(cast("Any", kind)):
         fixed = codes.get(field.name)
         if field.name == "control_session_id":
             values[field.name] = session_id
