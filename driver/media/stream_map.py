@@ -34,7 +34,10 @@ def make_stream_map(capacity: int) -> np.recarray:
 
 
 @kernel
-def _home(size, endpoint, stream_id, session_id):
+def home(size, endpoint, stream_id, session_id):
+    """Return the index of the entry at which the search for a stream begins, in a table of `size`
+    entries.
+    """
     mixed = (endpoint * 0x1E35A7BD) ^ (stream_id * 0x27D4EB2F) ^ (session_id * 0x165667B1)
     mixed = mixed & 0x7FFFFFFFFFFFFFFF
     return (mixed ^ (mixed >> 15) ^ (mixed >> 31)) & (size - 1)
@@ -43,7 +46,7 @@ def _home(size, endpoint, stream_id, session_id):
 @kernel
 def _probe(table, endpoint, stream_id, session_id):
     size = table.size
-    index = _home(size, endpoint, stream_id, session_id)
+    index = home(size, endpoint, stream_id, session_id)
     for _ in range(size):
         entry = table[index]
         if entry.used == 0:
@@ -105,9 +108,9 @@ def remove(table, endpoint, stream_id, session_id):
         entry = table[index]
         if entry.used == 0:
             break
-        home = _home(size, entry.endpoint, entry.stream_id, entry.session_id)
+        home_index = home(size, entry.endpoint, entry.stream_id, entry.session_id)
         # Move the entry unless its home lies cyclically after the vacant slot.
-        if ((index - home) & (size - 1)) >= ((index - vacant) & (size - 1)):
+        if ((index - home_index) & (size - 1)) >= ((index - vacant) & (size - 1)):
             table[vacant] = entry
             vacant = index
     table[vacant].used = 0

@@ -53,6 +53,16 @@ class SlotPool:
             )
         return self._free.pop()
 
+    @property
+    def capacity(self) -> int:
+        """The number of slots, free or not."""
+        return self._capacity
+
+    @property
+    def free_count(self) -> int:
+        """The number of free slots."""
+        return len(self._free)
+
     def release(self, slot: int) -> None:
         """Return a slot to the pool of free slots."""
         self._free.append(slot)

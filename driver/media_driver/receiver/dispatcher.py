@@ -5,6 +5,8 @@
        +--SETUP------------------------------------+        removed, not at EOS --> COOL_DOWN
        +--no subscription--> NO_INTEREST
 
+`new_sessions` may refuse a SETUP, which leaves the state as it is.
+
 There is one state per endpoint, stream and session, independent of the socket that received the
 packet. PENDING_SETUP means that a SETUP was elicited from the sender. If no SETUP is received
 within a second, the state is removed, and the next packet elicits a SETUP again. Source: spec 3.1,
@@ -21,6 +23,7 @@ from windtunnel.driver.media_driver.image import congestion_control, image_conne
 from windtunnel.driver.media_driver.receiver import (
     image_feedback,
     image_receiver,
+    new_sessions,
     receive_transport,
     session_state,
 )
@@ -33,6 +36,7 @@ ENDPOINT, STREAM_ID, SESSION_ID, INITIAL_TERM_ID, ACTIVE_TERM_ID = 1, 2, 3, 4, 5
 TERM_OFFSET, TERM_LENGTH, MTU_LENGTH, SETUP_FLAGS, TTL = 6, 7, 8, 9, 10
 SOURCE_LENGTH, SOURCE, SOURCE_WORDS = 11, 12, 7  # a sockaddr of 28 bytes, four to a word
 TRANSPORT = 19  # slot of the socket that received the SETUP
+IS_CONFIRMED = 20  # the session has sent more than one SETUP, see new_sessions
 
 
 @kernel
@@ -94,21 +98,26 @@ def on_setup(state, transport_slot, at, length, inbox_index, now_ns):
     session = stream_map.find(state.sessions, endpoint, stream_id, session_id)
     if session >= 0:
         image_connections.track(state, session, transport_slot, length, inbox_index, now_ns)
-    elif now_ns < state.agent[0].refusal_deadline_ns:
-        # The conductor has no resources for another image. The sender repeats its SETUP.
-        is_new = session == PENDING_SETUP or session == stream_map.ABSENT
-        counters.add(state.counters, system_counters.CONDUCTOR_PROXY_FAILS, int(is_new))
     elif session == PENDING_SETUP:
+        # The session answered an elicitation.
+        if new_sessions.is_refused(state, endpoint, stream_id, now_ns):
+            counters.increment(state.counters, system_counters.CONDUCTOR_PROXY_FAILS)
+            return
         channel = state.endpoints[transport_slot]
         if channel.is_multicast and channel.ttl < setup.ttl(packet, at):
             counters.increment(state.counters, system_counters.POSSIBLE_TTL_ASYMMETRY)
         session_state.remove_pending(state, endpoint, stream_id, session_id)
-        _create_image(state, transport_slot, at, inbox_index)
+        _create_image(state, transport_slot, at, inbox_index, 1)
     elif session == stream_map.ABSENT:
-        if session_state.is_subscribed(state, endpoint, stream_id, session_id):
-            _create_image(state, transport_slot, at, inbox_index)
-        else:
+        if not session_state.is_subscribed(state, endpoint, stream_id, session_id):
             session_state.record_no_interest(state, endpoint, stream_id, session_id)
+            return
+        admission = new_sessions.admit(state, endpoint, stream_id, session_id, now_ns)
+        if admission == new_sessions.REFUSED:
+            counters.increment(state.counters, system_counters.CONDUCTOR_PROXY_FAILS)
+            return
+        is_confirmed = int(admission == new_sessions.CONFIRMED)
+        _create_image(state, transport_slot, at, inbox_index, is_confirmed)
 
 
 @kernel
@@ -166,7 +175,7 @@ def _is_full(state, endpoint, stream_id):
 
 
 @kernel
-def _create_image(state, transport_slot, at, inbox_index):
+def _create_image(state, transport_slot, at, inbox_index, is_confirmed):
     """Request an image from the conductor, and ignore the session's packets until the image is
     added.
     """
@@ -177,6 +186,7 @@ def _create_image(state, transport_slot, at, inbox_index):
     record[0] = CREATE_IMAGE
     record[ENDPOINT] = endpoint
     record[TRANSPORT] = transport_slot
+    record[IS_CONFIRMED] = is_confirmed
     record[STREAM_ID] = stream_id
     record[SESSION_ID] = session_id
     record[INITIAL_TERM_ID] = setup.initial_term_id(packet, at)

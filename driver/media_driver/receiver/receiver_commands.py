@@ -11,7 +11,11 @@ from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.media import stream_map
 from windtunnel.driver.media_driver.agent import slot_list
 from windtunnel.driver.media_driver.image import image_connections
-from windtunnel.driver.media_driver.receiver import receive_transport, session_state
+from windtunnel.driver.media_driver.receiver import (
+    new_sessions,
+    receive_transport,
+    session_state,
+)
 from windtunnel.driver.media_driver.receiver.receiver_state import (
     ADD_ENDPOINT,
     ADD_IMAGE,
@@ -56,8 +60,7 @@ def on_command(state, now_ns):
         session_state.remove_in_state(
             state, slot, record[2], record[3], session_state.INIT_IN_PROGRESS
         )
-        if record[4] > 0:
-            state.agent[0].refusal_deadline_ns = now_ns + record[4]
+        new_sessions.restrict(state, slot, record[2], now_ns, record[4], record[5])
     elif operation == END_COOL_DOWN:
         session_state.remove_in_state(state, slot, record[2], record[3], session_state.COOL_DOWN)
     elif operation == ADD_IMAGE:

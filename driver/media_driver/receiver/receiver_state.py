@@ -23,6 +23,9 @@ RECEIVE_SLOTS = 64
 DATA_SLOT_LENGTH = 65_536
 """Buffer length in bytes for one received datagram, sufficient for the longest UDP datagram."""
 PENDING_SETUPS_MAX = 1024
+REFUSED_SETUPS_MAX = 8192
+"""Number of remembered sessions whose SETUP was refused, a power of two. While 10,000 forged SETUPs
+arrive per second, 88 % of the sessions are still known when they repeat their SETUP."""
 CREATIONS_MAX = 1024
 """Maximum number of queued requests to create an image. Acknowledgements have reserved records."""
 SCRATCH_LENGTH = 1088
@@ -37,7 +40,9 @@ ADD_INTEREST = 3  # endpoint slot, stream id, has session, session id
 REMOVE_INTEREST = 4  # endpoint slot, stream id, has session, session id
 ADD_IMAGE = 5  # image slot
 REMOVE_IMAGE = 6  # image slot, cool down unless at its end; answered by IMAGE_RELEASED
-IMAGE_FAILED = 7  # endpoint slot, stream id, session id, refusal in ns: allow another attempt
+IMAGE_FAILED = (
+    7  # endpoint slot, stream id, session id, refusal in ns, restriction in ns: see new_sessions
+)
 END_COOL_DOWN = 8  # endpoint slot, stream id, session id
 START_DRAINING = 9  # image slot, status at once: set EOS in status messages from now on
 REJECT_IMAGE = 10  # image slot, length of the text in its row of `reasons`
@@ -62,7 +67,6 @@ RECEIVER = np.dtype(
         ("session_limit", "i8"),  # maximum images of one stream on one endpoint
         ("liveness_timeout_ns", "i8"),  # liveness timeout of connections
         ("eliciting_count", "i8"),  # sockets that elicit SETUPs periodically
-        ("refusal_deadline_ns", "i8"),  # until then, no new session gets an image
         ("receive_time_ns", "i8"),  # epoch time of the last datagrams with receive timestamps
     ]
 )
@@ -73,6 +77,15 @@ PENDING_SETUP = np.dtype(
         ("stream_id", "i8"),
         ("session_id", "i8"),
         ("deadline_ns", "i8"),
+    ]
+)
+
+REFUSED_SETUP = np.dtype(
+    [
+        ("endpoint", "i8"),
+        ("stream_id", "i8"),
+        ("session_id", "i8"),
+        ("time_ns", "i8"),  # 0 in an entry that was never used
     ]
 )
 
@@ -117,6 +130,8 @@ class ReceiverState(NamedTuple):
     sessions: np.ndarray  # STREAM_ENTRY[...], session of a stream -> image slot or state
     pending: np.ndarray  # PENDING_SETUP[...]
     cooling: np.ndarray  # COOLING[n], a ring of the sessions in cool-down
+    restrictions: np.ndarray  # STREAM_ENTRY[...], stream and kind -> deadline, see new_sessions
+    refused: np.ndarray  # REFUSED_SETUP[REFUSED_SETUPS_MAX], see new_sessions
     counters: np.ndarray  # uint8, the counter values of cnc.dat
     commands: np.ndarray  # queue, conductor to receiver
     events: np.ndarray  # queue, receiver to conductor
@@ -146,8 +161,7 @@ def make_receiver_state(
 ) -> ReceiverState:
     """Create the state of a receiver. Unused records occupy no physical memory."""
     agent = np.zeros(1, dtype=RECEIVER).view(np.recarray)
-    # One stream does not get all images: a flood of its sessions must leave some to other streams.
-    agent[0].session_limit = min(session_limit, images - images // 4)
+    agent[0].session_limit = session_limit
     agent[0].liveness_timeout_ns = liveness_timeout_ns
     records, words = make_images(images)
     naks = np.zeros(RANGES_MAX * nak.LENGTH, dtype=np.uint8)
@@ -173,6 +187,9 @@ def make_receiver_state(
         sessions=make_stream_map(4 * images),
         pending=np.zeros(PENDING_SETUPS_MAX, dtype=PENDING_SETUP).view(np.recarray),
         cooling=make_cooling(images),
+        # Each stream has at most one entry of each of the two kinds.
+        restrictions=make_stream_map(2 * endpoints),
+        refused=np.zeros(REFUSED_SETUPS_MAX, dtype=REFUSED_SETUP).view(np.recarray),
         counters=counters,
         commands=handoff.make_queue(),
         events=handoff.make_queue(images + endpoints + CREATIONS_MAX),

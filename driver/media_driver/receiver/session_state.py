@@ -13,7 +13,7 @@ differ).
 from windtunnel.driver.base.system import NS_PER_SECOND
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.media import stream_map
-from windtunnel.driver.media_driver.receiver import receive_transport
+from windtunnel.driver.media_driver.receiver import new_sessions, receive_transport
 
 PENDING_SETUP = -2
 INIT_IN_PROGRESS = -3
@@ -182,6 +182,7 @@ def remove_interest(state, endpoint, stream_id, has_session, session_id):
         stream_map.insert(state.interests, endpoint, stream_id, 0, SOME_SESSIONS)
     else:
         stream_map.remove(state.interests, endpoint, stream_id, 0)
+        new_sessions.lift(state, endpoint, stream_id)
 
 
 @kernel
@@ -196,6 +197,7 @@ def remove_endpoint(state, endpoint):
     _remove_streams(state.sessions, endpoint)
     _remove_streams(state.interests, endpoint)
     _remove_streams(state.session_interests, endpoint)
+    _remove_streams(state.restrictions, endpoint)
 
 
 @kernel

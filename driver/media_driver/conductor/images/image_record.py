@@ -66,7 +66,8 @@ def fill_image_record(
         "media_stamp_offset": _stamp_offset(media_stamp),
         "last_status_position": start,
         "over_run_threshold": start + log.term_length // 2,
-        "last_packet_ns": now_ns,
+        # An image whose session sent only SETUPs is younger than its last packet (image_admission).
+        "last_packet_ns": now_ns - 1,
         "next_status_position": start,
         "sm_position": start,
         "clean_position": start,

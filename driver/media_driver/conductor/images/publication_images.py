@@ -12,16 +12,19 @@ from contextlib import ExitStack
 import numpy as np
 
 from windtunnel.driver.base.errors import DriverError
-from windtunnel.driver.base.system import NS_PER_MS
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.media_driver.agent.agent_proxy import append_slot, remove_slot
-from windtunnel.driver.media_driver.command_error import CommandError
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
 from windtunnel.driver.media_driver.conductor.endpoints.channel_endpoints import ChannelEndpoint
 from windtunnel.driver.media_driver.conductor.endpoints.receive_channel_endpoints import (
     ReceiveChannelEndpoints,
 )
 from windtunnel.driver.media_driver.conductor.images.conductor_image import PublicationImage, State
+from windtunnel.driver.media_driver.conductor.images.image_admission import (
+    HALF_OPEN_TIMEOUT_NS,
+    RESTRICTED_NS,
+    ImageAdmission,
+)
 from windtunnel.driver.media_driver.conductor.images.image_factory import ImageFactory
 from windtunnel.driver.media_driver.conductor.images.subscriptions import (
     Subscription,
@@ -37,9 +40,6 @@ from windtunnel.driver.media_driver.receiver import dispatcher, receiver_state
 EOS_STATUS_INTERVALS = 5
 """Number of intervals during which status messages with EOS are sent before an image is removed.
 Source: Aeron 1.53, not configurable."""
-REFUSAL_NS = 100 * NS_PER_MS
-"""Time for which the receiver drops the SETUPs of new sessions after an image failed because all
-image slots are in use. A sender repeats its SETUP at this interval."""
 
 
 class PublicationImages:
@@ -55,6 +55,7 @@ class PublicationImages:
         self._endpoints = endpoints
         self._links = links
         self._factory = ImageFactory(resources)
+        self._admission = ImageAdmission(resources.receiver, self._factory.slots)
         self.images: list[PublicationImage] = []
 
     def on_create(self, event: np.ndarray, now_ns: int) -> None:
@@ -72,6 +73,13 @@ class PublicationImages:
         if endpoint is None or not subscriptions or not is_open:
             self._fail(event)
             return
+        kind = f"image of {endpoint.channel.canonical_form}"
+        is_confirmed = bool(event[dispatcher.IS_CONFIRMED])
+        refusal = self._admission.refusal(endpoint.slot, stream_id, is_confirmed=is_confirmed)
+        if refusal is not None:
+            self._resources.record_error(ErrorCode.GENERIC_ERROR, f"{kind}: {refusal.text}", kind)
+            self._fail(event, refusal.refusing_ns, RESTRICTED_NS)
+            return
         try:
             # On a failure, release the previous allocations.
             with ExitStack() as undo:
@@ -84,10 +92,10 @@ class PublicationImages:
             # Other exceptions are bugs. Record the stack trace and continue.
             is_expected = isinstance(error, DriverError | OSError)
             text = str(error) if is_expected else traceback.format_exc()
-            kind = f"image of {endpoint.channel.canonical_form}"
             self._resources.record_error(ErrorCode.GENERIC_ERROR, f"{kind}: {text}", kind)
-            self._fail(event, REFUSAL_NS if _is_exhausted(error) else 0)
+            self._fail(event, 0, RESTRICTED_NS)
             return
+        self._admission.on_created(image.slot, now_ns)
         self._hand_over(image, endpoint)
 
     def _hand_over(self, image: PublicationImage, endpoint: ChannelEndpoint) -> None:
@@ -98,14 +106,17 @@ class PublicationImages:
         append_slot(conductor.active_images, conductor.agent[0], "image_count", image.slot)
         self._resources.receiver_proxy.offer(receiver_state.ADD_IMAGE, image.slot)
 
-    def _fail(self, event: np.ndarray, refusal_ns: int = 0) -> None:
+    def _fail(self, event: np.ndarray, refusing_ns: int = 0, restricted_ns: int = 0) -> None:
         words = (
             event[dispatcher.ENDPOINT],
             event[dispatcher.STREAM_ID],
             event[dispatcher.SESSION_ID],
         )
         self._resources.receiver_proxy.offer(
-            receiver_state.IMAGE_FAILED, *(int(word) for word in words), refusal_ns
+            receiver_state.IMAGE_FAILED,
+            *(int(word) for word in words),
+            refusing_ns,
+            restricted_ns,
         )
 
     def on_session_limit(self, event: np.ndarray) -> None:
@@ -132,13 +143,29 @@ class PublicationImages:
 
     def on_timer(self, now_ns: int) -> None:
         """Move images that have ended, timed out or lost all subscribers to their next state."""
+        forgotten = set(self._half_open_too_long(now_ns))
         for image in list(self.images):
-            if image.state is State.ACTIVE:
+            if image in forgotten:
+                self._linger(image, now_ns, may_return=True)
+            elif image.state is State.ACTIVE:
                 self._drain_if_over(image, now_ns)
             elif image.state is State.DRAINING:
                 self._linger_if_drained(image, now_ns)
             else:
                 self._free_if_unread(image, now_ns)
+
+    def _half_open_too_long(self, now_ns: int) -> list[PublicationImage]:
+        """Return the half-open images that give way to other sessions of their streams."""
+        silent = [
+            image
+            for image in self.images
+            if image.state is State.ACTIVE
+            and now_ns - image.record["last_packet_ns"] > HALF_OPEN_TIMEOUT_NS
+            and self._admission.is_half_open(image.slot)
+        ]
+        streams = {(image.endpoint.slot, image.stream_id) for image in silent}
+        restricted = {key for key in streams if self._admission.usage(*key).is_restricted}
+        return [image for image in silent if (image.endpoint.slot, image.stream_id) in restricted]
 
     def _read_shared(self, image: PublicationImage, field: int) -> int:
         return int(
@@ -171,6 +198,9 @@ class PublicationImages:
             return
         if is_revoked:
             self._resources.receiver_proxy.offer(receiver_state.START_DRAINING, image.slot, 1)
+        self._linger(image, now_ns)
+
+    def _linger(self, image: PublicationImage, now_ns: int, *, may_return: bool = False) -> None:
         image.state, image.state_since_ns = State.LINGER, now_ns
         image.record["is_rebuilding"] = 0
         conductor = self._resources.conductor
@@ -180,8 +210,9 @@ class PublicationImages:
         for link in self._links.readers_of(image):
             is_rejoining = link.subscription.parameters.is_rejoin
             self._links.notify_unavailable(link)
+        is_cooling_down = not is_rejoining and not may_return
         self._resources.receiver_proxy.offer(
-            receiver_state.REMOVE_IMAGE, image.slot, int(not is_rejoining)
+            receiver_state.REMOVE_IMAGE, image.slot, int(is_cooling_down)
         )
 
     def on_released(self, slot: int) -> None:
@@ -192,7 +223,11 @@ class PublicationImages:
 
     def _free_if_unread(self, image: PublicationImage, now_ns: int) -> None:
         lingered_ns = now_ns - image.state_since_ns
-        is_over = lingered_ns > self._resources.context.image_liveness_timeout_ns
+        linger_ns = self._resources.context.image_liveness_timeout_ns
+        if self._admission.is_half_open(image.slot):
+            # There is nothing to read. Clients only need time to learn that the image has ended.
+            linger_ns = min(linger_ns, HALF_OPEN_TIMEOUT_NS)
+        is_over = lingered_ns > linger_ns
         if not image.is_released or not (is_over or image.readers()[1] == 0):
             return
         self.images.remove(image)
@@ -200,6 +235,7 @@ class PublicationImages:
         for counter_id in image.counter_ids:
             self._resources.counters.free(counter_id)
         retire_log(self._resources, image.log)
+        self._admission.on_freed(image.slot)
         self._factory.slots.release(image.slot)
 
     def reject(self, image_correlation_id: int, reason: str) -> bool:
@@ -236,11 +272,3 @@ class PublicationImages:
             same = same and image.stream_id == subscription.stream_id
             if same and image.accepts_readers() and subscription.accepts_session(image.session_id):
                 self._links.try_link(subscription, image)
-
-
-def _is_exhausted(error: Exception) -> bool:
-    """Return whether the creation of an image failed because all image slots of the driver are in
-    use.
-    """
-    code = ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
-    return isinstance(error, CommandError) and error.code == code

@@ -38,8 +38,8 @@ def test_agrees_with_a_dict(steps):
 
 def test_keys_with_the_same_home_survive_each_others_removal():
     table = stream_map.make_stream_map(8)
-    home = stream_map._home(table.size, 0, 1, 1)
-    same = [s for s in range(1, 5000) if stream_map._home(table.size, 0, 1, s) == home][:5]
+    home = stream_map.home(table.size, 0, 1, 1)
+    same = [s for s in range(1, 5000) if stream_map.home(table.size, 0, 1, s) == home][:5]
     for session in same:
         assert stream_map.insert(table, 0, 1, session, session)
     for gone in (same[0], same[2]):
@@ -72,7 +72,7 @@ def test_the_count_is_kept_and_not_taken():
 def test_homes_spread_over_the_table():
     size = 1024
     homes = [
-        int(stream_map._home(size, 0, stream, session))
+        int(stream_map.home(size, 0, stream, session))
         for stream in range(16)
         for session in range(64)
     ]

@@ -1,0 +1,106 @@
+"""Decisions about the SETUPs of sessions without an image, against the reference implementation."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.naive import new_sessions as naive
+from windtunnel.driver.media import stream_map
+from windtunnel.driver.media_driver.agent import duty_cycle
+from windtunnel.driver.media_driver.receiver import new_sessions, session_state
+from windtunnel.driver.media_driver.receiver.receiver_state import make_receiver_state
+
+MS = 1_000_000
+START_NS = 10_000 * MS
+STREAMS = ((0, 1), (0, 2), (1, 1))
+# Times around the limits of a repetition and of the restrictions.
+PAUSES = st.sampled_from([0, 1, 25 * MS, 50 * MS - 1, 50 * MS, 100 * MS, 500 * MS, 500 * MS + 1])
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["setup"] * 4 + ["restrict", "lift"]),
+        st.sampled_from(STREAMS),
+        st.integers(1, 4),
+        PAUSES,
+    ),
+    max_size=60,
+)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return make_state()
+
+
+def make_state(**sizes):
+    values = np.zeros(1 << 16, np.uint8)
+    state = make_receiver_state(
+        values, duty_cycle.make_duty_cycle(0, 1, 1 << 40), images=4, endpoints=4, **sizes
+    )
+    for endpoint, stream_id in STREAMS:
+        session_state.add_interest(state, endpoint, stream_id, 0, 0)
+    return state
+
+
+@given(steps=STEPS)
+def test_agrees_with_the_reference_implementation(made, steps):
+    made.refused[:] = 0
+    for stream in STREAMS:
+        new_sessions.lift(made, *stream)
+    expected, now_ns = naive.NewSessions(), START_NS
+    for operation, stream, session, pause_ns in steps:
+        now_ns += pause_ns
+        if operation == "restrict":
+            times_ns = (session % 2 * 100 * MS, session // 2 * 500 * MS)
+            new_sessions.restrict(made, *stream, now_ns, *times_ns)
+            expected.restrict(stream, now_ns, *times_ns)
+        elif operation == "lift":
+            new_sessions.lift(made, *stream)
+            expected.lift(stream)
+        else:
+            found = new_sessions.admit(made, *stream, session, now_ns)
+            assert found == expected.admit(stream, session, now_ns)
+
+
+def test_another_session_with_the_same_entry_only_delays_a_session():
+    state = make_state()
+    size = state.refused.size
+    entry = stream_map.home(size, 0, 1, 7)
+    other = next(n for n in range(8, 1 << 20) if stream_map.home(size, 0, 1, n) == entry)
+    new_sessions.restrict(state, 0, 1, START_NS, 0, 10_000 * MS)
+    found = [
+        new_sessions.admit(state, 0, 1, session, START_NS + time_ns)
+        for time_ns, session in ((0, 7), (1, other), (100 * MS, 7), (200 * MS, 7))
+    ]
+    assert found == [new_sessions.REFUSED] * 3 + [new_sessions.CONFIRMED]
+
+
+def test_a_stream_without_subscriptions_is_not_restricted():
+    state = make_state()
+    session_state.remove_interest(state, 0, 1, 0, 0)
+    new_sessions.restrict(state, 0, 1, START_NS, MS, MS)
+    assert stream_map.count(state.restrictions) == 0
+
+
+@pytest.mark.parametrize("removes_endpoint", [False, True])
+def test_restrictions_end_with_the_last_subscription(removes_endpoint):
+    state = make_state()
+    new_sessions.restrict(state, 0, 1, START_NS, MS, MS)
+    new_sessions.restrict(state, 1, 1, START_NS, MS, MS)
+    if removes_endpoint:
+        session_state.remove_endpoint(state, 0)
+    else:
+        session_state.remove_interest(state, 0, 1, 0, 0)
+    assert stream_map.count(state.restrictions) == 2
+    assert new_sessions.is_refused(state, 1, 1, START_NS)
+
+
+def test_most_sessions_are_still_remembered_after_a_thousand_forged_setups():
+    state = make_state()
+    new_sessions.restrict(state, 0, 1, START_NS, 0, 10_000 * MS)
+    sessions = [int(n) for n in np.random.default_rng(5).integers(1, 1 << 31, 1_100)]
+    honest = sessions[:100]
+    for session in sessions:
+        new_sessions.admit(state, 0, 1, session, START_NS)
+    found = [new_sessions.admit(state, 0, 1, session, START_NS + 100 * MS) for session in honest]
+    assert found.count(new_sessions.CONFIRMED) > 80
