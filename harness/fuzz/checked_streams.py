@@ -9,6 +9,7 @@ the streams when an attack is replayed.
 """
 
 import contextlib
+import os
 import re
 import socket
 import time
@@ -49,8 +50,12 @@ _ADDRESS = re.compile(r"(?:endpoint|control)=\[?([0-9a-f.:]+?)\]?:(\d+)")
 
 
 def free_ports(count: int) -> int:
-    """Return the first of `count` consecutive UDP ports that are all unused."""
-    for first in range(20_000, 60_000, 512):
+    """Return the first of `count` consecutive UDP ports that are all unused. Processes begin their
+    search at different ports, so that attacks that run side by side do not choose the same ones.
+    """
+    blocks = range(20_000, 60_000, 512)
+    own = os.getpid() % len(blocks)
+    for first in (*blocks[own:], *blocks[:own]):
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
             for port in range(first, first + count):
                 probe = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))

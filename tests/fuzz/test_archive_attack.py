@@ -1,0 +1,111 @@
+"""A short attack on an archive, and tests that its checks detect violations."""
+
+import json
+import os
+import random
+import signal
+
+import pytest
+
+from windtunnel.driver.kernels.jit import JIT_DISABLED
+from windtunnel.harness.fuzz import __main__ as program
+from windtunnel.harness.fuzz.archive import archive_attack
+from windtunnel.harness.fuzz.archive.archive_attack import ArchiveAttack
+from windtunnel.harness.fuzz.archive.damages import removed
+from windtunnel.harness.fuzz.finding import Input
+
+pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="kernels without the JIT are too slow for it")
+
+
+@pytest.fixture
+def run(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(archive_attack, "LIVES", 1)
+    monkeypatch.setattr(ArchiveAttack.epoch, "__defaults__", (1,))
+
+    def run(command, *arguments):
+        words = ["--memory", tmp_path / "memory", "--out", tmp_path / "out", "--json", *arguments]
+        code = program.main([command, *map(str, words)])
+        return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    return run
+
+
+ATTACK = ("attack", "--against", "archive", "--for-s", 0, "--requests", 300)
+
+
+def test_a_short_attack_finds_nothing(run, monkeypatch):
+    monkeypatch.setattr(archive_attack, "DAMAGE_SHARE", 1)
+    code, told = run(*ATTACK, "--seed", 20269)
+    assert code == 0, told
+    counts = told[-1]
+    assert (counts["requests"], counts["kills"], counts["damages"]) == (300, 1, 1)
+    assert counts["refusals"] >= 1
+    assert counts["replays"] >= 2
+
+
+def lose_a_segment(attack):
+    """Do what an archive does that forgets data: shorten the last recording."""
+    paths = sorted((attack.folder / "archive").glob("*.rec"), key=os.path.getmtime)
+    for path in paths[-2:]:
+        path.write_bytes(bytes(path.stat().st_size))
+
+
+def overwrite_a_message(attack):
+    for recording in attack.recordings:
+        path = attack.folder / "archive" / f"{recording.recording_id}-0.rec"
+        with path.open("r+b") as file:
+            file.seek(32)
+            file.write(b"\xff\xfe\xfd")
+
+
+@pytest.mark.parametrize(
+    ("defect", "text"),
+    [(lose_a_segment, "expected a stop position from"), (overwrite_a_message, "is wrong")],
+)
+def test_lost_data_is_found_and_the_finding_is_replayed(defect, text, run, monkeypatch):
+    kill = ArchiveAttack._kill
+
+    def losing(attack, process, item):
+        kill(attack, process, item)
+        defect(attack)
+
+    monkeypatch.setattr(archive_attack, "DAMAGE_SHARE", 1 << 30)
+    with monkeypatch.context() as patch:
+        patch.setattr(ArchiveAttack, "_kill", losing)
+        code, told = run(*ATTACK)
+        assert code == 1
+        assert text in told[-1]["violation"]
+        if defect is lose_a_segment:
+            return
+        code, again = run("replay", "--finding", told[-1]["file"])
+        assert code == 1
+        assert text in again[-1]["violation"]
+
+
+def test_an_archive_that_ends_is_found(run, monkeypatch):
+    turn = ArchiveAttack._turn
+
+    def killing(attack, process):
+        os.kill(process._process.pid, signal.SIGKILL)
+        process._process.wait(60)
+        turn(attack, process)
+
+    monkeypatch.setattr(ArchiveAttack, "_turn", killing)
+    code, told = run(*ATTACK)
+    assert code == 1
+    assert "the archive exited: exit code -9" in told[-1]["violation"]
+
+
+def test_an_archive_that_starts_with_an_empty_catalog_is_found(tmp_path, monkeypatch):
+    """A recording that is missing from a new catalog is a violation."""
+    attack = ArchiveAttack(tmp_path, 1)
+
+    def damage(item):
+        for path in (tmp_path / "archive-attack" / "archive").iterdir():
+            path.unlink()
+
+    monkeypatch.setattr(attack, "_damage", damage)
+    inputs = [Input("kill", 0, b""), Input("damage", 0, random.Random(1).randbytes(8))]
+    with pytest.raises(archive_attack.Violation, match="is not listed"):
+        attack.replay(inputs)
+    assert removed(random.Random(1), b"") is None
