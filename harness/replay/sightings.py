@@ -129,7 +129,9 @@ def read_streams(file: Path) -> dict[tuple[int, int], Stream]:
     for index in _firsts(rows, sent & np.isin(rows["frame_type"], (DATA, PAD))):
         key = int(rows["session_id"][index]), int(rows["stream_id"][index])
         chosen = (rows["session_id"] == key[0]) & (rows["stream_id"] == key[1])
-        found[key] = _stream(key, rows[chosen & sent], rows[chosen & ~sent], addresses)
+        stream = _stream(key, rows[chosen & sent], rows[chosen & ~sent], addresses)
+        if len(stream.transmissions):
+            found[key] = stream
     if not found:
         summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
         raise CaptureError(f"{file}: expected an Aeron stream, found {summary or 'no packets'}")

@@ -1,11 +1,14 @@
 """Scenarios from captures of a model stream lose what the model lost."""
 
+import re
+import struct
+
 import pytest
 
 from tests.stand_ins.lossy_stream import MS, STEP, LossyStream, Plan
 from windtunnel.harness.replay.frame_outcome import DROP, infer_outcomes, repeatable
 from windtunnel.harness.replay.from_capture import from_captures
-from windtunnel.harness.replay.sightings import read_streams
+from windtunnel.harness.replay.sightings import CaptureError, read_streams
 
 PLANS = [
     *(Plan(seed, loss=0.05, resend_loss=0.3) for seed in range(3)),
@@ -76,3 +79,17 @@ def test_frames_in_a_gap_that_nothing_filled_are_counted(tmp_path):
     (told,) = from_captures([folder / "sub1.pcap"], tmp_path / "out.yaml").streams
     assert told["lost"] == len(stream.receivers[0].lost)
     assert told["reliable"] is False
+
+
+def test_a_stream_whose_frames_all_precede_its_start_is_no_stream(tmp_path):
+    """A damaged SETUP names an initial term after all frames: none of them can have been sent."""
+    capture = LossyStream(PLANS[0]).write(tmp_path) / "pub.pcap"
+    content = bytearray(capture.read_bytes())
+    setups = [found.start() for found in re.finditer(rb"\x28\0\0\0\0.\x05\0", content, re.DOTALL)]
+    assert setups
+    for at in setups:
+        (initial,) = struct.unpack_from("<i", content, at + 20)
+        struct.pack_into("<i", content, at + 20, initial + 1_000)
+    capture.write_bytes(content)
+    with pytest.raises(CaptureError, match="expected an Aeron stream, found"):
+        from_captures([capture], tmp_path / "out.yaml")
