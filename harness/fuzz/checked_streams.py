@@ -53,7 +53,7 @@ def free_ports(count: int) -> int:
     """Return the first of `count` consecutive UDP ports that are all unused. Processes begin their
     search at different ports, so that attacks that run side by side do not choose the same ones.
     """
-    blocks = range(20_000, 60_000, 512)
+    blocks = list(range(20_000, 60_000, 512))
     own = os.getpid() % len(blocks)
     for first in (*blocks[own:], *blocks[:own]):
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError):

@@ -12,15 +12,16 @@ All files are made by Windtunnel itself, so they have the formats of this versio
 
 import gzip
 import lzma
+import os
 import random
 import shutil
 import socket
 import struct
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from windtunnel.driver.archive.client.archive import AeronArchive
 from windtunnel.driver.archive.client.context import ArchiveContext
@@ -33,6 +34,7 @@ from windtunnel.harness.fuzz.finding import Violation
 from windtunnel.harness.fuzz.frames import Target, frames_of
 from windtunnel.harness.fuzz.tools.base_scenario import SCENARIO
 from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
 FOLDERS = ("run", "suite", "captures", "scenario", "aeron", "archive")
 PATIENCE_S = 60.0
@@ -63,15 +65,18 @@ def _make_runs(folder: Path, seed: int) -> None:
     command += [str(folder / "scenario" / "scenario.yaml"), "--fidelity", "sim"]
     # The run must violate a check: otherwise `shrink` has nothing to do.
     command += ["--payload", str(payload), "--out", str(folder / "runs"), "--sabotage", "flip-byte"]
-    done = subprocess.run(
-        [*command, "--seed", str(seed)],
-        capture_output=True, text=True, timeout=RUN_PATIENCE_S, check=False,
+    process = LocalProcess(
+        "the simulator", [*command, "--seed", str(seed)],
+        env=os.environ, cwd=Path.cwd(), log=folder / "run.log",
     )  # fmt: skip
+    try:
+        code = process.wait(RUN_PATIENCE_S)
+    finally:
+        process.kill()
     made = list((folder / "runs").glob("*/*/verdict.json"))
-    if done.returncode != 1 or len(made) != 1:
+    if code != 1 or len(made) != 1:
         raise LabError(
-            f"expected a run that ends with exit code 1, found {done.returncode}: "
-            f"{(done.stderr or done.stdout)[-2_000:]}"
+            f"expected a run that ends with exit code 1, found {code}: {process.tail(20)}"
         )
     made[0].parent.parent.rename(folder / "suite")
     run = next((folder / "suite").glob("*/verdict.json")).parent
@@ -80,6 +85,7 @@ def _make_runs(folder: Path, seed: int) -> None:
     (folder / "suite" / "report.html").unlink()
     shutil.rmtree(folder / "runs")
     payload.unlink()
+    (folder / "run.log").unlink()
 
 
 def _make_captures(folder: Path) -> None:
@@ -147,6 +153,10 @@ def _until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.001)
 
 
+def _offer(publication: Any, content: bytes) -> None:
+    _until(lambda: publication.offer(content) > 0, "a publication")
+
+
 def _record(aeron: Aeron, archive: AeronArchive, stream_id: int) -> None:
     channel = "aeron:ipc?term-length=64k"
     recorded = archive.start_recording(channel, stream_id, SourceLocation.LOCAL)
@@ -154,7 +164,7 @@ def _record(aeron: Aeron, archive: AeronArchive, stream_id: int) -> None:
     chance = random.Random(stream_id)
     for _ in range(MESSAGES):
         content = chance.randbytes(chance.randrange(10, 2_000))
-        _until(lambda content=content: publication.offer(content) > 0, "a publication")  # type: ignore[misc]
+        _offer(publication, content)
     end = publication.position
     recording_id = stream_id - STREAM_ID - 1
     _until(lambda: archive.recording_position(recording_id) == end, "the end of a recording")
@@ -171,7 +181,7 @@ def _lose_a_frame(aeron: Aeron, port: int) -> None:
     publication = aeron.add_exclusive_publication(channel + place, STREAM_ID)
     _until(lambda: bool(subscription.images) and publication.is_connected, "a stream")
     for number in range(20):
-        _until(lambda number=number: publication.offer(bytes(number)) > 0, "a publication")  # type: ignore[misc]
+        _offer(publication, bytes(number))
     target = Target(LOOPBACK, port, SESSION_ID, STREAM_ID, TERM_ID)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         beyond = frames_of(target, publication.position + 4_096)[0]

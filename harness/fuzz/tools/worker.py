@@ -11,17 +11,19 @@ whose trial takes too much processor time, or hangs. Forking saves the start of 
 
 import ctypes
 import json
-import mmap
 import os
 import re
 import resource
 import signal
-import struct
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from windtunnel.harness.capture import process_facts
 from windtunnel.harness.fuzz.finding import Violation
@@ -44,7 +46,6 @@ UNDAMAGED_SHARE = 100
 HARNESS = 3
 DEFECT = re.compile(r"Traceback \(most recent|the judge raised|defect of windtunnel itself")
 """Text of commands that have met an exception that they did not expect."""
-_CLOCK = struct.Struct("<3q")
 _NEVER = -1
 PR_SET_PDEATHSIG = 1
 
@@ -154,8 +155,9 @@ class Worker:
         self.violations: list[tuple[int, str]] = []
         self.died_at: int | None = None
         """The number of the trial in which the process ended."""
-        self._clock = mmap.mmap(-1, mmap.PAGESIZE)
-        _CLOCK.pack_into(self._clock, 0, _NEVER, 0, 0)
+        with tempfile.TemporaryFile() as file:
+            self._clock: NDArray[np.int64] = np.memmap(file, np.int64, "w+", shape=3)
+        self._clock[:] = _NEVER
         self._pipe, write_end = os.pipe()
         self._rest, self._failure = b"", ""
         sys.stdout.flush()
@@ -170,7 +172,7 @@ class Worker:
 
     def watch(self) -> None:
         """Read reports, and end the worker if its trial exceeds a limit. Does not wait."""
-        number, cpu_ns, since_ns = _CLOCK.unpack_from(self._clock, 0)
+        number, cpu_ns, since_ns = self._clock.tolist()
         reason = ""
         if number != _NEVER and time.monotonic_ns() - since_ns > CPU_S_MAX * 1e9:
             used_s = (process_facts.processor_ns(self.pid) - cpu_ns) / 1e9
@@ -225,18 +227,18 @@ class Worker:
 class Reporter:
     """The worker's end of the connection to its parent."""
 
-    def __init__(self, pipe: int, clock: mmap.mmap) -> None:
+    def __init__(self, pipe: int, clock: NDArray[np.int64]) -> None:
         self._pipe, self._clock = pipe, clock
         self._files, self._told_s = 0, 0.0
 
     def begin(self, number: int) -> None:
         """Announce that a trial begins."""
         cpu_ns = process_facts.processor_ns(os.getpid())
-        _CLOCK.pack_into(self._clock, 0, number, cpu_ns, time.monotonic_ns())
+        self._clock[:] = number, cpu_ns, time.monotonic_ns()
 
     def end(self, files: int, is_last: bool = False) -> None:
         """Announce that a trial with this number of damaged files has ended."""
-        _CLOCK.pack_into(self._clock, 0, _NEVER, 0, 0)
+        self._clock[0] = _NEVER
         self._files += files
         if is_last or time.monotonic() - self._told_s > REPORT_INTERVAL_S:
             self._told_s = time.monotonic()
@@ -273,7 +275,7 @@ def _be_worker(target: Callable[[Reporter], None], reporter: Reporter) -> None:
 def limit_resources() -> None:
     """Limit the memory of this process, and the length of the files that it writes."""
     with open("/proc/self/statm") as file:
-        now = int(file.read().split()[0]) * mmap.PAGESIZE
+        now = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + ADDRESS_SPACE_MORE,) * 2)
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_LENGTH_MAX,) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

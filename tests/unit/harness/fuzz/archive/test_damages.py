@@ -1,5 +1,4 @@
-"""Damage to a catalog: each kind changes it, and it is then refused or has fewer readable entries.
-"""
+"""Damage to a catalog: each kind changes it, and a reader notices."""
 
 import random
 
