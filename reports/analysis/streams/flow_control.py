@@ -222,11 +222,10 @@ def _answers_ns(gaps: list[dict[str, Any]]) -> list[int]:
     """Return, for each gap, the time from the first NAK to the first frame that filled part of the
     gap.
     """
-    return [
-        gap["first_filled_ns"] - gap["first_nak_ns"]
-        for gap in gaps
-        if gap["first_nak_ns"] and (gap["first_filled_ns"] or 0) > gap["first_nak_ns"]
-    ]
+    # Times of a damaged capture can be negative, so that 0 is not less than any of them.
+    seen = [gap for gap in gaps if gap["first_nak_ns"] and gap["first_filled_ns"]]
+    found = (gap["first_filled_ns"] - gap["first_nak_ns"] for gap in seen)
+    return [answer_ns for answer_ns in found if answer_ns > 0]
 
 
 def _shortest_answer_ns(gaps: list[dict[str, Any]]) -> int | None:

@@ -26,7 +26,7 @@ def test_a_recording_that_goes_on_does_not_follow_a_link(tmp_path):
     content = b"1" * own.SEGMENT
     (tmp_path / "elsewhere").write_bytes(content)
     (tmp_path / "0-0.rec").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(StorageError, match=r"cannot open .*0-0\.rec: Too many levels"):
+    with pytest.raises(StorageError, match=r"cannot open .*0-0\.rec: .* found a symbolic link"):
         SegmentWriter(tmp_path, own.descriptor(stop=64), 64)
     assert (tmp_path / "elsewhere").read_bytes() == content
 

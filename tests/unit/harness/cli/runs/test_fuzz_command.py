@@ -1,4 +1,4 @@
-"""`windtunnel fuzz`: options that do not belong to the attacked program are rejected, and the others
+"""`windtunnel fuzz`: options that do not belong to the attacked program are rejected; all others
 reach the program.
 """
 
