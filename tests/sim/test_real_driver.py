@@ -23,7 +23,6 @@ from windtunnel.harness.scenario.loader import load_scenario
 pytest.importorskip("pyaeron")
 # A machine's first run compiles every kernel of the simulator.
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(600)]
-SEEDS = 20
 LOSSY = """\
 schema: windtunnel/1
 name: real/lossy
@@ -83,8 +82,9 @@ def run_seeds(folder: Path, runs: Sequence[str]) -> list[list[str]]:
     return lines
 
 
-def test_twenty_seeds_are_whole_and_the_same_in_another_process(tmp_path):
-    both = [f"{seed}=a,b" for seed in range(1, SEEDS + 1)]
+@pytest.mark.parametrize("seeds", [10, pytest.param(20, marks=pytest.mark.full)])
+def test_seeds_are_whole_and_the_same_in_another_process(seeds, tmp_path):
+    both = [f"{seed}=a,b" for seed in range(1, seeds + 1)]
     mixed = ["1=a", "1=b"]
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(
