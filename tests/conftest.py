@@ -25,11 +25,14 @@ SHARING = (
 """Folders of tests that run beside other tests. The other folders need real networks, containers or
 time, and their tests run one at a time.
 """
-BUDGET_S = 60.0
+BUDGET_S = 240.0
 """CPU seconds that a test may use, its ended child processes included, unless it is marked `full`.
 
-CPU time instead of wall time, so that other load on the machine does not fail a test. Most of it is
-compilation, if the kernel cache is empty.
+CPU time instead of wall time, so that a test does not fail because it waits for others. The CPU
+time of the same test varies by a factor of three between machines, and with the load of the other
+thread of its core: ten seeds of the real driver took 43 s and 83 s. A test should use less than
+60 s on a machine that has nothing else to do. Most of it is compilation, if the kernel cache is
+empty.
 """
 LATE_S = 60
 """Seconds that a phase of a test may exceed the test's time limit before the whole run ends."""

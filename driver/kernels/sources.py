@@ -57,14 +57,19 @@ def summarize(source: bytes) -> Summary:
     valid Python.
     """
     tree = ast.parse(source)
-    imports = sorted(set(_imported_names(tree)))
-    for node in ast.walk(tree):
-        for name in ("body", "orelse", "finalbody"):
+    imports: set[str] = set()
+    # Statements only: expressions, which are most nodes, have neither docstrings nor imports.
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        imports.update(_imported_names(node))
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
             statements = getattr(node, name, None)
             if isinstance(statements, list) and statements:
                 kept = [each for each in statements if not _is_string(each)]
                 setattr(node, name, kept or [ast.Pass()])
-    return Summary(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(imports))
+                pending += kept
+    return Summary(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(sorted(imports)))
 
 
 def _is_string(statement: ast.AST) -> bool:
@@ -76,13 +81,12 @@ def _is_string(statement: ast.AST) -> bool:
     )
 
 
-def _imported_names(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+def _imported_names(statement: ast.AST) -> Iterator[str]:
+    if isinstance(statement, ast.Import):
+        yield from (alias.name for alias in statement.names)
+    elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
+        yield statement.module
+        yield from (f"{statement.module}.{alias.name}" for alias in statement.names)
 
 
 @dataclass

@@ -18,6 +18,7 @@ def pattern_of(shown: str) -> re.Pattern[str]:
     return re.compile(".*".join(parts), re.DOTALL)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(int(TIMEOUT_S) * 7)
 def test_its_commands_print_what_it_shows(tmp_path: Path) -> None:
     text = TUTORIAL.read_text(encoding="utf-8")

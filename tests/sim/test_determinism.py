@@ -30,7 +30,11 @@ def test_two_processes_see_the_same(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "host"), [("many/multicast-one-lossy", "sub3"), ("host/kill-driver", "b")]
+    ("name", "host"),
+    [
+        ("many/multicast-one-lossy", "sub3"),
+        pytest.param("host/kill-driver", "b", marks=pytest.mark.full),
+    ],
 )
 def test_groups_and_deaths_are_the_same_too(name, host, tmp_path):
     scenario = SCENARIOS / f"{name}.yaml"

@@ -103,9 +103,11 @@ def test_a_cut_disconnects_where_the_connection_timeout_is_exceeded(tmp_path, la
     ("process", "lasts", "timeout"),
     [
         ("subscriber", "3s", ""),
-        ("subscriber", "12s", "client liveness timeout of 10s"),
+        pytest.param(
+            *("subscriber", "12s", "client liveness timeout of 10s"), marks=pytest.mark.full
+        ),
         ("driver", "3s", ""),
-        ("driver", "12s", "image liveness timeout of 10s"),
+        pytest.param(*("driver", "12s", "image liveness timeout of 10s"), marks=pytest.mark.full),
     ],
 )
 def test_a_pause_closes_the_image_where_a_liveness_timeout_is_exceeded(

@@ -139,7 +139,7 @@ def test_what_two_captures_show_is_lost_again(tmp_path):
     assert len(kinds[0]) > 8
 
 
-@pytest.mark.parametrize("host", ["a", "b"])
+@pytest.mark.parametrize("host", ["a", pytest.param("b", marks=pytest.mark.full)])
 def test_what_one_capture_shows_is_lost_again(tmp_path, host):
     """First transmissions only: one capture point does not show enough of a lost retransmission."""
     only_first = [{**RULES[0], "attempt": 1}]

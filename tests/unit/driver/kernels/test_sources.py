@@ -61,6 +61,32 @@ def test_a_docstring_of_an_attribute_or_of_an_empty_body_changes_nothing():
     assert summarize(b"A = 'text'\n").digest != summarize(b"A = 'other'\n").digest
 
 
+def test_imports_are_found_in_every_kind_of_block():
+    source = b"""
+def f():
+    try:
+        import a.one
+    except E:
+        import b
+    else:
+        from c import d
+    finally:
+        match x:
+            case 1:
+                import e
+    with y:
+        while z:
+            if w:
+                pass
+            else:
+                import g
+    async def h():
+        for i in j:
+            import k
+"""
+    assert summarize(source).imports == ("a.one", "b", "c", "c.d", "e", "g", "k")
+
+
 def test_a_caller_does_not_change_its_callee(tree):
     before = digest(tree, "leaf.py")
     (tree / "top.py").write_text(TOP + "MORE = 1\n")

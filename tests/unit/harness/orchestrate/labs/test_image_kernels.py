@@ -1,10 +1,12 @@
 """A container compiles what containers need, if it is not there, and goes when it is done."""
 
+import shutil
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 
+from windtunnel.driver.kernels.sources import FILE_NAME
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs import engine, image_kernels
 from windtunnel.harness.orchestrate.precompile import precompile
@@ -49,8 +51,19 @@ class Engine:
         ]
 
 
+@pytest.fixture(scope="module")
+def summaries(tmp_path_factory):
+    """Summaries of all sources, which take seconds to make."""
+    folder = tmp_path_factory.mktemp("summaries")
+    precompile.mark_name(folder)
+    return folder / FILE_NAME
+
+
 @pytest.fixture
-def volume(tmp_path, monkeypatch):
+def volume(tmp_path, monkeypatch, summaries):
+    for folder in (tmp_path, tmp_path / "own" / image_kernels.FOLDER):
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(summaries, folder)
     created = Engine(tmp_path)
 
     @contextmanager

@@ -18,7 +18,7 @@ import pytest
 from tests.golden.reader import GOLDEN
 from windtunnel.reports.analysis.engines.spark.spark_engine import EngineError, check_java
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.spark, pytest.mark.timeout(600)]
 REPOSITORY = Path(__file__).resolve().parents[6]
 SPARK_HOME = Path(pyspark.__file__).parent
 START_LIMIT_S = 120
@@ -112,7 +112,6 @@ def test_a_cluster_comes_to_the_tables_of_the_local_engine(cluster):
     assert len(here["gaps"]) == 57
 
 
-@pytest.mark.full
 def test_what_spark_submit_chose_is_used(cluster):
     made, url = cluster
     program = SPARK_HOME / "bin" / "spark-submit"
@@ -124,7 +123,6 @@ def test_what_spark_submit_chose_is_used(cluster):
     assert len(told["gaps"]) == 57
 
 
-@pytest.mark.full
 def test_a_master_without_workers_is_told_and_not_waited_for(cluster, tmp_path):
     made, _ = cluster
     ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
