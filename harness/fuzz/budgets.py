@@ -5,6 +5,7 @@ limits.
     memory       growth of the driver's resident memory during the attack
     output       bytes sent per received byte, to addresses that only sent SETUPs of new sessions
     new reader   time until a new subscriber has its image, with dynamic multi-destination-cast
+    new session  time until a new publisher of the attacked stream has its image
 
 Rounds with and without the attack alternate, so that a change in the machine's load affects both.
 """
@@ -14,7 +15,9 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from windtunnel.driver.client import Aeron, ClientContext
@@ -35,13 +38,14 @@ ROUNDS = 4
 ROUND_S = 2.0
 MESSAGE_INTERVAL_S = 0.001
 SETUPS, SETUP_PATIENCE_S = 64, 6.0
-READERS, READER_PATIENCE_S = 5, 20.0
+JOINS, JOIN_PATIENCE_S = 5, 20.0
 STREAM_ID, SESSION_ID, TERM_ID = 5_000, 4_000, 100
 LIMITS = {
     "latency_ratio": 3.0,
     "memory_growth_mib": 64.0,
     "bytes_out_per_byte_in": 3.0,
     "new_reader_s": 3.0,
+    "new_session_s": 3.0,
 }
 _STAMP = struct.Struct("<q")
 
@@ -58,6 +62,7 @@ class Figures:
     memory_growth_mib: float
     bytes_out_per_byte_in: float
     new_reader_s: float
+    new_session_s: float
     hostile_packets_per_s: float
 
     def exceeded(self) -> list[str]:
@@ -71,23 +76,36 @@ class LatencyStream:
 
     def __init__(self, aeron: Aeron, port: int) -> None:
         channel = f"aeron:udp?endpoint={LOOPBACK}:{port}"
+        self._aeron, self._channel = aeron, f"{channel}|term-length=64k"
         place = f"|term-length=64k|session-id={SESSION_ID}"
         place += f"|init-term-id={TERM_ID}|term-id={TERM_ID}|term-offset=0"
         self._subscription = aeron.add_subscription(channel, STREAM_ID)
         self._publication = aeron.add_exclusive_publication(channel + place, STREAM_ID)
         self._samples: list[int] = []
-        deadline_s = time.monotonic() + READER_PATIENCE_S
+        deadline_s = time.monotonic() + JOIN_PATIENCE_S
         while not self._publication.is_connected or not self._subscription.images:
             if time.monotonic() > deadline_s:
                 raise Violation(
-                    "the stream that measures latency did not connect within "
-                    f"{READER_PATIENCE_S:g} s"
+                    f"the stream that measures latency did not connect within {JOIN_PATIENCE_S:g} s"
                 )
             time.sleep(0.001)
 
     def _on_message(self, payload: memoryview, header: object) -> None:
         (sent_ns,) = _STAMP.unpack_from(payload)
         self._samples.append(time.monotonic_ns() - sent_ns)
+
+    def slowest_session(self) -> float:
+        """Add publications to the stream, one at a time. Returns the longest time in seconds until
+        the subscription had the image of one.
+        """
+        slowest_s = 0.0
+        for _ in range(JOINS):
+            began_s = time.monotonic()
+            with self._aeron.add_exclusive_publication(self._channel, STREAM_ID) as publication:
+                find = partial(self._subscription.image_by_session_id, publication.session_id)
+                _wait(began_s, find)
+            slowest_s = max(slowest_s, time.monotonic() - began_s)
+        return slowest_s
 
     def run(self, duration_s: float) -> list[int]:
         """Offer a message every millisecond, and return the latency of each message that arrived,
@@ -136,6 +154,7 @@ def measure(name: str, mode: str, folder: Path, seed: int) -> Figures:
                 grown = max(grown, host.memory().resident - resident)
             with Flood(folder, port, seed + ROUNDS):
                 reader_s = _slowest_reader(aeron, port + 4)
+                session_s = stream.slowest_session()
             if not host.is_alive:
                 raise Violation(f"the driver exited: {host.last_words()}")
         before, after = percentile(quiet, 0.99), percentile(hostile, 0.99)
@@ -143,7 +162,7 @@ def measure(name: str, mode: str, folder: Path, seed: int) -> Figures:
             driver=name, mode=mode, quiet_p99_us=before / 1e3, hostile_p99_us=after / 1e3,
             latency_ratio=after / before, memory_growth_mib=grown / (1 << 20),
             bytes_out_per_byte_in=output, new_reader_s=reader_s,
-            hostile_packets_per_s=sum(rates) / len(rates),
+            new_session_s=session_s, hostile_packets_per_s=sum(rates) / len(rates),
         )  # fmt: skip
 
 
@@ -182,17 +201,19 @@ def _slowest_reader(aeron: Aeron, port: int) -> float:
         f"aeron:udp?{control}|control-mode=dynamic|term-length=64k", STREAM_ID + 1
     )
     slowest_s = 0.0
-    for number in range(READERS):
+    for number in range(JOINS):
         began_s = time.monotonic()
         channel = f"aeron:udp?endpoint={LOOPBACK}:{port + 1 + number}|{control}"
         with aeron.add_subscription(channel, STREAM_ID + 1) as subscription:
-            while not subscription.images:
-                if time.monotonic() - began_s > READER_PATIENCE_S:
-                    break
-                time.sleep(0.001)
+            _wait(began_s, lambda: subscription.images)
         slowest_s = max(slowest_s, time.monotonic() - began_s)
     publication.close()
     return slowest_s
+
+
+def _wait(began_s: float, condition: Callable[[], object]) -> None:
+    while not condition() and time.monotonic() - began_s < JOIN_PATIENCE_S:
+        time.sleep(0.001)
 
 
 class Flood:
@@ -212,7 +233,7 @@ class Flood:
         self._process = LocalProcess(
             "flood", self._command, env=os.environ, cwd=Path.cwd(), log=self._log
         )
-        deadline_s = time.monotonic() + READER_PATIENCE_S * 5
+        deadline_s = time.monotonic() + JOIN_PATIENCE_S * 5
         while "sending" not in self._log.read_text():
             if self._process.poll() is not None or time.monotonic() > deadline_s:
                 raise Violation(

@@ -3,14 +3,16 @@
     python -m windtunnel.harness.fuzz.flood --port P --rate N --seed N
 
 Half of the packets are mutated frames of the stream that is measured, a quarter are SETUPs of new
-sessions, and a quarter are status messages without a session. They come from many ports. The
-program prints `sending` and then, every 0.2 s, the packets sent per second, until it is killed.
+sessions, and a quarter are status messages without a session. They come from many ports. Every
+second session repeats its SETUP once, at the interval at which publishers do. The program prints
+`sending` and then, every 0.2 s, the packets sent per second, until it is killed.
 """
 
 import argparse
 import random
 import socket
 import time
+from collections import deque
 
 import numpy as np
 
@@ -23,6 +25,27 @@ PORTS = 64
 """Number of source ports."""
 CONTROL_OFFSET = 4
 """Difference between the first port and the control port of the dynamic multi-destination-cast."""
+REPETITION_S = 0.1
+"""Interval at which publishers repeat SETUPs."""
+
+
+class Sessions:
+    """Ids of forged sessions. Every second one is returned twice, an interval apart."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._count = 0
+        self._waiting: deque[tuple[float, int]] = deque()
+
+    def next_id(self, now_s: float) -> int:
+        """Return the session id of the next SETUP."""
+        if self._waiting and self._waiting[0][0] <= now_s:
+            return self._waiting.popleft()[1]
+        session_id = self._chance.randrange(1 << 31)
+        self._count += 1
+        if self._count % 2 == 0:
+            self._waiting.append((now_s + REPETITION_S, session_id))
+        return session_id
 
 
 def main() -> None:
@@ -40,10 +63,11 @@ def main() -> None:
     forger.batch(frames)
     print("sending", flush=True)
     began_s, told_s, sent = time.monotonic(), time.monotonic(), 0
+    sessions = Sessions(chance)
     while True:
         batch = [(datagram, given.port) for datagram in forger.batch(frames)]
         for _ in range(BURST // 4):
-            session_id = chance.randrange(1 << 31)
+            session_id = sessions.next_id(time.monotonic())
             new = Target(LOOPBACK, given.port, session_id, STREAM_ID, TERM_ID)
             batch.append((frames_of(new, 0)[3], given.port))
             reader = Target(LOOPBACK, given.port, 0, STREAM_ID + 1, TERM_ID)

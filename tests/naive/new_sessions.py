@@ -3,38 +3,39 @@
 from dataclasses import dataclass, field
 
 MS = 1_000_000
-REFUSED, UNCONFIRMED, CONFIRMED = 0, 1, 2
+REFUSED, FIRST, REPEATED, PERSISTENT = -1, 0, 1, 2
 
 
 @dataclass
 class NewSessions:
-    """Remembers every refused SETUP."""
+    """Remembers the times of all SETUPs of each session since it was accepted."""
 
-    refusing_until: dict[tuple[int, int], int] = field(default_factory=dict)
-    restricted_until: dict[tuple[int, int], int] = field(default_factory=dict)
-    remembered: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    restricted_until: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    times: dict[tuple[int, int, int], list[int]] = field(default_factory=dict)
 
-    def restrict(self, stream: tuple[int, int], now: int, refusing: int, restricted: int) -> None:
-        """Restrict a stream for two times."""
-        if refusing:
-            self.refusing_until[stream] = now + refusing
-        if restricted:
-            self.restricted_until[stream] = now + restricted
+    def restrict(self, stream: tuple[int, int], level: int, until: int) -> None:
+        """Restrict a stream up to a level."""
+        for each in (FIRST, REPEATED):
+            if each <= level:
+                self.restricted_until[(*stream, each)] = until
 
     def lift(self, stream: tuple[int, int]) -> None:
         """End the restrictions of a stream."""
-        self.refusing_until.pop(stream, None)
-        self.restricted_until.pop(stream, None)
+        for each in (FIRST, REPEATED):
+            self.restricted_until.pop((*stream, each), None)
 
-    def admit(self, stream: tuple[int, int], session: int, now: int) -> int:
+    def admit(self, stream: tuple[int, int], session: int, is_answer: bool, now: int) -> int:
         """Decide about a SETUP."""
-        if now >= self.restricted_until.get(stream, 0):
-            return UNCONFIRMED
-        key = (*stream, session)
-        if key not in self.remembered or now - self.remembered[key] > 500 * MS:
-            self.remembered[key] = now
+        if now >= self.restricted_until.get((*stream, FIRST), 0):
+            return REPEATED if is_answer else FIRST
+        times = self.times.setdefault((*stream, session), [])
+        if times and now - times[-1] > 500 * MS:
+            times.clear()
+        times.append(now)
+        level = REPEATED if is_answer or now - times[0] >= 50 * MS else FIRST
+        if now - times[0] >= 1_000 * MS:
+            level = PERSISTENT
+        if now < self.restricted_until.get((*stream, level), 0):
             return REFUSED
-        if now - self.remembered[key] < 50 * MS or now < self.refusing_until.get(stream, 0):
-            return REFUSED
-        self.remembered[key] = now
-        return CONFIRMED
+        times[:] = [now]
+        return level

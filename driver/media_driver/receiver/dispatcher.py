@@ -36,7 +36,7 @@ ENDPOINT, STREAM_ID, SESSION_ID, INITIAL_TERM_ID, ACTIVE_TERM_ID = 1, 2, 3, 4, 5
 TERM_OFFSET, TERM_LENGTH, MTU_LENGTH, SETUP_FLAGS, TTL = 6, 7, 8, 9, 10
 SOURCE_LENGTH, SOURCE, SOURCE_WORDS = 11, 12, 7  # a sockaddr of 28 bytes, four to a word
 TRANSPORT = 19  # slot of the socket that received the SETUP
-IS_CONFIRMED = 20  # the session has sent more than one SETUP, see new_sessions
+LEVEL = 20  # see new_sessions
 
 
 @kernel
@@ -99,25 +99,24 @@ def on_setup(state, transport_slot, at, length, inbox_index, now_ns):
     if session >= 0:
         image_connections.track(state, session, transport_slot, length, inbox_index, now_ns)
     elif session == PENDING_SETUP:
-        # The session answered an elicitation.
-        if new_sessions.is_refused(state, endpoint, stream_id, now_ns):
+        level = new_sessions.admit(state, endpoint, stream_id, session_id, 1, now_ns)
+        if level == new_sessions.REFUSED:
             counters.increment(state.counters, system_counters.CONDUCTOR_PROXY_FAILS)
             return
         channel = state.endpoints[transport_slot]
         if channel.is_multicast and channel.ttl < setup.ttl(packet, at):
             counters.increment(state.counters, system_counters.POSSIBLE_TTL_ASYMMETRY)
         session_state.remove_pending(state, endpoint, stream_id, session_id)
-        _create_image(state, transport_slot, at, inbox_index, 1)
+        _create_image(state, transport_slot, at, inbox_index, level)
     elif session == stream_map.ABSENT:
         if not session_state.is_subscribed(state, endpoint, stream_id, session_id):
             session_state.record_no_interest(state, endpoint, stream_id, session_id)
             return
-        admission = new_sessions.admit(state, endpoint, stream_id, session_id, now_ns)
-        if admission == new_sessions.REFUSED:
+        level = new_sessions.admit(state, endpoint, stream_id, session_id, 0, now_ns)
+        if level == new_sessions.REFUSED:
             counters.increment(state.counters, system_counters.CONDUCTOR_PROXY_FAILS)
             return
-        is_confirmed = int(admission == new_sessions.CONFIRMED)
-        _create_image(state, transport_slot, at, inbox_index, is_confirmed)
+        _create_image(state, transport_slot, at, inbox_index, level)
 
 
 @kernel
@@ -175,7 +174,7 @@ def _is_full(state, endpoint, stream_id):
 
 
 @kernel
-def _create_image(state, transport_slot, at, inbox_index, is_confirmed):
+def _create_image(state, transport_slot, at, inbox_index, level):
     """Request an image from the conductor, and ignore the session's packets until the image is
     added.
     """
@@ -186,7 +185,7 @@ def _create_image(state, transport_slot, at, inbox_index, is_confirmed):
     record[0] = CREATE_IMAGE
     record[ENDPOINT] = endpoint
     record[TRANSPORT] = transport_slot
-    record[IS_CONFIRMED] = is_confirmed
+    record[LEVEL] = level
     record[STREAM_ID] = stream_id
     record[SESSION_ID] = session_id
     record[INITIAL_TERM_ID] = setup.initial_term_id(packet, at)

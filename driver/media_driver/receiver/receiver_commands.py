@@ -60,7 +60,7 @@ def on_command(state, now_ns):
         session_state.remove_in_state(
             state, slot, record[2], record[3], session_state.INIT_IN_PROGRESS
         )
-        new_sessions.restrict(state, slot, record[2], now_ns, record[4], record[5])
+        new_sessions.restrict(state, slot, record[2], record[4], now_ns + record[5])
     elif operation == END_COOL_DOWN:
         session_state.remove_in_state(state, slot, record[2], record[3], session_state.COOL_DOWN)
     elif operation == ADD_IMAGE:

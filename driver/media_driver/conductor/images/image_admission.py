@@ -1,17 +1,17 @@
-"""Decides whether a new session gets an image, so that forged SETUPs do not use up all image slots.
+"""Decides whether a new session gets an image, so that forged SETUPs do not use up all images.
 
 An image holds its slot while it is active, draining or lingering. It is *half-open* while its
-session has sent no more than SETUPs. Slots are shared in proportion to those that are free:
+session has sent no more than SETUPs. The longer a session has repeated its SETUP, the more images
+its stream may have already (`new_sessions` has the levels):
 
-    slots that a stream holds    alone, of 1,024    result
-    < 2 x free slots             640                accepted, if it has < 64 half-open images
-    < 3 x free slots             720                only confirmed sessions are accepted
-    more                                            refused
+    level         images of the stream                  half-open ones
+    FIRST         < 2 x free slots, 640 if it is alone  < 64
+    REPEATED      < 3 x free slots, 720 if it is alone  < 96
+    PERSISTENT    < 3 x free slots, 720 if it is alone  < 128
 
 All streams of an endpoint together hold less than 7 times the free slots. A sixteenth of the slots
 does not count as free: it is left to endpoints that have no image, however many others are flooded.
-`new_sessions` enforces a decision in the receiver for a time, so that refused SETUPs do not reach
-the conductor.
+The receiver enforces a decision for a time, so that few refused SETUPs reach the conductor.
 """
 
 from typing import NamedTuple
@@ -20,33 +20,23 @@ import numpy as np
 
 from windtunnel.driver.base.system import NS_PER_MS
 from windtunnel.driver.media_driver.agent.agent_proxy import SlotPool
+from windtunnel.driver.media_driver.receiver import new_sessions
 from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 
-HALF_OPEN_IMAGES_MAX = 64
-"""Number of half-open images of a stream from which on only confirmed sessions are accepted. It
-limits what forged SETUPs cost in memory and time."""
-UNCONFIRMED_SHARE, STREAM_SHARE, ENDPOINT_SHARE = 2, 3, 7
-"""Maximum number of slots of a stream without confirmation, of a stream and of an endpoint, as
-multiples of the number of free slots."""
+HALF_OPEN_IMAGES_MAX = (64, 96, 128)
+"""Maximum number of half-open images of a stream, for each level. It limits what forged SETUPs cost
+the driver and its clients in memory and time."""
+STREAM_SHARE = (2, 3, 3)
+"""Maximum number of slots of a stream as a multiple of the free slots, for each level."""
+ENDPOINT_SHARE = 7
+"""Maximum number of slots of an endpoint as a multiple of the free slots."""
 RESERVED_SHARE = 16
 """The slots divided by those that are reserved for endpoints without an image."""
-REFUSING_NS = 30 * NS_PER_MS
-"""Time for which a stream that holds its share of the slots gets no image. It is shorter than the
-interval at which publishers repeat SETUPs, so that no publisher always meets the same phase."""
 RESTRICTED_NS = 1_000 * NS_PER_MS
-"""Time for which only confirmed sessions of a stream get an image, after one was refused."""
+"""Time for which a stream is restricted after it got no image for a SETUP."""
 HALF_OPEN_TIMEOUT_NS = 1_000 * NS_PER_MS
-"""Time after which a half-open image ends if new sessions of its stream are restricted. A publisher
-sends data or heartbeats every 100 ms as soon as it has received a status message."""
-
-
-class Refusal(NamedTuple):
-    """A decision against a new image."""
-
-    text: str
-    """Text for the error log."""
-    refusing_ns: int
-    """Time for which no session of the stream is accepted."""
+"""Time after which a half-open image ends if its stream gets no image for FIRST sessions. A
+publisher sends data or heartbeats every 100 ms as soon as it has received a status message."""
 
 
 class Usage(NamedTuple):
@@ -63,19 +53,15 @@ class Usage(NamedTuple):
     is_reservation_open: bool
     """Whether a slot is free for an endpoint without an image."""
 
-    @property
-    def is_restricted(self) -> bool:
-        """Whether only confirmed sessions are accepted."""
-        is_busy = self.stream > 0 and self.stream >= UNCONFIRMED_SHARE * self.free
-        return is_busy or self.half_open >= HALF_OPEN_IMAGES_MAX
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether no session is accepted."""
+    def is_at_limit(self, level: int) -> bool:
+        """Return whether the stream gets no image for a session of this level."""
         if self.endpoint == 0:
             return not self.is_reservation_open
-        is_over_share = self.stream >= STREAM_SHARE * self.free
-        return is_over_share or self.endpoint >= ENDPOINT_SHARE * self.free
+        return (
+            self.stream >= STREAM_SHARE[level] * self.free
+            or self.half_open >= HALF_OPEN_IMAGES_MAX[level]
+            or self.endpoint >= ENDPOINT_SHARE * self.free
+        )
 
 
 class ImageAdmission:
@@ -112,20 +98,18 @@ class ImageAdmission:
             self._slots.free_count > 0,
         )
 
-    def refusal(self, endpoint_slot: int, stream_id: int, *, is_confirmed: bool) -> Refusal | None:
+    def is_restricted(self, endpoint_slot: int, stream_id: int) -> bool:
+        """Return whether a stream gets no image for sessions that do not repeat their SETUP."""
+        return self.usage(endpoint_slot, stream_id).is_at_limit(new_sessions.FIRST)
+
+    def refusal(self, endpoint_slot: int, stream_id: int, level: int) -> str | None:
         """Return why a session gets no image, or None if it gets one."""
         usage = self.usage(endpoint_slot, stream_id)
-        if usage.is_exhausted:
-            return Refusal(
-                f"{self._slots.capacity - self._slots.free_count} of {self._slots.capacity} images "
-                f"are in use, {usage.stream} of them by streamId={stream_id} and {usage.endpoint} "
-                "by its channel: the others are kept for other streams",
-                REFUSING_NS,
-            )
-        if usage.is_restricted and not is_confirmed:
-            return Refusal(
-                f"streamId={stream_id} has {usage.stream} images, {usage.half_open} of them "
-                "without data: sessions get an image when they repeat their SETUP",
-                0,
-            )
-        return None
+        if not usage.is_at_limit(level):
+            return None
+        in_use = self._slots.capacity - self._slots.free_count
+        return (
+            f"{in_use} of {self._slots.capacity} images are in use, {usage.endpoint} of them by "
+            f"this channel and {usage.stream} by its streamId={stream_id}, which has "
+            f"{usage.half_open} without data: sessions that repeat their SETUP are preferred"
+        )

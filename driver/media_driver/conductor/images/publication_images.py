@@ -35,7 +35,7 @@ from windtunnel.driver.media_driver.conductor.publications.publication_log impor
     retire_log,
 )
 from windtunnel.driver.media_driver.image import loss_report, publication_image
-from windtunnel.driver.media_driver.receiver import dispatcher, receiver_state
+from windtunnel.driver.media_driver.receiver import dispatcher, new_sessions, receiver_state
 
 EOS_STATUS_INTERVALS = 5
 """Number of intervals during which status messages with EOS are sent before an image is removed.
@@ -71,14 +71,14 @@ class PublicationImages:
         # The destination that received the SETUP may already be removed.
         is_open = self._endpoints.has_transport(endpoint, int(event[dispatcher.TRANSPORT]))
         if endpoint is None or not subscriptions or not is_open:
-            self._fail(event)
+            self._fail(event, new_sessions.REFUSED)
             return
         kind = f"image of {endpoint.channel.canonical_form}"
-        is_confirmed = bool(event[dispatcher.IS_CONFIRMED])
-        refusal = self._admission.refusal(endpoint.slot, stream_id, is_confirmed=is_confirmed)
+        level = int(event[dispatcher.LEVEL])
+        refusal = self._admission.refusal(endpoint.slot, stream_id, level)
         if refusal is not None:
-            self._resources.record_error(ErrorCode.GENERIC_ERROR, f"{kind}: {refusal.text}", kind)
-            self._fail(event, refusal.refusing_ns, RESTRICTED_NS)
+            self._resources.record_error(ErrorCode.GENERIC_ERROR, f"{kind}: {refusal}", kind)
+            self._fail(event, level)
             return
         try:
             # On a failure, release the previous allocations.
@@ -93,7 +93,7 @@ class PublicationImages:
             is_expected = isinstance(error, DriverError | OSError)
             text = str(error) if is_expected else traceback.format_exc()
             self._resources.record_error(ErrorCode.GENERIC_ERROR, f"{kind}: {text}", kind)
-            self._fail(event, 0, RESTRICTED_NS)
+            self._fail(event, level)
             return
         self._admission.on_created(image.slot, now_ns)
         self._hand_over(image, endpoint)
@@ -106,7 +106,7 @@ class PublicationImages:
         append_slot(conductor.active_images, conductor.agent[0], "image_count", image.slot)
         self._resources.receiver_proxy.offer(receiver_state.ADD_IMAGE, image.slot)
 
-    def _fail(self, event: np.ndarray, refusing_ns: int = 0, restricted_ns: int = 0) -> None:
+    def _fail(self, event: np.ndarray, restricted_level: int) -> None:
         words = (
             event[dispatcher.ENDPOINT],
             event[dispatcher.STREAM_ID],
@@ -115,8 +115,8 @@ class PublicationImages:
         self._resources.receiver_proxy.offer(
             receiver_state.IMAGE_FAILED,
             *(int(word) for word in words),
-            refusing_ns,
-            restricted_ns,
+            restricted_level,
+            RESTRICTED_NS,
         )
 
     def on_session_limit(self, event: np.ndarray) -> None:
@@ -164,7 +164,7 @@ class PublicationImages:
             and self._admission.is_half_open(image.slot)
         ]
         streams = {(image.endpoint.slot, image.stream_id) for image in silent}
-        restricted = {key for key in streams if self._admission.usage(*key).is_restricted}
+        restricted = {key for key in streams if self._admission.is_restricted(*key)}
         return [image for image in silent if (image.endpoint.slot, image.stream_id) in restricted]
 
     def _read_shared(self, image: PublicationImage, field: int) -> int:

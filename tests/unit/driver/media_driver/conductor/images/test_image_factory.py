@@ -159,8 +159,8 @@ def test_a_window_below_the_senders_mtu_is_an_error_that_may_be_tried_again(tmp_
         driver.client = driver.next_id()
         channel = f"{CHANNEL}|rcv-wnd=1408"
         driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, channel))
-        # The first failure restricts the stream to sessions that repeat their SETUP.
-        for mtu, images in ((4096, 0), (4096, 0), (4096, 0), (1408, 1)):
+        # Each failure restricts the stream to sessions that repeat their SETUP for longer.
+        for mtu, images in (*[(4096, 0)] * 3, *[(1408, 0)] * 9, (1408, 1)):
             driver.send(HERE, setup(mtu=mtu))
             driver.turn(4)
             driver.clock.advance(100 * MS)
