@@ -8,8 +8,13 @@ zeros that belongs to this process only. `Mapping.lost_pages` counts these pages
 the mapping ends its stream.
 
     access --SIGBUS--> handler: is the address in a registered mapping?
-                          yes: mmap a zeroed page over it, count it, and repeat the access
+                          yes: mmap zeroed pages over it, count the loss, and repeat the access
                           no:  restore the previous handler, and raise the signal again
+
+A process that wrote to such a page and then committed a frame would show others a frame without the
+bytes on that page. So `replace_together` defines pages at the start of a mapping that are replaced
+together. Others then see nothing that the process writes later, nor the length that commits it.
+A failed read replaces a single page if the process may still use the others.
 
 The handler is machine code, which is stored in the cache like a kernel. A handler in Python would
 never run, because Python calls it only after the faulting instruction, and threads without the GIL
@@ -31,8 +36,10 @@ from windtunnel.driver.base.bus_error_table import (
     BEGIN,
     END,
     LOST_PAGES,
+    READ_END,
     ROWS,
     SYMBOLS,
+    WRITE_END,
     previous,
     rows,
     total,
@@ -73,6 +80,16 @@ def register(address: int, length: int) -> int:
     return row
 
 
+def replace_together(row: int, length: int, *, on_read: bool) -> None:
+    """Replace the first `length` bytes of a mapping together, a multiple of the page size, when a
+    write to one of them fails, and with `on_read` also when a read fails.
+    """
+    if row != NOT_REGISTERED:
+        end = rows[row, BEGIN] + length
+        rows[row, WRITE_END] = end
+        rows[row, READ_END] = end if on_read else 0
+
+
 def unregister(row: int) -> None:
     """End the protection of a mapping from SIGBUS. The mapping's pages must no longer be
     accessed.
@@ -83,7 +100,7 @@ def unregister(row: int) -> None:
 
 
 def lost_pages(row: int) -> int:
-    """Return how many pages of a mapping were lost and replaced by zeros."""
+    """Return how many pages of a mapping were lost. Pages that are replaced together count once."""
     return 0 if row == NOT_REGISTERED else int(rows[row, LOST_PAGES])
 
 

@@ -15,14 +15,20 @@ from windtunnel.driver.base.bus_error_table import (
     LOST_PAGES,
     MAPPINGS,
     PREVIOUS_ACTION,
+    READ_END,
     ROW_WORDS,
     ROWS,
     TOTAL,
+    WRITE_END,
 )
 
-_MAP_FIXED = 0x10
+_MAP_FIXED, _MAP_NORESERVE = 0x10, 0x4000
 _ADDRESS_OFFSET = 16
 """Offset of `si_addr` in `siginfo_t` on 64-bit Linux."""
+_ERROR_OFFSET = 192
+"""Offset of the page fault's error code in `ucontext_t` on x86-64 Linux."""
+_WRITE = 2
+"""The bit of the error code that is set after a write."""
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
@@ -56,11 +62,26 @@ def _word(builder: Any, address: Any) -> Any:
     return builder.inttoptr(address, _I64.as_pointer())
 
 
+def _lost_pages(found: Any, context: Any, where: Any, row: Any, begin: Any) -> tuple[Any, Any]:
+    """Return the address and the length of the pages to replace after a failed access."""
+    error = found.load(_word(found, found.add(context, _I64(_ERROR_OFFSET))))
+    is_write = found.icmp_unsigned("!=", found.and_(error, _I64(_WRITE)), _I64(0))
+    write_end = found.load(_word(found, found.add(row, _I64(8 * WRITE_END))))
+    read_end = found.load(_word(found, found.add(row, _I64(8 * READ_END))))
+    end = found.select(is_write, write_end, read_end)
+    is_together = found.icmp_unsigned("<", where, end)
+    page = found.and_(where, _I64(-mmap.PAGESIZE))
+    return (
+        found.select(is_together, begin, page),
+        found.select(is_together, found.sub(end, begin), _I64(mmap.PAGESIZE)),
+    )
+
+
 def _handler(name: str) -> ir.Module:
     module = ir.Module(name)
     kind = ir.FunctionType(ir.VoidType(), [_I32, _I64, _I64])
     function = ir.Function(module, kind, name)
-    number, info, _ = function.args
+    number, info, context = function.args
     blocks = [
         function.append_basic_block(name) for name in ("entry", "search", "look", "found", "next")
     ]
@@ -85,18 +106,16 @@ def _handler(name: str) -> ir.Module:
     look.cbranch(is_inside, found.block, following.block)
     row.add_incoming(following.add(row, _I64(8 * ROW_WORDS)), following.block)
     following.branch(search.block)
-    page = found.and_(where, _I64(-mmap.PAGESIZE))
-    map_page = _external(found, "mmap", _I64, [_I64, _I64, _I32, _I32, _I32, _I64])
-    protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    mapped = found.call(
-        map_page,
-        [page, _I64(mmap.PAGESIZE), _I32(protection), _I32(flags | _MAP_FIXED), _I32(-1), _I64(0)],
-    )
+    first, length = _lost_pages(found, context, where, row, begin)
+    map_pages = _external(found, "mmap", _I64, [_I64, _I64, _I32, _I32, _I32, _I64])
+    protection = _I32(mmap.PROT_READ | mmap.PROT_WRITE)
+    flags = _I32(mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_FIXED | _MAP_NORESERVE)
+    mapped = found.call(map_pages, [first, length, protection, flags, _I32(-1), _I64(0)])
     count = _word(found, found.add(row, _I64(8 * LOST_PAGES)))
     total = _word(found, _table(found, TOTAL))
     found.atomic_rmw("add", count, _I64(1), "seq_cst")
     found.atomic_rmw("add", total, _I64(1), "seq_cst")
-    found.cbranch(found.icmp_signed("==", mapped, page), done.block, foreign.block)
+    found.cbranch(found.icmp_signed("==", mapped, first), done.block, foreign.block)
     restore = _external(foreign, "sigaction", _I32, [_I32, _I64, _I64])
     foreign.call(restore, [number, _table(foreign, PREVIOUS_ACTION), _I64(0)])
     # The signal stays blocked until the handler returns. Then the previous action is executed.

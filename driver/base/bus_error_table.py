@@ -4,7 +4,10 @@ import numpy as np
 
 ROWS = 1 << 15
 """Maximum number of registered mappings. Additional mappings are not protected."""
-BEGIN, END, LOST_PAGES, ROW_WORDS = 0, 1, 2, 3
+BEGIN, END, LOST_PAGES = 0, 1, 2
+WRITE_END, READ_END = 3, 4
+"""Words with the end of the pages that are replaced together when a write or a read fails."""
+ROW_WORDS = 5
 ACTION_LENGTH = 256
 """Buffer length that is enough for `struct sigaction` in any libc on 64-bit Linux (152 in glibc).
 """

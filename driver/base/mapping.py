@@ -45,6 +45,12 @@ class Mapping:
         """
         return bus_error_guard.lost_pages(self._row) if self._registration.alive else 0
 
+    def replace_together(self, length: int, *, on_read: bool) -> None:
+        """Replace the first `length` bytes together when one of their pages is lost. See
+        `bus_error_guard`.
+        """
+        bus_error_guard.replace_together(self._row, length, on_read=on_read)
+
     def close(self) -> None:
         """Release the pages. They stay mapped while an array over them is referenced."""
         memory, self._memory = self._memory, None

@@ -40,7 +40,11 @@ def usable_bytes(directory: Path) -> int:
 
 
 class LogBuffer:
-    """A mapped log file: `log` is its contents, and `meta_at` is the offset of its metadata."""
+    """A mapped log file: `log` is its contents, and `meta_at` is the offset of its metadata.
+
+    When a write to a page of the terms fails, because the file system is full, this process commits
+    no more frames: all pages of the terms are replaced by pages that others do not see.
+    """
 
     def __init__(self, mapped: mapping.Mapping) -> None:
         """Take ownership of a mapped file. Raises StorageError if the file is not a valid log."""
@@ -58,6 +62,7 @@ class LogBuffer:
         self.bits: int = int(bits_to_shift(self.term_length))
         self.initial_term_id: int = int(descriptor.initial_term_id(self.log, self.meta_at))
         self.mtu_length: int = int(descriptor.mtu_length(self.log, self.meta_at))
+        mapped.replace_together(self.meta_at, on_read=False)
         self.type: int = int(descriptor.log_type(self.log, self.meta_at))
 
     @classmethod
@@ -84,7 +89,11 @@ class LogBuffer:
         mapped = mapping.create(path, length, sparse=sparse)
         try:
             initialise(mapped.array, int(descriptor.meta_at(length)), parameters)
-            return cls(mapped)
+            made = cls(mapped)
+            # No application reads frames through this mapping, so a failed read may replace all
+            # pages, too. Otherwise a frame that ends on the replaced page could be committed.
+            mapped.replace_together(made.meta_at, on_read=True)
+            return made
         except BaseException:
             mapped.close()
             path.unlink(missing_ok=True)

@@ -3,8 +3,6 @@
 A write error is reported to the client that requested the recording; nothing else is affected.
 """
 
-import contextlib
-import os
 import shutil
 import subprocess
 
@@ -13,6 +11,7 @@ import pytest
 from tests.archive.archives import SEGMENT, TERM, make_as_old, until
 from tests.archive.conversation import Conversation
 from tests.archive.streams import FRAME, FRAMES_PER_TERM, Recorded, message, replayed
+from tests.peer.small_disk import fill, small_disk
 from windtunnel.driver.archive.protocol.codes import ControlResponseCode, ErrorCode, RecordingSignal
 from windtunnel.driver.archive.protocol.requests import PurgeRecordingRequest
 
@@ -27,15 +26,8 @@ def disk(tmp_path):
     """A file system for the archive's files."""
     folder = tmp_path / "own" / "archive"
     folder.mkdir(parents=True)
-    size = f"size={SEGMENTS * SEGMENT + OTHERS_BYTES}"
-    mounted = shutil.which("mount") and subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", size, "windtunnel-test", folder],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if not mounted or mounted.returncode:
-        pytest.skip("no right to mount a small file system: run as root")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
+    with small_disk(folder, SEGMENTS * SEGMENT + OTHERS_BYTES) as mounted:
+        yield mounted
 
 
 @pytest.fixture
@@ -94,15 +86,6 @@ def test_a_full_disk_ends_one_recording_and_harms_no_other(talk, kind):
     later = Recorded(talk).send(300)
     later.stop()
     assert replayed(talk, later.recording_id) == later.sent
-
-
-def fill(disk):
-    """Fill the disk completely."""
-    with (disk / "filler").open("wb") as file, contextlib.suppress(OSError):
-        while file.write(bytes(4096)):
-            file.flush()
-    free = os.statvfs(disk)
-    assert free.f_bavail == 0
 
 
 def test_an_archive_starts_on_a_full_disk_and_frees_space(archive, talk, disk, kind):

@@ -56,6 +56,55 @@ assert bus_error_guard.lost_pages_total() == 56
     assert ended.returncode == 0, ended.stderr
 
 
+@pytest.mark.parametrize(("on_read", "access", "kept"), [
+    (False, "array[20 * 4096] = 3", 0),
+    (False, "array[20 * 4096] += 0", 7),
+    (True, "array[20 * 4096].item()", 0),
+    (True, "array[40 * 4096] = 3", 7),
+    (True, "array[40 * 4096].item()", 7),
+])  # fmt: skip
+def test_pages_that_are_replaced_together_hide_later_writes(tmp_path, on_read, access, kept):
+    ended = child(tmp_path, f"""
+bus_error_guard.install()
+mapped.replace_together(32 * 4096, on_read={on_read})
+os.truncate(path, 16 * 4096)
+array = mapped.array
+{access}
+assert mapped.lost_pages == 1
+assert array[0] == array[16 * 4096 - 1] == {kept}, array[0]
+array[0] = 9
+assert path.read_bytes()[0] == (9 if {kept} else 7)
+""")  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize(("is_driver", "reads_first"), [(1, 0), (1, 1), (0, 0)])
+def test_a_frame_over_a_lost_page_is_not_committed(tmp_path, is_driver, reads_first):
+    """A driver also reads a page before it writes a frame that begins on the page before."""
+    ended = child(tmp_path, f"""
+import numpy as np
+from tests.unit.driver.logbuffer.test_log_buffer import parameters
+from windtunnel.driver.logbuffer.log_buffer import LogBuffer
+from windtunnel.driver.logbuffer import rebuilder
+bus_error_guard.install()
+log = path.with_name("log")
+packet = np.full(4096, 1, np.uint8)
+created = LogBuffer.create(log, parameters())
+mapped = LogBuffer.map(log)
+made, other = (created, mapped) if {is_driver} else (mapped, created)
+os.truncate(log, 4096)
+if {reads_first}:
+    made.log[4096].item()
+rebuilder.insert(made.log, 0, 2048, packet, 0, 4096)
+assert made.lost_pages and not other.log[2048:2056].any()
+os.truncate(log, made.length)
+# Later frames are not committed, either.
+rebuilder.insert(made.log, 0, 0, packet, 0, 64)
+assert not other.log[:64].any()
+""")  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_threads_without_the_gil_survive(tmp_path):
     ended = child(tmp_path, """
 import ctypes, threading
