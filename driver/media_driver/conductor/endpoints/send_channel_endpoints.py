@@ -219,6 +219,7 @@ class SendChannelEndpoints(ChannelEndpoints):
                 f"'{endpoint.channel.uri}' refuses UDP segmentation offload: "
                 f"{os.strerror(-int(record[2]))}; single datagrams are sent, and offload is tried "
                 f"again from time to time unless {SETTINGS['udp_offload'].variable}=false",
+                "a channel refuses UDP segmentation offload",
             )
 
     def _offer(

@@ -122,7 +122,9 @@ class PublicationImages:
     def on_session_limit(self, event: np.ndarray) -> None:
         """Record in the error log that a stream has reached its session limit."""
         self._resources.record_error(
-            ErrorCode.GENERIC_ERROR, f"exceeded session limit, stream-id={int(event[2])}"
+            ErrorCode.GENERIC_ERROR,
+            f"exceeded session limit, stream-id={int(event[2])}",
+            "exceeded session limit",
         )
 
     def report_new_losses(self, now_ms: int) -> None:

@@ -148,7 +148,8 @@ class SubscriptionLinks:
         try:
             self.link(subscription, stream)
         except DriverError as error:
-            self._resources.record_error(ErrorCode.GENERIC_ERROR, str(error))
+            kind = "link of a subscription to a stream"
+            self._resources.record_error(ErrorCode.GENERIC_ERROR, f"{kind}: {error}", kind)
             return False
         return True
 

@@ -62,6 +62,20 @@ def test_the_start_of_a_recording_waits_for_the_driver_alone(own, talker, monkey
     stranger.recorded(0, publication.position)
 
 
+def test_recordings_go_on_while_a_start_waits(own, talker, monkeypatch):
+    talker.start()
+    publication = talker.client.add_exclusive_publication(IPC, STREAM)
+    talker.recorded(0, talker.publish(publication, 5))
+    stranger = own.talk(response_stream=21)
+    with silent(monkeypatch):
+        started = send_start(stranger, stream=STREAM + 1)
+        own.run_for(SECOND)
+        before_ns = own.clock.now_ns()
+        talker.recorded(0, talker.publish(publication, 20, first=5))
+        assert own.clock.now_ns() - before_ns < 100 * MS
+        assert not stranger.answers(started)
+
+
 def test_the_response_to_a_start_precedes_the_signal_of_its_recording(own, talker, monkeypatch):
     publication = talker.client.add_exclusive_publication(IPC, STREAM)
     with silent(monkeypatch):

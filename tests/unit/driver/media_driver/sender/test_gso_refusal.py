@@ -13,7 +13,7 @@ from tests.unit.driver.media_driver.invoked_driver import TO_PEER, patient_lab
 from tests.unit.driver.media_driver.sending_rig import SendingRig
 from windtunnel.driver.base import handoff
 from windtunnel.driver.base.system import NS_PER_SECOND
-from windtunnel.driver.cnc.error_log import read_errors
+from windtunnel.driver.cnc.error_log import TEXTS_PER_KIND_MAX, read_errors
 from windtunnel.driver.command.publication import AddPublication
 from windtunnel.driver.media import transport
 from windtunnel.driver.media.link import NO_LINKS
@@ -152,6 +152,20 @@ def test_the_conductor_records_a_refusal_with_its_channel_and_setting(tmp_path):
         (entry,) = read_errors(driver.cnc.error_log)
         for part in (TO_PEER, os.strerror(errno.EIO), "WINDTUNNEL_UDP_OFFLOAD=false"):
             assert part in entry.text
+
+
+def test_refusals_of_many_channels_leave_room_in_the_error_log(tmp_path):
+    count = 3 * TEXTS_PER_KIND_MAX
+    with patient_lab(tmp_path / "aeron") as driver:
+        record = handoff.make_record()
+        for slot in range(count):
+            driver.add(AddPublication, TO_PEER.replace("10.0.0.2", f"10.0.1.{slot}"))
+            record[:3] = (sender_state.GSO_REFUSED, slot, -errno.EIO)
+            assert handoff.put(driver.driver.conductor._resources.sender.events, record)
+            driver.turn()
+        found = read_errors(driver.cnc.error_log)
+    assert sum(entry.observation_count for entry in found) == count
+    assert len(found) == TEXTS_PER_KIND_MAX + 1
 
 
 def test_a_new_endpoint_in_a_slot_starts_with_gso(tmp_path):

@@ -11,6 +11,7 @@ from tests.unit.driver.media_driver.receiving_rig import data, heartbeat, setup,
 from windtunnel.driver.base.arith import I64_MAX
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.cnc import counters
+from windtunnel.driver.cnc.error_log import TEXTS_PER_KIND_MAX, read_errors
 from windtunnel.driver.command.image import AvailableImage
 from windtunnel.driver.command.subscription import AddSubscription
 from windtunnel.driver.logbuffer import descriptor
@@ -215,6 +216,19 @@ def test_too_many_sessions_of_a_stream_are_an_error(tmp_path):
         assert driver.value(system_counters.ERRORS) == 1
         said = driver.cnc.error_log[:256].tobytes()
         assert b"exceeded session limit, stream-id=1001" in said
+
+
+def test_too_many_sessions_of_many_streams_leave_room_in_the_error_log(tmp_path):
+    streams = range(2_000, 2_000 + 3 * TEXTS_PER_KIND_MAX)
+    with open_lab(tmp_path, stream_session_limit=1) as driver:
+        for stream_id in streams:
+            driver.add(AddSubscription, CHANNEL, stream_id)
+            for session_id in (7, 8):
+                driver.send(HERE, setup(session_id=session_id, stream_id=stream_id))
+                driver.turn(4)
+        found = read_errors(driver.cnc.error_log)
+    assert sum(entry.observation_count for entry in found) == len(streams)
+    assert len(found) == TEXTS_PER_KIND_MAX + 1
 
 
 @pytest.mark.parametrize(("more", "at"), [("=reserved", 24), ("=8", 40)])

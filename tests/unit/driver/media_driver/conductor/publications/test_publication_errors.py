@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tests.naive import wire
+from windtunnel.driver.base.clock import ManualClock
 from windtunnel.driver.channel.socket_address import SocketAddress, write_name
+from windtunnel.driver.cnc.error_log import TEXTS_PER_KIND_MAX, ErrorLog, read_errors
 from windtunnel.driver.command.response import PublicationError
 from windtunnel.driver.media_driver.conductor.publications.publication_errors import (
     PublicationErrors,
@@ -23,12 +25,12 @@ class Desk:
     def __init__(self):
         self.ring = error_frames.make_error_frames()
         self.responses, self.recorded = [], []
-        resources = SimpleNamespace(
+        self.resources = SimpleNamespace(
             sender=SimpleNamespace(error_frames=self.ring),
             clients=SimpleNamespace(transmit=self.responses.append),
             record_error=lambda code, text, kind="": self.recorded.append((code, text)),
         )
-        self.errors = PublicationErrors(resources, {3: PUBLICATION}.get)
+        self.errors = PublicationErrors(self.resources, {3: PUBLICATION}.get)
 
     def hear(self, frame, source, slot=3, destination=-1):
         name = np.zeros(28, np.uint8)
@@ -41,9 +43,9 @@ class Desk:
         return int(place)
 
 
-def frame(text=b"not wanted", flags=HAS_TAG, tag=77, receiver_id=-9):
+def frame(text=b"not wanted", flags=HAS_TAG, tag=77, receiver_id=-9, code=13):
     return (
-        wire.pack("error", 40 + len(text), 0, flags, wire.ERR, 4711, 10, receiver_id, tag, 13,
+        wire.pack("error", 40 + len(text), 0, flags, wire.ERR, 4711, 10, receiver_id, tag, code,
                   len(text))
         + text
     )  # fmt: skip
@@ -62,6 +64,28 @@ def test_clients_hear_who_refused_what_and_why(source):
     assert code == 13
     assert "registrationId=12" in text
     assert text.endswith("errorMessage=not wanted")
+
+
+@pytest.mark.parametrize("code", [13, 11, -1, 3, 1 << 30])
+def test_an_error_is_recorded_with_a_code_that_receivers_send(code):
+    desk = Desk()
+    desk.hear(frame(code=code), SocketAddress("127.0.0.1", 1))
+    assert desk.responses[0].error_code == code
+    ((recorded, text),) = desk.recorded
+    assert recorded == (13 if code == 13 else 11)
+    assert f"errorCode={code}," in text
+
+
+def test_forged_frames_with_any_codes_and_texts_leave_room_in_the_error_log():
+    desk, log = Desk(), np.zeros(1 << 16, np.uint8)
+    errors = ErrorLog(log, ManualClock())
+    desk.resources.record_error = lambda code, text, kind="": errors.record(-code, text, kind)
+    for number in range(2_000):
+        desk.hear(frame(b"%d" % number, code=number), SocketAddress("127.0.0.1", 1))
+    found = read_errors(log)
+    assert sum(error.observation_count for error in found) == 2_000
+    # The code 13 is one of the 2,000.
+    assert len(found) == TEXTS_PER_KIND_MAX + 2
 
 
 def test_the_payload_is_that_of_the_reference():
