@@ -37,7 +37,14 @@ OLDEST_GAP = 5_305
 NAK_RETRIES = 5_306
 REPAIR_TIME = 5_307
 GAPS_FILLED_EARLY = 5_308
-GAP_TYPES = frozenset({GAPS_OPEN, OLDEST_GAP, NAK_RETRIES, REPAIR_TIME, GAPS_FILLED_EARLY})
+GAP_NAMES = {
+    GAPS_OPEN: "rcv-gaps-open",
+    OLDEST_GAP: "rcv-oldest-gap",
+    NAK_RETRIES: "rcv-nak-retries",
+    REPAIR_TIME: "rcv-repair-time",
+    GAPS_FILLED_EARLY: "rcv-gaps-filled-early",
+}
+GAP_TYPES = frozenset(GAP_NAMES)
 """Counters of images with a row for each gap, which only the driver `ours` has."""
 
 STREAM_NAMES = {

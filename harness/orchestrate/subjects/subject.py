@@ -45,6 +45,7 @@ JUDGED_SETTINGS = (
     "WINDTUNNEL_NAK_ALL_GAPS",
     "WINDTUNNEL_GAP_FILL_DATAGRAMS",
     "WINDTUNNEL_GAP_FILL_DELAY",
+    "WINDTUNNEL_RETRANSMIT_RANGES",
 )
 """Settings of Windtunnel's driver that change what the judge requires. The manifest records
 them.

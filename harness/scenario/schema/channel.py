@@ -37,6 +37,7 @@ SELF = "self"
 """Placeholder for the host that uses the channel, in place of a host name."""
 
 NAK_ALL_GAPS = "windtunnel.nak-all-gaps"
+RETRANSMIT_RANGES = "windtunnel.retransmit-ranges"
 GAP_FILL_DATAGRAMS = "windtunnel.gap-fill-datagrams"
 GAP_FILL_DELAY = "windtunnel.gap-fill-delay"
 
@@ -46,7 +47,7 @@ PARAMETERS = (
     *("linger", "sparse", "eos", "ssc", "pub-wnd", "max-resend", "fc"),
     *("reliable", "tether", "rejoin", "group", "gtag", "cc", "rcv-wnd", "nak-delay"),
     *("response-endpoint", "response-correlation-id", "so-sndbuf", "so-rcvbuf"),
-    *(NAK_ALL_GAPS, "windtunnel.retransmit-ranges", "windtunnel.linger-max"),
+    *(NAK_ALL_GAPS, RETRANSMIT_RANGES, "windtunnel.linger-max"),
     *(GAP_FILL_DATAGRAMS, GAP_FILL_DELAY),
     "untethered-window-limit-timeout",
     "untethered-linger-timeout",
@@ -182,6 +183,14 @@ class Channel:
         return self._flag(NAK_ALL_GAPS, False) if NAK_ALL_GAPS in self.parameters else None
 
     @property
+    def retransmit_ranges(self) -> bool | None:
+        """Return whether many ranges are retransmitted at once, or None for the driver's
+        default.
+        """
+        is_given = RETRANSMIT_RANGES in self.parameters
+        return self._flag(RETRANSMIT_RANGES, False) if is_given else None
+
+    @property
     def gap_fill_datagrams(self) -> int | None:
         """Return the number of later datagrams after which a gap of an unreliable stream is filled,
         or None for the driver's default.
@@ -283,7 +292,7 @@ _PROPERTIES = (
     *("ports", "term_length", "mtu", "reliable", "receiver_window_bytes", "initial_position"),
     *("flow_control", "group_tag", "session_id", "nak_delay_ns", "send_buffer_bytes"),
     *("publication_window_bytes", "signals_end", "receive_buffer_bytes", "linger_ns"),
-    *("nak_all_gaps", "gap_fill_datagrams", "gap_fill_delay_ns"),
+    *("nak_all_gaps", "retransmit_ranges", "gap_fill_datagrams", "gap_fill_delay_ns"),
 )
 """Channel properties that parse its parameters."""
 

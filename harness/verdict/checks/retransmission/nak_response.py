@@ -9,8 +9,6 @@ the wire: a sender sends nothing else of the stream in between. In a group, a NA
 triggers a response, which goes to all receivers.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +16,13 @@ from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.verdict.checks.retransmission.range_responses import (
+    Retransmits,
+    covered_ends,
+    has_ranges,
+    joined,
+    most_ranges,
+)
 from windtunnel.harness.verdict.checks.retransmission.recovery import system_value
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
@@ -37,24 +42,13 @@ LINGER_SLACK_NS = 1_000_000
 """Tolerance for the timestamps of a capture."""
 
 
-@dataclass(frozen=True)
-class Retransmits:
-    """The responses to NAKs, in chronological order."""
-
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    times_ns: NDArray[np.int64]
-    sent: NDArray[np.int64]
-    "The highest position that had been sent before each response."
-
-
 def retransmits_of(wire: Wire) -> Retransmits:
     """Return the responses that the publisher's host sent to NAKs."""
     frames = wire.sent.frames
     heads = np.flatnonzero(np.diff(frames["datagram"], prepend=-1))
     if len(heads) == 0:
         nothing = np.zeros(0, dtype=np.int64)
-        return Retransmits(nothing, nothing, nothing, nothing)
+        return Retransmits(*(nothing,) * 6)
     again = wire.retransmitted()[heads]
     begins = wire.sent.starts[heads]
     ends = wire.sent.ends[np.append(heads[1:], len(frames)) - 1]
@@ -65,11 +59,20 @@ def retransmits_of(wire: Wire) -> Retransmits:
     fresh = np.flatnonzero(~goes_on)
     last = np.append(fresh[1:], len(heads))[np.searchsorted(fresh, first)] - 1
     times_ns = frames["time_ns"][heads].astype(np.int64)
-    return Retransmits(begins[first], ends[last], times_ns[first], reached[first])
+    # A series ends with the first datagram of new data.
+    runs = np.cumsum(~again)
+    heads_of_runs = np.flatnonzero(again & np.append(True, ~again[:-1]))
+    places = last - heads_of_runs[np.searchsorted(heads_of_runs, last, side="right") - 1] + 1
+    return Retransmits(
+        begins[first], ends[last], times_ns[first], reached[first], runs[first], places
+    )
 
 
 def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """The response to a NAK extends to the NAK's end, or to the end of the data sent so far."""
+    """The response to a NAK extends to the NAK's end, or to the end of the data sent so far.
+
+    A sender of many ranges may divide it, and does not repeat what it sent recently.
+    """
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
         return inconclusive(WHOLE, wire, traffic.id)
@@ -78,13 +81,17 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return inconclusive(WHOLE, short_sends, traffic.id)
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     found = retransmits_of(wire)
+    ends = found.ends
+    if has_ranges(evidence, traffic):
+        found = joined(found)
+        ends = covered_ends(found)
     required = _required_ends(wire, found, max_retransmit_bytes(traffic, wire.facts.term_length))
-    short = np.flatnonzero(found.ends < required)
+    short = np.flatnonzero(ends < required)
     facts = {"answers": len(found.starts), "short": len(short), "short_sends": short_sends}
     # A short send ends a response, and the rest is requested again.
     if len(short) > short_sends:
         at = int(short[0])
-        position, end = int(found.starts[at]), int(found.ends[at])
+        position, end = int(found.starts[at]), int(ends[at])
         text = (
             f"the response to a NAK at position {position} ended at {end}, expected "
             f"{int(required[at])}; {len(short)} of {len(found.starts)} responses are too short"
@@ -132,7 +139,7 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
     The linger time starts when the sender reads its clock, and the response may leave at any time
     after that. So two responses may be arbitrarily close, but a third one must follow the first by
-    at least 10 ms.
+    at least 10 ms. A sender of many ranges remembers each of them; another one only the last.
     """
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
@@ -143,15 +150,20 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     nak_positions = positions(naks, wire.facts.initial_term_id, wire.facts.term_length)
     nak_times_ns = naks["time_ns"].astype(np.int64)
     least_ns = LINGER_NS - LINGER_SLACK_NS
-    same = (found.starts[1:-1] == found.starts[:-2]) & (found.starts[2:] == found.starts[:-2])
-    near = found.times_ns[2:] - found.times_ns[:-2] < least_ns
+    remembers_all = has_ranges(evidence, traffic)
+    starts, times_ns = found.starts, found.times_ns
+    if remembers_all:
+        order = np.argsort(starts, kind="stable")
+        starts, times_ns = starts[order], times_ns[order]
+    same = (starts[1:-1] == starts[:-2]) & (starts[2:] == starts[:-2])
+    near = times_ns[2:] - times_ns[:-2] < least_ns
     for at in np.flatnonzero(same & near).tolist():
-        first_ns, third_ns = int(found.times_ns[at]), int(found.times_ns[at + 2])
-        position = int(found.starts[at])
+        first_ns, third_ns = int(times_ns[at]), int(times_ns[at + 2])
+        position = int(starts[at])
         since_ns = _earliest_nak_ns(nak_times_ns[nak_positions == position], first_ns)
         between = (nak_times_ns > since_ns) & (nak_times_ns <= third_ns)
         # A unicast sender remembers its last response only; a NAK for another position replaces it.
-        if (nak_positions[between] != position).any():
+        if not remembers_all and (nak_positions[between] != position).any():
             continue
         text = (
             f"position {position} was retransmitted three times within {third_ns - first_ns} ns, "
@@ -172,7 +184,10 @@ def _earliest_nak_ns(nak_times_ns: NDArray[np.int64], answered_ns: int) -> int:
 
 
 def retransmits_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """A driver counts one retransmit for each response, and at most one for each NAK."""
+    """A driver counts one retransmit for each response, and at most one for each NAK.
+
+    A sender of many ranges counts each of them.
+    """
     return [_host_counts(evidence, host) for host in sorted({each.from_host for each in traffics})]
 
 
@@ -197,7 +212,7 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
                 "retransmits"
             )
             return Finding(COUNTED, Outcome.INCONCLUSIVE, text, host, where)
-        fewest, limit = _bounds(wires)
+        fewest, limit = _bounds(wires, is_ranged=has_ranges(evidence, traffic))
         least, most = least + fewest, most + limit
     name = counter_key.SYSTEM_NAMES[counter_key.RETRANSMITS_SENT]
     facts = {"counted": value, "least": least, "most": most}
@@ -220,15 +235,22 @@ def _wires(evidence: Evidence, traffic: TrafficCase, host: str) -> list[Wire] | 
     return wires
 
 
-def _bounds(wires: list[Wire]) -> tuple[int, int]:
+def _bounds(wires: list[Wire], *, is_ranged: bool) -> tuple[int, int]:
     """Return the minimum and maximum valid number of responses to a stream's NAKs."""
     if not wires:
         return 0, 0
     # Two contiguous responses look like one.
-    least = max(len(retransmits_of(each).starts) for each in wires)
+    responses = [retransmits_of(each) for each in wires]
+    if is_ranged:
+        responses = [joined(each) for each in responses]
+    least = max(len(each.starts) for each in responses)
     first = wires[0]
     most = len(first.naks(first.feedback_arrived_from_all))
+    if is_ranged:
+        most = max(len(each.sent.starts) for each in wires)
     # For a subscriber that joined late or left early, a retransmit for others may look new.
     if all(np.array_equal(each.sent.starts, first.sent.starts) for each in wires):
         most = min(most, len(np.unique(first.sent.frames["datagram"][first.retransmitted()])))
+        if is_ranged:
+            most = min(most, most_ranges(first, responses[0]))
     return least, most

@@ -90,6 +90,7 @@ RELIABLE_CHECKS = (
     "status_messages_consumed",
     "status_messages_in_strides",
     "over_under_runs_counted",
+    "gap_counters_agree",
 )
 UNRELIABLE_CHECKS = (
     "delivered_intact",
@@ -108,6 +109,7 @@ UNRELIABLE_CHECKS = (
     "invalid_packets_zero",
     "gap_fills_counted",
     "gap_fills_cover_nothing",
+    "gap_counters_agree",
 )
 OF_RESTS = ("heartbeats_in_silence", "delivered_in_parts")
 """Checks of streams that pause, or whose image is replaced; neither happens in this run."""

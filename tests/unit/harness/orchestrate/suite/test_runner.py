@@ -426,8 +426,9 @@ def test_a_wrong_channel_parameter_is_reported_before_anything_starts(bench):
 
 
 def test_settings_that_the_judge_must_know_are_in_the_manifest(bench, monkeypatch):
-    monkeypatch.setenv("WINDTUNNEL_NAK_ALL_GAPS", "true")
-    settings = {"WINDTUNNEL_NAK_ALL_GAPS": "true"}
+    settings = {"WINDTUNNEL_NAK_ALL_GAPS": "true", "WINDTUNNEL_RETRANSMIT_RANGES": "true"}
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
     assert [each.settings for each in bench.manifest(bench.run()).subjects.values()] == [
         settings,
         settings,

@@ -114,6 +114,12 @@ def test_knows_whether_a_publication_tells_that_it_has_ended(text, output):
     assert parse_channel(f"aeron:udp?endpoint=h:1{text}").signals_end is output
 
 
+@pytest.mark.parametrize(("text", "output"), [("", None), ("=true", True), ("=false", False)])
+def test_knows_whether_a_sender_retransmits_many_ranges(text, output):
+    name = f"|windtunnel.retransmit-ranges{text}" if text else ""
+    assert parse_channel(f"aeron:udp?endpoint=h:1{name}").retransmit_ranges is output
+
+
 @pytest.mark.parametrize(
     ("name", "nearest"),
     [
