@@ -13,6 +13,7 @@ from windtunnel.harness.replay.rules import Document
 from windtunnel.harness.scenario.loader import ScenarioError, parse_scenario
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.units import format_bytes
+from windtunnel.harness.scenario.shorthand import expand
 from windtunnel.harness.scenario.yaml_document import YamlDocument, read_yaml
 
 WIDTH = 96
@@ -24,10 +25,16 @@ KEYS = (
 
 
 def read_document(file: Path) -> Document:
-    """Read a scenario file as plain values. Raises ScenarioError if it cannot be read."""
-    found = YamlDocument(read_yaml(file), str(file)).value
+    """Read a scenario file as plain values in their full forms. Raises ScenarioError if it cannot
+    be read.
+    """
+    document = YamlDocument(read_yaml(file), str(file))
+    found = document.value
     if not isinstance(found, dict):
         raise ScenarioError([f"{file}: expected a table, found {type(found).__name__}"])
+    problems = expand(found)
+    if problems:
+        raise ScenarioError(document.locate(problems))
     return found
 
 

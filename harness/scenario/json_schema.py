@@ -7,6 +7,7 @@ missing units, and combinations of keys that a table does not allow. Limits of q
 that involve several tables cannot be expressed in JSON Schema. Only the loader checks these.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -14,13 +15,17 @@ from pydantic_core import core_schema
 
 from windtunnel.harness.scenario.schema import applies
 from windtunnel.harness.scenario.schema.fault import COUNT_MAX
+from windtunnel.harness.scenario.schema.loss_model import BURSTS, BURSTS_SCHEMA
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.table import (
     ARGUMENT_ITEMS_MAX,
     ARGUMENT_LENGTH_MAX,
     ARGUMENTS_MAX,
     one_or_many,
+    quantity,
 )
+from windtunnel.harness.scenario.schema.units import MESSAGES_PER_SECOND
+from windtunnel.harness.scenario.shorthand import MESSAGES_MAX
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -33,6 +38,13 @@ def _keys(*names: str) -> Schema:
 ONE_KEY: Schema = {"minProperties": 1, "maxProperties": 1}
 NOT_EMPTY: Schema = {"minProperties": 1}
 UNTIL: Schema = {"until": ["at_most"], "at_most": ["until"]}
+QUANTITY = ("type", "pattern", "examples")
+"""The keys of a quantity's schema."""
+MESSAGE_COUNT: Schema = {
+    **_keys("messages", "message"),
+    "properties": {"message": {"anyOf": [{"type": "string"}, _keys("from", "to")]}},
+}
+"""Messages of one length: a number of messages determines the number of bytes."""
 TABLES: dict[str, Schema] = {
     "Act": ONE_KEY,
     "Until": ONE_KEY,
@@ -78,10 +90,13 @@ def json_schema() -> Schema:
         _allow(tables[name]["properties"][key], number)
     share = tables["Duplicate"]["properties"]["share"]
     _allow(tables["Act"]["properties"]["duplicate"], {"oneOf": share["oneOf"]})
+    _allow_short_forms(tables)
     # Only a replay may omit the content, so another stream must have it.
     schema["properties"]["traffic"]["contains"] = _keys("content")
     schema["properties"]["expect"]["items"] = _check(tables.pop("Check"))
     _clean(schema)
+    tables[BURSTS] = BURSTS_SCHEMA
+    schema["$defs"] = dict(sorted(tables.items()))
     return {"$schema": DIALECT, **schema}
 
 
@@ -114,6 +129,35 @@ def _allow(schema: Schema, other: Schema) -> None:
     schema |= {"anyOf": forms, "description": description}
 
 
+def _allow_short_forms(tables: dict[str, Schema]) -> None:
+    """Add the short forms that `shorthand` replaces before the tables are validated."""
+    content, pace, impairments = (tables[name] for name in ("Content", "Pace", "Impairments"))
+    rates = [pace["properties"]["rate"], _text_of(MESSAGES_PER_SECOND, "20000 msg/s")]
+    rate = {"anyOf": [{key: each[key] for key in QUANTITY} for each in rates]}
+    length = tables["MessageLengths"]["properties"]["from"]
+    length = {key: length[key] for key in QUANTITY}
+    _allow(content["properties"]["message"], length)
+    _allow(impairments["properties"]["delay"], tables["Delay"]["properties"]["mean"])
+    pace["properties"]["rate"] = rate | {"description": rates[0]["description"]}
+    content["properties"] |= {
+        "messages": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MESSAGES_MAX,
+            "description": "Number of messages, in place of `bytes`. It needs one message length.",
+        },
+        "rate": rate | {"description": "Short form of `pace` with only a rate."},
+    }
+    content["required"].remove("bytes")
+    content["oneOf"] = [_keys("bytes"), MESSAGE_COUNT]
+    content["not"] = _keys("rate", "pace")
+
+
+def _text_of(units: Iterable[str], example: str) -> Schema:
+    """Return the schema of a quantity with one of these units."""
+    return quantity("|".join(units), example).json_schema or {}
+
+
 def _check(resolved: Schema) -> Schema:
     """Return the schema of an item in `expect`: a check's name, or a table with its name and
     arguments.
@@ -131,10 +175,14 @@ def _check(resolved: Schema) -> Schema:
 
 
 def _clean(value: Any, *, is_schema: bool = True) -> None:
-    """Remove defaults and numeric limits, because these apply only to resolved values."""
+    """Remove defaults and numeric limits, because these apply only to resolved values. Replace the
+    schema of bursts, which occurs in each loss model, with a reference.
+    """
     if isinstance(value, list):
-        for each in value:
+        for index, each in enumerate(value):
             _clean(each)
+            if each == BURSTS_SCHEMA:
+                value[index] = {"$ref": f"#/$defs/{BURSTS}"}
     elif isinstance(value, dict):
         for key in ("default", "gt", "ge", "lt", "le") if is_schema else ():
             value.pop(key, None)

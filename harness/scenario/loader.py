@@ -1,6 +1,7 @@
 """Loads scenario files. Each error names the file, line and column.
 
-    text --YamlDocument--> plain values with marks --model--> Scenario --validation--> Scenario
+    text --YamlDocument--> plain values with marks --shorthand--> full forms
+         --model--> Scenario --validation--> Scenario
 
 All errors in a file are reported at once. The line and column of each key and item are stored by
 path, to locate errors that are found later.
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Problem
 from windtunnel.harness.scenario.schema.table import Table
+from windtunnel.harness.scenario.shorthand import expand
 from windtunnel.harness.scenario.validation.validation import problems
 from windtunnel.harness.scenario.yaml_document import ScenarioError, YamlDocument, quoted, read_yaml
 
@@ -29,7 +31,7 @@ def load_scenario(file: Path, find: Callable[[Scenario], list[Problem]] = proble
     that `find` detects.
     """
     text = read_yaml(file)
-    scenario = parse_table(text, str(file), Scenario, find)
+    scenario = parse_table(text, str(file), Scenario, find, expand)
     parts = file.resolve().with_suffix("").parts
     if ROOT_FOLDER in parts:
         start = len(parts) - parts[::-1].index(ROOT_FOLDER)
@@ -43,24 +45,33 @@ def load_scenario(file: Path, find: Callable[[Scenario], list[Problem]] = proble
 
 def parse_scenario(text: str, source: str) -> Scenario:
     """Parse and validate a scenario. `source` is the file name for error messages."""
-    return parse_table(text, source, Scenario, problems)
+    return parse_table(text, source, Scenario, problems, expand)
 
 
 def parse_table(
-    text: str, source: str, model: type[_TABLE], find: Callable[[_TABLE], list[Problem]]
+    text: str,
+    source: str,
+    model: type[_TABLE],
+    find: Callable[[_TABLE], list[Problem]],
+    expand: Callable[[Any], list[Problem]] = lambda value: [],
 ) -> _TABLE:
     """Parse a YAML table into a `model` object. Raises ScenarioError for invalid YAML, and for
-    problems that pydantic or the function `find` reports.
+    problems that `expand`, pydantic or the function `find` reports.
+
+    `expand` replaces the short forms in the plain values with full forms.
     """
     document = YamlDocument(text, source)
     empty = list(_empty_values(document.value, ()))
     if empty:
         raise ScenarioError(document.locate(empty))
+    short = expand(document.value)
     try:
         table = model.model_validate(document.value)
     except ValidationError as error:
         found = [Problem(_path(each, document), _text(each)) for each in _causes(error)]
-        raise ScenarioError(document.locate(found)) from error
+        raise ScenarioError(document.locate([*short, *found])) from error
+    if short:
+        raise ScenarioError(document.locate(short))
     found = find(table)
     if found:
         raise ScenarioError(document.locate(found))

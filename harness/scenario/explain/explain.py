@@ -24,6 +24,7 @@ from windtunnel.harness.scenario.explain.stream_length import (
     expected_framed_bytes,
     fragment_count,
     framed_length,
+    has_one_length,
 )
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.resolved.cut import CONNECTION_NS, may_disconnect
@@ -33,7 +34,7 @@ from windtunnel.harness.scenario.schema.archive import archive_line
 from windtunnel.harness.scenario.schema.channel import HEADER_LENGTH, WINDOW_BYTES
 from windtunnel.harness.scenario.schema.host_event import event_line
 from windtunnel.harness.scenario.schema.merge import merge_line
-from windtunnel.harness.scenario.schema.pace import pace_line
+from windtunnel.harness.scenario.schema.pace import PaceCase, pace_line
 from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
 
 
@@ -155,18 +156,17 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
         f"initial term id {initial}, window {'default' if window is None else format_bytes(window)}"
     )
     yield (
-        f"  content {format_bytes(traffic.total_bytes)} in messages of {traffic.shortest_bytes} to "
-        f"{traffic.longest_bytes} bytes, about {expected_data_frames(traffic):.0f} DATA frames, "
-        f"about {_terms(traffic)} terms"
+        f"  content {format_bytes(traffic.total_bytes)} in {_messages_text(traffic)}, about "
+        f"{expected_data_frames(traffic):.0f} DATA frames, about {_terms(traffic)} terms"
     )
     yield f"  {_fragments_text(traffic)}"
     yield f"  {flow_control_line(traffic)}"
     if not traffic.pace.is_unlimited:
-        yield f"  publishes {pace_line(traffic.pace)}"
+        yield f"  publishes {_pace_text(traffic, traffic.pace)}"
     if traffic.close_after_ns:
         yield f"  closes {format_duration(traffic.close_after_ns)} after its last message"
     if not traffic.consume.is_unlimited:
-        yield f"  consumes {pace_line(traffic.consume)}"
+        yield f"  consumes {_pace_text(traffic, traffic.consume)}"
     if traffic.replays:
         yield f"  the archive on {traffic.from_host} replays its recording of {traffic.replays}"
     if traffic.merges is not None:
@@ -176,6 +176,24 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
         yield f"  recorded by the archive on {traffic.recorded}, a {end}'s host"
     if traffic.replicated:
         yield f"  replicated from there by the archive on {traffic.replicated}"
+
+
+def _messages_text(traffic: TrafficCase) -> str:
+    """Describe a stream's messages. Only messages of one length have a number that no seed
+    changes.
+    """
+    if not has_one_length(traffic):
+        return f"messages of {traffic.shortest_bytes} to {traffic.longest_bytes} bytes"
+    count = -(-traffic.total_bytes // traffic.longest_bytes)
+    return f"{count:,} messages of {traffic.longest_bytes} bytes"
+
+
+def _pace_text(traffic: TrafficCase, pace: PaceCase) -> str:
+    """Describe an application's pace, also in messages if all have the same length."""
+    text = pace_line(pace)
+    if not pace.bytes_per_s or not has_one_length(traffic):
+        return text
+    return f"{text} ({pace.bytes_per_s / traffic.longest_bytes:,.10g} messages/s)"
 
 
 def _channels(

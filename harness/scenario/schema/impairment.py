@@ -52,10 +52,11 @@ class Impairments(Table):
     """The impairments of one link direction. At least one key is required."""
 
     loss: LossModel | None = None
-    """Loss model: a share of independent losses, or a Markov chain of two or four states."""
+    """Loss model: a share of independent losses, bursts, or a Markov chain of two or four states.
+    """
 
     delay: Delay | None = None
-    """Delay, with optional jitter."""
+    """Delay with optional jitter, or only its mean, such as `20ms`."""
 
     rate_bits_per_s: Rate | None = Field(default=None, alias="rate", ge=1_000)
     """Rate limit; at least 1kbit/s. Packet headers count against it."""

@@ -3,20 +3,22 @@
     2%                                                     independent
     {good_to_bad: 0.1%, bad_to_good: 20%}                  Gilbert-Elliott: two states
     {p13: 1%, p31: 20%, p32: 10%, p23: 5%, p14: 0.5%}      four states, numbered as in `tc-netem`
+    {burst: 50, every: 5000}                               two states, by their mean durations
 
 A fault rule uses the same models to select frames for any action, and "lost" then means selected. A
 rule's chain takes one step for each frame at its first transmission, so bursts follow the order of
 the stream. A link's impairments take one step for each packet. Shares are parts per billion.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Discriminator, Tag
+from pydantic import BeforeValidator, Discriminator, Tag, WithJsonSchema
 
 from windtunnel.harness.scenario.schema.table import NOT_ZERO, Probability, Share, Table, quantity
-from windtunnel.harness.scenario.schema.units import BILLION, parse_share
+from windtunnel.harness.scenario.schema.units import BILLION, format_share, parse_share
+from windtunnel.harness.scenario.yaml_document import quoted
 
 ALWAYS = "always"
 """Synonym for a share of 100%."""
@@ -68,17 +70,72 @@ class FourState(Table):
     """Probability of an isolated loss."""
 
 
+BURST_KEYS = ("burst", "every")
+BURST_PERIOD_MAX = BILLION
+"""Maximum mean number of packets from one burst to the next. Shares are parts per billion."""
+
+
+def _of_bursts(value: object) -> Any:
+    """Convert mean burst lengths and periods, in packets, to the transition probabilities of the
+    Gilbert-Elliott model.
+    """
+    if not isinstance(value, dict):
+        return value
+    for key in BURST_KEYS:
+        count = value.get(key)
+        if type(count) is not int or not 1 <= count <= BURST_PERIOD_MAX:
+            found = "none" if count is None else quoted(count)
+            text = f"{key}: expected a number of packets from 1 to {BURST_PERIOD_MAX}"
+            raise ValueError(f"{text}, such as {{burst: 50, every: 5000}}, found {found}")
+    unknown = [key for key in value if key not in BURST_KEYS]
+    if unknown:
+        raise ValueError(f"expected only burst and every, found {quoted(unknown[0])}")
+    burst, every = (value[key] for key in BURST_KEYS)
+    if burst >= every:
+        text = "expected `burst` below `every`, the mean number of packets from one burst to the"
+        raise ValueError(f"{text} next, found {burst} and {every}")
+    shares = round(BILLION / (every - burst)), round(BILLION / burst)
+    return dict(zip(("good_to_bad", "bad_to_good"), map(format_share, shares), strict=True))
+
+
+BURSTS = "Bursts"
+"""Name of the table of bursts in the JSON Schema."""
+
+
+def _count(description: str) -> dict[str, Any]:
+    limits = {"minimum": 1, "maximum": BURST_PERIOD_MAX}
+    return {"type": "integer", **limits, "description": description}
+
+
+BURSTS_SCHEMA = {
+    "type": "object",
+    "description": "Bursts, short for a Gilbert-Elliott model: `{burst: 50, every: 5000}` affects "
+    "50 packets in a row, and starts once in 5000 packets, on average.",
+    "properties": {
+        "burst": _count("Mean number of packets in a burst."),
+        "every": _count("Mean number of packets from the start of one burst to the next."),
+    },
+    "required": list(BURST_KEYS),
+    "additionalProperties": False,
+}
+
+
 def _kind(value: object) -> str:
-    """Return the kind of a loss model: a share, two states or four states. Given the kind, pydantic
-    reports only the errors of this kind.
+    """Return the kind of a loss model: a share, bursts, two states or four states. Given the kind,
+    pydantic reports only the errors of this kind.
     """
     if not isinstance(value, dict):
         return "share"
+    if set(BURST_KEYS) & set(value):
+        return "bursts"
     return "two states" if {"good_to_bad", "bad_to_good"} & set(value) else "four states"
 
 
 LossModel = Annotated[
     Annotated[Amount, Tag("share")]
+    | Annotated[
+        GilbertElliott, BeforeValidator(_of_bursts), WithJsonSchema(BURSTS_SCHEMA), Tag("bursts")
+    ]
     | Annotated[GilbertElliott, Tag("two states")]
     | Annotated[FourState, Tag("four states")],
     Discriminator(_kind),

@@ -37,7 +37,9 @@ class Pace(Table):
     """The maximum rate and the pauses of an application."""
 
     bytes_per_s: ByteRate | None = Field(default=None, alias="rate", ge=1)
-    """Maximum rate in message bytes per second. Default: unlimited."""
+    """Maximum rate in message bytes per second, or in messages per second such as `20000 msg/s` if
+    all messages have one length. Default: unlimited.
+    """
 
     rests: Rests | None = None
     """Pauses. Default: none."""

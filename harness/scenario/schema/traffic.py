@@ -56,6 +56,7 @@ class Content(Table):
     """Total length of all messages; at least 1B."""
 
     message: MessageLengths = MessageLengths()
+    """Lengths of the messages, or one length for all, such as `1408B`. Default: 1B to `max`."""
 
     pace: Pace | None = None
     """Pace of the publisher. Default: unlimited."""

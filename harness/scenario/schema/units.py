@@ -2,6 +2,7 @@
 
     "64MiB" -> bytes     "5ms" -> nanoseconds     "2%" -> parts per billion
     "200Mbit/s" -> bits per second     "20MiB/s" -> bytes per second
+    "20000 msg/s" -> messages per second
 
 All quantities are converted to exact integers, because decisions depend on them and must be the
 same on every machine. A quantity that is not a whole number of the base unit is an error and is
@@ -28,6 +29,7 @@ BITS_PER_SECOND: dict[str, int] = {
     "Gbit/s": 1_000_000_000,
 }
 BYTES_PER_SECOND: dict[str, int] = {f"{unit}/s": scale for unit, scale in BYTES.items()}
+MESSAGES_PER_SECOND: dict[str, int] = {"msg/s": 1}
 BILLION = 1_000_000_000
 """100% in parts per billion."""
 
@@ -39,6 +41,8 @@ BITS_PER_SECOND_MAX = 1000 * BILLION
 """Maximum bit rate: 1000Gbit/s."""
 BYTES_PER_SECOND_MAX = BYTES_MAX
 """Maximum byte rate: 1024GiB/s."""
+MESSAGES_PER_SECOND_MAX = BILLION
+"""Maximum rate in messages: 1000000000msg/s."""
 DIGITS_MAX = 64
 """Maximum number of digits before and after the decimal point."""
 
@@ -60,6 +64,7 @@ _DURATION = _Kind("a duration", NANOSECONDS, DURATION_NS_MAX, "5ms")
 _SHARE = _Kind("a share", {"%": BILLION // 100}, BILLION, "2%")
 _RATE = _Kind("a rate", BITS_PER_SECOND, BITS_PER_SECOND_MAX, "200Mbit/s")
 _BYTE_RATE = _Kind("a rate", BYTES_PER_SECOND, BYTES_PER_SECOND_MAX, "20MiB/s")
+_MESSAGE_RATE = _Kind("a rate", MESSAGES_PER_SECOND, MESSAGES_PER_SECOND_MAX, "20000 msg/s")
 
 
 def parse_bytes(text: object) -> int:
@@ -93,6 +98,16 @@ def parse_rate(text: object) -> int:
 def parse_byte_rate(text: object) -> int:
     """Parse a byte rate such as "20MiB/s" into bytes per second."""
     return _parse(text, _BYTE_RATE)
+
+
+def is_message_rate(value: object) -> bool:
+    """Return whether a value is a string with the unit of messages per second."""
+    return isinstance(value, str) and value.strip().endswith(tuple(MESSAGES_PER_SECOND))
+
+
+def parse_message_rate(text: object) -> int:
+    """Parse a rate such as "20000 msg/s" into messages per second."""
+    return _parse(text, _MESSAGE_RATE)
 
 
 def format_byte_rate(bytes_per_s: int) -> str:
