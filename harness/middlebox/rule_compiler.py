@@ -101,9 +101,11 @@ def compile_ranges(case: Case) -> NDArray[np.int64]:
 
 
 def _fill_selection(rule: Any, fault: FaultCase, link_names: tuple[str, ...]) -> None:
-    rule["links"] = sum(1 << link_names.index(name) for name in fault.links)
-    codes = {frame_class.CODES[name] for name in fault.frame_types}
-    rule["classes"] = sum(1 << CLASSES.index(code) for code in codes)
+    codes = [link_names.index(name) for name in fault.links]
+    rule["links"] = sum(1 << code for code in codes)
+    rule["shared_link"] = min(codes) if fault.is_shared else table.NOT_SHARED
+    classes = {frame_class.CODES[name] for name in fault.frame_types}
+    rule["classes"] = sum(1 << CLASSES.index(code) for code in classes)
     rule["session"] = fault.session
     rule["flags_mask"] = fault.flags_mask
     rule["flags_value"] = fault.flags_value

@@ -17,6 +17,8 @@ CLASSES: tuple[int, ...] = tuple(sorted(frame_class.NAMES))
 """Frame class codes, in the order of their class indexes."""
 
 NO_RULE = -1
+NOT_SHARED = -1
+"""Value of `shared_link` if each link direction has its own draws."""
 NOWHERE = -1
 """Value of a stream ordinal if the rule waits for no stream position."""
 
@@ -31,6 +33,7 @@ RULE = np.dtype(
     [
         # conditions
         ("links", "<i8"),  # bit per link direction
+        ("shared_link", "<i8"),  # the direction whose draws all directions use, or NOT_SHARED
         ("classes", "<i8"),  # bit per class index
         ("session", "<i8"),  # number on its stream, 0 for all
         ("flags_mask", "<i8"),
@@ -87,6 +90,14 @@ _RSP_SETUP_INDEX = CLASSES.index(frame_class.RSP_SETUP)
 assert CLASSES[:_RSP_SETUP_INDEX] == tuple(range(_RSP_SETUP_INDEX))
 assert CLASSES[_FIRST_OWN_INDEX:] == tuple(range(_FIRST_OWN, _FIRST_OWN + 3))
 assert set(decision.ACTIONS) == set(range(1, 10))
+
+
+@allocating_kernel
+def draw_link(shared_link: int, link: int) -> int:
+    """Return the link direction whose draws decide about a frame, given the `shared_link` of the
+    rule and the frame's own direction.
+    """
+    return link if shared_link == NOT_SHARED else shared_link
 
 
 @allocating_kernel

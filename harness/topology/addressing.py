@@ -1,7 +1,7 @@
 """A run's IP addresses, derived from its id so that concurrent runs do not interfere.
 
     10.64.0.0/10  =  16384 blocks of /24; a run takes one block (by a hash of its id)
-    block         =  16 subnets of /28; each host has one:  .1 bridge  .2 relay  .3 host
+    block         =  32 subnets of /29; each host has one:  .1 bridge  .2 relay  .3 host
 
 Only container networks use the bridge address, because the container engine needs a gateway
 address. Two runs may get the same block. With namespaces this is no problem. A container engine
@@ -15,7 +15,7 @@ import ipaddress
 
 RANGE = ipaddress.IPv4Network("10.64.0.0/10")
 BLOCK_PREFIX_LENGTH = 24
-SUBNET_PREFIX_LENGTH = 28
+SUBNET_PREFIX_LENGTH = 29
 BLOCKS = 1 << (BLOCK_PREFIX_LENGTH - RANGE.prefixlen)
 HOSTS_MAX = 1 << (SUBNET_PREFIX_LENGTH - BLOCK_PREFIX_LENGTH)
 

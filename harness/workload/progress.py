@@ -4,6 +4,8 @@ import sys
 import time
 
 REPORT_S = 0.1
+JOINED = "joined"
+"""The line that a subscriber prints when it has its first image."""
 
 
 def print_line(line: str) -> None:

@@ -164,7 +164,7 @@ def run(options: Options, stop: Stop) -> None:
         traffic.longest_bytes,
         traffic.shortest_bytes,
     )
-    start = Start() if len(traffic.publishers) > 1 else None
+    start = Start() if len(traffic.publishers) > 1 or traffic.starts_with else None
     payload = np.fromfile(options.case.payload.path, dtype=np.uint8)
     skip = message_plan.count // 2 if options.sabotage == SKIP_MESSAGE else -1
     waits = traffic.rejoins or may_disconnect(options.case, traffic)

@@ -20,7 +20,7 @@ from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.subscription import Subscription
 from windtunnel.harness.artifact.host.application import Part, SubscriberFacts
 from windtunnel.harness.workload.options import Options
-from windtunnel.harness.workload.progress import Progress, print_line
+from windtunnel.harness.workload.progress import JOINED, Progress, print_line
 from windtunnel.harness.workload.stop import Stop
 from windtunnel.harness.workload.tap import Tap
 
@@ -78,6 +78,11 @@ class Parts:
         sessions to the end.
         """
         return len(self._ended) >= self._sessions and len(self._tapped) >= self._sessions
+
+    @property
+    def have_begun(self) -> bool:
+        """Whether the application has had an image."""
+        return bool(self._parts)
 
     def read(self, own: Subscription, tapped: Subscription) -> int:
         """Read the available data, for the application and for the frame recorder. Returns the
@@ -149,7 +154,7 @@ class Rejoining:
         self._parts = parts
         self._progress = progress
         self._stop = stop
-        self._was_ready = False
+        self._was_ready = self._has_joined = False
 
     def read(self) -> None:
         """Read to the stream's end. Raises Stopped if a stop signal arrives, or DriverError if the
@@ -180,6 +185,9 @@ class Rejoining:
         try:
             while not self._parts.is_over and not aeron.is_closed:
                 work_count = self._parts.read(own, tapped)
+                if self._parts.have_begun and not self._has_joined:
+                    self._has_joined = True
+                    print_line(JOINED)
                 self._progress.report()
                 self._stop.check()
                 if not work_count:

@@ -1,7 +1,8 @@
-"""Starts all publishers of a stream at the same time, once they are all connected.
+"""Starts all publishers of a stream at the same time, once they are all connected and as many
+subscribers have joined as the scenario requires (`starts_with`).
 
-    publisher   connected --> "ready" --> SIGUSR1 --> first message
-    runner                    all ready --'
+    publisher   connected --> "ready" ------> SIGUSR1 --> first message
+    subscriber  has an image --> "joined" --'
 
 If a publisher started late, the subscriber would already be far ahead. The subscriber's status
 messages would be out of range for the publisher, which would never catch up.

@@ -28,7 +28,7 @@ from windtunnel.harness.workload import overrun_guard
 from windtunnel.harness.workload.archive.merging import read_merged
 from windtunnel.harness.workload.options import FLIP_BYTE, Options
 from windtunnel.harness.workload.pacer import Pacer
-from windtunnel.harness.workload.progress import Progress, print_line
+from windtunnel.harness.workload.progress import JOINED, Progress, print_line
 from windtunnel.harness.workload.rejoining import Parts, Rejoining
 from windtunnel.harness.workload.stop import GaveUp, Stop, SubjectError, timeouts_as_gave_up
 from windtunnel.harness.workload.tap import Tap
@@ -161,6 +161,7 @@ def _read_one_image(
                 subscriptions[0].add_destination(source)
         print_line("ready")
         images = [_wait_for_image(aeron, each, stop) for each in subscriptions]
+        print_line(JOINED)
         cut_off = traffic.to_host in traffic.partial
         _read(aeron, images, application, tap, progress, facts, stop, may_be_cut_off=cut_off)
         for each in subscriptions:

@@ -225,11 +225,17 @@ class NaiveRules:
             passed_ns %= when.every_ns
         return not when.for_ns or passed_ns < when.for_ns
 
+    def draw_link(self, rule, frame):
+        """Return the first link of a rule that acts before all its links, or else the frame's."""
+        fault = self.case.faults[rule]
+        first = min(self.case.link_names.index(name) for name in fault.links)
+        return first if fault.is_shared else frame.link
+
     def draws(self, rule, frame, ordinal, place):
         return draw(
             self.case.seed,
             rule,
-            frame.link,
+            self.draw_link(rule, frame),
             CLASS_INDEX[frame.name],
             ordinal,
             0 if frame.attempt else 1,
@@ -284,8 +290,9 @@ class NaiveRules:
             )
         rule = self.case.faults.index(fault)
         _, drawn = draw(
-            self.case.seed, rule, frame.link, CLASS_INDEX[frame.name], 0, 1, place, frame.attempt
-        )
+            self.case.seed, rule, self.draw_link(rule, frame), CLASS_INDEX[frame.name], 0, 1,
+            place, frame.attempt,
+        )  # fmt: skip
         return begin + drawn % max(1, bits - fault.bits + 1)
 
     def forge(self, fault, frame):

@@ -43,7 +43,7 @@ from windtunnel.harness.middlebox.engine.state import (
     TRIED,
     Engine,
 )
-from windtunnel.harness.middlebox.rules import NO_RULE, class_index
+from windtunnel.harness.middlebox.rules import NO_RULE, class_index, draw_link
 
 _DATA_HEADER = layout.DATA_HEADER_LENGTH
 _NONE = known.NONE
@@ -218,7 +218,6 @@ def _extent(row: Any, code: int) -> int:
 def _first_match(engine: Engine, properties: FrameProperties) -> int:
     seed = engine.state[SEED]
     by_order = 1 if properties.attempt == 0 else 0
-    what = subject(properties.link, properties.kind, properties.ordinal, by_order)
     place = properties.order - 1 if by_order else properties.place
     chain = properties.session
     if by_order:
@@ -231,6 +230,8 @@ def _first_match(engine: Engine, properties: FrameProperties) -> int:
     for rule in range(len(engine.rules)):
         if selects(engine, rule, properties):
             engine.tallies[rule, TRIED] += 1
+            link = draw_link(engine.rules[rule]["shared_link"], properties.link)
+            what = subject(link, properties.kind, properties.ordinal, by_order)
             if matches(
                 engine.rules, engine.chains, rule, chain, seed, what, place, properties.attempt
             ):

@@ -32,7 +32,7 @@ from windtunnel.harness.middlebox.engine.state import (
 )
 from windtunnel.harness.middlebox.engine.templates import fill_in, set_values
 from windtunnel.harness.middlebox.rule_compiler import PAYLOAD
-from windtunnel.harness.middlebox.rules import class_index
+from windtunnel.harness.middlebox.rules import class_index, draw_link
 
 _HEADER_BITS = 8 * layout.DATA_HEADER_LENGTH
 
@@ -93,7 +93,7 @@ def mutation_detail(engine: Engine, buf: Any, link: int, frame: FrameMatch) -> i
     if bits == PAYLOAD:
         bits = 8 * i32_le(buf, frame.at) - _HEADER_BITS
     choices = max(1, bits - rule["bits"] + 1)
-    what = subject(link, frame.kind, 0, 1)
+    what = subject(draw_link(rule["shared_link"], link), frame.kind, 0, 1)
     place = frame.place if frame.attempt else engine.orders[link, frame.kind].sum()
     _, drawn = draws(engine.state[SEED], frame.rule, what, place, frame.attempt)
     return int(first + drawn % choices)

@@ -36,7 +36,7 @@ from windtunnel.harness.orchestrate.processes import watch
 from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
 from windtunnel.harness.orchestrate.run import archives, traffic
 from windtunnel.harness.orchestrate.run.host_events import HostEvents
-from windtunnel.harness.orchestrate.run.publisher_barrier import has_publication, release
+from windtunnel.harness.orchestrate.run.publisher_barrier import Barrier, has_publication, release
 from windtunnel.harness.orchestrate.run.run_processes import STOP_TIMEOUT_S, WORKLOADS, RunProcesses
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.subjects import subject
@@ -67,6 +67,8 @@ class Run:
         self._case: Case | None = None
         self._netem: Netem | None = None
         self._events: HostEvents | None = None
+        self._subscribers: dict[str, list[WatchedProcess]] = {}
+        """The subscribers of each stream, by the stream's name in the scenario."""
         self._snmp_before: dict[str, dict[str, int]] = {}
         self._steal_ticks = facts.steal_ticks()
         self.manifest = Manifest(
@@ -203,27 +205,32 @@ class Run:
         )
 
     def _subscribe(self) -> None:
-        readers = [
-            self.processes.start_workload(role, host, each)
-            for each in self.spec.scenario.traffic
-            for role in ("subscriber", "recorder")
-            for host in each.ends(role)
-        ]
+        readers = []
+        for each in self.spec.scenario.traffic:
+            subscribers, recorders = (
+                [self.processes.start_workload(role, host, each) for host in each.ends(role)]
+                for role in ("subscriber", "recorder")
+            )
+            self._subscribers[each.id] = subscribers
+            readers += [*subscribers, *recorders]
         self._await("subscribers", readers, _is_ready_line)
 
     def _traffic(self) -> None:
-        publishers = []
+        barriers = []
         for each in self.spec.scenario.traffic:
             started = [
                 self.processes.start_workload(each.sender, host, each) for host in each.from_hosts
             ]
-            publishers += started if len(started) > 1 else []
+            if len(started) > 1 or each.readers_to_start:
+                readers = self._subscribers[each.id]
+                barriers.append(Barrier(each.id, started, readers, each.readers_to_start))
             for host in each.ends("replicator"):
                 self.processes.start_workload("replicator", host, each)
-        if publishers:
+        if barriers:
+            publishers = [one for each in barriers for one in each.publishers]
             self._await("publishers", publishers, has_publication)
             wall_s = self.spec.scenario.budget.wall_ns / 1e9
-            release(publishers, required=self.processes.watched, wall_s=wall_s)
+            release(barriers, required=self.processes.watched, wall_s=wall_s)
         self.processes.start_saboteur()
         assert self._case is not None
         events = HostEvents(self._case.events, self.processes)

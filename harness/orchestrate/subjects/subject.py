@@ -10,10 +10,10 @@
     sampler     python -m windtunnel.harness.capture.counters --aeron-dir D --out DIR --interval 5ms
 
 The subject is the driver under test together with its workloads. Windtunnel's programs print
-`ready` when they are ready. Workloads print `progress <bytes>/<total>`. Their exit code is 0 on
-success, 1 if the subject failed, 3 if the workload itself failed (for example because of a full
-disk), 124 if the only failure is a timeout, or 127 if the subject does not support what the
-scenario requires.
+`ready` when they are ready. Workloads print `progress <bytes>/<total>`, and subscribers `joined`
+when they have an image. Their exit code is 0 on success, 1 if the subject failed, 3 if the workload
+itself failed (for example because of a full disk), 124 if the only failure is a timeout, or 127 if
+the subject does not support what the scenario requires.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 
 READY = "ready"
 PROGRESS = "progress "
+JOINED = "joined"
 UNSUPPORTED_EXIT_CODE = 127
 CANNOT_START_EXIT_CODES = (126, 127)
 """Exit codes of a driver that cannot be executed, as set by a shell, by `env` or by the linker."""

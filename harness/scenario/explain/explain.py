@@ -29,7 +29,11 @@ from windtunnel.harness.scenario.explain.stream_length import (
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.resolved.cut import CONNECTION_NS, may_disconnect
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase
-from windtunnel.harness.scenario.resolved.unawaited import waits_for, without_waiting
+from windtunnel.harness.scenario.resolved.unawaited import (
+    starts_with_all,
+    waits_for,
+    without_waiting,
+)
 from windtunnel.harness.scenario.schema.archive import archive_line
 from windtunnel.harness.scenario.schema.channel import HEADER_LENGTH, WINDOW_BYTES
 from windtunnel.harness.scenario.schema.host_event import event_line
@@ -135,8 +139,9 @@ def _expectation_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
         )
         yield "  disconnected, and the publisher waits until a receiver is connected again"
     late = [flow for flow in traffic.flows if not waits_for(flow)]
+    effect = "fall behind" if starts_with_all(traffic) else "miss the start"
     for flow in {each.to_host: each for each in late}.values():
-        yield f"  {flow.to_host} may miss the start: {without_waiting(flow)}"
+        yield f"  {flow.to_host} may {effect}: {without_waiting(flow)}"
 
 
 def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
@@ -161,6 +166,10 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
     )
     yield f"  {_fragments_text(traffic)}"
     yield f"  {flow_control_line(traffic)}"
+    if traffic.starts_with:
+        count = len(traffic.subscribers)
+        who = f"all {count}" if starts_with_all(traffic) else f"{traffic.starts_with} of {count}"
+        yield f"  starts when {who} subscribers have joined"
     if not traffic.pace.is_unlimited:
         yield f"  publishes {_pace_text(traffic, traffic.pace)}"
     if traffic.close_after_ns:

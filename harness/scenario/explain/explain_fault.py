@@ -42,6 +42,8 @@ def choice_lines(fault: FaultCase, stream_ids: list[int]) -> Iterator[str]:
     """
     if fault.ordinals:
         yield f"of stream {', '.join(str(stream_ids[each]) for each in fault.ordinals)}"
+    if fault.is_shared:
+        yield "before packets are copied to these links: the same frames on all of them"
     if fault.session:
         yield f"of session {fault.session} of the stream"
     if fault.flags_mask:

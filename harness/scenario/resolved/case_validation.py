@@ -61,6 +61,7 @@ def traffic_problems(
         ("initial_position", 0, POSITION_MAX),
         ("total_bytes", 1, BYTES_MAX),
         ("close_after_ns", 0, DURATION_NS_MAX),
+        ("starts_with", 0, len(traffic.subscribers)),
     ):
         yield from within(path, name, getattr(traffic, name), least, most)
     for optional, least in (("initial_term_id", -(1 << 31)), ("receiver_window_bytes", 1)):

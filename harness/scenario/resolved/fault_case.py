@@ -121,6 +121,8 @@ class FaultCase(Part):
     cut_to_bytes: int = 0
     forged: tuple[ForgedCase, ...] = ()
     source_port: int = 0
+    is_shared: bool = False
+    """Whether the rule affects the same frames on all its links."""
 
     @property
     def share(self) -> float:
@@ -132,6 +134,11 @@ class FaultCase(Part):
         """Return the Markov chain that selects the frames to which a rule applies."""
         parameters = (self.share_ppb,) if self.chance == "independent" else self.chance_ppb
         return MarkovChain(self.chance, parameters)
+
+    @property
+    def copies_of_draws(self) -> int:
+        """Return how many link directions use the same draws."""
+        return len(self.links) if self.is_shared else 1
 
     @property
     def is_plain(self) -> bool:
@@ -178,6 +185,7 @@ def resolve_fault(
         cut_to_bytes=0 if act.truncate is None else act.truncate.to,
         forged=() if act.inject is None else tuple(_forged(each) for each in act.inject.frames),
         source_port=0 if act.readdress is None else act.readdress.source_port,
+        is_shared=fault.where.shared,
     )
 
 

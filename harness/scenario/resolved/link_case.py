@@ -17,8 +17,10 @@ from windtunnel.harness.scenario.schema.table import Name
 Backend = Literal["relay", "netem"]
 LINK_NAMES: tuple[str, str] = ("a->b", "b->a")
 """Names of the directions of a case's only link: `a` is the first host, `b` the second."""
-LINKS_MAX = 28
-"""Number of pairs among eight hosts. A rule stores its links as a bit set in one integer."""
+LINKS_MAX = 31
+"""Maximum number of links: 32 hosts around one of them, or all pairs of eight. A rule stores the
+directions of links as a bit set in a signed 64-bit integer, which has room for 31 links.
+"""
 
 
 class LinkCase(Part):

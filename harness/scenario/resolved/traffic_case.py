@@ -71,6 +71,8 @@ class TrafficCase(Part):
     """Pace of the subscriber."""
     rejoins: bool = False
     """Whether the stream continues after an interruption."""
+    starts_with: int = 0
+    """Number of subscribers that the publishers wait for before their first message, or 0."""
     replays: OptionalName = ""
     """Id of the stream whose recording is replayed, or empty for a published stream."""
     merges: MergeCase | None = None
@@ -214,6 +216,7 @@ def resolve_traffic(
         close_after_ns=0 if replayed else traffic.content.close_after_ns,
         consume=pace_case(traffic.consume),
         rejoins=traffic.rejoins,
+        starts_with=traffic.readers_to_start,
         replays=traffic.replays or "",
         merges=None
         if merge is None

@@ -5,6 +5,7 @@ the whole stream.
     fc=min, fc=min,g:/1  it starts with the first receiver, and waits for those that have joined
     fc=min,g:/3          it starts once three receivers have joined
     fc=tagged,g:7/2      it only counts receivers whose status messages carry tag 7
+    starts_with: all     the publisher starts once all receivers have joined, whatever `fc` is
 
 A receiver that joins after the start misses what was sent before. With `max` the sender may also
 leave a receiver so far behind that it no longer retransmits what that receiver lacks.
@@ -19,14 +20,22 @@ MAX, TAGGED = "max", "tagged"
 
 
 def waits_for(flow: TrafficCase) -> bool:
-    """Return whether the sender cannot start before this receiver has joined.
+    """Return whether the sender cannot start before this receiver has joined, and is never more
+    than a window ahead of it.
 
     The channels of a resolved case are valid.
     """
     if len(flow.subscribers) == 1:
         return True
     counted = counted_hosts(flow)
-    return flow.to_host in counted and flow_control(flow).group_min >= len(counted)
+    if flow.to_host not in counted:
+        return False
+    return starts_with_all(flow) or flow_control(flow).group_min >= len(counted)
+
+
+def starts_with_all(flow: TrafficCase) -> bool:
+    """Return whether the publisher waits until all receivers have joined."""
+    return flow.starts_with == len(flow.subscribers)
 
 
 def counted_hosts(flow: TrafficCase) -> tuple[str, ...]:

@@ -40,6 +40,12 @@ class Where(Table):
     )
     """A direction such as `a->b`, or a list. `*` stands for any host, `both` for all directions."""
 
+    shared: bool = False
+    """Whether the rule acts before a multicast packet is copied to these links, so that it affects
+    the same frames on all of them. They have one sender, and the rule precedes rules for single
+    links. Default: false, so each direction has draws of its own.
+    """
+
 
 class Flags(Table):
     """Flags that a frame must have, and flags that it must not have."""

@@ -14,7 +14,8 @@ from windtunnel.harness.scenario.resolved.link_case import LINKS_MAX, Backend
 from windtunnel.harness.scenario.schema.impairment import Impairments
 from windtunnel.harness.scenario.schema.table import Name, Table
 
-HOSTS_MAX = 8
+HOSTS_MAX = 32
+"""Maximum number of hosts: the subnets of a run, and one more than the maximum number of links."""
 
 
 class Link(Table):
@@ -36,13 +37,15 @@ class Network(Table):
     """The hosts and links of a scenario."""
 
     hosts: tuple[Name, ...] = Field(strict=False, min_length=2, max_length=HOSTS_MAX)
-    """Names of the 2 to 8 hosts, each of which has a driver."""
+    """Names of the 2 to 32 hosts, each of which has a driver."""
 
     link: Link | None = None
     """The only link, if there is just one."""
 
     links: tuple[Link, ...] = Field(default=(), strict=False, max_length=LINKS_MAX)
-    """Links between several hosts. Hosts without a link between them cannot reach each other."""
+    """Up to 31 links between several hosts. Hosts without a link between them cannot reach each
+    other.
+    """
 
     @model_validator(mode="after")
     def _link_or_links(self) -> "Network":

@@ -27,6 +27,8 @@ TRAFFIC_MAX = 256
 """Maximum number of streams in a scenario."""
 PATHS_MAX = 64
 """Maximum number of destinations or sources of a stream."""
+ALL: Literal["all"] = "all"
+"""Keyword for all subscribers of a stream."""
 LONGEST: Literal["max"] = "max"
 """Keyword for the maximum message length that the term length allows."""
 
@@ -146,6 +148,11 @@ class Traffic(Table):
 
     content: Content
 
+    starts_with: Annotated[int, Field(ge=1, le=HOSTS_MAX)] | Literal["all"] | None = None
+    """How many subscribers the publisher waits for before its first message: a number or `all`.
+    Default: as many as the flow control of the channel requires.
+    """
+
     consume: Pace | None = None
     """Pace of the subscriber. Default: unlimited."""
 
@@ -183,6 +190,13 @@ class Traffic(Table):
     def archived(self) -> tuple[str, ...]:
         """Return the hosts whose archives record or replicate the stream."""
         return tuple(each for each in (self.recorded, self.replicated) if each is not None)
+
+    @property
+    def readers_to_start(self) -> int:
+        """Return the number of subscribers that the publisher waits for, or 0 if it does not."""
+        if self.starts_with is None:
+            return 0
+        return len(self.to_hosts) if self.starts_with == ALL else self.starts_with
 
     @property
     def sender(self) -> str:

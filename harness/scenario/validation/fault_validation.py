@@ -6,6 +6,7 @@ starts. Each problem contains the path of its value in the file.
 
 from collections.abc import Iterator
 
+from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.scenario.schema.fault import Fault, Reached
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem
@@ -73,7 +74,7 @@ def fault_problems(scenario: Scenario) -> list[Problem]:
     for index, fault in enumerate(scenario.faults):
         path: Path = ("faults", index)
         unknown = list(_unknown_link(scenario, fault, path))
-        found += unknown or _rule(scenario, fault, path)
+        found += unknown or [*_rule(scenario, fault, path), *_shared(scenario, index, path)]
     return found + list(_shadowed(scenario))
 
 
@@ -171,6 +172,37 @@ def sends_over(traffic: Traffic, sender: str, receiver: str) -> bool:
     if (sender, receiver) == (traffic.recorded, traffic.replicated):
         return True
     return sender in traffic.from_hosts and receiver in traffic.to_hosts
+
+
+def _shared(scenario: Scenario, index: int, path: Path) -> Iterator[Problem]:
+    """Yield the problems with a rule that acts before a multicast packet is copied to its links."""
+    fault, path = scenario.faults[index], (*path, "where", "shared")
+    if not fault.where.shared:
+        return
+    directions = rule_directions(scenario, fault)
+    senders = list(dict.fromkeys(sender for sender, _ in directions))
+    if len(senders) > 1 or len(directions) < 2:
+        found = ", ".join("->".join(each) for each in directions)
+        text = "expected several directions from one sender, such as `link: pub->*`"
+        yield Problem(path, f"{text}, found {found}")
+    for traffic in scenario.traffic:
+        chosen = fault.what.streams is None or traffic.stream_id in fault.what.streams
+        sent = [host for host in senders if chosen and host in traffic.from_hosts]
+        if any(not _is_multicast(traffic.channels.get(host, traffic.channel)) for host in sent):
+            text = f"expected multicast streams, but {traffic.id} sends a packet to each receiver"
+            yield Problem(path, f"{text}: select others with `stream`")
+    for earlier in scenario.faults[:index]:
+        taken = {*rule_directions(scenario, earlier)} & {*directions}
+        if taken and not earlier.where.shared:
+            text = f"expected shared rules before rules for single links, found {earlier.id!r}"
+            yield Problem(path, f"{text} before it: move that rule down")
+
+
+def _is_multicast(text: str) -> bool:
+    try:
+        return parse_channel(text).is_multicast
+    except ValueError:
+        return True  # Reported for the channel itself.
 
 
 def _named_streams(stream_ids: list[int]) -> str:

@@ -59,6 +59,7 @@ def traffic_problems(scenario: Scenario, traffic: Traffic, path: Path) -> Iterat
         yield from _channel(parsed[key], traffic, (*path, key), is_sending=key == "channel")
     yield from _others(scenario, traffic, path)
     yield from _pair(parsed, path)
+    yield from _start(scenario, traffic, (*path, "starts_with"))
     content, wall_ns = traffic.content, scenario.budget.wall_ns
     total, after_ns = content.total_bytes, content.close_after_ns
     yield from pace_problems(content.pace, total, after_ns, wall_ns, (*path, "content", "pace"))
@@ -172,6 +173,24 @@ def _pair(parsed: dict[str, Channel], path: Path) -> Iterator[Problem]:
     if ports[0] != ports[1]:
         text = f"expected port {ports[0]}, to which the publisher sends, found {ports[1]}"
         yield Problem((*path, "receive"), text)
+
+
+def _start(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
+    """Yield the problems with a publisher that waits for subscribers before it starts."""
+    if traffic.starts_with is None:
+        return
+    count = len(traffic.to_hosts)
+    if traffic.readers_to_start > count:
+        text = f"expected `all` or a number of subscribers from 1 to {count}"
+        yield Problem(path, f"{text}, found {traffic.readers_to_start}")
+    if traffic.replays is not None:
+        yield Problem(path, "expected a publisher, but an archive replays this stream")
+    if traffic.merges is not None:
+        yield Problem(path, "the subscriber starts late because of `merges`: remove one of them")
+    for event in scenario.events:
+        if event.act.kill is not None and event.whom.host in traffic.from_hosts:
+            text = f"event {event.id!r} restarts a process on host {event.whom.host}, and a new"
+            yield Problem(path, f"{text} publisher does not wait: remove one of them")
 
 
 def _several(parsed: dict[str, Channel], traffic: Traffic, path: Path) -> Iterator[Problem]:

@@ -91,6 +91,9 @@ class ApplicationSet:
             self._clock_ns,
             skips=self._sabotage.skips_message,
             waits_for_readers=traffic.rejoins or may_disconnect(self._case, traffic),
+            joined=lambda: sum(
+                each.has_joined for each in self.subscribers if each.traffic.id == traffic.id
+            ),
         )
 
     @property

@@ -42,13 +42,17 @@ class Publisher:
         *,
         skips: bool,
         waits_for_readers: bool = False,
+        joined: Callable[[], int] = lambda: 0,
     ) -> None:
         """Create a publisher that connects on its first step.
 
         `connect` creates a client, or returns None if no driver is running. `skips` leaves out the
         middle message. `waits_for_readers` offers a message again while no reader is connected.
+        `joined` returns how many of the stream's subscribers have joined.
         """
         self.traffic = traffic
+        self._joined = joined
+        self._has_started = False
         self.peers: list[Publisher] = [self]
         """All publishers of the stream. None of them starts before all are connected."""
         self._connect = connect
@@ -91,8 +95,15 @@ class Publisher:
             self._find_publication(self._client)
         elif not self.is_connected:
             self._check_connected(self.publication)
-        elif all(each.is_connected for each in self.peers):
+        elif self._may_start():
             self._send(self.publication)
+
+    def _may_start(self) -> bool:
+        """Return whether all peers are connected, and enough subscribers have joined."""
+        if not self._has_started:
+            is_connected = all(each.is_connected for each in self.peers)
+            self._has_started = is_connected and self._joined() >= self.traffic.starts_with
+        return self._has_started
 
     def _request(self) -> None:
         self._client = self._connect()

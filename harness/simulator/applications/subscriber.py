@@ -96,6 +96,11 @@ class Subscriber:
         return self._progress.count_bytes
 
     @property
+    def has_joined(self) -> bool:
+        """Return whether the application has had an image."""
+        return bool(self.images) if self._parts is None else self._parts.have_begun
+
+    @property
     def is_subscribed(self) -> bool:
         """Return whether the driver has acknowledged both subscriptions: the application's and the
         frame recorder's.

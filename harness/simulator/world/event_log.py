@@ -119,7 +119,7 @@ def note_datagram(
     """Record a datagram that a host sent or received, with time, direction, addresses and bytes."""
     state = log.state
     digest = mix(state[DIGEST], now_ns)
-    digest = mix(digest, length << 8 | host << 4 | way << 2 | _DATAGRAM)
+    digest = mix(digest, length << 9 | host << 4 | way << 2 | _DATAGRAM)
     state[DIGEST] = mix_bytes(digest, buf, envelope, ENVELOPE_LENGTH + length)
     state[DATAGRAMS] += 1
     if log.tape.size == 0:
@@ -151,7 +151,7 @@ def note_counters(log: EventLog, now_ns: int, host: int, values: Any, first: int
         if value != seen[counter_id]:
             seen[counter_id] = value
             digest = mix(log.state[DIGEST], now_ns)
-            digest = mix(digest, counter_id << 8 | host << 4 | _CHANGE)
+            digest = mix(digest, counter_id << 9 | host << 4 | _CHANGE)
             log.state[DIGEST] = mix(digest, value)
             log.state[CHANGES] += 1
 

@@ -219,9 +219,14 @@ def _rule_applied(
     if len(wrong) and set(np.unique(wrong).tolist()) != codes:
         text = f"rule {fault.id}: expected only {fault.action} decisions, found other decisions"
         return Finding(name, Outcome.HARNESS, text, fault.id, where, facts=facts)
-    # Matches in bursts carry less information: their frames count as fewer independent ones.
-    least = math.ceil(min_trials(fault.share, CONFIDENCE) * fault.chain.inflation)
-    low, high = chain_counts.interval(fault.chain, eligible, CONFIDENCE)
+    # Matches in bursts carry less information: their frames count as fewer independent ones. One
+    # draw of a shared rule decides about a frame on all links.
+    copies = fault.copies_of_draws
+    least = math.ceil(min_trials(fault.share, CONFIDENCE) * fault.chain.inflation) * copies
+    low, high = (
+        copies * count
+        for count in chain_counts.interval(fault.chain, eligible // copies, CONFIDENCE)
+    )
     specified = f"{fault.action} for {fault.share:.4%} of {eligible} frames"
     if eligible < least:
         text = f"{specified}: sample too small: at least {least} frames are needed"

@@ -5,7 +5,7 @@ receiver 2                  joins: it misses what was sent before
 """
 
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.scenario.resolved.unawaited import waits_for
+from windtunnel.harness.scenario.resolved.unawaited import starts_with_all, waits_for
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
 
@@ -15,7 +15,9 @@ def missed_start(evidence: Evidence, flow: TrafficCase) -> bool:
     receiver.
     """
     own = evidence.subscriber(flow)
-    if waits_for(flow) or isinstance(own, Missing) or own.join_position <= flow.initial_position:
+    if waits_for(flow) or starts_with_all(flow):
+        return False
+    if isinstance(own, Missing) or own.join_position <= flow.initial_position:
         return False
     for host in flow.subscribers:
         other = evidence.subscriber(flow.between(flow.from_host, host))

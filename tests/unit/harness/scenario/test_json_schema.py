@@ -67,6 +67,7 @@ traffic:
     receive: "aeron:udp?endpoint=${b}:24327"
     content: {messages: 2000, message: 1408B, rate: 900 msg/s}
     consume: {rate: 1000 msg/s}
+    starts_with: all
 faults:
   - id: first
     where: {link: a->b}
@@ -76,7 +77,7 @@ faults:
     attempt: {from: 1, to: 3, every: 2}
     act: {duplicate: {share: 1%, copies: 2, until: {frames: 2}, at_most: 1ms}}
   - id: second
-    where: {link: [a->b, b->a]}
+    where: {link: [a->b, b->a], shared: true}
     what: {type: [SM, NAK], position: {ranges: [{from: 1KiB, length: 1B}]}, order: 3}
     act: {inject: {frames: [{type: DATA, place: {advance: -64B, shift: 1B, term: 1}, flags: eos,
           payload: 64B, holds: frames, length: 96B, version: 1, session: other}]}}

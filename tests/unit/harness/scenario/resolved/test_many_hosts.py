@@ -2,6 +2,7 @@
 
 import pytest
 
+from windtunnel.harness.middlebox.rule_compiler import compile_rules
 from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.loader import ScenarioError, parse_scenario
 from windtunnel.harness.scenario.resolved.case import Payload, resolve
@@ -42,6 +43,33 @@ TWINS = (
     .replace("    content", '    sources: ["aeron:udp?endpoint=${self}:24325"]\n    content')
     .replace("pub->sub2}, what", "sub2->pub}, what")
 )
+
+
+MULTICAST = "endpoint=224.20.30.39:24325|interface=${self}"
+
+
+def named(count):
+    return [f"h{index}" for index in range(count)]
+
+
+def multicast(text=GOOD):
+    text = text.replace(MDC, f"{MULTICAST}|fc")
+    return text.replace(
+        "endpoint=${self}:24325|control=${pub}:24324|control-mode=dynamic", MULTICAST
+    )
+
+
+def star(hosts, links):
+    """A group of `hosts` around the first one, of which `links` have a link."""
+    names = named(hosts)
+    edges = "".join(f"\n    - {{between: [h0, {each}]}}" for each in names[1 : links + 1])
+    text = multicast().replace("sub1, sub2", ", ".join(names[1 : links + 1]))
+    text = text.replace("fc=min,g:/2", f"fc=min,g:/{links}")
+    text = text.replace("hosts: [pub, ", "hosts: [h0, ").replace("from: pub", "from: h0")
+    before, after = text.split("  links:")
+    return f"{before}  links:{edges}\ntraffic:{after.split('traffic:')[1]}".replace(
+        "pub->sub2", "h0->h2"
+    )
 
 
 def resolved(text=GOOD):
@@ -134,13 +162,82 @@ def test_says_in_words_who_is_there():
         ("fc=min,g:/2", "fc=slow", "expected max, min or tagged"),
         ("control=${pub}:24324|fc", "control=${pub}|fc", "expected control=HOST:PORT"),
         (MDC, "control-mode=fast|fc", "expected dynamic"),
-        ("hosts: [pub, sub1, sub2]", "hosts: [a1, a2, a3, a4, a5, a6, a7, a8, a9]", "at most 8"),
+        ("hosts: [pub, sub1, sub2]", f"hosts: {named(33)}", "at most 32 items"),
+        ("    content", "    starts_with: 3\n    content", "subscribers from 1 to 2, found 3"),
+        ("    content", "    starts_with: 0\n    content", "greater than or equal to 1"),
+        ("    content", "    starts_with: al\n    content", "input should be 'all'"),
+        ("link: pub->sub2", 'link: "pub->*", shared: true', "one sends a packet to each receiver"),
+        ("link: pub->sub2", "link: pub->sub2, shared: true", "from one sender, such as"),
+        ("link: pub->sub2", "link: both, shared: true", "found pub->sub1, sub1->pub, pub->sub2"),
         ("  links:\n    -", "  link: {between: [pub, sub1]}\n  links:\n    -", "link and links"),
     ],
 )  # fmt: skip
 def test_refuses_what_cannot_be(old, new, expected):
     assert old in GOOD
     assert expected in faults(GOOD.replace(old, new))
+
+
+def test_thirty_two_hosts_need_thirty_one_links():
+    addresses = {name: f"10.64.0.{3 + 8 * index}" for index, name in enumerate(named(32))}
+    scenario = parse_scenario(star(32, 31), "made.yaml")
+    case = resolve(scenario, seed=1, fidelity="sim", addresses=addresses, payload=PAYLOAD)
+    assert len(case.hosts) == 32
+    assert len(case.link_names) == 62
+    links, _, _ = compile_rules(case.model_copy(update={"faults": (every_link(case),)}))
+    assert links["links"].tolist() == [(1 << 62) - 1]
+    crowded = star(9, 8).replace("links:", "links:" + "".join(
+        f"\n    - {{between: [h{one}, h{two}]}}" for two in range(2, 9) for one in range(1, two)
+    ))  # fmt: skip
+    assert "at most 31 items" in faults(crowded)
+
+
+def every_link(case):
+    return case.faults[0].model_copy(update={"links": case.link_names})
+
+
+def test_a_publisher_may_wait_for_its_subscribers():
+    for text, count in (("all", 2), ("1", 1)):
+        made = GOOD.replace("    content", f"    starts_with: {text}\n    content")
+        assert resolved(made).traffic[0].starts_with == count
+    assert resolved().traffic[0].starts_with == 0
+
+
+def test_explain_says_whom_a_publisher_waits_for():
+    most = GOOD.replace("fc=min,g:/2", "fc=max")
+    assert "sub1 may miss the start: fc=max does not wait" in explain(resolved(most))
+    waiting = most.replace("    content", "    starts_with: all\n    content")
+    text = explain(resolved(waiting))
+    assert "  starts when all 2 subscribers have joined\n" in text
+    assert "sub1 may fall behind: fc=max does not wait" in text
+    assert "may miss the start" not in text
+    least = waiting.replace("fc=max", "fc=min")
+    assert "may " not in explain(resolved(least))
+    one = least.replace("starts_with: all", "starts_with: 1")
+    assert "  starts when 1 of 2 subscribers have joined\n" in explain(resolved(one))
+    assert "sub1 may miss the start" in explain(resolved(one))
+
+
+def test_a_publisher_that_is_restarted_cannot_wait():
+    event = "events: [{id: crash, whom: {host: pub, process: publisher}, when: {after: 1s},"
+    text = f"{GOOD}{event} act: {{kill: {{restart_after: 1s}}}}}}]\n"
+    text = text.replace("    content", "    rejoins: true\n    content")
+    text = text.replace("delivered_once", "delivered_in_parts")
+    assert parse_scenario(text, "made.yaml")
+    waiting = text.replace("    content", "    starts_with: all\n    content")
+    assert "event 'crash' restarts a process on host pub" in faults(waiting)
+
+
+def test_a_rule_before_the_fan_out_is_for_multicast_and_comes_first():
+    shared = multicast().replace("link: pub->sub2", 'link: "pub->*", shared: true')
+    case = resolved(shared)
+    assert case.faults[0].is_shared
+    assert case.faults[0].copies_of_draws == 2
+    assert "before packets are copied to these links: the same frames" in explain(case)
+    rule = "  - {id: own, where: {link: pub->sub2}, what: {type: DATA}, act: {drop: 1%}}\n"
+    assert parse_scenario(shared.replace("expect:", f"{rule}expect:"), "made.yaml")
+    assert "expected shared rules before rules for single links, found 'own'" in faults(
+        shared.replace("faults:\n", f"faults:\n{rule}")
+    )
 
 
 @pytest.mark.parametrize("weather", ["pub->sub2", "sub2->pub", "both"])

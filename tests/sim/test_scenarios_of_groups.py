@@ -1,0 +1,99 @@
+"""Scenarios of multicast groups: losses before the fan-out, a start with all, and 32 hosts."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.sim.simulated import run
+from windtunnel.harness.artifact.middlebox.decision import read_decisions
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.verdict.core.evidence import Evidence
+
+# A machine's first run compiles every kernel of the simulator.
+pytestmark = pytest.mark.timeout(400)
+GROUP = "endpoint=224.20.30.39:24325|interface=${self}"
+
+
+def scenario(folder: Path, hosts: int, *, channel: str, where: str = "", more: str = "") -> Path:
+    """A stream to all other hosts, whose links lose some first transmissions."""
+    names = [f"h{index}" for index in range(hosts)]
+    links = "\n".join(
+        f"    - {{between: [h0, {name}], weather: {{both: {{delay: 1ms}}}}}}" for name in names[1:]
+    )
+    text = f"""\
+schema: windtunnel/1
+name: made/group
+about: A multicast group.
+seeds: {{root: 3}}
+fidelity: [sim]
+network:
+  hosts: [{", ".join(names)}]
+  links:
+{links}
+traffic:
+  - id: ticks
+    stream: 1001
+    from: h0
+    to: [{", ".join(names[1:])}]
+    publication: exclusive
+    channel: "aeron:udp?{GROUP}|{channel}|term-length=64k"
+    receive: "aeron:udp?{GROUP}"
+    content: {{messages: 200, message: 1KiB, rate: 2000 msg/s}}
+{more}
+faults:
+  - id: lose
+    where: {{link: "h0->*"{where}}}
+    what: {{type: DATA}}
+    attempt: 1
+    act: {{drop: 10%}}
+expect: [delivered_once]
+budget: {{wall: 90s}}
+"""
+    path = folder / "group.yaml"
+    path.write_text(text)
+    return path
+
+
+def lost(folder: Path) -> dict[int, set[int]]:
+    """The positions that were dropped, by link direction."""
+    decisions = read_decisions(RunDir(folder).decisions)
+    assert decisions is not None
+    return {
+        link: set(decisions[decisions["link"] == link]["position"].tolist())
+        for link in set(decisions["link"].tolist())
+    }
+
+
+@pytest.mark.parametrize("where", ["", ", shared: true"])
+def test_only_losses_before_the_fan_out_are_the_same_on_all_links(tmp_path, where):
+    result = run(scenario(tmp_path, 4, channel="fc=min,g:/3", where=where), tmp_path)
+    assert result.outcome == "PASS"
+    found = list(lost(result.run_dir).values())
+    assert len(found) == 3
+    assert all(5 < len(each) < 50 for each in found)
+    assert (found[0] == found[1] == found[2]) == bool(where)
+
+
+@pytest.mark.parametrize("more", ["", "    starts_with: all"])
+def test_a_stream_that_starts_with_all_is_joined_at_its_start(tmp_path, more):
+    # Its first SETUPs are lost on the way to h2.
+    path = scenario(tmp_path, 3, channel="fc=max", more=more)
+    text = path.read_text().replace("faults:", """faults:
+  - {id: late, where: {link: h0->h2}, what: {type: SETUP}, when: {for: 40ms}, act: {drop: always}}
+  - {id: first, where: {link: h0->h2}, what: {type: SETUP, order: {from: 1, to: 5}},
+     act: {drop: always}}""")  # fmt: skip
+    path.write_text(text)
+    result = run(path, tmp_path)
+    evidence = Evidence(result.run_dir)
+    (traffic,) = evidence.case.traffic
+    joins = [evidence.subscriber(flow).join_position for flow in traffic.flows]
+    assert joins[0] == 0
+    assert (joins[1] == 0) == bool(more)
+
+
+def test_thirty_two_hosts(tmp_path):
+    path = scenario(tmp_path, 32, channel="fc=min,g:/31")
+    path.write_text(path.read_text().replace("messages: 200", "messages: 50"))
+    result = run(path, tmp_path)
+    assert result.outcome == "PASS"
+    assert set(lost(result.run_dir)) == set(range(0, 62, 2))
