@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -48,10 +48,12 @@ def from_capture(
     that arrived out of order without a NAK was delayed; a frame that arrived twice without a NAK
     was duplicated.
 
-    The scenario has the streams with their ids, term lengths, MTUs and start positions, the lost
-    ranges of transmissions and of retransmissions, and the delays. Its messages are generated. If
-    the captured messages differ in length, the scenario's frame boundaries differ from the
-    capture's, and a comment in the file says so.
+    The scenario has the streams with their ids, term lengths, MTUs, start positions, mean rates and
+    receiver windows, the lost ranges of transmissions and of retransmissions, and the delays. Half
+    of the round trip is the link's delay in each direction: two captures show the round trip
+    between them, one capture the time from a gap to its NAK and from there to the retransmit. The
+    messages are generated. If the captured messages differ in length, the scenario's frame
+    boundaries differ from the capture's. A comment in the file names what is left out.
 
     \b
       windtunnel from-capture eth0.pcap --out bad-night.yaml
@@ -80,6 +82,19 @@ def from_capture(
     return exit_code.OK
 
 
+def _path_text(stream: dict[str, Any]) -> str:
+    """Describe a captured stream's rate, window and round trip, as far as they are known."""
+    rate, window, trip_ns = (
+        stream[name] for name in ("bytes_per_s", "window_bytes", "round_trip_ns")
+    )
+    parts = [
+        f"{rate / 1e6:,.3f} MB/s" if rate else "rate unknown",
+        f"window {window:,} bytes" if window else "window unknown",
+        f"round trip {trip_ns / 1e6:,.3f} ms" if trip_ns else "round trip negligible or unknown",
+    ]
+    return ", ".join(parts)
+
+
 def _print(result: "Captured", target: Path, as_json: bool) -> None:
     if as_json:
         facts = {"scenario": str(target), "streams": result.streams, "notes": result.notes}
@@ -91,6 +106,7 @@ def _print(result: "Captured", target: Path, as_json: bool) -> None:
             f"stream {each['stream_id']}, session {each['session_id']}: {each['frames']} frames; "
             f"{method}: {each['lost']} lost, {each['late']} late, {each['copies']} duplicates"
         )
+        echo(f"  {_path_text(each)}")
     for note in result.notes:
         echo(f"NOTE: {note}", err=True)
     echo(f"scenario: {target}")

@@ -127,6 +127,17 @@ def repeatable(outcomes: list[FrameOutcome]) -> tuple[list[FrameOutcome], int]:
     return kept, len(outcomes) - len(kept)
 
 
+def round_trip_between_ns(first: Stream, second: Stream) -> int:
+    """Return the round trip between two capture points, or 0 if no frames or no feedback are in
+    both. The clocks need not be synchronized.
+    """
+    there = _differences(_by_position(first.transmissions), _by_position(second.transmissions))
+    back = _differences(_by_feedback(second.feedback), _by_feedback(first.feedback))
+    if not len(there) or not len(back):
+        return 0
+    return abs(int(np.median(there)) + int(np.median(back)))
+
+
 def is_nearer(first: Stream, second: Stream) -> bool:
     """Return whether the first capture point is nearer to the sender than the second.
 
@@ -329,6 +340,22 @@ def _unfilled_gaps(stream: Stream, naks: _Naks) -> Iterator[FrameOutcome]:
             yield FrameOutcome(DROP, "DATA", begin, end - begin, attempt)
 
 
+def round_trip_ns(stream: Stream) -> int:
+    """Estimate the round trip between a stream's sender and receiver from one capture, or return 0
+    if NAKs and retransmits do not show it.
+
+        sender ---- capture point ---- receiver       NAK after a frame that reveals a gap:
+               <--- retransmit  NAK --->              both ways to the receiver; and to the sender
+
+    Wherever the capture point is, the two waits together are one round trip, plus the receiver's
+    NAK delay and the sender's response time.
+    """
+    if stream.in_group:
+        return 0  # NAKs and retransmits of other members are not on this receiver's path.
+    naks = _Naks(stream)
+    return naks.round_trip_ns + naks.fastest_ns if naks.has_repairs else 0
+
+
 class _Naks:
     """A stream's NAKs, and the repair and round-trip times estimated from them."""
 
@@ -337,8 +364,11 @@ class _Naks:
         self._naks = naks[np.argsort(naks["time_ns"], kind="stable")]
         messages = stream.feedback[stream.feedback["frame_type"] == SM]
         self.consumed_position = int(messages["position"].max(initial=-1))
-        self._repair_ns = self._fastest_ns = 0
-        self._repair_ns, self._fastest_ns = self._repair_times_ns(stream)
+        self._repair_ns = self.fastest_ns = 0
+        waits_ns = self._repair_times_ns(stream)
+        self.has_repairs = len(waits_ns) > 0
+        if self.has_repairs:
+            self._repair_ns, self.fastest_ns = int(np.median(waits_ns)), min(waits_ns)
         self._in_group = stream.in_group
         self.round_trip_ns = self._round_trip_ns(stream)
         """Shortest time from a frame that reveals a gap to the NAK for the gap, or 0 if unknown."""
@@ -353,7 +383,7 @@ class _Naks:
         """
         count, last_ns = 0, 0
         for time_ns in self._times(position, after_ns, until_ns):
-            if count and until_ns - time_ns < self._fastest_ns:
+            if count and until_ns - time_ns < self.fastest_ns:
                 break
             is_next = not self._in_group and time_ns - last_ns >= self._repair_ns // 2
             if not count or is_next:
@@ -391,9 +421,9 @@ class _Naks:
         found: list[int] = naks["time_ns"][covers].tolist()
         return found
 
-    def _repair_times_ns(self, stream: Stream) -> tuple[int, int]:
-        """Return the median and minimum time from a frame's first NAK to its retransmission."""
-        waits = []
+    def _repair_times_ns(self, stream: Stream) -> list[int]:
+        """Return the times from the first NAK for each retransmitted frame to its retransmit."""
+        waits: list[int] = []
         passed_ns: dict[int, int] = {}
         highest = 0
         for time_ns, position, length, *_ in stream.transmissions.tolist():
@@ -402,4 +432,4 @@ class _Naks:
                 waits += [time_ns - each for each in naks[:1]]
             passed_ns[position] = time_ns
             highest = max(highest, position + length)
-        return (int(np.median(waits)), min(waits)) if waits else (0, 0)
+        return waits

@@ -23,9 +23,11 @@ from windtunnel.harness.replay.frame_outcome import (
     repeatable,
 )
 from windtunnel.harness.replay.observed import ObservedStream, document_of, have_equal_lengths
+from windtunnel.harness.replay.observed_path import observed_path
 from windtunnel.harness.replay.sightings import CaptureError, Stream, read_streams
 from windtunnel.harness.scenario.loader import ROOT_FOLDER, SUFFIX
 from windtunnel.harness.scenario.schema.traffic import TRAFFIC_MAX
+from windtunnel.harness.scenario.schema.units import format_duration
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,10 @@ def from_captures(files: Sequence[Path], target: Path, stream_ids: Sequence[int]
         raise CaptureError(f"{files[0]}: expected at most {TRAFFIC_MAX} streams, found {len(keys)}")
     seen = [_observed([place[key] for place in places]) for key in keys]
     notes += [note for each in seen for note in _notes(each)]
+    delays_ns = {each.path.delay_ns for each in seen}
+    if len(delays_ns) > 1:
+        text = "the round trips of the streams differ, and the longest one, {{}}, applies to all"
+        notes.append(text.format(format_duration(2 * max(delays_ns))))
     name = name_for(target)
     about = f"Reproduces {len(seen)} streams of {' and '.join(file.name for file in files)}."
     text = text_of(document_of(seen, name, about), _header(files, notes))
@@ -80,11 +86,15 @@ def from_captures(files: Sequence[Path], target: Path, stream_ids: Sequence[int]
 def _observed(sightings: Sequence[Stream]) -> ObservedStream:
     if len(sightings) == 1:
         outcomes, left_out = repeatable(infer_outcomes(sightings[0]))
-        return ObservedStream(sightings[0], outcomes, is_followed=False, left_out=left_out)
+        path = observed_path((sightings[0],))
+        return ObservedStream(
+            sightings[0], outcomes, is_followed=False, left_out=left_out, path=path
+        )
     near, far = sightings
     if not is_nearer(near, far):
         near, far = far, near
-    return ObservedStream(near, match_captures(near, far), is_followed=True)
+    path = observed_path((near, far))
+    return ObservedStream(near, match_captures(near, far), is_followed=True, path=path)
 
 
 def _notes(seen: ObservedStream) -> list[str]:
@@ -105,6 +115,7 @@ def _notes(seen: ObservedStream) -> list[str]:
                 f"{who}: sent to a multicast group, so the scenario's only receiver loses "
                 "what any member requested"
             )
+    notes += [f"{who}: {each}" for each in seen.path.notes()]
     if seen.left_out:
         notes.append(
             f"{who}: {seen.left_out} outcomes of retransmits are omitted, because an earlier "
@@ -125,6 +136,9 @@ def _stream_document(seen: ObservedStream) -> dict[str, object]:
         "mtu": stream.mtu,
         "reliable": seen.is_reliable,
         "followed": seen.is_followed,
+        "bytes_per_s": seen.path.bytes_per_s,
+        "window_bytes": seen.path.window_bytes,
+        "round_trip_ns": 2 * seen.path.delay_ns,
         "lost": _lost_frames(seen),
         "late": outcomes["late"],
         "copies": outcomes["copy"],

@@ -3,6 +3,7 @@
     streams   --> traffic: stream, term length, MTU, initial term id, start position, length
     outcomes  --> faults:  drop, hold or displace, duplicate, by position and attempt
     NAKs      --> whether the stream is reliable
+    path      --> pace, receiver window, and delay of the link
 
 Message lengths are not part of the protocol. If all messages in the capture have the same length,
 so do the scenario's messages. Otherwise their lengths are random, from the shortest to the longest
@@ -13,7 +14,7 @@ applies to all frames that overlap it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,25 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, NAK
 from windtunnel.harness.replay.frame_outcome import COPY, DROP, LATE, FrameOutcome
+from windtunnel.harness.replay.observed_path import ObservedPath
 from windtunnel.harness.replay.rules import Document, SelectedFrame, rules_for
 from windtunnel.harness.replay.sightings import BEGIN, END, Stream
 from windtunnel.harness.scenario.schema.act import DELAY_NS_MAX
+from windtunnel.harness.scenario.schema.channel import RECEIVE_BUFFER_BYTES
 from windtunnel.harness.scenario.schema.model import FAULTS_MAX
-from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
+from windtunnel.harness.scenario.schema.units import (
+    BILLION,
+    format_byte_rate,
+    format_bytes,
+    format_duration,
+)
 from windtunnel.harness.scenario.validation.traffic_validation import longest_message
 
 HOLD_FROM_NS = 1_000_000
 """Shorter delays are expressed as the number of frames that overtake the frame, not as a time."""
 DISPLACED_MAX = 4096
 FIRST_PORT = 24_325
+BUDGET_MIN_NS = 120 * BILLION
 HOSTS = ("a", "b")
 DIRECTIONS = (HOSTS, HOSTS[::-1])
 RELIABLE = ("delivered_once", "positions_covered", "rcv_pos_reaches_end")
@@ -51,6 +60,9 @@ class ObservedStream:
 
     left_out: int = 0
     """Number of outcomes that a scenario cannot reproduce."""
+
+    path: ObservedPath = field(default_factory=ObservedPath)
+    """The pace, window and round trip of the stream."""
 
     @property
     def is_reliable(self) -> bool:
@@ -75,15 +87,39 @@ def document_of(seen: Sequence[ObservedStream], name: str, about: str) -> Docume
         "about": about,
         "seeds": {"root": 1},
         "fidelity": ["netns", "compose", "sim"],
-        "network": {"hosts": list(HOSTS), "link": {"between": list(HOSTS), "backend": "relay"}},
+        "network": {"hosts": list(HOSTS), "link": _link(seen)},
         "traffic": traffic,
         "faults": rules,
         "expect": _expect(seen, traffic),
-        "budget": {"wall": "120s"},
+        "budget": {"wall": format_duration(_budget_ns(seen))},
     }
     if not rules:
         del document["faults"]
     return document
+
+
+def _link(seen: Sequence[ObservedStream]) -> Document:
+    """Return the link's table. Its delay is that of the stream with the longest round trip."""
+    link: Document = {"between": list(HOSTS), "backend": "relay"}
+    delay_ns = max(each.path.delay_ns for each in seen)
+    if delay_ns:
+        link["weather"] = {"both": {"delay": format_duration(delay_ns)}}
+    return link
+
+
+def _budget_ns(seen: Sequence[ObservedStream]) -> int:
+    """Return the time budget: twice the time of the longest stream, and at least two minutes."""
+    longest_s = -(-max(each.path.lasts_ns for each in seen) // BILLION)
+    return max(BUDGET_MIN_NS, 2 * longest_s * BILLION)
+
+
+def _window(path: ObservedPath, term_length: int) -> str:
+    """Return the channel parameters of a stream's receiver window."""
+    window = min(path.window_bytes, term_length // 2)
+    if not window:
+        return ""
+    buffer = f"|so-rcvbuf={window}" if window > RECEIVE_BUFFER_BYTES else ""
+    return f"|rcv-wnd={window}{buffer}"
 
 
 def _stream_ids(seen: Sequence[ObservedStream]) -> list[int]:
@@ -112,6 +148,8 @@ def _traffic(seen: ObservedStream, stream_id: int, port: int, link: int) -> Docu
     shortest = longest if have_equal_lengths(stream) else min(most, int(lengths.min()))
     where = f"aeron:udp?endpoint=${{{receiver}}}:{port}"
     reliable = "" if seen.is_reliable else "|reliable=false"
+    rate = seen.path.bytes_per_s
+    pace = {"pace": {"rate": format_byte_rate(rate)}} if rate else {}
     return {
         "id": f"seen-{port - FIRST_PORT + 1}",
         "stream": stream_id,
@@ -123,10 +161,11 @@ def _traffic(seen: ObservedStream, stream_id: int, port: int, link: int) -> Docu
             f"|init-term-id={stream.initial_term_id}|term-id={term_id - (1 << 31)}"
             f"|term-offset={begin % stream.term_length}"
         ),
-        "receive": f"{where}{reliable}",
+        "receive": f"{where}{_window(seen.path, stream.term_length)}{reliable}",
         "content": {
             "bytes": format_bytes(int(lengths.sum())),
             "message": {"from": format_bytes(shortest), "to": format_bytes(longest)},
+            **pace,
         },
     }
 

@@ -42,7 +42,7 @@ BEGIN, END, EOS = 0x80, 0x40, 0x20
 
 _KEPT = (
     *("time_ns", "frame_type", "flags", "frame_length", "session_id", "stream_id", "term_id"),
-    *("term_offset", "initial_term_id", "term_length", "mtu", "nak_length"),
+    *("term_offset", "initial_term_id", "term_length", "mtu", "nak_length", "window_bytes"),
     *("source_port", "destination_port", "ip_identification"),
 )
 _OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
@@ -71,6 +71,7 @@ FEEDBACK = np.dtype(
         ("frame_type", "<i8"),  # NAK, SM or HEARTBEAT
         ("position", "<i8"),  # first missing byte (NAK), consumed (SM) or sent (HEARTBEAT)
         ("length", "<i8"),  # missing bytes (NAK), or 0
+        ("window", "<i8"),  # receiver window in bytes (SM), or 0
     ]
 )
 
@@ -243,6 +244,7 @@ def _stream(
     feedback["time_ns"], feedback["frame_type"] = asked["time_ns"], asked["frame_type"]
     feedback["position"] = _positions(asked, initial, term_length)
     feedback["length"] = np.where(asked["frame_type"] == NAK, asked["nak_length"], 0)
+    feedback["window"] = np.where(asked["frame_type"] == SM, asked["window_bytes"], 0)
     # Frames with a position before the stream's start are forged. The sender has not sent them.
     transmissions = transmissions[transmissions["position"] >= 0]
     return Stream(

@@ -149,7 +149,11 @@ def test_what_one_capture_shows_is_lost_again(tmp_path, host):
     made = from_captures([first.capture(host)], path)
     path.write_text(made.text)
     assert made.streams[0]["lost"] == len(lost(first)) > 10
-    _, again = run(path, tmp_path)
+    (told,) = made.streams
+    assert told["window_bytes"] == 128 << 10
+    assert told["bytes_per_s"] > 0
+    result, again = run(path, tmp_path)
+    assert result.outcome == "PASS", result.reason
     assert lost(again) == lost(first)
 
 

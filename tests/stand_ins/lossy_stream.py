@@ -74,6 +74,8 @@ class LossyStream:
         ]
         self.packets = {name: [] for name in ("pub", *(each.name for each in self.receivers))}
         self.resends = 0
+        self.sent_ns = {}
+        "Time of each frame's first transmission."
         self._heap, self._tick, self._number = [], count(), 0
         self._next, self._limit, self._next_at_ns = 0, 0, 0
         self._attempts = {}
@@ -149,6 +151,7 @@ class LossyStream:
         number = self._number if plan.has_numbers else 0
         attempt = self._attempts[index] = self._attempts.get(index, 0) + 1
         self.resends += attempt > 1
+        self.sent_ns.setdefault(index, time_ns)
         payload = made.data(index * STEP, bytes(STEP - 32))
         self._record(
             "pub", time_ns, payload, SENDER, self._destination(self.receivers[0]), number=number

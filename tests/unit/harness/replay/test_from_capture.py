@@ -5,10 +5,13 @@ import struct
 
 import pytest
 
-from tests.stand_ins.lossy_stream import MS, STEP, LossyStream, Plan
+from tests.stand_ins.lossy_stream import MS, NAK_DELAY_NS, STEP, LossyStream, Plan
 from windtunnel.harness.replay.frame_outcome import DROP, infer_outcomes, repeatable
 from windtunnel.harness.replay.from_capture import from_captures
+from windtunnel.harness.replay.observed import _window
+from windtunnel.harness.replay.observed_path import ObservedPath
 from windtunnel.harness.replay.sightings import CaptureError, read_streams
+from windtunnel.harness.scenario.loader import parse_scenario
 
 PLANS = [
     *(Plan(seed, loss=0.05, resend_loss=0.3) for seed in range(3)),
@@ -59,6 +62,51 @@ def test_every_rule_of_a_scenario_selects_something(tmp_path, plan):
         by_position.setdefault(each.position, set()).add(each.attempt)
     assert all(each == set(range(1, len(each) + 1)) for each in by_position.values())
     assert left_out >= 0
+
+
+@pytest.mark.parametrize("plan", PLANS[::3], ids=str)
+@pytest.mark.parametrize("points", [("pub",), ("sub1",), ("sub1", "pub")])
+def test_a_scenario_keeps_pace_window_and_round_trip(tmp_path, plan, points):
+    stream = LossyStream(plan)
+    folder = stream.write(tmp_path)
+    result = from_captures([folder / f"{each}.pcap" for each in points], tmp_path / "out.yaml")
+    (told,) = result.streams
+    assert told["window_bytes"] == plan.window * STEP
+    lasts_ns = stream.sent_ns[plan.frames - 1] - stream.sent_ns[0]
+    assert told["bytes_per_s"] == (plan.frames - 1) * 32 * 10**9 // lasts_ns
+    # One capture does not tell the NAK delay from the path.
+    slack_ns = NAK_DELAY_NS if len(points) == 1 else 0
+    assert 0 <= told["round_trip_ns"] - 2 * plan.way_ns <= slack_ns
+    scenario = parse_scenario(result.text, "out.yaml")
+    (traffic,) = scenario.traffic
+    assert f"|rcv-wnd={plan.window * STEP}" in traffic.receive
+    assert traffic.content.pace.bytes_per_s == told["bytes_per_s"]
+    delay = scenario.network.link.impairments["both"].delay
+    assert 2 * delay.mean_ns == told["round_trip_ns"]
+    assert any("sent at the capture's mean rate of" in note for note in result.notes)
+    is_estimate = any("according to its NAKs and retransmits" in note for note in result.notes)
+    assert is_estimate == (len(points) == 1)
+
+
+def test_what_a_capture_does_not_show_is_noted(tmp_path):
+    """Without a loss, NAKs do not show the round trip. A resting reader makes the sender pause."""
+    plan = Plan(1, rest_every=100, rest_ns=900 * MS)
+    folder = LossyStream(plan).write(tmp_path)
+    result = from_captures([folder / "pub.pcap"], tmp_path / "out.yaml")
+    assert result.streams[0]["round_trip_ns"] == 0
+    assert "weather" not in result.text
+    notes = "\n".join(result.notes)
+    assert "do not show its round trip, so packets are not delayed" in notes
+    assert re.search(r"without its pauses of up to [789]\d\d\.\d ms", notes)
+    both = from_captures([folder / "pub.pcap", folder / "sub1.pcap"], tmp_path / "out.yaml")
+    assert both.streams[0]["round_trip_ns"] == 2 * plan.way_ns
+
+
+def test_a_wide_window_has_a_receive_buffer_and_half_a_term_at_most():
+    path = ObservedPath(window_bytes=1 << 20)
+    assert _window(path, 1 << 24) == f"|rcv-wnd={1 << 20}|so-rcvbuf={1 << 20}"
+    assert _window(path, 1 << 16) == f"|rcv-wnd={1 << 15}"
+    assert _window(ObservedPath(), 1 << 16) == ""
 
 
 @pytest.mark.parametrize("point", ["sub1", "sub2"])
