@@ -10,6 +10,7 @@ from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.command.counter import AddCounter
 from windtunnel.driver.command.publication import AddPublication, PublicationReady
 from windtunnel.driver.command.response import ErrorResponse
+from windtunnel.driver.media_driver.context import Context
 
 TO_NOBODY = "aeron:udp?endpoint=10.0.0.2:40456|term-length=64k"
 
@@ -78,9 +79,18 @@ def test_many_bad_channels_leave_room_for_other_errors(driver):
     assert "a local error" in read_errors(driver.cnc.error_log)[-1].text
 
 
-def test_the_number_of_publications_is_a_setting(tmp_path):
+@pytest.mark.parametrize("channel", ["aeron:ipc?term-length=64k", TO_NOBODY])
+def test_the_number_of_publications_is_a_setting(tmp_path, channel):
     with lab(tmp_path / "few", publications_max=2, client_liveness_timeout_ns=2 * SECOND) as driver:
-        said = [driver.add(AddPublication, "aeron:ipc?term-length=64k", stream)[1]
-                for stream in range(3)]  # fmt: skip
+        said = [driver.add(AddPublication, channel, stream)[1] for stream in range(3)]
     assert [type(item) for (item,) in said] == [PublicationReady, PublicationReady, ErrorResponse]
     assert "2" in said[2][0].message
+
+
+def test_there_may_be_more_publications_than_by_default(tmp_path):
+    count = 2 * Context().publications_max
+    with lab(tmp_path / "many", publications_max=count) as driver:
+        resources = driver.driver._resources
+        sender, limits = resources.sender, resources.conductor.limits
+        records = (sender.publications, sender.endpoints, limits)
+        assert [each.size for each in records] == 3 * [count]
