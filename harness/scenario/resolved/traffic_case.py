@@ -185,6 +185,11 @@ def resolve_traffic(
     def filled(text: str, host: str) -> str:
         return fill_in(text, {**addresses, SELF: addresses[host]})
 
+    merges = None
+    if merge is not None:
+        port = parse_channel(merge.live).endpoint_port
+        live = filled(merge.live, traffic.to_host)
+        merges = MergeCase(after_bytes=merge.after_bytes, live=live, port=port)
     return TrafficCase(
         id=traffic.id,
         ordinal=ordinal,
@@ -218,13 +223,7 @@ def resolve_traffic(
         rejoins=traffic.rejoins,
         starts_with=traffic.readers_to_start,
         replays=traffic.replays or "",
-        merges=None
-        if merge is None
-        else MergeCase(
-            after_bytes=merge.after_bytes,
-            live=filled(merge.live, traffic.to_host),
-            port=parse_channel(merge.live).endpoint_port,
-        ),
+        merges=merges,
         replicated=traffic.replicated or "",
         recorded=traffic.recorded or "",
     )
