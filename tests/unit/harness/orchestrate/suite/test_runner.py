@@ -429,10 +429,8 @@ def test_settings_that_the_judge_must_know_are_in_the_manifest(bench, monkeypatc
     settings = {"WINDTUNNEL_NAK_ALL_GAPS": "true", "WINDTUNNEL_RETRANSMIT_RANGES": "true"}
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    assert [each.settings for each in bench.manifest(bench.run()).subjects.values()] == [
-        settings,
-        settings,
-    ]
+    subjects = bench.manifest(bench.run()).subjects
+    assert [each.settings for each in subjects.values()] == [settings, settings]
 
 
 def test_the_mutant_is_in_the_manifest_and_in_the_command(bench):
