@@ -74,8 +74,10 @@ def from_captures(files: Sequence[Path], target: Path, stream_ids: Sequence[int]
     notes += [note for each in seen for note in _notes(each)]
     delays_ns = {each.path.delay_ns for each in seen}
     if len(delays_ns) > 1:
-        text = "the round trips of the streams differ, and the longest one, {{}}, applies to all"
-        notes.append(text.format(format_duration(2 * max(delays_ns))))
+        longest = format_duration(2 * max(delays_ns))
+        notes.append(
+            f"the round trips of the streams differ, and the longest, {longest}, applies to all"
+        )
     name = name_for(target)
     about = f"Reproduces {len(seen)} streams of {' and '.join(file.name for file in files)}."
     text = text_of(document_of(seen, name, about), _header(files, notes))

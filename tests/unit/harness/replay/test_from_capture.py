@@ -6,12 +6,14 @@ import struct
 import pytest
 
 from tests.stand_ins.lossy_stream import MS, NAK_DELAY_NS, STEP, LossyStream, Plan
+from windtunnel.harness.replay import from_capture
 from windtunnel.harness.replay.frame_outcome import DROP, infer_outcomes, repeatable
 from windtunnel.harness.replay.from_capture import from_captures
 from windtunnel.harness.replay.observed import _window
 from windtunnel.harness.replay.observed_path import ObservedPath
 from windtunnel.harness.replay.sightings import CaptureError, read_streams
 from windtunnel.harness.scenario.loader import parse_scenario
+from windtunnel.harness.scenario.schema.units import format_duration
 
 PLANS = [
     *(Plan(seed, loss=0.05, resend_loss=0.3) for seed in range(3)),
@@ -100,6 +102,19 @@ def test_what_a_capture_does_not_show_is_noted(tmp_path):
     assert re.search(r"without its pauses of up to [789]\d\d\.\d ms", notes)
     both = from_captures([folder / "pub.pcap", folder / "sub1.pcap"], tmp_path / "out.yaml")
     assert both.streams[0]["round_trip_ns"] == 2 * plan.way_ns
+
+
+def test_the_longest_of_different_round_trips_is_named(tmp_path, monkeypatch):
+    found = {}
+    for way_ns in (2 * MS, 5 * MS):
+        made = LossyStream(Plan(1, loss=0.1, way_ns=way_ns)).write(tmp_path / str(way_ns))
+        ((key, stream),) = read_streams(made / "pub.pcap").items()
+        found[(*key[:-1], key[-1] + way_ns)] = stream
+    monkeypatch.setattr(from_capture, "read_streams", lambda *_: found)
+    result = from_captures([tmp_path / "pub.pcap"], tmp_path / "out.yaml")
+    longest = format_duration(max(each["round_trip_ns"] for each in result.streams))
+    text = f"the round trips of the streams differ, and the longest, {longest}, applies to all"
+    assert text in result.notes
 
 
 def test_a_wide_window_has_a_receive_buffer_and_half_a_term_at_most():
