@@ -96,9 +96,8 @@ def observed_path(sightings: tuple[Stream, ...]) -> ObservedPath:
     windows = [each.feedback["window"][each.feedback["frame_type"] == SM] for each in sightings]
     found = np.concatenate(windows)
     found = found[found > 0]
-    trip_ns = round_trip_ns(stream)
-    if len(sightings) == 2:
-        trip_ns = round_trip_between_ns(*sightings)
+    is_estimate = len(sightings) == 1
+    trip_ns = round_trip_ns(stream) if is_estimate else round_trip_between_ns(*sightings)
     return ObservedPath(
         bytes_per_s=sent * BILLION // lasts_ns if lasts_ns else 0,
         lasts_ns=lasts_ns,
@@ -107,5 +106,5 @@ def observed_path(sightings: tuple[Stream, ...]) -> ObservedPath:
         window_bytes=int(found.max(initial=0)),
         least_window_bytes=int(found.min()) if len(found) else 0,
         round_trip_ns=trip_ns,
-        is_estimate=len(sightings) == 1,
+        is_estimate=is_estimate,
     )

@@ -33,14 +33,21 @@ NEVER_NS = -1
 
 def has_all_gaps(evidence: Evidence, traffic: TrafficCase) -> bool:
     """Return whether a stream's receiver sends NAKs for all gaps at once."""
+    asked = parse_channel(traffic.receive).nak_all_gaps
+    return has_mode(evidence, traffic.to_host, asked, SETTING)
+
+
+def has_mode(evidence: Evidence, host: str, asked: bool | None, setting: str) -> bool:
+    """Return whether a host's driver is in a mode of Windtunnel's driver, which a channel `asked`
+    for, or which the driver's setting turns on if `asked` is None.
+    """
     manifest = evidence.manifest
-    subject = None if isinstance(manifest, Missing) else manifest.subjects.get(traffic.to_host)
+    subject = None if isinstance(manifest, Missing) else manifest.subjects.get(host)
     if subject is not None and subject.driver in AERON:
         return False
-    asked = parse_channel(traffic.receive).nak_all_gaps
     if asked is not None or subject is None:
         return bool(asked)
-    return subject.settings.get(SETTING) == "true"
+    return subject.settings.get(setting) == "true"
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
-from windtunnel.harness.verdict.checks.retransmission.all_gaps import AERON
+from windtunnel.harness.verdict.checks.retransmission.all_gaps import has_mode
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.core.wire import Wire
 
 SETTING = "WINDTUNNEL_RETRANSMIT_RANGES"
@@ -48,14 +47,8 @@ class Retransmits:
 
 def has_ranges(evidence: Evidence, traffic: TrafficCase) -> bool:
     """Return whether a stream's sender retransmits many ranges at once."""
-    manifest = evidence.manifest
-    subject = None if isinstance(manifest, Missing) else manifest.subjects.get(traffic.from_host)
-    if subject is not None and subject.driver in AERON:
-        return False
     asked = parse_channel(traffic.channel).retransmit_ranges
-    if asked is not None or subject is None:
-        return bool(asked)
-    return subject.settings.get(SETTING) == "true"
+    return has_mode(evidence, traffic.from_host, asked, SETTING)
 
 
 def joined(found: Retransmits) -> Retransmits:
