@@ -32,7 +32,7 @@ CPU time instead of wall time, so that a test does not fail because it waits for
 time of the same test varies by a factor of three between machines, and with the load of the other
 thread of its core: ten seeds of the real driver took 43 s and 83 s. A test should use less than
 60 s on a machine that has nothing else to do. Most of it is compilation, if the kernel cache is
-empty.
+empty. The processes of a fork server are not children of the test, and are not counted.
 """
 LATE_S = 60
 """Seconds that a phase of a test may exceed the test's time limit before the whole run ends."""

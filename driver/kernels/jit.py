@@ -60,11 +60,16 @@ def _compiled(function: _FUNCTION, options: dict[str, bool]) -> _FUNCTION:
     return result
 
 
-def compile_for(function: Callable[..., object], arguments: Sequence[object]) -> None:
-    """Load the compiled kernel for these argument types from the cache, or compile it."""
-    if not JIT_DISABLED:
-        compiled: Any = function
-        compiled.prepare(arguments)
+def compile_for(function: _FUNCTION, arguments: Sequence[object]) -> _FUNCTION:
+    """Load the compiled kernel for these argument types from the cache, or compile it.
+
+    Returns the kernel as a function of arguments of exactly these types, which it does not check.
+    A call of the kernel itself first determines the types of all arguments: this takes 0.1 ms for
+    the states of two drivers, ten times as long as the rest of a short call.
+    """
+    compiled: Any = function
+    bound: _FUNCTION = function if JIT_DISABLED else compiled.prepare(arguments) or function
+    return bound
 
 
 class Deferred:

@@ -32,15 +32,15 @@ class LogHolder:
     """The open logs of one driver. `poll` must be called often enough to see short-lived logs."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self._paths = {each: os.path.join(directory, each) for each in FOLDERS}
         self._handles: dict[tuple[str, int], int] = {}
         self._too_many: set[tuple[str, int]] = set()
 
     def poll(self) -> None:
         """Open every log that appeared since the last call."""
-        for folder in FOLDERS:
+        for folder, path in self._paths.items():
             try:
-                names = os.listdir(self._directory / folder)
+                names = os.listdir(path)
             except OSError:
                 continue
             for name in names:
@@ -55,7 +55,7 @@ class LogHolder:
         if len(self._handles) >= HELD_MAX:
             self._too_many.add(key)
             return
-        path = self._directory / folder / f"{registration_id}{SUFFIX}"
+        path = os.path.join(self._paths[folder], f"{registration_id}{SUFFIX}")
         with contextlib.suppress(FileNotFoundError):  # deleted since the folder was read
             self._handles[key] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 

@@ -1,18 +1,23 @@
 """Runs of scenario files on virtual time, shortened for tests."""
 
+import atexit
 import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from windtunnel.harness.artifact.run.simulation import Simulation
 from windtunnel.harness.artifact.run_dir import RunDir
-from windtunnel.harness.orchestrate.suite.runner import RunSummary, run_suite
+from windtunnel.harness.orchestrate.processes import fork_server_client
+from windtunnel.harness.orchestrate.run.payload import default_payload
+from windtunnel.harness.orchestrate.suite.runner import PAYLOAD_STORE, RunSummary, run_suite
 from windtunnel.harness.scenario.loader import load_scenario
 from windtunnel.harness.scenario.resolved.case import Payload, resolve
 
@@ -35,16 +40,38 @@ def shortened(name: str, folder: Path, length: str) -> Path:
     return path
 
 
+@cache
+def _payload() -> Path:
+    """Return the default payload. Each folder of runs would otherwise have an archive of its own,
+    and writing it takes as long as a short run.
+    """
+    store = tempfile.TemporaryDirectory(prefix="windtunnel-payload-")
+    atexit.register(store.cleanup)
+    return default_payload(Path(store.name)).path
+
+
+def with_payload(runs: Path) -> Path:
+    """Store the default payload below a folder of runs. Returns the folder."""
+    stored = runs / PAYLOAD_STORE / _payload().name
+    if not stored.exists():
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        os.link(_payload(), stored)
+    return runs
+
+
 def run(scenario: Path, folder: Path, **options):
     """Run and judge a scenario as the command does. Returns its result."""
-    (result,) = run_suite([scenario], fidelity="sim", out=folder / "runs", **options).runs
+    out = with_payload(folder / "runs")
+    (result,) = run_suite([scenario], fidelity="sim", out=out, **options).runs
+    # The simulators of later runs inherit the kernels from the fork server.
+    fork_server_client.load_kernels()
     return result
 
 
 def run_all(names: Sequence[str], folder: Path) -> dict[str, RunSummary]:
     """Run and judge each of these scenarios, two at a time. Returns results by name."""
     files = [SCENARIOS / f"{name}.yaml" for name in names]
-    made = run_suite(files, fidelity="sim", out=folder, seeds=1, jobs=2)
+    made = run_suite(files, fidelity="sim", out=with_payload(folder), seeds=1, jobs=2)
     return {each.scenario: each for each in made.runs}
 
 

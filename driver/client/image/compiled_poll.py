@@ -7,6 +7,7 @@ positions as the other polls.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,6 @@ COMPILED_HEADER = np.dtype(
 ABORT, BREAK = int(Action.ABORT), int(Action.BREAK)
 
 
-@kernel_of_handler
 def _walk(handler, log, base, term_length, offset, base_position, headers, state, fragment_limit):
     """Call the compiled handler for each committed data frame, starting at the log offset `offset`.
 
@@ -72,6 +72,12 @@ def _walk(handler, log, base, term_length, offset, base_position, headers, state
     return count
 
 
+@cache
+def _compiled_walk() -> Callable[..., Any]:
+    # Not at import, because it imports numba, and few clients poll with a compiled handler.
+    return kernel_of_handler(_walk)
+
+
 def make_header(position: int) -> np.ndarray:
     """Create the record in which a poll passes each fragment's header to a compiled handler.
     `position` is where the poll starts.
@@ -87,4 +93,4 @@ def walk_of(handler: Callable[..., Any]) -> Callable[..., Any]:
     """
     if not is_compiled(handler):
         raise TypeError(f"expected a function compiled by numba.njit, found {handler!r}")
-    return _walk
+    return _compiled_walk()

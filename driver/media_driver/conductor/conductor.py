@@ -10,6 +10,7 @@ import errno
 import os
 import traceback
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from windtunnel.driver.cnc.counters_manager import CountersManager
 from windtunnel.driver.command.codec import Command, decode_command
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.command.payload import MalformedCommand
+from windtunnel.driver.kernels.jit import compile_for
 from windtunnel.driver.media_driver.command_error import CommandError, CommandPendingError
 from windtunnel.driver.media_driver.conductor import conductor_state, shared_agents
 from windtunnel.driver.media_driver.conductor.components import Components
@@ -97,17 +99,30 @@ class Conductor:
 
     def run(self, quantum_ns: int) -> None:
         """Run the conductor's compiled part for at most `quantum_ns`, then its Python part once."""
-        conductor_state.run(self._resources.conductor, self._deadline_ns(quantum_ns))
+        self._run_alone(self._resources.conductor, self._deadline_ns(quantum_ns))
         self._do_work_and_idle()
 
     def run_all(self, quantum_ns: int) -> None:
         """Run all three agents in this thread for at most `quantum_ns` (SHARED mode)."""
         resources = self._resources
-        deadline_ns = self._deadline_ns(quantum_ns)
-        shared_agents.run_all(
-            resources.conductor, resources.sender, resources.receiver, deadline_ns
+        self._run_shared(
+            resources.conductor,
+            resources.sender,
+            resources.receiver,
+            self._deadline_ns(quantum_ns),
         )
         self._do_work_and_idle()
+
+    # Bound to the types of the states, since determining them takes longer than a duty cycle.
+
+    @cached_property
+    def _run_alone(self) -> Callable[..., None]:
+        return compile_for(conductor_state.run, (self._resources.conductor, 0))
+
+    @cached_property
+    def _run_shared(self) -> Callable[..., None]:
+        states = (self._resources.conductor, self._resources.sender, self._resources.receiver)
+        return compile_for(shared_agents.run_all, (*states, 0))
 
     def _do_work_and_idle(self) -> None:
         work_count = self.do_work(self._resources.clock.now_ns())

@@ -10,7 +10,8 @@ from windtunnel.harness.installation import ROOT
 from windtunnel.harness.orchestrate.fidelity import SIM
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs.namespaces import environment
-from windtunnel.harness.orchestrate.processes import process
+from windtunnel.harness.orchestrate.processes import fork_server_client, process
+from windtunnel.harness.orchestrate.processes.fork_server_client import ForkedProcess
 from windtunnel.harness.orchestrate.processes.process import CleanupWatchdog, LocalProcess
 from windtunnel.harness.orchestrate.teardown import clean, cleanup_watchdog
 from windtunnel.harness.orchestrate.teardown.state import LabState
@@ -26,7 +27,7 @@ class SimulatedLab:
         self.topology = topology
         self._labs = labs
         self.state = LabState(token=topology.token, run_id=topology.run_id, kind=self.name)
-        self._processes: list[LocalProcess] = []
+        self._processes: list[LocalProcess | ForkedProcess] = []
         self._watchdog: CleanupWatchdog | None = None
 
     def up(self) -> None:
@@ -63,14 +64,27 @@ class SimulatedLab:
         *,
         env: Mapping[str, str] | None = None,
         log: Path,
-    ) -> LocalProcess:
-        started = LocalProcess(
-            f"{place}/{log.stem}",
-            process.with_parent_death_signal(argv),
-            env={**environment(), **(env or {})},
-            cwd=ROOT,
-            log=log,
-        )
+    ) -> LocalProcess | ForkedProcess:
+        name = f"{place}/{log.stem}"
+        started: LocalProcess | ForkedProcess
+        if fork_server_client.can_fork(argv, env or {}):
+            started = fork_server_client.spawn(
+                name,
+                argv,
+                common=environment(),
+                env=env or {},
+                cwd=ROOT,
+                log=log,
+                network=None,
+            )
+        else:
+            started = LocalProcess(
+                name,
+                process.with_parent_death_signal(argv),
+                env={**environment(), **(env or {})},
+                cwd=ROOT,
+                log=log,
+            )
         self._processes.append(started)
         return started
 

@@ -2,10 +2,11 @@
 
     subject     driver, workloads      --\\
     harness     relay, sampler         ----> ForkedProcess, which behaves like a new process
+    simulator                          --/
 
-There is one server for the programs of the driver under test, and one for those of the harness. A
-server is started with the first of its programs, and lives as long as this process. Other programs,
-such as tcpdump or another driver, are not forked.
+There is one server for the programs of the driver under test, one for those of the harness, and one
+for the simulator. A server is started with the first of its programs, and lives as long as this
+process. Other programs, such as tcpdump or another driver, are not forked.
 """
 
 from __future__ import annotations
@@ -52,12 +53,17 @@ FORK_SERVERS: dict[str, tuple[str, ...]] = {
         "windtunnel.harness.capture.sampler",
         "windtunnel.harness.scenario.schema.units",
     ),
+    "windtunnel.harness.simulator": (
+        "windtunnel.driver.media_driver.media_driver",
+        "windtunnel.harness.simulator.run_case",
+    ),
 }
 """The modules that a fork server imports for each program. The program's main module is not among
 them, because it runs as `__main__` and would be imported a second time."""
 
 SUBJECT_PROGRAMS = ("windtunnel.driver", "windtunnel.driver.archive", "windtunnel.harness.workload")
 HARNESS_PROGRAMS = ("windtunnel.harness.middlebox", "windtunnel.harness.capture.counters")
+SIMULATOR_PROGRAMS = ("windtunnel.harness.simulator",)
 STARTUP_VARIABLES = ("PYTHON", "NUMBA_", "WINDTUNNEL_KERNEL_CACHE")
 """Prefixes of environment variables that affect imports or the loading of compiled kernels."""
 
@@ -220,7 +226,8 @@ def spawn(
 
 
 def _server_of(program: str, env: Mapping[str, str], cwd: Path) -> ForkServer:
-    programs = SUBJECT_PROGRAMS if program in SUBJECT_PROGRAMS else HARNESS_PROGRAMS
+    groups = (SUBJECT_PROGRAMS, HARNESS_PROGRAMS, SIMULATOR_PROGRAMS)
+    programs = next(each for each in groups if program in each)
     key = programs[0]
     if key not in _servers or not _servers[key].is_alive():
         _servers[key] = ForkServer(programs, env=env, cwd=cwd)
@@ -228,7 +235,7 @@ def _server_of(program: str, env: Mapping[str, str], cwd: Path) -> ForkServer:
 
 
 def start_servers(env: Mapping[str, str], cwd: Path) -> None:
-    """Start all fork servers. They import their modules while a lab is built."""
+    """Start the fork servers of a real run. They import their modules while a lab is built."""
     for programs in (SUBJECT_PROGRAMS, HARNESS_PROGRAMS):
         _server_of(programs[0], env, cwd)
 

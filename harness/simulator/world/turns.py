@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from windtunnel.driver.kernels.jit import compile_for
 from windtunnel.harness.simulator.world import many_hosts, turn
 from windtunnel.harness.simulator.world.host import Host
 from windtunnel.harness.simulator.world.many_hosts import (
@@ -51,9 +52,10 @@ class TwoHosts:
     def __init__(self, hosts: Sequence[Host], between: Between) -> None:
         left, right = hosts
         self._world = World(left.agents, right.agents, between)
+        self._run = compile_for(turn.run, (self._world, 0))
 
     def run(self, until_ns: int) -> int:
-        return turn.run(self._world, until_ns)
+        return self._run(self._world, until_ns)
 
 
 class ManyHosts:
@@ -67,6 +69,8 @@ class ManyHosts:
         self._sleepers = np.zeros((len(self._hosts) + 1, DUE + 1), dtype=np.int64)
         self._sleepers[:, IDLE] = between.state[TURN]
         self._sleepers[:, WAKES] = self._sleepers[:, DUE] = between.state[NOW]
+        arguments = (self._hosts[0].agents, self._between, self._sleepers, 0)
+        self._run = compile_for(many_hosts.run, arguments)
 
     def run(self, until_ns: int) -> int:
         self._update_hosts()
@@ -75,7 +79,7 @@ class ManyHosts:
             # Calling the kernel would cost more than the work to do.
             state[NOW] = until_ns
             return TIME_OVER
-        return many_hosts.run(self._hosts[0].agents, self._between, self._sleepers, until_ns)
+        return self._run(self._hosts[0].agents, self._between, self._sleepers, until_ns)
 
     def _update_hosts(self) -> None:
         """Update the compiled kernel's table of hosts: which drivers are running, and where in

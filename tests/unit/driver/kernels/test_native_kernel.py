@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from windtunnel.driver.kernels import kernel_image, native_runtime
-from windtunnel.driver.kernels.jit import JIT_DISABLED, allocating_kernel, kernel
+from windtunnel.driver.kernels.jit import JIT_DISABLED, allocating_kernel, compile_for, kernel
 from windtunnel.driver.kernels.kernel_image import ImageError, unpack
 from windtunnel.driver.kernels.sources import SOURCE_ROOT
 
@@ -117,6 +117,20 @@ def test_arrays_records_and_tuples_are_passed_and_returned():
     target = np.zeros(1, np.int64)
     assert summed(Pair(10, target), records) == (16, 3)
     assert target[0] == 16
+
+
+def test_a_kernel_bound_to_its_types_does_not_determine_them_again():
+    @kernel
+    def summed(pair, summand):
+        return pair.first + pair.second[0] + summand
+
+    pair = Pair(10, np.ones(1, np.int64))
+    bound = compile_for(summed, (pair, 0))
+    # A value that has another type of its own, but converts to the type of the specialization.
+    assert [bound(pair, each) for each in (1, 2, True)] == [12, 13, 12]
+    assert len(summed.signatures) == 1
+    with pytest.raises(TypeError):
+        bound(pair)
 
 
 def test_an_integer_beyond_64_bits_is_an_error():

@@ -160,6 +160,7 @@ import sys
 from pathlib import Path
 from windtunnel.driver.media_driver.context import Context
 from windtunnel.driver.media_driver.media_driver import MediaDriver
+from windtunnel.driver.client import Aeron
 with MediaDriver(Context(dir=Path(sys.argv[1]), term_buffer_length=65_536)):
     pass
 print(*sorted({name.partition(".")[0] for name in sys.modules} & {"numba", "llvmlite", "scapy"}))

@@ -1,0 +1,48 @@
+"""The simulator of a run is forked from a fork server, and ends with its lab."""
+
+import sys
+
+import pytest
+
+from windtunnel.harness.orchestrate.labs.simulated import SimulatedLab
+from windtunnel.harness.orchestrate.processes.fork_server_client import ForkedProcess
+from windtunnel.harness.orchestrate.processes.process import LocalProcess
+from windtunnel.harness.orchestrate.subjects.subject import simulator_command
+from windtunnel.harness.topology import model as topology
+
+WAIT_S = 60.0
+INVALID_ARGUMENT = 2
+
+
+@pytest.fixture
+def lab(tmp_path):
+    made = SimulatedLab(topology.build("run", ("a", "b"), ("a", "b")), tmp_path / "records")
+    made.up()
+    yield made
+    made.down()
+
+
+def test_the_simulator_is_forked_and_behaves_like_a_process_of_its_own(lab, tmp_path):
+    words = simulator_command(
+        sys.executable, case="/missing/case.json", out="/missing", memory="/missing", sabotage=""
+    )
+    running = lab.spawn("mid", words, env={"AERON_DIR": "/x"}, log=tmp_path / "simulator.log")
+    assert isinstance(running, ForkedProcess)
+    assert running.wait(WAIT_S) == INVALID_ARGUMENT
+    assert "--case /missing/case.json" in running.tail()
+
+
+def test_a_simulator_whose_interpreter_needs_variables_is_started(lab, tmp_path):
+    words = [sys.executable, "-m", "windtunnel.harness.simulator", "--help"]
+    running = lab.spawn("mid", words, env={"NUMBA_X": "1"}, log=tmp_path / "simulator.log")
+    assert isinstance(running, LocalProcess)
+    assert running.wait(WAIT_S) == 0
+
+
+def test_the_simulator_ends_with_its_lab(lab, tmp_path):
+    words = [sys.executable, "-m", "windtunnel.harness.simulator", "swarm"]
+    words += ["--seeds", "1000000", "--memory", str(tmp_path)]
+    running = lab.spawn("mid", words, log=tmp_path / "simulator.log")
+    assert running.wait(0.2) is None
+    lab.down()
+    assert running.wait(WAIT_S) == -9
