@@ -17,13 +17,10 @@ from tests.sim.stream_pair import MS, SLOT, SND_POS, SUB_POS, TO_RECEIVER, TO_SE
 from windtunnel.driver.channel.socket_address import SocketAddress, write_name
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.media import link
-from windtunnel.driver.media_driver.conductor import conductor_state
 from windtunnel.driver.media_driver.conductor.endpoints.send_channel_endpoints import name_words
-from windtunnel.driver.media_driver.receiver import receiver
 from windtunnel.driver.media_driver.sender import (
     flow_control,
     network_publication,
-    sender,
     sender_state,
 )
 
@@ -98,15 +95,15 @@ class FanOut:
         now_ns = self.source.now_ns
         for pair in self.listeners:
             pair._on_events()
-            conductor_state.track(pair.conductor, now_ns, now_ns // MS)
-        sender.do_work(self.sender, now_ns)
+            pair.track(pair.conductor, now_ns, now_ns // MS)
+        self.source.send(self.sender, now_ns)
         for destination, datagram in self._leaving(self.source, 0):
             for number, name in enumerate(self.names):
                 if name.tobytes() == destination:
                     for item in self.impairments(number, TO_RECEIVER, datagram):
                         self._deliver(self.listeners[number], 1, self.source.names[0], item)
         for number, pair in enumerate(self.listeners):
-            receiver.do_work(pair.receiver, now_ns)
+            pair.receive(pair.receiver, now_ns)
             for _, datagram in self._leaving(pair, 1):
                 for item in self.impairments(number, TO_SENDER, datagram):
                     self._deliver(self.source, 0, self.names[number], item)

@@ -18,6 +18,7 @@ from windtunnel.driver.base.arith import bits_to_shift
 from windtunnel.driver.base.atomics import address_of
 from windtunnel.driver.channel.socket_address import SocketAddress, write_name
 from windtunnel.driver.cnc import counters
+from windtunnel.driver.kernels.jit import compile_for
 from windtunnel.driver.logbuffer import appender, descriptor, reader
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 from windtunnel.driver.logbuffer.parameters import LogParameters
@@ -84,6 +85,11 @@ class StreamPair:
             self.receiver,
             cycles[0],
         )
+        # Bound to the types of the states, since determining them takes longer than most turns.
+        self.track = compile_for(conductor_state.track, (self.conductor, 0, 0))
+        self.send = compile_for(sender.do_work, (self.sender, 0))
+        self.receive = compile_for(receiver.do_work, (self.receiver, 0))
+        self._datagram = np.zeros(65_536, np.uint8)
         self.pool = PositionPool(self.conductor.subscribers)
         self.window, self.reliable, self.folder = window, reliable, folder
         shape = {
@@ -207,16 +213,16 @@ class StreamPair:
     def turn(self) -> None:
         """Step conductor, sender, link, receiver, link; then advance the clock."""
         self._on_events()
-        conductor_state.track(self.conductor, self.now_ns, self.now_ns // MS)
-        sender.do_work(self.sender, self.now_ns)
+        self.track(self.conductor, self.now_ns, self.now_ns // MS)
+        self.send(self.sender, self.now_ns)
         self._carry(0, TO_RECEIVER)
-        receiver.do_work(self.receiver, self.now_ns)
+        self.receive(self.receiver, self.now_ns)
         self._carry(1, TO_SENDER)
         self.poll()
         self.now_ns += self.turn_ns
 
     def _carry(self, origin: int, direction: int) -> None:
-        name, buf = np.zeros(28, np.uint8), np.zeros(65_536, np.uint8)
+        name, buf = np.zeros(28, np.uint8), self._datagram
         while True:
             length, _ = link.take(self.links, origin, name, buf, 0, buf.size)
             if length == link.NOTHING:

@@ -11,9 +11,8 @@ from tests.sim.stream_pair import HWM, MS, RCV_POS, SESSION_ID, STREAM_ID, SUB_P
 from windtunnel.driver.base import handoff
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.media import link
-from windtunnel.driver.media_driver.conductor import conductor_state
 from windtunnel.driver.media_driver.image import image_connections
-from windtunnel.driver.media_driver.receiver import receiver, receiver_state
+from windtunnel.driver.media_driver.receiver import receiver_state
 
 TERM = 65_536
 INITIAL = 7
@@ -118,8 +117,8 @@ class ReceivingRig:
     def turn_work(self, after_ns: int = 0) -> tuple[int, int]:
         """A turn without a look at what left. Returns the work counts of conductor and receiver."""
         self.now_ns += after_ns
-        conducted = conductor_state.track(self.pair.conductor, self.now_ns, self.now_ns // MS)
-        return int(conducted), int(receiver.do_work(self.state, self.now_ns))
+        conducted = self.pair.track(self.pair.conductor, self.now_ns, self.now_ns // MS)
+        return int(conducted), int(self.pair.receive(self.state, self.now_ns))
 
     def _taken(self, mailbox: int) -> Iterator[tuple[bytes, bytes]]:
         name, buf = np.zeros(28, np.uint8), np.zeros(65_536, np.uint8)

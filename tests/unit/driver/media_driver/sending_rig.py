@@ -20,9 +20,8 @@ from windtunnel.driver.channel.socket_address import SocketAddress, read_name, w
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.logbuffer import descriptor, publication_result
 from windtunnel.driver.media import link
-from windtunnel.driver.media_driver.conductor import conductor_state
 from windtunnel.driver.media_driver.conductor.endpoints.send_channel_endpoints import name_words
-from windtunnel.driver.media_driver.sender import network_publication, sender, sender_state
+from windtunnel.driver.media_driver.sender import network_publication, sender_state
 
 RECEIVER_ID = 99
 PEER = SocketAddress("10.0.0.1", 20_002)
@@ -57,8 +56,8 @@ class SendingRig:
     def turn_addressed(self, after_ns: int = 0) -> list[tuple[str, bytes]]:
         """As `turn`, each datagram with where it went to."""
         self.now_ns += after_ns
-        conductor_state.track(self.pair.conductor, self.now_ns, self.now_ns // MS)
-        sender.do_work(self.state, self.now_ns)
+        self.pair.track(self.pair.conductor, self.now_ns, self.now_ns // MS)
+        self.pair.send(self.state, self.now_ns)
         return self.take_addressed()
 
     def begin(self) -> None:
