@@ -84,13 +84,6 @@ def test_streams_beyond_the_limit_are_left_out_and_reported(tmp_path, monkeypatc
     is_limited(analyze([str(tmp_path / "claims.pcap")]))
 
 
-@pytest.mark.timeout(600)
-def test_spark_leaves_out_the_same_streams(tmp_path, monkeypatch, spark):
-    monkeypatch.setattr(stream_limit, "STREAMS_MAX", 3)
-    write_claims(tmp_path / "claims.pcap", FRAMES_OF)
-    is_limited(analyze([str(tmp_path / "claims.pcap")], spark=spark))
-
-
 def test_of_streams_with_equal_frames_the_lowest_ids_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(stream_limit, "STREAMS_MAX", 2)
     write_claims(tmp_path / "claims.pcap", {5: 1, -3: 1, 4: 1})

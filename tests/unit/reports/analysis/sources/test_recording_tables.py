@@ -1,6 +1,5 @@
-"""Recordings of Aeron's archive and of ours as tables, by themselves and through Spark."""
+"""Recordings of Aeron's archive and of ours as tables."""
 
-import json
 import re
 import zlib
 
@@ -12,7 +11,6 @@ from tests.golden.reader import GOLDEN, message
 from tests.unit.driver.archive.recording import own_image
 from tests.unit.driver.archive.storage import own_recording as own
 from tests.unit.driver.client.own_stream import OwnStream
-from tests.unit.reports.analysis.sources.test_pcap_source import SPARK_LIMIT_S
 from windtunnel.driver.archive.recording.segment_writer import WriteOptions
 from windtunnel.driver.archive.storage.catalog_writer import CatalogWriter
 from windtunnel.driver.archive.storage.checksum import CRC_32C
@@ -26,7 +24,6 @@ from windtunnel.reports.analysis.sources.recording_source import (
     read_options,
 )
 from windtunnel.reports.analysis.sources.recording_tables import (
-    RECORDINGS,
     recordings,
     segment_parts,
 )
@@ -244,16 +241,3 @@ def test_a_folder_without_a_catalog_is_refused(tmp_path):
     for table in TABLES:
         with pytest.raises(RunTableError, match=r"archive\.catalog: No such file"):
             read(tmp_path, table)
-
-
-@pytest.mark.spark
-@pytest.mark.timeout(SPARK_LIMIT_S)
-def test_spark_reads_the_same_rows(spark, golden):
-    for table, schema in TABLES.items():
-        asked = (
-            spark.read.format("aeron.recording").option("table", table).option("payload", "true")
-        )
-        told = asked.option("paths", json.dumps([str(golden)])).load().toArrow().cast(schema)
-        assert told.to_pylist() == read(golden, table, payload="true")
-        assert told.num_rows
-    assert RECORDINGS.names[:2] == ["archive", "recording_id"]

@@ -1,13 +1,9 @@
-"""Run folders and log buffers as tables, by themselves and through Spark."""
-
-import json
+"""Run folders and log buffers as tables."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from tests.golden.reader import load, seen_by
-from tests.unit.reports.analysis.sources.test_pcap_source import SPARK_LIMIT_S
 from windtunnel.harness.artifact.host.counter_sample import (
     COUNTER_SAMPLE,
     CounterFacts,
@@ -18,7 +14,7 @@ from windtunnel.harness.artifact.middlebox.frame_class import DATA, SM
 from windtunnel.harness.artifact.middlebox.ledger import FrameAccount, Ledger, LinkAccount
 from windtunnel.harness.artifact.records import write_records
 from windtunnel.harness.artifact.run_dir import RunDir
-from windtunnel.reports.analysis.sources.run_source import SOURCES, RunTableError, read_paths
+from windtunnel.reports.analysis.sources.run_source import RunTableError, read_paths
 from windtunnel.reports.analysis.sources.run_tables import (
     READERS,
     counters,
@@ -126,20 +122,3 @@ def test_golden_log_buffers_end_where_the_publisher_ended(golden_set, tmp_path):
 def test_says_what_is_wrong_with_an_option(options, text):
     with pytest.raises(RunTableError, match=text):
         read_paths(options)
-
-
-@pytest.mark.spark
-@pytest.mark.timeout(SPARK_LIMIT_S)
-def test_spark_reads_the_same_rows(spark, tmp_path):
-    path = synthetic_run(tmp_path)
-    log = tmp_path / "run-s1" / "hosts" / "a" / "logs" / "publications-4.logbuffer"
-    log.parent.mkdir(parents=True)
-    log.write_bytes(load("clean", "publication-4.logbuffer"))
-    for source in SOURCES:
-        schema, read = READERS[source.kind]
-        where = log if source.kind == "logbuffer" else path
-        expected = pa.Table.from_batches(read(where), schema=schema)
-        option = json.dumps([str(path)])
-        told = spark.read.format(source.name()).option("paths", option).load().toArrow()
-        assert told.cast(schema).equals(expected)
-        assert expected.num_rows
