@@ -7,9 +7,11 @@ Tests change one thing, before or after it is written, and assert on the judge's
 """
 
 import hashlib
+import pickle
 import struct
 import zlib
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -424,18 +426,8 @@ def place(position: int) -> tuple[int, int]:
 
 def data_header(position: int, frame_length: int, flags: int, frame_type: int) -> bytes:
     term_id, term_offset = place(position)
-    return struct.pack(
-        "<iBBHiiiiq",
-        frame_length,
-        0,
-        flags,
-        frame_type,
-        term_offset,
-        SESSION_ID,
-        STREAM_ID,
-        term_id,
-        0,
-    )
+    stream = (SESSION_ID, STREAM_ID, term_id, 0)
+    return struct.pack("<iBBHiiiiq", frame_length, 0, flags, frame_type, term_offset, *stream)
 
 
 def setup_frame() -> bytes:
@@ -507,6 +499,14 @@ def make_case(payload: np.ndarray, reliable: bool, drops: bool) -> Case:
 
 def make_run(path: Path, reliable: bool = True, drops: bool = True) -> SyntheticRun:
     """Return a correct run: every tenth DATA frame is dropped once, and recovered or filled."""
+    run: SyntheticRun = pickle.loads(_pickled_run(reliable, drops))
+    run.path = path
+    return run
+
+
+@cache
+def _pickled_run(reliable: bool, drops: bool) -> bytes:
+    """Return a correct run without a folder. Most tests start from a copy of it."""
     payload = np.random.default_rng(SEED).integers(0, 256, 5001, dtype=np.uint8)
     messages = plan(SEED, TRAFFIC, TOTAL_BYTES, 8192)
     manifest = Manifest("made", "made/by-hand", SEED, "netns", ["windtunnel", "run"], complete=True)
@@ -517,7 +517,7 @@ def make_run(path: Path, reliable: bool = True, drops: bool = True) -> Synthetic
         ProcessExit("b/subscriber-one", "subscriber", 0, False, "hosts/b/subscriber-one.log", ""),
     ]
     run = SyntheticRun(
-        path,
+        Path(),
         make_case(payload, reliable, drops),
         messages,
         expected_log(messages.lengths, MTU, TERM_LENGTH),
@@ -525,7 +525,7 @@ def make_run(path: Path, reliable: bool = True, drops: bool = True) -> Synthetic
         manifest,
     )
     _play(run, reliable, drops)
-    return run
+    return pickle.dumps(run)
 
 
 def _play(run: SyntheticRun, reliable: bool, drops: bool) -> None:

@@ -9,6 +9,7 @@ A sample of the accepted ones is judged and reported, which takes much longer th
 import json
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -154,13 +155,21 @@ def _replaced(value, path, new):
     return copy
 
 
-def _mutations(text: str) -> Iterator[tuple[str, str]]:
-    """Yield a name and the text of the document for each value and each replacement."""
-    document = json.loads(text)
-    for path in _paths(document):
-        marked = json.dumps(_replaced(document, path, MARK))
-        for name, wrong in WRONG.items():
-            yield f"{path} = {name}", marked.replace(json.dumps(MARK), wrong)
+@dataclass(frozen=True)
+class Change:
+    """A value of a document, and what replaces it."""
+
+    document: str
+    path: tuple
+    wrong: str
+
+    def text(self, marked: str) -> str:
+        """Return the changed document, given the one in which the value is marked."""
+        return marked.replace(json.dumps(MARK), WRONG[self.wrong])
+
+
+def _marked(original: str, path: tuple) -> str:
+    return json.dumps(_replaced(json.loads(original), path, MARK))
 
 
 def _documents(run: RunDir) -> dict[str, Path]:
@@ -168,56 +177,56 @@ def _documents(run: RunDir) -> dict[str, Path]:
     return {each.name: each for each in sorted(run.path.rglob("*.json"), reverse=True)}
 
 
-def test_reading_either_accepts_a_document_or_names_it(run, tmp_path):
+@pytest.fixture(scope="module")
+def refusals(run, tmp_path_factory):
+    """Return for each change what reading the document raised, or nothing if it was accepted."""
     found = _documents(run)
-    assert set(found) - {"b.json"} == set(READERS)
+    folder = tmp_path_factory.mktemp("read")
+    refusals = {}
     for name, read in READERS.items():
-        for what, text in _mutations(found[name].read_text()):
-            file = tmp_path / name
-            file.write_text(text)
-            message = _refusal(read, file, what)
-            assert not message or message.startswith(f"{name}: "), (what, message)
-            assert len(message) < 500, (what, message)
+        original = found[name].read_text()
+        for path in _paths(json.loads(original)):
+            marked = _marked(original, path)
+            for wrong in WRONG:
+                change = Change(name, path, wrong)
+                (folder / name).write_text(change.text(marked))
+                refusals[change] = _refusal(read, folder / name)
+    return refusals
 
 
-def _refusal(read: Callable[[Path], object], file: Path, what: str) -> str:
-    """Return the text of the DocumentError, or nothing if the file is accepted."""
+def _refusal(read: Callable[[Path], object], file: Path) -> str:
+    """Return the text of the DocumentError, or what else was raised, or nothing."""
     try:
         read(file)
     except DocumentError as error:
         return str(error)
     except Exception as error:
-        raise AssertionError(f"{file.name}: {what}: {error!r}") from error
+        return f"no DocumentError: {error!r}"
     return ""
 
 
-def _accepted(run: RunDir, tmp_path: Path) -> list[tuple[str, Path, str]]:
-    """Return (change, file, text) for each changed document that is accepted."""
-    accepted = []
-    for name, read in READERS.items():
-        file = _documents(run)[name]
-        for what, text in _mutations(file.read_text()):
-            copy = tmp_path / name
-            copy.write_text(text)
-            if not _refusal(read, copy, what):
-                accepted.append((f"{name}: {what}", file, text))
-    return accepted
+def test_reading_either_accepts_a_document_or_names_it(run, refusals):
+    assert set(_documents(run)) - {"b.json"} == set(READERS)
+    for change, message in refusals.items():
+        assert not message or message.startswith(f"{change.document}: "), (change, message)
+        assert len(message) < 500, (change, message)
 
 
-def _in_turn(run: RunDir, tmp_path: Path, most: int) -> Iterator[str]:
+def _in_turn(run: RunDir, refusals: dict[Change, str], most: int) -> Iterator[Change]:
     """Replace files by a sample of the accepted documents, one after the other."""
-    accepted = _accepted(run, tmp_path)
-    for what, file, text in random.Random(1).sample(accepted, min(most, len(accepted))):
+    accepted = [change for change, message in refusals.items() if not message]
+    for change in random.Random(1).sample(accepted, min(most, len(accepted))):
+        file = _documents(run)[change.document]
         before = file.read_bytes()
-        file.write_text(text)
+        file.write_text(change.text(_marked(before.decode(), change.path)))
         try:
-            yield what
+            yield change
         finally:
             file.write_bytes(before)
 
 
-def test_the_judge_evaluates_every_document_that_it_reads(run, tmp_path):
-    for what in _in_turn(run, tmp_path, JUDGED_MAX):
+def test_the_judge_evaluates_every_document_that_it_reads(run, refusals):
+    for what in _in_turn(run, refusals, JUDGED_MAX):
         verdict = judge(run.path)
         for each in (*verdict.gates, *verdict.checks):
             assert "the judge raised" not in each.text, (what, each.text)
@@ -237,8 +246,8 @@ def test_the_judge_names_a_damaged_document(run):
             file.write_bytes(before)
 
 
-def test_the_report_shows_every_document_that_it_reads(run, tmp_path):
-    for _ in _in_turn(run, tmp_path, JUDGED_MAX):
+def test_the_report_shows_every_document_that_it_reads(run, refusals):
+    for _ in _in_turn(run, refusals, JUDGED_MAX):
         write_run_report(run.path).read_text(encoding="utf-8")
 
 
