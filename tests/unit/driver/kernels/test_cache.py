@@ -70,38 +70,58 @@ def driver(tmp_path):
     return make_tree(tmp_path / "one")
 
 
+def execute(folder: Path, driver: Path, program: str, **more: str) -> tuple[str, dict[Path, int]]:
+    """Run a program with a kernel cache in `folder`. Returns its output and the stored kernels."""
+    kernels = folder / "cache"
+    environment = {key: value for key, value in os.environ.items() if "NUMBA" not in key}
+    # Python would serve stale bytecode of a file that changes within a second at one length.
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(driver.parents[1])}
+    environment |= {CACHE_VARIABLE: str(kernels), **more}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.stdout.strip() or done.stderr.strip().splitlines()[-1], stored(kernels)
+
+
+def stored(kernels: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in kernels.rglob("*.image")}
+
+
 @pytest.fixture
 def run(tmp_path) -> Run:
-    kernels = tmp_path / "cache"
-
     def run(driver: Path, program: str = TWICE_SEVEN, **more: str) -> tuple[str, dict[Path, int]]:
-        environment = {key: value for key, value in os.environ.items() if "NUMBA" not in key}
-        # Python would serve stale bytecode of a file that changes within a second at one length.
-        environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(driver.parents[1])}
-        environment |= {CACHE_VARIABLE: str(kernels), **more}
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", program],
-            cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        built = {path: path.stat().st_mtime_ns for path in kernels.rglob("*.image")}
-        return done.stdout.strip() or done.stderr.strip().splitlines()[-1], built
+        return execute(tmp_path, driver, program, **more)
 
     return run
 
 
-def test_a_new_process_serves_no_stale_code_and_compiles_nothing_twice(driver, run, tmp_path):
-    first, built = run(driver)
-    assert first == "42"
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A kernel cache that a first process has filled, for tests to copy: compiling takes long."""
+    folder = tmp_path_factory.mktemp("compiled")
+    answer, built = execute(folder, make_tree(folder / "one"), TWICE_SEVEN)
+    assert answer == "42"
     assert built
-    assert run(driver) == (first, built)
+    return folder / "cache"
+
+
+@pytest.fixture
+def built(compiled, tmp_path):
+    """The kernels in this test's cache, as a first process has left them."""
+    shutil.copytree(compiled, tmp_path / "cache")
+    return stored(tmp_path / "cache")
+
+
+def test_a_new_process_serves_no_stale_code_and_compiles_nothing_twice(driver, run, built):
+    assert run(driver) == ("42", built)
     (driver / "callee.py").write_text(CALLEE.format(factor=4))
     changed, rebuilt = run(driver)
     assert changed == "56"
     assert built.items() < rebuilt.items()
 
 
-def test_comments_docstrings_and_another_checkout_compile_nothing(driver, run, tmp_path):
-    _, built = run(driver)
+def test_comments_docstrings_and_another_checkout_compile_nothing(driver, run, built, tmp_path):
     callee = driver / "callee.py"
     callee.write_text('"""A factor."""\n\n# and why\n' + callee.read_text())
     assert run(driver) == ("42", built)
@@ -116,8 +136,7 @@ print(copy_to(Path(sys.argv[1])))
 """
 
 
-def test_what_is_compiled_of_todays_sources_can_be_copied(driver, run, tmp_path):
-    run(driver)
+def test_what_is_compiled_of_todays_sources_can_be_copied(driver, run, built, tmp_path):
     (driver / "callee.py").write_text(CALLEE.format(factor=4))
     assert run(driver)[0] == "56"
     other = tmp_path / "other"
@@ -127,18 +146,17 @@ def test_what_is_compiled_of_todays_sources_can_be_copied(driver, run, tmp_path)
     assert run(driver, program)[0] == "0"
     assert len(list((tmp_path / "cache").iterdir())) == 1 + 2
     assert len(list(other.iterdir())) == 1
-    built = {path.name for path in other.rglob("*.image")}
+    copied = {path.name for path in other.rglob("*.image")}
     answer, _ = run(driver, TWICE_SEVEN, WINDTUNNEL_KERNEL_CACHE=str(other))
     assert answer == "56"
-    assert {path.name for path in other.rglob("*.image")} == built
+    assert {path.name for path in other.rglob("*.image")} == copied
 
 
 @pytest.fixture
-def prebuilt(driver, run, tmp_path):
+def prebuilt(compiled, tmp_path):
     """The folder that has the package of compiled kernels."""
-    run(driver)
     package = tmp_path / "site" / cache.PREBUILT
-    shutil.move(tmp_path / "cache", package)
+    shutil.copytree(compiled, package)
     return package.parent
 
 
@@ -208,8 +226,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_kernel_is_recompiled(driver, run, damage):
-    _, built = run(driver)
+def test_a_damaged_kernel_is_recompiled(driver, run, built, damage):
     for path in built:
         path.write_bytes(DAMAGES[damage](path.read_bytes()))
     answer, rebuilt = run(driver, COMPILE_FIRST)
@@ -229,17 +246,15 @@ def test_the_environment_selects_the_root(monkeypatch):
 # ---- compiled kernels are code ----
 
 
-def test_directories_are_created_for_this_user_alone(driver, run, tmp_path):
-    run(driver)
-    folders = [tmp_path / "cache", *(each for each in (tmp_path / "cache").iterdir())]
+def test_directories_are_created_for_this_user_alone(compiled):
+    folders = [compiled, *compiled.iterdir()]
     modes = {each.stat().st_mode & 0o777 for each in folders if each.is_dir()}
     assert modes == {0o700}
-    assert (tmp_path / "cache" / FILE_NAME).is_file()
+    assert (compiled / FILE_NAME).is_file()
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o720, 0o702, 0o1777])
-def test_a_cache_that_others_can_write_to_is_refused(driver, run, tmp_path, mode):
-    run(driver)
+def test_a_cache_that_others_can_write_to_is_refused(driver, run, built, tmp_path, mode):
     (tmp_path / "cache").chmod(mode)
     answer, _ = run(driver)
     assert "KernelCacheError" in answer
