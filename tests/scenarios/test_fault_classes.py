@@ -25,9 +25,15 @@ def test_its_scenario_shows_the_class(row):
     assert is_shown(row, case_of(FOLDER / f"{row.scenario}.yaml"))
 
 
+@pytest.fixture(scope="module")
+def defects():
+    """The names of all defects that can be planted."""
+    return {*SABOTAGES, *(each.name for each in load_all())}
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda each: each.name)
-def test_its_defect_is_one_that_can_be_planted(row):
-    assert row.defect in {*SABOTAGES, *(each.name for each in load_all())}
+def test_its_defect_is_one_that_can_be_planted(row, defects):
+    assert row.defect in defects
 
 
 def test_a_scenario_without_the_class_is_noticed():

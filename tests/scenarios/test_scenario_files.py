@@ -1,6 +1,7 @@
 """Every scenario of the repository loads, has a header, and asks for checks that exist."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,13 @@ MAIN = {"loss/reliable-2pct", "loss/unreliable-2pct", "reorder/reliable-swap-and
 PAYLOAD = Payload(path="payload.bin", sha256="0" * 64, length_bytes=1)
 
 
+loaded = cache(load_scenario)
+"""Several tests ask for each file."""
+
+
+@cache
 def case_of(file):
-    scenario = load_scenario(file)
+    scenario = loaded(file)
     addresses = {name: f"10.64.0.{3 + 16 * at}" for at, name in enumerate(scenario.network.hosts)}
     return resolve(scenario, seed=1, fidelity="netns", addresses=addresses, payload=PAYLOAD)
 
@@ -69,7 +75,7 @@ def test_no_padding_carries_a_sender_out_of_the_reach_of_a_reader_that_is_held_b
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_sender_that_holds_its_limit_for_a_joined_reader_goes_on_within_the_budget(file):
     """It may do so for a reader's time; on virtual time, nobody joins in the very same instant."""
-    scenario = load_scenario(file)
+    scenario = loaded(file)
     for traffic in scenario.traffic if set(scenario.fidelity) != {"sim"} else ():
         control = parse_channel(traffic.channel).flow_control
         if control.strategy != "max":
@@ -77,7 +83,7 @@ def test_a_sender_that_holds_its_limit_for_a_joined_reader_goes_on_within_the_bu
 
 
 def test_the_main_scenarios_are_there():
-    assert {load_scenario(file).name for file in FILES} >= MAIN
+    assert {loaded(file).name for file in FILES} >= MAIN
 
 
 @pytest.mark.parametrize("name", sorted(MAIN))

@@ -1,5 +1,6 @@
 """A mutant is invalid unless it changes the code, and its text occurs exactly once in the file."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -97,8 +98,11 @@ def test_an_unreadable_file_is_refused(tmp_path):
         load_file(Path(tmp_path / "absent.yaml"))
 
 
+fidelities = cache(lambda name: load_scenario(SCENARIOS / f"{name}.yaml").fidelity)
+"""Many mutants share a scenario."""
+
+
 @pytest.mark.parametrize("found", load_all(), ids=lambda each: each.name)
 def test_each_is_examined_where_its_scenarios_can_run(found):
     for name in found.scenarios:
-        scenario = load_scenario(SCENARIOS / f"{name}.yaml")
-        assert found.fidelity in scenario.fidelity, name
+        assert found.fidelity in fidelities(name), name

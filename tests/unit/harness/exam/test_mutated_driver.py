@@ -57,11 +57,17 @@ def test_the_copy_differs_by_the_edits_and_the_switch_alone(tmp_path, compiled):
     assert (tree / "harness/simulator/__main__.py").is_file()
 
 
-# Each of its processes imports numba and compiles a kernel.
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A folder for one copy, whose kernel is compiled by the first of its processes."""
+    return tmp_path_factory.mktemp("store")
+
+
+# The first of its processes imports numba and compiles a kernel.
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("at_work", "value"), [(None, 44), (MUTANT, 45), (OTHER, 46)])
-def test_its_processes_import_the_copy_wherever_they_start(tmp_path, compiled, at_work, value):
-    environment = prepare(tmp_path, at_work=at_work)
+def test_its_processes_import_the_copy_wherever_they_start(store, compiled, at_work, value):
+    environment = prepare(store, at_work=at_work)
     script = (
         "import windtunnel.driver.base.arith as a, windtunnel.harness as h;"
         "print(a.wrap_i32(44), h.__file__)"
@@ -75,7 +81,7 @@ def test_its_processes_import_the_copy_wherever_they_start(tmp_path, compiled, a
         timeout=120,
         check=True,
     )
-    assert done.stdout.split() == [str(value), str(tree_of(tmp_path) / "harness/__init__.py")]
+    assert done.stdout.split() == [str(value), str(tree_of(store) / "harness/__init__.py")]
 
 
 def test_it_is_compiled_once_for_each_fidelity_and_again_when_an_edit_is_another(
