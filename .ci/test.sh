@@ -6,6 +6,9 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
+# Tests start hundreds of interpreters, which would all compile the same modules.
+unset PYTHONDONTWRITEBYTECODE
+
 nothing_to_do=5
 worst=$nothing_to_do
 
@@ -27,9 +30,10 @@ part() {
 failed=
 # One more than there are processors, up to four, since some tests wait for other programs.
 processes=$(($(nproc) < 4 ? $(nproc) + 1 : 4))
-# A test takes longer beside others, and much longer if it compiles.
+# A test takes longer beside others, and much longer if it compiles. Files start in the order of
+# tests/conftest.py, the long ones first, instead of by their number of tests.
 part sharing "$@" --durations 50 --numprocesses "$processes" --dist loadfile \
-  -o timeout=300 \
+  --no-loadscope-reorder -o timeout=300 \
   && part alone "$@" --durations 50 --numprocesses 0 -o timeout=600
 [ -z "$failed" ] || printf 'tests: some failed in part:%s\n' "$failed" >&2
 exit $worst

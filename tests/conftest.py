@@ -54,16 +54,29 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("full"):
-        return
-    left_out = [item for item in items if item.get_closest_marker("full")]
-    items[:] = [item for item in items if not item.get_closest_marker("full")]
-    config.hook.pytest_deselected(items=left_out)
+    """Leave out the tests that are not to run, and order the files by their time limits.
+
+    A file runs in one process. If a long one started last, the other processes would wait for it.
+    """
+    if not config.getoption("full"):
+        left_out = [item for item in items if item.get_closest_marker("full")]
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
+        config.hook.pytest_deselected(items=left_out)
+    limits_s: dict[Path, float] = {}
+    for item in items:
+        limits_s[item.path] = max(_limit_s(item), limits_s.get(item.path, 0.0))
+    items.sort(key=lambda item: -limits_s[item.path])
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # Output is not captured yet.
     config.stash[_STDERR] = os.dup(2)
+
+
+def _limit_s(item: pytest.Item) -> float:
+    """Return the time limit of a test, or 0 if it has none."""
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0] if marker else item.config.getini("timeout") or 0)
 
 
 def _limited(item: pytest.Item) -> Generator[None, object, object]:
@@ -72,8 +85,7 @@ def _limited(item: pytest.Item) -> Generator[None, object, object]:
     pytest-timeout raises an exception in the main thread once. That does not interrupt machine
     code, and it happens only once, so not in the teardown of a test that timed out.
     """
-    marker = item.get_closest_marker("timeout")
-    limit_s = float(marker.args[0] if marker else item.config.getini("timeout") or 0)
+    limit_s = _limit_s(item)
     if limit_s:
         stderr = item.config.stash[_STDERR]
         faulthandler.dump_traceback_later(limit_s + LATE_S, exit=True, file=stderr)

@@ -20,6 +20,7 @@ def is_here(item):
     return item is not None and item.path.is_relative_to(HERE)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
     """Move all tests of this folder to the position of its first test, in the same order."""
     own = [each for each in items if is_here(each)]
