@@ -6,32 +6,23 @@ from typing import Any
 from tests.figures.account import read_account
 from tests.figures.comparison import compare, compare_text
 from tests.figures.random_scenario import text_of
-from tests.stand_ins.simulator_sessions import Simulate
 from windtunnel.harness.artifact.run_dir import RunDir
-from windtunnel.harness.orchestrate.run.one_run import RunResult
-from windtunnel.harness.orchestrate.suite.runner import RunSummary, run_suite
+from windtunnel.harness.orchestrate.suite.runner import run_suite
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.options import AnalysisOptions
 from windtunnel.reports.analysis.output.summary import summary_lines
 
 
-def run_document(
-    document: dict[str, Any], folder: Path, simulate: Simulate | None = None
-) -> RunDir:
-    """Run a scenario, by `simulate` or in a process of its own, and return its folder."""
+def run_document(document: dict[str, Any], folder: Path) -> RunDir:
+    """Run a scenario and return its folder."""
     path = folder / "random.yaml"
     path.write_text(text_of(document))
-    result: RunResult | RunSummary
-    if simulate is not None:
-        result, run = simulate(path)
-    else:
-        fidelity = document["fidelity"][0]
-        (result,) = run_suite([path], fidelity=fidelity, out=folder / "runs").runs
-        run = RunDir(result.run_dir)
+    fidelity = document["fidelity"][0]
+    (result,) = run_suite([path], fidelity=fidelity, out=folder / "runs").runs
     # In a short stream a rule may apply to fewer frames than its share: the evidence is whole.
     is_rare = result.outcome == "INCONCLUSIVE" and result.reason.startswith("faults_happened")
     assert result.outcome == "PASS" or is_rare, f"{result.outcome}: {result.reason}"
-    return run
+    return RunDir(result.run_dir)
 
 
 def vantage_points(document: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -41,16 +32,14 @@ def vantage_points(document: dict[str, Any]) -> list[tuple[str, ...]]:
     return [*alone, *([tuple(hosts[:2])] if len(hosts) > 2 else []), tuple(hosts)]
 
 
-def differences_of(
-    document: dict[str, Any], folder: Path, simulate: Simulate | None = None
-) -> list[str]:
+def differences_of(document: dict[str, Any], folder: Path, spark: Any = None) -> list[str]:
     """Run a scenario and return the figures that differ, for each choice of captures."""
-    run = run_document(document, folder, simulate)
+    run = run_document(document, folder)
     account = read_account(run.path)
     found = []
     for hosts in vantage_points(document):
         paths = [f"{host}={run.capture(host)}" for host in hosts]
-        tables = analyze(paths, options=AnalysisOptions(messages=True))
+        tables = analyze(paths, options=AnalysisOptions(messages=True), spark=spark)
         rows = {name: table.to_pylist() for name, table in tables.named().items()}
         told = [*tables.problems, *compare(rows, account)]
         told += compare_text(summary_lines(tables), account)

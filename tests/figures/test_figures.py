@@ -9,7 +9,6 @@ from tests.figures.account import read_account
 from tests.figures.comparison import compare, compare_text
 from tests.figures.random_run import differences_of, run_document, vantage_points
 from tests.figures.random_scenario import random_document
-from tests.stand_ins.simulator_sessions import Simulate, simulator_sessions
 from windtunnel.harness.replay.fewest import fewest
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.options import AnalysisOptions
@@ -62,36 +61,30 @@ def smallest(document, folder: Path, differ=differences_of):
     return {**document, "faults": list(fewest(document["faults"], happens))}
 
 
-@pytest.fixture(scope="module")
-def simulate(tmp_path_factory):
-    with simulator_sessions(tmp_path_factory.mktemp("runs")) as made:
-        yield made
-
-
-def check(seed: int, folder: Path, simulate: Simulate) -> None:
-    document = random_document(seed)
-    found = differences_of(document, folder, simulate)
+def check(seed: int, folder: Path, fidelity: str = "sim") -> None:
+    document = random_document(seed, fidelity)
+    found = differences_of(document, folder)
     if found:
         shown = smallest(document, folder)
         pytest.fail("\n".join([*found, f"smallest scenario: {shown}"]))
 
 
 @pytest.mark.parametrize("seed", range(1, 21))
-def test_figures_of_random_scenarios_agree_with_the_records(seed, tmp_path, simulate):
-    check(seed, tmp_path, simulate)
+def test_figures_of_random_scenarios_agree_with_the_records(seed, tmp_path):
+    check(seed, tmp_path)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(1_001, 1_301))
-def test_figures_of_many_random_scenarios_agree_with_the_records(seed, tmp_path, simulate):
-    check(seed, tmp_path, simulate)
+def test_figures_of_many_random_scenarios_agree_with_the_records(seed, tmp_path):
+    check(seed, tmp_path)
 
 
 @pytest.fixture(scope="module")
-def lossy(tmp_path_factory, simulate):
+def lossy(tmp_path_factory):
     """A run with losses, its account, and the analysis of all its captures."""
     document = random_document(LOSSY_SEED)
-    run = run_document(document, tmp_path_factory.mktemp("lossy"), simulate)
+    run = run_document(document, tmp_path_factory.mktemp("lossy"))
     hosts = vantage_points(document)[-1]
     paths = [f"{host}={run.capture(host)}" for host in hosts]
     return read_account(run.path), analyze(paths, options=AnalysisOptions(messages=True))
