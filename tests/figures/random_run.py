@@ -6,8 +6,8 @@ from typing import Any
 from tests.figures.account import read_account
 from tests.figures.comparison import compare, compare_text
 from tests.figures.random_scenario import text_of
+from tests.sim.simulated import run
 from windtunnel.harness.artifact.run_dir import RunDir
-from windtunnel.harness.orchestrate.suite.runner import run_suite
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.options import AnalysisOptions
 from windtunnel.reports.analysis.output.summary import summary_lines
@@ -18,7 +18,7 @@ def run_document(document: dict[str, Any], folder: Path) -> RunDir:
     path = folder / "random.yaml"
     path.write_text(text_of(document))
     fidelity = document["fidelity"][0]
-    (result,) = run_suite([path], fidelity=fidelity, out=folder / "runs").runs
+    result = run(path, folder, fidelity)
     # In a short stream a rule may apply to fewer frames than its share: the evidence is whole.
     is_rare = result.outcome == "INCONCLUSIVE" and result.reason.startswith("faults_happened")
     assert result.outcome == "PASS" or is_rare, f"{result.outcome}: {result.reason}"
@@ -34,11 +34,11 @@ def vantage_points(document: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def differences_of(document: dict[str, Any], folder: Path, spark: Any = None) -> list[str]:
     """Run a scenario and return the figures that differ, for each choice of captures."""
-    run = run_document(document, folder)
-    account = read_account(run.path)
+    created = run_document(document, folder)
+    account = read_account(created.path)
     found = []
     for hosts in vantage_points(document):
-        paths = [f"{host}={run.capture(host)}" for host in hosts]
+        paths = [f"{host}={created.capture(host)}" for host in hosts]
         tables = analyze(paths, options=AnalysisOptions(messages=True), spark=spark)
         rows = {name: table.to_pylist() for name, table in tables.named().items()}
         told = [*tables.problems, *compare(rows, account)]

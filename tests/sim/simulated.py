@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from windtunnel.harness.artifact.run.simulation import Simulation
 from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.processes import fork_server_client
 from windtunnel.harness.orchestrate.run.payload import default_payload
 from windtunnel.harness.orchestrate.suite.runner import PAYLOAD_STORE, RunSummary, run_suite
@@ -59,10 +61,10 @@ def with_payload(runs: Path) -> Path:
     return runs
 
 
-def run(scenario: Path, folder: Path, **options):
+def run(scenario: Path, folder: Path, fidelity: Fidelity = "sim", **options: Any) -> RunSummary:
     """Run and judge a scenario as the command does. Returns its result."""
     out = with_payload(folder / "runs")
-    (result,) = run_suite([scenario], fidelity="sim", out=out, **options).runs
+    (result,) = run_suite([scenario], fidelity=fidelity, out=out, **options).runs
     # The simulators of later runs inherit the kernels from the fork server.
     fork_server_client.load_kernels()
     return result
