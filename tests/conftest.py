@@ -20,7 +20,8 @@ settings.load_profile("windtunnel")
 
 HERE = Path(__file__).parent
 SHARING = (
-    "archive", "docs", "figures", "package", "peer", "property", "scenarios", "sim", "tidy", "unit",
+    "archive", "browser", "docs", "figures", "package", "peer", "property", "scenarios", "sim",
+    "tidy", "unit",
 )  # fmt: skip
 """Folders of tests that run beside other tests. The other folders need real networks, containers or
 time, and their tests run one at a time.
