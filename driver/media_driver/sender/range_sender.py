@@ -121,7 +121,7 @@ def _gather(state, slot, index, count_max, now_ns):
             available, padding = _scan(pub, log, at, rec.end)
             if available <= 0:
                 # The rest is not a whole frame, as at the end of a forged range.
-                rec.end = at
+                _end_range(state, pub, rec, at, now_ns)
                 break
             offset = _index_in_log(pub, at)
             if pub.has_send_timestamp:
@@ -132,6 +132,18 @@ def _gather(state, slot, index, count_max, now_ns):
             state.ends[count] = at
             count += 1
     return count
+
+
+@kernel
+def _end_range(state, pub, rec, at, now_ns):
+    """End a range at `at`, because nothing after it can be sent.
+
+    If its last part left in an earlier send, the range is complete now: it must linger, because
+    further NAKs for it would otherwise be answered at once.
+    """
+    rec.end = at
+    if rec.begin < at == rec.sent:
+        _on_range_sent(state, pub, rec, at, now_ns)
 
 
 @kernel
@@ -166,7 +178,6 @@ def _on_sent(state, slot, index, count, now_ns):
     Returns: (index of the last range that was sent, bytes of the stream that were sent)
     """
     pub = state.publications[slot]
-    linger_ns = round_trip.linger_ns(pub)
     sent_bytes = 0
     for number in range(count):
         end = state.ends[number]
@@ -174,6 +185,12 @@ def _on_sent(state, slot, index, count, now_ns):
             index += 1
         rec = state.ranges[index]
         sent_bytes += end - rec.sent
-        if retransmit_ranges.on_sent(rec, end, linger_ns, now_ns):
-            counters.increment(state.counters, system_counters.RETRANSMITS_SENT)
+        _on_range_sent(state, pub, rec, end, now_ns)
     return index, sent_bytes
+
+
+@kernel
+def _on_range_sent(state, pub, rec, position_sent, now_ns):
+    """Record that a range was sent up to a position, and count it if it is complete."""
+    if retransmit_ranges.on_sent(rec, position_sent, round_trip.linger_ns(pub), now_ns):
+        counters.increment(state.counters, system_counters.RETRANSMITS_SENT)

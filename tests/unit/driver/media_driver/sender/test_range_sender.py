@@ -165,6 +165,18 @@ def test_whole_frames_of_what_was_sent_leave_and_nothing_else(rig, begin, length
     assert rig.value(system_counters.RETRANSMITS_SENT) == int(bool(expected))
 
 
+@pytest.mark.parametrize("whole", [1, 2])
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_a_range_that_ends_within_a_frame_lingers_after_its_last_whole_frame(rig, whole, batch):
+    rig.record.max_messages_per_send = batch
+    publish(rig, 4)
+    for later, expected in ((0, range(whole)), (10 * MS - 1, ()), (1, range(whole))):
+        rig.now_ns += later
+        rig.hear_nak(0, whole * FRAME + 32)
+        assert resent(rig) == frames(*expected)
+    assert rig.value(system_counters.RETRANSMITS_SENT) == 2
+
+
 def test_payload_that_looks_like_a_frame_of_another_session_is_not_sent(rig):
     rig.start()
     forged = wire.pack("data", 64, 0, 0xC0, wire.DATA, 64, SESSION_ID + 1, STREAM_ID, 7, 0)
