@@ -74,7 +74,7 @@ class OpenGaps:
     def _timeout(self, naks: int) -> int:
         repair = INITIAL_REPAIR
         if self.repair:
-            repair = self.repair + max(4 * self.deviation, DEVIATION_MIN)
+            repair = self.repair + max(4 * self.deviation, self.repair // 16, DEVIATION_MIN)
         return max(self.retry, repair * 2 ** min(naks - 1, 6))
 
     def _find(self, term: bytearray, hwm: int, now: int) -> bool:

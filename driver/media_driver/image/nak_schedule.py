@@ -3,9 +3,9 @@
     found ---- delay ----> NAK ---- retry delay ----> NAK ---- twice the delay ----> NAK
 
 The delay until a retry is the measured time from a NAK to its repair, smoothed, plus four times its
-deviation (RFC 6298); it doubles after each NAK for the same gap, and the configured retry delay is
-its minimum. Aeron has only `loss_detector`. These functions change only the image's record and its
-rows. The time is an argument. See docs/loss-recovery.md.
+deviation (RFC 6298), or at least a MARGIN_SHARE of it; it doubles after each NAK for the same gap,
+and the configured retry delay is its minimum. Aeron has only `loss_detector`. These functions
+change only the image's record and its rows. The time is an argument. See docs/loss-recovery.md.
 """
 
 from windtunnel.driver.base.atomics import bytes_at
@@ -14,6 +14,11 @@ from windtunnel.driver.media_driver.image import gap_rows, nak_delay, smoothed_t
 
 INITIAL_REPAIR_NS = 333_000_000
 """Repair time assumed until one is measured: the initial round-trip time of QUIC (RFC 9002)."""
+
+MARGIN_SHARE = 16
+"""Divisor of the smoothed repair time: a retry is at least this part of it later. A sender of ours
+ignores NAKs for up to half of this part longer than a round trip, and the deviation of a receiver,
+which measures each gap, soon disappears on a path without jitter."""
 
 BACKOFFS_MAX = 6
 """Maximum number of doublings of the retry delay."""
@@ -67,8 +72,8 @@ def _retry_delay_ns(image, nak_count):
     configured_ns = nak_delay.next_delay_ns(image, True)
     repair_ns = INITIAL_REPAIR_NS
     if image.repair_ns > 0:
-        deviation_ns = max(4 * image.repair_deviation_ns, smoothed_time.DEVIATION_NS_MIN)
-        repair_ns = image.repair_ns + deviation_ns
+        margin_ns = max(image.repair_ns // MARGIN_SHARE, smoothed_time.DEVIATION_NS_MIN)
+        repair_ns = image.repair_ns + max(4 * image.repair_deviation_ns, margin_ns)
     backoffs = min(nak_count - 1, BACKOFFS_MAX)
     if image.nak_is_random:
         # The random part keeps the receivers of a group apart, so that one of them asks first.

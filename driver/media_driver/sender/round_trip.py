@@ -22,10 +22,11 @@ REPLY_TIMEOUT_NS = 2 * NS_PER_SECOND
 """Time without a reply until another request is sent."""
 LINGER_NS_MAX = REPLY_TIMEOUT_NS
 """Maximum linger time that a measurement leads to, because replies may be late, or forged."""
-DEVIATION_SHARE_MAX = 4
+DEVIATION_SHARE_MAX = 32
 """Divisor of the round-trip time that limits the deviation added to it. RFC 6298 assumes half of
-the round-trip time at first, but a receiver that has measured nothing repeats its NAK after 333 ms,
-and must be answered on a path of 250 ms."""
+the round-trip time at first, and one sample in a round trip changes that slowly. A receiver
+measures each repair: its retry is at least a sixteenth later than a round trip, and must be
+answered."""
 
 ANY_RECEIVER = 0
 
@@ -74,7 +75,7 @@ def on_reply(state, slot, echo_timestamp_ns, now_ns):
 def linger_ns(pub):
     """Return how long NAKs for a retransmitted range are ignored.
 
-    One deviation is enough: a receiver that waits for four (RFC 6298) asks later than that, and is
+    A receiver with NAKs for all gaps asks again later than that, see `nak_schedule`, and is
     answered. The configured linger time is the minimum.
     """
     if pub.rtt_ns == 0:

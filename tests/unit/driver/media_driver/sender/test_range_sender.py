@@ -12,7 +12,7 @@ from tests.sim.stream_pair import MS, SESSION_ID, SLOT, SND_POS, STREAM_ID
 from tests.unit.driver.media_driver.sending_rig import RECEIVER_ID, SendingRig, kind, kinds, retire
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.media_driver.agent import system_counters
-from windtunnel.driver.media_driver.image import nak_schedule
+from windtunnel.driver.media_driver.image import nak_schedule, publication_image
 from windtunnel.driver.media_driver.sender import (
     destination_tracker,
     range_sender,
@@ -273,7 +273,7 @@ def test_the_linger_follows_the_measured_round_trip(rig):
     rig.turn()
     rig.hear_nak(0, FRAME)
     assert resent(rig) == frames(0)
-    for later, expected in ((50 * MS, []), (12_500_000 - 1, []), (1, [0])):
+    for later, expected in ((50 * MS, []), (1_562_500 - 1, []), (1, [0])):
         rig.now_ns += later
         rig.hear_nak(0, FRAME)
         assert resent(rig) == frames(*expected)
@@ -304,8 +304,8 @@ def test_a_measurement_is_repeated_after_naks_only(rig):
     [
         ([], 10 * MS),
         ([MS], 10 * MS),
-        ([50 * MS], 62_500_000),
-        ([80 * MS, 160 * MS], 112_500_000),
+        ([50 * MS], 51_562_500),
+        ([80 * MS, 160 * MS], 92_812_500),
         ([80 * MS] * 40, 81 * MS),
         ([10_000 * MS], round_trip.LINGER_NS_MAX),
     ],
@@ -321,6 +321,19 @@ def test_a_receiver_that_measured_nothing_is_answered_at_its_first_retry(rig):
     rig.record.rtt_request_ns = rig.now_ns
     round_trip.on_reply(rig.state, SLOT, rig.now_ns, rig.now_ns + 250 * MS)
     assert 250 * MS < round_trip.linger_ns(rig.record) < nak_schedule.INITIAL_REPAIR_NS
+
+
+@pytest.mark.parametrize("round_trip_ns", [10 * MS, 40 * MS, 250 * MS, 1_000 * MS])
+@pytest.mark.parametrize("samples", [1, 3, 30])
+def test_a_retry_is_answered_although_the_receiver_has_measured_more_often(
+    rig, round_trip_ns, samples
+):
+    for _ in range(samples):
+        rig.record.rtt_request_ns = rig.now_ns
+        round_trip.on_reply(rig.state, SLOT, rig.now_ns, rig.now_ns + round_trip_ns)
+    image = publication_image.make_images(1)[0][0]
+    image.repair_ns, image.repair_deviation_ns = round_trip_ns, 0
+    assert round_trip.linger_ns(rig.record) < nak_schedule._retry_delay_ns(image, 1)
 
 
 def test_a_group_and_a_stream_without_ranges_are_not_measured(rig):
