@@ -10,6 +10,7 @@ Raises Unsupported, before the run starts, for anything that the simulator canno
 
 from __future__ import annotations
 
+import os
 import time
 import traceback
 from collections.abc import Callable, Collection
@@ -47,6 +48,15 @@ SETTLE_NS = 200 * NS_PER_MS
 DRAIN_NS = 12_000 * NS_PER_MS
 """Maximum wait for the last frames to arrive, longer than a scenario can hold a frame."""
 PROGRESS_S = 0.2
+DRIVER_SETTINGS = (
+    "WINDTUNNEL_NAK_ALL_GAPS",
+    "WINDTUNNEL_GAP_FILL_DATAGRAMS",
+    "WINDTUNNEL_GAP_FILL_DELAY",
+    "WINDTUNNEL_RETRANSMIT_RANGES",
+    "WINDTUNNEL_PUBLICATION_LINGER_MAX",
+)
+"""Environment variables that also apply to simulated drivers: the modes of loss recovery. Other
+settings concern threads, files and sockets, or would change what a seed reproduces."""
 
 
 class CaseRun:
@@ -92,6 +102,7 @@ class CaseRun:
                 tape_length=TAPE_BYTES,
                 replayed=replayed,
                 real=self._real,
+                settings={each: os.environ[each] for each in DRIVER_SETTINGS if each in os.environ},
             ) as world,
         ):
             engine = world.between.engine

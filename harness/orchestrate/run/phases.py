@@ -94,9 +94,7 @@ class Run:
 
     def _settings(self, host: str) -> dict[str, str]:
         """Return the settings of a host's driver that affect what the judge accepts."""
-        if self.spec.fidelity == SIM:
-            return {}
-        inherited = environment() if self.spec.fidelity == NETNS else {}
+        inherited = environment() if self.spec.fidelity in (NETNS, SIM) else {}
         variables = {**inherited, **self.spec.subject(host).environment}
         return {name: variables[name] for name in JUDGED_SETTINGS if name in variables}
 

@@ -8,10 +8,11 @@ The driver's directory is in memory and is removed with the host. The world prov
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from windtunnel.driver.channel.socket_address import SocketAddress
@@ -35,6 +36,7 @@ SHELL_INTERVAL_NS = 10 * NS_PER_MS
 """
 NOT_NATIVE = (0, 0)
 """Value of `native` for a host with the built-in driver."""
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 CLIENT_INTERVAL_NS = 16 * NS_PER_MS
 """Interval between duty cycles of a client's conductor when its driver sends nothing."""
 
@@ -60,11 +62,13 @@ class Host:
         shell_interval_ns: int = SHELL_INTERVAL_NS,
         ring_bytes: int = RING_BYTES,
         timeouts: TimeoutsCase = DEFAULT_TIMEOUTS,
+        settings: Mapping[str, str] = NO_SETTINGS,
     ) -> None:
         """Start the host's driver.
 
         `shell_interval_ns` is the maximum interval between Python duty cycles, `ring_bytes` the
-        capacity of each socket, and `timeouts` the timeouts of driver and clients.
+        capacity of each socket, `timeouts` the timeouts of driver and clients, and `settings` the
+        environment variables of the driver alone.
         """
         self.name = name
         self.address = address
@@ -74,6 +78,7 @@ class Host:
         self._shell_interval_ns = shell_interval_ns
         self._client_interval_ns = max(CLIENT_INTERVAL_NS, shell_interval_ns)
         self._variables = timeouts.variables
+        self._settings = settings
         self.native = NOT_NATIVE
         """Addresses of the C function that runs a real driver's duty cycle, and of the driver."""
         self.errors: list[Exception] = []
@@ -101,7 +106,7 @@ class Host:
 
     def _context(self) -> Context:
         return driver_context(
-            self._variables,
+            {**self._settings, **self._variables},
             dir=self.directory,
             # A killed driver looks alive until its heartbeat times out.
             dir_delete_on_start=True,

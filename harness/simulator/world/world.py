@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,12 @@ from windtunnel.harness.simulator.network.port_rewriting import make_rewritten_p
 from windtunnel.harness.simulator.network.routes import make_routes
 from windtunnel.harness.simulator.real_driver.real_host import RealHost, open_machine
 from windtunnel.harness.simulator.world import event_log, world_state
-from windtunnel.harness.simulator.world.host import RING_BYTES, SHELL_INTERVAL_NS, Host
+from windtunnel.harness.simulator.world.host import (
+    NO_SETTINGS,
+    RING_BYTES,
+    SHELL_INTERVAL_NS,
+    Host,
+)
 from windtunnel.harness.simulator.world.turns import ManyHosts, Turns, TwoHosts
 from windtunnel.harness.simulator.world.virtual_time import VirtualClock
 from windtunnel.harness.simulator.world.world_state import AUDIT, FULL, NEEDS_PYTHON, Between
@@ -131,13 +136,14 @@ def open_world(
     counters_watched: int = COUNTERS_WATCHED,
     replayed: ReplayedDecisions | None = None,
     real: Collection[str] = (),
+    settings: Mapping[str, str] = NO_SETTINGS,
 ) -> Iterator[SimulatedWorld]:
     """Create the simulated hosts and the middlebox of a case (a scenario with all values filled
     in), with the drivers' files in `folder`.
 
     `folder` should be in memory. The hosts' files are removed at the end. If `replayed` is given,
-    the middlebox replays recorded decisions. The hosts in `real` have the real C driver. Raises
-    Unsupported if it cannot be simulated here.
+    the middlebox replays recorded decisions. The hosts in `real` have the real C driver, the others
+    have the environment variables in `settings`. Raises Unsupported if it cannot be simulated here.
     """
     rng = random.Random(f"world {case.seed}")
     longest = max(DATAGRAM_LENGTH_MIN, *(each.mtu for each in case.traffic), 0)
@@ -159,7 +165,7 @@ def open_world(
             if machine is not None and each.name in real:
                 host = RealHost(*where, machine, index, case.timeouts)
             else:
-                host = Host(*where, seed, shell_interval_ns, length, case.timeouts)
+                host = Host(*where, seed, shell_interval_ns, length, case.timeouts, settings)
             hosts.append(closing.enter_context(host))
         links = len(case.directions)
         state[world_state.COUNTERS_FROM] = SYSTEM_COUNTERS
