@@ -69,6 +69,7 @@ nightly: lint test-full ## the slow round: without the JIT, with bounds checks, 
 	@$(BIN)/python -m tests.soak.side_by_side
 	@$(BIN)/python -m tests.soak.clean_runs
 	@nice $(BIN)/windtunnel swarm --seed 1000000 --seeds 100000 --jobs 2
+	@nice $(BIN)/windtunnel swarm --seed 2000000 --seeds 100000 --jobs 2 --recovery-modes
 	@$(BIN)/windtunnel exam
 
 bench: ## our driver beside the real C driver, on a quiet machine (ARGS="--only udp-1344")

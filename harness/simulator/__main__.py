@@ -98,6 +98,11 @@ def _add_swarm(commands: Any) -> None:
     )
     swarm.add_argument("--memory", type=Path, required=True, help="folder for the drivers' files")
     swarm.add_argument("--sabotage", default="", help="fault to inject into each trial")
+    swarm.add_argument(
+        "--recovery-modes",
+        action="store_true",
+        help="give some streams Windtunnel's modes of loss recovery, on either or both sides",
+    )
     swarm.add_argument("--keep", type=Path, help="path for the first failing trial's run folder")
     swarm.add_argument(
         "--json", dest="as_json", action="store_true", help="print one JSON line per trial"
@@ -117,6 +122,7 @@ def _swarm(options: argparse.Namespace) -> int:
             sabotage=options.sabotage,
             as_json=options.as_json,
             keep=options.keep,
+            modes=options.recovery_modes,
         ),
         options.memory,
     )

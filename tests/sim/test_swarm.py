@@ -55,6 +55,17 @@ def test_seeds_hold(tmp_path, seeds):
     assert sorted(each["seed"] for each in lines[:-1]) == list(range(seeds))
 
 
+@pytest.mark.parametrize("seeds", [20, pytest.param(SEEDS, marks=pytest.mark.full)])
+def test_seeds_hold_with_recovery_modes(tmp_path, seeds):
+    order = SwarmSpec(0, seeds, 0.0, 1, None, "", as_json=False, keep=None, modes=True)
+    trials = Swarm(order, tmp_path)
+    trials.run()
+    bad = [*trials.violations, *trials.defects]
+    assert not bad, (bad[0], order.repro(bad[0].seed))
+    assert trials.count == seeds
+    assert "--recovery-modes" in order.repro(0)
+
+
 def is_alive(process: Path) -> bool:
     """Whether a process exists and is not a zombie."""
     try:

@@ -40,6 +40,12 @@ SABOTAGES = ("flip-byte", "lying-counter", "wide-window", "never-heal")
     "detected.",
 )
 @click.option(
+    "--recovery-modes",
+    is_flag=True,
+    help="Give some streams Windtunnel's modes of loss recovery (windtunnel.nak-all-gaps, "
+    "retransmit-ranges, gap-fill-*), at the sender, the receiver or both.",
+)
+@click.option(
     "--keep",
     type=click.Path(file_okay=False, path_type=Path),
     help="Rerun the first failed trial (or the trial, if there is only one) and store it as a run "
@@ -55,6 +61,7 @@ def swarm(
     jobs: int,
     frames: int | None,
     sabotage: str | None,
+    recovery_modes: bool,
     keep: Path | None,
     as_json: bool,
 ) -> int:
@@ -84,6 +91,8 @@ def swarm(
     ):
         if value is not None:
             arguments += [name, str(value)]
+    if recovery_modes:
+        arguments.append("--recovery-modes")
     if as_json:
         arguments.append("--json")
     with one_line():

@@ -16,6 +16,7 @@ import random
 from dataclasses import dataclass
 
 from windtunnel.harness.scenario.resolved.case import Case, HostCase, Payload
+from windtunnel.harness.simulator.swarm import recovery_modes
 from windtunnel.harness.simulator.swarm.faults import MS, US, choose_fault, fault_text, spread
 from windtunnel.harness.simulator.swarm.stream_choice import ADDRESSES, KIB, choose_stream
 
@@ -82,10 +83,11 @@ class Choice:
         )
 
 
-def choose(seed: int, *, frames: int | None = None) -> Choice:
+def choose(seed: int, *, frames: int | None = None, modes: bool = False) -> Choice:
     """Derive a trial from a seed.
 
-    `frames` overrides the number of frames that the seed would choose.
+    `frames` overrides the number of frames that the seed would choose. With `modes`, some streams
+    have Windtunnel's modes of loss recovery.
     """
     rng = random.Random(f"swarm {seed}")
     frame_count = spread(rng, FRAMES_MIN, FRAMES_MAX)
@@ -93,6 +95,8 @@ def choose(seed: int, *, frames: int | None = None) -> Choice:
     count = rng.choices((1, 2, 3), (6, 3, 1))[0]
     chosen = [choose_stream(rng, index, max(20, frame_count // count)) for index in range(count)]
     traffic = tuple(each for each, _ in chosen)
+    if modes:
+        traffic = recovery_modes.with_modes(seed, traffic)
     case = Case(
         name="swarm",
         about="chosen by a seed",

@@ -78,11 +78,14 @@ class SwarmSpec:
     as_json: bool
     keep: Path | None
     """Path for the first failing trial's run folder."""
+    modes: bool = False
+    """Whether some streams have Windtunnel's modes of loss recovery."""
 
     @property
     def extra_arguments(self) -> list[str]:
         """Return the arguments that a single trial's command needs in addition to the seed."""
-        arguments = [] if self.frames is None else ["--frames", str(self.frames)]
+        arguments = ["--recovery-modes"] if self.modes else []
+        arguments += [] if self.frames is None else ["--frames", str(self.frames)]
         return [*arguments, "--sabotage", self.sabotage] if self.sabotage else arguments
 
     def repro(self, seed: int) -> list[str]:
@@ -97,9 +100,10 @@ def run_trial(
     frames: int | None = None,
     sabotage: str = "",
     keep: Path | None = None,
+    modes: bool = False,
 ) -> Result:
     """Run one trial. An error in the trial becomes part of the result instead of an exception."""
-    choice = choose(seed, frames=frames)
+    choice = choose(seed, frames=frames, modes=modes)
     observer = NO_OBSERVER if keep is None else TrialFolder(keep)
     try:
         outcome = Trial(choice, memory, sabotage=sabotage, observer=observer).run()
@@ -119,9 +123,7 @@ def run_trial(
     )
 
 
-def run_chunk(
-    seeds: list[int], memory: Path, frames: int | None, sabotage: str, end_s: float
-) -> list[Result]:
+def run_chunk(seeds: list[int], memory: Path, spec: SwarmSpec, end_s: float) -> list[Result]:
     """Run trials in a temporary folder until all trials have run, or until the monotonic clock
     reaches the deadline `end_s`.
     """
@@ -133,7 +135,11 @@ def run_chunk(
         for seed in seeds:
             if time.monotonic() >= end_s:
                 break
-            results.append(run_trial(seed, folder, frames=frames, sabotage=sabotage))
+            results.append(
+                run_trial(
+                    seed, folder, frames=spec.frames, sabotage=spec.sabotage, modes=spec.modes
+                )
+            )
             if next(_trials_run) % COLLECT_EVERY == 0:
                 # A world is full of reference cycles, and automatic collection frees its arrays too
                 # late.
@@ -216,17 +222,13 @@ class Swarm:
         spec = self._spec
         if spec.jobs == 1:
             for chunk in self._chunks():
-                yield from run_chunk(chunk, self._memory, spec.frames, spec.sabotage, self._end_s)
+                yield from run_chunk(chunk, self._memory, spec, self._end_s)
             return
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(spec.jobs, context, _die_with_parent, (os.getpid(),)) as executor:
             pending: set[Future[list[Result]]] = set()
             for chunk in self._chunks():
-                pending.add(
-                    executor.submit(
-                        run_chunk, chunk, self._memory, spec.frames, spec.sabotage, self._end_s
-                    )
-                )
+                pending.add(executor.submit(run_chunk, chunk, self._memory, spec, self._end_s))
                 if len(pending) > 2 * spec.jobs:
                     done, pending = wait(pending, return_when=FIRST_COMPLETED)
                     for each in done:
@@ -276,6 +278,7 @@ class Swarm:
             frames=self._spec.frames,
             sabotage=self._spec.sabotage,
             keep=self._spec.keep,
+            modes=self._spec.modes,
         )
         TrialFolder(self._spec.keep).conclude(seed, result.violation, self._spec.repro(seed))
 

@@ -34,6 +34,31 @@ def test_case_says_what_its_channels_say():
             assert receive.receiver_window_bytes == traffic.receiver_window_bytes
 
 
+def modes_of(traffic):
+    """Whether a stream's sender and its receiver have a mode of loss recovery."""
+    return "windtunnel." in traffic.channel, "windtunnel." in traffic.receive
+
+
+def test_with_modes_all_pairs_of_senders_and_receivers_occur_and_nothing_else_changes():
+    found = set()
+    for seed in range(60):
+        plain, chosen = choose(seed), choose(seed, modes=True)
+        assert chosen == choose(seed, modes=True)
+        for before, after in zip(plain.case.traffic, chosen.case.traffic, strict=True):
+            assert after.channel.startswith(before.channel)
+            assert after.receive.startswith(before.receive)
+            update = {"channel": before.channel, "receive": before.receive}
+            assert after.model_copy(update=update) == before
+            assert modes_of(before) == (False, False)
+            channel, receive = parse_channel(after.channel), parse_channel(after.receive)
+            assert bool(channel.retransmit_ranges) == modes_of(after)[0]
+            has_gap_filling = receive.gap_fill_datagrams is not None
+            expected = receive.nak_all_gaps is True if after.reliable else has_gap_filling
+            assert expected == modes_of(after)[1]
+            found.add((after.reliable, *modes_of(after)))
+    assert len(found) == 8
+
+
 def test_messages_fit_and_rules_compile():
     for seed in range(200):
         case = choose(seed).case
