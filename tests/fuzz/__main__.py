@@ -2,13 +2,15 @@
 [--requests N] [--seed N]
 
 Exit codes: 0 all checks passed; an AssertionError, or a signal, otherwise. The seed is printed
-first; it reproduces the storm.
+first; it reproduces the storm. If it is odd, the streams that are attacked with datagrams have
+Windtunnel's modes of loss recovery.
 """
 
 import argparse
 import faulthandler
 import random
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from tests.fuzz import archive_requests, commands, datagrams, shared_memory
@@ -25,8 +27,10 @@ def main() -> None:
     chosen = parser.parse_args()
     print(f"seed={chosen.seed}", flush=True)
     faulthandler.enable()
+    # An odd seed turns on the modes of loss recovery.
+    modes = bool(chosen.seed % 2)
     for storm, count in (
-        (datagrams.storm, chosen.datagrams),
+        (partial(datagrams.storm, modes=modes), chosen.datagrams),
         (commands.storm, chosen.commands),
         (shared_memory.storm, chosen.turns),
         (archive_requests.storm, chosen.requests),

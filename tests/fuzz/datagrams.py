@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.fuzz import air as weather
-from tests.fuzz.world import MS, World, resident_kib, world
+from tests.fuzz.world import MODES, MS, World, resident_kib, world
 from windtunnel.harness.fuzz import mutation
 from windtunnel.harness.fuzz.streams import KINDS
 
@@ -24,10 +24,19 @@ GROWTH_KIB_MAX = 24 * 1024
 """What allocators keep for themselves; a leak of 100 bytes a datagram would be far beyond it."""
 
 
-def storm(folder: Path, count: int, seed: int, tell: Callable[[str], object] = print) -> int:
-    """Inject `count` datagrams. Returns how many arrived; raises AssertionError."""
-    tell(f"datagrams: count={count} seed={seed}")
-    with world(folder, seed) as made:
+def storm(
+    folder: Path,
+    count: int,
+    seed: int,
+    tell: Callable[[str], object] = print,
+    *,
+    modes: bool = False,
+) -> int:
+    """Inject `count` datagrams, with `modes` into streams that have the modes of loss recovery.
+    Returns how many arrived; raises AssertionError.
+    """
+    tell(f"datagrams: count={count} seed={seed} modes={modes}")
+    with world(folder, seed, **(MODES if modes else {})) as made:
         aeron, other = made.connect(), made.connect()
         # The driver knows a client from its first command.
         other.add_counter(1001)

@@ -24,6 +24,11 @@ def test_spoilt_datagrams_harm_no_stream_and_leave_nothing(tmp_path):
     assert datagrams.storm(tmp_path, COUNT, 20261) >= COUNT
 
 
+@pytest.mark.parametrize("count", [COUNT // 10, pytest.param(COUNT, marks=pytest.mark.full)])
+def test_spoilt_datagrams_harm_no_stream_with_a_recovery_mode(tmp_path, count):
+    assert datagrams.storm(tmp_path, count, 20262, modes=True) >= count
+
+
 def calm(made):
     """One checked stream in mid-transfer."""
     made.open_calm(made.connect(), UNICAST)

@@ -6,10 +6,11 @@ wild    anything may be injected into them; they are closed and opened again
 
 import gc
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -32,6 +33,15 @@ from windtunnel.harness.fuzz.streams import KINDS, Kind, Stream
 MAILBOXES = 96
 SESSION_LIMIT = 12
 """Images that one stream may have: a flood of sessions shall not be a flood of files."""
+MODES = {
+    "nak_all_gaps": True,
+    "gap_fill_datagrams": 4,
+    "gap_fill_delay_ns": 20 * MS,
+    "retransmit_ranges": True,
+    # Less than the time for which a world quietens.
+    "publication_linger_max_ns": 10_000 * MS,
+}
+"""Settings of the driver with which every stream has Windtunnel's modes of loss recovery."""
 GROWING = (1, 2, 3, 4, 5, 12)
 """Types of counters that are positions and only grow: pub-lmt to sub-pos, pub-pos. Source: Aeron
 1.53."""
@@ -55,7 +65,7 @@ class NoNetwork(SystemResolver):
 class World:
     """Driver, clients and streams; `turn` steps all of them once."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, settings: Mapping[str, Any]) -> None:
         self.folder, self.seed = folder / "aeron", seed
         self.clock = ManualClock()
         self.links = link.make_links(MAILBOXES, 1 << 18)
@@ -66,6 +76,7 @@ class World:
                 perform_storage_checks=False,
                 counters_buffer_length=4 * MIB,
                 stream_session_limit=SESSION_LIMIT,
+                **settings,
             ),
             clock=self.clock,
             sockets=LinkSockets(self.links, HOST),
@@ -233,9 +244,9 @@ def resident_kib() -> int:
 
 
 @contextmanager
-def world(folder: Path, seed: int) -> Iterator[World]:
-    """A world in which a blocking client steps the driver."""
-    made = World(folder, seed)
+def world(folder: Path, seed: int, **settings: Any) -> Iterator[World]:
+    """A world in which a blocking client steps the driver, which has these settings."""
+    made = World(folder, seed, settings)
     with patch.object(system, "sleep_ns", lambda ns: made.driver_turn(MS)):
         made.driver_turn(MS)
         try:
