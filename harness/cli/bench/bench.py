@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from windtunnel.harness.cli import exit_code
-from windtunnel.harness.cli.bench import bench_alone
+from windtunnel.harness.cli.bench import bench_alone, bench_recovery
 from windtunnel.harness.cli.bench.bench_table import number, show, view
 from windtunnel.harness.cli.failure import Failure, one_line
 from windtunnel.harness.cli.options import name_values
@@ -152,10 +152,12 @@ def bench(
 
     The cases are startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc and swarm (simulated trials
     per minute on one core). Both drivers serve the same client, which is Windtunnel's. A
-    measurement is void if a message was lost or reordered, or if a trial found a violation. Two
-    other cases do not compare drivers, and each must be selected alone. The case analyze measures
-    how fast Windtunnel's engines and, if installed, tshark analyse captures. The case lab measures
-    the relay in datagrams per second, and namespaces and containers in runs per minute.
+    measurement is void if a message was lost or reordered, or if a trial found a violation. Three
+    other cases must each be selected alone. The case analyze measures how fast Windtunnel's engines
+    and, if installed, tshark analyse captures. The case lab measures the relay in datagrams per
+    second, and namespaces and containers in runs per minute. The case recovery measures the modes
+    of loss recovery on paths with losses, beside the real C driver with its default NAK delay and
+    with the best one for the path, mostly on virtual time; paths can be selected after it.
 
     The cases archive-1344 and archive-64 (archive selects both) measure Windtunnel's archive and
     Aeron's Java archive alternately, with the same client and settings. Messages of that many bytes
@@ -168,6 +170,8 @@ def bench(
       windtunnel bench --only udp-1344 --rounds 5 --json bench.json
       windtunnel bench --only archive --rounds 5
       windtunnel bench --only rtt-udp --client-idle spin --set AERON_SENDER_IDLE_STRATEGY=noop
+      windtunnel bench --only recovery --rounds 5 --json recovery.json
+      windtunnel bench --only recovery,long-path,bursts
       windtunnel bench --floor udp-1344=20 --enforce
     """
     from windtunnel.harness.bench.archive_host import ARCHIVES
@@ -178,6 +182,8 @@ def bench(
         return bench_alone.analysis(frames, int(frame_length), json_file)
     if only == (bench_alone.LAB,):
         return bench_alone.lab(seconds, enforce, json_file)
+    if only and only[0] == bench_alone.RECOVERY:
+        return bench_recovery.recovery(rounds, only[1:], enforce, json_file)
     settings = BenchSettings(
         rounds=rounds,
         seconds=seconds,

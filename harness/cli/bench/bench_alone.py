@@ -1,7 +1,8 @@
-"""The `windtunnel bench` cases that do not compare drivers.
+"""The `windtunnel bench` cases that are selected alone.
 
 analyze    capture analysis by Windtunnel's engines and by tshark
 lab        relay datagrams per second; runs per minute of each fidelity that uses real sockets
+recovery   streams on paths with losses, with ours and the real C driver; see `bench_recovery`
 """
 
 import json
@@ -19,7 +20,7 @@ from windtunnel.harness.cli.failure import Failure, one_line
 if TYPE_CHECKING:
     from windtunnel.harness.orchestrate.fidelity import Fidelity
 
-ANALYSIS, LAB = "analyze", "lab"
+ANALYSIS, LAB, RECOVERY = "analyze", "lab", "recovery"
 TSHARK_LIMIT_S = 600.0
 FLOOR_MISSED = 1
 FLOORS = {"relay": 50_000.0, "netns": 20.0, "compose": 6.0}

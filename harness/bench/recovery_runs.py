@@ -1,0 +1,123 @@
+"""Runs the recovery benchmark, and returns one reading for each run.
+
+    sweep     the real C driver with several NAK delays, one run each --> the delay of `c-tuned`
+    rounds    seeds root, root + 1, ... of each path, with each of its setups
+
+On virtual time runs are independent of the machine's load, so they are executed in parallel. Real
+drivers are measured one at a time, in alternation. Run folders are removed after they were read.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from windtunnel.harness import installation
+from windtunnel.harness.artifact.run.verdict import read_results
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.bench import recovery
+from windtunnel.harness.bench.measure import Reading
+from windtunnel.harness.bench.recovery import (
+    C_TUNED,
+    OURS,
+    TAIL,
+    TAIL_SEEDS,
+    RecoveryPath,
+    Setup,
+)
+from windtunnel.harness.orchestrate.fidelity import SIM
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.labs import labs
+from windtunnel.harness.orchestrate.subjects import peers
+from windtunnel.harness.orchestrate.suite.runner import run_suite
+from windtunnel.harness.scenario.loader import load_scenario
+
+RETRY_RATIO = 100
+"""Retry delay of the C driver for a channel with the parameter nak-delay, in NAK delays. Source:
+Aeron 1.53."""
+SWEEP = (0.1, 0.25, 0.5, 1.04, 1.5, 2.0)
+"""Retry delays of the sweep, in round-trip times. The last ones avoid repeated NAKs."""
+VOID = ("HARNESS", "UNSUPPORTED", "CANCELLED")
+"""Outcomes of runs that say nothing about a driver. A failed run is a measurement: a stream that
+does not become complete is what the benchmark looks for."""
+UNCHANGED: Mapping[str, str] = MappingProxyType({})
+
+OnNote = Callable[[str], None]
+
+
+def measure(rounds: int, only: Collection[str], out: Path, note: OnNote) -> list[Reading]:
+    """Measure the paths whose cases are in `only`, or all paths if it is empty.
+
+    Paths that this machine cannot measure are noted and left out. Raises LabError if no path can be
+    measured.
+    """
+    readings: list[Reading] = []
+    for path in recovery.PATHS:
+        if only and path.case not in only:
+            continue
+        try:
+            labs.require(path.fidelity)
+        except LabError as error:
+            if path.fidelity == SIM:
+                raise
+            note(f"left out: {path.case}: {error}")
+            continue
+        for reading in _measure_path(path, rounds, out, note):
+            readings.append(reading)
+            if reading.void:
+                note(f"  {reading.case} of {reading.driver}: VOID: {reading.void}")
+    return readings
+
+
+def _measure_path(path: RecoveryPath, rounds: int, out: Path, note: OnNote) -> Iterator[Reading]:
+    tuned: Mapping[str, str] = _sweep(path, out, note) if C_TUNED in path.setups else UNCHANGED
+    if path.fidelity == SIM:
+        seeds = range(rounds * TAIL_SEEDS if path.name == TAIL else rounds)
+        for setup in path.setups:
+            note(f"{path.case}: {setup.name}")
+            yield from _runs(path, setup, seeds, out, tuned)
+        return
+    for seed in range(rounds):
+        for setup in path.setups:
+            note(f"{path.case}: {setup.name}, round {seed + 1}")
+            yield from _runs(path, setup, range(seed, seed + 1), out, tuned)
+
+
+def _sweep(path: RecoveryPath, out: Path, note: OnNote) -> dict[str, str]:
+    """Return the channel parameter with which the real C driver is fastest on this path."""
+    best, fastest = "", 0.0
+    for factor in SWEEP:
+        delay = f"{max(1, round(path.round_trip_ns * factor / RETRY_RATIO))}ns"
+        for reading in _runs(path, C_TUNED, range(1), out, {"nak-delay": delay}):
+            goodput = reading.values.get("goodput", 0.0)
+            note(f"{path.case}: sweep: nak-delay={delay}: {goodput:.3g} MB/s")
+            if goodput > fastest:
+                best, fastest = delay, goodput
+    return {"nak-delay": best} if best else {}
+
+
+def _runs(
+    path: RecoveryPath, setup: Setup, seeds: range, out: Path, tuned: Mapping[str, str]
+) -> Iterator[Reading]:
+    """Run a path with one setup for a range of seeds, counted from the scenario's first seed."""
+    file = installation.SCENARIOS / "recovery" / f"{path.name}.yaml"
+    root = load_scenario(file).seeds.root
+    result = run_suite(
+        [file],
+        fidelity=path.fidelity,
+        seed=root + seeds.start,
+        seeds=len(seeds),
+        out=out,
+        tested=peers.pair(setup.publisher, setup.subscriber, path.fidelity, out / peers.STORE),
+        jobs=len(os.sched_getaffinity(0)) if path.fidelity == SIM else 1,
+        receive=tuned if setup is C_TUNED else UNCHANGED,
+    )
+    for run in result.runs:
+        values = recovery.values_of(read_results(RunDir(run.run_dir).verdict))
+        void = run.reason if run.outcome in VOID or not values else ""
+        if setup is OURS and run.outcome != "PASS":
+            void = void or f"{run.outcome}: {run.reason}"
+        index = run.seed - root
+        yield Reading(setup.name, path.case, index, {} if void else values, void)
+    shutil.rmtree(result.suite_dir, ignore_errors=True)

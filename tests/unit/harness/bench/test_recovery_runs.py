@@ -1,0 +1,135 @@
+"""What the recovery benchmark runs, and which of its runs count."""
+
+import json
+
+import pytest
+
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.bench import recovery_runs
+from windtunnel.harness.bench.recovery import PATHS
+from windtunnel.harness.cli.root import main
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.suite.suite import RunSummary, SuiteResult
+
+
+class Runner:
+    """A stand-in for run_suite, whose runs have made results."""
+
+    def __init__(self) -> None:
+        self.calls, self.outcome = [], "PASS"
+
+    def __call__(self, files, *, seed, seeds, out, tested, receive, fidelity, jobs):
+        names = tested.publisher.name, tested.subscriber.name
+        self.calls.append((files[0].stem, names, seeds, dict(receive)))
+        result = SuiteResult(0, out / f"suite-{len(self.calls)}")
+        for index in range(seeds):
+            folder = RunDir(result.suite_dir / str(index))
+            folder.path.mkdir(parents=True)
+            # A delay of half of the round trip is the best one for the C driver.
+            speed = (
+                1e6 if not receive else 2e6 if receive.get("nak-delay") == "1250000ns" else 1.5e6
+            )
+            speed *= 10 if names == ("ours", "ours") else 1
+            results = {
+                "traffic": "s", "from_host": "a", "to_host": "b", "published_messages": 5,
+                "delivered_messages": 5, "reached_bytes_per_s": speed, "finished_ns": 10**9,
+            }  # fmt: skip
+            document = {"schema": "windtunnel-verdict/1", "outcome": self.outcome, "reason": "r",
+                        "gates": [], "checks": [], "results": [results]}  # fmt: skip
+            folder.verdict.write_text(json.dumps(document))
+            summary = RunSummary("x", seed + index, folder.path, self.outcome, "the reason")
+            result.runs.append(summary)
+        return result
+
+
+@pytest.fixture
+def runner(monkeypatch):
+    made = Runner()
+    monkeypatch.setattr(recovery_runs, "run_suite", made)
+    monkeypatch.setattr(recovery_runs.labs, "require", lambda *_: None)
+    return made
+
+
+def measured(tmp_path, *cases, rounds=2, notes=None):
+    note = (lambda text: None) if notes is None else notes.append
+    return recovery_runs.measure(rounds, cases, tmp_path, note)
+
+
+def test_the_c_driver_is_tuned_by_the_fastest_delay_of_a_sweep(runner, tmp_path):
+    found = measured(tmp_path, "long-path")
+    tuned = [each for each in runner.calls if each[3]]
+    assert len(tuned) == len(recovery_runs.SWEEP) + 1
+    assert tuned[-1] == ("long-path", ("pyaeron",) * 2, 2, {"nak-delay": "1250000ns"})
+    assert {(each.driver, each.values["goodput"]) for each in found} == {
+        ("ours", 20.0), ("c", 1.0), ("c-tuned", 2.0), ("our-receiver", 1.0), ("our-sender", 1.0),
+    }  # fmt: skip
+    assert not list(tmp_path.glob("suite-*"))
+
+
+def test_tails_are_many_and_real_drivers_alternate(runner, tmp_path):
+    measured(tmp_path, "tail", "no-loss-netns")
+    assert [each[:3] for each in runner.calls] == [
+        ("no-loss", ("ours", "ours"), 1),
+        ("no-loss", ("pyaeron", "pyaeron"), 1),
+        ("no-loss", ("ours", "ours"), 1),
+        ("no-loss", ("pyaeron", "pyaeron"), 1),
+        ("tail", ("ours", "ours"), 400),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "void"),
+    [
+        ("PASS", set()),
+        ("FAIL", {"ours"}),
+        ("HARNESS", {"ours", "c"}),
+        ("UNSUPPORTED", {"ours", "c"}),
+    ],
+)
+def test_a_failed_run_of_the_c_driver_is_a_measurement_and_one_of_ours_is_void(
+    runner, tmp_path, outcome, void
+):
+    runner.outcome = outcome
+    found = measured(tmp_path, "group")
+    assert {each.driver for each in found if each.void} == void
+    assert all(bool(each.values) != bool(each.void) for each in found)
+
+
+def test_what_needs_real_sockets_is_left_out_where_there_are_none(runner, tmp_path, monkeypatch):
+    def require(fidelity, *_):
+        if fidelity != "sim":
+            raise LabError("no namespaces")
+
+    monkeypatch.setattr(recovery_runs.labs, "require", require)
+    notes = []
+    assert measured(tmp_path, "no-loss-netns", notes=notes) == []
+    assert notes == ["left out: no-loss-netns: no namespaces"]
+
+
+def test_the_command_prints_each_figure_and_writes_all_readings(runner, tmp_path, capsys):
+    output = tmp_path / "recovery.json"
+    words = ["bench", "--only", "recovery,bursts", "--rounds", "1", "--json", str(output)]
+    assert main([*words, "--enforce"]) == 0
+    (line,) = [
+        each for each in capsys.readouterr().out.splitlines() if each.startswith("bursts-goodput")
+    ]
+    assert line.split() == [
+        "bursts-goodput", "MB/s", "1.00", "1.50", "10.0", "6.67x", ">=", "5x", "10x", "virtual"
+    ]  # fmt: skip
+    document = json.loads(output.read_text())
+    assert document["schema"] == "windtunnel-bench-recovery/1"
+    assert [each["name"] for each in document["figures"]] == ["bursts-goodput"]
+    assert len(document["readings"]) == 3
+
+
+def test_a_missed_floor_and_an_unknown_path_are_exit_codes(runner, capsys):
+    runner.outcome = "FAIL"
+    assert main(["bench", "--only", "recovery,bursts", "--rounds", "1", "--enforce"]) == 1
+    assert main(["bench", "--only", "recovery,bursts", "--rounds", "1"]) == 2
+    assert main(["bench", "--only", "recovery,short"]) == 64
+    assert "expected one of long-path, fast-path" in capsys.readouterr().err
+
+
+def test_each_path_is_a_scenario():
+    for path in PATHS:
+        assert (recovery_runs.installation.SCENARIOS / "recovery" / f"{path.name}.yaml").is_file()
