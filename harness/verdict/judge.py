@@ -9,11 +9,12 @@ The result depends on neither time nor machine: judging a folder again writes th
 
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from windtunnel.harness.artifact.documents import Document, write_document
+from windtunnel.harness.artifact.run.observed import Observations
 from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.resolved.case import Case, CheckCase, TrafficCase
@@ -25,7 +26,8 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing, inconclusive
 from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
 from windtunnel.harness.verdict.registry import BLAMED_ON, CHECKS, GATES
-from windtunnel.harness.verdict.views.results import result_rows
+from windtunnel.harness.verdict.views.observations import observations
+from windtunnel.harness.verdict.views.results import Reading, readings
 from windtunnel.harness.verdict.views.undelivered import AT_MOST, limited, undelivered_notes
 
 SCHEMA = "windtunnel-verdict/1"
@@ -47,6 +49,7 @@ class Verdict:
     gates: tuple[Finding, ...]
     checks: tuple[Finding, ...]
     results: tuple[ResultRow, ...] = ()
+    observed: Observations = field(default_factory=Observations)
 
     @property
     def exit_code(self) -> int:
@@ -64,6 +67,7 @@ class Verdict:
             "gates": [finding.as_document() for finding in self.gates],
             "checks": [finding.as_document() for finding in self.checks],
             "results": [row.as_document() for row in self.results],
+            "observed": self.observed.as_document(),
         }
 
 
@@ -86,11 +90,14 @@ def verdict_of(evidence: Evidence) -> Verdict:
         checks += _expectations(evidence, case)
     checks = _attribute(gates, checks)
     undelivered: tuple[str, ...] = ()
-    results: tuple[ResultRow, ...] = ()
+    read: tuple[Reading, ...] = ()
+    seen: tuple[Observations, ...] = ()
     if not isinstance(case, Missing):
         undelivered, raised = _guarded_view("undelivered", undelivered_notes, evidence, case)
         checks += raised
-        results, raised = _guarded_view("results", result_rows, evidence, case)
+        read, raised = _guarded_view("results", readings, evidence, case)
+        checks += raised
+        seen, raised = _guarded_view("observed", observations, evidence, case, read)
         checks += raised
     outcome, reason, at_fault = _conclude(evidence, gates, checks, undelivered)
     return Verdict(
@@ -101,7 +108,8 @@ def verdict_of(evidence: Evidence) -> Verdict:
         at_fault=at_fault,
         gates=tuple(gates),
         checks=tuple(checks),
-        results=results,
+        results=tuple(each.row for each in read),
+        observed=seen[0] if seen else Observations(),
     )
 
 
@@ -190,13 +198,13 @@ def _guarded(name: str, run: Callable[..., list[Finding]], *arguments: Any) -> l
 
 
 def _guarded_view(
-    name: str, view: Callable[[Evidence, Case], Iterable[_Shown]], evidence: Evidence, case: Case
+    name: str, view: Callable[..., Iterable[_Shown]], *arguments: Any
 ) -> tuple[tuple[_Shown, ...], list[Finding]]:
-    """Compute result rows or notes for the verdict. If this raises an exception, return a HARNESS
+    """Compute figures or notes for the verdict. If this raises an exception, return a HARNESS
     finding instead.
     """
     try:
-        return tuple(view(evidence, case)), []
+        return tuple(view(*arguments)), []
     except Exception as error:
         return (), [_raised(name, error)]
 

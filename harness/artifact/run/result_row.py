@@ -87,20 +87,27 @@ class ResultRow:
         yield "repair p50/p99", " / ".join(repairs)
         yield "lost", _frames(self.lost_frames, self.lost_bytes)
         again = self.resent_per_lost
-        ratio = "" if again is None else f" (x{again:.2f})"
+        ratio = f" (x{again:.2f})" if again else ""
         yield "sent again", _frames(self.resent_frames, self.resent_bytes) + ratio
         per_gap = self.naks_per_gap
-        ratio = "" if per_gap is None else f" ({per_gap:.1f} each)"
-        known = None if self.naks is None else f"{self.naks:,} for {self.gaps or 0:,} gaps{ratio}"
-        yield "NAKs", known or UNKNOWN
+        ratio = f" ({per_gap:.1f} each)" if per_gap else ""
+        gaps = counted(self.gaps or 0, "gap")
+        yield "NAKs", UNKNOWN if self.naks is None else f"{self.naks:,} for {gaps}{ratio}"
         yield "stalled", self._stalled()
         yield "finished after", duration(self.finished_ns)
 
     def _stalled(self) -> str:
         if self.stalled_ns is None:
             return UNKNOWN
-        longest_first = sorted(self.stalled_ns.items(), key=lambda each: -each[1])
-        return ", ".join(f"{cause} {duration(each)}" for cause, each in longest_first) or "never"
+        return causes_text(self.stalled_ns) or "never"
+
+
+def causes_text(causes_ns: dict[str, int], least_ns: int = 0) -> str:
+    """Return the causes of a stall that lasted for at least `least_ns` as text, such as
+    `repair 9 ms, link 1 ms`.
+    """
+    longest_first = sorted(causes_ns.items(), key=lambda each: -each[1])
+    return ", ".join(f"{cause} {duration(ns)}" for cause, ns in longest_first if ns >= least_ns)
 
 
 def duration(value_ns: int | None) -> str:
@@ -110,6 +117,11 @@ def duration(value_ns: int | None) -> str:
     if abs(value_ns) >= 999_500_000:
         return f"{value_ns / NS_PER_S:.2f} s"
     return f"{value_ns / NS_PER_MS:.3g} ms"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 gap` or `2,000 gaps`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _rate(reached: float | None, asked: float | None, unit: float, name: str) -> str:
@@ -131,4 +143,4 @@ def _share(delivered: int | None, published: int | None) -> str:
 def _frames(frames: int | None, length_bytes: int | None) -> str:
     if frames is None or length_bytes is None:
         return UNKNOWN
-    return f"{frames:,} frames, {length_bytes:,} B"
+    return f"{counted(frames, 'frame')}, {length_bytes:,} B"

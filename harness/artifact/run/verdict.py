@@ -6,6 +6,7 @@ from typing import Any
 
 from windtunnel.harness.artifact.document_values import ValueTypeError, parse
 from windtunnel.harness.artifact.documents import Document, DocumentError, read_document
+from windtunnel.harness.artifact.run.observed import Observations
 from windtunnel.harness.artifact.run.result_row import ResultRow
 
 SCHEMA = "windtunnel-verdict/1"
@@ -43,6 +44,7 @@ class VerdictFacts:
     exit_code: int | None = None
     at_fault: str | None = None
     results: list[ResultRow] = field(default_factory=list)
+    observed: Observations = field(default_factory=Observations)
 
 
 def read_verdict(path: Path) -> Document | None:
@@ -58,6 +60,13 @@ def read_verdict(path: Path) -> Document | None:
     except ValueTypeError as error:
         raise DocumentError(f"{path.name}: {error}") from error
     return document
+
+
+def observations_of(verdict: Document) -> Observations:
+    """Return what the applications saw, from a verdict that `read_verdict` has read. Verdicts of
+    older versions have no such observations.
+    """
+    return parse(Observations, verdict.get("observed", {}), "observed")
 
 
 def read_results(path: Path) -> list[ResultRow]:

@@ -31,14 +31,14 @@ def cut_ns(faults: Iterable[FaultCase], link: str, ordinal: int, types: Iterable
 
     Rules for different types are taken to apply at the same time. The result is 0 without a cut.
     """
-    rules = [each for each in faults if link in each.links and _drops_all(each, ordinal)]
+    rules = [each for each in faults if link in each.links and drops_all(each, ordinal)]
     return min(
         max((_duration_ns(each) for each in rules if name in each.frame_types), default=0)
         for name in types
     )
 
 
-def _drops_all(fault: FaultCase, ordinal: int) -> bool:
+def drops_all(fault: FaultCase, ordinal: int) -> bool:
     """Return whether a rule drops every frame of its types on a stream while it is active."""
     everything = (
         fault.session == fault.flags_mask == 0

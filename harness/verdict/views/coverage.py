@@ -77,10 +77,15 @@ def _classify(frames: Records, planned: Planned, lost: LinkLosses | None = None)
     )
 
 
-def filled_gaps(frames: Records, planned: Planned) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the start positions and lengths of the gaps that a receiver filled."""
+def filled_gaps(
+    frames: Records, planned: Planned
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the gaps that a receiver filled: their start positions and lengths, and the times at
+    which the padding was read.
+    """
     seen = _classify(frames, planned)
-    return seen.starts[seen.filled], seen.spans[seen.filled]
+    times_ns = frames["time_ns"].astype(np.int64)
+    return seen.starts[seen.filled], seen.spans[seen.filled], times_ns[seen.filled]
 
 
 def fill_bounds(frames: Records, planned: Planned, lost: LinkLosses | None) -> tuple[int, int]:

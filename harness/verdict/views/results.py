@@ -9,32 +9,45 @@ the run's clock, which is virtual in a simulation. A figure that the evidence do
 absent. The figures are never part of a verdict.
 """
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.decision import DUPLICATE
+from windtunnel.harness.artifact.run.observed import Stall
 from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Delivered, Evidence, Planned
 from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.views.reader_gaps import ReaderGaps, reader_gaps
-from windtunnel.harness.verdict.views.stalled_time import stalled_ns
+from windtunnel.harness.verdict.views.stalled_time import stalled_ns, stalls
 
 NS_PER_S = 1_000_000_000
 
 
-def result_rows(evidence: Evidence, case: Case) -> list[ResultRow]:
-    """Return one row of figures for each subscriber of each stream."""
+@dataclass(frozen=True)
+class Reading:
+    """What one subscriber of a stream read: its figures, and the times behind them."""
+
+    flow: TrafficCase
+    row: ResultRow
+    times_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    "Times of the deliveries in order, or none if they are unknown."
+    stalls: tuple[Stall, ...] = ()
+
+
+def readings(evidence: Evidence, case: Case) -> list[Reading]:
+    """Return one reading for each subscriber of each stream."""
     return [
-        _row(evidence, case, traffic.between(traffic.from_host, host))
+        _reading(evidence, case, traffic.between(traffic.from_host, host))
         for traffic in case.traffic
         for host in traffic.subscribers
     ]
 
 
-def _row(evidence: Evidence, case: Case, flow: TrafficCase) -> ResultRow:
+def _reading(evidence: Evidence, case: Case, flow: TrafficCase) -> Reading:
     planned, delivered = evidence.planned(flow), evidence.delivered(flow)
     values: dict[str, Any] = {}
     publisher = evidence.publisher(flow)
@@ -48,9 +61,11 @@ def _row(evidence: Evidence, case: Case, flow: TrafficCase) -> ResultRow:
     gaps = _gaps(evidence, case, flow)
     if gaps is not None:
         values |= _link_figures(gaps)
+    times: dict[str, Any] = {}
     if not isinstance(planned, Missing) and not isinstance(delivered, Missing):
-        values |= _delivery_figures(evidence, flow, planned, delivered, gaps)
-    return ResultRow(flow.id, flow.from_host, flow.to_host, **values)
+        figures, times = _delivery_figures(evidence, flow, planned, delivered, gaps)
+        values |= figures
+    return Reading(flow, ResultRow(flow.id, flow.from_host, flow.to_host, **values), **times)
 
 
 def _gaps(evidence: Evidence, case: Case, flow: TrafficCase) -> ReaderGaps | None:
@@ -93,11 +108,15 @@ def _delivery_figures(
     planned: Planned,
     delivered: Delivered,
     gaps: ReaderGaps | None,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the row's figures of deliveries, and the times in the reading, by field name."""
     ends = planned.log.message_ends
     index, is_planned = _message_index(ends, delivered.deliveries["position"].astype(np.int64))
     if not is_planned.all():
-        return {}  # The publisher did not follow its plan, or the subscriber's records are wrong.
+        return (
+            {},
+            {},
+        )  # The publisher did not follow its plan, or the subscriber's records are wrong.
     different = np.unique(index)
     length_bytes = int(planned.plan.lengths[different].astype(np.int64).sum())
     values: dict[str, Any] = {
@@ -106,15 +125,15 @@ def _delivery_figures(
     }
     due_ns, times_ns = evidence.due_ns(flow), evidence.delivery_times_ns(flow)
     if isinstance(due_ns, Missing) or isinstance(times_ns, Missing):
-        return values
+        return values, {}
     known = due_ns[index] != UNKNOWN_NS
     messages, times_ns = index[known], times_ns[known]
     if len(messages) == 0:
-        return values
+        return values, {}
     latency_ns = times_ns - due_ns[messages]
     if latency_ns.min() < 0:
         # The clock was set during the run, or the two hosts do not share one.
-        return values
+        return values, {}
     start_ns = int(due_ns[due_ns != UNKNOWN_NS].min())
     duration_ns = int(times_ns.max()) - start_ns
     values |= {
@@ -127,11 +146,14 @@ def _delivery_figures(
     if duration_ns > 0:
         values["reached_bytes_per_s"] = length_bytes * NS_PER_S / duration_ns
         values["reached_messages_per_s"] = len(different) * NS_PER_S / duration_ns
+    times: dict[str, Any] = {"times_ns": times_ns}
     happened = evidence.host_events
     if gaps is not None and not isinstance(happened, Missing):
         paused = [each for each in happened if each.host in (flow.from_host, flow.to_host)]
-        values["stalled_ns"] = stalled_ns(gaps, planned.log, messages, times_ns, due_ns, paused)
-    return values
+        found = stalls(gaps, planned.log, messages, times_ns, due_ns, paused)
+        values["stalled_ns"] = stalled_ns(found)
+        times["stalls"] = tuple(found)
+    return values, times
 
 
 def _message_index(

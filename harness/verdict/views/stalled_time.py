@@ -1,4 +1,4 @@
-"""The time for which deliveries stalled although a message was due, by cause.
+"""The stalls of a subscriber: times in which no message was delivered although one was due.
 
     delivered    m0                                                  m1
     message 1       due                 sent            arrived
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.host.host_event import AppliedEvent
+from windtunnel.harness.artifact.run.observed import Stall
 from windtunnel.harness.dissect.driver_files.expected_log import NO_MESSAGE, ExpectedLog
 from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS, ReaderGaps
 
@@ -24,15 +25,15 @@ STALL_NS = 10_000_000
 WINDOW, REPAIR, LINK, READER, PAUSE = CAUSES = ("window", "repair", "link", "reader", "pause")
 
 
-def stalled_ns(
+def stalls(
     gaps: ReaderGaps,
     log: ExpectedLog,
     messages: NDArray[np.int64],
     times_ns: NDArray[np.int64],
     due_ns: NDArray[np.int64],
     events: Sequence[AppliedEvent],
-) -> dict[str, int]:
-    """Return how many nanoseconds deliveries stalled for each cause that occurred.
+) -> list[Stall]:
+    """Return all stalls in the order of the deliveries that ended them.
 
     Shapes: messages, times_ns int64[n]: index and time of each delivered message, in order;
             due_ns int64[m]: time of each planned message's first offer
@@ -40,11 +41,10 @@ def stalled_ns(
     base_ns = int((times_ns - due_ns[messages]).min())
     before_ns = np.concatenate([due_ns[messages[:1]], times_ns[:-1]])
     begin_ns = np.maximum(before_ns, due_ns[messages] + base_ns)
-    stalls = np.flatnonzero(times_ns - begin_ns >= STALL_NS)
     awaited_by = _awaited_by(log.frames["message"])
     arrived_ns = np.where(gaps.arrived_ns == NEVER_NS, 0, gaps.arrived_ns)
-    found: dict[str, int] = {}
-    for stall in stalls.tolist():
+    found = []
+    for stall in np.flatnonzero(times_ns - begin_ns >= STALL_NS).tolist():
         message = int(messages[stall])
         first, after = np.searchsorted(awaited_by, [message, message + 1])
         own = slice(int(first), int(after))
@@ -55,14 +55,25 @@ def stalled_ns(
             (READER, int(times_ns[stall])),
         ]
         at_ns = int(begin_ns[stall])
+        causes: dict[str, int] = {}
         for cause, end_ns in ends_ns:
             end_ns = min(end_ns, int(times_ns[stall]))
             if end_ns > at_ns:
                 paused_ns = _paused_ns(events, at_ns, end_ns)
-                found[PAUSE] = found.get(PAUSE, 0) + paused_ns
-                found[cause] = found.get(cause, 0) + end_ns - at_ns - paused_ns
+                causes[PAUSE] = causes.get(PAUSE, 0) + paused_ns
+                causes[cause] = causes.get(cause, 0) + end_ns - at_ns - paused_ns
                 at_ns = end_ns
-    return {cause: found[cause] for cause in CAUSES if found.get(cause)}
+        found.append(Stall(int(begin_ns[stall]), int(times_ns[stall]), _occurred(causes)))
+    return found
+
+
+def stalled_ns(stalls: Sequence[Stall]) -> dict[str, int]:
+    """Return how many nanoseconds deliveries stalled for each cause that occurred."""
+    return _occurred({cause: sum(each.causes.get(cause, 0) for each in stalls) for cause in CAUSES})
+
+
+def _occurred(by_cause: dict[str, int]) -> dict[str, int]:
+    return {cause: by_cause[cause] for cause in CAUSES if by_cause.get(cause)}
 
 
 def _awaited_by(of_message: NDArray[np.int64]) -> NDArray[np.int64]:

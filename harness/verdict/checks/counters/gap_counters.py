@@ -88,7 +88,7 @@ def gap_counters_agree(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if counter_key.NAK_RETRIES in values and is_alone:
         violations += _naks(wire, values, pauses)
     if counter_key.GAPS_FILLED_EARLY in values:
-        starts, spans = filled_gaps(frames, planned)
+        starts, spans, _ = filled_gaps(frames, planned)
         early = values[counter_key.GAPS_FILLED_EARLY]
         violations += _early(wire, starts, spans, planned.log.start_position, early)
     for name, value, wanted in violations:

@@ -93,7 +93,7 @@ def gap_fills_cover_nothing(evidence: Evidence, traffic: TrafficCase) -> Finding
         return inconclusive(EMPTY, found, traffic.id)
     planned, frames, kept = found
     where = (evidence.name_of(kept.path),)
-    starts, spans = filled_gaps(frames, planned)
+    starts, spans, _ = filled_gaps(frames, planned)
     # Older parts of the log may have been cleaned and overwritten.
     recent = starts >= planned.log.end_position - kept.log.term_length
     index, matched = frame_index(planned.log, starts)

@@ -13,7 +13,7 @@ from windtunnel.harness.dissect.driver_files.expected_log import (
     ExpectedLog,
 )
 from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS, ReaderGaps
-from windtunnel.harness.verdict.views.stalled_time import stalled_ns
+from windtunnel.harness.verdict.views.stalled_time import stalled_ns, stalls
 
 MS = 1_000_000
 LOG = ExpectedLog(
@@ -31,7 +31,7 @@ LOG = ExpectedLog(
 )
 
 
-def stalls(arrived_ms, delivered_ms, lost=()):
+def stalled_ms(arrived_ms, delivered_ms, lost=()):
     """The stalled time by cause, in ms; frames are sent as soon as they are due."""
     arrived_ns = np.array(arrived_ms) * MS
     gaps = ReaderGaps(
@@ -47,7 +47,7 @@ def stalls(arrived_ms, delivered_ms, lost=()):
         lost_bytes=0,
     )
     due_ns, times_ns = np.array([10, 40]) * MS, np.array(delivered_ms) * MS
-    found = stalled_ns(gaps, LOG, np.arange(2), times_ns, due_ns, [])
+    found = stalled_ns(stalls(gaps, LOG, np.arange(2), times_ns, due_ns, []))
     return {cause: each / MS for cause, each in found.items()}
 
 
@@ -56,9 +56,9 @@ def stalls(arrived_ms, delivered_ms, lost=()):
     [((), {"link": 239, "reader": 1}), ((1,), {"repair": 239, "reader": 1})],
 )
 def test_a_message_waits_for_the_pad_before_it(lost, expected):
-    assert stalls([30, 300, 60], [31, 301], lost) == expected
+    assert stalled_ms([30, 300, 60], [31, 301], lost) == expected
 
 
 def test_a_message_does_not_wait_for_the_pad_behind_it():
     # Message 1 was the fastest, with 51 ms, so message 0 stalls from 61 ms on.
-    assert stalls([30, 100, 80], [90, 91], lost=[1]) == {"reader": 29}
+    assert stalled_ms([30, 100, 80], [90, 91], lost=[1]) == {"reader": 29}

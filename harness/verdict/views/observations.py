@@ -1,0 +1,115 @@
+"""What the applications of a run saw, as sentences for the terminal and the report page.
+
+    orders: cut 'outage' (a->b and b->a) from 2.000 s to 7.000 s: no delivery for 5.21 s, the next
+    one 209 ms after its end
+
+Each sentence states what the records of the applications, the captures and the decision log show.
+What they do not show is left out. Sentences are never part of a verdict.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from windtunnel.harness.artifact.run.observed import (
+    LISTED_MAX,
+    Interruption,
+    Observations,
+    ReaderObservations,
+)
+from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Evidence
+from windtunnel.harness.verdict.core.finding import Missing
+from windtunnel.harness.verdict.views.filled_ranges import filled_ranges
+from windtunnel.harness.verdict.views.image_sentences import image_sentences
+from windtunnel.harness.verdict.views.interruptions import (
+    concerns,
+    first_data_ns,
+    interruptions,
+)
+from windtunnel.harness.verdict.views.reading_sentences import (
+    fill_sentence,
+    group_sentences,
+    interruption_sentences,
+    stall_sentence,
+)
+from windtunnel.harness.verdict.views.results import Reading
+
+
+def observations(
+    evidence: Evidence, case: Case, readings: Sequence[Reading]
+) -> Iterator[Observations]:
+    """Yield one document: what the applications of all streams saw."""
+    start_ns = _start_ns(evidence, case, readings)
+    happened = interruptions(evidence, case)
+    is_virtual = case.fidelity == "sim"
+    by_stream: dict[str, list[Reading]] = {}
+    for reading in readings:
+        by_stream.setdefault(reading.flow.id, []).append(reading)
+    yield Observations(
+        start_ns=start_ns,
+        is_virtual=is_virtual,
+        interruptions=happened,
+        sentences=[
+            text
+            for each in by_stream.values()
+            for text in group_sentences(each, case.traffic_by_id(each[0].flow.id))
+        ],
+        readers=[
+            _reader(evidence, case, reading, happened, start_ns, is_virtual) for reading in readings
+        ],
+    )
+
+
+def _start_ns(evidence: Evidence, case: Case, readings: Sequence[Reading]) -> int:
+    """Return the time of the first offer of any stream, or 0 if it is unknown.
+
+    If a publisher was killed, only the offers of its successor are recorded. The first DATA frame
+    then replaces the first offer.
+    """
+    found = []
+    for reading in readings:
+        due_ns = evidence.due_ns(reading.flow)
+        if not isinstance(due_ns, Missing) and (due_ns != UNKNOWN_NS).any():
+            found.append(int(due_ns[due_ns != UNKNOWN_NS].min()))
+    data_ns = first_data_ns(evidence, case)
+    return min(found if data_ns is None else [*found, data_ns], default=0)
+
+
+def _reader(
+    evidence: Evidence,
+    case: Case,
+    reading: Reading,
+    happened: Sequence[Interruption],
+    start_ns: int,
+    is_virtual: bool,
+) -> ReaderObservations:
+    flow = reading.flow
+    own = [each for each in happened if concerns(case, flow, each)]
+    filled = filled_ranges(evidence, flow)
+    name = _name(case, flow)
+    texts = [
+        *interruption_sentences(reading.times_ns, own, start_ns),
+        *image_sentences(evidence, case, flow, own),
+    ]
+    sentences = [f"{name}: {text}" for text in texts]
+    if filled:
+        sentences.append(f"{name}: {fill_sentence(filled, reading.row)}")
+    if reading.stalls and not _is_grouped(case, flow):
+        text = stall_sentence(reading.stalls, reading.row, start_ns, is_virtual)
+        sentences.append(f"{name}: {text}")
+    longest = sorted(reading.stalls, key=lambda each: -each.lasted_ns)[:LISTED_MAX]
+    return ReaderObservations(
+        traffic=flow.id,
+        host=flow.to_host,
+        sentences=sentences,
+        stalls=sorted(longest, key=lambda each: each.began_ns),
+        filled=filled[:LISTED_MAX],
+    )
+
+
+def _name(case: Case, flow: TrafficCase) -> str:
+    return f"{flow.id} at {flow.to_host}" if _is_grouped(case, flow) else flow.id
+
+
+def _is_grouped(case: Case, flow: TrafficCase) -> bool:
+    """Return whether a stream has several subscribers, whose stalls one sentence compares."""
+    return len(case.traffic_by_id(flow.id).subscribers) > 1

@@ -1,0 +1,177 @@
+"""Sentences about what one subscriber read, and about all subscribers of a stream.
+
+no delivery for 5.21 s, the next one 209 ms after its end          an interruption
+12 stalls from 2.013 s to 3.602 s, 1.62 s in total: repair 1.6 s   stalls
+371 ranges (489,552 B) were filled with padding                    gap filling
+312 NAKs from 7 readers for 304 gaps                               a group
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.artifact.run.observed import (
+    NS_PER_S,
+    FilledRange,
+    Interruption,
+    Stall,
+    clock_text,
+)
+from windtunnel.harness.artifact.run.result_row import ResultRow, causes_text, counted, duration
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS
+from windtunnel.harness.verdict.views.results import Reading
+
+NAMED_MAX = 8
+"""Maximum number of subscribers without a stall that a sentence names."""
+REPEATED_MAX = 3
+"""Maximum number of sentences about the repetitions of one rule."""
+WORST_MAX = 3
+"""Maximum number of subscribers whose stalled time a sentence states."""
+
+
+def at(time_ns: int, start_ns: int) -> str:
+    """Return a time in seconds since the first offer."""
+    return f"{(time_ns - start_ns) / NS_PER_S:.3f} s"
+
+
+def interruption_sentences(
+    times_ns: NDArray[np.int64], happened: Sequence[Interruption], start_ns: int
+) -> Iterator[str]:
+    """Yield a sentence about the silence around each interruption. Of one that was repeated more
+    than a few times, only the longest silence is described.
+    """
+    times_ns = np.sort(times_ns)
+    by_id: dict[str, list[Interruption]] = {}
+    for each in happened:
+        by_id.setdefault(each.id, []).append(each)
+    for repeated in by_id.values():
+        if len(repeated) <= REPEATED_MAX:
+            yield from (silence_text(times_ns, each, start_ns) for each in repeated)
+            continue
+        worst = max(repeated, key=lambda each: _silence(times_ns, each, start_ns)[0])
+        text = silence_text(times_ns, worst, start_ns)
+        yield f"{text} (the longest silence of {len(repeated)} repetitions)"
+
+
+def silence_text(times_ns: NDArray[np.int64], interruption: Interruption, start_ns: int) -> str:
+    """Return a sentence about the longest time without a delivery during an interruption."""
+    began_ns, ended_ns = interruption.began_ns, interruption.ended_ns
+    text = f"{interruption.kind} {interruption.id!r} ({interruption.what}) from "
+    text += f"{at(began_ns, start_ns)} to {at(ended_ns, start_ns)}"
+    if len(times_ns) == 0:
+        return text
+    length_ns, next_ns = _silence(times_ns, interruption, start_ns)
+    if next_ns == NEVER_NS:
+        return f"{text}: the last delivery was at {at(int(times_ns[-1]), start_ns)}"
+    side = "after" if next_ns >= ended_ns else "before"
+    text += f": no delivery for {duration(length_ns)}, the next one "
+    return f"{text}{duration(abs(next_ns - ended_ns))} {side} its end"
+
+
+def _silence(
+    times_ns: NDArray[np.int64], interruption: Interruption, start_ns: int
+) -> tuple[int, int]:
+    """Return the longest time without a delivery during an interruption, and the time of the
+    delivery after it. Both are NEVER_NS if no delivery followed.
+    """
+    first, last = np.searchsorted(times_ns, [interruption.began_ns, interruption.ended_ns]).tolist()
+    if last == len(times_ns):
+        return NEVER_NS, NEVER_NS
+    silences_ns = np.diff(times_ns, prepend=start_ns)[first : last + 1]
+    longest = int(silences_ns.argmax())
+    return int(silences_ns[longest]), int(times_ns[first + longest])
+
+
+def stall_sentence(stalls: Sequence[Stall], row: ResultRow, start_ns: int, is_virtual: bool) -> str:
+    """Return a sentence with number, times and causes of a subscriber's stalls."""
+    longest = max(stalls, key=lambda each: each.lasted_ns)
+    from_ns = min(each.began_ns for each in stalls)
+    until_ns = max(each.ended_ns for each in stalls)
+    # The date is that of the run.
+    clock = "" if is_virtual else f" ({clock_text(longest.began_ns).partition(' ')[2]})"
+    span = f"from {at(from_ns, start_ns)}{clock if len(stalls) == 1 else ''}"
+    text = f"{counted(len(stalls), 'stall')} {span} to {at(until_ns, start_ns)}"
+    total = f", {duration(row.stalled_total_ns)} in total" if len(stalls) > 1 else ""
+    text += f"{total}: {_causes(row)}"
+    if len(stalls) == 1:
+        return text
+    began = f"{at(longest.began_ns, start_ns)}{clock}"
+    return f"{text}; the longest lasted {duration(longest.lasted_ns)}, from {began}"
+
+
+def fill_sentence(filled: Sequence[FilledRange], row: ResultRow) -> str:
+    """Return a sentence with the ranges that a receiver filled, and what they cover."""
+    total = sum(each.length for each in filled)
+    verb = "was" if len(filled) == 1 else "were"
+    text = f"{counted(len(filled), 'range')} ({total:,} B) {verb} filled with padding"
+    lost = [each.lost_frames for each in filled if each.lost_frames is not None]
+    late = [each.late_frames for each in filled if each.late_frames is not None]
+    if len(lost) == len(filled):
+        text += f", over {_covered(sum(lost), sum(late))}"
+    if row.delivered_messages is not None and row.published_messages is not None:
+        missing = row.published_messages - row.delivered_messages
+        text += f"; {missing:,} of {counted(row.published_messages, 'message')} are missing"
+    return text
+
+
+def _covered(lost: int, late: int) -> str:
+    """Return what filled ranges cover, such as `3 lost frames`."""
+    were = "was" if late == 1 else "were"
+    discarded = f"that arrived too late and {were} discarded"
+    if not lost:
+        return f"{counted(late, 'frame')} {discarded}"
+    return counted(lost, "lost frame") + (f" and {late:,} {discarded}" if late else "")
+
+
+def group_sentences(readings: Sequence[Reading], traffic: TrafficCase) -> Iterator[str]:
+    """Yield sentences about all subscribers of a stream, if there are several."""
+    rows = [each.row for each in readings]
+    if len(rows) < 2:
+        return
+    yield from _recovery_sentence(traffic, rows)
+    yield from _stalled_sentence(traffic, rows)
+
+
+def _recovery_sentence(traffic: TrafficCase, rows: Sequence[ResultRow]) -> Iterator[str]:
+    """Yield a sentence with the NAKs and retransmits of all subscribers, if all are known."""
+    naks = [row.naks for row in rows if row.naks is not None]
+    gaps = [row.gaps for row in rows if row.gaps is not None]
+    resent = [row.resent_frames for row in rows if row.resent_frames is not None]
+    if not len(naks) == len(gaps) == len(resent) == len(rows) or not sum(gaps) + sum(naks):
+        return
+    text = f"{traffic.id}: {counted(sum(naks), 'NAK')} from {len(rows)} subscribers"
+    if min(naks) != max(naks):
+        text += f" ({min(naks):,} to {max(naks):,} each)"
+    text += f" for {counted(sum(gaps), 'gap')}; "
+    if parse_channel(traffic.channel).control_mode:
+        yield f"{text}{counted(sum(resent), 'frame')} sent again, in packets of their own"
+    else:
+        yield f"{text}{counted(max(resent), 'frame')} sent again, each to the whole group"
+
+
+def _stalled_sentence(traffic: TrafficCase, rows: Sequence[ResultRow]) -> Iterator[str]:
+    """Yield a sentence that says which subscribers stalled, the longest first."""
+    known = [(row.stalled_total_ns or 0, row) for row in rows if row.stalled_ns is not None]
+    stalled = sorted((each for each in known if each[0]), key=lambda each: -each[0])
+    if not stalled:
+        return
+    texts = [f"{row.to_host} {duration(total)} ({_causes(row)})" for total, row in stalled]
+    text = f"{traffic.id}: stalled in total: {', '.join(texts[:WORST_MAX])}"
+    if len(stalled) > WORST_MAX:
+        text += f", {len(stalled) - WORST_MAX} more at most {duration(stalled[WORST_MAX][0])}"
+    calm = [row.to_host for total, row in known if not total]
+    yield f"{text}; {_names(calm)} never" if calm else text
+
+
+def _causes(row: ResultRow) -> str:
+    """Return the causes of at least 1 % of a subscriber's stalled time."""
+    return causes_text(row.stalled_ns or {}, (row.stalled_total_ns or 0) // 100)
+
+
+def _names(hosts: Sequence[str]) -> str:
+    if len(hosts) > NAMED_MAX:
+        return f"{', '.join(hosts[:NAMED_MAX])} and {len(hosts) - NAMED_MAX} more"
+    return " and ".join([", ".join(hosts[:-1]), hosts[-1]] if len(hosts) > 1 else hosts)
