@@ -1,21 +1,26 @@
-"""The results of a run as a table: a column for each stream and subscriber, a line per figure.
+"""The results of a run as a table, and what its applications saw, as lines.
 
-    prices                 a to b
-    goodput                2.09 of 2.10 MB/s
-    delivered              8,192 of 8,192
+    prices                 a to b                                  goodput      delivered
+    goodput                2.09 of 2.10 MB/s          ticks: a to b    2.09 MB/s    8,192 of 8,192
+    delivered              8,192 of 8,192             ticks: a to c    2.09 MB/s    8,192 of 8,192
 
-Columns that do not fit the terminal are printed in additional tables.
+A table has a column for each stream and subscriber, or a line if columns do not fit the terminal
+and take more lines. Columns that do not fit are printed in additional tables.
 """
 
 import shutil
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from windtunnel.harness.artifact.run.comparison import ComparedRun, compared_streams
+from windtunnel.harness.artifact.run.observed import Observations
 from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.cli.render.table import printable
 
 INDENT = "    "
 GAP = "  "
+SENTENCES_MAX = 12
+"""Maximum number of sentences on the terminal. The report has all of them."""
 
 
 def result_lines(rows: Sequence[ResultRow], width: int | None = None) -> Iterator[str]:
@@ -29,7 +34,27 @@ def result_lines(rows: Sequence[ResultRow], width: int | None = None) -> Iterato
         for each in rows
     ]
     titles = ["", *(title for title, _ in rows[0].cells())]
-    yield from _tables(titles, columns, width)
+    names, *figures = ([*each] for each in zip(titles, *columns, strict=True))
+    lines = list(_tables(titles, columns, width))
+    if len(lines) > len(titles):
+        lines = min(lines, list(_tables(names, figures, width)), key=len)
+    yield from lines
+
+
+def observation_lines(observed: Observations, width: int | None = None) -> Iterator[str]:
+    """Yield lines with what a run's applications saw. Nothing is yielded if there is nothing to
+    report.
+    """
+    sentences = observed.all_sentences
+    if not sentences:
+        return
+    width = width or _terminal_width()
+    yield f"{INDENT}what the application saw"
+    for sentence in sentences[:SENTENCES_MAX]:
+        indent = {"initial_indent": f"{INDENT}- ", "subsequent_indent": f"{INDENT}  "}
+        yield from textwrap.wrap(printable(sentence), max(width, 40), **indent)
+    if len(sentences) > SENTENCES_MAX:
+        yield f"{INDENT}- {len(sentences) - SENTENCES_MAX} more: see the report"
 
 
 def comparison_lines(runs: Sequence[ComparedRun], width: int | None = None) -> Iterator[str]:
@@ -47,7 +72,7 @@ def comparison_lines(runs: Sequence[ComparedRun], width: int | None = None) -> I
 
 def _tables(titles: list[str], columns: list[list[str]], width: int | None) -> Iterator[str]:
     """Yield the lines of one or more tables, which together show all columns in the given width."""
-    width = width or shutil.get_terminal_size((120, 24)).columns
+    width = width or _terminal_width()
     while columns:
         count, taken = 0, len(INDENT) + _width(titles)
         for column in columns:
@@ -59,6 +84,10 @@ def _tables(titles: list[str], columns: list[list[str]], width: int | None) -> I
         for cells in zip(*shown, strict=True):
             padded = (cell.ljust(_width(of)) for cell, of in zip(cells, shown, strict=True))
             yield (INDENT + GAP.join(padded)).rstrip()
+
+
+def _terminal_width() -> int:
+    return shutil.get_terminal_size((120, 24)).columns
 
 
 def _texts(row: ResultRow) -> list[str]:

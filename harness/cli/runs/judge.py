@@ -44,13 +44,14 @@ def judge(run_dirs: tuple[Path, ...], as_json: bool, verbose: bool) -> int:
 
 
 def _print_verdict(run_dir: Path, verdict: "Verdict", verbose: bool) -> None:
-    from windtunnel.harness.cli.render.results_table import result_lines
+    from windtunnel.harness.cli.render.results_table import observation_lines, result_lines
+    from windtunnel.harness.cli.render.table import echo
     from windtunnel.harness.cli.render.verdict_text import finding_line, run_line
 
     name = verdict.scenario or run_dir.name
     click.echo(run_line(str(verdict.outcome), name, verdict.seed, verdict.reason, None))
-    for line in result_lines(verdict.results):
-        click.echo(line)
+    for line in (*result_lines(verdict.results), *observation_lines(verdict.observed)):
+        echo(line)
     for finding in (*verdict.gates, *verdict.checks):
         if verbose or str(finding.outcome) != "PASS" or finding.difference:
             about = f"{finding.about}: " if finding.about else ""

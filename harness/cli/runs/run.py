@@ -1,6 +1,8 @@
 """`windtunnel run`: executes scenarios, judges the runs, and writes the report."""
 
 import json
+import shutil
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -12,7 +14,7 @@ import click
 from windtunnel.harness.cli import exit_code, scenarios
 from windtunnel.harness.cli.options import name_values
 from windtunnel.harness.cli.render.table import echo, printable
-from windtunnel.harness.cli.render.verdict_text import outcome_mark
+from windtunnel.harness.cli.render.verdict_text import outcome_mark, run_line
 from windtunnel.harness.cli.runs.ci_files import ci_options, write_ci_files
 
 if TYPE_CHECKING:
@@ -288,22 +290,40 @@ def repeat_commands(result: "SuiteResult") -> list[str]:
     return lines
 
 
-def _print_results(run_dir: Path, is_named: bool) -> None:
-    """Print the figures of a run, if it was judged."""
+def _result_texts(run_dir: Path, is_named: bool) -> list[str]:
+    """Return the lines with a run's figures and what its applications saw, if it was judged."""
     from windtunnel.harness.artifact.documents import DocumentError
-    from windtunnel.harness.artifact.run.verdict import read_results
+    from windtunnel.harness.artifact.run.verdict import (
+        observations_of,
+        read_verdict,
+        result_rows_of,
+    )
     from windtunnel.harness.artifact.run_dir import RunDir
-    from windtunnel.harness.cli.render.results_table import result_lines
+    from windtunnel.harness.cli.render.results_table import observation_lines, result_lines
 
     try:
-        lines = list(result_lines(read_results(RunDir(run_dir).verdict)))
+        verdict = read_verdict(RunDir(run_dir).verdict) or {}
     except DocumentError as error:
         echo(f"windtunnel: {error}", err=True)
-        return
-    if lines and is_named:
-        echo(f"  {run_dir.name}")
-    for line in lines:
-        echo(line)
+        return []
+    lines = [*result_lines(result_rows_of(verdict)), *observation_lines(observations_of(verdict))]
+    return [f"  {run_dir.name}", *lines] if lines and is_named else lines
+
+
+def _scrolled_verdicts(result: "SuiteResult", line_count: int) -> list[str]:
+    """Return the verdict lines again if the lines after them have scrolled them off the terminal,
+    unless there are more runs than half of the terminal's lines.
+    """
+    height = shutil.get_terminal_size().lines
+    is_short = line_count + len(result.runs) < height or len(result.runs) > height // 2
+    if is_short or not _is_terminal():
+        return []
+    runs = result.runs
+    return [run_line(each.outcome, each.scenario, each.seed, each.reason, None) for each in runs]
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def print_suite(result: "SuiteResult", report: Path | None, as_json: bool) -> None:
@@ -321,14 +341,21 @@ def print_suite(result: "SuiteResult", report: Path | None, as_json: bool) -> No
         }
         click.echo(json.dumps(document))
     else:
-        for each in result.runs:
-            _print_results(each.run_dir, len(result.runs) > 1)
+        lines = [
+            line
+            for each in result.runs
+            for line in _result_texts(each.run_dir, len(result.runs) > 1)
+        ]
+        for line in lines:
+            echo(line)
         for line in suite_lines(result.scenarios, result.remarks):
             click.echo(line)
         for command in repeat_commands(result):
             echo(f"reproduce: {command}")
         if report is not None:
             echo(f"report: {report}")
+        for line in _scrolled_verdicts(result, len(lines) + 2):
+            click.echo(line)
     if result.exit_code == exit_code.INTERRUPTED:
         text = f"interrupted; partial results are in {result.suite_dir}"
         click.echo(f"windtunnel: {text}", err=True)

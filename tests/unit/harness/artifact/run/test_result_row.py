@@ -2,8 +2,13 @@
 
 import pytest
 
+from windtunnel.harness.artifact.run.observed import Observations, ReaderObservations
 from windtunnel.harness.artifact.run.result_row import ResultRow, duration
-from windtunnel.harness.cli.render.results_table import result_lines
+from windtunnel.harness.cli.render.results_table import (
+    SENTENCES_MAX,
+    observation_lines,
+    result_lines,
+)
 
 
 def test_an_unknown_figure_is_a_dash_and_absent_from_the_document():
@@ -17,7 +22,7 @@ def test_ratios_need_something_to_divide_by():
     row = ResultRow("t", "a", "b", lost_bytes=0, lost_frames=0, resent_bytes=64, resent_frames=1)
     texts = dict(row.cells())
     assert texts["lost"] == "0 frames, 0 B"
-    assert texts["sent again"] == "1 frames, 64 B"
+    assert texts["sent again"] == "1 frame, 64 B"
     row = ResultRow("t", "a", "b", lost_bytes=32, resent_bytes=64, resent_frames=2, naks=3, gaps=2)
     texts = dict(row.cells())
     assert texts["sent again"] == "2 frames, 64 B (x2.00)"
@@ -40,12 +45,41 @@ def test_durations_have_about_three_digits(value_ns, text):
 
 
 def test_columns_that_do_not_fit_follow_in_another_table():
-    rows = [ResultRow("ticks", "a", f"reader-{index}") for index in range(5)]
+    rows = [ResultRow("ticks", "a", f"reader-{index}") for index in range(4)]
     lines = list(result_lines(rows, 80))
     assert max(map(len, lines)) <= 80
     for row in rows:
-        assert sum(f"a to {row.to_host}" in line for line in lines) == 1
-    assert sum("goodput" in line for line in lines) > 1
+        assert sum(f"a to {row.to_host}" in line for line in lines) > 0
+    assert sum("goodput" in line for line in lines) + sum("finished" in line for line in lines) >= 2
+
+
+def test_a_stream_is_a_column_and_many_subscribers_are_lines():
+    figures = {"reached_bytes_per_s": 2e6, "naks": 52, "gaps": 50, "stalled_ns": {"repair": 10**9}}
+    for count, first in ((1, "ticks: a to b0"), (7, "goodput")):
+        rows = [ResultRow("ticks", "a", f"b{index}", **figures) for index in range(count)]
+        (heading, *lines) = result_lines(rows, 80)
+        assert heading.strip().startswith(first)
+        # A screen has 24 lines. By columns, seven subscribers would take 36 or more.
+        assert len(lines) < 24
+        assert max(map(len, (heading, *lines))) <= 80
+
+
+def test_sentences_are_wrapped_and_the_terminal_shows_only_the_first_ones():
+    told = [f"ticks at b{index}: {'no delivery ' * 10}" for index in range(SENTENCES_MAX + 2)]
+    observed = Observations(sentences=told[-1:], readers=[ReaderObservations("t", "b", told[:-1])])
+    (heading, *lines) = observation_lines(observed, 80)
+    assert heading.strip() == "what the application saw"
+    assert max(map(len, lines)) <= 80
+    assert [line.split(":")[0] for line in lines if line.startswith("    - ")] == [
+        *(f"    - ticks at b{index}" for index in range(SENTENCES_MAX)),
+        "    - 2 more",
+    ]
+    assert list(observation_lines(Observations(), 80)) == []
+
+
+def test_unprintable_characters_of_a_sentence_are_escaped():
+    lines = observation_lines(Observations(sentences=["t\x1b[31m: 1 stall"]), 80)
+    assert not any("\x1b" in line for line in lines)
 
 
 def test_unprintable_characters_of_a_name_are_escaped():

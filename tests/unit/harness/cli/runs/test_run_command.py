@@ -11,6 +11,7 @@ from tests.unit.reports.made_suite import Weather, make_suite
 from windtunnel.harness.artifact.run.suite import ScenarioResult
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
+from windtunnel.harness.cli.runs import run as run_module
 from windtunnel.harness.cli.runs.run import suite_lines
 from windtunnel.harness.orchestrate.event import RunEvent
 from windtunnel.harness.orchestrate.lab import LabError
@@ -56,6 +57,23 @@ def test_one_line_a_run_then_the_report(
     assert "\x1b" not in output.out + output.err
     assert f"[1/1] {NAME}  seed 7\n" in output.err
     assert "[1/1]  50 %\n" in output.err
+
+
+@pytest.mark.parametrize(("height", "is_repeated"), [(24, True), (40, False)])
+def test_a_verdict_that_scrolled_off_the_terminal_is_repeated(
+    height: int,
+    is_repeated: bool,
+    calls: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(run_module, "_result_texts", lambda *_: ["figures"] * 24)
+    monkeypatch.setattr(run_module, "_is_terminal", lambda: True)
+    monkeypatch.setenv("LINES", str(height))
+    main(["run", NAME, "--fidelity", "netns"])
+    lines = capsys.readouterr().out.splitlines()
+    verdicts = [index for index, line in enumerate(lines) if line.startswith("FAIL ")]
+    assert verdicts == ([0, len(lines) - 1] if is_repeated else [0])
 
 
 def test_passes_its_options_on(calls: dict[str, Any], tmp_path: Path) -> None:
