@@ -1,7 +1,8 @@
 """A run's chart document: its data series in the format that the page's chart script expects.
 
-Times are in milliseconds since the run's first event. Long lines and large sets of marks are
-reduced to fewer points. The page states the full number of marks.
+Times are in milliseconds since the first offer or, if it is unknown, since the run's first event.
+Long lines and large sets of marks are reduced to fewer points. The page states the full number of
+marks.
 """
 
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from windtunnel.harness.artifact.run.observed import Observations
 from windtunnel.reports.counter_lines import Line
 from windtunnel.reports.decimate import kept_indices
 from windtunnel.reports.marks import KINDS, Marks
@@ -25,17 +27,31 @@ COMPARED = {"lines": (SENT, "sub-pos"), "distances": ("in flight",)}
 NS_PER_MS = 1e6
 
 
-def chart_document(series: RunSeries, rule_names: list[str]) -> dict[str, Any]:
+def chart_document(
+    series: RunSeries, rule_names: list[str], observed: Observations | None = None
+) -> dict[str, Any]:
     """Return the data of a run's charts as a document. Its numpy arrays are encoded later by the
     module `packing`.
     """
-    start_ns = series.start_ns
+    observed = observed or Observations()
+    is_within = series.start_ns <= observed.start_ns <= series.end_ns
+    start_ns = observed.start_ns if is_within else series.start_ns
     return {
         "start_ns": str(start_ns),
+        "begin_ms": (series.start_ns - start_ns) / NS_PER_MS,
         "duration_ms": (series.end_ns - start_ns) / NS_PER_MS,
         "is_delivered": _is_delivered(series),
         "active_ms": [(each - start_ns) / NS_PER_MS for each in series.active_ns],
         "rules": rule_names,
+        "bands": [
+            {
+                "kind": each.kind,
+                "name": f"{each.kind} {each.id}: {each.what}",
+                "from": (each.began_ns - start_ns) / NS_PER_MS,
+                "to": (each.ended_ns - start_ns) / NS_PER_MS,
+            }
+            for each in observed.interruptions
+        ],
         "streams": [_stream(stream, start_ns, series.end_ns) for stream in series.streams],
     }
 
@@ -62,10 +78,12 @@ def comparison_document(runs: Sequence[tuple[str, RunSeries]]) -> dict[str, Any]
                 ]
     return {
         "start_ns": "0",
+        "begin_ms": 0.0,
         "duration_ms": max(ends_ms, default=0.0),
         "is_delivered": False,
         "active_ms": [0.0, max(ends_ms, default=0.0)],
         "rules": [],
+        "bands": [],
         "streams": list(streams.values()),
     }
 

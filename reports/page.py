@@ -1,7 +1,7 @@
 """report.html: a suite's report as a self-contained file that can be viewed offline.
 
     header, suite table
-    run: verdict, numbers, chart, checks, gates, ledger, facts     (per run)
+    run: verdict, sentences, numbers, chart, checks, gates, ledger, facts     (per run)
     library and series, compressed                                 (unpacked by a script)
 
 The chart library is plotly.js from the installed Python package `plotly`.
@@ -17,8 +17,9 @@ from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.middlebox.frame_class import NAMES
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run.suite import Suite
+from windtunnel.harness.artifact.run.verdict import observations_of
 from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
-from windtunnel.reports import tables
+from windtunnel.reports import observed, tables
 from windtunnel.reports.charts import chart_document
 from windtunnel.reports.comparison import comparisons
 from windtunnel.reports.evidence import RunDocuments, read_run, read_suite, worst
@@ -89,11 +90,7 @@ def _page(
                 "main",
                 joined(
                     [
-                        element(
-                            "section",
-                            joined([tables.suite_table(runs), tables.scenario_table(suite)]),
-                            class_="card",
-                        ),
+                        _overview(suite, runs),
                         *comparisons([(run, series) for run, series, _ in runs]),
                         *(_run(folder, *each) for each in runs),
                     ]
@@ -105,6 +102,18 @@ def _page(
     )
     title = f"{worst([run.outcome for run, _, _ in runs])} · Windtunnel {folder.path.name}"
     return page(title, body, ["report.css"], CHART_SCRIPTS)
+
+
+def _overview(
+    suite: Suite | None, runs: list[tuple[RunDocuments, RunSeries | None, str]]
+) -> Markup:
+    """Return the tables of all runs and scenarios as a section. It is empty for a single run, whose
+    own section begins with the same figures.
+    """
+    scenarios = tables.scenario_table(suite)
+    if len(runs) == 1 and not scenarios:
+        return Markup("")
+    return element("section", joined([tables.suite_table(runs), scenarios]), class_="card")
 
 
 def _header(folder: SuiteDir, suite: Suite | None, runs: list[RunDocuments]) -> Markup:
@@ -131,6 +140,7 @@ def _run(folder: SuiteDir, run: RunDocuments, series: RunSeries | None, anchor: 
             class_="run-head",
         ),
         element("p", run.reason, class_="reason"),
+        observed.sentences(run),
         tables.results(run),
         element("p", run.subjects, class_="facts") if run.subjects else "",
         tables.tiles(run, series),
@@ -139,6 +149,7 @@ def _run(folder: SuiteDir, run: RunDocuments, series: RunSeries | None, anchor: 
         if notes
         else "",
         _chart(run, series, anchor),
+        observed.lists(run),
         _captures(folder, run),
         findings(run),
         tables.ledger(run),
@@ -169,7 +180,7 @@ def _chart(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
         )
     if not series.streams:
         return Markup("")
-    document = chart_document(series, run.rule_names())
+    document = chart_document(series, run.rule_names(), observations_of(run.verdict))
     document["frame_names"] = {str(code): name for code, name in NAMES.items()}
     place = element("div", "loading chart …", class_="chart", data_series=f"series-{anchor}")
     return joined([place, packed(f"series-{anchor}", pack(document))])

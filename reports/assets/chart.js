@@ -56,8 +56,9 @@ class Chart {
   }
 
   whole() {
-    const margin = Math.max(this.data.duration_ms * 0.01, 1);
-    return { from: -margin, to: this.data.duration_ms + margin };
+    const { begin_ms: begin, duration_ms: end } = this.data;
+    const margin = Math.max((end - begin) * 0.01, 1);
+    return { from: begin - margin, to: end + margin };
   }
 
   /** Initial view: the traffic; the whole run if a stream was not delivered completely. */
@@ -148,10 +149,48 @@ class Chart {
       lines.forEach((line) => legend.append(this.entry(line)));
       if (lines.length) this.legends.append(legend);
     });
+    this.legends.append(...this.bandLegend());
     this.chips.replaceChildren(
       Page.element("span", "label", this.stream.marks.length ? "events" : "no events"),
     );
     this.stream.marks.forEach((marks) => this.chips.append(this.chip(marks)));
+  }
+
+  /** Return a legend of the bands, if there are any. A click shows a band and what followed it. */
+  bandLegend() {
+    if (!this.data.bands.length) return [];
+    const legend = Page.element("div", "legend");
+    legend.append(Page.element("span", "panel", "bands"));
+    this.data.bands.forEach((band) => {
+      const entry = Page.element("span", "entry");
+      const swatch = Page.element("span", "swatch");
+      swatch.style.background = Page.colour(band.kind);
+      const [from, to] = [band.from, band.to].map((each) => Thin.group(Math.round(each)));
+      entry.append(swatch, band.name, Page.element("span", "value", `${from} to ${to} ms`));
+      const width = band.to - band.from;
+      entry.addEventListener("click", () =>
+        this.show({ from: band.from - width * 0.2, to: band.to + width * 0.8 }),
+      );
+      legend.append(entry);
+    });
+    return [legend];
+  }
+
+  /** Return a rectangle for each band, behind the lines of all panels. */
+  bandShapes() {
+    return this.data.bands.map((band) => ({
+      type: "rect",
+      layer: "below",
+      xref: "x",
+      yref: "paper",
+      x0: band.from,
+      x1: band.to,
+      y0: 0,
+      y1: 1,
+      fillcolor: Page.colour(band.kind),
+      opacity: 0.16,
+      line: { width: 0 },
+    }));
   }
 
   entry(line) {
@@ -523,6 +562,7 @@ class Chart {
         zeroline: false,
         tickfont: { color: soft, size: 10.5 },
       },
+      shapes: this.bandShapes(),
       annotations: [panel("positions", 1), panel("differences", domains.differences[1])],
       separators: ".\u2009",
     };

@@ -249,6 +249,34 @@ def test_no_labels_of_a_chart_overlap(opened: Browser, size: tuple[int, int], ki
         assert found["faults"] == []
 
 
+BANDS = f"""(() => {{
+    const chart = {CHART};
+    chart.data.bands = [
+        {{ kind: "cut", name: "cut outage: a->b and b->a", from: 60, to: 120 }},
+        {{ kind: "pause", name: "pause freeze: driver on b", from: 110, to: 200 }},
+        {{ kind: "kill", name: "kill crash: publisher on a", from: 200.5, to: 260 }},
+    ];
+    chart.labels();
+    chart.draw();
+}})()"""
+
+
+def test_interruptions_are_bands_with_a_legend(opened: Browser) -> None:
+    opened.evaluate(BANDS)
+    settle(opened)
+    shapes = opened.evaluate(f"{CHART}.plot._fullLayout.shapes.map((each) => [each.x0, each.x1])")
+    assert shapes == [[60, 120], [110, 200], [200.5, 260]]
+    colours = opened.evaluate(f"{CHART}.plot._fullLayout.shapes.map((each) => each.fillcolor)")
+    assert len(set(colours)) == 3
+    assert opened.evaluate(OVERLAPS)["faults"] == []
+    entries = "[...document.querySelectorAll('#run-0 .legend:last-child .entry')]"
+    texts = opened.evaluate(f"{entries}.map((each) => each.textContent)")
+    assert texts[0] == "cut outage: a->b and b->a60 to 120 ms"
+    opened.evaluate(f"{entries}[1].click()")
+    settle(opened)
+    assert view(opened) == (pytest.approx(92), pytest.approx(272))
+
+
 def test_says_what_a_mark_is(opened: Browser) -> None:
     (text, *_) = trace(opened, "dropped", "text")
     assert "term " in str(text)

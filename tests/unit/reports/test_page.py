@@ -7,14 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.reports.made_suite import Weather, make_suite
+from tests.unit.reports.made_suite import EPOCH_NS, MS, Weather, make_suite
 from windtunnel.harness.artifact.documents import DocumentError, read_document, write_document
 from windtunnel.harness.artifact.run.manifest import Manifest, Phase, SubjectFacts
+from windtunnel.harness.artifact.run.observed import (
+    FilledRange,
+    Interruption,
+    Observations,
+    ReaderObservations,
+    Stall,
+)
 from windtunnel.harness.artifact.run.suite import ScenarioResult, Suite, SuiteRun
-from windtunnel.harness.artifact.run_dir import SuiteDir
-from windtunnel.reports import page
+from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.reports import observed, page
+from windtunnel.reports.charts import chart_document
 from windtunnel.reports.evidence import ANALYSIS_SCHEMA, read_run, worst
 from windtunnel.reports.page import write_run_report, write_suite_report
+from windtunnel.reports.series import read_series
 
 SMALL = Weather(frame_count=150)
 PAGE_BYTES_MAX = 8_000_000
@@ -102,14 +111,77 @@ def test_texts_are_escaped(tmp_path: Path) -> None:
     assert "&lt;script&gt;alert" in text
 
 
+def observe(run: RunDir, observations: Observations) -> None:
+    document = read_document(run.verdict)
+    assert document is not None
+    write_document(run.verdict, document | {"observed": observations.as_document()})
+
+
+def test_what_the_applications_saw_is_below_the_verdict(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL)
+    (run,) = suite.runs()
+    reader = ReaderObservations(
+        "orders",
+        "b",
+        ["orders: <no> delivery for 5.21 s"],
+        [Stall(EPOCH_NS + 13 * MS, EPOCH_NS + 23 * MS, {"link": MS, "repair": 9 * MS})],
+        [FilledRange(65_536, 1_408, EPOCH_NS + 1_003 * MS, 1, 0)],
+    )
+    observe(run, Observations(EPOCH_NS + 3 * MS, False, [], ["orders: 2 NAKs"], [reader]))
+    _, page_reader = read(write_suite_report(suite.path))
+    section = " ".join(page_reader.sections["run-0"].split())
+    told = "What the application saw · 0 s is 2023-11-14 22:13:20.003 UTC orders: <no> delivery "
+    told += "for 5.21 s orders: 2 NAKs"
+    assert section.index(told) < section.index("Checks")
+    stall = "orders b 0.010 s 2023-11-14 22:13:20.013 UTC 10 ms repair 9 ms, link 1 ms"
+    filled = "orders b 1.000 s 2023-11-14 22:13:21.003 UTC 65 536 1 408 1 0"
+    assert stall in section
+    assert filled in section
+    observe(run, Observations(EPOCH_NS + 3 * MS, True, [], [], [reader]))
+    text, _ = read(write_suite_report(suite.path))
+    assert "0 s is" not in text
+
+
+def test_a_page_has_a_limited_number_of_sentences(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL)
+    told = [f"orders: {index} NAKs" for index in range(observed.SENTENCES_MAX + 3)]
+    observe(suite.runs()[0], Observations(sentences=told))
+    _, reader = read(write_suite_report(suite.path))
+    assert told[observed.SENTENCES_MAX - 1] in reader.sections["run-0"]
+    assert told[observed.SENTENCES_MAX] not in reader.sections["run-0"]
+    assert "3 more: see verdict.json" in reader.sections["run-0"]
+
+
+def test_a_chart_has_a_band_for_each_interruption(tmp_path: Path) -> None:
+    run = make_suite(tmp_path / "suite", SMALL).runs()[0]
+    series = read_series(run)
+    cut = Interruption("cut", "outage", "a->b", EPOCH_NS + 50 * MS, EPOCH_NS + 70 * MS)
+    start_ns = EPOCH_NS + 40 * MS
+    document = chart_document(series, [], Observations(start_ns, interruptions=[cut]))
+    (band,) = document["bands"]
+    assert band == {"kind": "cut", "name": "cut outage: a->b", "from": 10.0, "to": 30.0}
+    # Times in the chart are those of the sentences: they begin with the first offer.
+    assert document["begin_ms"] == (series.start_ns - start_ns) / MS < 0
+    without = chart_document(series, [])
+    assert (without["bands"], without["begin_ms"]) == ([], 0)
+
+
 def test_an_unfinished_suite_is_drawn(tmp_path: Path) -> None:
     suite = SuiteDir(tmp_path)
     row = SuiteRun("x-s1", "x", 1, "CANCELLED", "cancelled by SIGINT", 0, 0)
     Suite("id", "netns", ["windtunnel", "run"], 0, runs=[row]).write(suite.document)
     _, reader = read(write_suite_report(tmp_path))
-    assert "CANCELLED" in reader.sections["suite"]
+    assert "CANCELLED" in reader.sections["run-0"]
     assert "cancelled by SIGINT" in reader.sections["run-0"]
     assert "verdict.json is missing" in reader.sections["run-0"]
+
+
+def test_a_single_run_is_not_listed_in_a_table_before_its_section(tmp_path: Path) -> None:
+    for count in (1, 2):
+        suite = make_suite(tmp_path / f"suite-{count}", SMALL, ("PASS", "FAIL")[:count])
+        _, reader = read(write_suite_report(suite.path))
+        named = [f"run-{index}" for index in range(count)]
+        assert list(reader.sections) == (named if count == 1 else ["suite", *named])
 
 
 def test_scenarios_as_a_whole_and_known_failures_are_told(tmp_path: Path) -> None:
@@ -149,7 +221,7 @@ def test_a_run_without_suite_json_is_drawn(tmp_path: Path) -> None:
     suite = make_suite(tmp_path / "suite", SMALL)
     suite.document.unlink()
     _, reader = read(write_suite_report(suite.path))
-    assert "PASS" in reader.sections["suite"]
+    assert "PASS" in reader.sections["run-0"]
 
 
 def test_no_suite_at_all_is_refused(tmp_path: Path) -> None:
@@ -174,7 +246,7 @@ def test_a_run_can_be_drawn_alone_and_elsewhere(tmp_path: Path) -> None:
     shutil.move(suite.runs()[0].path, moved)
     text, reader = read(write_run_report(moved))
     assert 'id="series-run-0"' in text
-    assert "PASS" in reader.sections["suite"]
+    assert "PASS" in reader.sections["run-0"]
 
 
 def test_the_worst_run_names_the_suite() -> None:
