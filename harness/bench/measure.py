@@ -8,9 +8,7 @@ Results are differences between the two samples. A reading is void if a message 
 order or duplicated, if a process died, or if kernels were compiled during the measurement.
 """
 
-import socket
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from windtunnel.harness.artifact.run.bench_board import latencies_file
 from windtunnel.harness.bench.host import DriverHost
 from windtunnel.harness.bench.loads import Loads, MeasurementError
 from windtunnel.harness.bench.plan import BenchCase, BenchSettings, channel
+from windtunnel.harness.bench.ports import free_ports
 from windtunnel.harness.bench.subject import plain_environment
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
@@ -84,18 +83,6 @@ def compiled_between(root: Path, first_ns: int, second_ns: int) -> bool:
     """
     written = (path.stat().st_mtime_ns for path in root.glob("*/**/*.image"))
     return any(first_ns <= at_ns <= second_ns for at_ns in written)
-
-
-def free_ports(count: int) -> list[int]:
-    """Return distinct, currently unused ports on the loopback interface."""
-    with ExitStack() as closing:
-        sockets = [
-            closing.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            for _ in range(count)
-        ]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
 
 
 def measure(

@@ -20,8 +20,9 @@ from pathlib import Path
 from windtunnel.harness.bench.archive import check_room, measure_archive
 from windtunnel.harness.bench.archive_host import ArchiveHost, ArchiveSubject, archives
 from windtunnel.harness.bench.host import DriverHost
-from windtunnel.harness.bench.measure import Reading, free_ports, measure
+from windtunnel.harness.bench.measure import Reading, measure
 from windtunnel.harness.bench.plan import SWARM, BenchSettings
+from windtunnel.harness.bench.ports import free_ports
 from windtunnel.harness.bench.subject import SUBJECTS, C, DriverSubject, c_version
 from windtunnel.harness.bench.swarm import OURS, measure_swarm
 from windtunnel.harness.orchestrate.lab import LabError

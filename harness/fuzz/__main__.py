@@ -12,6 +12,7 @@ driver could not be started, 130 interrupted.
 """
 
 import argparse
+import itertools
 import json
 import signal
 import sys
@@ -169,15 +170,25 @@ def _budgets(given: argparse.Namespace) -> int:
     drivers = list(SUBJECT_NAMES) if given.driver == "all" else [given.driver]
     if find_spec("pyaeron") is None and given.driver == "all":
         drivers.remove("pyaeron")
-    found: list[Figures] = []
-    for driver in drivers:
-        for mode in MODES:
+    output, found = Output(given.as_json), list[Figures]()
+    has_violation = False
+    for driver, mode in itertools.product(drivers, MODES):
+        try:
             found.append(measure(SUBJECT_NAMES[driver], mode, given.memory, given.seed))
-            if given.as_json:
-                print(json.dumps(asdict(found[-1])), flush=True)
-    if not given.as_json:
+        except Violation as violation:
+            # The figures of the other driver and mode are still of interest.
+            output.tell(
+                {"violation": str(violation), "driver": driver, "mode": mode},
+                f"violated: driver {driver} in {mode} mode: {violation}",
+            )
+            has_violation |= driver == "ours"
+            continue
+        if given.as_json:
+            print(json.dumps(asdict(found[-1])), flush=True)
+    if found and not given.as_json:
         _print_table(found)
-    return VIOLATED if any(each.driver == "ours" and each.exceeded() for each in found) else 0
+    has_exceeded = any(each.driver == "ours" and each.exceeded() for each in found)
+    return VIOLATED if has_violation or has_exceeded else 0
 
 
 def _print_table(found: list[Figures]) -> None:

@@ -23,8 +23,9 @@ from pathlib import Path
 from windtunnel.driver.client import Aeron, ClientContext
 from windtunnel.harness.bench.host import DriverHost
 from windtunnel.harness.bench.plan import BenchSettings
+from windtunnel.harness.bench.ports import free_ports
 from windtunnel.harness.bench.subject import SUBJECTS
-from windtunnel.harness.fuzz.checked_streams import LOOPBACK, free_ports
+from windtunnel.harness.fuzz.checked_streams import LOOPBACK
 from windtunnel.harness.fuzz.driver_attack import SETTINGS
 from windtunnel.harness.fuzz.finding import Violation
 from windtunnel.harness.fuzz.frames import Target, frames_of
@@ -137,7 +138,7 @@ def measure(name: str, mode: str, folder: Path, seed: int) -> Figures:
     with DriverHost(SUBJECTS[name], settings, folder / f"{name}-{mode}") as host:
         context = ClientContext(dir=host.directory, driver_timeout_ms=30_000)
         with Aeron(context=context) as aeron:
-            port = free_ports(32)
+            port = free_ports(32)[0]
             stream = LatencyStream(aeron, port)
             stream.run(ROUND_S)
             output = _bytes_out_per_byte_in(port)

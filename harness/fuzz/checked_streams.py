@@ -9,9 +9,7 @@ the streams when an attack is replayed.
 """
 
 import contextlib
-import os
 import re
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +19,7 @@ import numpy as np
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.client import Aeron, ClientContext
 from windtunnel.driver.client.errors import ClientError
+from windtunnel.harness.bench.ports import free_ports
 from windtunnel.harness.fuzz.finding import Violation
 from windtunnel.harness.fuzz.frames import Target
 from windtunnel.harness.fuzz.streams import KINDS, SMALL, Kind, Stream
@@ -49,21 +48,6 @@ NETWORK_KINDS = (
 _ADDRESS = re.compile(r"(?:endpoint|control)=\[?([0-9a-f.:]+?)\]?:(\d+)")
 
 
-def free_ports(count: int) -> int:
-    """Return the first of `count` consecutive UDP ports that are all unused. Processes begin their
-    search at different ports, so that attacks that run side by side do not choose the same ones.
-    """
-    blocks = list(range(20_000, 60_000, 512))
-    own = os.getpid() % len(blocks)
-    for first in (*blocks[own:], *blocks[:own]):
-        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
-            for port in range(first, first + count):
-                probe = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-                probe.bind((LOOPBACK, port))
-            return first
-    raise Violation(f"expected {count} consecutive free UDP ports from 20000 on, found none")
-
-
 class CheckedStreams:
     """Two clients of an attacked driver: one has the checked (calm) streams, the other the attacked
     (wild) streams.
@@ -73,7 +57,7 @@ class CheckedStreams:
         self.kinds = kinds
         self.errors: list[Exception] = []
         self.clients = [self._connect(directory) for _ in range(2)]
-        self.first_port = free_ports((1 + PORT_BLOCKS) * PORTS_PER_STREAM * len(kinds))
+        self.first_port = free_ports((1 + PORT_BLOCKS) * PORTS_PER_STREAM * len(kinds))[0]
         self._first_wild = len(kinds)
         self.calm: list[Stream] = []
         self.wild: list[Stream] = []

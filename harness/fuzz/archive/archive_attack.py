@@ -26,12 +26,13 @@ from windtunnel.driver.base.atomics import put_i64
 from windtunnel.driver.client import Aeron, ClientContext
 from windtunnel.driver.cnc import ring_buffer
 from windtunnel.driver.cnc.cnc_file import open_existing
+from windtunnel.harness.bench.ports import free_ports
 from windtunnel.harness.fuzz.archive.checked_recordings import CheckedClient, Recording
 from windtunnel.harness.fuzz.archive.damages import DAMAGES
 from windtunnel.harness.fuzz.archive.hostile_sessions import SESSIONS, HostileSession
 from windtunnel.harness.fuzz.archive.messages import hostile_message
 from windtunnel.harness.fuzz.archive_process import MARK_FILE, ArchiveProcess
-from windtunnel.harness.fuzz.checked_streams import LOOPBACK, free_ports
+from windtunnel.harness.fuzz.checked_streams import LOOPBACK
 from windtunnel.harness.fuzz.driver_attack import DEFECT, FIRST_OWN_ID, GROWTH_BYTES_MAX
 from windtunnel.harness.fuzz.finding import Input, Violation
 
@@ -132,7 +133,7 @@ class ArchiveAttack:
     @contextlib.contextmanager
     def _alive(self) -> Iterator[ArchiveProcess]:
         """Start an archive with its clients, and check all recordings of earlier lives."""
-        port = free_ports(4)
+        port = free_ports(4)[0]
         channel = f"aeron:udp?endpoint={LOOPBACK}:{port}"
         with ExitStack() as stack:
             process = stack.enter_context(ArchiveProcess(self.folder, channel, LIMITS))

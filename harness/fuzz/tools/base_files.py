@@ -28,8 +28,9 @@ from windtunnel.driver.archive.client.context import ArchiveContext
 from windtunnel.driver.archive.protocol.codes import SourceLocation
 from windtunnel.driver.client import Aeron, ClientContext
 from windtunnel.harness.artifact.compressed_file import compress_file
+from windtunnel.harness.bench.ports import free_ports
 from windtunnel.harness.fuzz.archive_process import ArchiveProcess
-from windtunnel.harness.fuzz.checked_streams import LOOPBACK, free_ports
+from windtunnel.harness.fuzz.checked_streams import LOOPBACK
 from windtunnel.harness.fuzz.finding import Violation
 from windtunnel.harness.fuzz.frames import Target, frames_of
 from windtunnel.harness.fuzz.tools.base_scenario import SCENARIO
@@ -126,7 +127,7 @@ def _block(kind: int, body: bytes) -> bytes:
 
 def _make_shared_memory(folder: Path) -> None:
     """Record streams, lose a frame, and copy the directories of driver and archive."""
-    port = free_ports(4)
+    port = free_ports(4)[0]
     control = f"aeron:udp?endpoint={LOOPBACK}:{port}"
     with ArchiveProcess(folder / "live", control, SMALL) as process:
         process.start()

@@ -68,10 +68,6 @@ def test_no_cache_has_no_compiled_kernels(tmp_path):
     assert not measure.compiled_between(tmp_path / "none", 0, 1 << 62)
 
 
-def test_free_ports_are_different():
-    assert len(set(measure.free_ports(8))) == 8
-
-
 def test_start_up_is_what_the_driver_took(tmp_path):
     host = MadeHost(tmp_path)
     made = measure.measure(BY_NAME["startup"], host, BenchSettings(), tmp_path, 2)
