@@ -2,14 +2,15 @@
 timers.
 
 A duty cycle executes at most one command, then the events, then the timers, and frees unused log
-buffers. Between these duty cycles, a compiled kernel rebuilds images and updates publication limits
+buffers. Work that the network can multiply is limited by time: what remains is done in later duty
+cycles. Between these duty cycles, a compiled kernel rebuilds images and updates publication limits
 without entering Python. Source: spec 7.3 and 10.2, Aeron 1.53.
 """
 
 import errno
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
@@ -43,17 +44,20 @@ EVENTS_PER_TURN_MAX = 64
 """Maximum number of events per agent and duty cycle. Events from network frames could otherwise
 delay commands and timers."""
 
-EVENTS_DURATION_NS_MAX = 500_000
+EVENTS_DURATION_NS_MAX = 200_000
 """Time limit, in nanoseconds, for processing an agent's events in one duty cycle. Creating an
 image takes longer than handling other events, and in SHARED mode the sender and the receiver wait
 meanwhile."""
 
+CHECKS_DURATION_NS_MAX = 200_000
+"""Time limit, in nanoseconds, for checking images in one duty cycle."""
+
 MALFORMED = "malformed command"
 """Name under which the error log groups the errors about commands that cannot be decoded."""
 
-LOOKUP_CHECK_INTERVAL_NS = 1_000_000
+PENDING_WORK_INTERVAL_NS = 1_000_000
 """Interval in nanoseconds at which finished name lookups are collected while commands wait for
-them."""
+them, and at which unfinished checks of images continue."""
 
 
 class Conductor:
@@ -78,6 +82,7 @@ class Conductor:
         self._scratch = ring_buffer.make_scratch(resources.cnc.to_driver)
         self._record = handoff.make_record()
         self._next_timer_ns = 0
+        self._image_checks: Iterator[None] | None = None
         self._is_command_pending = False
         self._sender_events = self._make_sender_events()
         self._receiver_events = self._make_receiver_events()
@@ -94,6 +99,7 @@ class Conductor:
             self._next_timer_ns = now_ns + self._resources.context.timer_interval_ns
             self._on_timer(now_ns, now_ms)
             work_count += 1
+        work_count += self._continue_image_checks()
         limit = self._resources.context.resource_free_limit
         return work_count + free_retired_logs(self._resources, limit)
 
@@ -131,8 +137,8 @@ class Conductor:
             idle.after_turn(self._resources.conductor.idle, work_count)
 
     def _deadline_ns(self, quantum_ns: int) -> int:
-        if self._waiting.has_commands:
-            quantum_ns = min(quantum_ns, LOOKUP_CHECK_INTERVAL_NS)
+        if self._waiting.has_commands or self._image_checks is not None:
+            quantum_ns = min(quantum_ns, PENDING_WORK_INTERVAL_NS)
         return min(self._resources.clock.now_ns() + quantum_ns, self._next_timer_ns)
 
     def track(self, now_ns: int) -> int:
@@ -289,10 +295,28 @@ class Conductor:
         self._command_unblocker.check(now_ns)
         components.network.on_timer(now_ns)
         components.ipc.on_timer(now_ns)
-        for image in components.images.images:
+        if self._image_checks is None:
+            self._image_checks = self._check_images(now_ns)
+
+    def _check_images(self, now_ns: int) -> Iterator[None]:
+        """Check every image. Yields after each step, so that the rest can be done later."""
+        images = self.components.images
+        for image in list(images.images):
             if image.state is State.ACTIVE:
                 self._check_untethered(image, now_ns)
-        components.images.on_timer(now_ns)
+                yield
+        yield from images.check_all(now_ns)
+
+    def _continue_image_checks(self) -> int:
+        if self._image_checks is None:
+            return 0
+        clock = self._resources.clock
+        began_ns = clock.now_ns()
+        for _ in self._image_checks:
+            if clock.now_ns() - began_ns >= CHECKS_DURATION_NS_MAX:
+                return 1
+        self._image_checks = None
+        return 1
 
     def _check_untethered(self, image: PublicationImage, now_ns: int) -> None:
         resources = self._resources

@@ -5,13 +5,18 @@ session has sent no more than SETUPs. The longer a session has repeated its SETU
 its stream may have already (`new_sessions` has the levels):
 
     level         images of the stream                  half-open ones
-    FIRST         < 2 x free slots, 640 if it is alone  < 64
-    REPEATED      < 3 x free slots, 720 if it is alone  < 96
+    FIRST         < 2 x free slots, 640 if it is alone  < 24
+    REPEATED      < 3 x free slots, 720 if it is alone  < 32
     PERSISTENT    < 3 x free slots, 720 if it is alone  < 128
 
 All streams of an endpoint together hold less than 7 times the free slots. A sixteenth of the slots
 does not count as free: it is left to endpoints that have no image, however many others are flooded.
 The receiver enforces a decision for a time, so that few refused SETUPs reach the conductor.
+
+A half-open image gives way after a second only if its stream gets no image even for PERSISTENT
+sessions. Otherwise it ends like any silent image. Forged sessions that do not repeat their SETUPs
+for a second thus cause few images to be made: each one costs the conductor about a millisecond, in
+which a SHARED driver does nothing else.
 """
 
 from typing import NamedTuple
@@ -23,7 +28,7 @@ from windtunnel.driver.media_driver.agent.agent_proxy import SlotPool
 from windtunnel.driver.media_driver.receiver import new_sessions
 from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 
-HALF_OPEN_IMAGES_MAX = (64, 96, 128)
+HALF_OPEN_IMAGES_MAX = (24, 32, 128)
 """Maximum number of half-open images of a stream, for each level. It limits what forged SETUPs cost
 the driver and its clients in memory and time."""
 STREAM_SHARE = (2, 3, 3)
@@ -35,7 +40,7 @@ RESERVED_SHARE = 16
 RESTRICTED_NS = 1_000 * NS_PER_MS
 """Time for which a stream is restricted after it got no image for a SETUP."""
 HALF_OPEN_TIMEOUT_NS = 1_000 * NS_PER_MS
-"""Time after which a half-open image ends if its stream gets no image for FIRST sessions. A
+"""Time after which a half-open image ends if its stream gets no image for any session. A
 publisher sends data or heartbeats every 100 ms as soon as it has received a status message."""
 
 
@@ -98,9 +103,9 @@ class ImageAdmission:
             self._slots.free_count > 0,
         )
 
-    def is_restricted(self, endpoint_slot: int, stream_id: int) -> bool:
-        """Return whether a stream gets no image for sessions that do not repeat their SETUP."""
-        return self.usage(endpoint_slot, stream_id).is_at_limit(new_sessions.FIRST)
+    def is_full(self, endpoint_slot: int, stream_id: int) -> bool:
+        """Return whether a stream gets no image, however long a session repeats its SETUP."""
+        return self.usage(endpoint_slot, stream_id).is_at_limit(new_sessions.PERSISTENT)
 
     def refusal(self, endpoint_slot: int, stream_id: int, level: int) -> str | None:
         """Return why a session gets no image, or None if it gets one."""

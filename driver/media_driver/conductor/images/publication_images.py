@@ -7,7 +7,9 @@ the two differ).
 """
 
 import traceback
+from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 
 import numpy as np
 
@@ -143,11 +145,13 @@ class PublicationImages:
                 )
                 image.record["unreported_loss_bytes"] = 0
 
-    def on_timer(self, now_ns: int) -> None:
-        """Move images that have ended, timed out or lost all subscribers to their next state."""
-        forgotten = set(self._half_open_too_long(now_ns))
+    def check_all(self, now_ns: int) -> Iterator[None]:
+        """Move images that have ended, timed out or lost all subscribers to their next state.
+        Yields after each image.
+        """
+        is_full = cache(self._admission.is_full)
         for image in list(self.images):
-            if image in forgotten:
+            if self._is_silent(image, now_ns) and is_full(image.endpoint.slot, image.stream_id):
                 self._linger(image, now_ns, may_return=True)
             elif image.state is State.ACTIVE:
                 self._drain_if_over(image, now_ns)
@@ -155,19 +159,17 @@ class PublicationImages:
                 self._linger_if_drained(image, now_ns)
             else:
                 self._free_if_unread(image, now_ns)
+            yield
 
-    def _half_open_too_long(self, now_ns: int) -> list[PublicationImage]:
-        """Return the half-open images that give way to other sessions of their streams."""
-        silent = [
-            image
-            for image in self.images
-            if image.state is State.ACTIVE
-            and now_ns - image.record["last_packet_ns"] > HALF_OPEN_TIMEOUT_NS
+    def _is_silent(self, image: PublicationImage, now_ns: int) -> bool:
+        """Return whether an image has been half-open for too long. It then gives way to other
+        sessions of its stream.
+        """
+        return (
+            image.state is State.ACTIVE
+            and now_ns - int(image.record["last_packet_ns"]) > HALF_OPEN_TIMEOUT_NS
             and self._admission.is_half_open(image.slot)
-        ]
-        streams = {(image.endpoint.slot, image.stream_id) for image in silent}
-        restricted = {key for key in streams if self._admission.is_restricted(*key)}
-        return [image for image in silent if (image.endpoint.slot, image.stream_id) in restricted]
+        )
 
     def _read_shared(self, image: PublicationImage, field: int) -> int:
         return int(

@@ -7,10 +7,14 @@ from tests.unit.driver.media_driver.receiving_rig import setup
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.cnc.error_log import TEXTS_PER_KIND_MAX, read_errors
 from windtunnel.driver.command.image import AvailableImage
-from windtunnel.driver.command.subscription import AddSubscription
+from windtunnel.driver.command.subscription import AddSubscription, SubscriptionReady
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 from windtunnel.driver.media_driver.agent import system_counters
-from windtunnel.driver.media_driver.conductor.conductor import EVENTS_DURATION_NS_MAX
+from windtunnel.driver.media_driver.conductor.conductor import (
+    CHECKS_DURATION_NS_MAX,
+    EVENTS_DURATION_NS_MAX,
+    PENDING_WORK_INTERVAL_NS,
+)
 from windtunnel.driver.media_driver.conductor.images import image_factory
 from windtunnel.driver.media_driver.conductor.images.image_admission import RESTRICTED_NS
 from windtunnel.driver.media_driver.conductor.images.publication_images import PublicationImages
@@ -118,6 +122,44 @@ def test_events_that_take_long_leave_the_turn_to_commands_and_agents(driver, mon
         turns.append(len(handled) - before)
     assert sum(turns) == 5
     assert max(turns) == 2
+
+
+def test_checks_of_many_images_leave_the_turn_to_commands_and_agents(driver, monkeypatch):
+    conductor, images = driver.driver.conductor, images_of(driver)
+    send_sessions(driver, 100, 10)
+    driver.take()
+    checked = []
+
+    def check(image, now_ns):
+        checked.append(image.session_id)
+        driver.clock.advance(CHECKS_DURATION_NS_MAX // 2)
+
+    monkeypatch.setattr(images, "_drain_if_over", check)
+    driver.clock.advance(2_000 * MS)
+    for turn in range(1, 5):
+        driver.turn()
+        assert len(checked) == 2 * turn
+        # In SHARED mode, the agents run in between, but not until the next timer.
+        now_ns = driver.clock.now_ns()
+        assert conductor._deadline_ns(1_000 * MS) == now_ns + PENDING_WORK_INTERVAL_NS
+    assert type(driver.add(AddSubscription, CHANNEL, STREAM + 1)[1][0]) is SubscriptionReady
+    driver.turn()
+    assert sorted(checked) == list(range(100, 110))
+    assert conductor._deadline_ns(1_000 * MS) > driver.clock.now_ns() + PENDING_WORK_INTERVAL_NS
+
+
+def test_a_timer_does_not_begin_the_checks_of_images_anew(driver, monkeypatch):
+    send_sessions(driver, 100, 10)
+    checked = []
+
+    def check(image, now_ns):
+        checked.append(image.session_id)
+        driver.clock.advance(driver.driver.context.timer_interval_ns)
+
+    monkeypatch.setattr(images_of(driver), "_drain_if_over", check)
+    driver.clock.advance(2_000 * MS)
+    driver.turn(10)
+    assert sorted(checked) == list(range(100, 110))
 
 
 def test_errors_of_forged_setups_leave_room_in_the_error_log(tmp_path):

@@ -9,6 +9,7 @@ from tests.unit.driver.media_driver.receiving_rig import data, setup
 from windtunnel.driver.base import handoff
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.command.subscription import AddSubscription
+from windtunnel.driver.media_driver.conductor.images import image_admission
 from windtunnel.driver.media_driver.conductor.images.conductor_image import State
 from windtunnel.driver.media_driver.conductor.images.image_admission import (
     HALF_OPEN_IMAGES_MAX,
@@ -238,6 +239,27 @@ def test_refused_sessions_seldom_reach_the_conductor(tmp_path, slots, monkeypatc
         assert len(handled) <= HALF_OPEN_IMAGES_MAX[1] + 3
 
 
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_a_flood_of_setups_has_no_images_made_once_their_number_is_reached(
+    tmp_path, slots, monkeypatch, repeats
+):
+    made = []
+    hand_over = PublicationImages._hand_over
+    monkeypatch.setattr(
+        PublicationImages, "_hand_over", lambda *values: (made.append(1), hand_over(*values))
+    )
+    slots(256)
+    with patient_lab(tmp_path / "aeron") as driver:
+        subscribe(driver, 0)
+        flood = Flood(driver, (place(0), STREAM), per_step=20, repeats=repeats, step_ns=50 * MS)
+        for _ in range(4):
+            flood.run(300 * MS)
+            for _ in range(6):
+                driver.clock.advance(300 * MS)
+                settle(driver)
+        assert HALF_OPEN_IMAGES_MAX[0] <= len(made) <= HALF_OPEN_IMAGES_MAX[1]
+
+
 def restricted(driver):
     """A driver whose stream has as many half-open images as it may have, for honest sessions."""
     subscribe(driver, 0)
@@ -245,6 +267,12 @@ def restricted(driver):
         driver.send(place(0), setup(session_id=session))
         driver.turn(2)
     assert count(driver) == FIRST_MAX
+
+
+@pytest.fixture
+def no_preference(monkeypatch):
+    """Streams get as few images for sessions that repeat their SETUP as for others."""
+    monkeypatch.setattr(image_admission, "HALF_OPEN_IMAGES_MAX", (FIRST_MAX,) * 3)
 
 
 def sessions_of(driver, state=State.ACTIVE):
@@ -258,23 +286,26 @@ def driver(tmp_path, slots):
         yield opened
 
 
-def test_images_without_data_give_way_only_if_their_stream_is_restricted(driver):
+def test_images_without_data_give_way_only_if_their_stream_is_full(driver, monkeypatch):
     restricted(driver)
     subscribe(driver, 1)
     driver.send(place(1), setup(session_id=5, stream_id=STREAM))
-    driver.send(place(0), data(0, 100, session_id=6))
+    driver.send(place(0), data(0, 100, session_id=100))
     settle(driver)
-    driver.send(place(0), setup(session_id=6))
-    settle(driver)
-    assert count(driver) == FIRST_MAX + 2
-    driver.send(place(0), data(0, 100, session_id=6))
+    monkeypatch.setattr(image_admission, "HALF_OPEN_IMAGES_MAX", (FIRST_MAX - 1,) * 3)
     run_for(driver, HALF_OPEN_TIMEOUT_NS - STEP_NS)
-    assert count(driver) == FIRST_MAX + 2
+    assert count(driver) == FIRST_MAX + 1
     run_for(driver, 2 * HALF_OPEN_TIMEOUT_NS)
-    assert sessions_of(driver) == {5, 6}
+    assert sessions_of(driver) == {5, 100}
 
 
-def test_images_without_data_stay_when_their_stream_has_few(driver):
+def test_images_without_data_stay_while_sessions_that_repeat_their_setup_get_images(driver):
+    restricted(driver)
+    run_for(driver, 5 * HALF_OPEN_TIMEOUT_NS)
+    assert len(sessions_of(driver)) == FIRST_MAX
+
+
+def test_images_without_data_stay_when_their_stream_has_few(driver, no_preference):
     subscribe(driver, 0)
     for session in range(100, 100 + FIRST_MAX - 1):
         driver.send(place(0), setup(session_id=session))
@@ -283,7 +314,7 @@ def test_images_without_data_stay_when_their_stream_has_few(driver):
     assert len(sessions_of(driver)) == FIRST_MAX - 1
 
 
-def test_the_slot_of_an_image_without_data_is_free_soon(driver):
+def test_the_slot_of_an_image_without_data_is_free_soon(driver, no_preference):
     restricted(driver)
     run_for(driver, 5 * HALF_OPEN_TIMEOUT_NS)
     assert count(driver) == 0
@@ -301,7 +332,7 @@ def test_an_image_with_data_lingers_for_the_liveness_timeout(driver):
     assert sessions_of(driver, State.LINGER) == {5}
 
 
-def test_a_session_whose_image_gave_way_gets_another_one_even_without_rejoin(driver):
+def test_a_session_whose_image_gave_way_gets_another_one_even_without_rejoin(driver, no_preference):
     driver.add(AddSubscription, f"aeron:udp?endpoint={place(0)}|rejoin=false")
     driver.turn(4)
     for session in range(100, 100 + FIRST_MAX):
