@@ -8,6 +8,7 @@ from windtunnel.driver.archive.observation import archive_errors
 from windtunnel.driver.archive.recording import subscription_requests
 from windtunnel.driver.media_driver.conductor import waiting_commands
 from windtunnel.driver.media_driver.name_resolution import suppliers
+from windtunnel.harness.fuzz.budgets import LIMITS
 from windtunnel.reports.analysis.streams import stream_limit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +29,13 @@ def test_its_limits_are_those_of_the_code() -> None:
     ):
         assert sentence in PAGE
     assert suppliers.COMMAND_WORKERS_MAX == 4 * waiting_commands.LOOKUPS_PER_CLIENT_MAX
+
+
+def test_its_budgets_are_those_of_the_code() -> None:
+    _, _, section = PAGE.partition("## What an attack may cost others")
+    section, _, _ = section.partition("## ")
+    budgets = re.findall(r"\| [a-z][^|]+ \| (\d+)", section)
+    assert [float(each) for each in budgets] == list(LIMITS.values())
 
 
 def test_the_tests_that_it_names_exist() -> None:
