@@ -36,6 +36,7 @@ class Chart {
   static CELL = { far: 18, close: 4 }; // grid cell in pixels; one mark is drawn per cell
   static CLOSE_MARKS = 90; // up to this many marks of a kind are drawn large
   static CLOSE_MS = 250; // windows up to this width count as close-ups
+  static BANDS_MAX = 8; // number of bands in the legend
   static BIN = 3; // bar width in the event lanes, in pixels
   static LOSS_WINDOW_MS = [2, 60]; // window around one loss: minimum, maximum
   static REPAIR_FACTOR = 3; // width of that window, in repair times
@@ -161,7 +162,8 @@ class Chart {
     if (!this.data.bands.length) return [];
     const legend = Page.element("div", "legend");
     legend.append(Page.element("span", "panel", "bands"));
-    this.data.bands.forEach((band) => {
+    const { bands } = this.data;
+    bands.slice(0, Chart.BANDS_MAX).forEach((band) => {
       const entry = Page.element("span", "entry");
       const swatch = Page.element("span", "swatch");
       swatch.style.background = Page.colour(band.kind);
@@ -173,6 +175,7 @@ class Chart {
       );
       legend.append(entry);
     });
+    if (bands.length > Chart.BANDS_MAX) legend.append(`${bands.length - Chart.BANDS_MAX} more`);
     return [legend];
   }
 

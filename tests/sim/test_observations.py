@@ -32,7 +32,7 @@ traffic:
     publication: exclusive
     channel: "aeron:udp?endpoint=${{b}}:24325|term-length=1m"
     receive: "aeron:udp?endpoint=${{b}}:24325{receive}"
-    content: {{bytes: 256KiB, message: 1316B, pace: {{rate: 512KiB/s}}}}
+    content: {{bytes: 400KiB, message: 1316B, pace: {{rate: 512KiB/s}}}}
 faults:
 {faults}
 expect: [{expect}]

@@ -4,7 +4,7 @@ The terminal and the report page print the texts of `cells`. A figure that the r
 not show is absent from the document, and printed as `-`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -122,6 +122,11 @@ def duration(value_ns: int | None) -> str:
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun, such as `1 gap` or `2,000 gaps`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as text, such as `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _rate(reached: float | None, asked: float | None, unit: float, name: str) -> str:

@@ -16,6 +16,7 @@ from windtunnel.harness.artifact.host.host_event import AppliedEvent
 from windtunnel.harness.artifact.middlebox.decision import DROP
 from windtunnel.harness.artifact.middlebox.frame_class import DATA
 from windtunnel.harness.artifact.run.observed import Interruption
+from windtunnel.harness.artifact.run.result_row import listed
 from windtunnel.harness.dissect.capture.pcap import sent_by
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.resolved.cut import drops_all
@@ -78,7 +79,7 @@ def _cuts(evidence: Evidence, case: Case) -> Iterator[Interruption]:
         start_ns = int(times_ns[0])
         if fault.when.reached is None and first_ns is not None:
             start_ns = min(first_ns + fault.when.after_ns, start_ns)
-        what = " and ".join(fault.links)
+        what = listed(fault.links)
         if len(fault.links) > LINKS_MAX:
             what = f"{len(fault.links)} link directions"
         for began_ns, ended_ns in _periods(fault.when, start_ns, times_ns):
@@ -123,4 +124,4 @@ def _events(evidence: Evidence) -> Iterator[Interruption]:
 
 
 def _roles(event: AppliedEvent) -> str:
-    return " and ".join(event.processes) or "processes"
+    return listed(event.processes) or "processes"

@@ -87,7 +87,7 @@ def _reader(
     filled = filled_ranges(evidence, flow)
     name = _name(case, flow)
     texts = [
-        *interruption_sentences(reading.times_ns, own, start_ns),
+        *interruption_sentences(reading.times_ns, own if start_ns else [], start_ns),
         *image_sentences(evidence, case, flow, own),
     ]
     sentences = [f"{name}: {text}" for text in texts]

@@ -3,7 +3,7 @@
 no delivery for 5.21 s, the next one 209 ms after its end          an interruption
 12 stalls from 2.013 s to 3.602 s, 1.62 s in total: repair 1.6 s   stalls
 371 ranges (489,552 B) were filled with padding                    gap filling
-312 NAKs from 7 readers for 304 gaps                               a group
+312 NAKs from 7 subscribers for 304 gaps                           a group
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,13 @@ from windtunnel.harness.artifact.run.observed import (
     Stall,
     clock_text,
 )
-from windtunnel.harness.artifact.run.result_row import ResultRow, causes_text, counted, duration
+from windtunnel.harness.artifact.run.result_row import (
+    ResultRow,
+    causes_text,
+    counted,
+    duration,
+    listed,
+)
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS
@@ -113,7 +119,8 @@ def fill_sentence(filled: Sequence[FilledRange], row: ResultRow) -> str:
         text += f", over {_covered(sum(lost), sum(late))}"
     if row.delivered_messages is not None and row.published_messages is not None:
         missing = row.published_messages - row.delivered_messages
-        text += f"; {missing:,} of {counted(row.published_messages, 'message')} are missing"
+        verb = "is" if missing == 1 else "are"
+        text += f"; {missing:,} of {counted(row.published_messages, 'message')} {verb} missing"
     return text
 
 
@@ -146,10 +153,13 @@ def _recovery_sentence(traffic: TrafficCase, rows: Sequence[ResultRow]) -> Itera
     if min(naks) != max(naks):
         text += f" ({min(naks):,} to {max(naks):,} each)"
     text += f" for {counted(sum(gaps), 'gap')}; "
-    if parse_channel(traffic.channel).control_mode:
-        yield f"{text}{counted(sum(resent), 'frame')} sent again, in packets of their own"
-    else:
+    if parse_channel(traffic.channel).is_multicast:
         yield f"{text}{counted(max(resent), 'frame')} sent again, each to the whole group"
+    else:
+        frames = counted(max(resent), "frame")
+        if min(resent) != max(resent):
+            frames = f"{min(resent):,} to {max(resent):,} frames"
+        yield f"{text}{frames} sent again to each of them"
 
 
 def _stalled_sentence(traffic: TrafficCase, rows: Sequence[ResultRow]) -> Iterator[str]:
@@ -174,4 +184,4 @@ def _causes(row: ResultRow) -> str:
 def _names(hosts: Sequence[str]) -> str:
     if len(hosts) > NAMED_MAX:
         return f"{', '.join(hosts[:NAMED_MAX])} and {len(hosts) - NAMED_MAX} more"
-    return " and ".join([", ".join(hosts[:-1]), hosts[-1]] if len(hosts) > 1 else hosts)
+    return listed(hosts)

@@ -268,8 +268,8 @@ def test_filled_ranges_are_those_that_the_application_read_with_their_reason(tmp
 )
 def test_a_filled_range_has_a_reason_only_if_it_is_known(lost, late, told):
     ranges = [FilledRange(each * 64, 32, 7, lost[each], late[each]) for each in (0, 1)]
-    row = ResultRow("one", "a", "b", published_messages=3, delivered_messages=1)
-    expected = f"2 ranges (64 B) were filled with padding, {told}2 of 3 messages are missing"
+    row = ResultRow("one", "a", "b", published_messages=3, delivered_messages=2)
+    expected = f"2 ranges (64 B) were filled with padding, {told}1 of 3 messages is missing"
     assert fill_sentence(ranges, row) == expected.replace(", ; ", "; ")
 
 
@@ -327,6 +327,13 @@ MEMBERS = (
 )
 
 
+UNICAST = "aeron:udp?control-mode=manual"
+UNEQUAL = (
+    {"naks": 0, "gaps": 0, "resent_frames": 0},
+    {"naks": 1, "gaps": 1, "resent_frames": 1},
+)
+
+
 def test_a_retransmit_to_a_group_counts_once(made):
     endpoint = "aeron:udp?endpoint=224.20.30.39:24325"
     assert group(made, endpoint, *MEMBERS) == [
@@ -335,7 +342,12 @@ def test_a_retransmit_to_a_group_counts_once(made):
         "one: stalled in total: b1 31.2 ms (repair 30 ms, link 1 ms); b0 and b2 never",
     ]
     (recovered, _) = group(made, "aeron:udp?control-mode=dynamic|control=10.0.0.1:1", *MEMBERS)
-    assert recovered.endswith("; 12 frames sent again, in packets of their own")
+    assert recovered.endswith("; 4 frames sent again to each of them")
+    (recovered,) = group(made, UNICAST, *({**each, "stalled_ns": None} for each in UNEQUAL))
+    assert recovered == (
+        "one: 1 NAK from 2 subscribers (0 to 1 each) for 1 gap; 0 to 1 frames sent again to each "
+        "of them"
+    )
 
 
 def test_the_subscribers_that_stalled_longest_are_named(made):
