@@ -4,10 +4,10 @@
     frames against it      t(q) - t(p) = - transit back  + offset of q's clock
 
 The difference between the two is the round-trip time, regardless of the clocks. It is positive if p
-comes before q. Without control frames, the clocks have to be trusted.
+comes before q. If one of the points captured no control frames, the clocks have to be trusted.
 
 Receivers of a multicast group are on different branches, and no data travels between them. Captures
-on two branches have either no control frames in common, or control frames in both directions:
+on two branches both have control frames, but none in common, or control frames in both directions:
 
     from a receiver at p   t(q) - t(p) =   way from p to q + offset      the time of the data
     from a receiver at q   t(q) - t(p) = - way from q to p + offset      is between these two
@@ -96,12 +96,13 @@ def _link_between(one: int, other: int, frames: Any, control: Any) -> _Link | No
         )
         for receiver in np.unique(control["receiver"])
     }
+    receivers = list(back)
     back = {receiver: found for receiver, found in back.items() if len(found)}
     if not back:
-        if len(control):
+        if all((control["point"] == point).any() for point in (one, other)):
             return None
         near, far = (one, other) if middle_ns >= 0 else (other, one)
-        return _Link(near, far, abs(middle_ns), clock_between(there, there[:0]), [])
+        return _Link(near, far, abs(middle_ns), clock_between(there, there[:0]), receivers)
     trips = {each: middle_ns - float(np.median(found)) for each, found in back.items()}
     sign = 1 if max(trips.values()) >= 0 else -1
     if min(sign * each for each in trips.values()) < 0:
@@ -118,14 +119,29 @@ def _link_between(one: int, other: int, frames: Any, control: Any) -> _Link | No
 def differences(rows: Any, one: int, other: int, names: tuple[str, ...]) -> Any:
     """Return the capture times at `other` minus those at `one`, for the frames that were captured
     exactly once at each of them.
+
+    If there are none, use those that were captured equally often, in the order of capture.
     """
-    found = []
-    for point in (one, other):
-        here = rows[rows["point"] == point]
-        keyed = here[names[0]] if len(names) == 1 else here[list(names)]
-        keys, first, counts = np.unique(keyed, return_index=True, return_counts=True)
-        alone = counts == 1
-        found.append((keys[alone], here["time_ns"][first[alone]]))
-    (keys, times), (other_keys, other_times) = found
+    keys, counts, starts, times = _by_key(rows[rows["point"] == one], names)
+    other_keys, other_counts, other_starts, other_times = _by_key(
+        rows[rows["point"] == other], names
+    )
     _, at, other_at = np.intersect1d(keys, other_keys, assume_unique=True, return_indices=True)
-    return (other_times[other_at] - times[at]).astype(np.int64)
+    is_equal = counts[at] == other_counts[other_at]
+    is_alone = is_equal & (counts[at] == 1)
+    chosen = is_alone if is_alone.any() else is_equal
+    at, other_at = at[chosen], other_at[chosen]
+    lengths = counts[at]
+    index = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    found = other_times[np.repeat(other_starts[other_at], lengths) + index]
+    return (found - times[np.repeat(starts[at], lengths) + index]).astype(np.int64)
+
+
+def _by_key(rows: Any, names: tuple[str, ...]) -> tuple[Any, Any, Any, Any]:
+    """Return the distinct keys, how often each occurs, the index of its first time, and the times
+    by key, in the order of capture.
+    """
+    keyed = rows[names[0]] if len(names) == 1 else rows[list(names)]
+    keys, inverse, counts = np.unique(keyed, return_inverse=True, return_counts=True)
+    order = np.argsort(inverse, kind="stable")
+    return keys, counts, np.cumsum(counts) - counts, rows["time_ns"][order]

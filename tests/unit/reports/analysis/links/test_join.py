@@ -75,6 +75,37 @@ def test_order_and_clocks_follow_from_what_travels_both_ways(points, tmp_path):
     assert set(lost) == LOST
 
 
+def test_a_link_is_found_if_all_status_messages_are_equal(tmp_path):
+    """A receiver of a short stream repeats its last status message, and sends no other."""
+    sent = [packet(START_NS - 1_000, made.setup()), *sent_packets()[:600]]
+    write(tmp_path / "near.pcap", sent + _repeated(WAY_NS))
+    write(tmp_path / "far.pcap", later(later(sent[:500], WAY_NS) + _repeated(0), AHEAD_NS))
+    (link,) = told(tmp_path, tmp_path, "repeated")[0].to_pylist()
+    assert (link["from_point"], link["to_point"], link["lost_frames"]) == ("near", "far", 101)
+    assert (link["clock_offset_ns"], link["clock_error_ns"]) == (AHEAD_NS, WAY_NS)
+    assert (link["control_sent"], link["control_lost"]) == (5, 0)
+
+
+def test_a_link_is_found_if_all_frames_were_sent_twice(tmp_path):
+    sent = [packet(START_NS - 1_000, made.setup()), *sent_packets()[:300]]
+    sent += later(sent[1:], 10_000_000)
+    write(tmp_path / "near.pcap", sent + answers(at_far=False))
+    write(tmp_path / "far.pcap", later(sent, WAY_NS) + answers(at_far=True))
+    (link,) = told(tmp_path, tmp_path, "twice")[0].to_pylist()
+    assert (link["from_point"], link["to_point"]) == ("near", "far")
+    assert (link["sent_frames"], link["lost_frames"], link["copied_frames"]) == (600, 0, 0)
+
+
+def test_a_link_is_found_if_no_status_message_arrived(tmp_path):
+    sent = [packet(START_NS - 1_000, made.setup()), *sent_packets()[:600]]
+    write(tmp_path / "near.pcap", sent)
+    write(tmp_path / "far.pcap", later(sent[:500], WAY_NS) + answers(at_far=True))
+    (link,) = told(tmp_path, tmp_path, "deaf")[0].to_pylist()
+    assert (link["from_point"], link["to_point"], link["lost_frames"]) == ("near", "far", 101)
+    assert (link["clock_offset_ns"], link["clock_error_ns"]) == (None, None)
+    assert (link["control_sent"], link["control_lost"]) == (20, 20)
+
+
 def test_blocks_of_any_size_come_to_the_same(points, tmp_path, monkeypatch):
     whole = told(tmp_path, points, "whole")
     monkeypatch.setattr("windtunnel.harness.dissect.capture.capture_stream.ROWS_A_BATCH", 300)
@@ -109,4 +140,14 @@ def _other_answers(shift):
             source="10.0.0.3", destination=made.A, ports=(24_325, 40_000),
         )
         for index in range(20)
+    ]  # fmt: skip
+
+
+def _repeated(shift):
+    return [
+        packet(
+            START_NS + 100_000 + index * 200_000_000 + shift, made.sm(0, 65_536),
+            source=made.B, destination=made.A, ports=(24_325, 40_000),
+        )
+        for index in range(5)
     ]  # fmt: skip
