@@ -9,6 +9,13 @@ class Wire:
 
     def __init__(self):
         self.waiting = []
+        self.departures = []
+
+    def depart(self, now_ns, apart_ns):
+        """Return when the next datagram departs: not before the earlier ones, and apart."""
+        earliest = [each + apart_ns for each in self.departures]
+        self.departures.append(max([now_ns, *earliest]))
+        return self.departures[-1]
 
     def put(self, due_ns, datagram):
         self.waiting.append((due_ns, bytes(datagram)))

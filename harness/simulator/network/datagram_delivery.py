@@ -5,6 +5,9 @@
 
 A datagram that impairments may corrupt carries a seal, a checksum of its bytes. The receiving host
 rejects the datagram if the seal does not match.
+
+A frame that was held back departs two turns after the datagram before it. If both arrived in the
+same turn, no receiver would ever see a gap between swapped frames.
 """
 
 from typing import Any
@@ -49,6 +52,7 @@ from windtunnel.harness.simulator.world.world_state import (
     RECEIVED_FROM,
     REFUSED,
     STRAYS,
+    TURN,
     UNBOUND,
     UNLINKED,
 )
@@ -60,6 +64,10 @@ _NAME = 8
 """Number of bytes of a socket name that contain the IPv4 address and port."""
 _PACKET_SEAL = 2 * _NAME
 _PACKET_IDENTIFICATION = _PACKET_SEAL + 8
+_TURNS_APART = 2
+"""A receiver takes a datagram in one turn, and the conductor looks for gaps at the start of the
+next one.
+"""
 
 
 @kernel
@@ -163,10 +171,14 @@ def send_out(
         port_rewriting.set_ports(
             rewritten_ports, outbox.buf, at, direction, datagram["source_port"]
         )
+        # Forged frames have no time of arrival either, but are marked as changed.
+        was_held = datagram["arrived_ns"] == 0 and datagram["is_changed"] == 0
+        apart_ns = _TURNS_APART * state[TURN] if was_held else 0
+        departs_ns = in_flight.depart(wires, direction, now_ns, apart_ns)
         if impairment.is_on(impairments, direction):
-            _impair(impairments, packet, outbox.buf, at, length, direction, now_ns)
+            _impair(impairments, packet, outbox.buf, at, length, direction, departs_ns)
             continue
-        due_ns = now_ns + state[DELAY]
+        due_ns = departs_ns + state[DELAY]
         in_flight.put(wires, direction, due_ns, outbox.buf, at, ENVELOPE_LENGTH, length)
     out.empty(outbox)
     return int(count)

@@ -32,8 +32,10 @@ ENVELOPE_LENGTH = IDENTIFICATION + 8
 NOTHING = -1
 NEVER = (1 << 63) - 1
 # Columns of `ends`.
-HEAD, TAIL, OVERFLOWED = range(3)
-"""Total number of bytes taken and put; number of datagrams dropped because the ring was full."""
+HEAD, TAIL, OVERFLOWED, DEPARTED = range(4)
+"""Total number of bytes taken and put; number of datagrams dropped because the ring was full;
+departure time of the last datagram.
+"""
 
 _DUE, _LENGTH, _RECORD_LENGTH, _ENVELOPE = 0, 8, 12, 16
 _HEADER = _ENVELOPE + ENVELOPE_LENGTH
@@ -43,13 +45,25 @@ _FILLER = -1
 class Wires(NamedTuple):
     """The wires of all link directions, as ring buffers."""
 
-    ends: Any  # int64[link, 3]
+    ends: Any  # int64[link, 4]
     memory: Any  # uint8[link, capacity], a multiple of 8
 
 
 def make_wires(links: int, capacity: int) -> Wires:
     """Create one empty wire of `capacity` bytes for each link direction."""
-    return Wires(np.zeros((links, 3), dtype=np.int64), np.zeros((links, capacity), dtype=np.uint8))
+    return Wires(np.zeros((links, 4), dtype=np.int64), np.zeros((links, capacity), dtype=np.uint8))
+
+
+@kernel
+def depart(wires: Wires, link: int, now_ns: int, apart_ns: int) -> int:
+    """Record the departure of a link's next datagram, and return the departure time.
+
+    The datagram departs as soon as possible, but at least `apart_ns` after the previous one. That
+    must not be negative, so that the order is preserved.
+    """
+    ends = wires.ends[link]
+    ends[DEPARTED] = max(now_ns, ends[DEPARTED] + apart_ns)
+    return int(ends[DEPARTED])
 
 
 @kernel

@@ -63,6 +63,26 @@ def test_keeps_bytes_and_order_of_each_link(seed):
     assert all(refused)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_datagrams_depart_in_order_and_held_ones_apart(seed):
+    chance = random.Random(seed)
+    wires, twins = in_flight.make_wires(LINKS, 256), [Wire() for _ in range(LINKS)]
+    now_ns = 1_000
+    for _ in range(300):
+        now_ns += chance.choice((0, 0, 0, 5, 20, 500))
+        link, apart_ns = chance.randrange(LINKS), chance.choice((0, 0, 10))
+        departs_ns = in_flight.depart(wires, link, now_ns, apart_ns)
+        assert departs_ns == twins[link].depart(now_ns, apart_ns)
+    assert all(each.departures == sorted(each.departures) for each in twins)
+
+
+def test_a_swapped_datagram_departs_after_the_one_before_it_and_delays_the_one_behind():
+    wires = in_flight.make_wires(1, 256)
+    assert [in_flight.depart(wires, 0, 100, apart_ns) for apart_ns in (0, 10, 0)] == [100, 110, 110]
+    assert in_flight.depart(wires, 0, 105, 0) == 110
+    assert in_flight.depart(wires, 0, 200, 10) == 200
+
+
 def test_empty_wire_has_nothing_due():
     wires = in_flight.make_wires(2, 256)
     assert in_flight.next_at(wires, 1) == NOTHING

@@ -1,0 +1,55 @@
+"""Swapped frames arrive one after the other: a receiver sees the gap before it closes."""
+
+import json
+
+import pytest
+
+from tests.sim.simulated import run
+from windtunnel.harness.artifact.middlebox.decision import SWAP, read_decisions
+from windtunnel.harness.artifact.run_dir import RunDir
+
+# A machine's first run compiles every kernel of the simulator.
+pytestmark = pytest.mark.timeout(900)
+
+SCENARIO = """
+schema: windtunnel/1
+name: swapped
+about: Frames of an unreliable stream are swapped with the next one, and nothing is lost.
+seeds: {{root: 6}}
+fidelity: [sim]
+network:
+  hosts: [a, b]
+  link: {{between: [a, b]{weather}}}
+traffic:
+  - id: video
+    stream: 1001
+    from: a
+    to: b
+    publication: exclusive
+    channel: "aeron:udp?endpoint=${{b}}:24325|term-length=1m"
+    receive: "aeron:udp?endpoint=${{b}}:24325|reliable=false"
+    content: {{bytes: 256KiB, message: {{from: 1316B, to: 1316B}}, pace: {{rate: 2MiB/s}}}}
+faults:
+  - {{id: late, where: {{link: a->b}}, what: {{type: DATA}}, act: {{swap: 10%}}}}
+expect: [delivered_intact, positions_covered, pad_only_where_lost, no_naks]
+budget: {{wall: 60s}}
+"""
+WEATHER = ", weather: {both: {delay: {mean: 5ms}}}"
+
+
+@pytest.mark.parametrize("weather", ["", WEATHER], ids=["direct", "delayed"])
+def test_an_unreliable_receiver_fills_the_gap_before_a_swapped_frame(weather, tmp_path):
+    file = tmp_path / "swapped.yaml"
+    file.write_text(SCENARIO.format(weather=weather))
+    made = run(file, tmp_path)
+    assert made.outcome == "PASS", made.reason
+    folder = RunDir(made.run_dir)
+    counters = json.loads(folder.host("b").counters.read_text())["counters"]
+    (fills,) = (each["final_value"] for each in counters if each["label"] == "Loss gap fills")
+    decisions = read_decisions(folder.decisions)
+    late = decisions[decisions["action"] == SWAP]
+    ends = set((late["position"] + late["frame_length"]).tolist())
+    # Adjacent swapped frames are one gap.
+    gaps = [position for position in late["position"].tolist() if position not in ends]
+    assert len(gaps) > 10
+    assert fills == len(gaps)
