@@ -51,8 +51,12 @@ def observation_lines(observed: Observations, width: int | None = None) -> Itera
     width = width or _terminal_width()
     yield f"{INDENT}what the application saw"
     for sentence in sentences[:SENTENCES_MAX]:
-        indent = {"initial_indent": f"{INDENT}- ", "subsequent_indent": f"{INDENT}  "}
-        yield from textwrap.wrap(printable(sentence), max(width, 40), **indent)
+        yield from textwrap.wrap(
+            printable(sentence),
+            max(width, 40),
+            initial_indent=f"{INDENT}- ",
+            subsequent_indent=f"{INDENT}  ",
+        )
     if len(sentences) > SENTENCES_MAX:
         yield f"{INDENT}- {len(sentences) - SENTENCES_MAX} more: see the report"
 
