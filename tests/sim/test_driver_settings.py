@@ -27,7 +27,7 @@ traffic:
     publication: exclusive
     channel: "aeron:udp?endpoint=${b}:24325|term-length=1m|mtu=1408"
     receive: "aeron:udp?endpoint=${b}:24325"
-    content: {bytes: 128KiB, message: {from: 1376B, to: 1376B}}
+    content: {bytes: 256KiB, message: {from: 1376B, to: 1376B}}
 faults:
   - {id: lose, where: {link: a->b}, what: {type: DATA}, act: {drop: 5%}}
 expect: [delivered_once, naks_paced, retransmits_spaced, gap_counters_agree]

@@ -226,8 +226,8 @@ def spawn(
 
 
 def _server_of(program: str, env: Mapping[str, str], cwd: Path) -> ForkServer:
-    groups = (SUBJECT_PROGRAMS, HARNESS_PROGRAMS, SIMULATOR_PROGRAMS)
-    programs = next(each for each in groups if program in each)
+    groups = (SUBJECT_PROGRAMS, SIMULATOR_PROGRAMS)
+    programs = next((each for each in groups if program in each), HARNESS_PROGRAMS)
     key = programs[0]
     if key not in _servers or not _servers[key].is_alive():
         _servers[key] = ForkServer(programs, env=env, cwd=cwd)

@@ -125,8 +125,12 @@ def _check_nak(audit: Audit, index: int, buf: Any, at: int) -> None:
     if first + length_requested > stream["wire_top"]:
         violate(audit, NAK_AHEAD, index, first, stream["wire_top"], first + length_requested)
     # The conductor saw the gap in this turn, before the arrived datagrams were inserted.
-    if first != stream["gap_at"] or first + length_requested > stream["gap_end"]:
-        violate(audit, NAK_NO_GAP, index, first, stream["gap_at"], first + length_requested)
+    end = first + length_requested
+    is_first = first == stream["gap_at"] and end <= stream["gap_end"]
+    # Only the first gap is known, and a NAK for a later one is not compared with the image.
+    is_part = stream["gap_at"] <= first and (first >= stream["gap_end"] or end <= stream["gap_end"])
+    if not is_first and not (stream["is_nak_all_gaps"] and is_part):
+        violate(audit, NAK_NO_GAP, index, first, stream["gap_at"], end)
 
 
 @kernel

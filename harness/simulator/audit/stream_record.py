@@ -26,6 +26,7 @@ STREAM = np.dtype(
         ("initial_term_id", "<i8"),
         ("term_length", "<i8"),
         ("is_reliable", "<i8"),
+        ("is_nak_all_gaps", "<i8"),  # the receiver sends NAKs for all gaps at once
         ("log_address", "<i8"),  # of the publication's log
         ("log_length", "<i8"),
         ("image_address", "<i8"),  # of the image's log

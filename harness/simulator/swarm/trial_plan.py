@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.run.plan import plan
 from windtunnel.harness.dissect.driver_files.expected_log import ExpectedLog, expected_log
+from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.simulator.audit.stream_record import Audit, make_audit
 from windtunnel.harness.simulator.swarm.choice import Choice
 
@@ -64,6 +65,7 @@ def _describe(choice: Choice, index: int, stream: Any) -> None:
     traffic, reader = choice.case.traffic[index], choice.readers[index]
     stream["from_host"] = 0 if traffic.from_host == "a" else 1
     stream["is_reliable"] = traffic.reliable
+    stream["is_nak_all_gaps"] = bool(parse_channel(traffic.receive).nak_all_gaps)
     stream["term_length"] = traffic.term_length
     stream["payload_at"] = (index * 9_973 + choice.case.seed) % 65_536
     assert stream["payload_at"] + traffic.total_bytes <= PAYLOAD_BYTES

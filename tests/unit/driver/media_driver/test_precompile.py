@@ -54,8 +54,11 @@ read = []
 prepare = NativeKernel.prepare
 
 def told(kernel, arguments):
-    read.append((threading.current_thread().name, kernel.py_func.__name__))
-    return prepare(kernel, arguments)
+    known = len(kernel.signatures)
+    entry = prepare(kernel, arguments)
+    if len(kernel.signatures) > known:
+        read.append((threading.current_thread().name, kernel.py_func.__name__))
+    return entry
 
 NativeKernel.prepare = told
 from windtunnel.driver.client.aeron import Aeron
