@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.reports.comparison import COLUMNS_MAX, distinct_names, figures, positions
@@ -40,8 +41,9 @@ def comparison_page(runs: Sequence[RunDir]) -> str:
         else "",
     ]
     outcome = worst([each.outcome for each in documents])
+    facts = [f"{len(runs)} {noun_for(len(runs), 'run')}"]
     body: list[Markup] = [
-        page_header("Windtunnel comparison", outcome, [f"{len(runs)} runs"]),
+        page_header("Windtunnel comparison", outcome, facts),
         element("main", element("section", joined(card), class_="card")),
         element("footer", "Windtunnel · generated from the run folders"),
         library(),

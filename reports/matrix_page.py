@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run.matrix import Matrix, MatrixCell
 from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
@@ -75,7 +76,8 @@ def _header(matrix: Matrix, outcome: str) -> Markup:
     run_count = sum(len(cell.runs) for cell in matrix.cells)
     facts = [
         matrix.matrix_id,
-        f"{len(matrix.cells)} cells, {run_count} runs, {matrix.jobs} parallel",
+        f"{len(matrix.cells)} {noun_for(len(matrix.cells), 'cell')}, {run_count} "
+        f"{noun_for(run_count, 'run')}, {matrix.jobs} parallel",
         matrix.fidelity,
         f"{started:%Y-%m-%d %H:%M:%S} UTC",
     ]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.render.table import echo
 
@@ -114,5 +115,6 @@ def _clean_machine(out: Path) -> int:
         click.echo(f"Error: not removed: {line}", err=True)
     if problems:
         return exit_code.HARNESS
-    click.echo(f"{len(removed)} leftovers removed" if removed else "nothing to remove")
+    leftovers = noun_for(len(removed), "leftover")
+    click.echo(f"{len(removed)} {leftovers} removed" if removed else "nothing to remove")
     return exit_code.OK

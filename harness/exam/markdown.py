@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.exam.document import KILLED, LEAST_KILL_RATE, UNDECIDED, Exam, MutantRow
 
 UNEXPLAINED = "**not explained**"
@@ -55,7 +56,8 @@ def verdict_line(exam: Exam) -> str:
     if exam.unexplained:
         text += f"; {len(exam.unexplained)} not killed and not explained"
     if exam.again_count:
-        text += f"; {exam.again_count} inconclusive runs were repeated"
+        text += f"; {exam.again_count} inconclusive "
+        text += f"{noun_for(exam.again_count, 'run was', 'runs were')} repeated"
     return text if exam.is_whole else f"{text}; not all mutants were run"
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.replay.document import parse, text_of
 from windtunnel.harness.replay.frame_outcome import (
     DROP,
@@ -79,7 +80,8 @@ def from_captures(files: Sequence[Path], target: Path, stream_ids: Sequence[int]
             f"the round trips of the streams differ, and the longest, {longest}, applies to all"
         )
     name = name_for(target)
-    about = f"Reproduces {len(seen)} streams of {' and '.join(file.name for file in files)}."
+    streams = f"{len(seen)} {noun_for(len(seen), 'stream')}"
+    about = f"Reproduces {streams} of {' and '.join(file.name for file in files)}."
     text = text_of(document_of(seen, name, about), _header(files, notes))
     parse(text)
     return Captured(name, text, [_stream_document(each) for each in seen], notes)

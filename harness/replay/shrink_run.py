@@ -20,6 +20,7 @@ import numpy as np
 
 from windtunnel.harness.artifact.documents import write_document
 from windtunnel.harness.artifact.middlebox.decision import DECISION, read_replayable
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.run.simulation import Simulation
@@ -266,7 +267,7 @@ def _shrinking(
     return Shrinking(
         origin,
         fails=lambda candidate: trials.fails(candidate, check),
-        report=lambda text: report(f"{text}  ({trials.count} runs)"),
+        report=lambda text: report(f"{text}  ({trials.count} {noun_for(trials.count, 'run')})"),
     )
 
 

@@ -18,6 +18,7 @@ PAD_TYPE = 0
 _DECISION = struct.Struct("<qBBBBHBBiiiiiqiqii")
 _DELIVERY = struct.Struct("<qii")
 _OFFER = struct.Struct("<qiiq")
+_TIME = struct.Struct("<q")
 _SEEN = struct.Struct("<q32sIq")
 
 
@@ -40,6 +41,8 @@ class Reader:
     host: str
     lengths: list[int]
     "Lengths of all delivered messages, in order."
+    deliveries: list[tuple[int, int]]
+    "End position of each delivered message in the stream, and when it was delivered."
     checksums: list[int]
     "CRC-32 of each delivered message."
     crc32: int
@@ -103,6 +106,8 @@ class Account:
     term_length: int
     mtu: int
     offered_lengths: list[int]
+    due_ns: dict[int, int]
+    "When each message was first offered, by its end position."
     end_position: int
     counters: dict[str, int]
     delay_ns: int
@@ -118,7 +123,9 @@ def read_account(run: Path) -> Account:
         kind = MDC
     else:
         kind = GROUP if "endpoint=224." in stream["channel"] else UNICAST
-    offers = _records(run / "hosts" / sender / f"publisher-{name}.bin", _OFFER)
+    published = run / "hosts" / sender
+    offers = _records(published / f"publisher-{name}.bin", _OFFER)
+    offered = _records(published / f"publisher-{name}.times.bin", _TIME)
     links = json.loads((run / "ledger.json").read_text())["links"]
     account = Account(
         kind=kind,
@@ -127,6 +134,7 @@ def read_account(run: Path) -> Account:
         term_length=stream["term_length"],
         mtu=stream["mtu"],
         offered_lengths=[each[1] for each in offers],
+        due_ns={offer[3]: at[0] for offer, at in zip(offers, offered, strict=True)},
         end_position=offers[-1][3],
         counters=_counters(run / "hosts" / sender),
         delay_ns=_delay_ns(case),
@@ -147,6 +155,7 @@ def _reader(
 ) -> Reader:
     folder = run / "hosts" / host
     index = _records(folder / f"subscriber-{name}.index.bin", _DELIVERY)
+    times = _records(folder / f"subscriber-{name}.times.bin", _TIME)
     content = (folder / f"subscriber-{name}.messages.bin").read_bytes()
     lengths = [each[1] for each in index]
     checksums, at = [], 0
@@ -161,6 +170,7 @@ def _reader(
     return Reader(
         host=host,
         lengths=lengths,
+        deliveries=[(each[0], at[0]) for each, at in zip(index, times, strict=True)],
         checksums=checksums,
         crc32=zlib.crc32(content),
         frames=frames,

@@ -1,11 +1,13 @@
 """Runs a random scenario, and compares every analysis of its captures with its account."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 from tests.figures.account import read_account
 from tests.figures.comparison import compare, compare_text
 from tests.figures.random_scenario import text_of
+from tests.figures.result_comparison import compare_results
 from tests.sim.simulated import run
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.reports.analysis.analyze import analyze
@@ -36,7 +38,7 @@ def differences_of(document: dict[str, Any], folder: Path, spark: Any = None) ->
     """Run a scenario and return the figures that differ, for each choice of captures."""
     created = run_document(document, folder)
     account = read_account(created.path)
-    found = []
+    found = compare_results(json.loads(created.verdict.read_text())["results"], account)
     for hosts in vantage_points(document):
         paths = [f"{host}={created.capture(host)}" for host in hosts]
         tables = analyze(paths, options=AnalysisOptions(messages=True), spark=spark)

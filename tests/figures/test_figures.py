@@ -1,14 +1,17 @@
 """Figures that an analysis prints agree with the records of the applications and the middlebox."""
 
 import copy
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.figures.account import read_account
+from tests.figures.account import DUPLICATE, read_account
 from tests.figures.comparison import compare, compare_text
 from tests.figures.random_run import differences_of, run_document, vantage_points
 from tests.figures.random_scenario import random_document
+from tests.figures.result_comparison import compare_results
 from windtunnel.harness.replay.fewest import fewest
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.options import AnalysisOptions
@@ -45,6 +48,22 @@ WRONG = {
     ("links", "delay_min_ns"): "delay_min_ns",
 }
 """Figures by table and column, and the name under which the comparison reports them."""
+RESULTS = (
+    "published_messages",
+    "delivered_messages",
+    "delivered_bytes",
+    "latency_p50_ns",
+    "latency_p99_ns",
+    "latency_max_ns",
+    "longest_silence_ns",
+    "finished_ns",
+    "reached_bytes_per_s",
+    "reached_messages_per_s",
+    "naks",
+    "resent_frames",
+    "resent_bytes",
+)
+"""Compared figures of result rows."""
 
 
 def smallest(document, folder: Path, differ=differences_of):
@@ -82,17 +101,18 @@ def test_figures_of_many_random_scenarios_agree_with_the_records(seed, tmp_path)
 
 @pytest.fixture(scope="module")
 def lossy(tmp_path_factory):
-    """A run with losses, its account, and the analysis of all its captures."""
+    """The account of a run with losses, the analysis of all its captures, and its results."""
     document = random_document(LOSSY_SEED)
     run = run_document(document, tmp_path_factory.mktemp("lossy"))
     hosts = vantage_points(document)[-1]
     paths = [f"{host}={run.capture(host)}" for host in hosts]
-    return read_account(run.path), analyze(paths, options=AnalysisOptions(messages=True))
+    tables = analyze(paths, options=AnalysisOptions(messages=True))
+    return read_account(run.path), tables, json.loads(run.verdict.read_text())["results"]
 
 
 @pytest.mark.parametrize("place", WRONG, ids=".".join)
 def test_a_wrong_figure_is_reported(lossy, place):
-    account, tables = lossy
+    account, tables, _ = lossy
     rows = {name: table.to_pylist() for name, table in tables.named().items()}
     assert compare(rows, account) == []
     name, column = place
@@ -103,12 +123,32 @@ def test_a_wrong_figure_is_reported(lossy, place):
 
 
 def test_a_wrong_figure_in_the_text_is_reported(lossy):
-    account, tables = lossy
+    account, tables, _ = lossy
     lines = summary_lines(tables)
     assert compare_text(lines, account) == []
     for old, new in ((" messages in", "9 messages in"), (": lost ", ": lost 9")):
         assert any(old in each for each in lines)
         assert compare_text([each.replace(old, new) for each in lines], account) != []
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_wrong_figure_in_a_result_row_is_reported(lossy, name):
+    account, _, results = lossy
+    assert compare_results(results, account) == []
+    wrong = [{**row, name: row[name] * 2 + 1} for row in results]
+    assert any(name.split("_")[0] in each for each in compare_results(wrong, account))
+
+
+def test_a_wrong_number_of_lost_frames_in_a_result_row_is_reported(lossy):
+    account, _, results = lossy
+    reader = account.readers["b"]
+    known = [each for each in reader.decisions if each.action != DUPLICATE]
+    account = replace(account, readers={"b": replace(reader, decisions=known)})
+    lost = {"lost_frames": len(reader.dropped), "lost_bytes": sum(e.length for e in reader.dropped)}
+    assert compare_results([{**row, **lost} for row in results], account) == []
+    for name in lost:
+        wrong = [{**row, **lost, name: lost[name] + 1} for row in results]
+        assert any("lost: printed" in each for each in compare_results(wrong, account))
 
 
 def test_a_failure_is_reduced_to_the_faults_that_cause_it(tmp_path):

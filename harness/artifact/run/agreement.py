@@ -16,6 +16,7 @@ from windtunnel.harness.artifact.document_values import parse, refuse
 from windtunnel.harness.artifact.documents import Document, read_as, write_document
 from windtunnel.harness.artifact.middlebox.decision import ACTIONS, IDENTITY, LINKS, NO_POSITION
 from windtunnel.harness.artifact.middlebox.frame_class import NAMES
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.artifact.records import Records
 
 SCHEMA = "windtunnel-replay/1"
@@ -52,7 +53,8 @@ class Agreement:
         if self.is_whole:
             return summary
         missing = self.ordered - self.repeated
-        return f"{summary}; {missing} frames never appeared, the first is {self.first}"
+        frames = f"{missing} {noun_for(missing, 'frame')}"
+        return f"{summary}; {frames} never appeared, the first is {self.first}"
 
     @property
     def first(self) -> str:

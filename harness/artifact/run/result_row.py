@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from windtunnel.harness.artifact.noun_form import counted
+
 UNKNOWN = "-"
 NS_PER_MS = 1e6
 NS_PER_S = 1e9
@@ -117,11 +119,6 @@ def duration(value_ns: int | None) -> str:
     if abs(value_ns) >= 999_500_000:
         return f"{value_ns / NS_PER_S:.2f} s"
     return f"{value_ns / NS_PER_MS:.3g} ms"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun, such as `1 gap` or `2,000 gaps`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def listed(names: Sequence[str]) -> str:

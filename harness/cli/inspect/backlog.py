@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.cli.inspect.look import (
     EXIT_CODES,
     OutputOptions,
@@ -82,7 +83,7 @@ def _view(directory: Path) -> View:
             "driver": driver_document(directory, state),
             "streams": [asdict(each) for each in found],
         },
-        closing=f"{len(found)} streams",
+        closing=f"{len(found)} {noun_for(len(found), 'stream')}",
         keys=[(end.kind, end.registration_id, stream.session_id) for stream, end in rows],
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.cli.inspect.look import (
     EXIT_CODES,
     OutputOptions,
@@ -109,7 +110,7 @@ def _view(directory: Path) -> View:
                 for each, recovery in zip(report.losses, found, strict=True)
             ],
         },
-        closing=f"{len(report.losses)} loss entries",
+        closing=f"{len(found)} loss {noun_for(len(found), 'entry', 'entries')}",
         problem=f"{path}: {report.problem}" if report.problem else "",
         keys=[(each.session_id, each.stream_id, each.first_ms) for each in report.losses],
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.cli.inspect.look import (
     EXIT_CODES,
     OutputOptions,
@@ -71,6 +72,6 @@ def _view(directory: Path) -> View:
             "driver": driver_document(directory, state),
             "streams": [asdict(each) for each in found],
         },
-        closing=f"{len(found)} streams",
+        closing=f"{len(found)} {noun_for(len(found), 'stream')}",
         keys=[(counter.registration_id, counter.name, stream.channel) for stream, counter in rows],
     )

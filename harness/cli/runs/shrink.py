@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
 from windtunnel.harness.cli.render.table import echo
@@ -260,13 +261,13 @@ def _print_result(shrunk: "Shrunk", as_json: bool) -> None:
     echo(f"{shrunk.check}: {shrunk.finding}")
     echo(
         f"{shrunk.decisions_before} decisions -> {shrunk.ranges} "
-        f"range{'' if shrunk.ranges == 1 else 's'}, "
-        f"{shrunk.streams_before} streams -> {shrunk.streams_after}, "
+        f"{noun_for(shrunk.ranges, 'range')}, {shrunk.streams_before} "
+        f"{noun_for(shrunk.streams_before, 'stream')} -> {shrunk.streams_after}, "
         f"{shrunk.bytes_before} bytes -> {shrunk.bytes_after}"
     )
     echo(
-        f"{shrunk.runs} runs in {shrunk.fidelity}: the first took {shrunk.first_run_s:g} s, "
-        f"the others {shrunk.steps_s:g} s in total"
+        f"{shrunk.runs} {noun_for(shrunk.runs, 'run')} in {shrunk.fidelity}: "
+        f"the first took {shrunk.first_run_s:g} s, the others {shrunk.steps_s:g} s in total"
     )
     if shrunk.is_interrupted:
         echo("interrupted: a smaller scenario may exist")

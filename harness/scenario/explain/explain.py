@@ -8,6 +8,7 @@ a run's plan, which depends on its seed.
 import math
 from collections.abc import Iterator
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.scenario.explain.crossed_timeouts import (
     cut_timeouts,
     event_timeouts,
@@ -194,7 +195,7 @@ def _messages_text(traffic: TrafficCase) -> str:
     if not has_one_length(traffic):
         return f"messages of {traffic.shortest_bytes} to {traffic.longest_bytes} bytes"
     count = -(-traffic.total_bytes // traffic.longest_bytes)
-    return f"{count:,} messages of {traffic.longest_bytes} bytes"
+    return f"{count:,} {noun_for(count, 'message')} of {traffic.longest_bytes} bytes"
 
 
 def _pace_text(traffic: TrafficCase, pace: PaceCase) -> str:

@@ -4,6 +4,7 @@ action.
 
 from collections.abc import Iterator
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.scenario.resolved.fault_case import CountCase, FaultCase, WhenCase
 from windtunnel.harness.scenario.schema.fault import ALL_TYPES, COUNT_MAX
 from windtunnel.harness.scenario.schema.units import format_bytes, format_duration, format_share
@@ -55,7 +56,8 @@ def choice_lines(fault: FaultCase, stream_ids: list[int]) -> Iterator[str]:
         yield f"{length} at position {start}{repetition}"
     elif fault.place.kind == "ranges":
         total_bytes = sum(length for _, length in fault.place.ranges)
-        yield f"in {len(fault.place.ranges)} ranges, {format_bytes(total_bytes)} in total"
+        count = len(fault.place.ranges)
+        yield f"in {count} {noun_for(count, 'range')}, {format_bytes(total_bytes)} in total"
     elif fault.place.kind != "anywhere":
         yield _PLACES[fault.place.kind]
     for name in ("attempt", "order"):

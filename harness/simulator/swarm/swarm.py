@@ -27,6 +27,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.simulator.blame import in_one_line, is_drivers
 from windtunnel.harness.simulator.output.trial_folder import NO_OBSERVER, TrialFolder
 from windtunnel.harness.simulator.swarm.choice import choose
@@ -259,7 +260,7 @@ class Swarm:
         self._reported_s = took_s
         print(
             f"{self.count} of {self._spec.seeds} trials after {took_s:.0f} s, "
-            f"{len(self.violations)} violations",
+            f"{len(self.violations)} {noun_for(len(self.violations), 'violation')}",
             file=sys.stderr,
             flush=True,
         )

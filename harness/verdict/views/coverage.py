@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.host.frame_seen import headers
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, PAD
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.dissect.frames.flow import StreamFacts, aligned_lengths, wrap_i32
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
@@ -123,7 +124,8 @@ def positions_covered(evidence: Evidence, traffic: TrafficCase) -> Finding:
             COVERED, text, traffic.id, evidence=where, position=reached, conclusive=conclusive
         )
     facts = {"frames": len(frames), "filled_gaps": int(seen.filled.sum())}
-    text = f"every position from {join} to {end} is covered once, by {len(frames)} frames"
+    frames_text = f"{len(frames)} {noun_for(len(frames), 'frame')}"
+    text = f"every position from {join} to {end} is covered once, by {frames_text}"
     return passed(COVERED, text, traffic.id, evidence=where, facts=facts)
 
 
@@ -281,9 +283,11 @@ def pad_only_where_lost(evidence: Evidence, traffic: TrafficCase) -> Finding:
         text = f"the PAD at position {start} covers the frame at position {position}, {what}"
         return failed(PADDED, text, traffic.id, evidence=where, position=position, facts=facts)
     if lost.dropped_count and not fills and not seen.doubtful.any():
-        text = f"{lost.dropped_count} frames were dropped, but no gap was filled"
+        verb = noun_for(lost.dropped_count, "frame was", "frames were")
+        text = f"{lost.dropped_count} {verb} dropped, but no gap was filled"
         return failed(PADDED, text, traffic.id, evidence=where, facts=facts)
-    text = f"{fills} gaps were filled, each over frames that were lost or late"
+    verb = noun_for(fills, "gap was", "gaps were")
+    text = f"{fills} {verb} filled, each over frames that were lost or late"
     return passed(PADDED, text, traffic.id, evidence=where, facts=facts)
 
 

@@ -14,8 +14,9 @@ from itertools import pairwise
 import numpy as np
 
 from windtunnel.harness.artifact.host.application import Part, SubscriberFacts
+from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.artifact.run.observed import Interruption
-from windtunnel.harness.artifact.run.result_row import counted, duration
+from windtunnel.harness.artifact.run.result_row import duration
 from windtunnel.harness.scenario.explain.crossed_timeouts import (
     DRIVER_NS,
     Timeout,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.artifact.run.observed import (
     NS_PER_S,
     FilledRange,
@@ -21,7 +22,6 @@ from windtunnel.harness.artifact.run.observed import (
 from windtunnel.harness.artifact.run.result_row import (
     ResultRow,
     causes_text,
-    counted,
     duration,
     listed,
 )

@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.reports.analysis.output.page_series import stream_id, stream_label, streams_document
 from windtunnel.reports.analysis.output.summary import duration, summary_lines
@@ -49,9 +50,9 @@ def _header(tables: Tables) -> Markup:
     frames = sum(tables.captures["frames"].to_pylist())
     points = len(set(tables.captures["vantage_point"].to_pylist()))
     facts = [
-        _counted(tables.captures.num_rows, "file"),
-        _counted(points, "vantage point"),
-        f"{number(frames)} frames",
+        f"{tables.captures.num_rows} {noun_for(tables.captures.num_rows, 'file')}",
+        f"{points} {noun_for(points, 'vantage point')}",
+        f"{number(frames)} {noun_for(frames, 'frame')}",
     ]
     return element(
         "header",
@@ -72,10 +73,6 @@ def _header(tables: Tables) -> Markup:
         ),
         class_="top",
     )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _cards(tables: Tables, document: dict[str, Any]) -> list[Markup]:
@@ -220,7 +217,8 @@ def _gaps(tables: Tables) -> Markup:
         )
         for gap in worst
     ]
-    return _table(f"Slowest repairs of {number(len(gaps))} gaps", heads, rows, False)
+    title = f"Slowest repairs of {number(len(gaps))} {noun_for(len(gaps), 'gap')}"
+    return _table(title, heads, rows, False)
 
 
 def _repair_order(gap: dict[str, Any]) -> tuple[bool, int]:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windtunnel.harness.artifact.noun_form import counted, noun_for
 from windtunnel.reports.analysis.output.tables import Tables
 from windtunnel.reports.analysis.reading.stream_events import is_group
 from windtunnel.reports.analysis.streams.repair import is_lost
@@ -23,8 +24,10 @@ def summary_lines(tables: Tables) -> list[str]:
     ]
     lines += _link_lines(tables)
     ignored = counts["unrecognised"] + counts["other_ports"] + counts["not_udp"]
-    rest = f"; {ignored:,} packets are not Aeron, or on other ports" if ignored else ""
-    lines.append(f"{counts['frames']:,} frames in {counts['packets']:,} packets{rest}")
+    verb = noun_for(ignored, "packet is", "packets are")
+    rest = f"; {ignored:,} {verb} not Aeron, or on other ports" if ignored else ""
+    frames, packets = counted(counts["frames"], "frame"), counted(counts["packets"], "packet")
+    lines.append(f"{frames} in {packets}{rest}")
     return [*lines, *_partial(tables)]
 
 
@@ -39,8 +42,9 @@ def _sums(tables: Tables) -> dict[str, int]:
 
 def _no_frames_line(counts: dict[str, int]) -> str:
     return (
-        f"no Aeron frames in {counts['packets']:,} packets: {counts['unrecognised']:,} other UDP "
-        f"datagrams, {counts['other_ports']:,} on other ports, {counts['not_udp']:,} not UDP"
+        f"no Aeron frames in {counted(counts['packets'], 'packet')}: "
+        f"{counted(counts['unrecognised'], 'other UDP datagram')}, "
+        f"{counts['other_ports']:,} on other ports, {counts['not_udp']:,} not UDP"
     )
 
 
@@ -78,7 +82,7 @@ def _flow_line(
     filled = [gap for gap in gaps if gap["outcome"] == "filled"]
     if lost:
         lost_bytes = _range(flow["lost_bytes_min"], flow["lost_bytes_max"])
-        parts.append(f"lost {lost_bytes} bytes in {_counted(len(lost), 'gap')}")
+        parts.append(f"lost {lost_bytes} bytes in {counted(len(lost), 'gap')}")
         parts += _repairs(lost)
     else:
         parts.append(
@@ -87,12 +91,12 @@ def _flow_line(
     if requested:
         parts.append(
             f"receivers in the group requested {_bytes(requested)} bytes that had been "
-            f"captured here, in {_counted(len(requested), 'gap')}"
+            f"captured here, in {counted(len(requested), 'gap')}"
         )
         parts += _repairs(requested)
     if filled:
         parts.append(
-            f"{_bytes(filled)} bytes in {_counted(len(filled), 'gap')} arrived late, or were "
+            f"{_bytes(filled)} bytes in {counted(len(filled), 'gap')} arrived late, or were "
             "repaired for another receiver in the group"
         )
     if elsewhere:
@@ -105,13 +109,13 @@ def _flow_line(
         parts.append(f"{flow['resent_bytes']:,} bytes retransmitted")
     if flow["reordered_frames"] and not filled:
         parts.append(
-            f"{_counted(flow['reordered_frames'], 'frame')} reordered, late by up to "
+            f"{counted(flow['reordered_frames'], 'frame')} reordered, late by up to "
             f"{duration(flow['reordered_ns_max'])}"
         )
     if flow["duplicate_frames"]:
-        parts.append(_counted(flow["duplicate_frames"], "duplicate frame"))
+        parts.append(counted(flow["duplicate_frames"], "duplicate frame"))
     if flow["late_frames"]:
-        parts.append(f"{_counted(flow['late_frames'], 'frame')} too late to be used")
+        parts.append(f"{counted(flow['late_frames'], 'frame')} too late to be used")
     return head + "; ".join([*parts, *_stalls(stalls)])
 
 
@@ -132,14 +136,14 @@ def _gap_fills(flow: dict[str, Any]) -> list[str]:
     if least:
         return [f"the unreliable receiver filled {fills}, and delivered {messages} messages"]
     return [
-        f"no NAK: an unreliable receiver would have filled up to {_counted(most, 'gap')} and "
+        f"no NAK: an unreliable receiver would have filled up to {counted(most, 'gap')} and "
         f"delivered {messages} messages"
     ]
 
 
 def _range(least: int, most: int, noun: str = "") -> str:
-    counted = _counted(most, noun) if noun else f"{most:,}"
-    return counted if least == most else f"{least:,} to {counted}"
+    top = counted(most, noun) if noun else f"{most:,}"
+    return top if least == most else f"{least:,} to {top}"
 
 
 def _stalls(stalls: list[dict[str, Any]]) -> list[str]:
@@ -147,7 +151,7 @@ def _stalls(stalls: list[dict[str, Any]]) -> list[str]:
         return []
     longest = max(stall["duration_ns"] for stall in stalls)
     behind_gap = sum(stall["cause"] == "hole" for stall in stalls)
-    text = f"{_counted(len(stalls), 'flow control stall')}, up to {duration(longest)}"
+    text = f"{counted(len(stalls), 'flow control stall')}, up to {duration(longest)}"
     if behind_gap:
         text += f", {behind_gap} of them behind a gap"
     return [text]
@@ -165,7 +169,7 @@ def _link_lines(tables: Tables) -> list[str]:
         if link["reordered_frames"]:
             parts.append(f"reordered {link['reordered_frames']:,}")
         if link["unsent_frames"]:
-            parts.append(f"{_counted(link['unsent_frames'], 'frame')} received but never sent")
+            parts.append(f"{counted(link['unsent_frames'], 'frame')} received but never sent")
         if link["delay_median_ns"] is not None:
             parts.append(
                 f"delay {duration(link['delay_median_ns'])} median, "
@@ -212,10 +216,6 @@ def _repairs(lost: list[dict[str, Any]]) -> list[str]:
 
 def _bytes(gaps: list[dict[str, Any]]) -> str:
     return f"{sum(gap['length'] for gap in gaps):,}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def duration(nanoseconds: float | None) -> str | None:

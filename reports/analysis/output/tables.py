@@ -27,15 +27,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windtunnel.harness.artifact.noun_form import noun_for
+
 _LOSSES = (
-    ("damaged_bytes", "{count:,} bytes are damaged and were skipped"),
-    ("torn_bytes", "ends inside a packet, so the last {count:,} bytes were ignored"),
-    ("cut", "{count:,} packets were captured too short to be read"),
-    ("unseen_bytes", "{count:,} bytes beyond the snap length may contain frames"),
-    ("fragments_incomplete", "{count:,} fragmented datagrams are incomplete"),
-    ("unknown_link", "{count:,} packets have an unknown link layer or interface"),
-    ("untimed", "{count:,} packets have no capture time"),
+    ("damaged_bytes", "byte is damaged and was", "bytes are damaged and were", "{} skipped"),
+    ("torn_bytes", "byte was", "bytes were", "ends inside a packet, so the last {} ignored"),
+    ("cut", "packet was", "packets were", "{} captured too short to be read"),
+    ("unseen_bytes", "byte", "bytes", "{} beyond the snap length may contain frames"),
+    ("fragments_incomplete", "fragmented datagram is", "fragmented datagrams are", "{} incomplete"),
+    ("unknown_link", "packet has", "packets have", "{} an unknown link layer or interface"),
+    ("untimed", "packet has", "packets have", "{} no capture time"),
 )
+"""Columns of the captures table that count what was not read, and their descriptions."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +72,10 @@ class Tables:
         for row in self.captures.to_pylist():
             if row["problem"]:
                 yield f"{row['file']}: {row['problem']}"
-            for name, text in _LOSSES:
+            for name, singular, plural, text in _LOSSES:
                 if row[name]:
-                    yield f"{row['file']}: {text.format(count=row[name])}"
+                    counted = f"{row[name]:,} {noun_for(row[name], singular, plural)}"
+                    yield f"{row['file']}: {text.format(counted)}"
         for table in (self.streams, self.flows):
             for row in table.to_pylist():
                 if row["problem"]:

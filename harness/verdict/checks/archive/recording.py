@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
 from windtunnel.harness.artifact.host.recording import Recorded, RecorderFacts
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.dissect.archive_files import recorded_log
 from windtunnel.harness.dissect.archive_files.recording_catalog import Recording
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
@@ -129,7 +130,8 @@ def _judge(
         return failed(EQUAL, violation.text, about, evidence=tuple(where), **more)
     recorded = sum(each.stop_position - each.start_position for each in data.recordings)
     count = len(data.recordings)
-    text = f"{recorded} bytes in {count} recordings, identical to the published stream"
+    recordings = noun_for(count, "recording")
+    text = f"{recorded} bytes in {count} {recordings}, identical to the published stream"
     if data.recordings[-1].stop_position < data.publisher.end_position:
         text += ", until the disk was full"
     facts = {"recordings": count, "bytes_of_stream": recorded}

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.resolved.unawaited import (
     MAX,
@@ -81,7 +82,8 @@ def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
         )
     if count < planned.plan.count:
         return _unfinished(evidence, traffic, planned, count)
-    text = f"{count} messages, {planned.plan.total_bytes} bytes, each delivered once and in order"
+    messages = noun_for(count, "message")
+    text = f"{count} {messages}, {planned.plan.total_bytes} bytes, each delivered once and in order"
     return passed(ONCE, text, traffic.id, evidence=where)
 
 
@@ -310,7 +312,7 @@ def _undelivered(
         position = int(starts[message])
         text = (
             f"message {message} (position {position}) lost no frame, but was not delivered; "
-            f"{int(undelivered.sum())} messages in total"
+            f"{int(undelivered.sum())} {noun_for(int(undelivered.sum()), 'message')} in total"
         )
         return failed(
             INTACT,

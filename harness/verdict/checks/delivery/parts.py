@@ -16,6 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from windtunnel.harness.artifact.host.application import Part, PublisherFacts
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.subject import workload_failed
 from windtunnel.harness.verdict.core.compare import first_wrong_message
@@ -81,7 +82,8 @@ def delivered_in_parts(evidence: Evidence, traffic: TrafficCase) -> Finding:
         position, text = incomplete
         return failed(IN_PARTS, text, traffic.id, evidence=where, position=position)
     delivered_bytes = sum(each.end_position - each.join_position for each in parts)
-    text = f"{len(parts)} images of {len(sessions)} sessions, each delivered exactly its range"
+    images, in_all = noun_for(len(parts), "image"), noun_for(len(sessions), "session")
+    text = f"{len(parts)} {images} of {len(sessions)} {in_all}, each delivered exactly its range"
     facts = {"parts": len(parts), "sessions": len(sessions), "bytes_of_stream": delivered_bytes}
     facts |= undelivered_facts(planned, delivered)
     return passed(IN_PARTS, text, traffic.id, evidence=where, facts=facts)

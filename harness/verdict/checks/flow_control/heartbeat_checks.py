@@ -9,6 +9,7 @@ image of an idle sender.
 
 import numpy as np
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -75,8 +76,8 @@ def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if not silences:
         text = f"data never paused for {INTERVAL_NS // 1_000_000} ms, so no heartbeat was due"
         return Finding(SILENCE, Outcome.INCONCLUSIVE, text, traffic.id, where)
-    text = f"{silences} pauses without data, {len(beats)} heartbeats, each with the last sent "
-    text += "position"
+    text = f"{silences} {noun_for(silences, 'pause')} without data, {len(beats)} "
+    text += f"{noun_for(len(beats), 'heartbeat')}, each with the last sent position"
     facts = {"silences": silences, "heartbeats": len(beats)}
     return passed(SILENCE, text, traffic.id, evidence=where, facts=facts)
 

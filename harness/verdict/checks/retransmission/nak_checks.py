@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.dissect.frames.frames import FRAME_ALIGNMENT
 from windtunnel.harness.scenario.resolved.case import TrafficCase
@@ -103,7 +104,7 @@ def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
             text += f"; however, the host's sockets dropped {dropped} captured datagrams"
             return Finding(ONLY_GAPS, Outcome.INCONCLUSIVE, text, traffic.id, where, facts=facts)
         return failed(ONLY_GAPS, text, traffic.id, evidence=where, position=position, facts=facts)
-    text = f"{len(naks.starts)} NAKs, each for an existing gap"
+    text = f"{len(naks.starts)} {noun_for(len(naks.starts), 'NAK')}, each for an existing gap"
     return passed(ONLY_GAPS, text, traffic.id, evidence=where, facts=facts)
 
 
@@ -271,7 +272,8 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
             f"within {int(lasted_ns[at])} ns, expected an interval of {retry_ns} ns"
         )
         return failed(PACED, text, traffic.id, evidence=where, position=position, facts=facts)
-    text = f"{len(ranges)} NAKs for {len(fresh)} gaps, at most {most} for one gap"
+    sent = f"{len(ranges)} {noun_for(len(ranges), 'NAK')}"
+    text = f"{sent} for {len(fresh)} {noun_for(len(fresh), 'gap')}, at most {most} for one gap"
     return passed(PACED, text, traffic.id, evidence=where, facts=facts)
 
 

@@ -12,6 +12,7 @@ triggers a response, which goes to all receivers.
 import numpy as np
 from numpy.typing import NDArray
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.scenario.resolved.case import TrafficCase
@@ -97,7 +98,8 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
             f"{int(required[at])}; {len(short)} of {len(found.starts)} responses are too short"
         )
         return failed(WHOLE, text, traffic.id, evidence=where, position=position, facts=facts)
-    text = f"{len(found.starts)} responses, each up to the end of its NAK"
+    responses = noun_for(len(found.starts), "response")
+    text = f"{len(found.starts)} {responses}, each up to the end of its NAK"
     return passed(WHOLE, text, traffic.id, evidence=where, facts=facts)
 
 
@@ -170,7 +172,8 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
             f"expected an interval of {LINGER_NS} ns"
         )
         return failed(SPACED, text, traffic.id, evidence=where, position=position)
-    text = f"{len(found.starts)} responses, none within the linger time of a previous one"
+    responses = noun_for(len(found.starts), "response")
+    text = f"{len(found.starts)} {responses}, none within the linger time of a previous one"
     return passed(SPACED, text, traffic.id, evidence=where)
 
 

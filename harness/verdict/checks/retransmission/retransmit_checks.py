@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.retransmission.recovery import system_value
@@ -69,7 +70,8 @@ def retransmits_only_if_asked(evidence: Evidence, traffic: TrafficCase) -> Findi
         return failed(
             ONLY_REQUESTED, text, traffic.id, evidence=where, position=position, facts=facts
         )
-    text = f"{len(order)} frames were retransmitted, each after a NAK for it"
+    verb = noun_for(len(order), "frame was", "frames were")
+    text = f"{len(order)} {verb} retransmitted, each after a NAK for it"
     return passed(ONLY_REQUESTED, text, traffic.id, evidence=where, facts=facts)
 
 

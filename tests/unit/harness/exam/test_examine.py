@@ -101,7 +101,7 @@ def test_what_could_not_be_judged_is_created_once_more_when_all_else_is_done(tmp
     assert runs.created[2:] == [("x", "one"), ("y", "one"), ("x", "two"), ("x", "one")]
     assert reported.reported == ["two", ("one", "x"), "one"]
     assert [run.before for run in exam.mutants[0].runs] == ["", "", "why"]
-    assert "1 inconclusive runs were repeated" in exam_markdown(exam)
+    assert "1 inconclusive run was repeated" in exam_markdown(exam)
     document = json.loads((tmp_path / "exam" / DOCUMENT).read_text())
     assert document["summary"]["again"] == 1
     assert [row["name"] for row in document["mutants"]] == ["one", "two"]

@@ -43,6 +43,7 @@ def test_one_capture_infers_what_was_lost(tmp_path, plan, point):
     assert len(found ^ lost) <= len(lost) // 10
     result = from_captures([tmp_path / f"{point}.pcap"], tmp_path / "out.yaml")
     (told,) = result.streams
+    assert f"Reproduces 1 stream of {point}.pcap." in result.text
     assert (told["late"], told["copies"]) == (0, 0)
     assert len(lost) * 4 // 5 <= told["lost"] <= len(lost)
     assert any("losses, delays and duplicates are inferred" in note for note in result.notes)

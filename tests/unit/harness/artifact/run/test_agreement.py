@@ -33,7 +33,7 @@ def test_each_part_of_a_name_matters(field):
     found = agreement("first", made(3), other)
     assert (found.repeated, found.added, found.is_whole) == (2, 1, False)
     assert found.text == (
-        "2 of 3 decisions repeated; 1 frames never appeared, "
+        "2 of 3 decisions repeated; 1 frame never appeared, "
         "the first is DATA of stream 1001 on a->b at position 64 in attempt 1"
     )
 

@@ -66,10 +66,10 @@ def test_a_snap_length_that_cuts_frames_is_told(run, capture):
     code, out, _ = run(capture(made.pcap([packet(START_NS, batch, snap=96)])))
     assert code == 2
     assert "96 bytes beyond the snap length may contain frames" in out
-    assert "1 frames in 1 packets" in out
+    assert "1 frame in 1 packet" in out
     code, out, _ = run(capture(made.pcap([packet(START_NS, batch, snap=50)])))
     assert code == 2
-    assert "1 packets were captured too short" in out
+    assert "1 packet was captured too short" in out
 
 
 def test_records_of_no_length_are_passed_over(run, capture):

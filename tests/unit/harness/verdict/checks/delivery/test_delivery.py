@@ -169,7 +169,7 @@ def test_a_message_that_lost_no_frame_must_be_delivered(unreliable):
     finding = intact(unreliable)
     assert finding.outcome is Outcome.FAIL
     assert finding.message == unreliable.log.message_ends.tolist().index(position)
-    assert "lost no frame, but was not delivered; 1 messages in total" in finding.text
+    assert "lost no frame, but was not delivered; 1 message in total" in finding.text
 
 
 def test_a_message_that_an_impairment_took_need_not_be_delivered(unreliable):
