@@ -44,17 +44,23 @@ class ReaderGaps:
 
 
 def reader_gaps(
-    wire: Wire, log: ExpectedLog, join_position: int, *, has_copies: bool
+    wire: Wire,
+    log: ExpectedLog,
+    join_position: int,
+    *,
+    has_copies: bool,
+    closed_ns: int = NEVER_NS,
 ) -> ReaderGaps:
     """Return the gaps in a stream as they appeared to a subscriber that joined at a position.
 
     `has_copies` is whether the link may have duplicated frames, which makes lost ones uncountable.
+    `closed_ns` is when the image was closed: what is missing afterwards is no gap of the image.
     """
     starts = log.frames["position"].astype(np.int64)
     sent_ns, resent_ns = _first_two_ns(starts, wire.sent)
     arrived_ns, _ = _first_two_ns(starts, wire.arrived)
     shown_ns = _shown_ns(starts, wire)
-    late = (arrived_ns > shown_ns) & (starts >= join_position)
+    late = (arrived_ns > shown_ns) & (starts >= join_position) & (shown_ns <= closed_ns)
     is_lost = late & ((resent_ns <= arrived_ns) | (arrived_ns == NEVER_NS))
     lost = np.flatnonzero(is_lost)
     is_first = np.ones(len(lost), dtype=np.bool_)

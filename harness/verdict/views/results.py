@@ -21,7 +21,7 @@ from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Delivered, Evidence, Planned
 from windtunnel.harness.verdict.core.finding import Missing
-from windtunnel.harness.verdict.views.reader_gaps import ReaderGaps, reader_gaps
+from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS, ReaderGaps, reader_gaps
 from windtunnel.harness.verdict.views.stalled_time import stalled_ns, stalls
 
 NS_PER_S = 1_000_000_000
@@ -83,7 +83,13 @@ def _gaps(evidence: Evidence, case: Case, flow: TrafficCase) -> ReaderGaps | Non
     decisions = evidence.decisions
     if isinstance(decisions, Missing) or copies or (decisions["action"] == DUPLICATE).any():
         copies = True
-    return reader_gaps(wire, planned.log, subscriber.join_position, has_copies=copies)
+    return reader_gaps(
+        wire,
+        planned.log,
+        subscriber.join_position,
+        has_copies=copies,
+        closed_ns=NEVER_NS if subscriber.eos_seen else subscriber.ended_ns,
+    )
 
 
 def _link_figures(gaps: ReaderGaps) -> dict[str, Any]:

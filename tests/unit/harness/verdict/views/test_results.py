@@ -15,6 +15,7 @@ from tests.unit.harness.verdict.synthetic_reading import (
 )
 from tests.unit.harness.verdict.synthetic_run import START_NS, TRAFFIC
 from tests.unit.harness.verdict.synthetic_times import write_times
+from windtunnel.harness.artifact.documents import read_document, write_document
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.artifact.host.offer import OFFER
 from windtunnel.harness.artifact.records import write_records
@@ -95,6 +96,20 @@ def test_the_time_in_which_a_host_was_paused_is_a_cause_of_its_own(made):
     stalled_ns = FIGURES["stalled_ns"]
     expected = stalled_ns | {"reader": stalled_ns["reader"] - 50 * MS, "pause": 50 * MS}
     assert row_of(folder)["stalled_ns"] == expected
+
+
+def test_what_is_missing_after_an_image_was_closed_is_no_gap(folder):
+    """The first gap begins at 60 ms, the second one with the heartbeat at 350 ms."""
+    document = folder.host("b").subscriber(TRAFFIC).document
+    facts = read_document(document)
+    found = {}
+    for closed_ms in (349, 351):
+        closing = {"eos_seen": False, "ended_ns": START_NS + closed_ms * MS}
+        write_document(document, facts | closing)
+        found[closed_ms] = row_of(folder)
+    assert (found[349]["gaps"], found[349]["repair_p50_ns"]) == (1, 120 * MS)
+    assert (found[351]["gaps"], found[351]["repair_p50_ns"]) == (2, 45 * MS)
+    assert found[349]["lost_frames"] == found[351]["lost_frames"] == 4
 
 
 def test_a_message_received_twice_counts_once(made):
