@@ -124,7 +124,7 @@ def _stream(stream: StreamSeries, start_ns: int, end_ns: int) -> dict[str, Any]:
 def _line(
     line: Line, start_ns: int, end_ns: int, points_max: int = POINTS_PER_LINE_MAX
 ) -> dict[str, Any]:
-    kept = kept_indices(line.value, points_max)
+    kept = kept_indices(line.time_ns, line.value, points_max)
     # Samples are written only when a value changes, so the last value is valid until the run's end.
     time_ns = np.append(line.time_ns[kept], end_ns)
     value = np.append(line.value[kept], line.value[-1])

@@ -3,16 +3,20 @@
     bucket   | . .  '. | .. ' .|       the first, lowest, highest and last point of each bucket
     kept     | .     . | .  ' .|       are kept, so that no peak is lost
 
-The page decimates again to fit its width after each zoom. This module limits the page's size.
+Both ends of the longest interval without a point are kept, too: otherwise the slope on either side
+of a plateau would extend across it. The page decimates again to fit its width after each zoom. This
+module limits the page's size.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-KEPT_PER_BUCKET = 4
+KEPT_PER_BUCKET = 6
 
 
-def kept_indices(value: NDArray[np.int64], point_count_max: int) -> NDArray[np.int64]:
+def kept_indices(
+    time_ns: NDArray[np.int64], value: NDArray[np.int64], point_count_max: int
+) -> NDArray[np.int64]:
     """Return the indices of the points to keep, ascending and at most `point_count_max`."""
     count = len(value)
     if count <= point_count_max:
@@ -23,5 +27,7 @@ def kept_indices(value: NDArray[np.int64], point_count_max: int) -> NDArray[np.i
     for bucket in range(bucket_count):
         begin, end = edges[bucket], edges[bucket + 1]
         inside = value[begin:end]
-        kept[bucket] = (begin, begin + inside.argmin(), begin + inside.argmax(), end - 1)
+        low, high = begin + inside.argmin(), begin + inside.argmax()
+        rest = begin + np.diff(time_ns[begin:end], append=time_ns[end - 1]).argmax()
+        kept[bucket] = (begin, low, high, rest, min(rest + 1, end - 1), end - 1)
     return np.unique(kept)

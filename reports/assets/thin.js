@@ -22,9 +22,10 @@ const Thin = (() => {
   }
 
   /**
-   * Return the part of a line within [from, to], with at most about 4 points per bucket: the
-   * first, lowest, highest and last point of each bucket are kept, so no peak is lost. One point
-   * outside each edge continues the line to that edge.
+   * Return the part of a line within [from, to], with at most about 6 points per bucket: the
+   * first, lowest, highest and last point of each bucket are kept, so no peak is lost, and both ends
+   * of its longest interval, so no slope extends across a plateau. One point outside each edge
+   * continues the line to that edge.
    */
   function line(line, from, to, buckets) {
     const begin = Math.max(0, after(line.t, from) - 1);
@@ -35,7 +36,7 @@ const Thin = (() => {
       x.push(line.t[index]);
       y.push(line.v[index]);
     };
-    if (end - begin <= buckets * 4) {
+    if (end - begin <= buckets * 6) {
       for (let index = begin; index < end; index++) put(index);
       return { x, y };
     }
@@ -44,12 +45,16 @@ const Thin = (() => {
       const first = begin + Math.floor(bucket * width);
       const last = begin + Math.floor((bucket + 1) * width) - 1;
       let low = first,
-        high = first;
+        high = first,
+        rest = first;
+      const length = (index) => (index < last ? line.t[index + 1] - line.t[index] : 0);
       for (let index = first; index <= last; index++) {
         if (line.v[index] < line.v[low]) low = index;
         if (line.v[index] > line.v[high]) high = index;
+        if (length(index) > length(rest)) rest = index;
       }
-      const kept = [...new Set([first, low, high, last])].sort((a, b) => a - b);
+      const ends = [rest, Math.min(rest + 1, last)];
+      const kept = [...new Set([first, low, high, ...ends, last])].sort((a, b) => a - b);
       kept.forEach(put);
     }
     return { x, y };

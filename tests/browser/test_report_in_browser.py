@@ -173,6 +173,18 @@ def test_a_window_without_a_sample_still_shows_lines_and_marks(opened: Browser) 
     assert low < sent < high
 
 
+def test_a_plateau_among_many_points_is_drawn_level(opened: Browser) -> None:
+    """A position that rises with each point, but for a rest of 5,000 ms."""
+    rest = "const t = [...Array(1000).keys()].map((each) => each < 450 ? each : each + 5000);"
+    level = "const v = [...Array(1000).keys()].map((each) => each < 450 ? each : each - 1);"
+    drawn = opened.evaluate(
+        f"(() => {{ {rest} {level} return Thin.line({{t, v}}, 0, 6000, 10); }})()"
+    )
+    points = dict(zip(drawn["x"], drawn["y"], strict=True))
+    assert points[449] == points[5450] == 449
+    assert len(points) <= 60
+
+
 def test_chooses_a_stream(opened: Browser) -> None:
     first = trace(opened, "snd-pos", "y")
     click(opened, "term-1m")

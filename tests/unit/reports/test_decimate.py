@@ -9,13 +9,13 @@ from windtunnel.reports.decimate import KEPT_PER_BUCKET, kept_indices
 
 
 def test_few_points_all_stay() -> None:
-    assert kept_indices(np.arange(10), 10).tolist() == list(range(10))
+    assert kept_indices(np.arange(10), np.arange(10), 10).tolist() == list(range(10))
 
 
 def test_a_single_peak_among_many_stays() -> None:
     value = np.zeros(100_000, dtype=np.int64)
     value[54_321] = 1
-    kept = kept_indices(value, 400)
+    kept = kept_indices(np.arange(100_000), value, 400)
     assert 54_321 in kept
     assert len(kept) <= 400
 
@@ -27,8 +27,21 @@ def test_a_single_peak_among_many_stays() -> None:
 def test_keeps_first_last_and_every_peak(value: list[int], bucket_count: int) -> None:
     size = max(1, len(value) // bucket_count)
     value = value[: size * bucket_count]
-    kept = kept_indices(np.array(value), max(1, len(value) // size) * KEPT_PER_BUCKET).tolist()
+    kept = kept_indices(
+        np.arange(len(value)), np.array(value), max(1, len(value) // size) * KEPT_PER_BUCKET
+    ).tolist()
     assert kept == sorted(set(kept))
     assert kept[0] == 0
     assert kept[-1] == len(value) - 1
     assert not peaks_lost(value, kept, size)
+
+
+def test_a_plateau_keeps_both_ends() -> None:
+    """A position that rises in each millisecond, but for a rest of 5 s."""
+    time_ns = np.arange(100_000) * 1_000_000
+    time_ns[54_322:] += 5_000_000_000
+    value = np.arange(100_000)
+    value[54_322] = value[54_321]
+    kept = kept_indices(time_ns, value, 600)
+    assert {54_321, 54_322} <= set(kept.tolist())
+    assert len(kept) <= 600
