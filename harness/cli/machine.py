@@ -10,7 +10,7 @@ import platform
 import shutil
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -86,9 +86,17 @@ def _version_from_unix_socket(path: str) -> str | None:
         return str(json.loads(response.read())["Version"]) if response.status == 200 else None
 
 
-def default_fidelity() -> str:
-    """Return the default of `--fidelity`: compose if a Docker engine responds, else netns."""
-    return "compose" if engine_version() is not None else "netns"
+def default_fidelity(supported: Sequence[Collection[str]] = ()) -> str:
+    """Return the default of `--fidelity`: compose if a Docker engine responds, else netns.
+
+    If scenarios do not support it, the default is netns or sim. `supported` has the fidelity levels
+    that each scenario supports.
+    """
+    usual = "compose" if engine_version() is not None else "netns"
+    common = [
+        each for each in (usual, "netns", "sim") if all(each in levels for levels in supported)
+    ]
+    return common[0] if common else usual
 
 
 def _python() -> Fact:

@@ -49,16 +49,22 @@ def _with_receive(scenario: Scenario, parameters: Mapping[str, str]) -> Scenario
     return scenario.model_copy(update={"traffic": traffic})
 
 
-def require_runnable(files: Iterable[Path], receive: Mapping[str, str] = UNCHANGED) -> None:
-    """Raise ScenarioError with the problems of all files, unless all scenarios can be run."""
+def require_runnable(
+    files: Iterable[Path], receive: Mapping[str, str] = UNCHANGED
+) -> list[Scenario]:
+    """Return all scenarios. Raises ScenarioError with the problems of all files, unless all
+    scenarios can be run.
+    """
     errors: list[str] = []
+    loaded = []
     for file in dict.fromkeys(files):
         try:
-            load_runnable(file, receive)
+            loaded.append(load_runnable(file, receive))
         except ScenarioError as error:
             errors += error.errors
     if errors:
         raise ScenarioError(errors)
+    return loaded
 
 
 def _problems(scenario: Scenario) -> list[Problem]:

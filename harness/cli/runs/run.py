@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     "--fidelity",
     type=click.Choice(["netns", "compose", "sim"]),
     help="Use network namespaces, containers or a simulation.  "
-    "[default: compose if a Docker engine responds, else netns]",
+    "[default: compose if a Docker engine responds, else netns, if all scenarios support it]",
 )
 @click.option(
     "--seed",
@@ -154,10 +154,10 @@ def run(
 
     _check_defects(sabotage, mutant, kernel)
     with failure.one_line():
-        require_runnable(files, receive)
+        loaded = require_runnable(files, receive)
     if kernel == "uml":
         return in_kernel.run(files, click.get_current_context().params)
-    chosen_fidelity = fidelity or default_fidelity()
+    chosen_fidelity = fidelity or default_fidelity([each.fidelity for each in loaded])
     with failure.one_line():
         known_failures = _load_known(known)
         pair = prepare_drivers(publisher, subscriber, mutant, chosen_fidelity, out)

@@ -127,6 +127,10 @@ def test_a_responding_engine_makes_containers_the_default(
     monkeypatch.setattr(machine, "ENGINE_TIMEOUT_S", 60.0)
     assert machine.engine_version() == "99.1"
     assert machine.default_fidelity() == "compose"
+    assert machine.default_fidelity([("netns", "compose"), ("compose",)]) == "compose"
+    assert machine.default_fidelity([("netns", "compose"), ("netns", "sim")]) == "netns"
+    assert machine.default_fidelity([("sim", "compose"), ("sim",)]) == "sim"
+    assert machine.default_fidelity([("compose",), ("sim",)]) == "compose"
 
 
 def test_a_missing_engine_makes_namespaces_the_default(
@@ -135,6 +139,8 @@ def test_a_missing_engine_makes_namespaces_the_default(
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path / 'none.sock'}")
     assert machine.engine_version() is None
     assert machine.default_fidelity() == "netns"
+    assert machine.default_fidelity([("sim",)]) == "sim"
+    assert machine.default_fidelity([("compose",)]) == "netns"
 
 
 def test_clean_prints_what_it_removed(
