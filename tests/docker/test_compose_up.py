@@ -81,11 +81,14 @@ def test_wrong_arguments_reach_the_exit_code(project):
     assert "no/such-scenario" in done.stdout + done.stderr
 
 
-def test_harness_on_the_machine_runs_a_scenario_in_containers(image, tmp_path):
+@pytest.mark.parametrize(
+    "scenario", ["matrix/loss", pytest.param(SCENARIO, marks=pytest.mark.full)]
+)
+def test_harness_on_the_machine_runs_a_scenario_in_containers(image, scenario, tmp_path):
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "windtunnel.harness", "run", SCENARIO),
-            *("--fidelity", "compose", "--out", str(tmp_path)),
+            *(sys.executable, "-m", "windtunnel.harness", "run", scenario),
+            *("--fidelity", "compose", "--seeds", "1", "--out", str(tmp_path)),
         ],
         cwd=REPOSITORY,
         capture_output=True,

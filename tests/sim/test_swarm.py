@@ -45,7 +45,7 @@ def swarm(tmp_path, *arguments):
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
-@pytest.mark.parametrize("seeds", [SEEDS // 10, pytest.param(SEEDS, marks=pytest.mark.full)])
+@pytest.mark.parametrize("seeds", [SEEDS // 20, pytest.param(SEEDS, marks=pytest.mark.full)])
 def test_seeds_hold(tmp_path, seeds):
     code, lines, errors = swarm(tmp_path, "--seeds", str(seeds), "--jobs", "2")
     bad = [each for each in lines[:-1] if each["violation"] or each["defect"]]
