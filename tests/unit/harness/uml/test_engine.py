@@ -137,8 +137,18 @@ def test_a_missing_docker_is_named_and_nothing_is_left_running(
 ):
     (tmp_path / "bin" / "docker").unlink()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    programs("dockerd", OBEYS + 'echo $$ >"$SAID.pid"; exec /bin/sleep 60\n')
+    daemons = []
+    popen = engine.subprocess.Popen
+
+    def start(argv, **options):
+        # The daemon may be terminated before it runs one command: only its starter knows its id.
+        daemon = popen(argv, **options)
+        if argv[0] in ("containerd", "dockerd"):
+            daemons.append(daemon)
+        return daemon
+
+    monkeypatch.setattr(engine.subprocess, "Popen", start)
     assert engine.main(ARGUMENTS) == engine.CANNOT_START
     assert "cannot start docker: No such file" in capfd.readouterr().err
-    pid = tmp_path / "said.pid"
-    assert not pid.exists() or not Path(f"/proc/{pid.read_text().strip()}").exists()
+    assert [daemon.args[0] for daemon in daemons] == ["containerd", "dockerd"]
+    assert not [daemon.pid for daemon in daemons if Path(f"/proc/{daemon.pid}").exists()]
