@@ -76,6 +76,23 @@ class BeginningRecording:
     writer: SegmentWriter
     counter_id: int
     """The registration id of the counter."""
+    active: "ActiveRecording | None" = None
+    """The recording that has begun, or None until then."""
+    is_aborted: bool = False
+
+    @property
+    def recording_id(self) -> int:
+        return self.descriptor.recording_id
+
+    @property
+    def position(self) -> int:
+        """The recorded position: where the recording begins, until it has begun."""
+        return self.image.join_position if self.active is None else self.active.position
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the recorded position is final."""
+        return self.is_aborted if self.active is None else self.active.is_done
 
 
 @dataclass(eq=False)
@@ -96,3 +113,8 @@ class ActiveRecording:
     def position(self) -> int:
         """The recorded position."""
         return self.session.position
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the recorded position is final."""
+        return self.session.is_done

@@ -65,9 +65,13 @@ class Recordings:
 
     # --- for other operations ------------------------------------------------------------------
 
-    def active(self, recording_id: int) -> ActiveRecording | None:
-        """Return the active recording with this id, or None if no such recording is active."""
-        return self._active.get(recording_id)
+    def active(self, recording_id: int) -> ActiveRecording | BeginningRecording | None:
+        """Return the recording with this id if it is active or about to begin, else None."""
+        found = self._active.get(recording_id)
+        if found is not None:
+            return found
+        beginning = (each for stream in self._open for each in stream.beginning)
+        return next((each for each in beginning if each.recording_id == recording_id), None)
 
     @property
     def streams(self) -> Iterator[RecordedStream]:
@@ -334,6 +338,7 @@ class Recordings:
             raise
         except DriverError as error:
             stream.beginning.remove(beginning)
+            beginning.is_aborted = True
             self._images.abort(beginning, error)
             if stream.auto_stop:
                 self._end(stream)
@@ -342,6 +347,7 @@ class Recordings:
         if active is None:
             return 0
         stream.beginning.remove(beginning)
+        beginning.active = active
         stream.active.append(active)
         self._active[active.recording_id] = active
         self._update_counter()
@@ -370,6 +376,7 @@ class Recordings:
         for stream in tuple(self._open):
             self._requests.remove(stream)
             for beginning in stream.beginning:
+                beginning.is_aborted = True
                 self._images.abort(beginning)
             stream.beginning.clear()
             self._end(stream)

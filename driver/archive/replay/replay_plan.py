@@ -23,7 +23,10 @@ from windtunnel.driver.archive.protocol.codes import (
 )
 from windtunnel.driver.archive.protocol.requests import BoundedReplayRequest, ReplayRequest
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
-from windtunnel.driver.archive.recording.recorded_stream import ActiveRecording
+from windtunnel.driver.archive.recording.recorded_stream import (
+    ActiveRecording,
+    BeginningRecording,
+)
 from windtunnel.driver.archive.replay.counter_limit import CounterLimit
 from windtunnel.driver.archive.replay.replay_run import ReplayPlan
 from windtunnel.driver.base.arith import I64_MAX
@@ -36,7 +39,7 @@ def make_plan(
     resources: ArchiveResources,
     request: ReplayRequest | BoundedReplayRequest,
     recording: RecordingDescriptor,
-    active: ActiveRecording | None,
+    active: ActiveRecording | BeginningRecording | None,
 ) -> ReplayPlan:
     """Return the recording, range and limit of a requested replay. Raises RequestRejected if the
     request is invalid.
@@ -68,7 +71,7 @@ def make_plan(
 def _limit_of(
     resources: ArchiveResources,
     request: ReplayRequest | BoundedReplayRequest,
-    active: ActiveRecording | None,
+    active: ActiveRecording | BeginningRecording | None,
 ) -> _Limit | None:
     """Return two functions: one returns the current limit of a replay, the other whether this limit
     is final. Returns None if the limit is the stop position of a stopped recording.
@@ -84,8 +87,7 @@ def _limit_of(
         return bound.position, bound.is_final
     if active is None:
         return None
-    session = active.session
-    return lambda: session.position, lambda: session.is_done
+    return lambda: active.position, lambda: active.is_done
 
 
 def _position_of(

@@ -5,17 +5,27 @@ import struct
 import pytest
 
 from tests.unit.driver.archive.server.own_archive import SEGMENT, Err, Ok, own_archive
-from tests.unit.driver.archive.server.own_stream import FRAME, IPC, Reader, message, replay_values
+from tests.unit.driver.archive.server.own_stream import (
+    FRAME,
+    IPC,
+    STREAM,
+    Reader,
+    message,
+    replay_values,
+)
 from windtunnel.driver.archive.protocol.codes import ControlResponseCode
 from windtunnel.driver.archive.protocol.requests import (
     BoundedReplayRequest,
     DetachSegmentsRequest,
     PurgeRecordingRequest,
+    RecordingPositionRequest,
     ReplayRequest,
     ReplayTokenRequest,
     StopAllReplaysRequest,
     StopReplayRequest,
 )
+from windtunnel.driver.archive.recording.image_recording import ImageRecording
+from windtunnel.driver.client.errors import RegistrationError
 
 SECOND = 1_000_000_000
 UDP = "aeron:udp?endpoint=10.0.0.1:20500"
@@ -58,6 +68,49 @@ def test_a_live_recording_is_followed_until_it_stops(own, talker):
     assert not image.is_end_of_stream
     publication.close()
     assert len(reader.until_end()) == 20
+
+
+def test_a_recording_whose_counter_is_awaited_is_followed(own, talker, monkeypatch):
+    """It is in the catalog already, but a slow driver has not added its position counter."""
+    waiting = []
+    complete = ImageRecording.try_complete
+
+    def try_complete(recording, beginning):
+        waiting.append(beginning)
+        return None
+
+    monkeypatch.setattr(ImageRecording, "try_complete", try_complete)
+    talker.start(IPC, STREAM)
+    publication = talker.client.add_exclusive_publication(IPC, STREAM)
+    own.until(lambda: waiting)
+    assert talker.ask(RecordingPositionRequest, recording_id=0) == Ok(0)
+    reader = Reader(talker)
+    assert talker.ask_replay(0).error_message == ""
+    monkeypatch.setattr(ImageRecording, "try_complete", complete)
+    talker.publish(publication, 10)
+    reader.until(lambda: len(reader.seen) == 10)
+    publication.close()
+    assert len(reader.until_end()) == 10
+
+
+def test_a_replay_of_a_recording_that_does_not_begin_ends(own, talker, monkeypatch):
+    waiting = []
+
+    def try_complete(recording, beginning):
+        waiting.append(beginning)
+        return None
+
+    def refuse(recording, beginning):
+        raise RegistrationError(3, "no counter")
+
+    monkeypatch.setattr(ImageRecording, "try_complete", try_complete)
+    talker.start(IPC, STREAM)
+    talker.client.add_exclusive_publication(IPC, STREAM)
+    own.until(lambda: waiting)
+    reader = Reader(talker)
+    assert talker.ask_replay(0).error_message == ""
+    monkeypatch.setattr(ImageRecording, "try_complete", refuse)
+    assert reader.until_end() == []
 
 
 def test_a_live_recording_is_replayed_up_to_now(own, talker):
