@@ -62,6 +62,7 @@ def lists(run: RunDocuments) -> Markup:
     if filled:
         heads = [*_PLACE, ("position", "number"), ("length", "number")]
         heads += [("frames lost", "number"), ("frames too late", "number")]
+        heads += [("frames beyond the window", "number")]
         parts.append(details("Filled ranges", _listed(len(filled)), table(heads, filled)))
     return joined(parts)
 
@@ -84,5 +85,6 @@ def _stall(stall: Stall) -> list[object]:
 
 
 def _filled(filled: FilledRange) -> list[object]:
-    counts = (filled.position, filled.length, filled.lost_frames, filled.late_frames)
+    discarded = (filled.late_frames, filled.rejected_frames)
+    counts = (filled.position, filled.length, filled.lost_frames, *discarded)
     return [number(each) for each in counts]

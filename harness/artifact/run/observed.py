@@ -58,7 +58,9 @@ class FilledRange:
     lost_frames: int | None = None
     "Frames of the range that did not arrive."
     late_frames: int | None = None
-    "Frames of the range that arrived, which the receiver discarded."
+    "Frames of the range that arrived too late, so that the receiver discarded them."
+    rejected_frames: int = 0
+    "Frames of the range that arrived, but ended beyond the receiver's window."
 
 
 @dataclass(frozen=True)

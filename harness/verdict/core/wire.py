@@ -29,7 +29,7 @@ from windtunnel.harness.dissect.frames.flow import (
     positions,
 )
 from windtunnel.harness.dissect.frames.frames import FRAME_ALIGNMENT, Frames
-from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
+from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM, SM_FLAG_SEND_SETUP
 from windtunnel.harness.dissect.frames.route import between
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 
@@ -221,3 +221,11 @@ def unsound(feedback: Frames, term_lengths: NDArray[np.int64]) -> NDArray[np.boo
     found: NDArray[np.bool_] = (kinds == NAK) & (outside | beyond)
     found |= (kinds == SM) & (outside | wide)
     return found
+
+
+def status_messages(frames: Frames) -> Frames:
+    """Return the status messages among the given frames, excluding mere requests for a SETUP."""
+    picked: Frames = frames[
+        (frames["frame_type"] == SM) & ((frames["flags"] & SM_FLAG_SEND_SETUP) == 0)
+    ]
+    return picked

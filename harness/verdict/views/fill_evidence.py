@@ -19,10 +19,10 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel, parse_duration_ns
 from windtunnel.harness.scenario.schema.units import format_duration
 from windtunnel.harness.verdict.checks.retransmission.all_gaps import AERON
-from windtunnel.harness.verdict.checks.retransmission.nak_checks import certainly_accepted
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.views.acceptance import certainly_accepted
 from windtunnel.harness.verdict.views.losses import frame_index
 from windtunnel.harness.verdict.views.series import END_OF_TIME_NS
 

@@ -4,7 +4,8 @@
     arrived      0                       3           5
     discarded                 2 late                            range 1: one frame lost, one late
 
-A late frame arrived after its gap had been filled, so the receiver discarded it.
+A late frame arrived after its gap had been filled, so the receiver discarded it. A rejected frame
+arrived in time, but its datagram ended too far beyond the last acknowledged position.
 """
 
 import numpy as np
@@ -14,6 +15,7 @@ from windtunnel.harness.artifact.run.observed import FilledRange
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.views.acceptance import rejected_positions
 from windtunnel.harness.verdict.views.coverage import filled_gaps
 
 
@@ -36,17 +38,25 @@ def filled_ranges(evidence: Evidence, flow: TrafficCase) -> list[FilledRange]:
     wire = evidence.wire(flow)
     positions = planned.log.frames["position"].astype(np.int64)
     arrived: NDArray[np.int64] | None = None
+    rejected = np.zeros(0, dtype=np.int64)
     # A wire covers one session.
     if not isinstance(wire, Missing) and not flow.rejoins:
         arrived = np.concatenate([[0], np.cumsum(np.isin(positions, wire.arrived.starts))])
+        subscriber = evidence.subscriber(flow)
+        join = 0 if isinstance(subscriber, Missing) else subscriber.join_position
+        rejected = rejected_positions(wire, join)
     ranges = []
     for first, end in zip(firsts.tolist(), ends.tolist(), strict=True):
         start = int(starts[first])
         lost: int | None = None
         late: int | None = None
+        low, high = np.searchsorted(rejected, [start, end]).tolist()
+        refused = high - low
         if arrived is not None:
             low, high = np.searchsorted(positions, [start, end]).tolist()
-            late = int(arrived[high] - arrived[low])
-            lost = high - low - late
-        ranges.append(FilledRange(start, end - start, int(times_ns[first]), lost, late))
+            discarded = int(arrived[high] - arrived[low])
+            lost = high - low - discarded
+            late = discarded - refused
+        read_ns = int(times_ns[first])
+        ranges.append(FilledRange(start, end - start, read_ns, lost, late, refused))
     return ranges

@@ -6,6 +6,10 @@
 Fault rules log each decision about a frame, but impairments do not. Their effect shows only in the
 captures: a frame left its host in order, but was lost or arrived out of order. A frame that a
 driver never sent, or sent late, was not lost.
+
+A frame may also be lost on a sound link. A PAD needs window only for its header, but an image
+rejects the datagram with it if the PAD ends more than half a term beyond the last acknowledged
+position.
 """
 
 from dataclasses import dataclass
@@ -32,6 +36,7 @@ from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
+from windtunnel.harness.verdict.views.acceptance import rejected_positions
 
 _ALTERING = (DROP, CORRUPT, TRUNCATE, INJECT)
 """Fault actions after which a frame that arrives may not be the publisher's."""
@@ -105,6 +110,9 @@ def link_losses(evidence: Evidence, traffic: TrafficCase) -> LinkLosses | Missin
         # The wire covers the last session only; arrivals of earlier sessions are not known.
         arrived[:] = left_in_turn[:] = True
     disturbed = lost.disturbed | (left_in_turn & ~in_turn)
+    subscriber = evidence.subscriber(traffic)
+    join = 0 if isinstance(subscriber, Missing) else subscriber.join_position
+    disturbed |= _frames_at(planned.log, rejected_positions(wire, join))
     return LinkLosses(disturbed, lost.altered, lost.dropped_count, arrived)
 
 

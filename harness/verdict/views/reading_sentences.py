@@ -116,7 +116,8 @@ def fill_sentence(filled: Sequence[FilledRange], row: ResultRow) -> str:
     lost = [each.lost_frames for each in filled if each.lost_frames is not None]
     late = [each.late_frames for each in filled if each.late_frames is not None]
     if len(lost) == len(filled):
-        text += f", over {_covered(sum(lost), sum(late))}"
+        rejected = sum(each.rejected_frames for each in filled)
+        text += f", over {_covered(sum(lost), sum(late), rejected)}"
     if row.delivered_messages is not None and row.published_messages is not None:
         missing = row.published_messages - row.delivered_messages
         verb = "is" if missing == 1 else "are"
@@ -124,13 +125,15 @@ def fill_sentence(filled: Sequence[FilledRange], row: ResultRow) -> str:
     return text
 
 
-def _covered(lost: int, late: int) -> str:
+def _covered(lost: int, late: int, rejected: int) -> str:
     """Return what filled ranges cover, such as `3 lost frames`."""
-    were = "was" if late == 1 else "were"
-    discarded = f"that arrived too late and {were} discarded"
-    if not lost:
-        return f"{counted(late, 'frame')} {discarded}"
-    return counted(lost, "lost frame") + (f" and {late:,} {discarded}" if late else "")
+    parts = [counted(lost, "lost frame")] if lost else []
+    for count, reason in ((late, "too late"), (rejected, "beyond the receiver window")):
+        were = "was" if count == 1 else "were"
+        if count:
+            frames = f"{count:,}" if parts else counted(count, "frame")
+            parts.append(f"{frames} that arrived {reason} and {were} discarded")
+    return " and ".join(parts) or "0 frames"
 
 
 def group_sentences(readings: Sequence[Reading], traffic: TrafficCase) -> Iterator[str]:

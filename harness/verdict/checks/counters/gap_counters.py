@@ -23,7 +23,6 @@ from windtunnel.harness.verdict.checks.retransmission.all_gaps import (
     earlier_naks,
     has_all_gaps,
 )
-from windtunnel.harness.verdict.checks.retransmission.nak_checks import certainly_accepted
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
@@ -36,6 +35,7 @@ from windtunnel.harness.verdict.core.finding import (
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.views.acceptance import certainly_accepted
 from windtunnel.harness.verdict.views.coverage import filled_gaps
 from windtunnel.harness.verdict.views.fill_evidence import fill_rule
 from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of

@@ -21,10 +21,7 @@ from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
-from windtunnel.harness.verdict.checks.flow_control.window import (
-    beyond_image_window,
-    status_messages,
-)
+from windtunnel.harness.verdict.checks.flow_control.window import beyond_image_window
 from windtunnel.harness.verdict.checks.retransmission.recovery import (
     SHUTDOWN_NS,
     socket_drops,
@@ -34,7 +31,7 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
-from windtunnel.harness.verdict.core.wire import unsound
+from windtunnel.harness.verdict.core.wire import status_messages, unsound
 
 AGREE = "counters_agree_with_packets"
 

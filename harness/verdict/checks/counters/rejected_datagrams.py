@@ -28,12 +28,11 @@ from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, FRAME_A
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TOLERANCE_NS
-from windtunnel.harness.verdict.checks.flow_control.window import status_messages
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops, system_value
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
 from windtunnel.harness.verdict.core.kind import Kind
-from windtunnel.harness.verdict.core.wire import Wire, unsound
+from windtunnel.harness.verdict.core.wire import Wire, status_messages, unsound
 from windtunnel.harness.verdict.views.series import known_at
 
 OVER_UNDER_RUNS = "over_under_runs_counted"

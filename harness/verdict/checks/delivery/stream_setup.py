@@ -16,7 +16,6 @@ from windtunnel.harness.dissect.frames.route import between
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TOLERANCE_NS
-from windtunnel.harness.verdict.checks.flow_control.window import status_messages
 from windtunnel.harness.verdict.checks.retransmission.nak_checks import PACE_SLACK_NS
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
@@ -27,7 +26,7 @@ from windtunnel.harness.verdict.core.finding import (
     inconclusive,
     passed,
 )
-from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.core.wire import Wire, status_messages
 
 SETUPS = "setups_until_answered"
 

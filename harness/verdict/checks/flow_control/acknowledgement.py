@@ -12,7 +12,6 @@ from windtunnel.harness.dissect.frames.flow import aligned_lengths, positions
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import QUARTER
-from windtunnel.harness.verdict.checks.flow_control.window import status_messages
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -22,6 +21,7 @@ from windtunnel.harness.verdict.core.finding import (
     inconclusive,
     passed,
 )
+from windtunnel.harness.verdict.core.wire import status_messages
 from windtunnel.harness.verdict.views.series import known_at
 
 CONSUMED = "status_messages_consumed"

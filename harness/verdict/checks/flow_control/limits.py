@@ -18,7 +18,6 @@ from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.scenario.schema.flow_control import FlowControl
 from windtunnel.harness.verdict.checks.flow_control import group_window
 from windtunnel.harness.verdict.checks.flow_control.group_window import MAX, limiting_messages
-from windtunnel.harness.verdict.checks.flow_control.window import status_messages
 from windtunnel.harness.verdict.checks.retransmission.recovery import processed_until_ns
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
@@ -30,7 +29,7 @@ from windtunnel.harness.verdict.core.finding import (
     passed,
 )
 from windtunnel.harness.verdict.core.kind import Kind
-from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.core.wire import Wire, status_messages
 from windtunnel.harness.verdict.views.series import Series, known_at, stream_series
 
 SENDER = "snd_lmt_follows_status"

@@ -14,7 +14,6 @@ from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.verdict.checks.flow_control.window import status_messages
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -24,7 +23,7 @@ from windtunnel.harness.verdict.core.finding import (
     inconclusive,
     passed,
 )
-from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.core.wire import Wire, status_messages
 from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
 from windtunnel.harness.verdict.views.series import (
     END_OF_TIME_NS,

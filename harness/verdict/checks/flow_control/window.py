@@ -11,9 +11,8 @@ windows that count.
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.harness.artifact.middlebox.frame_class import PAD, SM
+from windtunnel.harness.artifact.middlebox.frame_class import PAD
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, Frames
-from windtunnel.harness.dissect.frames.layout import SM_FLAG_SEND_SETUP
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.scenario.schema.flow_control import FlowControl
@@ -21,18 +20,10 @@ from windtunnel.harness.verdict.checks.flow_control import group_window
 from windtunnel.harness.verdict.checks.flow_control.group_window import MAX, limiting_messages
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
-from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.core.wire import Wire, status_messages
 from windtunnel.harness.verdict.views.series import known_at
 
 WITHIN = "sends_within_window"
-
-
-def status_messages(frames: Frames) -> Frames:
-    """Return the status messages among the given frames, excluding mere requests for a SETUP."""
-    picked: Frames = frames[
-        (frames["frame_type"] == SM) & ((frames["flags"] & SM_FLAG_SEND_SETUP) == 0)
-    ]
-    return picked
 
 
 def beyond_image_window(

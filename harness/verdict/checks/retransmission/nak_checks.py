@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.noun_form import noun_for
-from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.dissect.frames.frames import FRAME_ALIGNMENT
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
-from windtunnel.harness.verdict.checks.flow_control.window import status_messages
 from windtunnel.harness.verdict.checks.retransmission.all_gaps import (
     earlier_naks,
     has_all_gaps,
@@ -37,6 +35,7 @@ from windtunnel.harness.verdict.core.finding import (
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.views.acceptance import certainly_accepted
 from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
 from windtunnel.harness.verdict.views.series import (
     END_OF_TIME_NS,
@@ -200,33 +199,6 @@ def _closed_ns(wire: Wire, naks: _Naks, start: int) -> NDArray[np.int64]:
         return np.zeros(0, dtype=np.int64)
     least = np.minimum.reduceat(padded, bounds)[::2]
     return np.where(low < high, least, END_OF_TIME_NS)
-
-
-def certainly_accepted(wire: Wire, start: int) -> NDArray[np.bool_]:
-    """Return a mask of the arrived frames that every correct receiver inserts into its log.
-
-    A receiver accepts a datagram by its first frame, and only if it ends within half a term of its
-    last status message. If it already has the first frame, it ignores the rest of the datagram.
-    """
-    frames = wire.arrived.frames
-    if len(frames) == 0:
-        return np.zeros(0, dtype=np.bool_)
-    heads = np.flatnonzero(np.diff(frames["datagram"], prepend=-1))
-    sizes = np.diff(np.append(heads, len(frames)))
-    head_of = np.repeat(heads, sizes)
-    tail_ends = np.repeat(wire.arrived.ends[np.append(heads[1:], len(frames)) - 1], sizes)
-    messages = status_messages(wire.feedback_sent)
-    consumed = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
-    consumed = np.maximum.accumulate(consumed) if len(consumed) else consumed
-    times_ns = frames["time_ns"].astype(np.int64)
-    last_acknowledged = known_at(messages["time_ns"].astype(np.int64), consumed, times_ns, start)
-    taken = tail_ends <= last_acknowledged + wire.facts.term_length // 2
-    _, first_index = np.unique(wire.arrived.starts, return_index=True)
-    fresh = np.zeros(len(frames), dtype=np.bool_)
-    fresh[first_index] = True
-    is_head = head_of == np.arange(len(frames))
-    accepted: NDArray[np.bool_] = taken & (is_head | fresh[head_of])
-    return accepted
 
 
 def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:

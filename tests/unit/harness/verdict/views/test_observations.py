@@ -368,3 +368,12 @@ def test_an_exception_while_observations_are_made_is_the_harness_fault(made, mon
     assert verdict.observed == Observations()
     (finding,) = [each for each in verdict.checks if each.name == "observed"]
     assert finding.outcome is Outcome.HARNESS
+
+
+def test_frames_that_the_receiver_rejected_are_named():
+    row = ResultRow("one", "a", "b", published_messages=3, delivered_messages=2)
+    sentence = fill_sentence([FilledRange(64, 96, 7, 1, 1, 1)], row)
+    assert (
+        "over 1 lost frame and 1 that arrived too late and was discarded and 1 that arrived beyond "
+        "the receiver window and was discarded; "
+    ) in sentence

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.unit.harness.verdict.synthetic_loss import change, joined_at, let_arrive
-from tests.unit.harness.verdict.synthetic_run import make_run
+from tests.unit.harness.verdict.synthetic_run import TERM_LENGTH, make_run, status_message
 from windtunnel.harness.verdict.checks.delivery.delivery import delivered_intact, delivered_once
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
@@ -186,6 +186,27 @@ def test_a_message_that_came_in_its_turn_must_be_delivered(unreliable):
     (index,) = np.flatnonzero(unreliable.log.frames["position"] == position)
     assert finding.outcome is Outcome.FAIL
     assert finding.message == unreliable.log.frames["message"][index]
+
+
+@pytest.mark.parametrize(("over", "outcome"), [(True, Outcome.PASS), (False, Outcome.FAIL)])
+def test_a_message_that_ends_half_a_term_beyond_the_window_need_not_be_delivered(
+    unreliable, over, outcome
+):
+    """An image rejects its frames, although no link lost them."""
+    unreliable.packets["b"] = [
+        each
+        for each in unreliable.packets["b"]
+        if each.kind != "SM" or each.payload == status_message(0)
+    ]
+    frames = unreliable.log.frames
+    ends = np.append(frames["position"][1:], unreliable.log.end_position)
+    is_over = ends > TERM_LENGTH // 2
+    own = frames["message"][is_over == over]
+    delivered = [position for position, _ in unreliable.messages]
+    positions = unreliable.log.message_ends[np.unique(own[own >= 0])]
+    popped = [each for each in positions.tolist() if each in delivered][0 if over else -2]
+    unreliable.messages.pop(delivered.index(popped))
+    assert intact(unreliable).outcome is outcome
 
 
 def test_missing_decision_log_is_inconclusive(unreliable):

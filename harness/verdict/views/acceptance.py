@@ -1,0 +1,53 @@
+"""Which arrived datagrams a receiver accepts.
+
+    acknowledged    |- - - - - half a term - - - - -|
+    datagram                              | DATA |PAD - -|        rejected: an over-run
+
+A PAD needs window only for its header, so a correct sender may send a datagram that an image
+rejects. Its frames are lost although no link lost them.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.dissect.frames.flow import positions
+from windtunnel.harness.verdict.core.wire import Wire, status_messages
+from windtunnel.harness.verdict.views.series import known_at
+
+
+def certainly_accepted(wire: Wire, start: int) -> NDArray[np.bool_]:
+    """Return a mask of the arrived frames that every correct receiver inserts into its log.
+
+    A receiver accepts a datagram by its first frame, and only if it ends within half a term of its
+    last status message. If it already has the first frame, it ignores the rest of the datagram.
+    """
+    frames = wire.arrived.frames
+    if len(frames) == 0:
+        return np.zeros(0, dtype=np.bool_)
+    heads = np.flatnonzero(np.diff(frames["datagram"], prepend=-1))
+    sizes = np.diff(np.append(heads, len(frames)))
+    head_of = np.repeat(heads, sizes)
+    tail_ends = np.repeat(wire.arrived.ends[np.append(heads[1:], len(frames)) - 1], sizes)
+    messages = status_messages(wire.feedback_sent)
+    consumed = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
+    consumed = np.maximum.accumulate(consumed) if len(consumed) else consumed
+    times_ns = frames["time_ns"].astype(np.int64)
+    # A status message with the same timestamp may have left after the datagram was read.
+    acknowledged_ns = messages["time_ns"].astype(np.int64)
+    last_acknowledged = known_at(acknowledged_ns, consumed, times_ns - 1, start)
+    taken = tail_ends <= last_acknowledged + wire.facts.term_length // 2
+    _, first_index = np.unique(wire.arrived.starts, return_index=True)
+    fresh = np.zeros(len(frames), dtype=np.bool_)
+    fresh[first_index] = True
+    is_head = head_of == np.arange(len(frames))
+    accepted: NDArray[np.bool_] = taken & (is_head | fresh[head_of])
+    return accepted
+
+
+def rejected_positions(wire: Wire, start: int) -> NDArray[np.int64]:
+    """Return the positions of the frames that a receiver may have rejected when they first arrived,
+    in ascending order.
+    """
+    arrived, first = np.unique(wire.arrived.starts, return_index=True)
+    found: NDArray[np.int64] = arrived[~certainly_accepted(wire, start)[first]]
+    return found
