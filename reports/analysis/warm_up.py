@@ -43,7 +43,7 @@ def main() -> int:
     )
     stalls = np.zeros(1, dtype=windows.STALL)
     states = np.zeros(1, dtype=windows.WINDOW)
-    windows.follow_windows(*events, none, outcomes, 1, 1, states, stalls, 0)
+    windows.follow_windows(*events, none, outcomes, 1, 1, states, stalls, 0, none > 0)
     parts, messages = np.zeros(0, dtype=image.PART), np.zeros(0, dtype=image.MESSAGE)
     image.assemble(parts, np.zeros(1, dtype=image.IMAGE)[0], messages, 0)
     numbers.flags.writeable = False

@@ -27,6 +27,7 @@ class Decision:
     """What the middlebox did to one frame."""
 
     time_ns: int
+    stream_id: int
     action: int
     link: str
     position: int
@@ -53,7 +54,8 @@ class Reader:
     decisions: list[Decision]
     "What the middlebox did to frames with a position on the link to this reader."
     deaf: int
-    "Number of dropped status messages and NAKs of this reader."
+    """Number of dropped status messages and NAKs of this reader. A request for a SETUP does not
+    count: a reader of a multi-destination-cast sends it before it knows any stream."""
     there: dict[str, Any]
     "The ledger of the link to this reader."
     back: dict[str, Any]
@@ -176,7 +178,9 @@ def _reader(
         frames=frames,
         counters=_counters(folder),
         decisions=[each for each in decisions if each.link == there and each.position >= 0],
-        deaf=sum(each.link == back and each.action == DROP for each in decisions),
+        deaf=sum(
+            each.link == back and each.action == DROP and each.stream_id > 0 for each in decisions
+        ),
         there=links[there],
         back=links[back],
     )
@@ -190,7 +194,7 @@ def _decisions(path: Path, links: list[str]) -> list[Decision]:
     if not path.exists():
         return []
     return [
-        Decision(row[0], row[3], links[row[4]], row[13], row[12], row[14])
+        Decision(row[0], row[9], row[3], links[row[4]], row[13], row[12], row[14])
         for row in _records(path, _DECISION)
     ]
 

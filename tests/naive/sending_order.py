@@ -1,7 +1,7 @@
 """Reference implementation of the sending order of one flow's packets."""
 
 STEP_MAX, LATE_MAX, OVERTAKEN_MAX = 1_024, 1 << 14, 64
-STEPS_MIN, ODD_SHARE, WEIGHED_MAX = 16, 8, 512
+STEPS_MIN, ODD_SHARE, WEIGHED_MAX = 4, 8, 512
 NUMBERS = 1 << 16
 
 

@@ -164,13 +164,14 @@ def _is_by_gap(state: Any, slot: int, before_ns: int) -> bool:
 @allocating_kernel
 def follow_windows(
     times_ns: Any, kinds: Any, flow_of: Any, starts: Any, ends: Any, charged: Any, outcomes: Any,
-    pause_ns: int, reach_bytes: int, windows: Any, stalls: Any, count: int,
+    pause_ns: int, reach_bytes: int, windows: Any, stalls: Any, count: int, is_over_run: Any,
 ) -> int:  # fmt: skip
     """Measure windows and stalls from a stream's events, in capture order.
 
     Shapes:  as in `repair_kernel.follow`, which wrote `outcomes`; charged int64[n]: the limit that
              a frame needs to be sent; windows WINDOW[f]; stalls STALL[s] with n free entries
-             after `count`; windows and stalls persist between calls
+             after `count`; windows and stalls persist between calls; is_over_run bool[n],
+             written: whether the receiver drops the frame
     Units:   `pause_ns`: shorter pauses between new frames are ignored; `reach_bytes`: a receiver
              drops frames that end further than this beyond its consumption position
     Returns: the number of stalls
@@ -193,6 +194,7 @@ def follow_windows(
         state["frame_max"] = max(state["frame_max"], end - start)
         if state["raises"] > 0 and end > state["consumed"] + reach_bytes:
             state["over_runs"] += 1
+            is_over_run[index] = True
         before_ns = state["new_ns"]
         if before_ns > 0 and time_ns - before_ns >= pause_ns:
             has_room = charged[index] <= state["limit"]

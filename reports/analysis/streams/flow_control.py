@@ -103,8 +103,13 @@ class FlowControlWalk:
         self._trips_ns: list[int] = []
         self._trip_count = 0
 
-    def feed(self, events: Events, outcomes: Any, flow_count: int) -> None:
-        """Process events together with the outcomes that `RepairWalk.feed` returned for them."""
+    def feed(self, events: Events, outcomes: Any, flow_count: int) -> Any:
+        """Process events together with the outcomes that `RepairWalk.feed` returned for them.
+
+        Returns: bool[n], whether the receiver drops the packet, because one of its frames is too
+        far ahead
+        """
+        is_over_run = np.zeros(len(events.rows), dtype=np.bool_)
         self._windows = grow(self._windows, flow_count)
         self._stalls = grow(self._stalls, self._count + len(events.rows))
         self._count = kernel.follow_windows(
@@ -120,8 +125,10 @@ class FlowControlWalk:
             self._windows,
             self._stalls,
             self._count,
+            is_over_run,
         )
         self._stalls = trim(self._stalls, self._count)
+        return np.isin(events.packets, events.packets[is_over_run])
 
     def feed_echoes(self, frames: Any) -> None:
         """Process RTTM frames. A second frame with the same timestamp is the reply to the first."""

@@ -95,18 +95,19 @@ class ImageWalk:
 
 
 def parts_of(
-    frames: Any, events: Events, outcomes: Any, flow: int, only_first: bool = False
+    frames: Any, events: Events, outcomes: Any, flow: int, is_uncertain: Any = None
 ) -> Any:
     """Return the newly captured frames of a flow as records for the image kernel.
 
-    With `only_first`, frames that filled a gap are left out.
+    With `is_uncertain`, frames that filled a gap are left out, and those in the mask.
     """
+    is_first = (outcomes["outcome"] == FIRST) & (True if is_uncertain is None else ~is_uncertain)
     chosen = np.flatnonzero(
         (events.kinds == repair.FRAME)
         & (events.flow_of == flow)
         & (outcomes["is_new"] == 1)
         & (outcomes["outcome"] != EARLIER)
-        & ((outcomes["outcome"] == FIRST) | (not only_first))
+        & (is_first | (is_uncertain is None))
     )
     rows = events.rows[chosen]
     parts = np.zeros(len(rows), dtype=kernel.PART)

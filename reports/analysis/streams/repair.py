@@ -60,11 +60,12 @@ FLOWS = pa.schema(
 `messages`: complete messages that were captured. `gap_fills_min`, `gap_fills_max`: how many gaps
 whose bytes were lost before this vantage point an unreliable receiver behind it has filled with
 padding. It fills a gap after a delay that no frame reveals, and drops frames that arrive later, so
-a gap that was filled by late originals may or may not be one of them. Both are 0 if a NAK shows
-that the receiver is reliable. `messages_min`: messages that are complete without frames in such
-gaps; an unreliable receiver delivered at least these and at most `messages`. `rebuilt_position`:
-end of the bytes that were all received or skipped. `spurious_naks`: NAKs for bytes that had been
-captured before the first NAK. Reordering ratio and extents follow RFC 4737 and exclude retransmits.
+a gap that was filled by late originals may or may not be one of them, and so may a packet that it
+dropped because it ended too far ahead, see `over_runs`. Both are 0 if a NAK shows that the receiver
+is reliable. `messages_min`: messages that are complete without frames in such gaps and packets; an
+unreliable receiver delivered at least these and at most `messages`. `rebuilt_position`: end of the
+bytes that were all received or skipped. `spurious_naks`: NAKs for bytes that had been captured
+before the first NAK. Reordering ratio and extents follow RFC 4737 and exclude retransmits.
 `is_order_known`: whether packet identifications show the sending order; if not, `reordered` frames
 of a multicast group include those that another receiver requested. `loss_amplification`:
 retransmitted bytes per missing byte, over all gaps that were seen or requested here; null if there

@@ -44,8 +44,10 @@ OVERTAKEN_MAX = 64
 """Maximum number of packets that may overtake new bytes. More than this indicate a new counter."""
 DATAGRAM_MAX = 1 << 16
 """Maximum number of stream bytes in a datagram."""
-STEPS_MIN = 16
-"""Number of small steps required before a sender's identifications are used."""
+STEPS_MIN = 4
+"""Number of small steps required before a sender's identifications are used. One random
+identification in 64 is a small step.
+"""
 ODD_SHARE = 8
 """For each packet that contradicts a counter, there must be at least this many that fit one."""
 WEIGHED_MAX = 512

@@ -74,24 +74,28 @@ class StreamWalk:
         self._images_in_order: list[ImageWalk] = []
         self._samples: list[PositionSamples] = []
         self._messages: list[list[Any]] = []
+        self._rejected: list[int] = []
 
     def feed(self, frames: pa.RecordBatch | pa.Table) -> WalkedFrames:
         """Process frames of the stream, and return their events and outcomes."""
         events = self.events.of(frames)
         count = len(self.events.destinations)
         outcomes = self._repair.feed(events, self.events.destinations)
-        self._control.feed(events, outcomes, count)
+        is_over_run = self._control.feed(events, outcomes, count)
         self._control.feed_echoes(frames)
         while len(self._images) < count:
             self._images.append(ImageWalk(self._geometry))
             self._images_in_order.append(ImageWalk(self._geometry))
             self._samples.append(PositionSamples())
             self._messages.append([])
+            self._rejected.append(0)
         for flow in range(count):
             self._samples[flow].feed(events, outcomes, flow)
             self._keep(flow, self._images[flow].feed(parts_of(frames, events, outcomes, flow)))
-            in_order = parts_of(frames, events, outcomes, flow, only_first=True)
+            in_order = parts_of(frames, events, outcomes, flow, is_over_run)
             self._images_in_order[flow].feed(in_order)
+            rejected = events.packets[is_over_run & (events.flow_of == flow)]
+            self._rejected[flow] += len(np.unique(rejected))
         return WalkedFrames(events, outcomes)
 
     def _keep(self, flow: int, messages: Any) -> None:
@@ -110,6 +114,8 @@ class StreamWalk:
         image = self._images[index].row()
         window = self._control.window(index, gaps, in_group)
         flow = self._repair.flow(index)
+        # An unreliable receiver fills the gap that it makes when it drops a packet.
+        flow["gap_fills_max"] += 0 if flow["naks"] else self._rejected[index]
         lost_min, lost_max = lost_bytes(flow, gaps, in_group)
         self._images_in_order[index].finish()
         in_order = self._images_in_order[index].row()
