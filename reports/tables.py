@@ -17,7 +17,7 @@ def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Marku
         ("verdict", ""),
         ("scenario", "text"),
         ("seed", "number"),
-        ("duration", "number"),
+        ("time to run", "number"),
         ("delivered", "number"),
         ("lost", "number"),
         ("NAKs", "number"),
@@ -82,7 +82,7 @@ def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
     """Return HTML tiles that show a run's key figures."""
     facts: list[tuple[str, object]] = [
         ("seed", run.seed),
-        ("duration", duration_text(run)),
+        ("time to run", duration_text(run)),
         ("log bytes delivered", delivered_text(series)),
     ]
     names = (
