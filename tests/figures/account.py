@@ -71,6 +71,18 @@ class Reader:
         return {each.position: each.length for each in self.dropped if each.attempt == 1}
 
     @property
+    def unseen_bytes(self) -> int:
+        """Most bytes whose loss may not show at this reader. A retransmit that another reader
+        requested may arrive before any later frame: then it is read before the frame behind it.
+        """
+        never = (0, 0, 2**62)
+        return sum(
+            length
+            for position, length in self.lost_ranges.items()
+            if self.frames.get(position, never)[2] < self.frames.get(position + length, never)[2]
+        )
+
+    @property
     def copies(self) -> int:
         return sum(each.action == DUPLICATE for each in self.decisions)
 

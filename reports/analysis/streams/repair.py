@@ -56,7 +56,8 @@ FLOWS = pa.schema(
     ]
 )
 """Columns of the table `flows`. Bytes are stream bytes, including headers and padding.
-`lost_bytes_min`, `lost_bytes_max`: bytes whose first transmission was lost, see `lost_bytes`.
+`lost_bytes_min`, `lost_bytes_max`: bytes whose first transmission was lost, see `lost_bytes`; in a
+group without those that another receiver's request repaired before any later frame arrived.
 `messages`: complete messages that were captured. `gap_fills_min`, `gap_fills_max`: how many gaps
 whose bytes were lost before this vantage point an unreliable receiver behind it has filled with
 padding. It fills a gap after a delay that no frame reveals, and drops frames that arrive later, so
