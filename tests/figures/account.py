@@ -27,7 +27,7 @@ class Decision:
     """What the middlebox did to one frame."""
 
     time_ns: int
-    stream_id: int
+    requests_setup: bool
     action: int
     link: str
     position: int
@@ -191,7 +191,8 @@ def _reader(
         counters=_counters(folder),
         decisions=[each for each in decisions if each.link == there and each.position >= 0],
         deaf=sum(
-            each.link == back and each.action == DROP and each.stream_id > 0 for each in decisions
+            each.link == back and each.action == DROP and not each.requests_setup
+            for each in decisions
         ),
         there=links[there],
         back=links[back],
@@ -206,7 +207,7 @@ def _decisions(path: Path, links: list[str]) -> list[Decision]:
     if not path.exists():
         return []
     return [
-        Decision(row[0], row[9], row[3], links[row[4]], row[13], row[12], row[14])
+        Decision(row[0], row[6] & 0x80 > 0, row[3], links[row[4]], row[13], row[12], row[14])
         for row in _records(path, _DECISION)
     ]
 
