@@ -105,6 +105,7 @@ class ImageRecording:
         """
         if error is None:
             self._resources.client.abandon(beginning.counter_id)
+        beginning.is_aborted = True
         beginning.writer.close()
         self._stop_at_start(
             beginning.stream, beginning.descriptor, beginning.signal, beginning.image, error

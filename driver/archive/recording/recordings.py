@@ -338,7 +338,6 @@ class Recordings:
             raise
         except DriverError as error:
             stream.beginning.remove(beginning)
-            beginning.is_aborted = True
             self._images.abort(beginning, error)
             if stream.auto_stop:
                 self._end(stream)
@@ -376,7 +375,6 @@ class Recordings:
         for stream in tuple(self._open):
             self._requests.remove(stream)
             for beginning in stream.beginning:
-                beginning.is_aborted = True
                 self._images.abort(beginning)
             stream.beginning.clear()
             self._end(stream)

@@ -226,6 +226,11 @@ class Evidence:
         files = self.folder.host(traffic.to_host).subscriber(traffic.id)
         return self._document(files.document, SubscriberFacts.read)
 
+    def join_position(self, traffic: TrafficCase) -> int:
+        """Return the position at which the subscriber's image joined, or 0 if that is unknown."""
+        subscriber = self.subscriber(traffic)
+        return 0 if isinstance(subscriber, Missing) else subscriber.join_position
+
     def _delivered(self, traffic: TrafficCase) -> Delivered | Missing:
         files = self.folder.host(traffic.to_host).subscriber(traffic.id)
         whole = self._wrote_all(traffic)

@@ -42,9 +42,7 @@ def filled_ranges(evidence: Evidence, flow: TrafficCase) -> list[FilledRange]:
     # A wire covers one session.
     if not isinstance(wire, Missing) and not flow.rejoins:
         arrived = np.concatenate([[0], np.cumsum(np.isin(positions, wire.arrived.starts))])
-        subscriber = evidence.subscriber(flow)
-        join = 0 if isinstance(subscriber, Missing) else subscriber.join_position
-        rejected = rejected_positions(wire, join)
+        rejected = rejected_positions(wire, evidence.join_position(flow))
     ranges = []
     for first, end in zip(firsts.tolist(), ends.tolist(), strict=True):
         start = int(starts[first])

@@ -110,9 +110,8 @@ def link_losses(evidence: Evidence, traffic: TrafficCase) -> LinkLosses | Missin
         # The wire covers the last session only; arrivals of earlier sessions are not known.
         arrived[:] = left_in_turn[:] = True
     disturbed = lost.disturbed | (left_in_turn & ~in_turn)
-    subscriber = evidence.subscriber(traffic)
-    join = 0 if isinstance(subscriber, Missing) else subscriber.join_position
-    disturbed |= _frames_at(planned.log, rejected_positions(wire, join))
+    rejected = rejected_positions(wire, evidence.join_position(traffic))
+    disturbed |= _frames_at(planned.log, rejected)
     return LinkLosses(disturbed, lost.altered, lost.dropped_count, arrived)
 
 

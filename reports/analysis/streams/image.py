@@ -101,14 +101,15 @@ def parts_of(
 
     With `is_uncertain`, frames that filled a gap are left out, and those in the mask.
     """
-    is_first = (outcomes["outcome"] == FIRST) & (True if is_uncertain is None else ~is_uncertain)
-    chosen = np.flatnonzero(
+    is_part = (
         (events.kinds == repair.FRAME)
         & (events.flow_of == flow)
         & (outcomes["is_new"] == 1)
         & (outcomes["outcome"] != EARLIER)
-        & (is_first | (is_uncertain is None))
     )
+    if is_uncertain is not None:
+        is_part &= (outcomes["outcome"] == FIRST) & ~is_uncertain
+    chosen = np.flatnonzero(is_part)
     rows = events.rows[chosen]
     parts = np.zeros(len(rows), dtype=kernel.PART)
     parts["start"], parts["end"] = events.starts[chosen], events.ends[chosen]

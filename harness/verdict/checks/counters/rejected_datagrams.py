@@ -263,8 +263,7 @@ def _bounds(
     messages = status_messages(wire.feedback_sent)
     at = np.maximum.accumulate(positions(messages, facts.initial_term_id, facts.term_length))
     acknowledged_ns = messages["time_ns"].astype(np.int64)
-    subscriber = evidence.subscriber(traffic)
-    join = 0 if isinstance(subscriber, Missing) else subscriber.join_position
+    join = evidence.join_position(traffic)
     # On virtual time, a datagram and a status message can have the same timestamp, in either order.
     early = known_at(acknowledged_ns, at, times_ns - 1, join)
     late = known_at(acknowledged_ns, at, times_ns + TOLERANCE_NS, join)
