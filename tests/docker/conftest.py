@@ -14,8 +14,11 @@ BUILD_TIMEOUT_S = 900
 
 @pytest.fixture(scope="session")
 def image():
-    """The image of every container, built if need be."""
-    from windtunnel.harness.orchestrate.labs import engine
+    """The image of every container, built if need be, and its kernels in the kernel volume.
+
+    An image is not built anew when kernels change. Each container would compile the changed ones.
+    """
+    from windtunnel.harness.orchestrate.labs import engine, image_kernels
 
     try:
         engine.connect().close()
@@ -24,6 +27,7 @@ def image():
     if shutil.which("docker") is None:
         pytest.skip("the program `docker` that builds the image is not installed")
     build()
+    image_kernels.compile_in_volume()
     return "windtunnel:local"
 
 

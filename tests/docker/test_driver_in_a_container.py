@@ -6,6 +6,7 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.wait_strategies import LogMessageWaitStrategy
 
 from windtunnel.harness.installation import ROOT as REPOSITORY
+from windtunnel.harness.orchestrate.labs import image_kernels
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 
@@ -22,6 +23,7 @@ def driver(image, monkeypatch):
         DockerContainer(image)
         .with_command(["windtunnel-driver", "--dir", AERON_DIR])
         .with_volume_mapping(str(REPOSITORY), "/windtunnel", "ro")
+        .with_volume_mapping(image_kernels.volume_name(), image_kernels.KERNELS_IN_CONTAINER, "rw")
         .with_kwargs(shm_size="256m")
         .waiting_for(LogMessageWaitStrategy("driver ready").with_startup_timeout(START_TIMEOUT_S))
     )
