@@ -1,6 +1,7 @@
 """Settings of all tests: the parts in which they run, their time limits and their CPU budget."""
 
 import faulthandler
+import gc
 import os
 import resource
 from collections.abc import Generator
@@ -67,6 +68,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         limits_s[item.path] = max(_limit_s(item), limits_s.get(item.path, 0.0))
     items.sort(key=lambda item: -limits_s[item.path])
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collected tests away from the garbage collector.
+
+    They live to the end. Each full collection, also those that tests and the end of the interpreter
+    ask for, would visit all of their objects, which takes 0.7 s.
+    """
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:
