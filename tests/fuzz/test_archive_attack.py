@@ -43,11 +43,16 @@ def test_a_short_attack_finds_nothing(run, monkeypatch):
     assert counts["replays"] >= 2
 
 
-def lose_a_segment(attack):
-    """Do what an archive does that forgets data: shorten the last recording."""
-    paths = sorted((attack.folder / "archive").glob("*.rec"), key=os.path.getmtime)
-    for path in paths[-2:]:
-        path.write_bytes(bytes(path.stat().st_size))
+def lose_all_segments(attack):
+    """Do what an archive does that forgets data. A last segment alone may hold nothing yet."""
+    for recording in attack.recordings:
+        first, *others = sorted(
+            (attack.folder / "archive").glob(f"{recording.recording_id}-*.rec"),
+            key=lambda path: int(path.stem.split("-")[1]),
+        )
+        first.write_bytes(bytes(first.stat().st_size))
+        for path in others:
+            path.unlink()
 
 
 def overwrite_a_message(attack):
@@ -60,7 +65,7 @@ def overwrite_a_message(attack):
 
 @pytest.mark.parametrize(
     ("defect", "text"),
-    [(lose_a_segment, "expected a stop position from"), (overwrite_a_message, "is wrong")],
+    [(lose_all_segments, "expected a stop position from"), (overwrite_a_message, "is wrong")],
 )
 def test_lost_data_is_found_and_the_finding_is_replayed(defect, text, run, monkeypatch):
     kill = ArchiveAttack._kill
@@ -75,7 +80,7 @@ def test_lost_data_is_found_and_the_finding_is_replayed(defect, text, run, monke
         code, told = run(*ATTACK)
         assert code == 1
         assert text in told[-1]["violation"]
-        if defect is lose_a_segment:
+        if defect is lose_all_segments:
             return
         code, again = run("replay", "--finding", told[-1]["file"])
         assert code == 1
