@@ -4,7 +4,8 @@
     rounds    seeds root, root + 1, ... of each path, with each of its setups
 
 On virtual time runs are independent of the machine's load, so they are executed in parallel. Real
-drivers are measured one at a time, in alternation. Run folders are removed after they were read.
+drivers are measured one at a time, in alternation. Run folders are removed after they were read;
+the caller may read the first one of each path and setup before.
 """
 
 import os
@@ -44,13 +45,21 @@ does not become complete is what the benchmark looks for."""
 UNCHANGED: Mapping[str, str] = MappingProxyType({})
 
 OnNote = Callable[[str], None]
+OnFirstRun = Callable[[RecoveryPath, Setup, RunDir], None]
 
 
-def measure(rounds: int, only: Collection[str], out: Path, note: OnNote) -> list[Reading]:
+def measure(
+    rounds: int,
+    only: Collection[str],
+    out: Path,
+    note: OnNote,
+    on_first_run: OnFirstRun = lambda path, setup, run: None,
+) -> list[Reading]:
     """Measure the paths whose cases are in `only`, or all paths if it is empty.
 
-    Paths that this machine cannot measure are noted and left out. Raises LabError if no path can be
-    measured.
+    `on_first_run` is called with the run of the first seed of each path and setup, which is removed
+    afterwards. Paths that this machine cannot measure are noted and left out. Raises LabError if no
+    path can be measured.
     """
     readings: list[Reading] = []
     for path in recovery.PATHS:
@@ -63,25 +72,32 @@ def measure(rounds: int, only: Collection[str], out: Path, note: OnNote) -> list
                 raise
             note(f"left out: {path.case}: {error}")
             continue
-        for reading in _measure_path(path, rounds, out, note):
+        for reading in _measure_path(path, rounds, out, note, on_first_run):
             readings.append(reading)
             if reading.void:
                 note(f"  {reading.case} of {reading.driver}: VOID: {reading.void}")
     return readings
 
 
-def _measure_path(path: RecoveryPath, rounds: int, out: Path, note: OnNote) -> Iterator[Reading]:
+def scenario_file(path: RecoveryPath) -> Path:
+    """Return the file of a path's scenario."""
+    return installation.SCENARIOS / "recovery" / f"{path.name}.yaml"
+
+
+def _measure_path(
+    path: RecoveryPath, rounds: int, out: Path, note: OnNote, on_first_run: OnFirstRun
+) -> Iterator[Reading]:
     tuned: Mapping[str, str] = _sweep(path, out, note) if C_TUNED in path.setups else UNCHANGED
     if path.fidelity == SIM:
         seeds = range(rounds * TAIL_SEEDS if path.name == TAIL else rounds)
         for setup in path.setups:
             note(f"{path.case}: {setup.name}")
-            yield from _runs(path, setup, seeds, out, tuned)
+            yield from _runs(path, setup, seeds, out, tuned, on_first_run)
         return
     for seed in range(rounds):
         for setup in path.setups:
             note(f"{path.case}: {setup.name}, round {seed + 1}")
-            yield from _runs(path, setup, range(seed, seed + 1), out, tuned)
+            yield from _runs(path, setup, range(seed, seed + 1), out, tuned, on_first_run)
 
 
 def _sweep(path: RecoveryPath, out: Path, note: OnNote) -> dict[str, str]:
@@ -91,17 +107,23 @@ def _sweep(path: RecoveryPath, out: Path, note: OnNote) -> dict[str, str]:
         delay = f"{max(1, round(path.round_trip_ns * factor / RETRY_RATIO))}ns"
         for reading in _runs(path, C_TUNED, range(1), out, {"nak-delay": delay}):
             goodput = reading.values.get("goodput", 0.0)
-            note(f"{path.case}: sweep: nak-delay={delay}: {goodput:.3g} MB/s")
+            found = f"VOID: {reading.void}" if reading.void else f"{goodput:.3g} MB/s"
+            note(f"{path.case}: sweep: nak-delay={delay}: {found}")
             if goodput > fastest:
                 best, fastest = delay, goodput
     return {"nak-delay": best} if best else {}
 
 
 def _runs(
-    path: RecoveryPath, setup: Setup, seeds: range, out: Path, tuned: Mapping[str, str]
+    path: RecoveryPath,
+    setup: Setup,
+    seeds: range,
+    out: Path,
+    tuned: Mapping[str, str],
+    on_first_run: OnFirstRun = lambda path, setup, run: None,
 ) -> Iterator[Reading]:
     """Run a path with one setup for a range of seeds, counted from the scenario's first seed."""
-    file = installation.SCENARIOS / "recovery" / f"{path.name}.yaml"
+    file = scenario_file(path)
     root = load_scenario(file).seeds.root
     result = run_suite(
         [file],
@@ -111,7 +133,7 @@ def _runs(
         out=out,
         tested=peers.pair(setup.publisher, setup.subscriber, path.fidelity, out / peers.STORE),
         jobs=len(os.sched_getaffinity(0)) if path.fidelity == SIM else 1,
-        receive=tuned if setup is C_TUNED else UNCHANGED,
+        receive=dict(tuned) if setup is C_TUNED else {},
     )
     for run in result.runs:
         values = recovery.values_of(read_results(RunDir(run.run_dir).verdict))
@@ -119,5 +141,7 @@ def _runs(
         if setup is OURS and run.outcome != "PASS":
             void = void or f"{run.outcome}: {run.reason}"
         index = run.seed - root
+        if index == 0 and not void:
+            on_first_run(path, setup, RunDir(run.run_dir))
         yield Reading(setup.name, path.case, index, {} if void else values, void)
     shutil.rmtree(result.suite_dir, ignore_errors=True)

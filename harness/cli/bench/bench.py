@@ -130,6 +130,12 @@ def _names(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the results to this file as JSON. - prints them on stdout instead of the table.",
 )
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="For the case recovery: also write a page with the figures, and the positions over time, "
+    "to this file.",
+)
 def bench(
     rounds: int,
     seconds: float,
@@ -147,6 +153,7 @@ def bench(
     frame_length: str,
     enforce: bool,
     json_file: Path | None,
+    report: Path | None,
 ) -> int:
     """Measure Windtunnel's driver and the Aeron C driver alternately, under the same load.
 
@@ -170,7 +177,7 @@ def bench(
       windtunnel bench --only udp-1344 --rounds 5 --json bench.json
       windtunnel bench --only archive --rounds 5
       windtunnel bench --only rtt-udp --client-idle spin --set AERON_SENDER_IDLE_STRATEGY=noop
-      windtunnel bench --only recovery --rounds 5 --json recovery.json
+      windtunnel bench --only recovery --rounds 5 --report recovery.html
       windtunnel bench --only recovery,long-path,bursts
       windtunnel bench --floor udp-1344=20 --enforce
     """
@@ -178,12 +185,13 @@ def bench(
     from windtunnel.harness.bench.plan import CASE_NAMES, GROUPS, BenchSettings
     from windtunnel.harness.bench.subject import SUBJECTS
 
+    paths = _recovery_paths(only, report)
+    if paths is not None:
+        return bench_recovery.recovery(rounds, paths, enforce, json_file, report)
     if only == (bench_alone.ANALYSIS,):
         return bench_alone.analysis(frames, int(frame_length), json_file)
     if only == (bench_alone.LAB,):
         return bench_alone.lab(seconds, enforce, json_file)
-    if only and only[0] == bench_alone.RECOVERY:
-        return bench_recovery.recovery(rounds, only[1:], enforce, json_file)
     settings = BenchSettings(
         rounds=rounds,
         seconds=seconds,
@@ -198,6 +206,15 @@ def bench(
         ours_set=ours_set,
     )
     return _run(settings, floors, enforce, json_file)
+
+
+def _recovery_paths(only: tuple[str, ...] | None, report: Path | None) -> tuple[str, ...] | None:
+    """Return the paths that were chosen for the case recovery, or None for the other cases."""
+    if only and only[0] == bench_alone.RECOVERY:
+        return only[1:]
+    if report is not None:
+        raise click.UsageError("--report: expected --only recovery, which alone has a page")
+    return None
 
 
 def _known(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.bench import bench_alone
 from windtunnel.harness.cli.bench.bench_table import number
@@ -15,20 +16,29 @@ from windtunnel.harness.cli.failure import Failure, one_line
 
 if TYPE_CHECKING:
     from windtunnel.harness.bench.measure import Reading
-    from windtunnel.harness.bench.recovery import RecoveryRow
+    from windtunnel.harness.bench.recovery import RecoveryPath, RecoveryRow
 
 SCHEMA = "windtunnel-bench-recovery/1"
 COLUMNS = ("figure", "unit", "C", "C tuned", "ours", "reached", "floor", "goal", "clock")
 UNKNOWN = "-"
 
 
-def recovery(rounds: int, paths: tuple[str, ...], enforce: bool, json_file: Path | None) -> int:
+def recovery(
+    rounds: int,
+    paths: tuple[str, ...],
+    enforce: bool,
+    json_file: Path | None,
+    report: Path | None = None,
+) -> int:
     """Measure the paths with these names, or all paths."""
     from windtunnel.harness.bench import machine
     from windtunnel.harness.bench.recovery import PATHS, compare
     from windtunnel.harness.bench.recovery_runs import measure
     from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
+    from windtunnel.reports.recovery_page import RecoveryPage
 
+    if report is not None and not report.absolute().parent.is_dir():
+        raise click.UsageError(f"--report: expected a file in an existing folder, found {report}")
     known = [each.case for each in PATHS]
     for name in paths:
         if name not in known:
@@ -36,18 +46,28 @@ def recovery(rounds: int, paths: tuple[str, ...], enforce: bool, json_file: Path
                 f"--only recovery,...: expected one of {', '.join(known)}, found {name!r}"
             )
     seen = machine.read_machine()
+    page = RecoveryPage([seen.line, f"{rounds} {noun_for(rounds, 'round')}"])
     try:
         with (
             one_line(),
             Cancellation(),
             tempfile.TemporaryDirectory(prefix="windtunnel-bench-") as folder,
         ):
-            readings = measure(rounds, paths, Path(folder), bench_alone.note)
+            readings = measure(
+                rounds,
+                paths,
+                Path(folder),
+                bench_alone.note,
+                lambda path, setup, run: page.add_run(path.case, _about(path), setup.name, run),
+            )
     except Cancelled as cancelled:
         raise Failure(str(cancelled), cancelled.exit_code) from cancelled
     rows = [each for each in compare(readings) if not paths or each.figure.case in paths]
     document = _document(seen.line, rounds, rows, readings)
     bench_alone.write_json(document, json_file)
+    if report is not None:
+        with one_line():
+            page.write(report, _outcome(rows), COLUMNS, _by_path(rows))
     click.echo(json.dumps(document) if str(json_file) == "-" else "\n".join(_lines(rows)))
     if enforce and any(each.holds is not True for each in rows):
         return bench_alone.FLOOR_MISSED
@@ -72,6 +92,27 @@ def _document(
         ],
         "readings": [asdict(each) for each in readings],
     }
+
+
+def _about(path: "RecoveryPath") -> str:
+    """Return what the scenario of a path says of itself."""
+    from windtunnel.harness.bench.recovery_runs import scenario_file
+    from windtunnel.harness.scenario.loader import load_scenario
+
+    return load_scenario(scenario_file(path)).about
+
+
+def _outcome(rows: "list[RecoveryRow]") -> str:
+    if any(each.holds is False for each in rows):
+        return "FAIL"
+    return "PASS" if all(each.holds for each in rows) else "INCONCLUSIVE"
+
+
+def _by_path(rows: "list[RecoveryRow]") -> dict[str, list[tuple[str, ...]]]:
+    by_path: dict[str, list[tuple[str, ...]]] = {}
+    for row in rows:
+        by_path.setdefault(row.figure.case, []).append(_cells(row))
+    return by_path
 
 
 def _lines(rows: "list[RecoveryRow]") -> list[str]:

@@ -1,6 +1,7 @@
 """What the recovery benchmark runs, and which of its runs count."""
 
 import json
+import pickle
 
 import pytest
 
@@ -20,6 +21,7 @@ class Runner:
 
     def __call__(self, files, *, seed, seeds, out, tested, receive, fidelity, jobs):
         names = tested.publisher.name, tested.subscriber.name
+        pickle.dumps(receive)  # Jobs are sent to other processes.
         self.calls.append((files[0].stem, names, seeds, dict(receive)))
         result = SuiteResult(0, out / f"suite-{len(self.calls)}")
         for index in range(seeds):
@@ -64,6 +66,19 @@ def test_the_c_driver_is_tuned_by_the_fastest_delay_of_a_sweep(runner, tmp_path)
         ("ours", 10.0), ("c", 1.0), ("c-tuned", 2.0), ("our-receiver", 1.0), ("our-sender", 1.0),
     }  # fmt: skip
     assert not list(tmp_path.glob("suite-*"))
+
+
+def test_the_first_run_of_each_setup_is_shown_before_it_is_removed(runner, tmp_path):
+    seen = []
+
+    def on_first_run(path, setup, run):
+        seen.append((path.case, setup.name, run.verdict.is_file()))
+
+    recovery_runs.measure(2, ["no-loss", "no-loss-netns"], tmp_path, print, on_first_run)
+    assert seen == [
+        ("no-loss", "ours", True), ("no-loss", "c", True),
+        ("no-loss-netns", "ours", True), ("no-loss-netns", "c", True),
+    ]  # fmt: skip
 
 
 def test_tails_are_many_and_real_drivers_alternate(runner, tmp_path):
@@ -120,6 +135,28 @@ def test_the_command_prints_each_figure_and_writes_all_readings(runner, tmp_path
     assert document["schema"] == "windtunnel-bench-recovery/1"
     assert [each["name"] for each in document["figures"]] == ["bursts-goodput"]
     assert len(document["readings"]) == 3
+
+
+def test_the_page_shows_each_path_with_its_figures_and_its_first_round(runner, tmp_path):
+    page = tmp_path / "recovery.html"
+    words = ["bench", "--only", "recovery,bursts,overtaken", "--rounds", "1", "--report", str(page)]
+    assert main(words) == 0
+    text = page.read_text()
+    assert text.index("<h2>bursts</h2>") < text.index('<td class="text">bursts-goodput</td>')
+    assert text.index("6.67x") < text.index("<h2>overtaken</h2>")
+    assert "bursts of 50" in text
+    assert '<th class="text">c-tuned</th>' in text
+    assert text.count("Streams of the first round") == 2
+    assert "<title>INCONCLUSIVE" in text  # `overtaken` has no losses here, so it has no figure.
+
+
+def test_only_the_recovery_case_has_a_page(tmp_path, capsys):
+    page = str(tmp_path / "page.html")
+    assert main(["bench", "--only", "udp-32", "--report", page]) == 64
+    assert "expected --only recovery" in capsys.readouterr().err
+    nowhere = str(tmp_path / "missing" / "page.html")
+    assert main(["bench", "--only", "recovery", "--report", nowhere]) == 64
+    assert "expected a file in an existing folder" in capsys.readouterr().err
 
 
 def test_a_missed_floor_and_an_unknown_path_are_exit_codes(runner, capsys):
