@@ -14,6 +14,7 @@ from windtunnel.reports.evidence import RunDocuments, read_run
 from windtunnel.reports.html import (
     CHART_SCRIPTS,
     Markup,
+    details,
     element,
     joined,
     page,
@@ -73,12 +74,17 @@ class RecoveryPage:
 
     def _card(self, path: str, heads: Sequence[str], cells: Sequence[object]) -> list[Markup]:
         runs = self.runs.get(path, [])
-        parts = [element("h2", path), element("p", self.abouts.get(path, ""))]
-        parts.append(table([(each, "text") for each in heads], cells))  # type: ignore[arg-type]
+        columns = [(head, "text" if index == 0 else "") for index, head in enumerate(heads)]
+        parts = [
+            element("h2", path),
+            element("p", self.abouts.get(path, "")),
+            table(columns, cells),  # type: ignore[arg-type]
+        ]
         if runs:
+            streams = figures([(setup, documents) for setup, documents, _ in runs])
             parts += [
-                element("h3", "Streams of the first round"),
-                figures([(setup, documents) for setup, documents, _ in runs]),
+                element("h3", "Positions in the first round"),
                 positions([(setup, series) for setup, _, series in runs], f"path-{path}"),
+                details("Streams of the first round", "", streams),
             ]
         return parts
