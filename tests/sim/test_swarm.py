@@ -66,6 +66,16 @@ def test_seeds_hold_with_recovery_modes(tmp_path, seeds):
     assert "--recovery-modes" in order.repro(0)
 
 
+def test_a_copy_that_the_link_divided_may_be_lost(tmp_path):
+    """Swapping a PAD with the first frame of the copy for another endpoint divides this copy, and
+    its first part may arrive first. Then the image drops the whole other copy.
+    """
+    order = SwarmSpec(700_374, 1, 0.0, 1, None, "", as_json=False, keep=None, modes=True)
+    trials = Swarm(order, tmp_path)
+    trials.run()
+    assert (trials.violations, trials.defects, trials.count) == ([], [], 1)
+
+
 def is_alive(process: Path) -> bool:
     """Whether a process exists and is not a zombie."""
     try:

@@ -7,9 +7,11 @@
               frames, each disturbed by the link, and only if unreliable
 
 The first violation is recorded with its position, and the world stops. The audit reads datagrams,
-counters and logs. Expected frames come from `dissect.expected_log`. One kind of loss is not a
-violation: a PAD needs room in the window only for its header, but its full length counts against
-the receiver's threshold. A datagram that ends in a PAD may be dropped (Aeron 1.53, both drivers).
+counters and logs. Expected frames come from `dissect.expected_log`. Two kinds of loss are not
+violations (Aeron 1.53, both drivers). A PAD needs room in the window only for its header, but its
+full length counts against the receiver's threshold, so a datagram that ends in a PAD may be
+dropped. A datagram whose first frame is already in the image is dropped with all its frames: if the
+link divided one of two copies, the other copy may be dropped, although the first one brought less.
 """
 
 from typing import Any
@@ -50,6 +52,8 @@ from windtunnel.harness.simulator.audit.stream_record import (
     SND_POS_FELL,
     Audit,
     find,
+    frame_at,
+    mark,
     position_of,
     violate,
 )
@@ -177,11 +181,34 @@ def _learn_top(audit: Audit, index: int, buf: Any, at: int, length: int, code: i
     if end > stream["status_top"] + stream["term_length"]:
         return  # Forged or corrupted: no correct sender is that far ahead.
     stream["wire_top"] = max(stream["wire_top"], end)
+    if not stream["is_reliable"] and end > first:
+        _compare_copies(audit, index, first, end)
     if ends_in_pad and end > stream["status_top"] + stream["term_length"] // 2:
         while first < end:
-            _mark(audit, index, first)
+            mark(audit, index, first)
             first += aligned(i32_le(buf, at))
             at += aligned(i32_le(buf, at))
+
+
+@kernel
+def _compare_copies(audit: Audit, index: int, first: int, end: int) -> None:
+    """Mark the frames of this datagram that another datagram with the same start did not contain,
+    or the other way round: the order in which a host reads its sockets decides which one is
+    dropped.
+    """
+    frame = frame_at(audit, index, first)
+    if frame < 0:
+        return
+    known = audit.landed_ends[frame]
+    audit.landed_ends[frame] = end if known == 0 else min(known, end)
+    if known == 0 or known == end:
+        return
+    stream = audit.streams[index]
+    least, most = min(known, end), max(known, end)
+    while frame < stream["frame_end"] and audit.frames[frame]["position"] < most:
+        if audit.frames[frame]["position"] >= least:
+            audit.disturbed[frame] = 1
+        frame += 1
 
 
 @kernel
@@ -229,26 +256,7 @@ def note_decisions(audit: Audit, engine: Engine) -> None:
         index = find(audit, link, session_id, decision["stream_id"])
         if index < 0:
             continue
-        frame = _mark(audit, index, decision["position"])
+        frame = mark(audit, index, decision["position"])
         if frame >= 0 and action == CORRUPT and decision["detail"] >= FREE_BITS:
             bits = engine.rules[decision["rule"]]["bits"]
             audit.flipped_bits[frame] = max(audit.flipped_bits[frame], bits)
-
-
-@kernel
-def _mark(audit: Audit, index: int, position: int) -> int:
-    """Mark the expected frame at a position as lost, late or damaged on the link. Returns the
-    frame's index, or -1 if no frame starts at the position.
-    """
-    stream = audit.streams[index]
-    low, high = stream["next_frame"], stream["frame_end"]
-    while low < high:
-        middle = (low + high) // 2
-        if audit.frames[middle]["position"] < position:
-            low = middle + 1
-        else:
-            high = middle
-    if low < stream["frame_end"] and audit.frames[low]["position"] == position:
-        audit.disturbed[low] = 1
-        return int(low)
-    return -1

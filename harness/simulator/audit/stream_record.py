@@ -123,6 +123,7 @@ class Audit(NamedTuple):
     payload: Any  # uint8, read-only
     frames: Any  # EXPECTED_FRAME: stream after stream
     disturbed: Any  # uint8 per frame: lost, late or corrupted at least once
+    landed_ends: Any  # int64 per frame: least end of a datagram that began with it; 0 for none
     flipped_bits: (
         Any  # uint8 per frame: adjacent bits flipped together after the header; 0 for none
     )
@@ -168,6 +169,33 @@ def find(audit: Audit, from_host: int, session_id: int, stream_id: int) -> int:
 
 
 @kernel
+def mark(audit: Audit, index: int, position: int) -> int:
+    """Mark the expected frame at a position as lost, late or damaged on the link. Returns the
+    frame's index, or -1 if no frame starts at the position.
+    """
+    frame = frame_at(audit, index, position)
+    if frame >= 0:
+        audit.disturbed[frame] = 1
+    return frame
+
+
+@kernel
+def frame_at(audit: Audit, index: int, position: int) -> int:
+    """Return the index of the expected frame that starts at a position, or -1."""
+    stream = audit.streams[index]
+    low, high = stream["next_frame"], stream["frame_end"]
+    while low < high:
+        middle = (low + high) // 2
+        if audit.frames[middle]["position"] < position:
+            low = middle + 1
+        else:
+            high = middle
+    if low < stream["frame_end"] and audit.frames[low]["position"] == position:
+        return int(low)
+    return -1
+
+
+@kernel
 def needs_shell(audit: Audit) -> bool:
     """Return whether the kernel must return to Python because of a violation or because the streams
     have reached Python's goal.
@@ -198,6 +226,7 @@ def make_audit(streams: int, messages: int, frames: int, payload: Any) -> Audit:
         payload=constant,
         frames=np.zeros(frames, dtype=EXPECTED_FRAME),
         disturbed=np.zeros(frames, dtype=np.uint8),
+        landed_ends=np.zeros(frames, dtype=np.int64),
         flipped_bits=np.zeros(frames, dtype=np.uint8),
         state=np.zeros(8, dtype=np.int64),
     )
