@@ -65,17 +65,45 @@ def on_progress(image, gap, now_ns):
 
 
 @kernel
+def on_first_measurement(image, gaps, now_ns):
+    """Replace the assumed repair time by the measured one, if it is shorter, in the deadlines of
+    all gaps that were asked for.
+    """
+    repair_ns = _repair_ns(image)
+    for row in range(image.gap_count):
+        gap = gaps[row]
+        if gap.nak_count == 0 or repair_ns >= INITIAL_REPAIR_NS:
+            continue
+        backoffs = min(gap.nak_count - 1, BACKOFFS_MAX)
+        gap.deadline_ns -= _minimum_ns(image, INITIAL_REPAIR_NS << backoffs)
+        gap.deadline_ns += _minimum_ns(image, repair_ns << backoffs)
+        if gap.first_nak_ns == gap_rows.NOT_MEASURED:
+            # A frame of this gap has just arrived, which restarts its retry delay.
+            gap.deadline_ns = max(gap.deadline_ns, now_ns + _minimum_ns(image, repair_ns))
+
+
+@kernel
 def _retry_delay_ns(image, nak_count):
     """Return the delay until the next NAK for a gap, after `nak_count` NAKs for this gap."""
     # nak_delay has a backoff of its own, which depends on this field.
     image.gap_naks = 0
-    configured_ns = nak_delay.next_delay_ns(image, True)
-    repair_ns = INITIAL_REPAIR_NS
-    if image.repair_ns > 0:
-        margin_ns = max(image.repair_ns // MARGIN_SHARE, smoothed_time.DEVIATION_NS_MIN)
-        repair_ns = image.repair_ns + max(4 * image.repair_deviation_ns, margin_ns)
-    backoffs = min(nak_count - 1, BACKOFFS_MAX)
+    delay_ns = _minimum_ns(image, _repair_ns(image) << min(nak_count - 1, BACKOFFS_MAX))
     if image.nak_is_random:
         # The random part keeps the receivers of a group apart, so that one of them asks first.
-        return (repair_ns << backoffs) + configured_ns
-    return max(repair_ns << backoffs, configured_ns)
+        return delay_ns + nak_delay.next_delay_ns(image, True)
+    return delay_ns
+
+
+@kernel
+def _repair_ns(image):
+    """Return the time within which a repair is expected, without the doublings of retries."""
+    if image.repair_ns == 0:
+        return INITIAL_REPAIR_NS
+    margin_ns = max(image.repair_ns // MARGIN_SHARE, smoothed_time.DEVIATION_NS_MIN)
+    return image.repair_ns + max(4 * image.repair_deviation_ns, margin_ns)
+
+
+@kernel
+def _minimum_ns(image, delay_ns):
+    """Return a retry delay that is not shorter than a configured fixed one."""
+    return delay_ns if image.nak_is_random else max(delay_ns, image.nak_retry_ns)

@@ -42,6 +42,7 @@ def scan(image, gaps, log, rebuild_position, hwm_position, now_ns):
 def _remove_filled(image, gaps, log, pages, rebuild_position, now_ns):
     """Move the start of each gap to its first missing byte, and remove the gaps that are filled."""
     kept = 0
+    is_first = image.repair_ns == 0
     for row in range(image.gap_count):
         gap = gaps[row]
         begin, end = gap.begin, gap.end
@@ -57,6 +58,8 @@ def _remove_filled(image, gaps, log, pages, rebuild_position, now_ns):
                 gaps[kept] = gaps[row]
             kept += 1
     image.gap_count = kept
+    if is_first and image.repair_ns > 0:
+        nak_schedule.on_first_measurement(image, gaps, now_ns)
 
 
 @kernel

@@ -4,7 +4,7 @@
     NAK ---- delay ----> NAK ---- twice the delay ----> NAK
 
 The driver smooths the repair times and adds deviations, so its delay is never shorter than the
-shortest repair that it has seen. Without a repair, it assumes INITIAL_REPAIR_NS. The mode is
+shortest repair that it has seen. Until the first repair, it assumes INITIAL_REPAIR_NS. The mode is
 Windtunnel's: other drivers ignore its channel parameter, and are judged by Aeron's rule.
 """
 
@@ -106,6 +106,9 @@ def least_delays_ns(
     order = np.argsort(repaired_ns, kind="stable")
     shortest_ns = np.minimum.accumulate(np.maximum(repaired_ns - times_ns, 0)[order])
     known = np.searchsorted(repaired_ns[order], earlier.last_ns, side="right")
+    # The first repair replaces the assumption for NAKs that were sent before it.
+    first = np.searchsorted(repaired_ns[order], times_ns, side="right") > 0
+    known = np.where((known == 0) & first, 1, known)
     used_ns = np.minimum(shortest_ns, REPAIR_NS_MAX)
     measured_ns = np.append(INITIAL_REPAIR_NS, used_ns)[known]
     doublings = np.clip(earlier.counts - 1, 0, DOUBLINGS_MAX)

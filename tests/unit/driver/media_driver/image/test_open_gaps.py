@@ -101,6 +101,46 @@ def test_a_retry_waits_for_the_measured_repair_time_and_doubles():
     assert [b - a for a, b in itertools.pairwise(times)] == [1_200 * MS, 2_400 * MS]
 
 
+def test_the_first_measurement_replaces_the_assumption_for_gaps_that_were_asked_for():
+    image = Image()
+    image.record.nak_retry_ns = 0
+    for at in (32, 96, 320):
+        image.put(at)
+    times = [DELAY, DELAY + MS, DELAY + 2 * MS]
+    naks = image.naks(0, 352, [0, *times])
+    assert naks == list(zip(times, [(0, 32), (64, 96), (128, 320)], strict=True))
+    image.put(0)
+    image.put(128)  # A part of the third gap, whose delay begins again.
+    arrival = DELAY + 10 * MS
+    assert image.scan(0, 352, arrival) == (64, False, None)
+    # 10 ms, then 8 ms for the part: a retry comes after 9.75 + 4 * 4.25 ms.
+    assert (image.record.repair_ns, image.record.repair_deviation_ns) == (9.75 * MS, 4.25 * MS)
+    naks = image.naks(0, 352, range(arrival, 350 * MS, MS))
+    assert naks[:2] == [(times[1] + 27 * MS, (64, 96)), (arrival + 27 * MS, (160, 320))]
+
+
+def test_the_first_measurement_does_not_undercut_the_configured_delay():
+    image = Image()
+    image.put(32)
+    image.put(96)
+    image.naks(0, 128, range(0, 3 * MS, MS))
+    image.put(0)
+    image.scan(0, 128, 12 * MS)
+    times = [now for now, _ in image.naks(0, 128, range(12 * MS, 300 * MS, MS))]
+    assert times[:1] == [2 * MS + RETRY]
+
+
+def test_a_longer_first_measurement_moves_no_deadline():
+    image = Image()
+    image.put(32)
+    image.put(96)
+    image.naks(0, 128, range(0, 3 * MS, MS))
+    image.put(0)
+    image.scan(0, 128, 320 * MS)
+    times = [now for now, _ in image.naks(0, 128, range(321 * MS, 600 * MS, MS))]
+    assert times == [2 * MS + nak_schedule.INITIAL_REPAIR_NS]
+
+
 def test_a_retry_never_comes_before_the_configured_delay():
     image = Image()
     image.record.nak_retry_ns = 5_000 * MS

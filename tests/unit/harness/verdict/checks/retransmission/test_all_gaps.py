@@ -68,6 +68,12 @@ def leave_open(run, index):
         run.packets["b"].remove(each)
 
 
+def measure_nothing(run):
+    """Remove all repairs but that of the first gap, so that the receiver has measured nothing."""
+    for index in range(1, len(run.decisions)):
+        leave_open(run, index)
+
+
 def ask_again(run, index, *after_ns):
     """Repeat a gap's NAK some time after the first one, and delay the repair until then."""
     first, repairs, _, _ = gap(run, index)
@@ -133,7 +139,8 @@ def test_one_nak_a_gap_is_paced(run):
     ],
 )
 def test_the_first_retry_waits_for_the_assumed_or_the_configured_time(run, after_ms, more, outcome):
-    ask_again(with_receive(run, more), 0, after_ms * MS)
+    measure_nothing(with_receive(run, more))
+    ask_again(run, 0, after_ms * MS)
     finding = pace(run)
     assert finding.outcome is outcome
     if outcome is Outcome.FAIL:
@@ -146,6 +153,8 @@ def test_the_first_retry_waits_for_the_assumed_or_the_configured_time(run, after
 
 def test_a_retry_for_a_part_of_the_gap_waits_as_well(run):
     """The second NAK begins within the range of the first one."""
+    measure_nothing(run)
+    leave_open(run, 0)
     packet, _, frame, position = gap(run, 0)
     again = copy.copy(packet)
     packet.payload = nak(position - 64, run.frame_end(frame) - position + 64)
@@ -159,13 +168,16 @@ def test_receivers_of_a_group_are_paced_too(run):
     group = traffic.model_copy(update={"channel": traffic.channel + "|control-mode=manual"})
     run.case = run.case.model_copy(update={"traffic": (group,)})
     assert pace(run).outcome is Outcome.PASS
+    measure_nothing(run)
     ask_again(run, 0, 300 * MS)
     assert pace(run).outcome is Outcome.FAIL
 
 
-def delays(counts, *, last_ns, repairs=((0, 50), (10, 40), (20, 90)), configured_ns=0):
-    """Return the minimum delays in ms, given (time of a NAK, its repair time) in ms."""
-    times = np.array([each for each, _ in repairs] + [1000] * len(counts), dtype=np.int64) * MS
+def delays(counts, *, last_ns, repairs=((0, 50), (10, 40), (20, 90)), configured_ns=0, at_ms=1000):
+    """Return the minimum delays in ms of NAKs at `at_ms`, given (time of a NAK, its repair time) in
+    ms.
+    """
+    times = np.array([each for each, _ in repairs] + [at_ms] * len(counts), dtype=np.int64) * MS
     took = np.array([each for _, each in repairs] + [10**6] * len(counts), dtype=np.int64) * MS
     earlier = Earlier(
         np.array([0] * len(repairs) + list(counts), dtype=np.int64),
@@ -177,9 +189,17 @@ def delays(counts, *, last_ns, repairs=((0, 50), (10, 40), (20, 90)), configured
 
 
 def test_the_delay_is_the_shortest_repair_time_until_the_previous_nak():
-    assert delays([1, 1, 1], last_ns=[49, 50, 500]) == [333, 40, 40]
-    assert delays([1, 1], last_ns=[0, 75], repairs=((0, 70), (9, 90), (99, 1))) == [333, 70]
+    assert delays([1, 1], last_ns=[50, 500]) == [40, 40]
+    assert delays([1], last_ns=[75], repairs=((0, 70), (9, 90), (99, 1))) == [70]
     assert delays([1], last_ns=[500], configured_ns=60 * MS) == [60]
+
+
+def test_the_first_repair_replaces_the_assumption_for_earlier_naks():
+    assert delays([1], last_ns=[40], at_ms=49) == [333]
+    assert delays([1], last_ns=[40], at_ms=50) == [50]
+    # Later ones do not: the retry of a NAK is scheduled once.
+    repairs = ((0, 50), (60, 10))
+    assert delays([1, 1, 1], last_ns=[49, 69, 70], repairs=repairs) == [50, 50, 10]
 
 
 def test_a_repair_time_above_two_seconds_counts_as_two():
