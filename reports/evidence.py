@@ -11,7 +11,7 @@ from windtunnel.harness.artifact.document_values import ValueTypeError, parse
 from windtunnel.harness.artifact.documents import Document, DocumentError, read_document
 from windtunnel.harness.artifact.middlebox.ledger import Ledger
 from windtunnel.harness.artifact.regular_file import read_text
-from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run.manifest import Manifest, version_text
 from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
 from windtunnel.harness.artifact.run.verdict import read_verdict
 from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
@@ -21,8 +21,6 @@ _Read = TypeVar("_Read")
 
 UNJUDGED = "INCONCLUSIVE"
 ANALYSIS_SCHEMA = "windtunnel-run-analysis/1"
-OWN_COMMIT = " commit=windtunnel"
-"""Suffix of the version that the built-in driver reports."""
 KNOWN = "KNOWN"
 """The outcome that suite.json states for a run that failed with a known failure."""
 
@@ -106,19 +104,6 @@ class RunDocuments:
 
     def rule_names(self) -> list[str]:
         return [each.id for each in self.case.faults] if self.case else []
-
-
-def version_text(version: str, own: str = "") -> str:
-    """Return a driver's version in the form to display, such as `1.53.0 (Windtunnel 0.1.0)`.
-
-    The built-in driver reports the Aeron version that it is compatible with, and a label instead of
-    a commit. `own` is Windtunnel's version, or an empty string if it is unknown.
-    """
-    if not version.endswith(OWN_COMMIT):
-        return version
-    # If a checkout is not installed, its version is a sentence instead of a number.
-    known = f" {own}" if own[:1].isdigit() else ""
-    return f"{version.removesuffix(OWN_COMMIT)} (Windtunnel{known})"
 
 
 def read_run(run: RunDir, summary: SuiteRun | None = None) -> RunDocuments:

@@ -14,11 +14,12 @@ from urllib.parse import quote
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.artifact.regular_file import replace_file
+from windtunnel.harness.artifact.run.manifest import version_text
 from windtunnel.harness.artifact.run.matrix import Matrix, MatrixCell
 from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
 from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir
 from windtunnel.reports.comparison import comparison_card, figures
-from windtunnel.reports.evidence import read_run, version_text, worst
+from windtunnel.reports.evidence import read_run, worst
 from windtunnel.reports.html import Markup, badge, element, joined, page, page_header, table
 from windtunnel.reports.outcomes import pair_name
 from windtunnel.reports.page import write_suite_report

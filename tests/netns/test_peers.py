@@ -64,7 +64,10 @@ def test_ours_and_the_c_driver_understand_each_other_and_are_reported_apart(tmp_
     assert ours.endswith("commit=windtunnel")
     assert theirs[0].isdigit()
     assert "windtunnel" not in theirs
-    assert theirs in folder.repro.read_text()
+    remark = folder.repro.read_text()
+    assert theirs in remark
+    assert f"{ours.split()[0]} (Windtunnel " in remark
+    assert "commit=windtunnel" not in remark
 
 
 def test_a_driver_is_started_by_its_path(tmp_path):

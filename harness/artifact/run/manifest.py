@@ -63,6 +63,23 @@ class SubjectFacts:
         return _DRIVERS.get(self.peer.partition(":")[0], self.peer)
 
 
+_OWN_COMMIT = " commit=windtunnel"
+"""Suffix of the version that the built-in driver reports."""
+
+
+def version_text(version: str, own: str = "") -> str:
+    """Return a driver's version in the form to display, such as `1.53.0 (Windtunnel 0.1.0)`.
+
+    The built-in driver reports the Aeron version that it is compatible with, and a label instead of
+    a commit. `own` is Windtunnel's version, or an empty string if it is unknown.
+    """
+    if not version.endswith(_OWN_COMMIT):
+        return version
+    # If a checkout is not installed, its version is a sentence instead of a number.
+    known = f" {own}" if own[:1].isdigit() else ""
+    return f"{version.removesuffix(_OWN_COMMIT)} (Windtunnel{known})"
+
+
 @dataclass
 class Manifest:
     """The facts about a run that are not in any other file."""

@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from windtunnel.harness.artifact.host.host_facts import SnmpFacts, udp_lines
 from windtunnel.harness.artifact.middlebox.decision import read_decisions
 from windtunnel.harness.artifact.run.agreement import agreement
-from windtunnel.harness.artifact.run.manifest import Manifest, Phase, SubjectFacts
+from windtunnel.harness.artifact.run.manifest import Manifest, Phase, SubjectFacts, version_text
 from windtunnel.harness.capture import sniffer
 from windtunnel.harness.orchestrate import facts
 from windtunnel.harness.orchestrate.fidelity import NETNS, SIM
@@ -352,9 +352,10 @@ class Run:
     def _record_versions(self) -> None:
         """Record the version of each driver in the manifest, and as a comment in repro.txt."""
         remarks = []
+        own = self.manifest.versions.get("windtunnel", "")
         for host, tested in self.manifest.subjects.items():
             tested.version = facts.driver_version(self.spec.folder.host(host).counters)
-            remarks.append(f"{host}: {tested.peer} {tested.version}".rstrip())
+            remarks.append(f"{host}: {tested.peer} {version_text(tested.version, own)}".rstrip())
         with contextlib.suppress(OSError), self.spec.folder.repro.open("a") as repro:
             repro.write(f"# {', '.join(remarks)}\n")
 
