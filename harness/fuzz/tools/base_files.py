@@ -10,16 +10,18 @@
 All files are made by Windtunnel itself, so they have the formats of this version.
 """
 
+import contextlib
 import gzip
 import lzma
 import os
 import random
 import shutil
+import signal
 import socket
 import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,10 +142,28 @@ def _make_shared_memory(folder: Path) -> None:
                     _record(aeron, archive, STREAM_ID + 1 + number)
             _lose_a_frame(aeron, port + 1)
             _fail(aeron)
-            shutil.copytree(process.driver.directory, folder / "aeron")
+            with _stopped(process.driver.pid):
+                shutil.copytree(process.driver.directory, folder / "aeron")
         process.stop()
         shutil.copytree(process.directory, folder / "archive")
     shutil.rmtree(folder / "live")
+
+
+@contextlib.contextmanager
+def _stopped(pid: int) -> Iterator[None]:
+    """Stop a process, which would otherwise remove log buffers of closed publications."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        _until(lambda: _states(pid) == {"T"}, "a driver to stop")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def _states(pid: int) -> set[str]:
+    """Return the states of a process's threads. Source: proc(5), /proc/[pid]/stat."""
+    threads = Path(f"/proc/{pid}/task").glob("*/stat")
+    return {each.read_text().rpartition(")")[2].split()[0] for each in threads}
 
 
 def _until(condition: Callable[[], bool], what: str) -> None:

@@ -13,7 +13,8 @@ from windtunnel.driver.kernels.jit import JIT_DISABLED
 from windtunnel.harness.artifact import regular_file
 from windtunnel.harness.cli.runs import decisions
 from windtunnel.harness.fuzz import __main__ as program
-from windtunnel.harness.fuzz.tools import programs, tools_attack, trial, worker
+from windtunnel.harness.fuzz.archive_process import ArchiveProcess
+from windtunnel.harness.fuzz.tools import base_files, programs, tools_attack, trial, worker
 from windtunnel.harness.fuzz.tools.base_files import make_base_files
 from windtunnel.harness.fuzz.tools.damage import LINK, Damaged
 
@@ -22,8 +23,25 @@ pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="kernels without the JIT ar
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
+    """The folder of the base files. A driver that runs while it is copied removes log buffers."""
     folder = tmp_path_factory.mktemp("made") / "base"
-    make_base_files(folder, 1)
+    copytree, made, states = shutil.copytree, [], []
+
+    class Archive(ArchiveProcess):
+        def __enter__(self):
+            made.append(self)
+            return super().__enter__()
+
+    def copy(source, target, *more):
+        if not more and target.name == "aeron":
+            states.append(base_files._states(made[0].driver.pid))
+        return copytree(source, target, *more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base_files, "ArchiveProcess", Archive)
+        patch.setattr(shutil, "copytree", copy)
+        make_base_files(folder, 1)
+    assert states == [{"T"}]
     return folder
 
 
