@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests that this machine can run, in two parts: first those that may run beside others, a
-# few at a time; then, one at a time, those that need real networks, containers or time. `--full`
+# few at a time; then, two at a time, those that need real networks, containers or time. `--full`
 # adds the tests that are marked `full`. All arguments are pytest's; a file that an argument names
 # has the results of the second part.
 set -uo pipefail
@@ -34,6 +34,6 @@ processes=$(($(nproc) < 4 ? $(nproc) + 1 : 4))
 # tests/conftest.py, the long ones first, instead of by their number of tests.
 part sharing "$@" --durations 50 --numprocesses "$processes" --dist loadfile \
   --no-loadscope-reorder -o timeout=300 \
-  && part alone "$@" --durations 50 --numprocesses 0 -o timeout=600
+  && part alone "$@" --durations 50 --numprocesses 2 --dist loadgroup -o timeout=600
 [ -z "$failed" ] || printf 'tests: some failed in part:%s\n' "$failed" >&2
 exit $worst

@@ -25,7 +25,12 @@ SHARING = (
     "tidy", "unit",
 )  # fmt: skip
 """Folders of tests that run beside other tests. The other folders need real networks, containers or
-time, and their tests run one at a time.
+time, and their tests run two at a time.
+"""
+NETWORKS = "netns"
+"""The folder whose tests take as long as those of all other folders of the second part. They run
+one at a time in a process of their own, beside the others, and each group leaves the other's
+namespaces, containers and files alone.
 """
 BUDGET_S = 240.0
 """CPU seconds that a test may use, its ended child processes included, unless it is marked `full`.
@@ -64,6 +69,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("full")]
         items[:] = [item for item in items if not item.get_closest_marker("full")]
         config.hook.pytest_deselected(items=left_out)
+    for item in items:
+        group = "networks" if item.path.parent == HERE / NETWORKS else "others"
+        item.add_marker(pytest.mark.xdist_group(group))
     limits_s: dict[Path, float] = {}
     for item in items:
         limits_s[item.path] = max(_limit_s(item), limits_s.get(item.path, 0.0))
