@@ -11,7 +11,9 @@ def item(config, name, limit_s=None, *, full=False):
     if limit_s is not None:
         markers["timeout"] = SimpleNamespace(args=(limit_s,))
     path = Path(name.partition(":")[0])
-    return SimpleNamespace(name=name, path=path, config=config, get_closest_marker=markers.get)
+    made = SimpleNamespace(name=name, path=path, config=config, get_closest_marker=markers.get)
+    made.add_marker = lambda marker: setattr(made, "group", marker.args[0])
+    return made
 
 
 def ordered(full, *items_of):
@@ -40,3 +42,13 @@ def test_tests_that_are_left_out_do_not_count():
     kept, left_out = ordered(False, *TESTS, ("quick:3", 900, "full"))
     assert kept == ["long:1", "long:2", "quick:1", "quick:2", "other:1"]
     assert left_out == ["longest:1", "quick:3"]
+
+
+def test_tests_of_namespaces_are_a_group_of_their_own():
+    config = SimpleNamespace(getoption=lambda _: True, getini=lambda _: "0")
+    items = [
+        item(config, f"{conftest.HERE}/{folder}/test_x.py:1")
+        for folder in ("netns", "docker", "fuzz")
+    ]
+    conftest.pytest_collection_modifyitems(config, items)
+    assert [each.group for each in items] == ["networks", "others", "others"]
