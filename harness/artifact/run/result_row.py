@@ -49,8 +49,15 @@ class ResultRow:
     "Retransmits of DATA and PAD frames to this subscriber or its group."
     resent_bytes: int | None = None
     gaps: int | None = None
-    "Ranges of lost frames that the subscriber's host saw, whether they were repaired or not."
+    """Ranges of frames that the subscriber's host missed until they were sent again, or for ever:
+    lost and rejected ones, and those that were later than their retransmit was sent."""
     naks: int | None = None
+    requested_gaps: int | None = None
+    "Gaps for which the subscriber's host sent a NAK."
+    rejected_frames: int | None = None
+    "Frames that arrived, but were rejected because they ended beyond the receiver's window."
+    unneeded_frames: int | None = None
+    "Retransmits that arrived although another transmission of the frame arrived, too."
     repair_p50_ns: int | None = None
     "Time from the first sign of a gap at the subscriber's host to the arrival of its last frame."
     repair_p99_ns: int | None = None
@@ -63,10 +70,6 @@ class ResultRow:
         if self.resent_bytes is None or not self.lost_bytes:
             return None
         return self.resent_bytes / self.lost_bytes
-
-    @property
-    def naks_per_gap(self) -> float | None:
-        return None if self.naks is None or not self.gaps else self.naks / self.gaps
 
     @property
     def stalled_total_ns(self) -> int | None:
@@ -91,12 +94,18 @@ class ResultRow:
         again = self.resent_per_lost
         ratio = f" (x{again:.2f})" if again else ""
         yield "sent again", _frames(self.resent_frames, self.resent_bytes) + ratio
-        per_gap = self.naks_per_gap
-        ratio = f" ({per_gap:.1f} each)" if per_gap else ""
-        gaps = counted(self.gaps or 0, "gap")
-        yield "NAKs", UNKNOWN if self.naks is None else f"{self.naks:,} for {gaps}{ratio}"
+        yield "NAKs", self._naks()
         yield "stalled", self._stalled()
         yield "finished after", duration(self.finished_ns)
+
+    def _naks(self) -> str:
+        if self.naks is None:
+            return UNKNOWN
+        text, gaps = f"{self.naks:,} for ", counted(self.gaps or 0, "gap")
+        requested = self.gaps if self.requested_gaps is None else self.requested_gaps
+        if requested != self.gaps:
+            text += f"{requested:,} of "
+        return text + gaps + (f" ({self.naks / requested:.1f} each)" if requested else "")
 
     def _stalled(self) -> str:
         if self.stalled_ns is None:

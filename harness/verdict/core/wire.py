@@ -44,6 +44,10 @@ class FrameSequence:
     ends: NDArray[np.int64]
     "Position just after each frame, including its alignment."
 
+    def where(self, which: NDArray[np.bool_]) -> "FrameSequence":
+        """Return the frames that a mask selects."""
+        return FrameSequence(self.frames[which], self.starts[which], self.ends[which])
+
 
 @dataclass(frozen=True)
 class Wire:
@@ -79,6 +83,11 @@ class Wire:
     def nak_positions(self, naks: Frames) -> NDArray[np.int64]:
         """Return the start position of each NAK."""
         return positions(naks, self.facts.initial_term_id, self.facts.term_length)
+
+    def nak_ranges(self, naks: Frames) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the start and the end position of each NAK's range."""
+        starts = self.nak_positions(naks)
+        return starts, starts + naks["nak_length"].astype(np.int64)
 
     def end_of_stream_heartbeats(
         self, heartbeat_frames: Frames
@@ -189,11 +198,7 @@ def _parted(
     """
     pairs = zip(arrived.starts.tolist(), arrived.ends.tolist(), strict=True)
     is_known = np.fromiter((pair in known for pair in pairs), np.bool_, len(arrived.starts))
-    return _picked(arrived, is_known), _picked(arrived, ~is_known)
-
-
-def _picked(stretch: FrameSequence, which: NDArray[np.bool_]) -> FrameSequence:
-    return FrameSequence(stretch.frames[which], stretch.starts[which], stretch.ends[which])
+    return arrived.where(is_known), arrived.where(~is_known)
 
 
 def _feedback(frames: Frames) -> Frames:

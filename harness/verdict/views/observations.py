@@ -19,19 +19,20 @@ from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Evidence
 from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.views.filled_ranges import filled_ranges
-from windtunnel.harness.verdict.views.image_sentences import image_sentences
 from windtunnel.harness.verdict.views.interruptions import (
     concerns,
     first_data_ns,
     interruptions,
 )
-from windtunnel.harness.verdict.views.reading_sentences import (
+from windtunnel.harness.verdict.views.results import Reading
+from windtunnel.harness.verdict.views.sentences.image_sentences import image_sentences
+from windtunnel.harness.verdict.views.sentences.reading_sentences import (
     fill_sentence,
     group_sentences,
     interruption_sentences,
     stall_sentence,
 )
-from windtunnel.harness.verdict.views.results import Reading
+from windtunnel.harness.verdict.views.sentences.recovery_sentences import recovery_sentences
 
 
 def observations(
@@ -89,6 +90,7 @@ def _reader(
     texts = [
         *interruption_sentences(reading.times_ns, own if start_ns else [], start_ns),
         *image_sentences(evidence, case, flow, own),
+        *recovery_sentences(reading),
     ]
     sentences = [f"{name}: {text}" for text in texts]
     if filled:

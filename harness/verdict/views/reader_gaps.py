@@ -4,7 +4,8 @@
                             ^ gap of frame 2      ^ repaired
 
 A gap begins with the first frame or heartbeat behind it. Frames that are late but arrive before
-they are sent again were only reordered, so they are no gap.
+they are sent again were only reordered, so they are no gap. A frame that ended beyond the window of
+the receiver, which rejected it and requested it later, is a gap although the link did not lose it.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from windtunnel.harness.dissect.driver_files.expected_log import ExpectedLog
 from windtunnel.harness.dissect.frames.flow import aligned_lengths
 from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
+from windtunnel.harness.verdict.views.acceptance import certainly_accepted
 
 NEVER_NS = 2**63 - 1
 
@@ -28,7 +30,7 @@ class ReaderGaps:
     sent_ns: NDArray[np.int64]
     "Time of the first transmission."
     arrived_ns: NDArray[np.int64]
-    "Time of the first arrival."
+    "Time of the first arrival that the receiver did not reject."
     is_lost: NDArray[np.bool_]
     "Whether the frame was missing until it was retransmitted, or permanently."
     count: int
@@ -38,6 +40,16 @@ class ReaderGaps:
     resent_frames: int
     resent_bytes: int
     naks: int
+    requested: int
+    "Number of ranges of lost frames for which the subscriber's host sent a NAK."
+    rejected_frames: int
+    "Frames that arrived, but were rejected because they ended beyond the receiver's window."
+    unneeded_frames: int | None
+    """Retransmits that arrived although another transmission of the frame arrived, too, or None if
+    the link made copies."""
+    late_ns: NDArray[np.int64]
+    """For each frame that was sent again although it was only late: how long after the first sign
+    of its gap it arrived."""
     lost_frames: int | None
     "Transmissions that did not arrive, or None if the link made copies."
     lost_bytes: int | None
@@ -57,9 +69,11 @@ def reader_gaps(
     `closed_ns` is when the image was closed: what is missing afterwards is no gap of the image.
     """
     starts = log.frames["position"].astype(np.int64)
+    is_rejected = _is_rejected(wire, join_position)
+    accepted = wire.arrived.where(~is_rejected)
     sent_ns, resent_ns = _first_two_ns(starts, wire.sent)
-    arrived_ns, _ = _first_two_ns(starts, wire.arrived)
-    shown_ns = _shown_ns(starts, wire)
+    arrived_ns, _ = _first_two_ns(starts, accepted)
+    shown_ns = _shown_ns(starts, accepted, wire)
     late = (arrived_ns > shown_ns) & (starts >= join_position) & (shown_ns <= closed_ns)
     is_lost = late & ((resent_ns <= arrived_ns) | (arrived_ns == NEVER_NS))
     lost = np.flatnonzero(is_lost)
@@ -72,7 +86,13 @@ def reader_gaps(
         repaired = filled_ns != NEVER_NS
         repair_ns = (filled_ns - shown_ns[lost][firsts])[repaired]
     again = wire.retransmitted()
-    lost_frames, lost_bytes = _uncounted(starts, log, wire)
+    sent_count, arrived_count, accepted_count = (
+        _counts(starts, each) for each in (wire.sent, wire.arrived, accepted)
+    )
+    missing = np.maximum(sent_count - arrived_count, 0)
+    unneeded = np.maximum(np.minimum(sent_count, accepted_count) - 1, 0)
+    lengths = aligned_lengths(log.frames["frame_length"])
+    lasts = np.append(firsts, len(lost))[1:] - 1
     return ReaderGaps(
         sent_ns=sent_ns,
         arrived_ns=arrived_ns,
@@ -82,9 +102,42 @@ def reader_gaps(
         resent_frames=int(again.sum()),
         resent_bytes=int((wire.sent.ends - wire.sent.starts)[again].sum()),
         naks=len(wire.naks(wire.feedback_sent)),
-        lost_frames=None if has_copies else lost_frames,
-        lost_bytes=None if has_copies else lost_bytes,
+        requested=_requested(wire, starts[lost][firsts], (starts + lengths)[lost][lasts]),
+        rejected_frames=int(is_rejected.sum()),
+        unneeded_frames=None if has_copies else int(unneeded.sum()),
+        late_ns=(arrived_ns - shown_ns)[late & (unneeded > 0) & (not has_copies)],
+        lost_frames=None if has_copies else int(missing.sum()),
+        lost_bytes=None if has_copies else int((missing * lengths).sum()),
     )
+
+
+def _is_rejected(wire: Wire, join_position: int) -> NDArray[np.bool_]:
+    """Return a mask of the arrived frames that the receiver certainly rejected: they may have ended
+    beyond its window, and it requested them after they had arrived.
+    """
+    arrived = wire.arrived
+    rows = np.flatnonzero(~certainly_accepted(wire, join_position))
+    rows = rows[np.argsort(arrived.starts[rows], kind="stable")]
+    requested_ns = np.full(len(rows), -1, dtype=np.int64)
+    naks = wire.naks(wire.feedback_sent)
+    first, after = (np.searchsorted(arrived.starts[rows], each) for each in wire.nak_ranges(naks))
+    for nak in np.flatnonzero(after > first).tolist():
+        own = slice(int(first[nak]), int(after[nak]))
+        requested_ns[own] = np.maximum(requested_ns[own], int(naks["time_ns"][nak]))
+    is_rejected = np.zeros(len(arrived.starts), dtype=np.bool_)
+    is_rejected[rows[requested_ns > arrived.frames["time_ns"][rows].astype(np.int64)]] = True
+    return is_rejected
+
+
+def _requested(wire: Wire, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
+    """Return how many of the gaps, which begin and end at these positions, a NAK requested."""
+    nak_begins, nak_ends = wire.nak_ranges(wire.naks(wire.feedback_sent))
+    first = np.searchsorted(ends, nak_begins, side="right")
+    after = np.maximum(np.searchsorted(begins, nak_ends), first)
+    changes = np.zeros(len(begins) + 1, dtype=np.int64)
+    np.add.at(changes, first, 1)
+    np.add.at(changes, after, -1)
+    return int((np.cumsum(changes)[:-1] > 0).sum())
 
 
 def _first_two_ns(
@@ -101,28 +154,23 @@ def _first_two_ns(
     return once, twice
 
 
-def _shown_ns(starts: NDArray[np.int64], wire: Wire) -> NDArray[np.int64]:
+def _shown_ns(starts: NDArray[np.int64], accepted: FrameSequence, wire: Wire) -> NDArray[np.int64]:
     """Return the time at which anything beyond each position first arrived, which shows that the
     data at the position was sent.
     """
     times_ns = np.concatenate(
-        [wire.arrived.frames["time_ns"].astype(np.int64), wire.heartbeat_times_ns]
+        [accepted.frames["time_ns"].astype(np.int64), wire.heartbeat_times_ns]
     )
     order = np.argsort(times_ns, kind="stable")
-    reached = np.concatenate([wire.arrived.ends, wire.heartbeat_positions])[order]
+    reached = np.concatenate([accepted.ends, wire.heartbeat_positions])[order]
     highest = np.maximum.accumulate(reached) if len(reached) else reached
     index = np.searchsorted(highest, starts, side="right")
     found: NDArray[np.int64] = np.append(times_ns[order], NEVER_NS)[index]
     return found
 
 
-def _uncounted(starts: NDArray[np.int64], log: ExpectedLog, wire: Wire) -> tuple[int, int]:
-    """Return how many frame transmissions did not arrive, and how many bytes they contained."""
-    counts = [
-        np.searchsorted(np.sort(each.starts), starts, side="right")
-        - np.searchsorted(np.sort(each.starts), starts)
-        for each in (wire.sent, wire.arrived)
-    ]
-    missing = np.maximum(counts[0] - counts[1], 0)
-    lengths = aligned_lengths(log.frames["frame_length"])
-    return int(missing.sum()), int((missing * lengths).sum())
+def _counts(starts: NDArray[np.int64], passed: FrameSequence) -> NDArray[np.int64]:
+    """Return how many frames were captured at each position."""
+    found = np.sort(passed.starts)
+    counts: NDArray[np.int64] = np.searchsorted(found, starts, side="right")
+    return counts - np.searchsorted(found, starts)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.decision import DUPLICATE
+from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
 from windtunnel.harness.artifact.run.observed import Stall
 from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
@@ -36,6 +37,8 @@ class Reading:
     times_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     "Times of the deliveries in order, or none if they are unknown."
     stalls: tuple[Stall, ...] = ()
+    late_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    "How long after the first sign of its gap each frame that was late and sent again arrived."
 
 
 def readings(evidence: Evidence, case: Case) -> list[Reading]:
@@ -61,11 +64,14 @@ def _reading(evidence: Evidence, case: Case, flow: TrafficCase) -> Reading:
     gaps = _gaps(evidence, case, flow)
     if gaps is not None:
         values |= _link_figures(gaps)
+    late_ns = np.zeros(0, dtype=np.int64) if gaps is None else gaps.late_ns
     times: dict[str, Any] = {}
     if not isinstance(planned, Missing) and not isinstance(delivered, Missing):
         figures, times = _delivery_figures(evidence, flow, planned, delivered, gaps)
         values |= figures
-    return Reading(flow, ResultRow(flow.id, flow.from_host, flow.to_host, **values), **times)
+    return Reading(
+        flow, ResultRow(flow.id, flow.from_host, flow.to_host, **values), late_ns=late_ns, **times
+    )
 
 
 def _gaps(evidence: Evidence, case: Case, flow: TrafficCase) -> ReaderGaps | None:
@@ -87,9 +93,26 @@ def _gaps(evidence: Evidence, case: Case, flow: TrafficCase) -> ReaderGaps | Non
         wire,
         planned.log,
         subscriber.join_position,
-        has_copies=copies,
+        has_copies=copies and not _passed_all(evidence, case, flow),
         closed_ns=NEVER_NS if subscriber.eos_seen else subscriber.ended_ns,
     )
+
+
+def _passed_all(evidence: Evidence, case: Case, flow: TrafficCase) -> bool:
+    """Return whether the middlebox lost and damaged nothing on a flow's link."""
+    ledger, link = evidence.ledger, case.link_between(flow.from_host, flow.to_host)
+    if isinstance(ledger, Missing) or isinstance(evidence.decisions, Missing) or link < 0:
+        return False
+    if any(case.backend_of(each.link) == "netem" for each in case.impairments):
+        return False  # What netem loses is not in the ledger.
+    account = ledger.links.get(case.link_names[link])
+    if account is None:
+        return False
+    weather = account.weather or ImpairmentAccount()
+    gone = weather.lost + weather.overflowed + weather.corrupted + weather.waiting_at_end
+    kept = account.kernel_drops + account.send_failures + account.datagrams_held_at_end
+    dropped = sum(each.dropped + each.damaged_from for each in account.frames.values())
+    return not gone and not kept and not dropped
 
 
 def _link_figures(gaps: ReaderGaps) -> dict[str, Any]:
@@ -99,6 +122,9 @@ def _link_figures(gaps: ReaderGaps) -> dict[str, Any]:
         "resent_bytes": gaps.resent_bytes,
         "gaps": gaps.count,
         "naks": gaps.naks,
+        "requested_gaps": gaps.requested,
+        "rejected_frames": gaps.rejected_frames,
+        "unneeded_frames": gaps.unneeded_frames,
         "lost_frames": gaps.lost_frames,
         "lost_bytes": gaps.lost_bytes,
     }

@@ -56,19 +56,25 @@ def captured(made, source, payload, kind, sent_ms, arrived_ms):
             made.packets[host].append(Packet(at_ns, source, other, ports, payload, kind))
 
 
-def made_by_hand(path):
-    """Return the run of the drawing, not written."""
+def without_frames(path, total_bytes):
+    """Return a run with messages of 100 bytes, in which no DATA was sent, not written."""
     made = make_run(path)
     (traffic,) = made.case.traffic
     pace = traffic.pace.model_copy(update={"bytes_per_s": 2000})
-    facts = {"total_bytes": 1000, "shortest_bytes": 100, "longest_bytes": 100, "pace": pace}
+    facts = {"total_bytes": total_bytes, "shortest_bytes": 100, "longest_bytes": 100, "pace": pace}
     made.case = made.case.model_copy(update={"traffic": (traffic.model_copy(update=facts),)})
-    made.plan = plan(SEED, TRAFFIC, 1000, 100, 100)
+    made.plan = plan(SEED, TRAFFIC, total_bytes, 100, 100)
     made.log = expected_log(made.plan.lengths, MTU, TERM_LENGTH)
-    assert made.log.frames["position"].tolist() == list(range(0, 1600, FRAME_BYTES))
     made.manifest.processes, made.decisions, made.frames, made.seen_ns = [], [], [], []
     made.packets = {"a": [], "b": []}
     captured(made, "a", setup_frame(), "SETUP", 1, 21)
+    return made
+
+
+def made_by_hand(path):
+    """Return the run of the drawing, not written."""
+    made = without_frames(path, 1000)
+    assert made.log.frames["position"].tolist() == list(range(0, 1600, FRAME_BYTES))
     for sent_ms, frame, arrived_ms in SENT:
         captured(made, "a", made.frame_bytes(frame), "DATA", sent_ms, arrived_ms)
     captured(made, "a", heartbeat(8 * FRAME_BYTES), "HEARTBEAT", 330, 350)

@@ -22,13 +22,13 @@ from windtunnel.harness.scenario.resolved.fault_case import FaultCase, ReachedCa
 from windtunnel.harness.scenario.schema.host_event import EventCase, TimeoutsCase
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.judge import judge
-from windtunnel.harness.verdict.views.reading_sentences import (
+from windtunnel.harness.verdict.views.results import Reading
+from windtunnel.harness.verdict.views.sentences.reading_sentences import (
     fill_sentence,
     group_sentences,
     interruption_sentences,
     silence_text,
 )
-from windtunnel.harness.verdict.views.results import Reading
 
 BILLION = 1_000_000_000
 STALLS = (
@@ -42,6 +42,9 @@ STALLED = (
     "one: 4 stalls from 0.028 s to 0.613 s, 534 ms in total: repair 293 ms, reader 132 ms, "
     "window 80 ms, link 29 ms; the longest lasted 274 ms, from 0.238 s (22:13:20.246 UTC)"
 )
+
+UNNEEDED = "one: 1 unneeded retransmit, since another transmission of the same frame arrived"
+"""Frame 4 is sent again although it had arrived."""
 
 
 @pytest.fixture
@@ -85,12 +88,12 @@ def test_stalls_have_the_times_and_causes_counted_by_hand(made):
         )
         for begin, end, causes in STALLS
     ]
-    assert reader.sentences == [STALLED]
+    assert reader.sentences == [UNNEEDED, STALLED]
 
 
 def test_a_simulated_run_has_no_time_of_day(made):
     made.case = made.case.model_copy(update={"fidelity": "sim"})
-    (sentence,) = seen_in(written(made)).all_sentences
+    (_, sentence) = seen_in(written(made)).all_sentences
     assert sentence == STALLED.removesuffix(" (22:13:20.246 UTC)")
 
 
@@ -110,6 +113,7 @@ def test_a_cut_has_the_times_of_its_rule_and_the_silence_around_it(made, when):
         # Deliveries at 31 and 185 ms; the first offer was at 8 ms.
         "one: cut 'outage' (a->b) from 0.012 s to 0.027 s: no delivery for 154 ms, the next one "
         "150 ms after its end",
+        UNNEEDED,
         STALLED,
     ]
 

@@ -13,11 +13,14 @@ from tests.unit.harness.verdict.synthetic_reading import (
     made_by_hand,
     written,
 )
-from tests.unit.harness.verdict.synthetic_run import START_NS, TRAFFIC
+from tests.unit.harness.verdict.synthetic_run import A_TO_B, START_NS, TRAFFIC
 from tests.unit.harness.verdict.synthetic_times import write_times
 from windtunnel.harness.artifact.documents import read_document, write_document
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.artifact.host.offer import OFFER
+from windtunnel.harness.artifact.middlebox.decision import DUPLICATE
+from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
+from windtunnel.harness.artifact.middlebox.ledger import FrameAccount, LinkAccount
 from windtunnel.harness.artifact.records import write_records
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -46,6 +49,10 @@ FIGURES = {
     "resent_bytes": 5 * FRAME_BYTES,
     "gaps": 2,
     "naks": 3,
+    "requested_gaps": 2,
+    "rejected_frames": 0,
+    # Frame 4 had arrived when it was sent again.
+    "unneeded_frames": 1,
     # From the arrival of frame 3 to that of frame 1, and from the heartbeat to frame 7.
     "repair_p50_ns": 45 * MS,
     "repair_p99_ns": 120 * MS,
@@ -127,7 +134,8 @@ TIMED = {
 """Figures that need the times of the messages."""
 OF_LINK = {
     "lost_frames", "lost_bytes", "resent_frames", "resent_bytes", "gaps", "naks",
-    "repair_p50_ns", "repair_p99_ns", "stalled_ns",
+    "requested_gaps", "rejected_frames", "unneeded_frames", "repair_p50_ns", "repair_p99_ns",
+    "stalled_ns",
 }  # fmt: skip
 """Figures that need the captures of both hosts."""
 HOSTILE_TIMES = {
@@ -180,7 +188,23 @@ def test_figures_of_the_link_need_both_captures(folder):
 def test_lost_frames_are_not_counted_without_the_decisions_about_copies(folder):
     folder.decisions.unlink()
     row = row_of(folder)
-    assert set(FIGURES) - set(row) == {"lost_frames", "lost_bytes"}
+    assert set(FIGURES) - set(row) == {"lost_frames", "lost_bytes", "unneeded_frames"}
+
+
+@pytest.mark.parametrize(
+    ("account", "expected"),
+    [
+        (LinkAccount(frames={"DATA": FrameAccount(duplicated=1)}), 4),
+        (LinkAccount(frames={"DATA": FrameAccount(dropped=1)}), None),
+        (LinkAccount(weather=ImpairmentAccount(lost=1)), None),
+    ],
+)
+def test_lost_frames_are_counted_despite_copies_if_the_middlebox_lost_nothing(
+    made, account, expected
+):
+    made.links[A_TO_B] = account
+    made.decide(3, DUPLICATE)
+    assert row_of(written(made)).get("lost_frames") == expected
 
 
 def test_deliveries_that_are_not_in_the_plan_have_no_figures(made):

@@ -43,6 +43,10 @@ def stalled_ms(arrived_ms, delivered_ms, lost=()):
         resent_frames=0,
         resent_bytes=0,
         naks=0,
+        requested=0,
+        rejected_frames=0,
+        unneeded_frames=0,
+        late_ns=np.zeros(0, dtype=np.int64),
         lost_frames=0,
         lost_bytes=0,
     )

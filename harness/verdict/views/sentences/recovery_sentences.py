@@ -1,0 +1,40 @@
+"""Sentences about the recovery of one subscriber's gaps: which NAKs and retransmits no loss caused.
+
+10 frames arrived, but were rejected       they ended beyond the receiver's window
+990 frames were sent again needlessly      they were only late, and arrived after a NAK
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from windtunnel.harness.artifact.noun_form import counted, noun_for
+from windtunnel.harness.artifact.run.result_row import duration
+from windtunnel.harness.verdict.views.results import Reading, percentile
+
+
+def recovery_sentences(reading: Reading) -> Iterator[str]:
+    """Yield sentences about NAKs and retransmits of frames that the link did not lose."""
+    row = reading.row
+    if row.rejected_frames:
+        frames = counted(row.rejected_frames, "frame")
+        text = f"{frames} arrived, but the receiver rejected"
+        text += noun_for(row.rejected_frames, " it because it", " them because they")
+        text += " ended beyond its window, and requested"
+        yield text + noun_for(row.rejected_frames, " it with a NAK", " them with NAKs")
+    if row.unneeded_frames:
+        yield _unneeded_sentence(row.unneeded_frames, np.sort(reading.late_ns))
+
+
+def _unneeded_sentence(unneeded: int, late_ns: np.ndarray) -> str:
+    """Return a sentence about retransmits of frames that arrived without them."""
+    retransmits = counted(unneeded, "unneeded retransmit")
+    text = f"{retransmits}, since another transmission of the same "
+    text += noun_for(unneeded, "frame arrived", "frames arrived")
+    if not len(late_ns):
+        return text
+    late = counted(len(late_ns), "frame")
+    verb = noun_for(len(late_ns), "was", "were")
+    spread = duration(percentile(late_ns, 50)), duration(int(late_ns[-1]))
+    text += f": {late} {verb} only late, and arrived {spread[0]} (median; at most {spread[1]})"
+    return f"{text} after the gap appeared, later than the first NAK"

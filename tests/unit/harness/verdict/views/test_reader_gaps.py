@@ -1,0 +1,104 @@
+"""Gaps of frames that a receiver rejected, or that were only late, in runs made by hand.
+
+    ms    1 to 250            300 301 302          340 341
+    a     f0 ... f203         f204 f205 f206       f204 f205
+    b                 SM                     NAK             all frames arrive after 10 ms
+
+Frames 204 and 205 end beyond the window of the receiver, frame 206 is sent after a status message.
+"""
+
+import pytest
+
+from tests.unit.harness.verdict.synthetic_reading import (
+    FRAME_BYTES,
+    MS,
+    at_ms,
+    captured,
+    without_frames,
+)
+from tests.unit.harness.verdict.synthetic_run import TERM_LENGTH, nak, status_message
+from tests.unit.harness.verdict.synthetic_times import write_times
+from windtunnel.harness.artifact.run.verdict import observations_of, read_verdict
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.verdict.judge import judge
+
+COUNT = 210
+WAY_MS = 10
+REJECTED = TERM_LENGTH // 2 // FRAME_BYTES
+"""The first frame that ends more than half a term beyond the start of the stream."""
+UNNEEDED = (
+    "one: 1 unneeded retransmit, since another transmission of the same frame arrived: 1 frame was "
+    "only late, and arrived 20 ms (median; at most 20 ms) after the gap appeared, later than the "
+    "first NAK"
+)
+
+
+def sent(made, at, frame, way_ms=WAY_MS):
+    captured(made, "a", made.frame_bytes(frame), "DATA", at, at + way_ms)
+
+
+def requested(made, at, frame, count):
+    request = nak(frame * FRAME_BYTES, count * FRAME_BYTES)
+    captured(made, "b", request, "NAK", at, at + WAY_MS)
+
+
+def figures_of(made):
+    """The row of the run, and the sentences about it."""
+    count = made.plan.count
+    made.messages = [((each + 1) * FRAME_BYTES, bytes(100)) for each in range(count)]
+    folder = RunDir(made.write())
+    write_times(made, at_ms(range(1, count + 1)), at_ms(range(1000, 1000 + count)))
+    verdict = judge(folder.path)
+    assert [each.text for each in verdict.checks if "raised" in each.text] == []
+    return verdict.results[0], observations_of(read_verdict(folder.verdict)).all_sentences
+
+
+def test_frames_that_the_receiver_rejected_are_gaps_on_a_link_without_losses(tmp_path):
+    made = without_frames(tmp_path / "run", COUNT * 100)
+    for frame in range(REJECTED):
+        sent(made, 1 + frame, frame)
+    for frame in range(2):
+        sent(made, 300 + frame, REJECTED + frame)
+    captured(made, "b", status_message(REJECTED * FRAME_BYTES), "SM", 320, 320)
+    for frame in range(REJECTED + 2, COUNT):
+        sent(made, 330, frame)
+    requested(made, 345, REJECTED, 2)
+    for frame in range(2):
+        sent(made, 360 + frame, REJECTED + frame)
+    row, sentences = figures_of(made)
+    assert (row.lost_frames, row.rejected_frames, row.unneeded_frames) == (0, 2, 0)
+    assert (row.naks, row.gaps, row.requested_gaps) == (1, 1, 1)
+    assert row.repair_p50_ns == (371 - 340) * MS
+    assert dict(row.cells())["NAKs"] == "1 for 1 gap (1.0 each)"
+    assert (
+        "one: 2 frames arrived, but the receiver rejected them because they ended beyond its "
+        "window, and requested them with NAKs"
+    ) in sentences
+
+
+@pytest.mark.parametrize(("nak_ms", "unneeded"), [(41, 0), (20, 1)])
+def test_a_late_frame_that_was_requested_makes_an_unneeded_retransmit(tmp_path, nak_ms, unneeded):
+    """Frame 3 arrives 20 ms after frame 4 showed its gap, before its retransmit is sent."""
+    made = without_frames(tmp_path / "run", 1000)
+    for frame in range(10):
+        sent(made, 1 + frame, frame, way_ms=31 if frame == 3 else WAY_MS)
+    if unneeded:
+        requested(made, nak_ms, 3, 1)
+        sent(made, 40, 3)
+    row, sentences = figures_of(made)
+    assert (row.lost_frames, row.gaps, row.unneeded_frames) == (0, 0, unneeded)
+    assert [each for each in sentences if "unneeded" in each] == [UNNEEDED] * unneeded
+
+
+def test_gaps_without_a_nak_of_their_own_are_told_apart(tmp_path):
+    made = without_frames(tmp_path / "run", 1000)
+    for frame in range(10):
+        sent(made, 1 + frame, frame, way_ms=WAY_MS)
+    for gap in (3, 6):
+        made.packets["b"] = [
+            each for each in made.packets["b"] if each.payload != made.frame_bytes(gap)
+        ]
+    requested(made, 20, 3, 1)
+    row, _ = figures_of(made)
+    assert (row.gaps, row.requested_gaps, row.naks) == (2, 1, 1)
+    assert dict(row.cells())["NAKs"] == "1 for 1 of 2 gaps (1.0 each)"
