@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from windtunnel.reports.analysis.engines.local.local_engine import LocalFrames, local_frames
 from windtunnel.reports.analysis.links.joined import JoinedStreams, link_table
+from windtunnel.reports.analysis.links.lost_feedback import with_lost_feedback
 from windtunnel.reports.analysis.links.points import coarse_offsets, joined_streams
 from windtunnel.reports.analysis.options import OUTCOME_COLUMNS, AnalysisOptions
 from windtunnel.reports.analysis.output.tables import Tables, VantagePointWriter, replace_folder
@@ -100,16 +101,18 @@ def _read_twice(
     for batch in frames.merged(OUTCOME_COLUMNS, offsets) if known else ():
         _process(batch, walks, joins, points, write)
     rows = walks.finish_all_but(None)
-    links, remaining = joins.finish_all_but(None)
+    link_rows, remaining = joins.finish_all_but(None)
     if write is not None:
         for outcomes in (*remaining, *missing_batches(rows, points)):
             write(outcomes)
+    links, tables = link_table(link_rows), tables_of(rows)
+    tables["stalls"] = with_lost_feedback(tables["stalls"], links)
     return Tables(
         captures=frames.captures,
         streams=streams_of(totals, known),
-        links=link_table(links),
+        links=links,
         left_out=left_out,
-        **tables_of(rows),
+        **tables,
     )
 
 

@@ -20,7 +20,12 @@ class Chart {
     "before capture": "before the capture point",
     "behind capture": "after the capture point",
   };
-  static CAUSES = { hole: "dropped", receiver: "rcv-pos" };
+  static CAUSES = { hole: "dropped", receiver: "rcv-pos", feedback: "NAK" };
+  static WAITING = {
+    hole: "waiting for a repair",
+    receiver: "waiting for the receiver",
+    feedback: "status messages lost",
+  };
   static BINS_A_DECADE = 8;
   static TIMED = ["positions", "gaps", "stalls"];
 
@@ -298,7 +303,7 @@ class Chart {
       return {
         type: "bar",
         orientation: "h",
-        name: cause === "hole" ? "waiting for a repair" : "waiting for the receiver",
+        name: Chart.WAITING[cause],
         base: picked.map((each) => each.from),
         x: picked.map((each) => each.to - each.from),
         y: picked.map((each) => each.label),

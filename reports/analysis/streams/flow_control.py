@@ -84,7 +84,8 @@ STALLS = pa.schema(
 )
 """Columns of the table `stalls`. `start_ns`: time of the last new frame; `opened_ns`: when a status
 message made room; `end_ns`: time of the next new frame; `duration_ns`: from `start_ns` to
-`opened_ns`.
+`opened_ns`; `cause`: `hole`, `receiver` or, if two captures show that status messages were lost,
+`feedback` (see `lost_feedback`).
 """
 
 _ECHOES_MAX = 4_096

@@ -25,6 +25,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from windtunnel.reports.analysis.engines.spark.spark_engine import EngineError, first_line
 from windtunnel.reports.analysis.links.joined import JoinedStreams, link_table
 from windtunnel.reports.analysis.links.links import LINKS
+from windtunnel.reports.analysis.links.lost_feedback import with_lost_feedback
 from windtunnel.reports.analysis.links.points import coarse_offsets, joined_streams
 from windtunnel.reports.analysis.options import AnalysisOptions
 from windtunnel.reports.analysis.output.tables import Tables
@@ -204,10 +205,12 @@ def _analyze(
                 found = found.unionAll(links(batches, known, points, offsets, True))
             by_point = found.write.mode("overwrite").partitionBy("vantage_point")
             by_point.parquet(str(options.outcomes_dir.absolute()))
+    all_links, tables = link_table(link_rows), tables_of(rows)
+    tables["stalls"] = with_lost_feedback(tables["stalls"], all_links)
     return Tables(
         captures=sum_captures(captures),
         streams=streams_of(totals, known),
-        links=link_table(link_rows),
+        links=all_links,
         left_out=left_out,
-        **tables_of(rows),
+        **tables,
     )
