@@ -32,16 +32,21 @@ class ResultRow:
     "The average rate that the publisher's pace specifies, or None if the pace is unlimited."
     asked_messages_per_s: float | None = None
     reached_bytes_per_s: float | None = None
-    "Delivered message bytes divided by the time from the first offer to the last delivery."
+    """Delivered message bytes divided by the time from the first offer to the last delivery, or to
+    `ended_ns` if that is known."""
     reached_messages_per_s: float | None = None
     latency_p50_ns: int | None = None
     "Time from the first offer of a message to its delivery."
     latency_p99_ns: int | None = None
     latency_max_ns: int | None = None
     longest_silence_ns: int | None = None
-    "Longest time without a delivery, from the first offer to the last delivery."
+    """Longest time without a delivery, from the first offer to the last delivery, or to `ended_ns`
+    if the subscriber did not receive the end of the stream."""
     finished_ns: int | None = None
     "Time from the first offer to the last delivery."
+    ended_ns: int | None = None
+    """Only if the subscriber did not receive the last published message: time from the first offer
+    to the last one, or to the subscriber's own end."""
     lost_frames: int | None = None
     "DATA and PAD frames that left the publisher's host and did not arrive at the subscriber's."
     lost_bytes: int | None = None
@@ -96,7 +101,7 @@ class ResultRow:
         yield "sent again", _frames(self.resent_frames, self.resent_bytes) + ratio
         yield "NAKs", self._naks()
         yield "stalled", self._stalled()
-        yield "finished after", duration(self.finished_ns)
+        yield "finished after", self._finished()
 
     def _naks(self) -> str:
         if self.naks is None:
@@ -106,6 +111,12 @@ class ResultRow:
         if requested != self.gaps:
             text += f"{requested:,} of "
         return text + gaps + (f" ({self.naks / requested:.1f} each)" if requested else "")
+
+    def _finished(self) -> str:
+        text = duration(self.finished_ns)
+        if self.ended_ns is None:
+            return text
+        return f"not finished: last delivery after {text} of {duration(self.ended_ns)}"
 
     def _stalled(self) -> str:
         if self.stalled_ns is None:

@@ -26,6 +26,7 @@ from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS, ReaderGaps, r
 from windtunnel.harness.verdict.views.stalled_time import stalled_ns, stalls
 
 NS_PER_S = 1_000_000_000
+KILL, SUBSCRIBER = "kill", "subscriber"
 
 
 @dataclass(frozen=True)
@@ -167,25 +168,54 @@ def _delivery_figures(
         # The clock was set during the run, or the two hosts do not share one.
         return values, {}
     start_ns = int(due_ns[due_ns != UNKNOWN_NS].min())
-    duration_ns = int(times_ns.max()) - start_ns
+    finished_ns = int(times_ns.max())
+    given_up_ns = _given_up_ns(evidence, flow, int(messages.max()), due_ns)
+    ended_ns = max(finished_ns, given_up_ns)
+    waits_ns = np.diff(times_ns, prepend=start_ns, append=ended_ns)
     values |= {
         "latency_p50_ns": percentile(latency_ns, 50),
         "latency_p99_ns": percentile(latency_ns, 99),
         "latency_max_ns": int(latency_ns.max()),
-        "longest_silence_ns": int(np.diff(times_ns, prepend=start_ns).max()),
-        "finished_ns": duration_ns,
+        "longest_silence_ns": int(waits_ns.max()),
+        "finished_ns": finished_ns - start_ns,
     }
-    if duration_ns > 0:
-        values["reached_bytes_per_s"] = length_bytes * NS_PER_S / duration_ns
-        values["reached_messages_per_s"] = len(different) * NS_PER_S / duration_ns
+    if ended_ns > finished_ns:
+        values["ended_ns"] = ended_ns - start_ns
+    if ended_ns > start_ns:
+        values["reached_bytes_per_s"] = length_bytes * NS_PER_S / (ended_ns - start_ns)
+        values["reached_messages_per_s"] = len(different) * NS_PER_S / (ended_ns - start_ns)
     times: dict[str, Any] = {"times_ns": times_ns}
     happened = evidence.host_events
     if gaps is not None and not isinstance(happened, Missing):
         paused = [each for each in happened if each.host in (flow.from_host, flow.to_host)]
-        found = stalls(gaps, planned.log, messages, times_ns, due_ns, paused)
+        given_up_ns = ended_ns if ended_ns > finished_ns else 0
+        found = stalls(gaps, planned.log, messages, times_ns, due_ns, paused, given_up_ns)
         values["stalled_ns"] = stalled_ns(found)
         times["stalls"] = tuple(found)
     return values, times
+
+
+def _given_up_ns(
+    evidence: Evidence, flow: TrafficCase, last_message: int, due_ns: NDArray[np.int64]
+) -> int:
+    """Return until when a subscriber that did not receive the end of a stream waited for it: until
+    the last offer, or its own end. Returns 0 if it received the end.
+    """
+    known = np.flatnonzero(due_ns != UNKNOWN_NS)
+    publisher, subscriber = evidence.publisher(flow), evidence.subscriber(flow)
+    if isinstance(publisher, Missing) or len(flow.publishers) > 1 or flow.merges is not None:
+        return 0
+    known = known[known < publisher.message_count]
+    if len(known) == 0 or last_message >= known[-1]:
+        return 0
+    ends_ns = [int(due_ns[known[-1]])]
+    if not isinstance(subscriber, Missing) and not subscriber.eos_seen:
+        ends_ns.append(subscriber.ended_ns)
+    happened = evidence.host_events
+    for each in [] if isinstance(happened, Missing) else happened:
+        if each.host == flow.to_host and each.action == KILL and not each.ended_ns:
+            ends_ns += [each.began_ns] if SUBSCRIBER in each.processes else []
+    return min(ends_ns)
 
 
 def _message_index(

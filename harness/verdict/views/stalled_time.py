@@ -32,26 +32,35 @@ def stalls(
     times_ns: NDArray[np.int64],
     due_ns: NDArray[np.int64],
     events: Sequence[AppliedEvent],
+    ended_ns: int = 0,
 ) -> list[Stall]:
     """Return all stalls in the order of the deliveries that ended them.
 
     Shapes: messages, times_ns int64[n]: index and time of each delivered message, in order;
             due_ns int64[m]: time of each planned message's first offer
+    Units:  `ended_ns`: until when the subscriber waited in vain for the message after the last one
+            that it received, or 0 if there is none
     """
     base_ns = int((times_ns - due_ns[messages]).min())
+    if ended_ns:
+        messages = np.append(messages, messages.max() + 1)
+        times_ns = np.append(times_ns, ended_ns)
     before_ns = np.concatenate([due_ns[messages[:1]], times_ns[:-1]])
     begin_ns = np.maximum(before_ns, due_ns[messages] + base_ns)
     awaited_by = _awaited_by(log.frames["message"])
-    arrived_ns = np.where(gaps.arrived_ns == NEVER_NS, 0, gaps.arrived_ns)
     found = []
     for stall in np.flatnonzero(times_ns - begin_ns >= STALL_NS).tolist():
         message = int(messages[stall])
         first, after = np.searchsorted(awaited_by, [message, message + 1])
         own = slice(int(first), int(after))
         way = REPAIR if gaps.is_lost[own].any() else LINK
+        # A delivered message may follow frames that never arrived, whose gap was filled.
+        never_ns = NEVER_NS if ended_ns and stall == len(times_ns) - 1 else 0
+        arrived_ns = gaps.arrived_ns[own]
+        arrived_ns = np.where(arrived_ns == NEVER_NS, never_ns, arrived_ns)
         ends_ns = [
             (WINDOW, min(int(gaps.sent_ns[own].max(initial=0)), int(times_ns[stall]))),
-            (way, int(arrived_ns[own].max(initial=0))),
+            (way, int(arrived_ns.max(initial=0))),
             (READER, int(times_ns[stall])),
         ]
         at_ns = int(begin_ns[stall])

@@ -119,6 +119,59 @@ def test_what_is_missing_after_an_image_was_closed_is_no_gap(folder):
     assert found[349]["lost_frames"] == found[351]["lost_frames"] == 4
 
 
+def test_figures_of_a_reader_that_received_no_end_cover_the_time_until_the_last_offer(made):
+    """Messages 7 and 8 were due at 228 and 500 ms, and sent until 600 ms; 7 is not delivered."""
+    made.messages = made.messages[:7]
+    folder = written(made)
+    write_times(made, at_ms(DUE_MS), at_ms(DELIVERED_MS[:7]))
+    row = row_of(folder)
+    assert (row["finished_ns"], row["ended_ns"]) == ((226 - 8) * MS, (500 - 8) * MS)
+    assert row["longest_silence_ns"] == (500 - 226) * MS
+    assert row["reached_bytes_per_s"] == pytest.approx(700 / 0.492)
+    # Message 7 arrives at 395 ms, and the application does not read it.
+    assert row["stalled_ns"]["repair"] == FIGURES["stalled_ns"]["repair"]
+    assert row["stalled_ns"]["reader"] == (185 - 180 + 226 - 225 + 500 - 395) * MS
+    (row,) = judge(folder.path).results
+    text = "not finished: last delivery after 218 ms of 492 ms"
+    assert dict(row.cells())["finished after"] == text
+
+
+def test_a_message_that_never_arrives_stalls_its_reader_until_the_last_offer(made):
+    made.packets["b"] = [each for each in made.packets["b"] if each.payload != made.frame_bytes(7)]
+    made.messages = made.messages[:7]
+    folder = written(made)
+    write_times(made, at_ms(DUE_MS), at_ms(DELIVERED_MS[:7]))
+    assert row_of(folder)["stalled_ns"] == {
+        "repair": (180 - 36 + 500 - 246) * MS,
+        "link": (225 - 216) * MS,
+        "reader": (185 - 180 + 226 - 225) * MS,
+    }
+
+
+@pytest.mark.parametrize("how", ["subscriber ended", "subscriber killed"])
+def test_the_figures_of_a_reader_that_ended_early_end_with_it(made, how):
+    killed = EventCase(
+        id="crash", host="b", process="subscriber", trigger="after", at=390 * MS, action="kill",
+        lasts_ns=0,
+    )  # fmt: skip
+    made.case = made.case.model_copy(update={"events": (killed,)})
+    made.messages = made.messages[:7]
+    folder = written(made)
+    write_times(made, at_ms(DUE_MS), at_ms(DELIVERED_MS[:7]))
+    end_ns = START_NS + 300 * MS
+    document = folder.host("b").subscriber(TRAFFIC).document
+    if how == "subscriber ended":
+        write_applied_events(folder.host_events, [])
+        changes = {"eos_seen": False, "ended_ns": end_ns}
+        write_document(document, read_document(document) | changes)
+    else:
+        document.unlink()
+        write_applied_events(
+            folder.host_events, [AppliedEvent("crash", "b", "kill", ["subscriber"], end_ns, 0)]
+        )
+    assert row_of(folder)["ended_ns"] == (300 - 8) * MS
+
+
 def test_a_message_received_twice_counts_once(made):
     made.messages.append(made.messages[3])
     folder = written(made)
