@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from windtunnel.harness.artifact.documents import Document, write_document
+from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.artifact.run.observed import Observations
 from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.artifact.run_dir import RunDir
@@ -270,7 +271,11 @@ def _pass_text(gates: list[Finding], checks: list[Finding], advisory: list[Findi
     differences = sum(check.difference for check in checks)
     notes = [f"known differences: {differences}"] if differences else []
     if advisory:
-        notes.append(f"advisory gate {advisory[0].name} failed (see the gates)")
+        named = "; ".join(
+            f"{each.name}{f' ({each.about})' if each.about else ''}: {each.text}"
+            for each in advisory
+        )
+        notes.append(f"{counted(len(advisory), 'advisory gate')} failed: {named}")
     passed = f"{len(gates) - len(advisory)} of {len(gates)} gates and "
     passed += f"{count - differences} of {count} checks passed"
     return f"{passed} ({'; '.join(notes)})" if notes else passed

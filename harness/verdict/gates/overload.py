@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from windtunnel.harness.artifact.host.pressure import UNKNOWN, Pressure
 from windtunnel.harness.artifact.middlebox.ledger import Ledger
 from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run.result_row import duration
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, all_or_missing, inconclusive
 from windtunnel.harness.verdict.core.kind import SLOW_HOST_KINDS, STARVED_HOST_KINDS
@@ -95,14 +96,15 @@ def _relay_lag(ledger: Ledger, where: tuple[str, ...]) -> Finding:
     )
     problems = []
     if worst_ns > LAG_NS_MAX:
-        text = f"the relay's p99 forwarding delay was {worst_ns} ns (limit {LAG_NS_MAX} ns)"
+        text = f"the relay's p99 forwarding delay was {duration(worst_ns)} "
+        text += f"(limit {duration(LAG_NS_MAX)})"
         problems.append(text)
     is_starved = longest_ns > STARVED_GAP_NS
     if is_starved:
-        text = f"the relay stalled: its maximum forwarding delay was {longest_ns} ns "
-        text += f"(limit {STARVED_GAP_NS} ns)"
+        text = f"the relay stalled: its maximum forwarding delay was {duration(longest_ns)} "
+        text += f"(limit {duration(STARVED_GAP_NS)})"
         problems.append(text)
-    summary = f"the relay's p99 forwarding delay was {worst_ns} ns"
+    summary = f"the relay's p99 forwarding delay was {duration(worst_ns)}"
     finding = _finding(problems, summary, "relay", where)
     return replace(finding, excuses_kinds=STARVED_HOST_KINDS) if is_starved else finding
 
@@ -172,20 +174,21 @@ def _overloads(rows: Pressure) -> Iterator[str]:
     if waits_ns.max() > WAIT_NS_MAX:
         many = int((waits_ns > WAIT_NS_MAX).sum())
         yield (
-            f"the driver waited {waits_ns.max()} ns for a processor between two samples "
-            f"(limit {WAIT_NS_MAX} ns, exceeded in {many} of {len(waits_ns)} intervals)"
+            f"the driver waited {duration(int(waits_ns.max()))} for a processor between two "
+            f"samples (limit {duration(WAIT_NS_MAX)}, exceeded in {many} of {len(waits_ns)} "
+            "intervals)"
         )
     gap_ns = _longest_gap_ns(rows)
     if gap_ns > GAP_NS_MAX:
         yield (
-            f"the sampler did not run for {gap_ns} ns (limit {GAP_NS_MAX} ns, "
-            f"sampling interval {rows.interval_ns} ns)"
+            f"the sampler did not run for {duration(gap_ns)} (limit {duration(GAP_NS_MAX)}, "
+            f"sampling interval {duration(rows.interval_ns)})"
         )
     stolen_ns = _stolen_between_looks_ns(rows)
     if stolen_ns > WAIT_NS_MAX:
         yield (
-            f"one processor's steal time was {stolen_ns} ns between two samples "
-            f"(limit {WAIT_NS_MAX} ns)"
+            f"one processor's steal time was {duration(stolen_ns)} between two samples "
+            f"(limit {duration(WAIT_NS_MAX)})"
         )
     throttled = _throttled_share(rows)
     if throttled > THROTTLED_SHARE_MAX:
@@ -219,8 +222,8 @@ def _starvations(rows: Pressure) -> Iterator[str]:
     gap_ns = _longest_gap_ns(rows)
     if gap_ns > STARVED_GAP_NS:
         yield (
-            f"the host was starved: its sampler did not run for {gap_ns} ns "
-            f"(limit {STARVED_GAP_NS} ns)"
+            f"the host was starved: its sampler did not run for {duration(gap_ns)} "
+            f"(limit {duration(STARVED_GAP_NS)})"
         )
 
 
@@ -229,5 +232,6 @@ def _summary(rows: Pressure) -> str:
     gap_ns = _longest_gap_ns(rows)
     return (
         f"the driver waited for a processor for at most {waits.max():.0%} of the time; "
-        f"the longest sampling interval was {gap_ns} ns, expected {rows.interval_ns} ns"
+        f"the longest sampling interval was {duration(gap_ns)}, "
+        f"expected {duration(rows.interval_ns)}"
     )
