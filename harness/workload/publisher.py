@@ -24,7 +24,13 @@ from windtunnel.harness.workload.pacer import Pacer
 from windtunnel.harness.workload.progress import Progress
 from windtunnel.harness.workload.publisher_facts import begin_facts, note_stream, require_turned
 from windtunnel.harness.workload.start import Start
-from windtunnel.harness.workload.stop import GaveUp, Stop, SubjectError, timeouts_as_gave_up
+from windtunnel.harness.workload.stop import (
+    GaveUp,
+    Stop,
+    SubjectError,
+    error_text,
+    timeouts_as_gave_up,
+)
 
 IDLE_S = 0.0001
 WAIT_S = 0.01
@@ -188,7 +194,7 @@ def run(options: Options, stop: Stop) -> None:
                 facts.end_position = _reached(publication, publisher)
             publication.close()
     except BaseException as error:
-        facts.error = f"{type(error).__name__}: {error}"
+        facts.error = error_text(error)
         raise
     finally:
         facts.ended_ns = time.time_ns()

@@ -45,6 +45,15 @@ class Stopped(Exception):
         self.number = number
 
 
+def error_text(error: BaseException) -> str:
+    """Return an error as one sentence. The type of an exception is only part of it if the message
+    was not written for the user.
+    """
+    if isinstance(error, SubjectError | Stopped | errors.DriverError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
 class Stop:
     """A flag that SIGTERM or SIGINT sets to stop this process."""
 

@@ -30,7 +30,13 @@ from windtunnel.harness.workload.options import FLIP_BYTE, Options
 from windtunnel.harness.workload.pacer import Pacer
 from windtunnel.harness.workload.progress import JOINED, Progress, print_line
 from windtunnel.harness.workload.rejoining import Parts, Rejoining
-from windtunnel.harness.workload.stop import GaveUp, Stop, SubjectError, timeouts_as_gave_up
+from windtunnel.harness.workload.stop import (
+    GaveUp,
+    Stop,
+    SubjectError,
+    error_text,
+    timeouts_as_gave_up,
+)
 from windtunnel.harness.workload.tap import Tap
 
 IDLE_S = 0.0001
@@ -134,7 +140,7 @@ def run(options: Options, stop: Stop) -> None:
             else:
                 _read_one_image(options, application, tap, progress, facts, stop)
         except BaseException as error:
-            facts.error = f"{type(error).__name__}: {error}"
+            facts.error = error_text(error)
             raise
         finally:
             facts.ended_ns = time.time_ns()

@@ -23,7 +23,7 @@ from windtunnel.harness.simulator.applications.subscriber import Subscriber
 from windtunnel.harness.simulator.output.counter_samples import CounterSamples
 from windtunnel.harness.simulator.support import Unsupported
 from windtunnel.harness.simulator.world.host import Host, HostClient
-from windtunnel.harness.workload.stop import SubjectError
+from windtunnel.harness.workload.stop import SubjectError, error_text
 
 KILLED = -9
 """Exit code of a process killed by SIGKILL."""
@@ -153,7 +153,7 @@ class Application:
         except (DriverError, SubjectError) as error:
             if getattr(error, "code", None) == ErrorCode.NOT_SUPPORTED:
                 raise Unsupported(str(error)) from error
-            self.error = f"{type(error).__name__}: {error}"
+            self.error = error_text(error)
 
     def pause(self) -> None:
         self._set_paused(True)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
 from windtunnel.harness.artifact.host.host_event import AppliedEvent
 from windtunnel.harness.artifact.host.recording import RecorderFacts
-from windtunnel.harness.artifact.run.manifest import Manifest, ProcessExit
+from windtunnel.harness.artifact.run.manifest import Manifest, Phase, ProcessExit
+from windtunnel.harness.artifact.run.result_row import duration
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.completeness import RESTART_SEPARATOR
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -21,6 +22,7 @@ from windtunnel.harness.verdict.core.exit_codes import (
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.gates.overload import PHASE
 from windtunnel.harness.verdict.views import stall_detector
 
 NAME = "subject_lived"
@@ -42,7 +44,7 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
     if not subjects:
         return [inconclusive(NAME, Missing(where, "lists no driver or workload"))]
     findings = [
-        *_unexpected_exits(subjects, manifest.unsupported),
+        *_unexpected_exits(evidence, manifest, subjects),
         *_shutdown_failures(subjects, evidence.host_events),
         *_overrun(evidence, manifest, where),
         *_reported_errors(evidence, manifest),
@@ -71,8 +73,11 @@ def _expected(evidence: Evidence) -> list[str]:
     return [each for each in ROLES if each not in needless]
 
 
-def _unexpected_exits(subjects: list[ProcessExit], unsupported: str) -> list[Finding]:
+def _unexpected_exits(
+    evidence: Evidence, manifest: Manifest, subjects: list[ProcessExit]
+) -> list[Finding]:
     findings = []
+    ended_ns = _end_times_ns(evidence, manifest)
     for each in subjects:
         code = each.exit_code
         if each.asked or code is None or (code == 0 and each.role not in SERVERS):
@@ -84,12 +89,13 @@ def _unexpected_exits(subjects: list[ProcessExit], unsupported: str) -> list[Fin
         where, log = _log_of(each), _last_log_line(each)
         # For a driver, the harness determines this: these codes are valid only before a first
         # heartbeat.
-        cannot = CANNOT_START_EXIT_CODES if unsupported else ()
+        cannot = CANNOT_START_EXIT_CODES if manifest.unsupported else ()
         if code in (cannot if each.role == "driver" else (UNSUPPORTED_EXIT_CODE,)):
             text = f"{each.name} reports that it does not support this run{log}"
             findings.append(Finding(NAME, Outcome.UNSUPPORTED, text, each.name, where))
             continue
-        text = f"{each.name} {_exit_text(code)} before the shutdown request{log}"
+        when = _when(manifest, ended_ns.get(each.name, 0))
+        text = f"{each.name} {_exit_text(code)}{when} before the shutdown request{log}"
         gave_up = code == GAVE_UP_EXIT_CODE and each.role != "driver"
         kind = Kind.TIMEOUT if gave_up else Kind.SAFETY
         findings.append(
@@ -164,7 +170,35 @@ def _log_of(each: ProcessExit) -> tuple[str, ...]:
 
 
 def _last_log_line(each: ProcessExit) -> str:
-    return f"; last log line: {each.last_log_line}" if each.last_log_line else ""
+    return f"; its log {each.log} ends with: {each.last_log_line}" if each.last_log_line else ""
+
+
+def _end_times_ns(evidence: Evidence, manifest: Manifest) -> dict[str, int]:
+    """Return the known times at which processes ended, by name: a workload reports its own, and the
+    traffic phase ends with the process that stopped the run.
+    """
+    times_ns = {}
+    first = manifest.stopped.partition(" ")[0]
+    if traffic := _traffic_phase(manifest):
+        times_ns[first] = traffic.ended_ns
+    if not isinstance(evidence.case, Missing):
+        for each in evidence.case.traffic:
+            for facts, name in _reports(evidence, each):
+                if not isinstance(facts, Missing):
+                    times_ns[name] = facts.ended_ns
+    return times_ns
+
+
+def _when(manifest: Manifest, ended_ns: int) -> str:
+    """Return when a process ended, as a part of a sentence, or "" if that is unknown."""
+    traffic = _traffic_phase(manifest)
+    if traffic is None or ended_ns < traffic.started_ns:
+        return ""
+    return f", {duration(ended_ns - traffic.started_ns)} after the traffic began,"
+
+
+def _traffic_phase(manifest: Manifest) -> Phase | None:
+    return next((each for each in manifest.phases if each.name == PHASE), None)
 
 
 def _exit_text(code: int) -> str:
@@ -196,7 +230,7 @@ def _reported_errors(evidence: Evidence, manifest: Manifest) -> list[Finding]:
             if isinstance(facts, Missing):
                 findings.append(inconclusive(NAME, facts, name))
             elif facts.error:
-                text = f"{name} reports: {facts.error}"
+                text = f"{name} failed{_when(manifest, facts.ended_ns)} and reports: {facts.error}"
                 findings.append(failed(NAME, text, name, kind=Kind.LIVENESS))
     return findings
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from windtunnel.harness.artifact.host.application import PublisherFacts
 from windtunnel.harness.artifact.host.recording import RecorderFacts
+from windtunnel.harness.workload.stop import error_text
 
 
 @contextmanager
@@ -17,7 +18,7 @@ def write_at_end(facts: PublisherFacts | RecorderFacts, document: Path) -> Itera
     try:
         yield
     except BaseException as error:
-        facts.error = f"{type(error).__name__}: {error}"
+        facts.error = error_text(error)
         raise
     finally:
         facts.ended_ns = time.time_ns()

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.unit.harness.verdict.synthetic_run import make_run, nak
+from tests.unit.harness.verdict.synthetic_run import START_NS, make_run, nak
 from windtunnel.harness.artifact.run.manifest import ProcessExit, SubjectFacts
 from windtunnel.harness.scenario.resolved.case import CheckCase
 from windtunnel.harness.verdict import judge as judge_module
@@ -180,7 +180,7 @@ def test_a_driver_that_died_is_a_failure_with_its_last_log_line(tmp_path):
     assert verdict.outcome is Outcome.FAIL
     assert verdict.reason == (
         "subject_lived (b/driver): b/driver was terminated by signal 11 before the shutdown "
-        "request; last log line: about to write to null"
+        "request; its log hosts/b/driver.log ends with: about to write to null"
     )
 
 
@@ -196,13 +196,15 @@ def test_a_workload_that_failed_fails(tmp_path, role):
 
 
 @pytest.mark.parametrize("name", ["a/publisher-one", "b/subscriber-one"])
-def test_a_workload_that_complains_fails(tmp_path, name):
-    path = make_run(tmp_path).write()
+def test_a_workload_that_complains_fails_with_the_time_of_its_end(tmp_path, name):
+    run = make_run(tmp_path)
+    took = f"{(run.now_ns - START_NS) / 1e6:.0f} ms after the traffic began"
+    path = run.write()
     file = path / f"hosts/{name}.json"
     file.write_text(file.read_text().replace('"error": null', '"error": "offer returned -5"'))
     verdict = judge(path)
     assert verdict.outcome is Outcome.FAIL
-    assert f"{name} reports: offer returned -5" in verdict.reason
+    assert f"{name} failed, {took}, and reports: offer returned -5" in verdict.reason
 
 
 def test_a_driver_that_ends_well_but_without_a_request_fails(tmp_path):
@@ -307,7 +309,12 @@ def test_the_process_that_ended_first_is_named(tmp_path):
     run.manifest.complete, run.manifest.stopped = False, "b/subscriber-one ended with exit code 1"
     verdict = judge(run.write())
     assert verdict.outcome is Outcome.FAIL
-    assert verdict.reason.startswith("subject_lived (b/subscriber-one): b/subscriber-one exited")
+    took = f"{(run.now_ns - START_NS) / 1e6:.0f} ms after the traffic began"
+    assert verdict.reason == (
+        f"subject_lived (b/subscriber-one): b/subscriber-one exited with code 1, {took}, before "
+        "the shutdown request; its log hosts/b/subscriber-one.log ends with: rcv-wnd=64m: expected "
+        "at most 131072 bytes"
+    )
     assert "rcv-wnd=64m" in verdict.reason
 
 

@@ -104,9 +104,9 @@ def test_an_error_ends_it_and_is_told(host, tmp_path):
     made.step()
     assert made.work.steps == 1
     made.close(tmp_path)
-    assert made.work.closed == ["DriverError: no more"]
+    assert made.work.closed == ["no more"]
     ended = made.exit("log")
-    assert (ended.exit_code, ended.asked, ended.last_log_line) == (1, False, "DriverError: no more")
+    assert (ended.exit_code, ended.asked, ended.last_log_line) == (1, False, "no more")
 
 
 def test_who_was_still_at_work_at_the_end_was_asked_to_end(host):

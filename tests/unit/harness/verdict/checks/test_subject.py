@@ -66,7 +66,10 @@ def test_a_driver_that_breaks_on_a_shutdown_request_fails(run, code, how):
         "a/driver",
         Kind.SAFETY,
     )
-    assert f"{how} after the shutdown request; last log line: an agent failed" in finding.text
+    assert (
+        f"{how} after the shutdown request; its log hosts/a/driver.log ends with: an agent failed"
+        in finding.text
+    )
 
 
 def test_an_archive_that_breaks_on_a_shutdown_request_fails(run):
