@@ -23,6 +23,7 @@ from windtunnel.harness.workload.options import SKIP_MESSAGE, Options
 from windtunnel.harness.workload.pacer import Pacer
 from windtunnel.harness.workload.progress import Progress
 from windtunnel.harness.workload.publisher_facts import begin_facts, note_stream, require_turned
+from windtunnel.harness.workload.refused_time import RefusedTime
 from windtunnel.harness.workload.start import Start
 from windtunnel.harness.workload.stop import (
     GaveUp,
@@ -75,6 +76,7 @@ class Publisher:
         self.back_pressure_count = 0
         self.admin_action_count = 0
         self.not_connected_count = 0
+        self.refused = RefusedTime(time.monotonic_ns)
 
     @property
     def offers(self) -> NDArray[np.void]:
@@ -132,6 +134,7 @@ class Publisher:
         turns = 0
         while True:
             position = publication.offer(message, at, length)
+            self.refused.note(position)
             if position > 0:
                 return position
             if position == result.BACK_PRESSURED:
@@ -202,6 +205,8 @@ def run(options: Options, stop: Stop) -> None:
         facts.back_pressure_count = publisher.back_pressure_count
         facts.admin_action_count = publisher.admin_action_count
         facts.not_connected_count = publisher.not_connected_count
+        facts.back_pressured_ns = publisher.refused.of(result.BACK_PRESSURED)
+        facts.not_connected_ns = publisher.refused.of(result.NOT_CONNECTED)
         files.offers.parent.mkdir(parents=True, exist_ok=True)
         publisher.offers.tofile(files.offers)
         publisher.times.tofile(files.times)

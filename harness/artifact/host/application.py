@@ -36,6 +36,10 @@ class PublisherFacts:
     error: str | None
     not_connected_count: int = 0
     "Number of offers that returned NOT_CONNECTED and were repeated."
+    back_pressured_ns: int = 0
+    "Time from offers that returned BACK_PRESSURED to the next offers."
+    not_connected_ns: int = 0
+    "Time from offers that returned NOT_CONNECTED to the next offers."
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": PUBLISHER_SCHEMA, **asdict(self)})

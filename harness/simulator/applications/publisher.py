@@ -24,6 +24,7 @@ from windtunnel.harness.artifact.run_dir import HostDir
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.workload.pacer import Pacer
 from windtunnel.harness.workload.publisher_facts import begin_facts, note_stream, require_turned
+from windtunnel.harness.workload.refused_time import RefusedTime
 from windtunnel.harness.workload.stop import SubjectError
 
 
@@ -83,6 +84,7 @@ class Publisher:
         self.is_connected = False
         """Whether a subscriber has connected."""
         self._facts = begin_facts(traffic, clock_ns())
+        self._refused = RefusedTime(clock_ns)
         self.is_done = False
 
     def step(self) -> None:
@@ -168,6 +170,7 @@ class Publisher:
         turns = 0
         while True:
             position = publication.offer(message, at, length)
+            self._refused.note(position)
             if position > 0:
                 return position
             if position == result.BACK_PRESSURED:
@@ -201,5 +204,7 @@ class Publisher:
                 self._facts.end_position = self.publication.position
             elif len(offers):
                 self._facts.end_position = int(offers["position"][-1])
+        self._facts.back_pressured_ns = self._refused.of(result.BACK_PRESSURED)
+        self._facts.not_connected_ns = self._refused.of(result.NOT_CONNECTED)
         self._facts.error = error or None
         self._facts.write(files.document)

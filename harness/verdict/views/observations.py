@@ -26,6 +26,10 @@ from windtunnel.harness.verdict.views.interruptions import (
 )
 from windtunnel.harness.verdict.views.results import Reading
 from windtunnel.harness.verdict.views.sentences.image_sentences import image_sentences
+from windtunnel.harness.verdict.views.sentences.publication_sentences import (
+    publication_sentences,
+    window_sentence,
+)
 from windtunnel.harness.verdict.views.sentences.reading_sentences import (
     fill_sentence,
     group_sentences,
@@ -52,12 +56,19 @@ def observations(
         sentences=[
             text
             for each in by_stream.values()
-            for text in group_sentences(each, case.traffic_by_id(each[0].flow.id))
+            for text in _stream_sentences(evidence, case.traffic_by_id(each[0].flow.id), each)
         ],
         readers=[
             _reader(evidence, case, reading, happened, start_ns, is_virtual) for reading in readings
         ],
     )
+
+
+def _stream_sentences(
+    evidence: Evidence, traffic: TrafficCase, readings: Sequence[Reading]
+) -> Iterator[str]:
+    yield from publication_sentences(evidence, traffic)
+    yield from group_sentences(readings, traffic)
 
 
 def _start_ns(evidence: Evidence, case: Case, readings: Sequence[Reading]) -> int:
@@ -91,6 +102,7 @@ def _reader(
         *interruption_sentences(reading.times_ns, own if start_ns else [], start_ns),
         *image_sentences(evidence, case, flow, own),
         *recovery_sentences(reading),
+        *window_sentence(reading),
     ]
     sentences = [f"{name}: {text}" for text in texts]
     if filled:

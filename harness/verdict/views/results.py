@@ -24,8 +24,11 @@ from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Delivered, Evid
 from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS, ReaderGaps, reader_gaps
 from windtunnel.harness.verdict.views.stalled_time import stalled_ns, stalls
+from windtunnel.harness.verdict.views.window_limit import WindowLimit, window_limit
 
 NS_PER_S = 1_000_000_000
+PACE_SHARE = 0.98
+"""A stream that reached this share of its pace was limited by its pace."""
 KILL, SUBSCRIBER = "kill", "subscriber"
 
 
@@ -40,6 +43,8 @@ class Reading:
     stalls: tuple[Stall, ...] = ()
     late_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     "How long after the first sign of its gap each frame that was late and sent again arrived."
+    window_limit: WindowLimit | None = None
+    "The receiver's window, if it limited the rate of the stream."
 
 
 def readings(evidence: Evidence, case: Case) -> list[Reading]:
@@ -70,9 +75,28 @@ def _reading(evidence: Evidence, case: Case, flow: TrafficCase) -> Reading:
     if not isinstance(planned, Missing) and not isinstance(delivered, Missing):
         figures, times = _delivery_figures(evidence, flow, planned, delivered, gaps)
         values |= figures
-    return Reading(
-        flow, ResultRow(flow.id, flow.from_host, flow.to_host, **values), late_ns=late_ns, **times
-    )
+    row = ResultRow(flow.id, flow.from_host, flow.to_host, **values)
+    limit = _window_limit(evidence, flow, row, gaps, delivered)
+    return Reading(flow, row, late_ns=late_ns, window_limit=limit, **times)
+
+
+def _window_limit(
+    evidence: Evidence,
+    flow: TrafficCase,
+    row: ResultRow,
+    gaps: ReaderGaps | None,
+    delivered: Delivered | Missing,
+) -> WindowLimit | None:
+    """Return the receiver's window if it limited a stream that did not reach its pace."""
+    wire, rate = evidence.wire(flow), row.reached_bytes_per_s
+    if gaps is None or isinstance(wire, Missing) or isinstance(delivered, Missing):
+        return None
+    asked = row.asked_bytes_per_s
+    if not rate or not row.delivered_bytes or (asked and rate >= PACE_SHARE * asked):
+        return None
+    last_position = int(delivered.deliveries["position"].max())
+    stream_bytes = last_position - evidence.join_position(flow)
+    return window_limit(wire, gaps, rate * stream_bytes / row.delivered_bytes)
 
 
 def _gaps(evidence: Evidence, case: Case, flow: TrafficCase) -> ReaderGaps | None:

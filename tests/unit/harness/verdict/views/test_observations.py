@@ -381,3 +381,24 @@ def test_frames_that_the_receiver_rejected_are_named():
         "over 1 lost frame and 1 that arrived too late and was discarded and 1 that arrived beyond "
         "the receiver window and was discarded; "
     ) in sentence
+
+
+@pytest.mark.parametrize(
+    ("pressured_ms", "unconnected_ms", "text"),
+    [
+        (9, 0, None),
+        (30, 0, "one: the publication refused offers for 30 ms: back pressure 30 ms"),
+        (
+            30,
+            1_100,
+            "one: the publication refused offers for 1.13 s: not connected 1.10 s, back pressure "
+            "30 ms",
+        ),
+    ],
+)
+def test_refused_offers_are_named_if_they_took_long(made, pressured_ms, unconnected_ms, text):
+    document = written(made).host("a").publisher(TRAFFIC).document
+    times = {"back_pressured_ns": pressured_ms * MS, "not_connected_ns": unconnected_ms * MS}
+    write_document(document, read_document(document) | times)
+    told = [each for each in seen_in(made.folder).all_sentences if "refused offers" in each]
+    assert told == ([text] if text else [])

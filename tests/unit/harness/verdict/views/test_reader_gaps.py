@@ -16,8 +16,9 @@ from tests.unit.harness.verdict.synthetic_reading import (
     captured,
     without_frames,
 )
-from tests.unit.harness.verdict.synthetic_run import TERM_LENGTH, nak, status_message
+from tests.unit.harness.verdict.synthetic_run import TERM_LENGTH, TRAFFIC, nak, status_message
 from tests.unit.harness.verdict.synthetic_times import write_times
+from windtunnel.harness.artifact.documents import read_document, write_document
 from windtunnel.harness.artifact.run.verdict import observations_of, read_verdict
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.verdict.judge import judge
@@ -102,3 +103,30 @@ def test_gaps_without_a_nak_of_their_own_are_told_apart(tmp_path):
     row, _ = figures_of(made)
     assert (row.gaps, row.requested_gaps, row.naks) == (2, 1, 1)
     assert dict(row.cells())["NAKs"] == "1 for 1 of 2 gaps (1.0 each)"
+
+
+@pytest.mark.parametrize(("window_frames", "is_limited"), [(10, True), (30, False)])
+def test_a_window_that_is_always_in_flight_limits_goodput(tmp_path, window_frames, is_limited):
+    """Ten frames leave in each round trip of 20 ms."""
+    made = without_frames(tmp_path / "run", COUNT * 100)
+    pace = made.traffic.pace.model_copy(update={"bytes_per_s": 10**9})
+    stream = made.traffic.model_copy(update={"pace": pace})
+    made.case = made.case.model_copy(update={"traffic": (stream,)})
+    for frame in range(200):
+        sent(made, 1 + 20 * (frame // 10), frame)
+    for turn in range(20):
+        message = bytearray(status_message(turn * 10 * FRAME_BYTES))
+        message[24:28] = (window_frames * FRAME_BYTES).to_bytes(4, "little")
+        captured(made, "b", bytes(message), "SM", 11 + 20 * turn, 21 + 20 * turn)
+    delivered_ms = [11 + 20 * (frame // 10) for frame in range(200)]
+    made.messages = [((each + 1) * FRAME_BYTES, bytes(100)) for each in range(200)]
+    folder = RunDir(made.write())
+    document = folder.host("a").publisher(TRAFFIC).document
+    write_document(document, read_document(document) | {"message_count": 200})
+    write_times(made, at_ms([1] * 200), at_ms(delivered_ms))
+    judge(folder.path)
+    told = observations_of(read_verdict(folder.verdict)).all_sentences
+    assert [each for each in told if "limits goodput" in each] == [
+        "one: the receiver window limits goodput: 1,600 B in one round trip of 20 ms are at most "
+        "0.08 MB/s, headers included"
+    ] * is_limited
