@@ -4,12 +4,13 @@
     position   ..../-----|========|/...               a pause without room is a stall until the
                          ^ no room^ room again        limit admits the next frame
 
-A pause while there is room is idle time: the sender had nothing to send. A stall is attributed to
-loss if a gap blocked the receiver for at least half of it, because a receiver cannot consume beyond
-a gap. Any other stall is attributed to the receiver. A gap blocks while it is near the consumption
-position and is not filled. In a capture near the receiver, its bytes have not been captured. In a
-capture near the sender, where every byte is captured, NAKs request it repeatedly, and the
-consumption position does not pass it.
+A pause while there is room is idle time: the sender had nothing to send. So is a pause that goes on
+after there was room for longer than the sender usually takes to use it, see `FlowControlWalk`. A
+stall is attributed to loss if a gap blocked the receiver for at least half of it, because a
+receiver cannot consume beyond a gap. Any other stall is attributed to the receiver. A gap blocks
+while it is near the consumption position and is not filled. In a capture near the receiver, its
+bytes have not been captured. In a capture near the sender, where every byte is captured, NAKs
+request it repeatedly, and the consumption position does not pass it.
 
 The kernel reads the same events as `repair_kernel`, and the outcomes which that kernel wrote.
 """
@@ -64,15 +65,16 @@ WINDOW = np.dtype(
         ("nak_from", "<i8"),  # first byte that the last NAK requested
         ("nak_ns", "<i8"),  # time of the last NAK; 0 if there was none
         ("nak_interval_ns", "<i8"),  # last interval between a NAK and its repetition
+        ("answer_ns", "<i8"),  # shortest time from a limit to a frame that needed it; NO_ANSWER
         ("frame_max", "<i8"),  # length of the longest new frame
         ("over_runs", "<i8"),  # new frames that a receiver drops because they are too far ahead
         ("idle_count", "<i8"),  # number of pauses while there was room
         ("idle_ns", "<i8"),
-        ("stall_count", "<i8"),
-        ("stall_ns", "<i8"),
     ]
 )
 NONE_MISSING = -1
+NO_ANSWER = -1
+"""There was no new frame that needed the last limit."""
 STALL = np.dtype(
     [
         ("flow", "<i8"),
@@ -162,6 +164,18 @@ def _is_by_gap(state: Any, slot: int, before_ns: int) -> bool:
 
 
 @allocating_kernel
+def _note_answer(state: Any, charged: int, time_ns: int) -> None:
+    """Measure how long after the last limit a new frame that needed it was captured."""
+    if state["raises"] < 2:
+        return
+    last, before = (state["raises"] - 1) % HISTORY, (state["raises"] - 2) % HISTORY
+    if state["raised_to"][before] < charged <= state["raised_to"][last]:
+        answer_ns = max(0, time_ns - state["raised_ns"][last])
+        if state["answer_ns"] == NO_ANSWER or answer_ns < state["answer_ns"]:
+            state["answer_ns"] = answer_ns
+
+
+@allocating_kernel
 def follow_windows(
     times_ns: Any, kinds: Any, flow_of: Any, starts: Any, ends: Any, charged: Any, outcomes: Any,
     pause_ns: int, reach_bytes: int, windows: Any, stalls: Any, count: int, is_over_run: Any,
@@ -182,6 +196,7 @@ def follow_windows(
         outcome = outcomes[index]
         if state["event_ns"] == 0:
             state["missing_from"] = NONE_MISSING
+            state["answer_ns"] = NO_ANSWER
         _account_blocked(state, time_ns)
         is_missing = outcome["rebuilt"] < outcome["high"]
         state["missing_from"] = outcome["rebuilt"] if is_missing else NONE_MISSING
@@ -195,6 +210,7 @@ def follow_windows(
         if state["raises"] > 0 and end > state["consumed"] + reach_bytes:
             state["over_runs"] += 1
             is_over_run[index] = True
+        _note_answer(state, charged[index], time_ns)
         before_ns = state["new_ns"]
         if before_ns > 0 and time_ns - before_ns >= pause_ns:
             has_room = charged[index] <= state["limit"]
@@ -207,8 +223,6 @@ def follow_windows(
                 stall["start_ns"], stall["opened_ns"] = before_ns, opened_ns
                 stall["end_ns"], stall["limit"] = time_ns, state["limit"]
                 stall["cause"] = BY_GAP if _is_by_gap(state, slot, before_ns) else BY_RECEIVER
-                state["stall_count"] += 1
-                state["stall_ns"] += opened_ns - before_ns
             else:
                 state["idle_count"] += 1
                 state["idle_ns"] += time_ns - before_ns

@@ -84,8 +84,9 @@ STALLS = pa.schema(
 )
 """Columns of the table `stalls`. `start_ns`: time of the last new frame; `opened_ns`: when a status
 message made room; `end_ns`: time of the next new frame; `duration_ns`: from `start_ns` to
-`opened_ns`; `cause`: `hole`, `receiver` or, if two captures show that status messages were lost,
-`feedback` (see `lost_feedback`).
+`opened_ns`. A pause is no stall if the sender used the room more than PAUSE_MIN_NS later than
+usual, because then nothing was waiting. `cause`: `hole`, `receiver` or, if two captures show that
+status messages were lost, `feedback` (see `lost_feedback`).
 """
 
 _ECHOES_MAX = 4_096
@@ -176,6 +177,7 @@ class FlowControlWalk:
         resends = _times_of(gaps, "time_to_resend_ns")
         round_trip_ns = round_trips[0] or (None if is_group else _shortest_answer_ns(gaps))
         median_ns = _quantile(repairs, 0.5)
+        stalls, idle = self._parted(index)
         return {
             "resends": len(resends),
             "resend_median_ns": _quantile(resends, 0.5),
@@ -198,10 +200,10 @@ class FlowControlWalk:
             "limit": int(state["limit"]) if has else None,
             "consumed_position": int(state["consumed"]) if has else None,
             "over_runs": int(state["over_runs"]),
-            "stalls": int(state["stall_count"]),
-            "stall_ns": int(state["stall_ns"]),
-            "idle_pauses": int(state["idle_count"]),
-            "idle_ns": int(state["idle_ns"]),
+            "stalls": len(stalls),
+            "stall_ns": int((stalls["opened_ns"] - stalls["start_ns"]).sum()),
+            "idle_pauses": int(state["idle_count"]) + len(idle),
+            "idle_ns": int(state["idle_ns"]) + int((idle["end_ns"] - idle["start_ns"]).sum()),
             "rtt_measurements": self._trip_count,
             "rtt_min_ns": round_trips[0],
             "rtt_median_ns": round_trips[1],
@@ -213,8 +215,7 @@ class FlowControlWalk:
 
     def stalls(self, flow: int) -> Iterator[dict[str, Any]]:
         """Yield one destination's rows of the table STALLS, without key columns."""
-        found = self._stalls[: self._count]
-        for stall in found[found["flow"] == flow]:
+        for stall in self._parted(flow)[0]:
             start, opened = int(stall["start_ns"]), int(stall["opened_ns"])
             yield {
                 "start_ns": start,
@@ -224,6 +225,20 @@ class FlowControlWalk:
                 "position": int(stall["position"]),
                 "cause": STALL_CAUSES[int(stall["cause"])],
             }
+
+    def _parted(self, flow: int) -> tuple[Any, Any]:
+        """Split a destination's pauses without room into stalls and idle pauses.
+
+        A sender that waits for room uses it at once, seen here a round trip later. If it does so
+        much later than it otherwise did, it had nothing to send while there was no room.
+        """
+        found = self._stalls[: self._count]
+        found = found[found["flow"] == flow]
+        if not len(found):
+            return found, found
+        answer_ns = max(0, int(self._windows[flow]["answer_ns"]))
+        late = found["end_ns"] - found["opened_ns"] > 2 * answer_ns + PAUSE_MIN_NS
+        return found[~late], found[late]
 
 
 def _answers_ns(gaps: list[dict[str, Any]]) -> list[int]:

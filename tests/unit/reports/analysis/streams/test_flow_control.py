@@ -77,6 +77,26 @@ def test_a_pause_with_room_is_no_stall(tmp_path):
     assert (window["idle_pauses"], window["idle_ns"]) == (1, 78 * MS)
 
 
+def test_a_pause_in_which_nothing_waited_for_room_is_idle(tmp_path):
+    """The sender uses room after 1 ms. It was full once more for 60 ms, and for 200 ms later."""
+    told = tables(
+        tmp_path,
+        sent(0, made.setup()),
+        answered(1, made.sm(0, 64)),
+        sent(2, made.data(0, bytes(32))),
+        answered(42, made.sm(64, 64)),
+        sent(43, made.data(64, bytes(32))),
+        answered(103, made.sm(128, 64)),
+        sent(303, made.data(128, bytes(32))),
+        answered(343, made.sm(192, 64)),
+        sent(344, made.data(192, bytes(32))),
+    )
+    assert [each["position"] for each in told.stalls.to_pylist()] == [64, 192]
+    window = only(told.windows)
+    assert (window["stalls"], window["stall_ns"]) == (2, (40 + 40) * MS)
+    assert (window["idle_pauses"], window["idle_ns"]) == (1, 260 * MS)
+
+
 def test_a_short_pause_is_none(tmp_path):
     told = tables(
         tmp_path,
