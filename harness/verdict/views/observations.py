@@ -100,7 +100,7 @@ def _reader(
     name = _name(case, flow)
     texts = [
         *interruption_sentences(reading.times_ns, own if start_ns else [], start_ns),
-        *image_sentences(evidence, case, flow, own),
+        *image_sentences(evidence, case, flow, own, start_ns),
         *recovery_sentences(reading),
         *window_sentence(reading),
     ]

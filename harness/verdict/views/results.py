@@ -21,7 +21,7 @@ from windtunnel.harness.artifact.run.observed import Stall
 from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Delivered, Evidence, Planned
-from windtunnel.harness.verdict.core.finding import Missing
+from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS, ReaderGaps, reader_gaps
 from windtunnel.harness.verdict.views.stalled_time import stalled_ns, stalls
 from windtunnel.harness.verdict.views.window_limit import WindowLimit, window_limit
@@ -45,6 +45,8 @@ class Reading:
     "How long after the first sign of its gap each frame that was late and sent again arrived."
     window_limit: WindowLimit | None = None
     "The receiver's window, if it limited the rate of the stream."
+    unknown: Missing | None = None
+    "Why the figures of the link are unknown."
 
 
 def readings(evidence: Evidence, case: Case) -> list[Reading]:
@@ -67,7 +69,8 @@ def _reading(evidence: Evidence, case: Case, flow: TrafficCase) -> Reading:
         if least_ns > 0:
             values["asked_bytes_per_s"] = flow.total_bytes * NS_PER_S / least_ns
             values["asked_messages_per_s"] = planned.plan.count * NS_PER_S / least_ns
-    gaps = _gaps(evidence, case, flow)
+    found = _gaps(evidence, case, flow)
+    gaps = None if isinstance(found, Missing) else found
     if gaps is not None:
         values |= _link_figures(gaps)
     late_ns = np.zeros(0, dtype=np.int64) if gaps is None else gaps.late_ns
@@ -77,7 +80,8 @@ def _reading(evidence: Evidence, case: Case, flow: TrafficCase) -> Reading:
         values |= figures
     row = ResultRow(flow.id, flow.from_host, flow.to_host, **values)
     limit = _window_limit(evidence, flow, row, gaps, delivered)
-    return Reading(flow, row, late_ns=late_ns, window_limit=limit, **times)
+    unknown = found if isinstance(found, Missing) else None
+    return Reading(flow, row, late_ns=late_ns, window_limit=limit, unknown=unknown, **times)
 
 
 def _window_limit(
@@ -99,17 +103,17 @@ def _window_limit(
     return window_limit(wire, gaps, rate * stream_bytes / row.delivered_bytes)
 
 
-def _gaps(evidence: Evidence, case: Case, flow: TrafficCase) -> ReaderGaps | None:
-    """Return the gaps that a subscriber's host saw, or None if the captures cannot show them."""
+def _gaps(evidence: Evidence, case: Case, flow: TrafficCase) -> ReaderGaps | Missing:
+    """Return the gaps that a subscriber's host saw, or why the captures cannot show them."""
     # A wire covers one session of one publisher.
     if flow.rejoins or flow.merges is not None or len(flow.publishers) > 1:
-        return None
-    wire, planned = evidence.wire(flow), evidence.planned(flow)
-    subscriber = evidence.subscriber(flow)
-    if isinstance(wire, Missing) or isinstance(planned, Missing) or isinstance(subscriber, Missing):
-        return None
+        return Missing("the stream", "may have several images or publishers at this subscriber")
+    found = all_or_missing(evidence.wire(flow), evidence.planned(flow), evidence.subscriber(flow))
+    if isinstance(found, Missing):
+        return found
+    wire, planned, subscriber = found
     if not np.isin(wire.sent.starts, planned.log.frames["position"]).all():
-        return None  # The publisher did not follow its plan.
+        return Missing("the publisher", "did not follow its plan")
     copies = any(each.duplicate_ppb for each in case.impairments)
     decisions = evidence.decisions
     if isinstance(decisions, Missing) or copies or (decisions["action"] == DUPLICATE).any():

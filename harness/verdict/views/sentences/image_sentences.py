@@ -15,8 +15,10 @@ import numpy as np
 
 from windtunnel.harness.artifact.host.application import Part, SubscriberFacts
 from windtunnel.harness.artifact.noun_form import counted
-from windtunnel.harness.artifact.run.observed import Interruption
+from windtunnel.harness.artifact.run.observed import NS_PER_S, Interruption
 from windtunnel.harness.artifact.run.result_row import duration
+from windtunnel.harness.dissect.capture.pcap import sent_by
+from windtunnel.harness.dissect.frames.flow import of_stream
 from windtunnel.harness.scenario.explain.crossed_timeouts import (
     DRIVER_NS,
     Timeout,
@@ -24,6 +26,7 @@ from windtunnel.harness.scenario.explain.crossed_timeouts import (
     event_timeouts,
 )
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.scenario.schema.host_event import IMAGE_LIVENESS_NS
 from windtunnel.harness.scenario.schema.units import format_duration
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
@@ -36,11 +39,16 @@ KEEPALIVE_NS = 1_000_000_000
 
 
 def image_sentences(
-    evidence: Evidence, case: Case, flow: TrafficCase, happened: Sequence[Interruption]
+    evidence: Evidence,
+    case: Case,
+    flow: TrafficCase,
+    happened: Sequence[Interruption],
+    start_ns: int,
 ) -> Iterator[str]:
     """Yield a sentence for each image that closed before its stream ended or joined late.
 
-    `happened` are the interruptions that affect the flow.
+    `happened` are the interruptions that affect the flow; `start_ns` is the time of the first
+    offer.
     """
     facts = evidence.subscriber(flow)
     if isinstance(facts, Missing) or flow.merges is not None:
@@ -54,9 +62,10 @@ def image_sentences(
         yield f"the first image joined at position {join:,}{missing}"
     for before, after in pairwise(parts):
         text = _opened(evidence, flow, before, after)
-        yield f"{_closed(case, before, happened)}; {text}"
+        yield f"{_closed(evidence, case, flow, before, happened, start_ns)}; {text}"
     if not parts[-1].eos_seen:
-        yield f"{_closed(case, parts[-1], happened)}; no image followed"
+        text = _closed(evidence, case, flow, parts[-1], happened, start_ns)
+        yield f"{text}; no image followed"
 
 
 def _only_part(facts: SubscriberFacts) -> list[Part]:
@@ -67,19 +76,48 @@ def _only_part(facts: SubscriberFacts) -> list[Part]:
     return [Part(session, join, end, facts.eos_seen, facts.started_ns, facts.ended_ns)]
 
 
-def _closed(case: Case, part: Part, happened: Sequence[Interruption]) -> str:
-    """Return a clause about the end of an image."""
+def _closed(
+    evidence: Evidence,
+    case: Case,
+    flow: TrafficCase,
+    part: Part,
+    happened: Sequence[Interruption],
+    start_ns: int,
+) -> str:
+    """Return a clause about the end of an image: when it closed, and after what."""
+    when = f" at {(part.left_ns - start_ns) / NS_PER_S:.3f} s" if start_ns else ""
     if part.eos_seen:
-        return f"a session ended at position {part.end_position:,}"
-    text = f"an image closed at position {part.end_position:,}"
+        return f"a session ended at position {part.end_position:,}{when}"
+    text = f"an image closed at position {part.end_position:,}{when}"
     earlier = [each for each in happened if each.began_ns <= part.left_ns]
     if not earlier:
-        return text
+        return text + _last_frame_text(evidence, case, flow, part)
     cause = earlier[-1]
     after_ns = part.left_ns - cause.began_ns
     text += f", {duration(after_ns)} after {cause.kind} {cause.id!r} began"
     timeouts = _exceeded(case, cause, min(after_ns, cause.ended_ns - cause.began_ns))
     return f"{text} ({' or '.join(timeouts)})" if timeouts else text
+
+
+def _last_frame_text(evidence: Evidence, case: Case, flow: TrafficCase, part: Part) -> str:
+    """Return how long before the end of an image the last frame of its session arrived, with the
+    timeout if that was as long, or an empty string if that is unknown.
+    """
+    capture = evidence.capture(flow.to_host)
+    if isinstance(capture, Missing):
+        return ""
+    frames = of_stream(capture.frames, part.session_id, flow.stream_id)
+    frames = frames[sent_by(frames, case.address(flow.from_host))]
+    times_ns = frames["time_ns"].astype(np.int64)
+    times_ns = times_ns[times_ns <= part.left_ns]
+    if len(times_ns) == 0:
+        return ""
+    after_ns, limit_ns = part.left_ns - int(times_ns.max()), case.timeouts.image_liveness_ns
+    limit_ns = limit_ns or IMAGE_LIVENESS_NS
+    text = f", {duration(after_ns)} after the last frame arrived"
+    if after_ns < limit_ns:
+        return text
+    return f"{text} (image liveness timeout of {format_duration(limit_ns)})"
 
 
 def _exceeded(case: Case, cause: Interruption, lasted_ns: int) -> list[str]:

@@ -14,8 +14,15 @@ from windtunnel.harness.verdict.views.results import Reading, percentile
 
 
 def recovery_sentences(reading: Reading) -> Iterator[str]:
-    """Yield sentences about NAKs and retransmits of frames that the link did not lose."""
-    row = reading.row
+    """Yield sentences about NAKs and retransmits of frames that the link did not lose, or about why
+    they are unknown.
+    """
+    row, unknown = reading.row, reading.unknown
+    if unknown is not None:
+        yield (
+            "lost frames, NAKs, repairs and stalls are not known: "
+            f"{unknown.source} {unknown.reason}"
+        )
     if row.rejected_frames:
         frames = counted(row.rejected_frames, "frame")
         text = f"{frames} arrived, but the receiver rejected"

@@ -176,9 +176,11 @@ def test_an_image_that_a_pause_closed_is_named_with_the_timeout_and_what_is_miss
     found = seen_in(folder)
     assert found.all_sentences == [
         "one: pause 'freeze' (driver on b) from 0.182 s to 0.242 s",
-        "one: an image closed at position 320, 60 ms after pause 'freeze' began (image liveness "
-        "timeout of 50ms); the next one joined at position 1,120: 5 messages between them are "
-        "missing",
+        "one: an image closed at position 320 at 0.242 s, 60 ms after pause 'freeze' began (image "
+        "liveness timeout of 50ms); the next one joined at position 1,120: 5 messages between them "
+        "are missing",
+        "one: lost frames, NAKs, repairs and stalls are not known: the stream may have several "
+        "images or publishers at this subscriber",
     ]
 
 
@@ -198,12 +200,19 @@ def test_an_image_that_joined_late_is_named_with_what_was_sent_before(made):
     )
 
 
-def test_an_image_without_a_successor_is_named(made):
+# The last frame arrives at 620 ms; the first offer was at 8 ms.
+@pytest.mark.parametrize(("limit_ms", "is_named"), [(80, True), (81, False)])
+def test_an_image_without_a_successor_is_named_with_its_time_and_cause(made, limit_ms, is_named):
+    timeouts = TimeoutsCase(image_liveness_ns=limit_ms * MS)
+    made.case = made.case.model_copy(update={"timeouts": timeouts})
     document = written(made).host("b").subscriber(TRAFFIC).document
-    write_document(document, read_document(document) | {"eos_seen": False, "end_position": 1440})
-    assert "one: an image closed at position 1,440; no image followed" in (
-        seen_in(made.folder).all_sentences
-    )
+    closing = {"eos_seen": False, "end_position": 1440, "ended_ns": START_NS + 700 * MS}
+    write_document(document, read_document(document) | closing)
+    timeout = " (image liveness timeout of 80ms)" if is_named else ""
+    assert (
+        "one: an image closed at position 1,440 at 0.692 s, 80 ms after the last frame arrived"
+        f"{timeout}; no image followed"
+    ) in seen_in(made.folder).all_sentences
 
 
 def test_a_restart_ends_a_kill(made):
