@@ -27,6 +27,7 @@ from windtunnel.harness.verdict.views.interruptions import (
 from windtunnel.harness.verdict.views.results import Reading
 from windtunnel.harness.verdict.views.sentences.image_sentences import image_sentences
 from windtunnel.harness.verdict.views.sentences.publication_sentences import (
+    pace_sentence,
     publication_sentences,
     window_sentence,
 )
@@ -68,6 +69,7 @@ def _stream_sentences(
     evidence: Evidence, traffic: TrafficCase, readings: Sequence[Reading]
 ) -> Iterator[str]:
     yield from publication_sentences(evidence, traffic)
+    yield from pace_sentence(evidence, traffic)
     yield from group_sentences(readings, traffic)
 
 

@@ -1,14 +1,18 @@
 """Sentences about what held a publication back: offers that it refused, and the receiver's window.
 
+the publisher fell 4.98 s behind its pace
 the publication refused offers for 9.3 s: back pressure 8.2 s, not connected 1.1 s
 the receiver window limits goodput: 131,072 B in one round trip of 20 ms are at most 6.55 MB/s
 """
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from windtunnel.harness.artifact.run.result_row import MEGABYTE, causes_text, duration
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.scenario.schema.units import BILLION
+from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Evidence
 from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.views.results import Reading
 
@@ -35,6 +39,31 @@ def publication_sentences(evidence: Evidence, traffic: TrafficCase) -> Iterator[
         name = f"{traffic.id} at {host}" if len(traffic.publishers) > 1 else traffic.id
         text = causes_text(refused_ns, REFUSED_NS_MIN) or causes_text(refused_ns, 1)
         yield f"{name}: the publication refused offers for {duration(total_ns)}: {text}"
+
+
+def pace_sentence(evidence: Evidence, traffic: TrafficCase) -> Iterator[str]:
+    """Yield a sentence if a stream's only publisher fell behind its pace.
+
+    Latency begins with the first offer, which a publisher that had to wait makes later.
+    """
+    planned, due_ns = evidence.planned(traffic), evidence.due_ns(traffic)
+    if isinstance(planned, Missing) or isinstance(due_ns, Missing) or len(traffic.publishers) > 1:
+        return
+    offered = np.flatnonzero(due_ns != UNKNOWN_NS)
+    if not traffic.pace.bytes_per_s or len(offered) < 2:
+        return
+    first, last = int(offered[0]), int(offered[-1])
+    earlier_bytes, pace = int(planned.plan.lengths[first:last].sum()), traffic.pace
+    least_ns = earlier_bytes * BILLION // pace.bytes_per_s
+    if pace.rest_every_bytes:
+        least_ns += earlier_bytes // pace.rest_every_bytes * pace.rest_ns
+    took_ns = int(due_ns[last] - due_ns[first])
+    behind_ns = took_ns - least_ns
+    if behind_ns >= max(REFUSED_NS_MIN, REFUSED_SHARE_MIN * took_ns):
+        yield (
+            f"{traffic.id}: the publisher fell {duration(behind_ns)} behind its pace; latency "
+            "begins with the first offer of a message, and does not include this delay"
+        )
 
 
 def window_sentence(reading: Reading) -> Iterator[str]:

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from tests.unit.harness.verdict.synthetic_reading import MS, made_by_hand, written
+from tests.unit.harness.verdict.synthetic_reading import (
+    DELIVERED_MS,
+    DUE_MS,
+    MS,
+    at_ms,
+    made_by_hand,
+    written,
+)
 from tests.unit.harness.verdict.synthetic_run import (
     A_TO_B,
     SESSION_ID,
@@ -45,6 +52,11 @@ STALLED = (
 
 UNNEEDED = "one: 1 unneeded retransmit, since another transmission of the same frame arrived"
 """Frame 4 is sent again although it had arrived."""
+BEHIND = (
+    "one: the publisher fell 92 ms behind its pace; latency begins with the first offer of a "
+    "message, and does not include this delay"
+)
+"""800 bytes before the last published message take 400 ms at 2,000 B/s, and it is due at 492 ms."""
 
 
 @pytest.fixture
@@ -93,7 +105,7 @@ def test_stalls_have_the_times_and_causes_counted_by_hand(made):
 
 def test_a_simulated_run_has_no_time_of_day(made):
     made.case = made.case.model_copy(update={"fidelity": "sim"})
-    (_, sentence) = seen_in(written(made)).all_sentences
+    (_, sentence, _) = seen_in(written(made)).all_sentences
     assert sentence == STALLED.removesuffix(" (22:13:20.246 UTC)")
 
 
@@ -115,6 +127,7 @@ def test_a_cut_has_the_times_of_its_rule_and_the_silence_around_it(made, when):
         "150 ms after its end",
         UNNEEDED,
         STALLED,
+        BEHIND,
     ]
 
 
@@ -181,6 +194,7 @@ def test_an_image_that_a_pause_closed_is_named_with_the_timeout_and_what_is_miss
         "are missing",
         "one: lost frames, NAKs, repairs and stalls are not known: the stream may have several "
         "images or publishers at this subscriber",
+        BEHIND,
     ]
 
 
@@ -411,3 +425,14 @@ def test_refused_offers_are_named_if_they_took_long(made, pressured_ms, unconnec
     write_document(document, read_document(document) | times)
     told = [each for each in seen_in(made.folder).all_sentences if "refused offers" in each]
     assert told == ([text] if text else [])
+
+
+@pytest.mark.parametrize(("last_due_ms", "is_behind"), [(417, False), (500, True)])
+def test_a_publisher_behind_its_pace_is_named_since_latency_does_not_show_it(
+    made, last_due_ms, is_behind
+):
+    folder = written(made)
+    due_ms = (*DUE_MS[:8], last_due_ms)
+    write_times(made, at_ms(due_ms), at_ms(DELIVERED_MS))
+    told = [each for each in seen_in(folder).all_sentences if "behind its pace" in each]
+    assert told == ([BEHIND] if is_behind else [])
