@@ -10,6 +10,8 @@ import yaml
 
 from tests.docs import pictures, reference, site_pages
 from windtunnel.harness.cli.root import windtunnel
+from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
+from windtunnel.harness.verdict.registry import CHECKS, GATES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -92,6 +94,12 @@ def test_every_page_of_the_site_is_in_its_navigation() -> None:
     listed = set(NAVIGATION.findall(config[config.index("\nnav:") :]))
     own = {str(each.relative_to(ROOT / "docs")) for each in (ROOT / "docs").rglob("*.md")}
     assert listed == own | {site_pages.site_path(each) for each in site_pages.OUTSIDE}
+
+
+def test_every_check_of_a_verdict_is_on_the_page_of_checks() -> None:
+    page = reference.checks()
+    for name in (*CHECKS, *GATES, SUBJECT_CHECK):
+        assert f"| `{name}` |" in page, name
 
 
 def test_links_are_rewritten_for_the_site() -> None:
