@@ -14,7 +14,7 @@ from typing import Any
 UNICAST, GROUP, MDC = "unicast", "group", "MDC"
 DROP, DUPLICATE, HOLD, SWAP, DISPLACE = 1, 2, 3, 4, 5
 LATE_ACTIONS = (HOLD, SWAP, DISPLACE)
-PAD_TYPE = 0
+_NEVER_NS = 2**62
 _DECISION = struct.Struct("<qBBBBHBBiiiiiqiqii")
 _DELIVERY = struct.Struct("<qii")
 _OFFER = struct.Struct("<qiiq")
@@ -73,14 +73,18 @@ class Reader:
     @property
     def unseen_bytes(self) -> int:
         """Most bytes whose loss may not show at this reader. A retransmit that another reader
-        requested may arrive before any later frame: then it is read before the frame behind it.
+        requested may arrive before any later frame: then it is read before the next frame behind it
+        that was not lost, because lost frames reveal no loss.
         """
-        never = (0, 0, 2**62)
-        return sum(
-            length
-            for position, length in self.lost_ranges.items()
-            if self.frames.get(position, never)[2] < self.frames.get(position + length, never)[2]
-        )
+        lost = self.lost_ranges
+        unseen, revealed_ns = 0, _NEVER_NS
+        for position in sorted({*lost, *self.frames}, reverse=True):
+            read_ns = self.frames[position][2] if position in self.frames else _NEVER_NS
+            if position not in lost:
+                revealed_ns = read_ns
+            elif read_ns < revealed_ns:
+                unseen += lost[position]
+        return unseen
 
     @property
     def copies(self) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.figures.account import DUPLICATE, read_account
+from tests.figures.account import DROP, DUPLICATE, Decision, Reader, read_account
 from tests.figures.comparison import compare, compare_text
 from tests.figures.random_run import differences_of, run_document, vantage_points
 from tests.figures.random_scenario import random_document
@@ -88,7 +88,7 @@ def check(seed: int, folder: Path, fidelity: str = "sim") -> None:
         pytest.fail("\n".join([*found, f"smallest scenario: {shown}"]))
 
 
-@pytest.mark.parametrize("seed", [*range(1, 21), 50018, 50054, 50078, 51080])
+@pytest.mark.parametrize("seed", [*range(1, 21), 50018, 50054, 50078, 50444, 51080])
 def test_figures_of_random_scenarios_agree_with_the_records(seed, tmp_path):
     check(seed, tmp_path)
 
@@ -149,6 +149,23 @@ def test_a_wrong_number_of_lost_frames_in_a_result_row_is_reported(lossy):
     for name in lost:
         wrong = [{**row, **lost, name: lost[name] + 1} for row in results]
         assert any("lost: printed" in each for each in compare_results(wrong, account))
+
+
+@pytest.mark.parametrize(
+    ("lost", "read_ns", "unseen"),
+    [
+        ([0], [1, 2, 2], 100),  # repaired before the next frame arrived
+        ([0], [2, 2, 2], 0),  # repaired after it
+        ([0, 100], [1, 1, 2], 200),  # neither of two lost frames reveals the other
+        ([0, 100], [1, 2, 2], 100),
+        ([0, 100], [1, 1], 200),  # no frame followed
+    ],
+)
+def test_a_loss_shows_only_behind_a_frame_that_was_not_lost(lost, read_ns, unseen):
+    frames = {100 * index: (100, 1, time_ns) for index, time_ns in enumerate(read_ns)}
+    dropped = [Decision(0, False, DROP, "a->b", position, 100, 1) for position in lost]
+    reader = Reader("b", [], [], [], 0, frames, {}, dropped, 0, {}, {})
+    assert reader.unseen_bytes == unseen
 
 
 def test_a_failure_is_reduced_to_the_faults_that_cause_it(tmp_path):
