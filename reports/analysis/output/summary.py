@@ -9,7 +9,7 @@ from windtunnel.harness.artifact.noun_form import counted, noun_for
 from windtunnel.reports.analysis.links.lost_feedback import FEEDBACK
 from windtunnel.reports.analysis.output.tables import Tables
 from windtunnel.reports.analysis.reading.stream_events import is_group
-from windtunnel.reports.analysis.streams.repair import is_lost
+from windtunnel.reports.analysis.streams.repair import is_lost, is_requested
 
 
 def summary_lines(tables: Tables) -> list[str]:
@@ -75,11 +75,9 @@ def _flow_line(
         f"to position {flow['high_position']:,}",
         *_consumption(flow, window),
     ]
-    in_group = is_group(flow["destination"])
-    lost = [gap for gap in gaps if is_lost(gap, in_group)]
+    lost = [gap for gap in gaps if is_lost(gap)]
+    requested = [gap for gap in gaps if is_requested(gap)]
     elsewhere = [gap for gap in gaps if gap["outcome"] == "elsewhere"]
-    requested = [gap for gap in gaps if is_lost(gap, False)] if in_group else []
-    requested = [gap for gap in requested if gap["cause"] == "behind capture"]
     filled = [gap for gap in gaps if gap["outcome"] == "filled"]
     if lost:
         lost_bytes = _range(flow["lost_bytes_min"], flow["lost_bytes_max"])
@@ -90,11 +88,7 @@ def _flow_line(
             "no loss seen here" if filled or flow["reordered_frames"] else "no gap seen here"
         )
     if requested:
-        parts.append(
-            f"receivers in the group requested {_bytes(requested)} bytes that had been "
-            f"captured here, in {counted(len(requested), 'gap')}"
-        )
-        parts += _repairs(requested)
+        parts += _requests(flow, requested)
     if filled:
         parts.append(
             f"{_bytes(filled)} bytes in {counted(len(filled), 'gap')} arrived late, or were "
@@ -118,6 +112,17 @@ def _flow_line(
     if flow["late_frames"]:
         parts.append(f"{counted(flow['late_frames'], 'frame')} too late to be used")
     return head + "; ".join([*parts, *_stalls(stalls)])
+
+
+def _requests(flow: dict[str, Any], requested: list[dict[str, Any]]) -> list[str]:
+    """Return remarks about requests for bytes that had been captured here."""
+    in_group = is_group(flow["destination"])
+    who = "receivers in the group" if in_group else "the receiver"
+    return [
+        f"{who} requested {flow['requested_bytes']:,} bytes that had been captured here, in "
+        f"{counted(len(requested), 'gap')}",
+        *_repairs(requested),
+    ]
 
 
 def _consumption(flow: dict[str, Any], window: dict[str, Any]) -> list[str]:
@@ -193,14 +198,14 @@ def _link_lines(tables: Tables) -> list[str]:
     return lines
 
 
-def _repairs(lost: list[dict[str, Any]]) -> list[str]:
+def _repairs(gaps: list[dict[str, Any]]) -> list[str]:
     parts = []
     for name, text in (
         ("time_to_repair_ns", "repaired in {} median, {} maximum"),
         ("time_to_resend_ns", "retransmitted, {} median and {} maximum after the first NAK"),
     ):
         times = [
-            gap[name] for gap in lost if gap["outcome"] == "repaired" and gap[name] is not None
+            gap[name] for gap in gaps if gap["outcome"] == "repaired" and gap[name] is not None
         ]
         if times:
             median, worst = float(np.median(times)), max(times)
@@ -209,17 +214,14 @@ def _repairs(lost: list[dict[str, Any]]) -> list[str]:
         gap["outcome"] == "repaired"
         and gap["time_to_repair_ns"] is None
         and gap["time_to_resend_ns"] is None
-        for gap in lost
+        for gap in gaps
     )
     if untimed:
         parts.append(f"{untimed:,} repaired without a retransmit after the NAK")
     for outcome, text in (("passed", "skipped by the receiver"), ("open", "not repaired")):
-        left = [gap for gap in lost if gap["outcome"] == outcome]
+        left = [gap for gap in gaps if gap["outcome"] == outcome]
         if left:
             parts.append(f"{len(left)} {text} ({_bytes(left)} bytes)")
-    before = [gap for gap in lost if gap["cause"] == "before capture"]
-    if before:
-        parts.append(f"{len(before)} lost before this capture point")
     return parts
 
 

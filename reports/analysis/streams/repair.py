@@ -34,6 +34,7 @@ FLOWS = pa.schema(
         *((f"{name}_bytes", pa.int64()) for name in FRAME_OUTCOME_NAMES),
         ("lost_bytes_min", pa.int64()),
         ("lost_bytes_max", pa.int64()),
+        ("requested_bytes", pa.int64()),
         ("messages", pa.int64()),
         ("messages_min", pa.int64()),
         ("gap_fills_min", pa.int64()),
@@ -56,8 +57,11 @@ FLOWS = pa.schema(
     ]
 )
 """Columns of the table `flows`. Bytes are stream bytes, including headers and padding.
-`lost_bytes_min`, `lost_bytes_max`: bytes whose first transmission was lost, see `lost_bytes`; in a
-group without those that another receiver's request repaired before any later frame arrived.
+`lost_bytes_min`, `lost_bytes_max`: bytes whose first transmission was lost before this vantage
+point, see `lost_bytes`; in a group without those that another receiver's request repaired before
+any later frame arrived. `requested_bytes`: captured bytes that NAKs requested; at most these were
+lost behind this vantage point, because a receiver also requests bytes that are late or that it
+refused.
 `messages`: complete messages that were captured. `gap_fills_min`, `gap_fills_max`: how many gaps
 whose bytes were lost before this vantage point an unreliable receiver behind it has filled with
 padding. It fills a gap after a delay that no frame reveals, and drops frames that arrive later, so
@@ -298,15 +302,18 @@ NOT_LOST = ("reordered", "filled", "elsewhere")
 """Gap outcomes that do not show a loss."""
 
 
-def is_lost(gap: dict[str, Any], in_group: bool) -> bool:
-    """Return whether a gap's bytes were lost on the way to this vantage point, or from here to the
-    receiver.
+def is_lost(gap: dict[str, Any]) -> bool:
+    """Return whether a gap's bytes were lost on the way to this vantage point."""
+    return gap["cause"] == "before capture" and gap["outcome"] not in NOT_LOST
 
-    In a multicast group, NAKs from all receivers may pass here, including receivers that are not
-    behind this vantage point.
+
+def is_requested(gap: dict[str, Any]) -> bool:
+    """Return whether a NAK requested a gap's bytes although they had been captured here.
+
+    They were lost, late or refused on the way to a receiver. In a multicast group, the receiver may
+    not be behind this vantage point.
     """
-    is_here = gap["cause"] == "before capture" or not in_group
-    return is_here and gap["outcome"] not in NOT_LOST
+    return gap["cause"] == "behind capture" and gap["outcome"] not in NOT_LOST
 
 
 def lost_bytes(flow: dict[str, Any], gaps: list[dict[str, Any]], in_group: bool) -> tuple[int, int]:
@@ -316,11 +323,10 @@ def lost_bytes(flow: dict[str, Any], gaps: list[dict[str, Any]], in_group: bool)
     or without any NAK, such frames are certainly originals. Otherwise they may be retransmits that
     were sent once more, as may be bytes that filled a gap for the second time.
     """
-    lost = [gap for gap in gaps if is_lost(gap, in_group)]
+    lost = [gap for gap in gaps if is_lost(gap)]
     most = sum(max(0, gap["length"] - gap["late_bytes"]) for gap in lost)
-    # Behind this point and in a group, retransmits fill a gap again, not originals.
-    here = [] if in_group else [gap for gap in lost if gap["cause"] == "before capture"]
-    filled_again = sum(gap["over_filled_bytes"] for gap in here)
+    # In a group, retransmits for other receivers fill a gap again, not originals.
+    filled_again = 0 if in_group else sum(gap["over_filled_bytes"] for gap in lost)
     late_bytes = flow["late_bytes"]
     is_known = flow["is_order_known"] or not flow["naks"]
     least = max(0, most - late_bytes - filled_again)

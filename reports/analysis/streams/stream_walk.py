@@ -16,7 +16,14 @@ from windtunnel.reports.analysis.streams.flow_control import STALLS, WINDOWS, Fl
 from windtunnel.reports.analysis.streams.geometry import Geometry
 from windtunnel.reports.analysis.streams.image import IMAGES, MESSAGES, ImageWalk, parts_of
 from windtunnel.reports.analysis.streams.positions import POSITIONS, PositionSamples
-from windtunnel.reports.analysis.streams.repair import FLOWS, GAPS, KEY, RepairWalk, lost_bytes
+from windtunnel.reports.analysis.streams.repair import (
+    FLOWS,
+    GAPS,
+    KEY,
+    RepairWalk,
+    is_requested,
+    lost_bytes,
+)
 
 WalkKey = tuple[str, int, int]
 NESTED_TABLES = {
@@ -127,6 +134,7 @@ class StreamWalk:
             **flow,
             "lost_bytes_min": lost_min,
             "lost_bytes_max": lost_max,
+            "requested_bytes": sum(gap["length"] for gap in gaps if is_requested(gap)),
             "messages": image["messages"],
             "messages_min": (image if flow["naks"] else in_order)["messages"],
             "unmatched_control": self.events.unmatched,

@@ -234,7 +234,8 @@ def test_summary_lines_of_a_golden_capture():
     line, total = summary_lines(golden("loss-reliable"))
     assert line.startswith(
         "stream 1001 session 77 at x to 127.0.0.1 port 24326: 600 messages in 1,205 frames to "
-        "position 1,286,176; lost 74,848 bytes in 57 gaps; 57 retransmitted, "
+        "position 1,286,176; no gap seen here; the receiver requested 74,848 bytes that had been "
+        "captured here, in 57 gaps; 57 retransmitted, "
     )
     assert line.endswith(
         "; 76,256 bytes retransmitted; 2 flow control stalls, up to 12.2 ms, 1 of them behind a gap"

@@ -5,6 +5,7 @@ import pytest
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.made_capture import START_NS, packet
 from windtunnel.reports.analysis.analyze import analyze
+from windtunnel.reports.analysis.output.summary import summary_lines
 from windtunnel.reports.analysis.streams.repair import lost_bytes
 
 
@@ -49,8 +50,22 @@ def test_originals_that_came_after_their_retransmits_were_not_lost(is_order_know
     assert lost_bytes(flow, gaps, in_group=False) == expected
 
 
-def test_what_other_members_of_a_group_requested_was_not_lost_here():
+@pytest.mark.parametrize("in_group", [False, True])
+def test_what_was_captured_here_was_not_lost_here(in_group):
     flow = {"is_order_known": True, "naks": 2, "late_bytes": 0}
     gaps = [gap_of(128), gap_of(64, cause="behind capture")]
-    assert lost_bytes(flow, gaps, in_group=True) == (128, 128)
-    assert lost_bytes(flow, gaps, in_group=False) == (192, 192)
+    assert lost_bytes(flow, gaps, in_group) == (128, 128)
+
+
+def test_at_the_sender_requested_bytes_are_not_called_lost(tmp_path):
+    """The receiver requests a frame that is late: the sender's capture shows only the request."""
+    path = tmp_path / "made.pcap"
+    frames = [packet(START_NS + at, made.data(at, b"")) for at in (0, 32, 64)]
+    requests = [to_sender(START_NS + 1_000, made.nak(32, 32))]
+    again = [packet(START_NS + 2_000, made.data(32, b""))]
+    path.write_bytes(made.pcap([packet(START_NS, made.setup()), *frames, *requests, *again]))
+    told = analyze([str(path)])
+    (flow,), (line, _) = told.flows.to_pylist(), summary_lines(told)
+    assert (flow["lost_bytes_max"], flow["requested_bytes"]) == (0, 32)
+    assert "; the receiver requested 32 bytes that had been captured here, in 1 gap; " in line
+    assert "lost" not in line
