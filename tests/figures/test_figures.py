@@ -126,7 +126,7 @@ def test_a_wrong_figure_in_the_text_is_reported(lossy):
     account, tables, _ = lossy
     lines = summary_lines(tables)
     assert compare_text(lines, account) == []
-    for old, new in ((" messages in", "9 messages in"), (": lost ", ": lost 9")):
+    for old, new in ((" messages to", "9 messages to"), (": lost ", ": lost 9")):
         assert any(old in each for each in lines)
         assert compare_text([each.replace(old, new) for each in lines], account) != []
 

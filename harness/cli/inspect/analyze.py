@@ -189,10 +189,11 @@ def _progress(total_bytes: int) -> Iterator[Callable[[int], None]]:
 
 def _print(tables: "Tables") -> None:
     from windtunnel.harness.cli.render.table import echo
-    from windtunnel.reports.analysis.output.summary import summary_lines
+    from windtunnel.reports.analysis.output.summary import split_line, summary_lines
 
     for line in summary_lines(tables):
-        echo(line)
+        for each in split_line(line):
+            echo(each)
 
 
 def _document(tables: "Tables") -> dict[str, Any]:

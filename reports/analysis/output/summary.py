@@ -32,6 +32,14 @@ def summary_lines(tables: Tables) -> list[str]:
     return [*lines, *_partial(tables)]
 
 
+def split_line(line: str) -> list[str]:
+    """Return a summary line of a flow or link as short lines: the first figure, then the others."""
+    if not line.startswith(("stream ", "link ")):
+        return [line]
+    first, *others = line.split("; ")
+    return [first, *(f"    {each}" for each in others)]
+
+
 def _partial(tables: Tables) -> list[str]:
     return [f"PARTIAL: {problem}" for problem in tables.problems]
 
@@ -71,8 +79,8 @@ def _flow_line(
         f"{flow['destination'].replace(' ', ' port ')}: "
     )
     parts = [
-        f"{flow['messages']:,} messages in {flow['first_frames']:,} frames "
-        f"to position {flow['high_position']:,}",
+        f"{flow['messages']:,} messages to position {flow['high_position']:,}",
+        f"{counted(flow['first_frames'], 'frame')} in order",
         *_consumption(flow, window),
     ]
     lost = [gap for gap in gaps if is_lost(gap)]
@@ -81,7 +89,8 @@ def _flow_line(
     filled = [gap for gap in gaps if gap["outcome"] == "filled"]
     if lost:
         lost_bytes = _range(flow["lost_bytes_min"], flow["lost_bytes_max"])
-        parts.append(f"lost {lost_bytes} bytes in {counted(len(lost), 'gap')}")
+        gap_count = counted(len(lost), "gap")
+        parts.append(f"lost {lost_bytes} bytes in {gap_count} (first transmissions only)")
         parts += _repairs(lost)
     else:
         parts.append(
@@ -101,7 +110,11 @@ def _flow_line(
         )
     parts += _gap_fills(flow)
     if flow["resent_frames"]:
-        parts.append(f"{flow['resent_bytes']:,} bytes retransmitted")
+        frames = counted(flow["resent_frames"], "frame")
+        parts.append(f"{frames} ({flow['resent_bytes']:,} bytes) retransmitted")
+    if window["over_runs"]:
+        frames = counted(window["over_runs"], "frame")
+        parts.append(f"{frames} ended beyond the window, where a receiver rejects frames")
     if flow["reordered_frames"] and not filled:
         parts.append(
             f"{counted(flow['reordered_frames'], 'frame')} reordered, late by up to "
@@ -169,7 +182,7 @@ def _stalls(stalls: list[dict[str, Any]]) -> list[str]:
 def _link_lines(tables: Tables) -> list[str]:
     lines = []
     for link in tables.links.to_pylist():
-        lost = f"lost {link['lost_frames']:,} of {link['sent_frames']:,} frames"
+        lost = f"lost {link['lost_frames']:,} of {link['sent_frames']:,} frames with retransmits"
         parts = [
             f"link {link['from_point']} to {link['to_point']}, stream {link['stream_id']}: {lost}"
         ]
@@ -209,7 +222,9 @@ def _repairs(gaps: list[dict[str, Any]]) -> list[str]:
         ]
         if times:
             median, worst = float(np.median(times)), max(times)
-            parts.append(f"{len(times):,} " + text.format(duration(median), duration(worst)))
+            parts.append(
+                f"{counted(len(times), 'gap')} " + text.format(duration(median), duration(worst))
+            )
     untimed = sum(
         gap["outcome"] == "repaired"
         and gap["time_to_repair_ns"] is None
@@ -217,11 +232,11 @@ def _repairs(gaps: list[dict[str, Any]]) -> list[str]:
         for gap in gaps
     )
     if untimed:
-        parts.append(f"{untimed:,} repaired without a retransmit after the NAK")
+        parts.append(f"{counted(untimed, 'gap')} repaired without a retransmit after the NAK")
     for outcome, text in (("passed", "skipped by the receiver"), ("open", "not repaired")):
         left = [gap for gap in gaps if gap["outcome"] == outcome]
         if left:
-            parts.append(f"{len(left)} {text} ({_bytes(left)} bytes)")
+            parts.append(f"{counted(len(left), 'gap')} {text} ({_bytes(left)} bytes)")
     return parts
 
 

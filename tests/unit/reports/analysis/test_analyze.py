@@ -165,8 +165,8 @@ def test_what_a_receiver_passed_over_and_what_stays_open(tmp_path):
     assert [gap["outcome"] for gap in told.gaps.to_pylist()] == ["passed", "open"]
     assert [gap["time_to_repair_ns"] for gap in told.gaps.to_pylist()] == [None, None]
     text = "\n".join(summary_lines(told))
-    assert "1 skipped by the receiver (32 bytes)" in text
-    assert "1 not repaired (32 bytes)" in text
+    assert "1 gap skipped by the receiver (32 bytes)" in text
+    assert "1 gap not repaired (32 bytes)" in text
 
 
 def test_copies_to_two_destinations_are_no_retransmissions(tmp_path):
@@ -233,11 +233,12 @@ def test_the_package_offers_the_analysis(tmp_path):
 def test_summary_lines_of_a_golden_capture():
     line, total = summary_lines(golden("loss-reliable"))
     assert line.startswith(
-        "stream 1001 session 77 at x to 127.0.0.1 port 24326: 600 messages in 1,205 frames to "
-        "position 1,286,176; no gap seen here; the receiver requested 74,848 bytes that had been "
-        "captured here, in 57 gaps; 57 retransmitted, "
+        "stream 1001 session 77 at x to 127.0.0.1 port 24326: 600 messages to position "
+        "1,286,176; 1,205 frames in order; no gap seen here; the receiver requested 74,848 bytes "
+        "that had been captured here, in 57 gaps; 57 gaps retransmitted, "
     )
     assert line.endswith(
-        "; 76,256 bytes retransmitted; 2 flow control stalls, up to 12.2 ms, 1 of them behind a gap"
+        " (76,256 bytes) retransmitted; 3 frames ended beyond the window, where a receiver rejects "
+        "frames; 2 flow control stalls, up to 12.2 ms, 1 of them behind a gap"
     )
     assert total == "1,474 frames in 1,379 packets"

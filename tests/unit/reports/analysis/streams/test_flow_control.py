@@ -3,6 +3,7 @@
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.made_capture import START_NS, packet
 from windtunnel.reports.analysis.analyze import analyze
+from windtunnel.reports.analysis.output.summary import summary_lines
 from windtunnel.reports.analysis.streams.flow_control import _answers_ns
 
 MS = 1_000_000
@@ -198,6 +199,8 @@ def test_over_runs_reach_further_than_half_a_term_behind_what_was_consumed(tmp_p
         frames = [sent(2, made.data(0, bytes(32))), sent(3, made.pad(64, end - 64))]
         told = tables(tmp_path, *before, *frames)
         assert only(told.windows)["over_runs"] == over_runs
+        text = "1 frame ended beyond the window, where a receiver rejects frames"
+        assert (text in summary_lines(told)[0]) == bool(over_runs)
 
 
 def test_a_gap_that_nothing_filled_has_no_answer_even_before_the_epoch():

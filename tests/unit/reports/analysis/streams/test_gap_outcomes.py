@@ -33,7 +33,7 @@ def test_a_nak_that_crossed_a_late_original_needs_no_repair(tmp_path):
         None,
     )
     line = summary_lines(told)[0]
-    assert "1 repaired without a retransmit after the NAK" in line
+    assert "1 gap repaired without a retransmit after the NAK" in line
     assert "skipped" not in line
 
 

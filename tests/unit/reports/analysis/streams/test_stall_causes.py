@@ -76,7 +76,7 @@ def test_the_senders_answer_time_is_no_round_trip(tmp_path):
     (gap,) = told.gaps.to_pylist()
     assert (gap["time_to_repair_ns"], gap["time_to_resend_ns"]) == (None, 80 * MS)
     line = summary_lines(told)[0]
-    assert "1 retransmitted, 80 ms median and 80 ms maximum after the first NAK" in line
+    assert "1 gap retransmitted, 80 ms median and 80 ms maximum after the first NAK" in line
     assert "repaired in" not in line
 
 
