@@ -10,7 +10,6 @@ from windtunnel.harness.scenario.schema.model import Check, Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem, unknown_name
 from windtunnel.harness.scenario.schema.units import parse_bytes
 from windtunnel.harness.verdict.registry import CHECKS
-from windtunnel.harness.verdict.views.undelivered import AT_MOST
 
 TRAFFIC, TO = "traffic", "to"
 ARGUMENTS = (TRAFFIC, TO, applies.KEY)
@@ -30,13 +29,14 @@ def expectation_problems(scenario: Scenario) -> Iterator[Problem]:
 
 def _arguments(scenario: Scenario, check: Check, path: Path) -> Iterator[Problem]:
     found = []
-    known = (*ARGUMENTS, AT_MOST) if CHECKS[check.name].is_limited else ARGUMENTS
+    limit = CHECKS[check.name].limit
+    known = ARGUMENTS if limit is None else (*ARGUMENTS, limit.argument)
     for name in check.arguments:
         if name not in known:
             hint = f"the arguments are {', '.join(known)}"
             text = unknown_name("an argument of a check", name, known, hint)
             found.append(Problem((*path, name), text))
-        elif name == AT_MOST:
+        elif limit is not None and name == limit.argument:
             try:
                 parse_bytes(check.arguments[name])
             except ValueError as error:

@@ -26,10 +26,11 @@ from windtunnel.harness.verdict.checks.subject import subject_lived
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing, inconclusive
 from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
-from windtunnel.harness.verdict.registry import BLAMED_ON, CHECKS, GATES
+from windtunnel.harness.verdict.registry import BLAMED_ON, CHECKS, GATES, Limit
 from windtunnel.harness.verdict.views.observations import observations
 from windtunnel.harness.verdict.views.results import Reading, readings
-from windtunnel.harness.verdict.views.undelivered import AT_MOST, limited, undelivered_notes
+from windtunnel.harness.verdict.views.undelivered import undelivered_notes
+from windtunnel.harness.verdict.views.unrecorded import unrecorded_notes
 
 SCHEMA = "windtunnel-verdict/1"
 _Shown = TypeVar("_Shown")
@@ -90,17 +91,19 @@ def verdict_of(evidence: Evidence) -> Verdict:
     else:
         checks += _expectations(evidence, case)
     checks = _attribute(gates, checks)
-    undelivered: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     read: tuple[Reading, ...] = ()
     seen: tuple[Observations, ...] = ()
     if not isinstance(case, Missing):
-        undelivered, raised = _guarded_view("undelivered", undelivered_notes, evidence, case)
-        checks += raised
+        for name, notes in (("undelivered", undelivered_notes), ("unrecorded", unrecorded_notes)):
+            found, raised = _guarded_view(name, notes, evidence, case)
+            missing += found
+            checks += raised
         read, raised = _guarded_view("results", readings, evidence, case)
         checks += raised
         seen, raised = _guarded_view("observed", observations, evidence, case, read)
         checks += raised
-    outcome, reason, at_fault = _conclude(evidence, gates, checks, undelivered)
+    outcome, reason, at_fault = _conclude(evidence, gates, checks, missing)
     return Verdict(
         scenario="" if isinstance(case, Missing) else case.name,
         seed=None if isinstance(case, Missing) else case.seed,
@@ -129,7 +132,8 @@ def _expectation(evidence: Evidence, case: Case, expected: CheckCase) -> list[Fi
     if check is None:
         text = f"unknown check; available checks: {', '.join(CHECKS)}"
         return [Finding(expected.name, Outcome.HARNESS, text)]
-    known = {"traffic", "to", applies.KEY} | ({AT_MOST} if check.is_limited else set())
+    limit = check.limit
+    known = {"traffic", "to", applies.KEY} | ({limit.argument} if limit else set())
     unknown = set(expected.arguments) - known
     flows = [
         flow
@@ -146,14 +150,15 @@ def _expectation(evidence: Evidence, case: Case, expected: CheckCase) -> list[Fi
         return [Finding(expected.name, Outcome.HARNESS, text)]
     findings = _guarded(expected.name, check.run, evidence, flows)
     findings = [replace(each, kind=each.kind or check.kind) for each in findings]
-    if AT_MOST in expected.arguments:
-        findings = _guarded(expected.name, _limit, findings, expected.arguments[AT_MOST])
+    if limit and limit.argument in expected.arguments:
+        at_most = expected.arguments[limit.argument]
+        findings = _guarded(expected.name, _limited, limit, findings, at_most)
     return [_for_subject(evidence, expected, each) for each in findings]
 
 
-def _limit(findings: list[Finding], at_most: object) -> list[Finding]:
+def _limited(limit: Limit, findings: list[Finding], at_most: object) -> list[Finding]:
     at_most_bytes = parse_bytes(at_most)
-    return [limited(each, at_most_bytes) for each in findings]
+    return [limit.apply(each, at_most_bytes) for each in findings]
 
 
 def _for_subject(evidence: Evidence, expected: CheckCase, finding: Finding) -> Finding:
@@ -235,11 +240,12 @@ def _conclude(
     evidence: Evidence,
     gates: list[Finding],
     checks: list[Finding],
-    undelivered: tuple[str, ...],
+    missing: tuple[str, ...],
 ) -> tuple[Outcome, str, AtFault | None]:
     """Return the run's outcome, the first finding with that outcome, and the party at fault.
 
-    `undelivered` are the notes about undelivered messages, which a passing run names.
+    `missing` are the notes about undelivered messages and unrecorded positions, which a passing run
+    names.
     """
     manifest = evidence.manifest
     has_failure = any(check.outcome is Outcome.FAIL for check in checks)
@@ -252,7 +258,7 @@ def _conclude(
     decisive = [gate for gate in gates if gate not in advisory]
     outcome = merge(finding.outcome for finding in (*decisive, *checks))
     if outcome is Outcome.PASS:
-        return outcome, "; ".join([_pass_text(gates, checks, advisory), *undelivered]), None
+        return outcome, "; ".join([_pass_text(gates, checks, advisory), *missing]), None
     order = (*checks, *decisive) if outcome is Outcome.FAIL else (*decisive, *checks)
     first = next(finding for finding in order if finding.outcome is outcome)
     about = f" ({first.about})" if first.about else ""

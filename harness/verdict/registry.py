@@ -43,11 +43,23 @@ from windtunnel.harness.verdict.gates import (
     overload,
     run_gates,
 )
-from windtunnel.harness.verdict.views import coverage, stretch
+from windtunnel.harness.verdict.views import coverage, stretch, undelivered, unrecorded
 
 Gate = Callable[[Evidence], list[Finding]]
 StreamCheck = Callable[[Evidence, TrafficCase], Finding]
 RunCheck = Callable[[Evidence, list[TrafficCase]], list[Finding]]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """An argument of a check that limits losses in bytes."""
+
+    argument: str
+    apply: Callable[[Finding, int], Finding]
+
+
+UNDELIVERED = Limit(undelivered.AT_MOST, undelivered.limited)
+UNRECORDED = Limit(unrecorded.AT_MOST, unrecorded.limited)
 
 
 @dataclass(frozen=True)
@@ -57,8 +69,8 @@ class Check:
     name: str
     kind: Kind
     run: RunCheck
-    is_limited: bool = False
-    """Whether the check permits losses. `undelivered_at_most` can limit these losses."""
+    limit: Limit | None = None
+    """How a scenario can limit losses that the check permits, or None if it permits none."""
 
     @property
     def about(self) -> str:
@@ -114,16 +126,16 @@ CHECKS: dict[str, Check] = {
     check.name: check
     for check in (
         Check(delivery.ONCE, Kind.SAFETY, _each(delivery.delivered_once)),
-        Check(delivery.INTACT, Kind.SAFETY, _each(delivery.delivered_intact), True),
-        Check(stretch.UNBROKEN, Kind.SAFETY, _each(stretch.delivered_unbroken), True),
-        Check(parts.IN_PARTS, Kind.SAFETY, _each(parts.delivered_in_parts), True),
+        Check(delivery.INTACT, Kind.SAFETY, _each(delivery.delivered_intact), UNDELIVERED),
+        Check(stretch.UNBROKEN, Kind.SAFETY, _each(stretch.delivered_unbroken), UNDELIVERED),
+        Check(parts.IN_PARTS, Kind.SAFETY, _each(parts.delivered_in_parts), UNDELIVERED),
         Check(coverage.COVERED, Kind.SAFETY, _each(coverage.positions_covered)),
         Check(coverage.PADDED, Kind.SAFETY, _each(coverage.pad_only_where_lost)),
         Check(
             log_comparison.EQUAL, Kind.SAFETY, _each(log_comparison.image_log_equals_publication)
         ),
         Check(replay_merge.MERGED, Kind.LIVENESS, replay_merge.merged_into_live),
-        Check(recording.EQUAL, Kind.SAFETY, recording.recording_equals_published),
+        Check(recording.EQUAL, Kind.SAFETY, recording.recording_equals_published, UNRECORDED),
         Check(recovery.NO_NAKS, Kind.PROTOCOL, _each(recovery.no_naks)),
         Check(nak_checks.ONLY_GAPS, Kind.PROTOCOL, _each(nak_checks.naks_only_for_gaps)),
         Check(nak_checks.PACED, Kind.TIMING, _each(nak_checks.naks_paced)),

@@ -6,8 +6,9 @@
 
 A recording is one contiguous range of its stream: complete frames from its start position to its
 stop position, each as published, followed by zeros. A stream has one recording, from beginning to
-end; each kill of the archive allows one more. If the archive's disk is small, a recording may stop
-before its stream, but not before the disk is full. Everything up to a position that the archive
+end; each kill of the archive allows one more, and a gap before it. If the archive's disk is small,
+a recording may stop before its stream, but not before the disk is full. What is in no recording is
+named, and can be limited by `unrecorded_at_most`. Everything up to a position that the archive
 reported as recorded must be in the files, even after a kill.
 """
 
@@ -35,6 +36,7 @@ from windtunnel.harness.verdict.core.finding import (
     inconclusive,
     passed,
 )
+from windtunnel.harness.verdict.views import unrecorded
 
 EQUAL = archive_validation.EQUAL
 NONE_WRONG = -1
@@ -134,7 +136,16 @@ def _judge(
     text = f"{recorded} bytes in {count} {recordings}, identical to the published stream"
     if data.recordings[-1].stop_position < data.publisher.end_position:
         text += ", until the disk was full"
-    facts = {"recordings": count, "bytes_of_stream": recorded}
+    stretches = ((each.start_position, each.stop_position) for each in data.recordings)
+    begin, end = data.publisher.start_position, data.publisher.end_position
+    ranges = unrecorded.unrecorded_ranges(stretches, begin, end)
+    if ranges:
+        text += f"; {unrecorded.unrecorded_text(ranges)}"
+    facts = {
+        "recordings": count,
+        "bytes_of_stream": recorded,
+        unrecorded.BYTES: unrecorded.total_bytes(ranges),
+    }
     return passed(EQUAL, text, about, evidence=tuple(where), facts=facts)
 
 

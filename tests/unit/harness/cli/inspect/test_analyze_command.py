@@ -183,7 +183,7 @@ def test_two_points_are_told_by_link(run, tmp_path):
         "link near to far, stream 1001: lost 3 of 400 frames with retransmits\n"
         "    delay 70 µs median, 70 µs p99"
     ) in out
-    assert "1 not repaired (768 bytes)" in out
+    assert "1 gap not repaired (768 bytes)" in out
 
 
 def test_a_run_folders_page_is_put_into_it_and_into_the_suites_report(run, tmp_path):

@@ -49,7 +49,8 @@ def killed(made):
 def test_a_recording_of_the_whole_stream_is_a_pass(made):
     finding = judged(made)
     assert finding.outcome is Outcome.PASS, finding.text
-    assert finding.facts == {"recordings": 1, "bytes_of_stream": made.run.log.end_position}
+    end = made.run.log.end_position
+    assert finding.facts == {"recordings": 1, "bytes_of_stream": end, "unrecorded_bytes": 0}
     assert made.file(0, SEGMENT).exists()
 
 
@@ -291,7 +292,9 @@ def test_a_recording_may_stop_where_its_disk_is_full(made):
     made.stretches = [(0, stop)]
     finding = judged(on_disk(made, DISK_RESERVE_BYTES + stop - 1))
     assert finding.outcome is Outcome.PASS, finding.text
-    assert finding.text.endswith("until the disk was full")
+    rest = f"positions {stop:,} to {made.run.log.end_position:,}"
+    assert ", until the disk was full; " in finding.text
+    assert finding.text.endswith(f" bytes are in no recording: {rest}")
 
 
 def test_a_recording_that_stops_with_room_left_on_its_disk_fails_it(made):
