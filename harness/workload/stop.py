@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from windtunnel.driver.archive.client import ArchiveClosedError, ArchiveTimeoutError
-from windtunnel.driver.client import errors
+from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.client.aeron import Aeron
 
 TIMEOUTS = (*errors.TIMEOUTS, ArchiveClosedError, ArchiveTimeoutError)
@@ -49,7 +49,7 @@ def error_text(error: BaseException) -> str:
     """Return an error as one sentence. The type of an exception is only part of it if the message
     was not written for the user.
     """
-    if isinstance(error, SubjectError | Stopped | errors.DriverError):
+    if isinstance(error, SubjectError | Stopped | DriverError):
         return str(error)
     return f"{type(error).__name__}: {error}"
 
