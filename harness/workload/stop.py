@@ -10,9 +10,10 @@ from types import FrameType
 
 from windtunnel.driver.archive.client import ArchiveClosedError, ArchiveTimeoutError
 from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.client import errors as client_errors
 from windtunnel.driver.client.aeron import Aeron
 
-TIMEOUTS = (*errors.TIMEOUTS, ArchiveClosedError, ArchiveTimeoutError)
+TIMEOUTS = (*client_errors.TIMEOUTS, ArchiveClosedError, ArchiveTimeoutError)
 """Client errors that indicate a driver or client that was not scheduled for too long."""
 
 
