@@ -131,11 +131,13 @@ def _requests(flow: dict[str, Any], requested: list[dict[str, Any]]) -> list[str
     """Return remarks about requests for bytes that had been captured here."""
     in_group = is_group(flow["destination"])
     who = "receivers in the group" if in_group else "the receiver"
-    return [
+    text = (
         f"{who} requested {flow['requested_bytes']:,} bytes that had been captured here, in "
-        f"{counted(len(requested), 'gap')}",
-        *_repairs(requested),
-    ]
+        f"{counted(len(requested), 'gap')}"
+    )
+    if flow["refused_bytes"]:
+        text += f", {flow['refused_bytes']:,} of them refused beyond the receiver window"
+    return [text, *_repairs(requested)]
 
 
 def _consumption(flow: dict[str, Any], window: dict[str, Any]) -> list[str]:

@@ -10,11 +10,14 @@ point and start, and its body is an Arrow batch that is only read where the fram
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from windtunnel.reports.analysis.options import OUTCOME_COLUMNS
 from windtunnel.reports.analysis.reading.schema import FRAMES, READ_FRAMES, compact_dictionaries
+from windtunnel.reports.analysis.reading.stream_events import packet_numbers
 from windtunnel.reports.analysis.streams.stream_set import KEY_NAMES, by_stream
 from windtunnel.reports.analysis.streams.stream_walk import WalkKey
 
@@ -75,8 +78,8 @@ class Packer:
         del self._counts[key]
         (rows,) = pa.Table.from_batches(self._pending.pop(key)).combine_chunks().to_batches()
         batches = []
-        for first in range(0, rows.num_rows, BATCH_FRAMES_MAX):
-            frames = rows.slice(first, BATCH_FRAMES_MAX)
+        for first, count in _whole_packets(packet_numbers(rows)):
+            frames = rows.slice(first, count)
             head = {name: frames.column(name)[0].as_py() for name in FRAME_BATCHES.names[:-1]}
             batches.append(
                 {
@@ -85,6 +88,22 @@ class Packer:
                 }
             )
         return pa.RecordBatch.from_pylist(batches, schema=FRAME_BATCHES)
+
+
+def _whole_packets(packets: Any) -> Iterator[tuple[int, int]]:
+    """Divide frames into runs of at most BATCH_FRAMES_MAX, given the packet of each frame.
+
+    Yields the first frame and the length of each run. No packet is divided, unless it alone has
+    more frames than a run.
+    """
+    bounds = np.append(np.flatnonzero(np.diff(packets)) + 1, len(packets))
+    first = 0
+    while first < len(packets):
+        most = first + BATCH_FRAMES_MAX
+        before = int(np.searchsorted(bounds, most, side="right")) - 1
+        end = int(bounds[before]) if before >= 0 and bounds[before] > first else most
+        yield first, end - first
+        first = end
 
 
 def pack_frames(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

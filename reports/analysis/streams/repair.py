@@ -35,6 +35,7 @@ FLOWS = pa.schema(
         ("lost_bytes_min", pa.int64()),
         ("lost_bytes_max", pa.int64()),
         ("requested_bytes", pa.int64()),
+        ("refused_bytes", pa.int64()),
         ("messages", pa.int64()),
         ("messages_min", pa.int64()),
         ("gap_fills_min", pa.int64()),
@@ -61,7 +62,8 @@ FLOWS = pa.schema(
 point, see `lost_bytes`; in a group without those that another receiver's request repaired before
 any later frame arrived. `requested_bytes`: captured bytes that NAKs requested; at most these were
 lost behind this vantage point, because a receiver also requests bytes that are late or that it
-refused.
+refused. `refused_bytes`: those of them in packets that a receiver refuses, because they end more
+than half a term after the position that it had reported as consumed.
 `messages`: complete messages that were captured. `gap_fills_min`, `gap_fills_max`: how many gaps
 whose bytes were lost before this vantage point an unreliable receiver behind it has filled with
 padding. It fills a gap after a delay that no frame reveals, and drops frames that arrive later, so
@@ -91,6 +93,7 @@ GAPS = pa.schema(
         ("resent_bytes", pa.int64()),
         ("late_bytes", pa.int64()),
         ("over_filled_bytes", pa.int64()),
+        ("refused_bytes", pa.int64()),
         ("first_filled_ns", pa.int64()),
         ("repaired_ns", pa.int64()),
         ("passed_ns", pa.int64()),
@@ -102,7 +105,8 @@ GAPS = pa.schema(
 or a NAK, to the last frame that filled it. It is null for a gap behind the capture point, which
 only the receiver can measure. `time_to_resend_ns` is then the time from the first NAK to the last
 retransmit that passed this vantage point. `late_bytes`: bytes filled by late originals.
-`over_filled_bytes`: bytes that arrived after the gap had been filled.
+`over_filled_bytes`: bytes that arrived after the gap had been filled. `refused_bytes`: as in
+`flows`.
 """
 
 GAP_CAUSES = ("before capture", "behind capture")

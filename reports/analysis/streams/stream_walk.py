@@ -16,6 +16,7 @@ from windtunnel.reports.analysis.streams.flow_control import STALLS, WINDOWS, Fl
 from windtunnel.reports.analysis.streams.geometry import Geometry
 from windtunnel.reports.analysis.streams.image import IMAGES, MESSAGES, ImageWalk, parts_of
 from windtunnel.reports.analysis.streams.positions import POSITIONS, PositionSamples
+from windtunnel.reports.analysis.streams.refused import RefusedRanges
 from windtunnel.reports.analysis.streams.repair import (
     FLOWS,
     GAPS,
@@ -81,7 +82,7 @@ class StreamWalk:
         self._images_in_order: list[ImageWalk] = []
         self._samples: list[PositionSamples] = []
         self._messages: list[list[Any]] = []
-        self._rejected: list[int] = []
+        self._refused: list[RefusedRanges] = []
 
     def feed(self, frames: pa.RecordBatch | pa.Table) -> WalkedFrames:
         """Process frames of the stream, and return their events and outcomes."""
@@ -95,14 +96,13 @@ class StreamWalk:
             self._images_in_order.append(ImageWalk(self._geometry))
             self._samples.append(PositionSamples())
             self._messages.append([])
-            self._rejected.append(0)
+            self._refused.append(RefusedRanges())
         for flow in range(count):
             self._samples[flow].feed(events, outcomes, flow)
             self._keep(flow, self._images[flow].feed(parts_of(frames, events, outcomes, flow)))
             in_order = parts_of(frames, events, outcomes, flow, is_over_run)
             self._images_in_order[flow].feed(in_order)
-            rejected = events.packets[is_over_run & (events.flow_of == flow)]
-            self._rejected[flow] += len(np.unique(rejected))
+            self._refused[flow].feed(events, is_over_run & (events.flow_of == flow))
         return WalkedFrames(events, outcomes)
 
     def _keep(self, flow: int, messages: Any) -> None:
@@ -117,12 +117,16 @@ class StreamWalk:
         point, session, stream = self._key
         in_group = is_group(self.events.destinations[index])
         gaps = list(self._repair.gaps(index, in_group))
+        for gap in gaps:
+            end = gap["position"] + gap["length"]
+            refused_bytes = self._refused[index].bytes_in(gap["position"], end)
+            gap["refused_bytes"] = refused_bytes if is_requested(gap) else 0
         self._keep(index, self._images[index].finish())
         image = self._images[index].row()
         window = self._control.window(index, gaps, in_group)
         flow = self._repair.flow(index)
         # An unreliable receiver fills the gap that it makes when it drops a packet.
-        flow["gap_fills_max"] += 0 if flow["naks"] else self._rejected[index]
+        flow["gap_fills_max"] += 0 if flow["naks"] else self._refused[index].packet_count
         lost_min, lost_max = lost_bytes(flow, gaps, in_group)
         self._images_in_order[index].finish()
         in_order = self._images_in_order[index].row()
@@ -134,6 +138,7 @@ class StreamWalk:
             **flow,
             "lost_bytes_min": lost_min,
             "lost_bytes_max": lost_max,
+            "refused_bytes": sum(gap["refused_bytes"] for gap in gaps),
             "requested_bytes": sum(gap["length"] for gap in gaps if is_requested(gap)),
             "messages": image["messages"],
             "messages_min": (image if flow["naks"] else in_order)["messages"],

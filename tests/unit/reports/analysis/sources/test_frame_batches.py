@@ -66,6 +66,22 @@ def streams_of(table):
     return {key: pa.Table.from_batches(rows).combine_chunks() for key, rows in found.items()}
 
 
+def test_no_packet_is_divided_between_two_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(frame_batches, "BATCH_FRAMES_MAX", 5)
+    sizes = (1, 3, 2, 5, 4, 1, 7, 2)
+    offsets, packets = iter(range(0, 3_200, 32)), []
+    for index, size in enumerate(sizes):
+        payload = b"".join(made.data(next(offsets)) for _ in range(size))
+        packets.append(made.packet(made.START_NS + index, payload))
+    path = tmp_path / "batched.pcap"
+    path.write_bytes(made.pcap(packets))
+    (batch,) = local_frames(find_captures([str(path)]), ReadSettings()).table().to_batches()
+    table = packed(batch, 10_000)
+    assert [rows.num_rows for each in table.to_batches() for _, rows in unpack_frames(each)] == [
+        4, 2, 5, 5, 5, 4,
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("limits", [(1 << 14, 1 << 18), (50, 1 << 18), (1 << 14, 120), (1, 1)])
 @pytest.mark.parametrize("rows_of_batch", [1, 7, 10_000])
 def test_every_frame_comes_out_with_its_stream_in_its_order(

@@ -203,6 +203,46 @@ def test_over_runs_reach_further_than_half_a_term_behind_what_was_consumed(tmp_p
         assert (text in summary_lines(told)[0]) == bool(over_runs)
 
 
+def test_what_the_receiver_refused_beyond_its_window_was_not_lost(tmp_path):
+    """The padding at the end of a term exceeds the window, so the data in its packet is refused."""
+    half = 65_536 // 2
+    told = tables(
+        tmp_path,
+        sent(0, made.setup()),
+        answered(1, made.sm(0, half)),
+        sent(2, made.data(0, bytes(992))),
+        answered(3, made.sm(1_024, half)),
+        sent(4, made.data(1_024, bytes(992)) + made.pad(2_048, half)),
+        sent(5, made.heartbeat(2_048 + half)),
+        answered(6, made.nak(1_024, half + 1_024)),
+        answered(6, made.sm(1_024, half)),
+        sent(8, made.data(1_024, bytes(992))),
+    )
+    flow = only(told.flows)
+    assert (flow["requested_bytes"], flow["refused_bytes"]) == (half + 1_024, half + 1_024)
+    assert only(told.gaps)["refused_bytes"] == half + 1_024
+    line = summary_lines(told)[0]
+    assert (
+        "; the receiver requested 33,792 bytes that had been captured here, in 1 gap, 33,792 of "
+        "them refused beyond the receiver window; " in line
+    )
+    assert "lost" not in line
+
+
+def test_a_request_for_part_of_a_refused_packet_counts_that_part(tmp_path):
+    half = 65_536 // 2
+    told = tables(
+        tmp_path,
+        sent(0, made.setup()),
+        answered(1, made.sm(0, half)),
+        sent(2, made.data(0, bytes(992))),
+        sent(4, made.data(1_024, bytes(992)) + made.pad(2_048, half)),
+        answered(6, made.nak(512, 1_024)),
+    )
+    flow = only(told.flows)
+    assert (flow["requested_bytes"], flow["refused_bytes"]) == (1_024, 512)
+
+
 def test_a_gap_that_nothing_filled_has_no_answer_even_before_the_epoch():
     """Times of a damaged capture can be negative."""
     gaps = [
