@@ -122,8 +122,7 @@ def _flow_line(
         )
     if flow["duplicate_frames"]:
         parts.append(counted(flow["duplicate_frames"], "duplicate frame"))
-    if flow["late_frames"]:
-        parts.append(f"{counted(flow['late_frames'], 'frame')} too late to be used")
+    parts += _late(flow, gaps)
     return head + "; ".join([*parts, *_stalls(stalls)])
 
 
@@ -138,6 +137,23 @@ def _requests(flow: dict[str, Any], requested: list[dict[str, Any]]) -> list[str
     if flow["refused_bytes"]:
         text += f", {flow['refused_bytes']:,} of them refused beyond the receiver window"
     return [text, *_repairs(requested)]
+
+
+def _late(flow: dict[str, Any], gaps: list[dict[str, Any]]) -> list[str]:
+    """Return a remark about originals that arrived after their gap had been requested or filled."""
+    if not flow["naks"]:
+        late_frames = flow["late_frames"]
+        return [f"{counted(late_frames, 'frame')} too late to be used"] if late_frames else []
+    here = [gap for gap in gaps if gap["cause"] == "before capture" and gap["first_nak_ns"]]
+    late_bytes = flow["late_bytes"] + sum(gap["late_bytes"] for gap in here)
+    if not late_bytes:
+        return []
+    # Without the sending order, a second retransmit looks like a late original.
+    most = "" if flow["is_order_known"] else "up to "
+    return [
+        f"{most}{late_bytes:,} bytes were late, not lost: they arrived although a NAK had "
+        "requested them, so their retransmits were not needed"
+    ]
 
 
 def _consumption(flow: dict[str, Any], window: dict[str, Any]) -> list[str]:

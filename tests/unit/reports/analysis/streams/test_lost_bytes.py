@@ -57,6 +57,30 @@ def test_what_was_captured_here_was_not_lost_here(in_group):
     assert lost_bytes(flow, gaps, in_group) == (128, 128)
 
 
+@pytest.mark.parametrize("is_first", [False, True], ids=["after repair", "before repair"])
+def test_a_late_frame_that_was_requested_made_its_retransmit_needless(tmp_path, is_first):
+    """The packets are numbered, so the original and the retransmit are told apart."""
+    offsets = [32 * index for index in range(12)]
+    sent = [made.data(offset, b"") for offset in offsets]
+    arrival = [*range(8), 9, 10, "nak", *((8, 11) if is_first else (11, 8))]
+    packets = [packet(START_NS, made.setup(), identification=100)]
+    for at, index in enumerate(arrival):
+        time_ns = START_NS + 1_000 * (at + 1)
+        if index == "nak":
+            packets.append(to_sender(time_ns, made.nak(offsets[8], 32)))
+            continue
+        # Packet 11 is the retransmit of packet 8.
+        payload = sent[8 if index == 11 else index]
+        packets.append(packet(time_ns, payload, identification=101 + index))
+    path = tmp_path / "made.pcap"
+    path.write_bytes(made.pcap(packets))
+    told = analyze([str(path)])
+    (flow,), (line, _) = told.flows.to_pylist(), summary_lines(told)
+    assert flow["is_order_known"]
+    assert "; 32 bytes were late, not lost: they arrived although a NAK had requested" in line
+    assert "; lost" not in line
+
+
 def test_at_the_sender_requested_bytes_are_not_called_lost(tmp_path):
     """The receiver requests a frame that is late: the sender's capture shows only the request."""
     path = tmp_path / "made.pcap"
