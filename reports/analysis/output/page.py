@@ -147,7 +147,7 @@ def _links(tables: Tables) -> Markup:
         (name, _NUMBER)
         for name in (
             "sent",
-            "lost",
+            "lost, retransmits included",
             "duplicated",
             "reordered",
             "median delay",

@@ -90,7 +90,7 @@ def _flow_line(
     if lost:
         lost_bytes = _range(flow["lost_bytes_min"], flow["lost_bytes_max"])
         gap_count = counted(len(lost), "gap")
-        parts.append(f"lost {lost_bytes} bytes in {gap_count} (first transmissions only)")
+        parts.append(f"lost {lost_bytes} bytes of first transmissions in {gap_count}")
         parts += _repairs(lost)
     else:
         parts.append(
@@ -200,10 +200,9 @@ def _stalls(stalls: list[dict[str, Any]]) -> list[str]:
 def _link_lines(tables: Tables) -> list[str]:
     lines = []
     for link in tables.links.to_pylist():
-        lost = f"lost {link['lost_frames']:,} of {link['sent_frames']:,} frames with retransmits"
-        parts = [
-            f"link {link['from_point']} to {link['to_point']}, stream {link['stream_id']}: {lost}"
-        ]
+        lost = f"lost {link['lost_frames']:,} of {link['sent_frames']:,} frames sent"
+        points = f"link {link['from_point']} to {link['to_point']}"
+        parts = [f"{points}, stream {link['stream_id']}: {lost}, retransmits included"]
         if link["copied_frames"]:
             parts.append(f"duplicated {link['copied_frames']:,}")
         if link["reordered_frames"]:

@@ -180,7 +180,7 @@ def test_two_points_are_told_by_link(run, tmp_path):
     code, out, _ = run(tmp_path)
     assert code == 0
     assert (
-        "link near to far, stream 1001: lost 3 of 400 frames with retransmits\n"
+        "link near to far, stream 1001: lost 3 of 400 frames sent, retransmits included\n"
         "    delay 70 µs median, 70 µs p99"
     ) in out
     assert "1 gap not repaired (768 bytes)" in out

@@ -59,7 +59,10 @@ def test_what_a_member_lost_and_what_was_sent_again(tmp_path, plan):
         (line,) = [each for each in summary_lines(told) if f" at {receiver.name} to " in each]
         assert "reordered" not in line
         if lost and plan.has_numbers:
-            assert f"; lost {len(lost) * STEP:,} bytes in {len(gaps)} gap" in line
+            assert (
+                f"; lost {len(lost) * STEP:,} bytes of first transmissions in {len(gaps)} gap"
+                in line
+            )
 
 
 def test_members_with_clocks_of_their_own_are_compared_with_the_sender_only(tmp_path):

@@ -36,7 +36,7 @@ def test_what_came_too_late_is_not_called_lost(tmp_path, plan):
     stream, told = analysed(tmp_path, plan, "sub1")
     lost = len(stream.receivers[0].lost) * STEP
     line, _ = summary_lines(told)
-    assert f"; lost {lost:,} bytes in " in line
+    assert f"; lost {lost:,} bytes of first transmissions in " in line
     flow = told.flows.to_pylist()[0]
     delivered = f"{flow['messages_min']} to {flow['messages']} messages"
     fills = f"{flow['gap_fills_min']} to {flow['gap_fills_max']} gaps"
