@@ -239,9 +239,8 @@ def _repairs(gaps: list[dict[str, Any]]) -> list[str]:
         ]
         if times:
             median, worst = float(np.median(times)), max(times)
-            parts.append(
-                f"{counted(len(times), 'gap')} " + text.format(duration(median), duration(worst))
-            )
+            text = text.format(duration(median), duration(worst))
+            parts.append(f"{counted(len(times), 'gap')} {text}")
     untimed = sum(
         gap["outcome"] == "repaired"
         and gap["time_to_repair_ns"] is None
