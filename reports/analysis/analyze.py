@@ -9,6 +9,7 @@ Both engines take the same steps with the same code, but read and sort frames di
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from windtunnel.reports.analysis.links.lost_feedback import with_lost_feedback
 from windtunnel.reports.analysis.links.points import coarse_offsets, joined_streams
 from windtunnel.reports.analysis.options import OUTCOME_COLUMNS, AnalysisOptions
 from windtunnel.reports.analysis.output.tables import Tables, VantagePointWriter, replace_folder
-from windtunnel.reports.analysis.reading.capture_files import CaptureFile, find_captures
+from windtunnel.reports.analysis.reading.capture_files import CaptureFile, find_captures, host_names
 from windtunnel.reports.analysis.reading.parts import ReadSettings
 from windtunnel.reports.analysis.reading.survey import TotalsSum
 from windtunnel.reports.analysis.reading.totals import COLUMNS as TOTALS_COLUMNS
@@ -61,11 +62,14 @@ def analyze(
     files = find_captures(list(paths))
     options = options or AnalysisOptions()
     settings = ReadSettings(ports=tuple(ports), **options.read_settings)
+    names = host_names(files)
     if spark is not None:
         from windtunnel.reports.analysis.engines.spark.spark_analysis import analyze_on_spark
 
-        return analyze_on_spark(spark, list(paths), settings, options)
-    return _analyze_locally(files, settings, options, on_progress)
+        tables = analyze_on_spark(spark, list(paths), settings, options)
+    else:
+        tables = _analyze_locally(files, settings, options, on_progress)
+    return replace(tables, host_names=names)
 
 
 def _analyze_locally(

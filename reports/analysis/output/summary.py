@@ -20,7 +20,10 @@ def summary_lines(tables: Tables) -> list[str]:
     gaps, stalls = _by_flow(tables.gaps), _by_flow(tables.stalls)
     windows = {_key(window): window for window in tables.windows.to_pylist()}
     lines = [
-        _flow_line(flow, gaps.get(_key(flow), []), stalls.get(_key(flow), []), windows[_key(flow)])
+        _head(flow, tables.host_names)
+        + _flow_text(
+            flow, gaps.get(_key(flow), []), stalls.get(_key(flow), []), windows[_key(flow)]
+        )
         for flow in tables.flows.to_pylist()
     ]
     lines += _link_lines(tables)
@@ -68,16 +71,21 @@ def _by_flow(table: pa.Table) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
     return found
 
 
-def _flow_line(
+def _head(flow: dict[str, Any], host_names: dict[str, str]) -> str:
+    """Return which flow a line is about. The destination's address is replaced by a run's host."""
+    address, _, port = flow["destination"].partition(" ")
+    return (
+        f"stream {flow['stream_id']} session {flow['session_id']} at {flow['vantage_point']} to "
+        f"{host_names.get(address, address)} port {port}: "
+    )
+
+
+def _flow_text(
     flow: dict[str, Any],
     gaps: list[dict[str, Any]],
     stalls: list[dict[str, Any]],
     window: dict[str, Any],
 ) -> str:
-    head = (
-        f"stream {flow['stream_id']} session {flow['session_id']} at {flow['vantage_point']} to "
-        f"{flow['destination'].replace(' ', ' port ')}: "
-    )
     parts = [
         f"{flow['messages']:,} messages to position {flow['high_position']:,}",
         f"{counted(flow['first_frames'], 'frame')} in order",
@@ -123,7 +131,7 @@ def _flow_line(
     if flow["duplicate_frames"]:
         parts.append(counted(flow["duplicate_frames"], "duplicate frame"))
     parts += _late(flow, gaps)
-    return head + "; ".join([*parts, *_stalls(stalls)])
+    return "; ".join([*parts, *_stalls(stalls)])
 
 
 def _requests(flow: dict[str, Any], requested: list[dict[str, Any]]) -> list[str]:

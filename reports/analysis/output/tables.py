@@ -19,7 +19,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from urllib.parse import quote
 
@@ -41,6 +41,9 @@ _LOSSES = (
 """Columns of the captures table that count what was not read, and their descriptions."""
 
 
+_NO_TABLES = ("left_out", "host_names")
+
+
 @dataclass(frozen=True)
 class Tables:
     """The tables of a capture analysis. Each has the columns of the schema with the same name."""
@@ -57,6 +60,8 @@ class Tables:
     links: pa.Table
     left_out: tuple[str, ...] = ()
     """Sentences that describe what the analysis left out because of its limits."""
+    host_names: dict[str, str] = field(default_factory=dict)
+    """The hosts of a run by address, if all captures belong to one run folder."""
 
     @property
     def problems(self) -> list[str]:
@@ -83,7 +88,7 @@ class Tables:
 
     def named(self) -> dict[str, pa.Table]:
         """Return the tables as a dictionary, by name."""
-        names = (each.name for each in fields(self) if each.name != "left_out")
+        names = (each.name for each in fields(self) if each.name not in _NO_TABLES)
         return {name: getattr(self, name) for name in names}
 
 

@@ -19,8 +19,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.regular_file import open_regular, untrusted_folder
 from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.scenario.resolved.case import Case
 
 _COMPRESSED = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 _SUFFIXES = re.compile(r"(\.(pcap|pcapng|cap|dmp|dump)\d*)?(\.(gz|xz|zst))?$", re.IGNORECASE)
@@ -60,6 +62,19 @@ def find_captures(arguments: list[str]) -> list[CaptureFile]:
         CaptureFile(index, str(path), points[path], path.stat().st_size, compression(path))
         for index, path in enumerate(named)
     ]
+
+
+def host_names(files: list[CaptureFile]) -> dict[str, str]:
+    """Return the hosts of a run by address, or nothing if files are not captures of one run."""
+    folders = {Path(each.path).parent for each in files}
+    runs = [RunDir(each.parent) for each in folders]
+    if len(runs) != 1 or runs[0].captures not in folders or not runs[0].case.is_file():
+        return {}
+    try:
+        return {each.address: each.name for each in Case.read(runs[0].case).hosts}
+    except (OSError, DocumentError):
+        # A damaged run can be analysed as well, with the captured addresses.
+        return {}
 
 
 def _expand(text: str) -> tuple[str, list[Path]]:

@@ -193,6 +193,7 @@ def test_a_run_folders_page_is_put_into_it_and_into_the_suites_report(run, tmp_p
     output = json.loads(synthetic_run.analysis.read_text())
     assert output["schema"] == "windtunnel-run-analysis/1"
     assert any(line.startswith("stream 1001 ") for line in output["summary"])
+    assert any(" to b port " in line for line in output["summary"])
     assert ">Summary<" in synthetic_run.analysis_page.read_text()
     report = suite.report.read_text()
     assert f'href="{synthetic_run.path.name}/analysis.html"' in report

@@ -3,7 +3,13 @@
 import pytest
 
 from tests.stand_ins.made_capture import pcap
-from windtunnel.reports.analysis.reading.capture_files import CapturePathError, find_captures
+from tests.unit.reports.made_suite import ADDRESSES, Weather, make_case
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.reports.analysis.reading.capture_files import (
+    CapturePathError,
+    find_captures,
+    host_names,
+)
 
 
 @pytest.fixture
@@ -69,3 +75,20 @@ def test_says_what_cannot_be_found(given, text, tmp_path):
 def test_says_when_a_folder_holds_no_capture(tmp_path):
     with pytest.raises(CapturePathError, match="expected capture files"):
         find_captures([str(tmp_path)])
+
+
+def test_the_captures_of_one_run_have_the_names_of_its_hosts(tmp_path):
+    names = {}
+    for run in (RunDir(tmp_path / "one"), RunDir(tmp_path / "two")):
+        run.captures.mkdir(parents=True)
+        for host in ADDRESSES:
+            run.capture(host).write_bytes(b"")
+        make_case("lan", Weather()).write(run.case)
+        names[run] = {address: host for host, address in ADDRESSES.items()}
+        assert host_names(find_captures([str(run.path)])) == names[run]
+        assert host_names(find_captures([f"x={run.capture('a')}"])) == names[run]
+    assert host_names(find_captures([str(each.path) for each in names])) == {}
+    run.case.write_text("{")
+    assert host_names(find_captures([str(run.path)])) == {}
+    run.case.unlink()
+    assert host_names(find_captures([str(run.path)])) == {}
