@@ -95,15 +95,15 @@ def _flow_text(
     requested = [gap for gap in gaps if is_requested(gap)]
     elsewhere = [gap for gap in gaps if gap["outcome"] == "elsewhere"]
     filled = [gap for gap in gaps if gap["outcome"] == "filled"]
-    if lost:
+    if flow["lost_bytes_max"]:
         lost_bytes = _range(flow["lost_bytes_min"], flow["lost_bytes_max"])
         gap_count = counted(len(lost), "gap")
         parts.append(f"lost {lost_bytes} bytes of first transmissions in {gap_count}")
-        parts += _repairs(lost)
+    elif lost or filled or flow["reordered_frames"]:
+        parts.append("no loss seen here")
     else:
-        parts.append(
-            "no loss seen here" if filled or flow["reordered_frames"] else "no gap seen here"
-        )
+        parts.append("no gap seen here")
+    parts += _repairs(lost)
     if requested:
         parts += _requests(flow, requested)
     if filled:
@@ -120,7 +120,7 @@ def _flow_text(
     if flow["resent_frames"]:
         frames = counted(flow["resent_frames"], "frame")
         parts.append(f"{frames} ({flow['resent_bytes']:,} bytes) retransmitted")
-    if window["over_runs"]:
+    if window["over_runs"] and not flow["refused_bytes"]:
         frames = counted(window["over_runs"], "frame")
         parts.append(f"{frames} ended beyond the window, where a receiver rejects frames")
     if flow["reordered_frames"] and not filled:
