@@ -7,6 +7,7 @@ import pytest
 from tests.unit.harness.scenario.test_known_failures import CHECKS
 from tests.unit.harness.scenario.test_known_failures import GOOD as GOOD_KNOWN
 from tests.unit.harness.scenario.test_scenario_loader import GOOD, changed, faults_of
+from windtunnel.harness.scenario import yaml_document
 from windtunnel.harness.scenario.known import load_known
 from windtunnel.harness.scenario.loader import load_scenario, parse_scenario
 from windtunnel.harness.scenario.schema.model import EXPECT_MAX
@@ -139,14 +140,23 @@ def test_the_list_of_errors_is_bounded():
     assert "more errors" in faults[-1]
 
 
-def test_the_file_and_the_number_of_values_are_bounded(tmp_path):
-    many = f"about: [{'x,' * VALUES_MAX}]"
-    assert "expected at most" in faults_of(changed(ABOUT, many))[0]
+# Reading as much as the real limits permit takes 25 s of CPU time.
+REAL_LIMITS = pytest.param(VALUES_MAX, FILE_BYTES_MAX, marks=pytest.mark.full)
+
+
+@pytest.mark.parametrize(("values_max", "bytes_max"), [(1_000, 10_000), REAL_LIMITS])
+def test_the_file_and_the_number_of_values_are_bounded(
+    tmp_path, monkeypatch, values_max, bytes_max
+):
+    monkeypatch.setattr(yaml_document, "VALUES_MAX", values_max)
+    monkeypatch.setattr(yaml_document, "FILE_BYTES_MAX", bytes_max)
+    many = f"about: [{'x,' * values_max}]"
+    assert f"expected at most {values_max} values" in faults_of(changed(ABOUT, many))[0]
     file = tmp_path / "made.yaml"
-    file.write_text(GOOD + "#" * FILE_BYTES_MAX)
-    with pytest.raises(ScenarioError, match=rf"made\.yaml: expected at most {FILE_BYTES_MAX} byte"):
+    file.write_text(GOOD + "#" * bytes_max)
+    with pytest.raises(ScenarioError, match=rf"made\.yaml: expected at most {bytes_max} byte"):
         load_scenario(file)
-    file.write_text(GOOD + "#" * (FILE_BYTES_MAX - len(GOOD)))
+    file.write_text(GOOD + "#" * (bytes_max - len(GOOD)))
     assert load_scenario(file).seeds.root == 16
 
 
