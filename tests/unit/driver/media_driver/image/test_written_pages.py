@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from windtunnel.driver.logbuffer import gap_filler, gap_scanner
 from windtunnel.driver.media_driver.conductor import term_cleaning
 from windtunnel.driver.media_driver.image import (
+    gap_evidence,
+    gap_rows,
     loss_detector,
+    nak_schedule,
+    open_gaps,
     publication_image,
     written_pages,
 )
@@ -106,6 +110,26 @@ def test_a_frame_far_ahead_allocates_its_own_page_only(image):
     assert image.used_bytes() == PAGE
 
 
+def test_an_open_gap_and_its_naks_allocate_no_page(image):
+    hwm, gaps = image.TERM // 2, gap_rows.make_gaps(1)[0]
+    image.record.is_nak_all_gaps = 1
+    for now in range(3):
+        open_gaps.scan(image.record, gaps, image.log, 0, hwm, now)
+        nak_schedule.take_due(image.record, gaps, image.log, 0, 1 << 40)
+    assert (image.record.gap_count, image.record.gap_length) == (1, hwm)
+    assert image.used_bytes() == 0
+
+
+def test_a_gap_that_is_to_be_filled_allocates_no_page(image):
+    hwm, gaps = image.TERM // 2, gap_rows.make_gaps(1)[0]
+    image.record.is_fill_delayed = 1
+    for now in range(3):
+        open_gaps.scan(image.record, gaps, image.log, 0, hwm, now)
+    assert gap_evidence.take_due(image.record, gaps, image.log, 0, 1 << 40) == 1
+    assert image.record.gap_length == hwm
+    assert image.used_bytes() == 0
+
+
 def test_filling_and_cleaning_a_large_gap_allocates_no_page_but_that_of_the_padding(image):
     length = image.TERM // 2
     assert written_pages.try_fill(image.log, image.pages, 0, 3 * image.TERM, 0, 0, length)
@@ -115,6 +139,13 @@ def test_filling_and_cleaning_a_large_gap_allocates_no_page_but_that_of_the_padd
     assert image.used_bytes() == before
     assert image.record.clean_position == length
     assert not image.log[:64].any()
+
+
+def test_cleaning_reads_and_writes_written_pages_only(image):
+    put(image.log, image.pages, PAGE + 64, 64)
+    written_pages.clean(image.log, image.pages, 64, 8 * PAGE)
+    assert image.used_bytes() == PAGE
+    assert not image.log[PAGE : 2 * PAGE].any()
 
 
 @given(st.lists(st.integers(0, 47), max_size=8), st.integers(0, 700), st.integers(0, 2048))

@@ -16,6 +16,7 @@ from tests.unit.driver.media_driver.receiving_rig import (
 from windtunnel.driver.logbuffer import descriptor
 from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.media_driver.image import publication_image as image
+from windtunnel.driver.media_driver.image import written_pages
 from windtunnel.driver.media_driver.receiver import receiver_state
 
 HALF = TERM // 2
@@ -78,6 +79,24 @@ def test_a_packet_is_filed_where_it_belongs_and_only_there(rig):
     assert np.array_equal(rig.log(), before)
     hear(rig, data(0, 1376))
     assert rig.positions == (1408 + len(packet),) * 2
+
+
+def with_page_map(rig):
+    """Give the rig's image a page map. Returns a function that lists the written pages."""
+    pages = written_pages.make_pages(TERM)
+    record = rig.state.images[0]
+    record.pages_address, record.pages_length = pages.ctypes.data, pages.size
+    return lambda: np.flatnonzero(pages).tolist()
+
+
+def test_a_packet_marks_the_pages_that_it_is_written_to(rig):
+    pages = with_page_map(rig)
+    hear(rig, data(2 * written_pages.PAGE_LENGTH - 32, 100))
+    assert pages() == [1, 2]
+    hear(rig, data(5 * written_pages.PAGE_LENGTH, 100))
+    assert pages() == [1, 2, 5]
+    hear(rig, heartbeat(7 * written_pages.PAGE_LENGTH))
+    assert pages() == [1, 2, 5]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2, 1, 1, 0)])
