@@ -66,6 +66,17 @@ def event_timeouts(case: Case, event: EventCase) -> list[Timeout]:
     return list(dict.fromkeys(found))
 
 
+def silence_ns(case: Case, event: EventCase) -> int:
+    """Return for how long the streams of the processes of an event are silent.
+
+    The clients of a killed driver use the restarted one when they have noticed the death of the
+    other.
+    """
+    if event.action == "kill" and "driver" in event.roles and event.process != "all":
+        return max(event.lasts_ns, case.timeouts.driver_ns or DRIVER_NS)
+    return event.lasts_ns
+
+
 def kill_lines(case: Case, event: EventCase) -> Iterator[str]:
     """Yield lines about the timeouts that expire after a kill, no matter when the process is
     restarted.
@@ -75,6 +86,10 @@ def kill_lines(case: Case, event: EventCase) -> Iterator[str]:
     if "driver" in event.roles and event.process != "all":
         limit = format_duration(case.timeouts.driver_ns or DRIVER_NS)
         yield f"the clients on {event.host} notice after the driver timeout of {limit}"
+    if event.kills_archive and any(event.host in each.archived for each in case.traffic):
+        limit = format_duration(case.timeouts.client_liveness_ns or CLIENT_LIVENESS_NS)
+        yield f"the streams that it records stand still for the client liveness timeout of {limit}:"
+        yield "  until then, the driver waits for the archive like for a slow subscriber"
     if event.process == "publisher":
         limit = format_duration(case.timeouts.client_liveness_ns or CLIENT_LIVENESS_NS)
         yield f"the driver ends the stream after the client liveness timeout of {limit}"

@@ -13,6 +13,7 @@ from windtunnel.harness.scenario.explain.crossed_timeouts import (
     cut_timeouts,
     event_timeouts,
     kill_lines,
+    silence_ns,
     timeout_lines,
 )
 from windtunnel.harness.scenario.explain.expectations import expectation_lines
@@ -29,7 +30,7 @@ from windtunnel.harness.scenario.explain.stream_length import (
 )
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.resolved.cut import CONNECTION_NS, may_disconnect
-from windtunnel.harness.scenario.resolved.fault_case import FaultCase
+from windtunnel.harness.scenario.resolved.fault_case import CountCase, FaultCase
 from windtunnel.harness.scenario.resolved.unawaited import (
     starts_with_all,
     waits_for,
@@ -42,6 +43,8 @@ from windtunnel.harness.scenario.schema.merge import merge_line
 from windtunnel.harness.scenario.schema.pace import PaceCase, pace_line
 from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
 
+EVERY_ATTEMPT, FIRST_ATTEMPT = CountCase(), CountCase(first=1, last=1)
+
 
 def expected_faults(case: Case, fault: FaultCase) -> float:
     """Estimate the number of DATA frames that a rule affects, including retransmissions."""
@@ -52,10 +55,19 @@ def expected_faults(case: Case, fault: FaultCase) -> float:
             if "DATA" not in fault.frame_types or forward not in fault.links:
                 continue
             frames = expected_data_frames(traffic)
-            if traffic.reliable:
+            if traffic.reliable and fault.attempt != FIRST_ATTEMPT:
                 frames /= 1 - min(_loss(case, forward), 0.99)
-            total += frames * fault.share
+            total += frames * _reaching(case, fault, forward) * fault.share
     return total
+
+
+def _reaching(case: Case, fault: FaultCase, link: str) -> float:
+    """Return the share of DATA frames to which no earlier rule applies."""
+    share = 1.0
+    for each in case.faults[: case.faults.index(fault)]:
+        if each.is_plain and "DATA" in each.frame_types and link in each.links:
+            share *= 1 - each.share
+    return share
 
 
 def padding_exceeds_half_term(traffic: TrafficCase) -> bool:
@@ -120,7 +132,7 @@ def _lines(case: Case) -> Iterator[str]:
         yield "events"
         for event in case.events:
             yield f"  {event_line(event)}"
-            lines = [*timeout_lines(event.lasts_ns, event_timeouts(case, event))]
+            lines = [*timeout_lines(silence_ns(case, event), event_timeouts(case, event))]
             yield from (f"      {line}" for line in (*lines, *kill_lines(case, event)))
     for name, value in case.timeouts.variables.items():
         yield f"  {name}={value}"
@@ -148,7 +160,6 @@ def _expectation_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
 def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
     kind = "reliable" if traffic.reliable else "unreliable"
     initial = "chosen by the driver" if traffic.initial_term_id is None else traffic.initial_term_id
-    window = traffic.receiver_window_bytes
     hosts = f"{', '.join(traffic.publishers)} to {', '.join(traffic.subscribers)}"
     yield f"traffic   {traffic.id}: {hosts}, {kind}"
     yield f"  stream {traffic.stream_id}, {traffic.publication} publication, port {traffic.port}"
@@ -159,11 +170,12 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
         yield f"  {', '.join(traffic.partial)} need not receive the whole stream"
     yield (
         f"  term {format_bytes(traffic.term_length)}, mtu {traffic.mtu}, "
-        f"initial term id {initial}, window {'default' if window is None else format_bytes(window)}"
+        f"initial term id {initial}, window {_window_text(traffic)}"
     )
+    about = "" if has_one_length(traffic) else "about "
     yield (
-        f"  content {format_bytes(traffic.total_bytes)} in {_messages_text(traffic)}, about "
-        f"{expected_data_frames(traffic):.0f} DATA frames, about {_terms(traffic)} terms"
+        f"  content {format_bytes(traffic.total_bytes)} in {_messages_text(traffic)}, {about}"
+        f"{expected_data_frames(traffic):,.0f} DATA frames, about {_terms(traffic)} terms"
     )
     yield f"  {_fragments_text(traffic)}"
     yield f"  {flow_control_line(traffic)}"
@@ -186,6 +198,15 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
         yield f"  recorded by the archive on {traffic.recorded}, a {end}'s host"
     if traffic.replicated:
         yield f"  replicated from there by the archive on {traffic.replicated}"
+
+
+def _window_text(traffic: TrafficCase) -> str:
+    """Describe the receiver's window, which a driver limits to half of the term."""
+    window, half = traffic.receiver_window_bytes, traffic.term_length // 2
+    if (window or WINDOW_BYTES) > half:
+        asked = format_bytes(window or WINDOW_BYTES)
+        return f"{format_bytes(half)} (half of the term, instead of {asked})"
+    return "default" if window is None else format_bytes(window)
 
 
 def _messages_text(traffic: TrafficCase) -> str:
@@ -239,7 +260,9 @@ def _fault_lines(case: Case, index: int, fault: FaultCase) -> Iterator[str]:
     yield f"  {index} {fault.id}: {fault_line(fault)}"
     for line in choice_lines(fault, sorted(each.stream_id for each in case.traffic)):
         yield f"      {line}"
-    expected = expected_faults(case, fault) if fault.is_plain else 0
+    is_plain = fault.model_copy(update={"attempt": EVERY_ATTEMPT}).is_plain
+    is_known = is_plain and fault.attempt in (EVERY_ATTEMPT, FIRST_ATTEMPT)
+    expected = expected_faults(case, fault) if is_known else 0
     if expected:
         yield f"      about {expected:.0f} DATA frames"
     for lasts_ns, timeouts in cut_timeouts(case, fault).items():

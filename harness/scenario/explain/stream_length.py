@@ -27,7 +27,13 @@ def framed_length(length: int, mtu: int) -> int:
 
 
 def expected_data_frames(traffic: TrafficCase) -> float:
-    """Estimate the number of a stream's DATA frames, without retransmissions."""
+    """Return the number of a stream's DATA frames, without retransmissions. It is an estimate
+    unless all messages have the same length.
+    """
+    if has_one_length(traffic):
+        whole, rest = divmod(traffic.total_bytes, traffic.longest_bytes)
+        whole_frames = fragment_count(traffic.longest_bytes, traffic.mtu)
+        return float(whole * whole_frames + fragment_count(rest, traffic.mtu))
     lengths = _lengths(traffic)
     frames = sum(fragment_count(length, traffic.mtu) for length in lengths)
     return max(1.0, traffic.total_bytes / sum(lengths) * frames)

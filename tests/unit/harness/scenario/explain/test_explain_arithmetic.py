@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.harness.scenario.schema.test_host_event import PAUSE
 from tests.unit.harness.scenario.test_scenario_loader import GOOD
+from windtunnel.harness.installation import SCENARIOS
 from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.explain.rate_limits import PACER_SLACK_NS
 from windtunnel.harness.scenario.loader import parse_scenario
@@ -293,8 +294,15 @@ DEAD = "driver timeout of 10s: the clients on b close"
         (
             event("driver", "b", "3s", act="kill: {restart_after: 3s}"),
             [
-                "shorter than the connection timeout of 5s",
+                f"exceeds the {CONNECTION}",
                 "the clients on b notice after the driver timeout of 10s",
+            ],
+        ),
+        (
+            event("driver", "b", "3s", "timeouts: {driver: 4s}\n", act="kill: {restart_after: 3s}"),
+            [
+                "shorter than the connection timeout of 5s",
+                "the clients on b notice after the driver timeout of 4s",
             ],
         ),
     ],
@@ -366,3 +374,64 @@ def test_receivers_that_are_not_awaited_can_expect_a_contiguous_range():
     assert found == [f"can expect {expected}", f"not in `expect`: {expected}"]
     named = text.replace("- delivered_once", "- delivered_unbroken: {to: [b, c, d]}")
     assert [line for line in lines_of(named) if "expect" in line] == [f"can expect {expected}"]
+
+
+def test_a_killed_archive_holds_up_what_it_records():
+    text = (SCENARIOS / "archive" / "killed-while-recording.yaml").read_text()
+    (line,) = [line for line in lines_of(text) if "client liveness" in line]
+    assert line == (
+        "the streams that it records stand still for the client liveness timeout of 6s:"
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "window"),
+    [
+        ("", "32KiB (half of the term, instead of 128KiB)"),
+        ("|rcv-wnd=64k", "32KiB (half of the term, instead of 64KiB)"),
+        ("|rcv-wnd=32k", "32KiB"),
+    ],
+)
+def test_a_window_is_shown_as_the_driver_limits_it(more, window):
+    text = made(more=more).replace("term-length=1m", "term-length=64k")
+    assert line_of(text, "^term ").endswith(f", window {window}")
+
+
+def test_the_default_window_is_named_if_nothing_limits_it():
+    assert line_of(made(), "^term ").endswith(", window default")
+
+
+@pytest.mark.parametrize("length", [1000, 1376, 1377, 4000])
+def test_the_frames_of_messages_of_one_length_are_counted(length):
+    text = made(f"from: {length}B, to: {length}B")
+    total, count = case_of(text).traffic[0].total_bytes, 0
+    while total:
+        count += len(frames(min(length, total)))
+        total -= min(length, total)
+    assert f" bytes, {count:,} DATA frames, about " in line_of(text, "^content ")
+
+
+def rules(*lines):
+    return made().replace("expect:", "\n".join(["faults:", *lines, "expect:"]))
+
+
+DROP = "  - {id: one, where: {link: a->b}, what: {type: DATA}, act: {drop: 20%}}"
+COPY = "  - {id: two, where: {link: a->b}, what: {type: DATA}, act: {duplicate: 5%}}"
+
+
+def test_a_rule_affects_the_frames_that_no_earlier_rule_took():
+    """Of n frames, n / 0.8 are sent, of which n reach the second rule, or the first one."""
+    count = len(range(0, case_of(made()).traffic[0].total_bytes, 1000))
+    for lines, expected in (
+        ((DROP, COPY), [count / 0.8 * 0.2, count * 0.05]),
+        ((COPY, DROP), [count / 0.8 * 0.05, count / 0.8 * 0.95 * 0.2]),
+    ):
+        found = [line for line in lines_of(rules(*lines)) if line.startswith("about ")]
+        assert found == [f"about {each:.0f} DATA frames" for each in expected]
+
+
+def test_a_rule_for_first_attempts_does_not_count_retransmissions():
+    count = len(range(0, case_of(made()).traffic[0].total_bytes, 1000))
+    text = rules(DROP.replace("act:", "attempt: 1, act:"))
+    (line,) = [line for line in lines_of(text) if line.startswith("about ")]
+    assert line == f"about {count * 0.2:.0f} DATA frames"
