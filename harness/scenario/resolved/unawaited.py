@@ -33,6 +33,13 @@ def waits_for(flow: TrafficCase) -> bool:
     return starts_with_all(flow) or flow_control(flow).group_min >= len(counted)
 
 
+def never_left_behind(flow: TrafficCase) -> bool:
+    """Return whether the sender is never more than a window ahead of this receiver, once it has
+    joined.
+    """
+    return len(flow.subscribers) == 1 or flow.to_host in counted_hosts(flow)
+
+
 def starts_with_all(flow: TrafficCase) -> bool:
     """Return whether the publisher waits until all receivers have joined."""
     return flow.starts_with == len(flow.subscribers)
@@ -60,9 +67,10 @@ def _tag_of(flow: TrafficCase, host: str) -> int | None:
 
 
 def without_waiting(flow: TrafficCase) -> str:
-    """Explain why a sender does not wait for a receiver, and which flow control would wait."""
+    """Explain why a sender does not wait for a receiver, and what the scenario can do about it."""
     control = flow_control(flow)
     strategy = f"fc={control.strategy}"
     if control.strategy != MAX:
         strategy += f" with a group of {control.group_min}"
-    return f"{strategy} does not wait for this receiver; fc=min,g:/{len(flow.subscribers)} does"
+    cure = f"use fc=min,g:/{len(flow.subscribers)}, or name the receiver in `partial`"
+    return f"{strategy} does not wait for this receiver: {cure}"

@@ -9,6 +9,7 @@ from windtunnel.harness.artifact.host.recording import RecorderFacts
 from windtunnel.harness.artifact.run.manifest import Manifest, Phase, ProcessExit
 from windtunnel.harness.artifact.run.result_row import duration
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.checks.left_behind import blame_scenario
 from windtunnel.harness.verdict.core.completeness import RESTART_SEPARATOR
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.exit_codes import (
@@ -98,9 +99,8 @@ def _unexpected_exits(
         text = f"{each.name} {_exit_text(code)}{when} before the shutdown request{log}"
         gave_up = code == GAVE_UP_EXIT_CODE and each.role != "driver"
         kind = Kind.TIMEOUT if gave_up else Kind.SAFETY
-        findings.append(
-            failed(NAME, text, each.name, evidence=where, conclusive=not gave_up, kind=kind)
-        )
+        finding = failed(NAME, text, each.name, evidence=where, conclusive=not gave_up, kind=kind)
+        findings.append(blame_scenario(evidence, finding))
     return findings
 
 

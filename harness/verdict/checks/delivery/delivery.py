@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.resolved.unawaited import (
-    MAX,
-    flow_control,
-    waits_for,
+    never_left_behind,
     without_waiting,
 )
 from windtunnel.harness.verdict.checks.archive.replay import was_truncated
@@ -109,7 +107,7 @@ def _unfinished(evidence: Evidence, traffic: TrafficCase, planned: Planned, firs
     position, missing = _message_start(planned, first), planned.plan.count - first
     text = f"message {first} (position {position}) and the {missing - 1} messages after it "
     text += "never arrived"
-    waits = waits_for(traffic) or flow_control(traffic).strategy != MAX
+    waits = never_left_behind(traffic)
     return failed(
         ONCE,
         text if waits else f"{text}: {without_waiting(traffic)}",

@@ -1,0 +1,31 @@
+"""Who is at fault if a subscriber ends before its stream: the sender may not have waited for it.
+
+fc=tagged    sender follows the tagged receivers ----------> |
+             untagged receiver ---> |<-- over a window --->|   Aeron promises it nothing
+"""
+
+from dataclasses import replace
+
+from windtunnel.harness.scenario.resolved.unawaited import never_left_behind, without_waiting
+from windtunnel.harness.scenario.schema.channel import WINDOW_BYTES
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing, all_or_missing
+
+
+def blame_scenario(evidence: Evidence, finding: Finding) -> Finding:
+    """Blame the scenario for the end of a subscriber for which its sender did not wait, and which
+    was more than a window behind.
+    """
+    for traffic in () if isinstance(evidence.case, Missing) else evidence.case.traffic:
+        for flow in traffic.flows:
+            found = all_or_missing(evidence.subscriber(flow), evidence.publisher(flow))
+            is_other = finding.about != f"{flow.to_host}/subscriber-{flow.id}"
+            if is_other or isinstance(found, Missing) or never_left_behind(flow):
+                continue
+            subscriber, publisher = found
+            behind = publisher.end_position - subscriber.end_position
+            window = min(flow.receiver_window_bytes or WINDOW_BYTES, flow.term_length // 2)
+            if subscriber.error and not subscriber.eos_seen and behind > window:
+                text = f"{finding.text}; it was {behind:,} bytes behind: {without_waiting(flow)}"
+                return replace(finding, text=text, at_fault=AtFault.SCENARIO)
+    return finding

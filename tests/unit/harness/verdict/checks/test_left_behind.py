@@ -1,0 +1,80 @@
+"""A subscriber that its sender left behind is the scenario's fault, any other one is not."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.harness.verdict import synthetic_group
+from tests.unit.harness.verdict.synthetic_group import CHANNEL
+from tests.unit.harness.verdict.synthetic_loss import change
+from tests.unit.harness.verdict.synthetic_run import make_run
+from windtunnel.harness.artifact.host.application import SubscriberFacts
+from windtunnel.harness.verdict.checks.delivery.delivery import delivered_once
+from windtunnel.harness.verdict.checks.left_behind import blame_scenario
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import AtFault, failed
+
+WINDOW = 32_768
+"""Of the synthetic stream: half of its term."""
+FINDING = "subject_lived"
+
+
+class Group:
+    """The synthetic group, in which subscriber b ended early."""
+
+    def __init__(self, path, patch):
+        self.run = make_run(path, drops=False)
+        synthetic_group.join(self.run, patch, first="b")
+
+    def blame(self, flow_control, *, behind=WINDOW + 32, name=None, **facts):
+        change(self.run, channel=CHANNEL + flow_control)
+        path = synthetic_group.write(self.run)
+        document = self.run.folder.host("b").subscriber(self.run.traffic.id).document
+        end = self.run.log.end_position - behind
+        own = {"end_position": end, "eos_seen": False, "error": "the image was closed", **facts}
+        replace(SubscriberFacts.read(document), **own).write(document)
+        name = name or f"b/subscriber-{self.run.traffic.id}"
+        return blame_scenario(Evidence(path), failed(FINDING, "it ended", name))
+
+
+@pytest.fixture
+def group(tmp_path, monkeypatch):
+    return Group(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("flow_control", ["", "|fc=max", "|fc=tagged,g:7/1"])
+def test_a_receiver_for_which_the_sender_never_waits(group, flow_control):
+    finding = group.blame(flow_control)
+    assert finding.at_fault is AtFault.SCENARIO
+    assert finding.text.startswith(f"it ended; it was {WINDOW + 32:,} bytes behind: fc=")
+    assert finding.text.endswith(": use fc=min,g:/2, or name the receiver in `partial`")
+
+
+@pytest.mark.parametrize("flow_control", ["|fc=min", "|fc=min,g:/2"])
+def test_a_receiver_for_which_the_sender_waits(group, flow_control):
+    finding = group.blame(flow_control)
+    assert (finding.text, finding.at_fault) == ("it ended", None)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"behind": WINDOW},
+        {"error": None},
+        {"eos_seen": True},
+        {"name": "c/subscriber-other"},
+        {"name": "b/driver"},
+    ],
+)
+def test_other_ends_are_not_explained_by_flow_control(group, facts):
+    assert group.blame("|fc=max", **facts).at_fault is None
+
+
+def test_a_message_that_an_untagged_receiver_misses_is_the_scenarios_fault(group):
+    group.run.messages = group.run.messages[:-3]
+    change(group.run, channel=f"{CHANNEL}|fc=tagged,g:7/1")
+    path = synthetic_group.write(group.run)
+    flow = next(each for each in group.run.traffic.flows if each.to_host == "b")
+    finding = delivered_once(Evidence(path), flow)
+    assert finding.at_fault is AtFault.SCENARIO
+    assert "fc=tagged with a group of 1 does not wait for this receiver" in finding.text
