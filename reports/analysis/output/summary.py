@@ -143,7 +143,7 @@ def _requests(flow: dict[str, Any], requested: list[dict[str, Any]]) -> list[str
         f"{counted(len(requested), 'gap')}"
     )
     if flow["refused_bytes"]:
-        text += f", {flow['refused_bytes']:,} of them refused beyond the receiver window"
+        text += f", up to {flow['refused_bytes']:,} of them refused beyond the receiver window"
     return [text, *_repairs(requested)]
 
 
