@@ -60,6 +60,7 @@ Only this driver has those with the prefix `windtunnel.`."""
 
 _PREFIX = "aeron:udp?"
 _SIZE = re.compile(r"(\d{1,18})([kmgKMG]?)", re.ASCII)
+_SCENARIO_SIZE = re.compile(r"(\d{1,18})([KMG])i?B", re.ASCII | re.IGNORECASE)
 _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _DURATION = re.compile(r"(\d{1,18})(ns|us|ms|s|)", re.ASCII)
 _ID = re.compile(r"-?\d{1,10}", re.ASCII)
@@ -264,7 +265,7 @@ class Channel:
         if not 0 <= size_bytes <= SIZE_MAX:
             raise ValueError(
                 f"{name}={shown(text)}: expected a number of bytes, or a number followed by "
-                f"k, m or g, at most {SIZE_MAX} bytes"
+                f"k, m or g, at most {SIZE_MAX} bytes{_as_aeron_writes(text)}"
             )
         return size_bytes
 
@@ -310,6 +311,12 @@ def parse_channel(text: str) -> Channel:
             raise ValueError(f"parameter {shown(name)} occurs twice: remove one of them")
         parameters[name] = value
     return Channel(parameters)
+
+
+def _as_aeron_writes(text: str) -> str:
+    """Return a hint if a size is written as in other keys of a scenario."""
+    match = _SCENARIO_SIZE.fullmatch(text)
+    return f"; in a channel, write {match[1]}{match[2].lower()}" if match else ""
 
 
 def parse_duration_ns(name: str, text: str) -> int:

@@ -9,6 +9,7 @@ from windtunnel.harness.scenario.schema.channel import (
     fill_in,
     parse_channel,
     placeholders,
+    read_all,
 )
 
 FULL = (
@@ -144,3 +145,13 @@ def test_has_each_parameter_that_the_driver_has():
     """The harness has a table of its own; neither may lack a name that the other has."""
     named = {value for name, value in vars(uri_param).items() if name.isupper()}
     assert {value for value in named if isinstance(value, str)} == set(PARAMETERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("1MiB", "; in a channel, write 1m"), ("64KB", "; in a channel, write 64k"), ("1mx", "")],
+)
+def test_a_size_with_a_unit_of_scenarios_is_corrected(text, hint):
+    with pytest.raises(ValueError, match="expected a number of bytes") as raised:
+        read_all(parse_channel(f"aeron:udp?endpoint=localhost:1|term-length={text}"))
+    assert str(raised.value).endswith(f"bytes{hint}")
