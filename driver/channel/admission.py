@@ -56,9 +56,7 @@ def check_destination(uri: ChannelUri) -> None:
 def check_send_destination(uri: ChannelUri) -> None:
     """Raise ConfigurationError if a channel is invalid as a publication destination."""
     if uri.is_spy:
-        raise InvalidChannelError(
-            f"channel '{uri}': a spy channel is invalid as a publication destination"
-        )
+        raise InvalidChannelError(f"channel '{uri}': Aeron spies are invalid as send destinations")
     endpoint = uri.get(uri_param.ENDPOINT)
     # These two errors have the generic error code, as in the C driver.
     if not uri.is_udp or endpoint is None:

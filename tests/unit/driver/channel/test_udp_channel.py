@@ -260,7 +260,7 @@ def test_a_destination_can_be_sent_to():
         ("aeron:udp?control=far:1", ConfigurationError, "must be a UDP channel with an endpoint"),
         ("aeron:ipc", ConfigurationError, "must be a UDP channel with an endpoint"),
         ("aeron:udp?endpoint=far", InvalidChannelError, "expected host:port"),
-        ("aeron-spy:aeron:udp?endpoint=far:1", InvalidChannelError, "spy"),
+        ("aeron-spy:aeron:udp?endpoint=far:1", InvalidChannelError, "spies are invalid"),
         ("aeron:udp?endpoint=far:1|mtu=8k", InvalidChannelError, "not allowed on a destination"),
     ],
 )
