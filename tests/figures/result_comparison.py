@@ -70,7 +70,9 @@ def _compare_repairs(
     if reader.displaced or account.kind != UNICAST or not account.reliable:
         return
     gaps = row.get("gaps", 0)
-    found.within(f"{host}: gaps", _range_count(reader.lost_ranges), gaps, len(reader.lost_ranges))
+    # Each frame that the receiver refused is a gap of its own, or a part of one.
+    most = len(reader.lost_ranges) + reader.refused_frames
+    found.within(f"{host}: gaps", _range_count(reader.lost_ranges), gaps, most)
     if "repair_p50_ns" in row:
         found.within(f"{host}: repair", 2 * account.delay_ns, row["repair_p50_ns"], HIGHEST)
 

@@ -101,7 +101,9 @@ def test_a_copy_over_a_bad_link_is_the_recording(tmp_path):
 def test_a_full_disk_ends_a_recording_and_nothing_else(tmp_path):
     run = run_of(tmp_path, "disk-full")
     assert_sound(run.path)
-    assert findings(run)["long"].text.endswith("until the disk was full")
+    text = findings(run)["long"].text
+    assert ", until the disk was full; " in text
+    assert f"{findings(run)['long'].facts['unrecorded_bytes']:,} bytes are in no recording" in text
     assert "full" not in findings(run)["short"].text
     assert not run.host("b").archive.is_mount()
     # A block that did not fit must have been taken back to its last byte.
