@@ -184,7 +184,10 @@ archives:
 
 def test_explain_counts_messages_of_one_length():
     text = written("{messages: 20000, message: 1408B, rate: 2000 msg/s}")
-    assert "content 27500KiB in 20,000 messages of 1408 bytes, about" in line_of(text, "^content")
+    assert (
+        "content 27500KiB in 20,000 messages of 1408 bytes, 40,000 DATA frames, about"
+        in line_of(text, "^content")
+    )
     assert line_of(text, "^publishes") == "publishes at most 2750KiB/s (2,000 messages/s)"
     bursts = written(drop="drop: {burst: 50, every: 5000}")
     assert line_of(bursts, "bursts of 50") == "in bursts of 50.0 on average (two states)"
