@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.client import Aeron, ClientContext
 from windtunnel.harness.bench.host import DriverHost
 from windtunnel.harness.bench.plan import BenchSettings
@@ -97,12 +98,17 @@ class LatencyStream:
 
     def slowest_session(self) -> float:
         """Add publications to the stream, one at a time. Returns the longest time in seconds until
-        the subscription had the image of one.
+        the subscription had the image of one. Raises Violation if the driver refuses one.
         """
         slowest_s = 0.0
         for _ in range(JOINS):
             began_s = time.monotonic()
-            with self._aeron.add_exclusive_publication(self._channel, STREAM_ID) as publication:
+            try:
+                publication = self._aeron.add_exclusive_publication(self._channel, STREAM_ID)
+            except DriverError as error:
+                text = f"the driver refused a new publication of the stream: {error}"
+                raise Violation(text) from error
+            with publication:
                 find = partial(self._subscription.image_by_session_id, publication.session_id)
                 _wait(began_s, find)
             slowest_s = max(slowest_s, time.monotonic() - began_s)

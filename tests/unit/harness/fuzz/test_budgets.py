@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from windtunnel.driver.client.errors import RegistrationError
+from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.harness.fuzz import __main__ as program
-from windtunnel.harness.fuzz.budgets import Figures
+from windtunnel.harness.fuzz.budgets import Figures, LatencyStream
 from windtunnel.harness.fuzz.finding import Violation
 
 GOOD = {
@@ -78,3 +80,16 @@ def test_a_violation_in_every_mode_leaves_no_table(measured, capsys):
         measured["ours", mode] = Violation("the driver exited")
     assert run() == program.VIOLATED
     assert len(capsys.readouterr().out.splitlines()) == len(program.MODES)
+
+
+def test_a_driver_that_refuses_new_publications_has_violated_its_budget():
+    """Aeron's C driver uses up its counter ids in a flood of sessions."""
+
+    class Client:
+        def add_exclusive_publication(self, channel, stream_id):
+            raise RegistrationError(ErrorCode.GENERIC_ERROR, "Max counter id (65535) exceeded")
+
+    stream = LatencyStream.__new__(LatencyStream)
+    stream._aeron, stream._channel = Client(), "aeron:ipc"
+    with pytest.raises(Violation, match=r"refused a new publication .* \(65535\) exceeded"):
+        stream.slowest_session()
