@@ -12,7 +12,6 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 from windtunnel.harness import installation
 from windtunnel.harness.artifact.run.verdict import read_results
@@ -42,10 +41,12 @@ SWEEP = (0.1, 0.25, 0.5, 1.04, 1.5, 2.0)
 VOID = ("HARNESS", "UNSUPPORTED", "CANCELLED")
 """Outcomes of runs that say nothing about a driver. A failed run is a measurement: a stream that
 does not become complete is what the benchmark looks for."""
-UNCHANGED: Mapping[str, str] = MappingProxyType({})
-
 OnNote = Callable[[str], None]
 OnFirstRun = Callable[[RecoveryPath, Setup, RunDir], None]
+
+
+def _ignore(path: RecoveryPath, setup: Setup, run: RunDir) -> None:
+    """Do nothing with the first run of a path and setup."""
 
 
 def measure(
@@ -53,7 +54,7 @@ def measure(
     only: Collection[str],
     out: Path,
     note: OnNote,
-    on_first_run: OnFirstRun = lambda path, setup, run: None,
+    on_first_run: OnFirstRun = _ignore,
 ) -> list[Reading]:
     """Measure the paths whose cases are in `only`, or all paths if it is empty.
 
@@ -87,7 +88,7 @@ def scenario_file(path: RecoveryPath) -> Path:
 def _measure_path(
     path: RecoveryPath, rounds: int, out: Path, note: OnNote, on_first_run: OnFirstRun
 ) -> Iterator[Reading]:
-    tuned: Mapping[str, str] = _sweep(path, out, note) if C_TUNED in path.setups else UNCHANGED
+    tuned: Mapping[str, str] = _sweep(path, out, note) if C_TUNED in path.setups else {}
     if path.fidelity == SIM:
         seeds = range(rounds * TAIL_SEEDS if path.name == TAIL else rounds)
         for setup in path.setups:
@@ -120,7 +121,7 @@ def _runs(
     seeds: range,
     out: Path,
     tuned: Mapping[str, str],
-    on_first_run: OnFirstRun = lambda path, setup, run: None,
+    on_first_run: OnFirstRun = _ignore,
 ) -> Iterator[Reading]:
     """Run a path with one setup for a range of seeds, counted from the scenario's first seed."""
     file = scenario_file(path)

@@ -25,8 +25,9 @@ from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
 from windtunnel.harness.verdict.checks.subject import subject_lived
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing, inconclusive
+from windtunnel.harness.verdict.core.limit import Limit
 from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
-from windtunnel.harness.verdict.registry import BLAMED_ON, CHECKS, GATES, Limit
+from windtunnel.harness.verdict.registry import BLAMED_ON, CHECKS, GATES
 from windtunnel.harness.verdict.views.observations import observations
 from windtunnel.harness.verdict.views.results import Reading, readings
 from windtunnel.harness.verdict.views.undelivered import undelivered_notes

@@ -36,6 +36,7 @@ from windtunnel.harness.verdict.checks.retransmission import (
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding
 from windtunnel.harness.verdict.core.kind import Kind
+from windtunnel.harness.verdict.core.limit import Limit
 from windtunnel.harness.verdict.gates import (
     event_gates,
     impairment_gates,
@@ -48,18 +49,6 @@ from windtunnel.harness.verdict.views import coverage, stretch, undelivered, unr
 Gate = Callable[[Evidence], list[Finding]]
 StreamCheck = Callable[[Evidence, TrafficCase], Finding]
 RunCheck = Callable[[Evidence, list[TrafficCase]], list[Finding]]
-
-
-@dataclass(frozen=True)
-class Limit:
-    """An argument of a check that limits losses in bytes."""
-
-    argument: str
-    apply: Callable[[Finding, int], Finding]
-
-
-UNDELIVERED = Limit(undelivered.AT_MOST, undelivered.limited)
-UNRECORDED = Limit(unrecorded.AT_MOST, unrecorded.limited)
 
 
 @dataclass(frozen=True)
@@ -126,16 +115,16 @@ CHECKS: dict[str, Check] = {
     check.name: check
     for check in (
         Check(delivery.ONCE, Kind.SAFETY, _each(delivery.delivered_once)),
-        Check(delivery.INTACT, Kind.SAFETY, _each(delivery.delivered_intact), UNDELIVERED),
-        Check(stretch.UNBROKEN, Kind.SAFETY, _each(stretch.delivered_unbroken), UNDELIVERED),
-        Check(parts.IN_PARTS, Kind.SAFETY, _each(parts.delivered_in_parts), UNDELIVERED),
+        Check(delivery.INTACT, Kind.SAFETY, _each(delivery.delivered_intact), undelivered.LIMIT),
+        Check(stretch.UNBROKEN, Kind.SAFETY, _each(stretch.delivered_unbroken), undelivered.LIMIT),
+        Check(parts.IN_PARTS, Kind.SAFETY, _each(parts.delivered_in_parts), undelivered.LIMIT),
         Check(coverage.COVERED, Kind.SAFETY, _each(coverage.positions_covered)),
         Check(coverage.PADDED, Kind.SAFETY, _each(coverage.pad_only_where_lost)),
         Check(
             log_comparison.EQUAL, Kind.SAFETY, _each(log_comparison.image_log_equals_publication)
         ),
         Check(replay_merge.MERGED, Kind.LIVENESS, replay_merge.merged_into_live),
-        Check(recording.EQUAL, Kind.SAFETY, recording.recording_equals_published, UNRECORDED),
+        Check(recording.EQUAL, Kind.SAFETY, recording.recording_equals_published, unrecorded.LIMIT),
         Check(recovery.NO_NAKS, Kind.PROTOCOL, _each(recovery.no_naks)),
         Check(nak_checks.ONLY_GAPS, Kind.PROTOCOL, _each(nak_checks.naks_only_for_gaps)),
         Check(nak_checks.PACED, Kind.TIMING, _each(nak_checks.naks_paced)),

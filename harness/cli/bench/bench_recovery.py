@@ -15,8 +15,9 @@ from windtunnel.harness.cli.bench.bench_table import number
 from windtunnel.harness.cli.failure import Failure, one_line
 
 if TYPE_CHECKING:
+    from windtunnel.harness.artifact.run_dir import RunDir
     from windtunnel.harness.bench.measure import Reading
-    from windtunnel.harness.bench.recovery import RecoveryPath, RecoveryRow
+    from windtunnel.harness.bench.recovery import RecoveryPath, RecoveryRow, Setup
 
 SCHEMA = "windtunnel-bench-recovery/1"
 COLUMNS = ("figure", "unit", "C", "C tuned", "ours", "reached", "floor", "goal", "clock")
@@ -47,19 +48,18 @@ def recovery(
             )
     seen = machine.read_machine()
     page = RecoveryPage([seen.line, f"{rounds} {noun_for(rounds, 'round')}"])
+
+    def add_run(path: "RecoveryPath", setup: "Setup", run: "RunDir") -> None:
+        if report is not None:
+            page.add_run(path.case, _about(path), setup.name, run)
+
     try:
         with (
             one_line(),
             Cancellation(),
             tempfile.TemporaryDirectory(prefix="windtunnel-bench-") as folder,
         ):
-            readings = measure(
-                rounds,
-                paths,
-                Path(folder),
-                bench_alone.note,
-                lambda path, setup, run: page.add_run(path.case, _about(path), setup.name, run),
-            )
+            readings = measure(rounds, paths, Path(folder), bench_alone.note, add_run)
     except Cancelled as cancelled:
         raise Failure(str(cancelled), cancelled.exit_code) from cancelled
     rows = [each for each in compare(readings) if not paths or each.figure.case in paths]

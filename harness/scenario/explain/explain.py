@@ -79,9 +79,8 @@ def padding_exceeds_half_term(traffic: TrafficCase) -> bool:
 
     Padding is as long as a message that did not fit in its term, and can exceed the window.
     """
-    half = traffic.term_length // 2
-    window = min(traffic.receiver_window_bytes or WINDOW_BYTES, half)
-    return window + framed_length(traffic.longest_bytes, traffic.mtu) > half
+    framed_bytes = framed_length(traffic.longest_bytes, traffic.mtu)
+    return traffic.window_bytes + framed_bytes > traffic.term_length // 2
 
 
 def explain(case: Case) -> str:
@@ -202,11 +201,11 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
 
 def _window_text(traffic: TrafficCase) -> str:
     """Describe the receiver's window, which a driver limits to half of the term."""
-    window, half = traffic.receiver_window_bytes, traffic.term_length // 2
-    if (window or WINDOW_BYTES) > half:
-        asked = format_bytes(window or WINDOW_BYTES)
-        return f"{format_bytes(half)} (half of the term, instead of {asked})"
-    return "default" if window is None else format_bytes(window)
+    asked, window = traffic.receiver_window_bytes, traffic.window_bytes
+    if window < (asked or WINDOW_BYTES):
+        text = format_bytes(asked or WINDOW_BYTES)
+        return f"{format_bytes(window)} (half of the term, instead of {text})"
+    return "default" if asked is None else format_bytes(window)
 
 
 def _messages_text(traffic: TrafficCase) -> str:

@@ -9,7 +9,7 @@ two hosts has one flow, which is the stream itself.
 from collections.abc import Mapping
 from typing import Literal
 
-from windtunnel.harness.scenario.schema.channel import SELF, fill_in, parse_channel
+from windtunnel.harness.scenario.schema.channel import SELF, WINDOW_BYTES, fill_in, parse_channel
 from windtunnel.harness.scenario.schema.merge import MergeCase
 from windtunnel.harness.scenario.schema.pace import UNLIMITED, PaceCase, pace_case
 from windtunnel.harness.scenario.schema.part import Part
@@ -81,6 +81,11 @@ class TrafficCase(Part):
     """The host whose archive replicates the recording, or empty."""
     recorded: OptionalName = ""
     """The host whose archive records the stream, or empty."""
+
+    @property
+    def window_bytes(self) -> int:
+        """The receiver window that the driver uses: it is limited to half of the term."""
+        return min(self.receiver_window_bytes or WINDOW_BYTES, self.term_length // 2)
 
     @property
     def publishers(self) -> tuple[str, ...]:

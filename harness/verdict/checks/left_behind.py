@@ -7,7 +7,6 @@ fc=tagged    sender follows the tagged receivers ----------> |
 from dataclasses import replace
 
 from windtunnel.harness.scenario.resolved.unawaited import never_left_behind, without_waiting
-from windtunnel.harness.scenario.schema.channel import WINDOW_BYTES
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing, all_or_missing
 
@@ -24,8 +23,7 @@ def blame_scenario(evidence: Evidence, finding: Finding) -> Finding:
                 continue
             subscriber, publisher = found
             behind = publisher.end_position - subscriber.end_position
-            window = min(flow.receiver_window_bytes or WINDOW_BYTES, flow.term_length // 2)
-            if subscriber.error and not subscriber.eos_seen and behind > window:
+            if subscriber.error and not subscriber.eos_seen and behind > flow.window_bytes:
                 text = f"{finding.text}; it was {behind:,} bytes behind: {without_waiting(flow)}"
                 return replace(finding, text=text, at_fault=AtFault.SCENARIO)
     return finding

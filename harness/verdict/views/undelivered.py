@@ -8,16 +8,15 @@ a receiver that joined late. Even so, a passing verdict names them, and `undeliv
 `expect` limits their bytes.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.harness.scenario.schema.units import format_bytes
 from windtunnel.harness.verdict.core.evidence import Delivered, Evidence, Planned
-from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing, all_or_missing
-from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.limit import Limit
 
 AT_MOST = "undelivered_at_most"
 """The argument of a check that limits the bytes of undelivered messages."""
@@ -41,19 +40,6 @@ def undelivered_facts(planned: Planned, delivered: Delivered) -> dict[str, int]:
     }
 
 
-def limited(finding: Finding, at_most_bytes: int) -> Finding:
-    """Turn a passing finding into a FAIL if more bytes are undelivered than the scenario permits.
-
-    A finding that does not count undelivered messages is returned unchanged.
-    """
-    missing = finding.facts.get(BYTES, 0)
-    if finding.outcome is not Outcome.PASS or missing <= at_most_bytes:
-        return finding
-    text = f"{_counted(finding.facts)} were not delivered; the scenario permits "
-    text += f"{format_bytes(at_most_bytes)} ({AT_MOST}): {finding.text}"
-    return replace(finding, outcome=Outcome.FAIL, text=text, at_fault=AtFault.SCENARIO)
-
-
 def undelivered_notes(evidence: Evidence, case: Case) -> Iterator[str]:
     """Yield one note for each subscriber with undelivered messages, for a verdict's first line.
 
@@ -71,5 +57,8 @@ def undelivered_notes(evidence: Evidence, case: Case) -> Iterator[str]:
                 yield f"{name}: {_counted(facts)} were not delivered"
 
 
-def _counted(facts: dict[str, int]) -> str:
+def _counted(facts: Mapping[str, Any]) -> str:
     return f"{facts[MESSAGES]} of {facts[PLANNED]} messages ({facts[BYTES]} bytes)"
+
+
+LIMIT = Limit(AT_MOST, BYTES, lambda facts: f"{_counted(facts)} were not delivered")

@@ -8,13 +8,11 @@ verdict names them, and `unrecorded_at_most` in `expect` limits their bytes.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.harness.scenario.schema.units import format_bytes
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing, all_or_missing
-from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.limit import Limit
 
 AT_MOST = "unrecorded_at_most"
 """The argument of a check that limits the bytes that are in no recording."""
@@ -71,14 +69,4 @@ def unrecorded_notes(evidence: Evidence, case: Case) -> Iterator[str]:
                 yield f"{traffic.id} in the archive of {host}: {unrecorded_text(ranges)}"
 
 
-def limited(finding: Finding, at_most_bytes: int) -> Finding:
-    """Turn a passing finding into a FAIL if more bytes are unrecorded than the scenario permits.
-
-    A finding that does not count unrecorded bytes is returned unchanged.
-    """
-    missing = finding.facts.get(BYTES, 0)
-    if finding.outcome is not Outcome.PASS or missing <= at_most_bytes:
-        return finding
-    text = f"{missing:,} bytes are in no recording; the scenario permits "
-    text += f"{format_bytes(at_most_bytes)} ({AT_MOST}): {finding.text}"
-    return replace(finding, outcome=Outcome.FAIL, text=text, at_fault=AtFault.SCENARIO)
+LIMIT = Limit(AT_MOST, BYTES, lambda facts: f"{facts[BYTES]:,} bytes are in no recording")
