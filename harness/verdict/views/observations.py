@@ -99,24 +99,21 @@ def _reader(
     flow = reading.flow
     own = [each for each in happened if concerns(case, flow, each)]
     filled = filled_ranges(evidence, flow)
-    name = _name(case, flow)
+    is_grouped = _is_grouped(case, flow)
     texts = [
         *interruption_sentences(reading.times_ns, own if start_ns else [], start_ns),
         *image_sentences(evidence, case, flow, own, start_ns),
-        *recovery_sentences(reading),
-        *window_sentence(reading),
     ]
-    sentences = [f"{name}: {text}" for text in texts]
     if filled:
-        sentences.append(f"{name}: {fill_sentence(filled, reading.row)}")
-    if reading.stalls and not _is_grouped(case, flow):
-        text = stall_sentence(reading.stalls, reading.row, start_ns, is_virtual)
-        sentences.append(f"{name}: {text}")
+        texts.append(fill_sentence(filled, reading.row))
+    if reading.stalls and not is_grouped:
+        texts.append(stall_sentence(reading.stalls, reading.row, start_ns, is_virtual))
+    texts += [*window_sentence(reading), *recovery_sentences(reading, is_grouped=is_grouped)]
     longest = sorted(reading.stalls, key=lambda each: -each.lasted_ns)[:LISTED_MAX]
     return ReaderObservations(
         traffic=flow.id,
         host=flow.to_host,
-        sentences=sentences,
+        sentences=[f"{_name(case, flow)}: {text}" for text in texts],
         stalls=sorted(longest, key=lambda each: each.began_ns),
         filled=filled[:LISTED_MAX],
     )

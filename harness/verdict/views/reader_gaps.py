@@ -48,8 +48,8 @@ class ReaderGaps:
     """Retransmits that arrived although another transmission of the frame arrived, too, or None if
     the link made copies."""
     late_ns: NDArray[np.int64]
-    """For each frame that was sent again although it was only late: how long after the first sign
-    of its gap it arrived."""
+    """For each frame that was sent again although it was only late, of which no transmission was
+    lost: how long after the first sign of its gap it arrived."""
     lost_frames: int | None
     "Transmissions that did not arrive, or None if the link made copies."
     lost_bytes: int | None
@@ -105,7 +105,7 @@ def reader_gaps(
         requested=_requested(wire, starts[lost][firsts], (starts + lengths)[lost][lasts]),
         rejected_frames=int(is_rejected.sum()),
         unneeded_frames=None if has_copies else int(unneeded.sum()),
-        late_ns=(arrived_ns - shown_ns)[late & (unneeded > 0) & (not has_copies)],
+        late_ns=(arrived_ns - shown_ns)[late & (unneeded > 0) & (missing == 0) & (not has_copies)],
         lost_frames=None if has_copies else int(missing.sum()),
         lost_bytes=None if has_copies else int((missing * lengths).sum()),
     )

@@ -58,7 +58,7 @@ def undelivered_notes(evidence: Evidence, case: Case) -> Iterator[str]:
 
 
 def _counted(facts: Mapping[str, Any]) -> str:
-    return f"{facts[MESSAGES]} of {facts[PLANNED]} messages ({facts[BYTES]} bytes)"
+    return f"{facts[MESSAGES]:,} of {facts[PLANNED]:,} messages ({facts[BYTES]:,} bytes)"
 
 
 LIMIT = Limit(AT_MOST, BYTES, lambda facts: f"{_counted(facts)} were not delivered")

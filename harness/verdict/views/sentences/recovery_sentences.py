@@ -13,9 +13,12 @@ from windtunnel.harness.artifact.run.result_row import duration
 from windtunnel.harness.verdict.views.results import Reading, percentile
 
 
-def recovery_sentences(reading: Reading) -> Iterator[str]:
+def recovery_sentences(reading: Reading, *, is_grouped: bool) -> Iterator[str]:
     """Yield sentences about NAKs and retransmits of frames that the link did not lose, or about why
     they are unknown.
+
+    With `is_grouped`, other subscribers receive the same retransmits. Those that this one did not
+    need are then mentioned only if it requested them itself.
     """
     row, unknown = reading.row, reading.unknown
     if unknown is not None:
@@ -29,7 +32,7 @@ def recovery_sentences(reading: Reading) -> Iterator[str]:
         text += noun_for(row.rejected_frames, " it because it", " them because they")
         text += " ended beyond its window, and requested"
         yield text + noun_for(row.rejected_frames, " it with a NAK", " them with NAKs")
-    if row.unneeded_frames:
+    if row.unneeded_frames and (len(reading.late_ns) or not is_grouped):
         yield _unneeded_sentence(row.unneeded_frames, np.sort(reading.late_ns))
 
 

@@ -100,12 +100,12 @@ def test_stalls_have_the_times_and_causes_counted_by_hand(made):
         )
         for begin, end, causes in STALLS
     ]
-    assert reader.sentences == [UNNEEDED, STALLED]
+    assert reader.sentences == [STALLED, UNNEEDED]
 
 
 def test_a_simulated_run_has_no_time_of_day(made):
     made.case = made.case.model_copy(update={"fidelity": "sim"})
-    (_, sentence, _) = seen_in(written(made)).all_sentences
+    (sentence, _, _) = seen_in(written(made)).all_sentences
     assert sentence == STALLED.removesuffix(" (22:13:20.246 UTC)")
 
 
@@ -125,8 +125,8 @@ def test_a_cut_has_the_times_of_its_rule_and_the_silence_around_it(made, when):
         # Deliveries at 31 and 185 ms; the first offer was at 8 ms.
         "one: cut 'outage' (a->b) from 0.012 s to 0.027 s: no delivery for 154 ms, the next one "
         "150 ms after its end",
-        UNNEEDED,
         STALLED,
+        UNNEEDED,
         BEHIND,
     ]
 

@@ -91,6 +91,21 @@ def test_a_late_frame_that_was_requested_makes_an_unneeded_retransmit(tmp_path, 
     assert [each for each in sentences if "unneeded" in each] == [UNNEEDED] * unneeded
 
 
+def test_a_lost_frame_that_is_sent_again_twice_was_not_late(tmp_path):
+    made = without_frames(tmp_path / "run", 1000)
+    for frame in range(10):
+        sent(made, 1 + frame, frame)
+    made.packets["b"] = [each for each in made.packets["b"] if each.payload != made.frame_bytes(3)]
+    for at in (20, 35):
+        requested(made, at, 3, 1)
+        sent(made, at + WAY_MS, 3)
+    row, sentences = figures_of(made)
+    assert (row.lost_frames, row.gaps, row.unneeded_frames) == (1, 1, 1)
+    assert [each for each in sentences if "unneeded" in each] == [
+        "one: 1 unneeded retransmit, since another transmission of the same frame arrived"
+    ]
+
+
 def test_gaps_without_a_nak_of_their_own_are_told_apart(tmp_path):
     made = without_frames(tmp_path / "run", 1000)
     for frame in range(10):

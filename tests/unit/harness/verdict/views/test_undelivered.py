@@ -35,7 +35,7 @@ def test_losses_of_an_unreliable_stream_are_on_the_first_line(run):
     assert count
     verdict = judge(with_checks(run, CheckCase(name="delivered_intact", arguments={})).write())
     assert verdict.outcome is Outcome.PASS, verdict.reason
-    text = f"{TRAFFIC}: {count} of {run.plan.count} messages ({lost_bytes} bytes)"
+    text = f"{TRAFFIC}: {count} of {run.plan.count} messages ({lost_bytes:,} bytes)"
     assert f"{text} were not delivered" in verdict.reason
     assert verdict.reason.count("were not delivered") == 1
 
