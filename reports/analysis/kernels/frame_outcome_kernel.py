@@ -70,6 +70,10 @@ FLOW = np.dtype(
             "alone_bytes",
             "<i8",
         ),  # bytes retransmitted outside any gap: their NAK is missing
+        (
+            "guessed_late_bytes",
+            "<i8",
+        ),  # bytes of late frames whose place in the sending order is unknown
         ("order", "<i8"),  # sending order of the packet that was sent last
         ("packet", "<i8"),  # number of that packet
         (
@@ -234,6 +238,8 @@ def classify_old_bytes(
         outcome = _outcome_by_order(state, gaps[at], filled >= 0, order, packet, start)
     elif filled < 0:
         outcome = _outcome_without_order(flow, state, start, end, gaps, control)
+        if outcome == LATE:
+            state["guessed_late_bytes"] += end - start
     else:
         outcome = RESENT if gaps[filled]["nak_count"] else REORDERED
     if at >= 0 and order != UNKNOWN:

@@ -248,6 +248,13 @@ class RepairWalk:
             row["problem"] = "too many gaps were open at once, so some were not tracked"
         return row
 
+    def guessed_late_bytes(self, index: int) -> int:
+        """Return how many bytes of a flow are in `late` frames that may be retransmits, because
+        their place in the sending order is unknown.
+        """
+        flow = self._flows[index]
+        return int(flow["guessed_late_bytes"]) if flow["naks"] else 0
+
     def _gap_fills(self, gaps: Any, naks: int) -> tuple[int, int]:
         """Return the minimum and maximum number of gaps filled with padding by an unreliable
         receiver. A fill does not extend beyond the end of a term.
@@ -320,21 +327,21 @@ def is_requested(gap: dict[str, Any]) -> bool:
     return gap["cause"] == "behind capture" and gap["outcome"] not in NOT_LOST
 
 
-def lost_bytes(flow: dict[str, Any], gaps: list[dict[str, Any]], in_group: bool) -> tuple[int, int]:
+def lost_bytes(
+    late_bytes: int, guessed_bytes: int, gaps: list[dict[str, Any]], in_group: bool
+) -> tuple[int, int]:
     """Return the minimum and maximum number of bytes whose first transmission was lost.
 
-    An original that arrives after its gap was filled was late and not lost. With the sending order,
-    or without any NAK, such frames are certainly originals. Otherwise they may be retransmits that
-    were sent once more, as may be bytes that filled a gap for the second time.
+    An original that arrives after its gap was filled was late and not lost. `guessed_bytes` of the
+    `late_bytes` may be in retransmits that were sent once more, as may be bytes that filled a gap
+    for the second time.
     """
     lost = [gap for gap in gaps if is_lost(gap)]
     most = sum(max(0, gap["length"] - gap["late_bytes"]) for gap in lost)
     # In a group, retransmits for other receivers fill a gap again, not originals.
     filled_again = 0 if in_group else sum(gap["over_filled_bytes"] for gap in lost)
-    late_bytes = flow["late_bytes"]
-    is_known = flow["is_order_known"] or not flow["naks"]
-    least = max(0, most - late_bytes - filled_again)
-    return least, max(0, most - late_bytes) if is_known else most
+    not_late = most - late_bytes
+    return max(0, not_late - filled_again), max(0, not_late + guessed_bytes)
 
 
 def gap_row(gap: Any, is_uncertain: bool = False) -> dict[str, Any]:

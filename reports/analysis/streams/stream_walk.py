@@ -127,7 +127,8 @@ class StreamWalk:
         flow = self._repair.flow(index)
         # An unreliable receiver fills the gap that it makes when it drops a packet.
         flow["gap_fills_max"] += 0 if flow["naks"] else self._refused[index].packet_count
-        lost_min, lost_max = lost_bytes(flow, gaps, in_group)
+        guessed_bytes = self._repair.guessed_late_bytes(index)
+        lost_min, lost_max = lost_bytes(flow["late_bytes"], guessed_bytes, gaps, in_group)
         self._images_in_order[index].finish()
         in_order = self._images_in_order[index].row()
         return {
