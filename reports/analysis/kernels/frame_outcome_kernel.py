@@ -73,7 +73,11 @@ FLOW = np.dtype(
         (
             "guessed_late_bytes",
             "<i8",
-        ),  # bytes of late frames whose place in the sending order is unknown
+        ),  # bytes of frames classified as late that may be retransmits
+        (
+            "doubted_bytes",
+            "<i8",
+        ),  # bytes that arrived again after a frame that may have been a late original
         ("order", "<i8"),  # sending order of the packet that was sent last
         ("packet", "<i8"),  # number of that packet
         (
@@ -242,6 +246,12 @@ def classify_old_bytes(
             state["guessed_late_bytes"] += end - start
     else:
         outcome = RESENT if gaps[filled]["nak_count"] else REORDERED
+        if outcome == RESENT:
+            gaps[filled]["guessed_bytes"] += gaps[filled]["filled_now"]
+    if is_order_known and filled < 0 and outcome == RESENT:
+        doubted = min(end - start, gaps[at]["guessed_bytes"])
+        gaps[at]["guessed_bytes"] -= doubted
+        state["doubted_bytes"] += doubted
     if at >= 0 and order != UNKNOWN:
         remember_packet(gaps[at], order, packet, start, end)
     if filled < 0 or outcome == DUPLICATE:

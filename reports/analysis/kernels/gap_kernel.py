@@ -46,6 +46,7 @@ GAP = np.dtype(
         ("filled_now", "<i8"),  # bytes filled by the last event
         ("late_bytes", "<i8"),  # bytes filled by late originals
         ("repaired_bytes", "<i8"),  # bytes filled by retransmits
+        ("guessed_bytes", "<i8"),  # those of them that may have been filled by late originals
         ("seen", "<i8"),  # number of packets so far that carried bytes of the gap
         ("orders", "<i8", (PACKETS_KEPT,)),  # sending orders of the last of these packets
         ("packets", "<i8", (PACKETS_KEPT,)),
@@ -108,7 +109,8 @@ def open_gap(
     gap["filled_ns"], gap["passed_ns"], gap["filled_by"] = 0, 0, 0
     gap["filled_at"] = -DUPLICATE_DISTANCE_MAX
     gap["order"], gap["seen"] = order, 0
-    gap["filled_now"], gap["late_bytes"], gap["repaired_bytes"] = 0, 0, 0
+    gap["filled_now"], gap["late_bytes"] = 0, 0
+    gap["repaired_bytes"], gap["guessed_bytes"] = 0, 0
     add_piece(index, start, end, gaps, pieces, control)
     return gap
 

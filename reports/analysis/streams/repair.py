@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windtunnel.reports.analysis.kernels import gap_kernel
 from windtunnel.reports.analysis.kernels import repair_kernel as kernel
-from windtunnel.reports.analysis.kernels.frame_outcome_kernel import EVENT_OUTCOME, FLOW
+from windtunnel.reports.analysis.kernels.frame_outcome_kernel import EVENT_OUTCOME, FLOW, LATE
 from windtunnel.reports.analysis.reading.stream_events import Events, grow, is_group, trim
 from windtunnel.reports.analysis.streams import sending_order
 from windtunnel.reports.analysis.streams.geometry import Geometry
@@ -248,12 +248,17 @@ class RepairWalk:
             row["problem"] = "too many gaps were open at once, so some were not tracked"
         return row
 
-    def guessed_late_bytes(self, index: int) -> int:
-        """Return how many bytes of a flow are in `late` frames that may be retransmits, because
-        their place in the sending order is unknown.
+    def late_bytes(self, index: int) -> tuple[int, int]:
+        """Return the minimum and maximum number of bytes of a flow that late originals carried
+        after their gap had been filled.
+
+        Before the sending order is known, a late original and its retransmit look alike.
         """
         flow = self._flows[index]
-        return int(flow["guessed_late_bytes"]) if flow["naks"] else 0
+        late = int(flow["bytes"][LATE])
+        if not flow["naks"]:
+            return late, late
+        return late - int(flow["guessed_late_bytes"]), late + int(flow["doubted_bytes"])
 
     def _gap_fills(self, gaps: Any, naks: int) -> tuple[int, int]:
         """Return the minimum and maximum number of gaps filled with padding by an unreliable
@@ -328,20 +333,19 @@ def is_requested(gap: dict[str, Any]) -> bool:
 
 
 def lost_bytes(
-    late_bytes: int, guessed_bytes: int, gaps: list[dict[str, Any]], in_group: bool
+    late: tuple[int, int], gaps: list[dict[str, Any]], in_group: bool
 ) -> tuple[int, int]:
     """Return the minimum and maximum number of bytes whose first transmission was lost.
 
-    An original that arrives after its gap was filled was late and not lost. `guessed_bytes` of the
-    `late_bytes` may be in retransmits that were sent once more, as may be bytes that filled a gap
-    for the second time.
+    An original that arrives after its gap was filled was late and not lost. `late`: the minimum and
+    maximum number of bytes in such originals. Bytes that filled a gap for the second time may be
+    others.
     """
     lost = [gap for gap in gaps if is_lost(gap)]
     most = sum(max(0, gap["length"] - gap["late_bytes"]) for gap in lost)
     # In a group, retransmits for other receivers fill a gap again, not originals.
     filled_again = 0 if in_group else sum(gap["over_filled_bytes"] for gap in lost)
-    not_late = most - late_bytes
-    return max(0, not_late - filled_again), max(0, not_late + guessed_bytes)
+    return max(0, most - late[1] - filled_again), max(0, most - late[0])
 
 
 def gap_row(gap: Any, is_uncertain: bool = False) -> dict[str, Any]:

@@ -127,8 +127,7 @@ class StreamWalk:
         flow = self._repair.flow(index)
         # An unreliable receiver fills the gap that it makes when it drops a packet.
         flow["gap_fills_max"] += 0 if flow["naks"] else self._refused[index].packet_count
-        guessed_bytes = self._repair.guessed_late_bytes(index)
-        lost_min, lost_max = lost_bytes(flow["late_bytes"], guessed_bytes, gaps, in_group)
+        lost_min, lost_max = lost_bytes(self._repair.late_bytes(index), gaps, in_group)
         self._images_in_order[index].finish()
         in_order = self._images_in_order[index].row()
         return {

@@ -40,22 +40,29 @@ def gap_of(length, **changes):
     return {**known, "over_filled_bytes": 0, "length": length, **changes}
 
 
-@pytest.mark.parametrize(("guessed_bytes", "expected"), [(0, (96, 96)), (32, (96, 128))])
-def test_originals_that_came_after_their_retransmits_were_not_lost(guessed_bytes, expected):
+@pytest.mark.parametrize(("late", "expected"), [((32, 32), (96, 96)), ((0, 32), (96, 128))])
+def test_originals_that_came_after_their_retransmits_were_not_lost(late, expected):
     gaps = [gap_of(128), gap_of(64, outcome="reordered")]
-    assert lost_bytes(32, guessed_bytes, gaps, in_group=False) == expected
+    assert lost_bytes(late, gaps, in_group=False) == expected
 
 
-def test_a_retransmit_before_the_sending_order_is_known_may_be_a_late_original(tmp_path):
-    """Frame 1 is late, frame 2 is lost, and the receiver requests both. The first packets do not
-    show yet that their identifications count them.
-    """
-    first = [(101, 0), (104, 3), (102, 1), "nak", (110, 1), (111, 2)]
+@pytest.mark.parametrize(
+    "first",
+    [
+        # Frame 1 is late, frame 2 is lost, and the receiver requests both.
+        [(101, 0), (104, 3), (102, 1), "nak", (110, 1), (111, 2), (112, 4), (113, 5)],
+        # Frame 1 is late. The receiver requests it before it arrives.
+        [(101, 0), (103, 2), "nak", (102, 1), (104, 3), (105, 4), (106, 5), (110, 1)],
+    ],
+    ids=["guessed late", "guessed resent"],
+)
+def test_before_the_sending_order_is_known_late_and_resent_look_alike(tmp_path, first):
+    """The first packets do not show yet that their identifications count them."""
     packets = [packet(START_NS, made.setup(), identification=100)]
-    for at, each in enumerate([*first, *((108 + index, index) for index in range(4, 12))], start=1):
+    for at, each in enumerate([*first, *((108 + index, index) for index in range(6, 12))], start=1):
         time_ns = START_NS + 1_000 * at
         if each == "nak":
-            packets.append(to_sender(time_ns, made.nak(32, 64)))
+            packets.append(to_sender(time_ns, made.nak(32, 64 if first[1][1] == 3 else 32)))
             continue
         identification, index = each
         packets.append(packet(time_ns, made.data(32 * index, b""), identification=identification))
@@ -69,7 +76,7 @@ def test_a_retransmit_before_the_sending_order_is_known_may_be_a_late_original(t
 @pytest.mark.parametrize("in_group", [False, True])
 def test_what_was_captured_here_was_not_lost_here(in_group):
     gaps = [gap_of(128), gap_of(64, cause="behind capture")]
-    assert lost_bytes(0, 0, gaps, in_group) == (128, 128)
+    assert lost_bytes((0, 0), gaps, in_group) == (128, 128)
 
 
 @pytest.mark.parametrize("is_first", [False, True], ids=["after repair", "before repair"])
