@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Protocol
 
+from windtunnel.driver.base.atomics import put_i64_release
 from windtunnel.driver.client import channel_status
 from windtunnel.driver.client.conductor_protocol import Conductor
 from windtunnel.driver.client.destinations import ReceiveDestinations
@@ -24,7 +25,10 @@ from windtunnel.driver.client.image.fragment_handlers import (
 )
 from windtunnel.driver.client.image.fragment_reader import NO_LIMIT
 from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.stored_kernels import load_stored
 from windtunnel.driver.command.image import RejectImage
+from windtunnel.driver.logbuffer import position as positions
+from windtunnel.driver.logbuffer import reader
 
 REASON_LENGTH_MAX = 1023
 
@@ -63,6 +67,8 @@ class Subscription(ReceiveDestinations):
         self.on_available_image = on_available_image
         self.on_unavailable_image = on_unavailable_image
         self.is_closed = False
+        for each in (positions.index, reader.poll, reader.poll_frames, put_i64_release):
+            load_stored(each)
 
     def __iter__(self) -> Iterator[Image]:
         return iter(self.images)

@@ -25,6 +25,7 @@ from windtunnel.driver.client.publication import supplied_offer
 from windtunnel.driver.client.publication.claim import Claim, claim_frame
 from windtunnel.driver.client.publication.message import Message, as_bytes
 from windtunnel.driver.client.publication.supplied_offer import ReservedValueSupplier
+from windtunnel.driver.client.stored_kernels import load_stored
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import appender, descriptor, position
@@ -95,6 +96,7 @@ class Publication(SendDestinations):
         self.is_closed = False
         self.close_reason = ""
         """The reason why the publication was closed, or empty while it is open."""
+        load_stored(_offer)
 
     @property
     def is_original(self) -> bool:
