@@ -26,6 +26,7 @@ GAP = np.dtype(
         ("end", "<i8"),
         ("remaining", "<i8"),  # missing bytes: the sum of its pieces
         ("is_whole", "<i8"),  # whether all of it has been filled at least once
+        ("whole_ns", "<i8"),  # since when; 0 if it is not
         ("cause", "<i8"),
         ("opened_ns", "<i8"),
         ("opened_at", "<i8"),  # arrival number of the first frame after the gap
@@ -102,7 +103,7 @@ def open_gap(
     control[GAPS] += 1
     gap = gaps[index]
     gap["flow"], gap["start"], gap["end"], gap["remaining"] = flow, start, end, 0
-    gap["cause"], gap["opened_ns"], gap["is_whole"] = cause, time_ns, 0
+    gap["cause"], gap["opened_ns"], gap["is_whole"], gap["whole_ns"] = cause, time_ns, 0, 0
     gap["first_nak_ns"], gap["last_nak_ns"], gap["nak_count"] = 0, 0, 0
     gap["opened_at"] = state["places"]
     gap["filled_frames"], gap["filled_bytes"], gap["first_filled_ns"] = 0, 0, 0
@@ -166,8 +167,8 @@ def fill(
             gap["filled_ns"] = time_ns
         if gap["first_filled_ns"] == 0:
             gap["first_filled_ns"] = time_ns
-        if gap["remaining"] == 0:
-            gap["is_whole"] = 1
+        if gap["remaining"] == 0 and gap["is_whole"] == 0:
+            gap["is_whole"], gap["whole_ns"] = 1, time_ns
         if gap["filled_by"] != control[EVENTS]:
             gap["filled_by"], gap["filled_at"] = control[EVENTS], arrivals
             gap["filled_frames"] += 1

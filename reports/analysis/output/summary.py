@@ -242,13 +242,14 @@ def _repairs(gaps: list[dict[str, Any]]) -> list[str]:
         ("time_to_repair_ns", "repaired in {} median, {} maximum"),
         ("time_to_resend_ns", "retransmitted, {} median and {} maximum after the first NAK"),
     ):
-        times = [
-            gap[name] for gap in gaps if gap["outcome"] == "repaired" and gap[name] is not None
-        ]
-        if times:
-            median, worst = float(np.median(times)), max(times)
-            text = text.format(duration(median), duration(worst))
-            parts.append(f"{counted(len(times), 'gap')} {text}")
+        timed = [gap for gap in gaps if gap["outcome"] == "repaired" and gap[name] is not None]
+        if timed:
+            times = [gap[name] for gap in timed]
+            text = text.format(duration(float(np.median(times))), duration(max(times)))
+            parts.append(f"{counted(len(timed), 'gap')} {text}")
+            again = sum(gap["over_filled_bytes"] > 0 for gap in timed)
+            if again and name == "time_to_resend_ns":
+                parts[-1] += f", {again:,} of them more than once"
     untimed = sum(
         gap["outcome"] == "repaired"
         and gap["time_to_repair_ns"] is None

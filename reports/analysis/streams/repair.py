@@ -103,8 +103,9 @@ GAPS = pa.schema(
 )
 """Columns of the table `gaps`. `time_to_repair_ns`: from the first sign of the gap, a later frame
 or a NAK, to the last frame that filled it. It is null for a gap behind the capture point, which
-only the receiver can measure. `time_to_resend_ns` is then the time from the first NAK to the last
-retransmit that passed this vantage point. `late_bytes`: bytes filled by late originals.
+only the receiver can measure. `time_to_resend_ns` is then the time from the first NAK until all of
+its bytes had been retransmitted once. They may be retransmitted again, see `over_filled_bytes`, and
+`repaired_ns` is the time of the last retransmit. `late_bytes`: bytes filled by late originals.
 `over_filled_bytes`: bytes that arrived after the gap had been filled. `refused_bytes`: as in
 `flows`.
 """
@@ -384,5 +385,7 @@ def gap_row(gap: Any, is_uncertain: bool = False) -> dict[str, Any]:
         "repaired_ns": filled_ns if is_whole else None,
         "passed_ns": int(gap["passed_ns"]) or None,
         "time_to_repair_ns": to_fill_ns if is_local else None,
-        "time_to_resend_ns": None if is_local else to_fill_ns,
+        "time_to_resend_ns": int(gap["whole_ns"]) - opened_ns
+        if is_whole and not is_local
+        else None,
     }
