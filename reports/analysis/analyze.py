@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from windtunnel.reports.analysis.engines.local.local_engine import LocalFrames, local_frames
 from windtunnel.reports.analysis.links.joined import JoinedStreams, link_table
-from windtunnel.reports.analysis.links.lost_feedback import with_lost_feedback
 from windtunnel.reports.analysis.links.points import coarse_offsets, joined_streams
+from windtunnel.reports.analysis.links.window_causes import with_window_causes
 from windtunnel.reports.analysis.options import OUTCOME_COLUMNS, AnalysisOptions
 from windtunnel.reports.analysis.output.tables import Tables, VantagePointWriter, replace_folder
 from windtunnel.reports.analysis.reading.capture_files import CaptureFile, find_captures, host_names
@@ -110,7 +110,7 @@ def _read_twice(
         for outcomes in (*remaining, *missing_batches(rows, points)):
             write(outcomes)
     links, tables = link_table(link_rows), tables_of(rows)
-    tables["stalls"] = with_lost_feedback(tables["stalls"], links)
+    tables["stalls"] = with_window_causes(tables["stalls"], links)
     return Tables(
         captures=frames.captures,
         streams=streams_of(totals, known),

@@ -13,6 +13,7 @@ from typing import Any
 
 UNICAST, GROUP, MDC = "unicast", "group", "MDC"
 DROP, DUPLICATE, HOLD, SWAP, DISPLACE = 1, 2, 3, 4, 5
+STATUS_MESSAGE = 3
 LATE_ACTIONS = (HOLD, SWAP, DISPLACE)
 _NEVER_NS = 2**62
 _DECISION = struct.Struct("<qBBBBHBBiiiiiqiqii")
@@ -27,6 +28,7 @@ class Decision:
     """What the middlebox did to one frame."""
 
     time_ns: int
+    frame_type: int
     requests_setup: bool
     action: int
     link: str
@@ -56,6 +58,8 @@ class Reader:
     deaf: int
     """Number of dropped status messages and NAKs of this reader. A request for a SETUP does not
     count: a reader of a multi-destination-cast sends it before it knows any stream."""
+    deaf_statuses: int
+    "Those of them that are status messages."
     there: dict[str, Any]
     "The ledger of the link to this reader."
     back: dict[str, Any]
@@ -185,6 +189,11 @@ def _reader(
         length, kind = struct.unpack_from("<i", header)[0], struct.unpack_from("<H", header, 6)[0]
         frames[position] = (length + 31) // 32 * 32, kind, time_ns
     there, back = f"{sender}->{host}", f"{host}->{sender}"
+    deaf = [
+        each
+        for each in decisions
+        if each.link == back and each.action == DROP and not each.requests_setup
+    ]
     return Reader(
         host=host,
         lengths=lengths,
@@ -194,10 +203,8 @@ def _reader(
         frames=frames,
         counters=_counters(folder),
         decisions=[each for each in decisions if each.link == there and each.position >= 0],
-        deaf=sum(
-            each.link == back and each.action == DROP and not each.requests_setup
-            for each in decisions
-        ),
+        deaf=len(deaf),
+        deaf_statuses=sum(each.frame_type == STATUS_MESSAGE for each in deaf),
         there=links[there],
         back=links[back],
     )
@@ -211,7 +218,9 @@ def _decisions(path: Path, links: list[str]) -> list[Decision]:
     if not path.exists():
         return []
     return [
-        Decision(row[0], row[6] & 0x80 > 0, row[3], links[row[4]], row[13], row[12], row[14])
+        Decision(
+            row[0], row[5], row[6] & 0x80 > 0, row[3], links[row[4]], row[13], row[12], row[14]
+        )
         for row in _records(path, _DECISION)
     ]
 

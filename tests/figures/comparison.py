@@ -278,6 +278,7 @@ def _compare_link(
         + len(reader.dropped),
         "unsent_frames": 0,
         "control_lost": reader.deaf,
+        "status_lost": reader.deaf_statuses,
         "is_corrected": False,
     }
     for key, truth in truths.items():

@@ -45,6 +45,7 @@ WRONG = {
     ("links", "lost_bytes"): "lost_bytes",
     ("links", "copied_frames"): "copied_frames",
     ("links", "control_lost"): "control_lost",
+    ("links", "status_lost"): "status_lost",
     ("links", "delay_min_ns"): "delay_min_ns",
 }
 """Figures by table and column, and the name under which the comparison reports them."""
@@ -163,8 +164,8 @@ def test_a_wrong_number_of_lost_frames_in_a_result_row_is_reported(lossy):
 )
 def test_a_loss_shows_only_behind_a_frame_that_was_not_lost(lost, read_ns, unseen):
     frames = {100 * index: (100, 1, time_ns) for index, time_ns in enumerate(read_ns)}
-    dropped = [Decision(0, False, DROP, "a->b", position, 100, 1) for position in lost]
-    reader = Reader("b", [], [], [], 0, frames, {}, dropped, 0, {}, {})
+    dropped = [Decision(0, 1, False, DROP, "a->b", position, 100, 1) for position in lost]
+    reader = Reader("b", [], [], [], 0, frames, {}, dropped, 0, 0, {}, {})
     assert reader.unseen_bytes == unseen
 
 

@@ -82,7 +82,8 @@ STALL = np.dtype(
         ("end_ns", "<i8"),  # position of the first frame after the stall
         ("opened_ns", "<i8"),  # when the limit admitted that frame
         ("position", "<i8"),
-        ("limit", "<i8"),
+        ("needed_limit", "<i8"),  # the limit that the first frame after the stall needed
+        ("opened_limit", "<i8"),  # the limit that admitted it
         ("cause", "<i8"),
     ]
 )
@@ -221,7 +222,8 @@ def follow_windows(
                 count += 1
                 stall["flow"], stall["position"] = flow_of[index], state["new_end"]
                 stall["start_ns"], stall["opened_ns"] = before_ns, opened_ns
-                stall["end_ns"], stall["limit"] = time_ns, state["limit"]
+                stall["end_ns"], stall["needed_limit"] = time_ns, charged[index]
+                stall["opened_limit"] = state["raised_to"][slot]
                 stall["cause"] = BY_GAP if _is_by_gap(state, slot, before_ns) else BY_RECEIVER
             else:
                 state["idle_count"] += 1

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from windtunnel.reports.analysis.kernels import repair_kernel as kernel
 from windtunnel.reports.analysis.links.link_matching import LOST, LinkMatch
 
 LINKS = pa.schema(
@@ -38,6 +39,8 @@ LINKS = pa.schema(
         ("ambiguous_frames", pa.int64()),
         ("control_sent", pa.int64()),
         ("control_lost", pa.int64()),
+        ("status_lost", pa.int64()),
+        ("lost_limits", pa.list_(pa.int64())),
         ("delay_min_ns", pa.int64()),
         ("delay_median_ns", pa.int64()),
         ("delay_p99_ns", pa.int64()),
@@ -50,7 +53,8 @@ LINKS = pa.schema(
 """Columns of the links table. Frames are DATA and PAD, and each transmission is counted. `unsent`:
 frames that arrived but were not seen at the previous vantage point, such as forged frames.
 `ambiguous`: arrivals that match more than one transmission. `control`: NAKs and status messages,
-which travel in the opposite direction. `clock_offset_ns`: how far the clock of `to_point` is ahead;
+which travel in the opposite direction. `lost_limits`: the limits that the lost status messages
+would have set, in ascending order. `clock_offset_ns`: how far the clock of `to_point` is ahead;
 null without control frames. Delays are corrected by the offset only if it exceeds its error,
 because a smaller offset does not prove that the clocks differ. Percentiles are exact to 2 %.
 """
@@ -154,12 +158,18 @@ class LinkTotals:
 
     def row(self) -> dict[str, Any]:
         """Return the totals as a row of the table LINKS, without its key columns."""
+        lost = [(frame, count) for frame, count in self._control_balance.items() if count > 0]
+        lost_status = [(frame, count) for frame, count in lost if frame[0] == kernel.STATUS]
         return {
             **{f"{name}_frames": count for name, count in self._counts.items()},
             "lost_bytes": self._lost_bytes,
             "reordered_extent_max": self._extent_max,
             "control_sent": self._control_sent,
-            "control_lost": sum(max(count, 0) for count in self._control_balance.values()),
+            "control_lost": sum(count for _, count in lost),
+            "status_lost": sum(count for _, count in lost_status),
+            "lost_limits": sorted(
+                {position + length for (_, _, position, length), _ in lost_status}
+            ),
             "delay_min_ns": self._delays.minimum,
             "delay_median_ns": self._delays.at(0.5),
             "delay_p99_ns": self._delays.at(0.99),

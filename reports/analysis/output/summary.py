@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from windtunnel.harness.artifact.noun_form import counted, noun_for
-from windtunnel.reports.analysis.links.lost_feedback import FEEDBACK
+from windtunnel.reports.analysis.links.window_causes import FEEDBACK, WINDOW
 from windtunnel.reports.analysis.output.tables import Tables
 from windtunnel.reports.analysis.reading.stream_events import is_group
 from windtunnel.reports.analysis.streams.repair import is_lost, is_requested
@@ -197,11 +197,14 @@ def _stalls(stalls: list[dict[str, Any]]) -> list[str]:
     longest = max(stall["duration_ns"] for stall in stalls)
     behind_gap = sum(stall["cause"] == "hole" for stall in stalls)
     text = f"{counted(len(stalls), 'flow control stall')}, up to {duration(longest)}"
-    deaf = sum(stall["cause"] == FEEDBACK for stall in stalls)
     if behind_gap:
         text += f", {behind_gap} of them behind a gap"
-    if deaf:
-        text += f", {deaf} of them because status messages were lost"
+    for cause, reason in (
+        (FEEDBACK, "because status messages were lost"),
+        (WINDOW, "because the window was used up within a round trip"),
+    ):
+        if count := sum(stall["cause"] == cause for stall in stalls):
+            text += f", {count} of them {reason}"
     return [text]
 
 
@@ -218,9 +221,10 @@ def _link_lines(tables: Tables) -> list[str]:
         if link["unsent_frames"]:
             parts.append(f"{counted(link['unsent_frames'], 'frame')} received but never sent")
         if link["control_lost"]:
+            naks = counted(link["control_lost"] - link["status_lost"], "NAK")
+            statuses = counted(link["status_lost"], "status message")
             parts.append(
-                f"lost {link['control_lost']:,} of {link['control_sent']:,} status messages and "
-                "NAKs in the other direction"
+                f"lost {statuses} and {naks} of {link['control_sent']:,} in the other direction"
             )
         if link["delay_median_ns"] is not None:
             parts.append(

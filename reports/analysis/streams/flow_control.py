@@ -62,14 +62,14 @@ WINDOWS = pa.schema(
 """Columns of the table `windows`. `over_runs`: new frames that the receiver drops because they end
 more than half a term after the consumption position. Padding may legitimately end there, because
 only its header is checked against the limit. `idle`: pauses while there was room, in which the
-sender had nothing to send. `rtt`: from an RTTM frame to its reply, minus the reception delta that
-the reply reports. `nak_answer`: from a NAK to the first retransmit for it. `repair`: from the first
-sign of a gap until it was filled completely, for bytes lost before this vantage point. `resend`:
-from the first NAK to the last retransmit, for bytes lost behind this vantage point, whose repair
-only the receiver sees. `repair_median_rtts` is the median repair divided by the shortest RTTM round
-trip or, without RTTM, by the shortest `nak_answer` of these gaps. It is null without either. In a
-multicast group only RTTM counts, because what another receiver requested may arrive at any time
-after a NAK.
+sender had nothing to send. `rtt`: from an RTTM frame to its reply, minus the reception delta
+that the reply reports. `nak_answer`: from a NAK to the first retransmit for it. `repair`: from
+the first sign of a gap until it was filled completely, for bytes lost before this vantage point.
+`resend`: from the first NAK until all was retransmitted once, for bytes lost behind this vantage
+point, whose repair only the receiver sees. `repair_median_rtts` is the median repair divided by
+the shortest RTTM round trip or, without RTTM, by the shortest `nak_answer` of these gaps. It is
+null without either. In a multicast group only RTTM counts, because what another receiver
+requested may arrive at any time after a NAK.
 """
 STALLS = pa.schema(
     [
@@ -79,14 +79,17 @@ STALLS = pa.schema(
         ("end_ns", pa.int64()),
         ("duration_ns", pa.int64()),
         ("position", pa.int64()),
+        ("needed_limit", pa.int64()),
+        ("opened_limit", pa.int64()),
         ("cause", pa.string()),
     ]
 )
 """Columns of the table `stalls`. `start_ns`: time of the last new frame; `opened_ns`: when a status
 message made room; `end_ns`: time of the next new frame; `duration_ns`: from `start_ns` to
 `opened_ns`. A pause is no stall if the sender used the room more than PAUSE_MIN_NS later than
-usual, because then nothing was waiting. `cause`: `hole`, `receiver` or, if two captures show that
-status messages were lost, `feedback` (see `lost_feedback`).
+usual, because then nothing was waiting. `needed_limit`: the limit that the first frame after the
+stall needed; `opened_limit`: the limit of the status message that made room. `cause`: `hole`,
+`receiver` or, with a second capture, `feedback` or `window` (see `window_causes`).
 """
 
 _ECHOES_MAX = 4_096
@@ -223,6 +226,8 @@ class FlowControlWalk:
                 "end_ns": int(stall["end_ns"]),
                 "duration_ns": opened - start,
                 "position": int(stall["position"]),
+                "needed_limit": int(stall["needed_limit"]),
+                "opened_limit": int(stall["opened_limit"]),
                 "cause": STALL_CAUSES[int(stall["cause"])],
             }
 

@@ -25,8 +25,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from windtunnel.reports.analysis.engines.spark.spark_engine import EngineError, first_line
 from windtunnel.reports.analysis.links.joined import JoinedStreams, link_table
 from windtunnel.reports.analysis.links.links import LINKS
-from windtunnel.reports.analysis.links.lost_feedback import with_lost_feedback
 from windtunnel.reports.analysis.links.points import coarse_offsets, joined_streams
+from windtunnel.reports.analysis.links.window_causes import with_window_causes
 from windtunnel.reports.analysis.options import AnalysisOptions
 from windtunnel.reports.analysis.output.tables import Tables
 from windtunnel.reports.analysis.reading.parts import ReadSettings, sum_captures
@@ -206,7 +206,7 @@ def _analyze(
             by_point = found.write.mode("overwrite").partitionBy("vantage_point")
             by_point.parquet(str(options.outcomes_dir.absolute()))
     all_links, tables = link_table(link_rows), tables_of(rows)
-    tables["stalls"] = with_lost_feedback(tables["stalls"], all_links)
+    tables["stalls"] = with_window_causes(tables["stalls"], all_links)
     return Tables(
         captures=sum_captures(captures),
         streams=streams_of(totals, known),
