@@ -139,11 +139,13 @@ def _requests(flow: dict[str, Any], requested: list[dict[str, Any]]) -> list[str
     in_group = is_group(flow["destination"])
     who = "receivers in the group" if in_group else "the receiver"
     text = (
-        f"{who} requested {flow['requested_bytes']:,} bytes that had been captured here, in "
-        f"{counted(len(requested), 'gap')}"
+        f"{who} requested {flow['requested_bytes']:,} bytes in "
+        f"{counted(len(requested), 'gap')}, which had been captured here"
     )
     if flow["refused_bytes"]:
         text += f", up to {flow['refused_bytes']:,} of them refused beyond the receiver window"
+    else:
+        text += " (a capture at the receiver shows what became of them)"
     return [text, *_repairs(requested)]
 
 
@@ -159,8 +161,8 @@ def _late(flow: dict[str, Any], gaps: list[dict[str, Any]]) -> list[str]:
     # Without the sending order, a second retransmit looks like a late original.
     most = "" if flow["is_order_known"] else "up to "
     return [
-        f"{most}{late_bytes:,} bytes were late, not lost: they arrived although a NAK had "
-        "requested them, so their retransmits were not needed"
+        f"{most}{late_bytes:,} bytes of gaps with NAKs were late, not lost: their retransmits "
+        "were not needed"
     ]
 
 

@@ -235,8 +235,8 @@ def test_summary_lines_of_a_golden_capture():
     assert line.startswith(
         "stream 1001 session 77 at x to 127.0.0.1 port 24326: 600 messages to position "
         "1,286,176; 1,205 frames in order; no gap seen here; the receiver requested 74,848 bytes "
-        "that had been captured here, in 57 gaps, up to 11,584 of them refused beyond the receiver "
-        "window; 57 gaps retransmitted, "
+        "in 57 gaps, which had been captured here, up to 11,584 of them refused beyond the "
+        "receiver window; 57 gaps retransmitted, "
     )
     assert line.endswith(
         " (76,256 bytes) retransmitted; 2 flow control stalls, up to 12.2 ms, 1 of them behind a "

@@ -46,7 +46,7 @@ def test_tells_a_golden_capture(run, tmp_path):
     assert code == 0
     assert ": 400 messages to position 1,059,232\n    951 frames in order\n    no gap seen" in out
     assert (
-        "the receiver requested 5,792 bytes that had been captured here, in 2 gaps, up to 5,792"
+        "the receiver requested 5,792 bytes in 2 gaps, which had been captured here, up to 5,792"
         in out
     )
     code, out, _ = run(path, "--json", "--out", tmp_path / "tables")

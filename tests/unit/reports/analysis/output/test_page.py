@@ -13,7 +13,7 @@ LOSSY = GOLDEN / "loss-reliable" / "capture.pcap.xz"
 
 def test_tells_the_summary_and_the_rows():
     page = capture_page(analyze([f"x={LOSSY}"]))
-    assert "the receiver requested 74,848 bytes that had been captured here, in 57 gaps" in page
+    assert "the receiver requested 74,848 bytes in 57 gaps, which had been captured here" in page
     assert page.count('<tr data-stream="x|77|1001|127.0.0.1 24326"') == 1 + 1 + 50
 
 

@@ -223,7 +223,7 @@ def test_what_the_receiver_refused_beyond_its_window_was_not_lost(tmp_path):
     assert only(told.gaps)["refused_bytes"] == half + 1_024
     line = summary_lines(told)[0]
     assert (
-        "; the receiver requested 33,792 bytes that had been captured here, in 1 gap, up to "
+        "; the receiver requested 33,792 bytes in 1 gap, which had been captured here, up to "
         "33,792 of them refused beyond the receiver window; " in line
     )
     assert "lost" not in line
