@@ -84,7 +84,7 @@ class Observations:
     "Whether the times are those of a simulation."
     interruptions: list[Interruption] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
-    "Sentences about publications, and about streams with several subscribers."
+    "Sentences about publications, streams with several subscribers, and links."
     readers: list[ReaderObservations] = field(default_factory=list)
 
     @property

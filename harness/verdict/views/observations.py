@@ -26,6 +26,7 @@ from windtunnel.harness.verdict.views.interruptions import (
 )
 from windtunnel.harness.verdict.views.results import Reading
 from windtunnel.harness.verdict.views.sentences.image_sentences import image_sentences
+from windtunnel.harness.verdict.views.sentences.link_sentences import link_sentences
 from windtunnel.harness.verdict.views.sentences.publication_sentences import (
     pace_sentence,
     publication_sentences,
@@ -58,7 +59,8 @@ def observations(
             text
             for each in by_stream.values()
             for text in _stream_sentences(evidence, case.traffic_by_id(each[0].flow.id), each)
-        ],
+        ]
+        + list(link_sentences(evidence, case)),
         readers=[
             _reader(evidence, case, reading, happened, start_ns, is_virtual) for reading in readings
         ],

@@ -26,6 +26,11 @@ def recovery_sentences(reading: Reading, *, is_grouped: bool) -> Iterator[str]:
             "lost frames, NAKs, repairs and stalls are not known: "
             f"{unknown.source} {unknown.reason}"
         )
+    elif row.lost_frames is None and row.gaps is not None:
+        yield (
+            "lost frames are not counted, because the link may have duplicated frames: a copy may "
+            "hide a lost transmission"
+        )
     if row.rejected_frames:
         frames = counted(row.rejected_frames, "frame")
         text = f"{frames} arrived, but the receiver rejected"

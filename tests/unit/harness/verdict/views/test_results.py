@@ -22,6 +22,7 @@ from windtunnel.harness.artifact.middlebox.decision import DUPLICATE
 from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
 from windtunnel.harness.artifact.middlebox.ledger import FrameAccount, LinkAccount
 from windtunnel.harness.artifact.records import write_records
+from windtunnel.harness.artifact.run.verdict import observations_of, read_verdict
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.judge import judge
@@ -257,7 +258,10 @@ def test_lost_frames_are_counted_despite_copies_if_the_middlebox_lost_nothing(
 ):
     made.links[A_TO_B] = account
     made.decide(3, DUPLICATE)
-    assert row_of(written(made)).get("lost_frames") == expected
+    folder = written(made)
+    assert row_of(folder).get("lost_frames") == expected
+    sentences = observations_of(read_verdict(folder.verdict)).all_sentences
+    assert ("not counted, because the link may have" in " ".join(sentences)) == (expected is None)
 
 
 def test_deliveries_that_are_not_in_the_plan_have_no_figures(made):

@@ -1,0 +1,41 @@
+"""Sentences about damaged and duplicated datagrams have the counts of the ledger."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
+from windtunnel.harness.artifact.middlebox.ledger import Ledger, LinkAccount
+from windtunnel.harness.verdict.core.finding import Missing
+from windtunnel.harness.verdict.views.sentences.link_sentences import link_sentences
+
+CASE = SimpleNamespace(link_names=("a->b", "b->a"))
+DISCARDED = "a host discards a datagram whose UDP checksum is wrong"
+
+
+def sentences(ledger):
+    return list(link_sentences(SimpleNamespace(ledger=ledger), CASE))
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"lost": 7}, []),
+        ({"corrupted": 1}, [f"link b->a: 1 datagram was damaged; {DISCARDED}"]),
+        (
+            {"corrupted": 1010, "duplicated": 2},
+            [
+                f"link b->a: 1,010 datagrams were damaged; {DISCARDED}",
+                "link b->a: 2 datagrams were duplicated",
+            ],
+        ),
+    ],
+)
+def test_impaired_datagrams_are_counted_by_link(counts, expected):
+    links = {"a->b": LinkAccount(), "b->a": LinkAccount(weather=ImpairmentAccount(**counts))}
+    assert sentences(Ledger(links)) == expected
+
+
+def test_nothing_is_said_without_a_ledger():
+    assert sentences(Missing("ledger.json", "is missing")) == []
+    assert sentences(Ledger({})) == []
