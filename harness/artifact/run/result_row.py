@@ -98,6 +98,8 @@ class ResultRow:
         yield "lost", _frames(self.lost_frames, self.lost_bytes)
         again = self.resent_per_lost
         ratio = f" (x{again:.2f})" if again else ""
+        if self.resent_frames and self.resent_frames == self.unneeded_frames:
+            ratio = " (none needed)"
         yield "sent again", _frames(self.resent_frames, self.resent_bytes) + ratio
         yield "NAKs", self._naks()
         yield "stalled", self._stalled()
@@ -106,7 +108,12 @@ class ResultRow:
     def _naks(self) -> str:
         if self.naks is None:
             return UNKNOWN
-        text, gaps = f"{self.naks:,} for ", counted(self.gaps or 0, "gap")
+        if self.gaps is None:
+            return f"{self.naks:,}"
+        if self.naks and not self.gaps:
+            # They requested frames that were only late.
+            return f"{self.naks:,}, none for a lost frame"
+        text, gaps = f"{self.naks:,} for ", counted(self.gaps, "gap")
         requested = self.gaps if self.requested_gaps is None else self.requested_gaps
         if requested != self.gaps:
             text += f"{requested:,} of "

@@ -31,7 +31,8 @@ def _texts(case: ImpairmentCase) -> Iterator[str]:
         yield f"delay {format_duration(case.delay_ns)}{jitter}"
     if case.reorder_ppb:
         share = format_share(case.reorder_ppb)
-        yield f"{share} of eligible packets skip the delay (gap {case.reorder_gap})"
+        which = "" if case.reorder_gap <= 1 else f" (only one in {case.reorder_gap} is eligible)"
+        yield f"{share} of packets{which} skip the delay"
     if case.rate_bits_per_s:
         queue = f"{case.queue_packets} packets" if case.queue_packets else "unlimited"
         yield f"rate {format_rate(case.rate_bits_per_s)}, queue {queue}"

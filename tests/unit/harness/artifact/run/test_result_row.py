@@ -1,5 +1,7 @@
 """Figures of a result row as text: known ones with their units, unknown ones as `-`."""
 
+from dataclasses import replace
+
 import pytest
 
 from windtunnel.harness.artifact.run.observed import Observations, ReaderObservations
@@ -27,6 +29,14 @@ def test_ratios_need_something_to_divide_by():
     texts = dict(row.cells())
     assert texts["sent again"] == "2 frames, 64 B (x2.00)"
     assert texts["NAKs"] == "3 for 2 gaps (1.5 each)"
+
+
+def test_recovery_without_losses_is_called_needless():
+    row = ResultRow("t", "a", "b", lost_frames=0, lost_bytes=0, gaps=0, naks=1200)
+    assert dict(row.cells())["NAKs"] == "1,200, none for a lost frame"
+    row = replace(row, resent_frames=2, resent_bytes=64, unneeded_frames=2)
+    assert dict(row.cells())["sent again"] == "2 frames, 64 B (none needed)"
+    assert dict(replace(row, naks=0).cells())["NAKs"] == "0 for 0 gaps"
 
 
 @pytest.mark.parametrize(
