@@ -203,8 +203,12 @@ def _ask(gaps, hwm, time_ns, start, end, newest, place):
         gap.naks += 1
         if not gap.open and gap.passed_ns is None:
             gap.open = words(max(start, gap.start), min(end, gap.end))
-    if covered < end:
-        last = matched[-1]
+    last = matched[-1]
+    if covered < end and hwm is not None and end <= hwm and last.cause == BEFORE:
+        gap = Gap(covered, end, time_ns, BEHIND, place, newest[0] if newest else None)
+        gap.naks = 1
+        gaps.append(gap)
+    elif covered < end:
         last.open |= words(max(last.end, start), end)
         last.seams.add(max(last.end, start))
         last.end, last.is_whole = end, False

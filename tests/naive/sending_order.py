@@ -1,6 +1,6 @@
 """Reference implementation of the sending order of one flow's packets."""
 
-STEP_MAX, LATE_MAX, OVERTAKEN_MAX = 1_024, 1 << 14, 64
+STEP_MAX, LATE_MAX, OVERTAKEN_MAX = 1_024, 1 << 14, 1_024
 STEPS_MIN, ODD_SHARE, WEIGHED_MAX = 4, 8, 512
 NUMBERS = 1 << 16
 

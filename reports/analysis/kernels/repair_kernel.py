@@ -71,6 +71,12 @@ def _on_nak(
             cause, order = BEFORE_CAPTURE, UNKNOWN
         gap = open_gap(flow, state, start, end, time_ns, cause, order, gaps, pieces, control)
         gap["nak_count"], gap["first_nak_ns"], gap["last_nak_ns"] = 1, time_ns, time_ns
+    elif covered_to < end <= state["hwm"] and gaps[last_matched]["cause"] == BEFORE_CAPTURE:
+        # The receiver requests bytes behind the gap, too, although they arrived here: they were
+        # lost behind the capture point, or refused.
+        cause, order = BEHIND_CAPTURE, state["order"]
+        gap = open_gap(flow, state, covered_to, end, time_ns, cause, order, gaps, pieces, control)
+        gap["nak_count"], gap["first_nak_ns"], gap["last_nak_ns"] = 1, time_ns, time_ns
     elif covered_to < end:
         gap = gaps[last_matched]
         gap["is_whole"] = 0

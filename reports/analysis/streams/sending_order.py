@@ -40,8 +40,10 @@ Other packets from the same socket and lost packets cause differences above 1.
 """
 LATE_MAX = 1 << 14
 """Maximum number of packets by which a packet may be late: half of the 16-bit range."""
-OVERTAKEN_MAX = 64
-"""Maximum number of packets that may overtake new bytes. More than this indicate a new counter."""
+OVERTAKEN_MAX = STEP_MAX
+"""Maximum difference by which packets may overtake new bytes, such as retransmits that were sent
+while the packet with these bytes was delayed. A larger one indicates a new counter.
+"""
 DATAGRAM_MAX = 1 << 16
 """Maximum number of stream bytes in a datagram."""
 STEPS_MIN = 4

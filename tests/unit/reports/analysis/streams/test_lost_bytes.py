@@ -116,3 +116,17 @@ def test_at_the_sender_requested_bytes_are_not_called_lost(tmp_path):
     text = "the receiver requested 32 bytes in 1 gap, which had been captured here"
     assert f"; {text} (a capture at the receiver shows what became of them); " in line
     assert "lost" not in line
+
+
+def test_requested_bytes_behind_a_gap_that_were_captured_are_not_lost(tmp_path):
+    """The receiver refuses frame 2, and requests it with the lost frame 1 before it."""
+    path = tmp_path / "made.pcap"
+    frames = [packet(START_NS + at, made.data(at, b"")) for at in (0, 64, 96)]
+    requests = [to_sender(START_NS + 1_000 * each, made.nak(32, 64)) for each in (1, 2)]
+    again = [packet(START_NS + 3_000 + at, made.data(at, b"")) for at in (32, 64)]
+    path.write_bytes(made.pcap([packet(START_NS, made.setup()), *frames, *requests, *again]))
+    told = analyze([str(path)])
+    (flow,) = told.flows.to_pylist()
+    assert (flow["lost_bytes_min"], flow["lost_bytes_max"], flow["requested_bytes"]) == (32, 32, 32)
+    gaps = [(gap["position"], gap["length"], gap["cause"]) for gap in told.gaps.to_pylist()]
+    assert gaps == [(32, 32, "before capture"), (64, 32, "behind capture")]
