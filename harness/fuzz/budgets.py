@@ -1,26 +1,28 @@
 """Measures how an attack affects a driver's other users, and compares the results with fixed
 limits.
 
-    latency      p99 of a stream at 10,000 hostile packets/s, as a multiple of the p99 without them
+    latency      p99 of a stream at 10,000 hostile packets/s, as a multiple of the p99 without them;
+                 both are medians over the rounds
     memory       growth of the driver's resident memory during the attack
     output       bytes sent per received byte, to addresses that only sent SETUPs of new sessions
     new reader   time until a new subscriber has its image, with dynamic multi-destination-cast
     new session  time until a new publisher of the attacked stream has its image
 
 Rounds with and without the attack alternate, so that a change in the machine's load affects both.
+In rounds without the attack, the same program sends the same packets to sockets that nobody reads:
+on few processors, sending alone makes others wait for a processor.
 """
 
 import os
 import socket
-import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
+from statistics import mean, median
 
-from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.client import Aeron, ClientContext
 from windtunnel.harness.bench.host import DriverHost
 from windtunnel.harness.bench.plan import BenchSettings
@@ -30,18 +32,28 @@ from windtunnel.harness.fuzz.checked_streams import LOOPBACK
 from windtunnel.harness.fuzz.driver_attack import SETTINGS
 from windtunnel.harness.fuzz.finding import Violation
 from windtunnel.harness.fuzz.frames import Target, frames_of
+from windtunnel.harness.fuzz.latency_stream import (
+    JOIN_PATIENCE_S,
+    JOINS,
+    STREAM_ID,
+    TERM_ID,
+    LatencyStream,
+    percentile,
+    wait,
+)
 from windtunnel.harness.orchestrate.processes.process import (
     LocalProcess,
     with_parent_death_signal,
 )
 
 RATE = 10_000
-ROUNDS = 4
-ROUND_S = 2.0
-MESSAGE_INTERVAL_S = 0.001
+ROUNDS = 8
+ROUND_S = 1.0
+DECOY_OFFSET = 16
+"""Difference between the first port of the stream and the first one that nobody reads."""
+CONTROL_OFFSET = 4
+"""Difference between the first port and the control port of the dynamic multi-destination-cast."""
 SETUPS, SETUP_PATIENCE_S = 64, 6.0
-JOINS, JOIN_PATIENCE_S = 5, 20.0
-STREAM_ID, SESSION_ID, TERM_ID = 5_000, 4_000, 100
 LIMITS = {
     "latency_ratio": 3.0,
     "memory_growth_mib": 64.0,
@@ -49,7 +61,6 @@ LIMITS = {
     "new_reader_s": 3.0,
     "new_session_s": 3.0,
 }
-_STAMP = struct.Struct("<q")
 
 
 @dataclass(frozen=True)
@@ -73,69 +84,6 @@ class Figures:
         return [name for name, limit in LIMITS.items() if values[name] > limit]
 
 
-class LatencyStream:
-    """A stream that measures latency: each message contains the time at which it was offered."""
-
-    def __init__(self, aeron: Aeron, port: int) -> None:
-        channel = f"aeron:udp?endpoint={LOOPBACK}:{port}"
-        self._aeron, self._channel = aeron, f"{channel}|term-length=64k"
-        place = f"|term-length=64k|session-id={SESSION_ID}"
-        place += f"|init-term-id={TERM_ID}|term-id={TERM_ID}|term-offset=0"
-        self._subscription = aeron.add_subscription(channel, STREAM_ID)
-        self._publication = aeron.add_exclusive_publication(channel + place, STREAM_ID)
-        self._samples: list[int] = []
-        deadline_s = time.monotonic() + JOIN_PATIENCE_S
-        while not self._publication.is_connected or not self._subscription.images:
-            if time.monotonic() > deadline_s:
-                raise Violation(
-                    f"the stream that measures latency did not connect within {JOIN_PATIENCE_S:g} s"
-                )
-            time.sleep(0.001)
-
-    def _on_message(self, payload: memoryview, header: object) -> None:
-        (sent_ns,) = _STAMP.unpack_from(payload)
-        self._samples.append(time.monotonic_ns() - sent_ns)
-
-    def slowest_session(self) -> float:
-        """Add publications to the stream, one at a time. Returns the longest time in seconds until
-        the subscription had the image of one. Raises Violation if the driver refuses one.
-        """
-        slowest_s = 0.0
-        for _ in range(JOINS):
-            began_s = time.monotonic()
-            try:
-                publication = self._aeron.add_exclusive_publication(self._channel, STREAM_ID)
-            except DriverError as error:
-                text = f"the driver refused a new publication of the stream: {error}"
-                raise Violation(text) from error
-            with publication:
-                find = partial(self._subscription.image_by_session_id, publication.session_id)
-                _wait(began_s, find)
-            slowest_s = max(slowest_s, time.monotonic() - began_s)
-        return slowest_s
-
-    def run(self, duration_s: float) -> list[int]:
-        """Offer a message every millisecond, and return the latency of each message that arrived,
-        in nanoseconds.
-        """
-        self._samples = []
-        now_s = time.monotonic()
-        end_s, next_s = now_s + duration_s, now_s
-        while now_s < end_s:
-            if now_s >= next_s:
-                self._publication.offer(_STAMP.pack(time.monotonic_ns()))
-                next_s = max(next_s + MESSAGE_INTERVAL_S, now_s)
-            self._subscription.poll(self._on_message, 10)
-            now_s = time.monotonic()
-        return self._samples
-
-
-def percentile(samples: list[int], share: float) -> float:
-    """Return a percentile of the samples: the value at index `share` x count in ascending order."""
-    ordered = sorted(samples)
-    return float(ordered[min(len(ordered) - 1, int(share * len(ordered)))])
-
-
 def measure(name: str, mode: str, folder: Path, seed: int) -> Figures:
     """Measure how an attack affects one driver in one threading mode. Raises Violation if the
     driver fails, or LabError if it cannot be started.
@@ -149,28 +97,62 @@ def measure(name: str, mode: str, folder: Path, seed: int) -> Figures:
             stream.run(ROUND_S)
             output = _bytes_out_per_byte_in(port)
             resident = host.memory().resident
-            quiet: list[int] = []
-            hostile: list[int] = []
-            rates: list[float] = []
-            grown = 0
-            for number in range(ROUNDS):
-                quiet += stream.run(ROUND_S)
-                with Flood(folder, port, seed + number) as flood:
-                    hostile += stream.run(ROUND_S)
-                    rates.append(flood.rate())
-                grown = max(grown, host.memory().resident - resident)
+            rounds = alternate(stream, folder, port, seed, lambda: host.memory().resident)
             with Flood(folder, port, seed + ROUNDS):
-                reader_s = _slowest_reader(aeron, port + 4)
+                reader_s = _slowest_reader(aeron, port + CONTROL_OFFSET)
                 session_s = stream.slowest_session()
             if not host.is_alive:
                 raise Violation(f"the driver exited: {host.last_words()}")
-        before, after = percentile(quiet, 0.99), percentile(hostile, 0.99)
+        before, after = median(rounds.quiet_p99s_ns), median(rounds.hostile_p99s_ns)
         return Figures(
             driver=name, mode=mode, quiet_p99_us=before / 1e3, hostile_p99_us=after / 1e3,
-            latency_ratio=after / before, memory_growth_mib=grown / (1 << 20),
+            latency_ratio=after / before,
+            memory_growth_mib=(max(rounds.resident_bytes) - resident) / (1 << 20),
             bytes_out_per_byte_in=output, new_reader_s=reader_s,
-            new_session_s=session_s, hostile_packets_per_s=sum(rates) / len(rates),
+            new_session_s=session_s, hostile_packets_per_s=mean(rounds.rates),
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """What was measured in alternating rounds without and with the attack."""
+
+    quiet_p99s_ns: list[float]
+    hostile_p99s_ns: list[float]
+    rates: list[float]
+    """Hostile packets per second in each round."""
+    resident_bytes: list[int]
+    """The driver's resident memory after each round."""
+
+
+def alternate(
+    stream: LatencyStream, folder: Path, port: int, seed: int, resident: Callable[[], int]
+) -> Rounds:
+    """Measure the latency of a stream in alternating rounds without and with the attack. `resident`
+    returns the driver's resident memory.
+    """
+    found = Rounds([], [], [], [])
+    with _unread(port + DECOY_OFFSET):
+        for number in range(ROUNDS):
+            with Flood(folder, port + DECOY_OFFSET, seed + number):
+                found.quiet_p99s_ns.append(percentile(stream.run(ROUND_S), 0.99))
+            with Flood(folder, port, seed + number) as flood:
+                found.hostile_p99s_ns.append(percentile(stream.run(ROUND_S), 0.99))
+                found.rates.append(flood.rate())
+            found.resident_bytes.append(resident())
+    return found
+
+
+@contextmanager
+def _unread(port: int) -> Iterator[None]:
+    """Bind the ports to which an attack would send, and read nothing."""
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as data,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control,
+    ):
+        data.bind((LOOPBACK, port))
+        control.bind((LOOPBACK, port + CONTROL_OFFSET))
+        yield
 
 
 def _bytes_out_per_byte_in(port: int) -> float:
@@ -212,15 +194,10 @@ def _slowest_reader(aeron: Aeron, port: int) -> float:
         began_s = time.monotonic()
         channel = f"aeron:udp?endpoint={LOOPBACK}:{port + 1 + number}|{control}"
         with aeron.add_subscription(channel, STREAM_ID + 1) as subscription:
-            _wait(began_s, lambda: subscription.images)
+            wait(began_s, lambda: subscription.images)
         slowest_s = max(slowest_s, time.monotonic() - began_s)
     publication.close()
     return slowest_s
-
-
-def _wait(began_s: float, condition: Callable[[], object]) -> None:
-    while not condition() and time.monotonic() - began_s < JOIN_PATIENCE_S:
-        time.sleep(0.001)
 
 
 class Flood:

@@ -16,15 +16,14 @@ from collections import deque
 
 import numpy as np
 
-from windtunnel.harness.fuzz.budgets import SESSION_ID, STREAM_ID, TERM_ID
+from windtunnel.harness.fuzz.budgets import CONTROL_OFFSET
 from windtunnel.harness.fuzz.checked_streams import LOOPBACK
 from windtunnel.harness.fuzz.frames import Forger, Target, frames_of
+from windtunnel.harness.fuzz.latency_stream import SESSION_ID, STREAM_ID, TERM_ID
 
 BURST = 20
 PORTS = 64
 """Number of source ports."""
-CONTROL_OFFSET = 4
-"""Difference between the first port and the control port of the dynamic multi-destination-cast."""
 REPETITION_S = 0.1
 """Interval at which publishers repeat SETUPs."""
 

@@ -1,13 +1,15 @@
 """What the measured costs of an attack lead to."""
 
 import json
+import socket
 
 import pytest
 
-from windtunnel.driver.client.errors import RegistrationError
-from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.harness.bench.ports import free_ports
 from windtunnel.harness.fuzz import __main__ as program
-from windtunnel.harness.fuzz.budgets import Figures, LatencyStream
+from windtunnel.harness.fuzz import budgets
+from windtunnel.harness.fuzz.budgets import Figures
+from windtunnel.harness.fuzz.checked_streams import LOOPBACK
 from windtunnel.harness.fuzz.finding import Violation
 
 GOOD = {
@@ -82,14 +84,42 @@ def test_a_violation_in_every_mode_leaves_no_table(measured, capsys):
     assert len(capsys.readouterr().out.splitlines()) == len(program.MODES)
 
 
-def test_a_driver_that_refuses_new_publications_has_violated_its_budget():
-    """Aeron's C driver uses up its counter ids in a flood of sessions."""
+def test_rounds_without_the_attack_send_its_packets_to_sockets_that_nobody_reads(
+    monkeypatch, tmp_path
+):
+    """Sending takes processor time from the stream, wherever the packets go."""
+    (port,) = free_ports(1)
+    rounds, targets = [], []
 
-    class Client:
-        def add_exclusive_publication(self, channel, stream_id):
-            raise RegistrationError(ErrorCode.GENERIC_ERROR, "Max counter id (65535) exceeded")
+    class Flood:
+        def __init__(self, folder, port, seed):
+            targets.append((port, seed))
 
-    stream = LatencyStream.__new__(LatencyStream)
-    stream._aeron, stream._channel = Client(), "aeron:ipc"
-    with pytest.raises(Violation, match=r"refused a new publication .* \(65535\) exceeded"):
-        stream.slowest_session()
+        def __enter__(self):
+            return self
+
+        def rate(self):
+            return 10_000.0
+
+        def __exit__(self, *_):
+            pass
+
+    class Stream:
+        def run(self, duration_s):
+            is_quiet = targets[-1][0] != port
+            if is_quiet:
+                for offset in (0, budgets.CONTROL_OFFSET):
+                    with (
+                        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other,
+                        pytest.raises(OSError, match="in use"),
+                    ):
+                        other.bind((LOOPBACK, targets[-1][0] + offset))
+            rounds.append(is_quiet)
+            return [1_000 if is_quiet else 2_000] * 100
+
+    monkeypatch.setattr(budgets, "Flood", Flood)
+    found = budgets.alternate(Stream(), tmp_path, port, 7, lambda: 1 << 20)
+    assert rounds == [True, False] * budgets.ROUNDS
+    assert [seed for _, seed in targets[::2]] == [seed for _, seed in targets[1::2]]
+    assert found.quiet_p99s_ns == [1_000.0] * budgets.ROUNDS
+    assert found.hostile_p99s_ns == [2_000.0] * budgets.ROUNDS
