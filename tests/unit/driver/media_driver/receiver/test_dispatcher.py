@@ -67,6 +67,18 @@ def test_a_setup_is_asked_for_once_a_second(rig):
         assert len(asks(rig)) == expected
 
 
+def test_no_setup_is_asked_for_while_too_many_are_awaited(rig):
+    pending = np.zeros(2, dtype=receiver_state.PENDING_SETUP).view(np.recarray)
+    rig.state = rig.state._replace(pending=pending)
+    rig.hear(*(data(0, 100, session_id=session_id) for session_id in (7, 8, 9)))
+    assert [ask["session_id"] for ask in asks(rig)] == [7, 8]
+    assert state_of(rig, 9) == stream_map.ABSENT
+    rig.now_ns += session_state.PENDING_SETUP_TIMEOUT_NS + 1
+    assert asks(rig) == []
+    rig.hear(data(0, 100, session_id=9))
+    assert [ask["session_id"] for ask in asks(rig)] == [9]
+
+
 def test_a_setup_makes_an_image_and_packets_are_ignored_meanwhile(rig):
     rig.hear(data(0, 100))
     rig.turn()
