@@ -13,6 +13,7 @@ from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.media_driver.conductor.conductor import (
     CHECKS_DURATION_NS_MAX,
     EVENTS_DURATION_NS_MAX,
+    EVENTS_PER_TURN_MAX,
     PENDING_WORK_INTERVAL_NS,
 )
 from windtunnel.driver.media_driver.conductor.images import image_factory
@@ -122,6 +123,19 @@ def test_events_that_take_long_leave_the_turn_to_commands_and_agents(driver, mon
         turns.append(len(handled) - before)
     assert sum(turns) == 5
     assert max(turns) == 2
+
+
+def test_many_short_events_leave_the_turn_to_commands_and_agents(driver, monkeypatch):
+    handled = []
+    monkeypatch.setattr(images_of(driver), "on_create", lambda event, now_ns: handled.append(event))
+    conductor = driver.driver.conductor
+    conductor._receiver_events = conductor._make_receiver_events()
+    for session_id in range(EVENTS_PER_TURN_MAX + 10):
+        driver.send(HERE, setup(session_id=session_id))
+    for _ in range(EVENTS_PER_TURN_MAX):
+        driver.driver._receiver_duty_cycle()
+    assert conductor._on_events(driver.clock.now_ns()) == len(handled) == EVENTS_PER_TURN_MAX
+    assert conductor._on_events(driver.clock.now_ns()) == 10
 
 
 def test_checks_of_many_images_leave_the_turn_to_commands_and_agents(driver, monkeypatch):
