@@ -42,14 +42,15 @@ _EXPORTED = frozenset(
 _loaded: list[Library] = []
 
 
-def load() -> Library:
+def load(path: Path | None = None) -> Library:
     """Load the C driver's library into this process, and replace its system calls.
 
+    `path` is the library of a user's own build, instead of pyaeron's. It counts at the first call.
     Raises Unsupported, and changes nothing, if the library is not as expected.
     """
     if not _loaded:
         called = frozenset(system_calls.FUNCTIONS)
-        library = Library(find_library(), called, _EXPORTED)
+        library = Library(path or find_library(), called, _EXPORTED)
         library.replace(system_calls.make_functions())
         get, free = system_calls.make_interface_functions()
         library.keep(get, free)

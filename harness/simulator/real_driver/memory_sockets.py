@@ -26,8 +26,8 @@ from windtunnel.driver.channel.socket_address import (
 from windtunnel.driver.media import link
 from windtunnel.driver.media.channel_sockets import FIRST_EPHEMERAL_PORT
 from windtunnel.driver.media.link import Links
+from windtunnel.harness.simulator.real_driver.fast_calls import FIRST_DESCRIPTOR, set_ring
 
-FIRST_DESCRIPTOR = 1 << 20
 DATAGRAM_BYTES_MAX = 1 << 16
 _BUFFER_BYTES = 212_992
 """Linux's default length of a socket buffer."""
@@ -81,6 +81,7 @@ class MemorySockets:
 
     def close(self, descriptor: int) -> int:
         found = self._sockets.pop(descriptor)
+        set_ring(descriptor, 0)
         if found.mailbox != link.NOTHING:
             self._links[found.host].mailboxes[found.mailbox].is_open = 0
         return 0
@@ -96,7 +97,11 @@ class MemorySockets:
             return -errno.EADDRINUSE
         found.bound = address.with_port(port)
         local = address.host if address.is_multicast else own
-        return self._claim(found, SocketAddress(local, port))
+        status = self._claim(found, SocketAddress(local, port))
+        if status == 0:
+            rings = self._links[found.host].rings
+            set_ring(descriptor, rings.ctypes.data + 2 * found.mailbox * rings.itemsize)
+        return status
 
     def connect(self, descriptor: int, peer: SocketAddress | None) -> int:
         found = self._sockets[descriptor]

@@ -29,7 +29,7 @@ from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 from windtunnel.driver.media_driver.sender.sender_state import SenderState
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.schema.host_event import DEFAULT_TIMEOUTS, TimeoutsCase
-from windtunnel.harness.simulator.real_driver import system_calls
+from windtunnel.harness.simulator.real_driver import fast_calls, system_calls
 from windtunnel.harness.simulator.real_driver.c_driver import CDriver, turn_address
 from windtunnel.harness.simulator.real_driver.system_calls import SystemCalls
 from windtunnel.harness.simulator.world.host import RING_BYTES, Host
@@ -155,7 +155,9 @@ def open_machine(
         tuple(rng.getrandbits(63) for _ in case.hosts),
     )
     system_calls.calls.append(machine)
+    fast_calls.open_world(clock.address, EPOCH_NS)
     try:
         yield machine
     finally:
+        fast_calls.close_world()
         system_calls.calls.remove(machine)

@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 
 from windtunnel.driver.channel.resolver import UnknownHostError
 from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.harness.simulator.real_driver import fast_calls
+from windtunnel.harness.simulator.real_driver.fast_calls import CALLS_MAX
 from windtunnel.harness.simulator.real_driver.memory_sockets import MemorySockets, decode_address
 from windtunnel.harness.simulator.world.single_interface import OneInterface
 
@@ -38,10 +40,6 @@ _IP_ADD_MEMBERSHIP = 35
 _EPOLL_ADD, _EPOLL_DELETE, _EPOLL_IN = 1, 2, 1
 _EPOLL_EVENT_BYTES = 12
 _EAI_NONAME = -2
-CALLS_MAX = 1 << 20
-"""Number of system calls between checks that virtual time has moved, far more than one duty
-cycle makes.
-"""
 HARNESS = 3
 """Exit code of the process if the simulator has a defect."""
 
@@ -70,7 +68,7 @@ class SystemCalls:
         self._random = [Random(each) for each in seeds]
         self._polled: dict[int, dict[int, bytes]] = {}
         self._next_poll = (1 << 30) + 1
-        self._call_count, self._checked_ns = 0, -1
+        self._checked_ns = -1
 
     @contextmanager
     def running(self, host: int) -> Iterator[None]:
@@ -92,8 +90,9 @@ class SystemCalls:
         A driver that waits for the clock within a duty cycle would wait forever, and C code cannot
         be left in another way.
         """
-        self._call_count += 1
-        if self._call_count < CALLS_MAX:
+        table = fast_calls.table
+        table[fast_calls.CALLS] += 1
+        if table[fast_calls.CALLS] < CALLS_MAX:
             return
         now_ns = self.now_ns()
         if now_ns == self._checked_ns:
@@ -103,7 +102,7 @@ class SystemCalls:
                 flush=True,
             )
             os.abort()
-        self._call_count, self._checked_ns = 0, now_ns
+        table[fast_calls.CALLS], self._checked_ns = 0, now_ns
 
     @property
     def random(self) -> Random:
@@ -447,11 +446,18 @@ FUNCTIONS: dict[str, Any] = {
 """The functions to replace: name -> function, type of its result, types of its arguments."""
 
 
+_slow: list[Any] = []
+"""The functions that machine code calls in unusual cases."""
+
+
 def make_functions() -> dict[str, Any]:
     """Return the ctypes functions that replace the library's calls, by the name of the replaced
     function.
     """
-    return {name: _function(*signature) for name, signature in FUNCTIONS.items()}
+    made = {name: _function(*signature) for name, signature in FUNCTIONS.items()}
+    fast = fast_calls.make(made)
+    _slow.extend(made[name] for name in fast)
+    return {**made, **fast}
 
 
 def make_interface_functions() -> tuple[Any, Any]:

@@ -25,6 +25,11 @@ class VirtualClock:
         self._index = index
         cells[index] = START_NS
 
+    @property
+    def address(self) -> int:
+        """Return the address of the cell that contains the monotonic time."""
+        return int(self._cells[self._index :].ctypes.data)
+
     def now_ns(self) -> int:
         """Return the monotonic time in nanoseconds."""
         return int(self._cells[self._index])
