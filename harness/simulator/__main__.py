@@ -12,7 +12,8 @@ end. Exit codes: 0 if all streams completed, 1 if the driver or a workload faile
 command line, 127 if the case requires something that the simulator does not support.
 
 `swarm` runs trials and prints those that failed. Exit codes: 0 if no trial failed, 1 for a
-violation, 2 for an invalid command line, 3 for a simulator defect.
+violation, 2 for an invalid command line, 3 for a simulator defect, 127 if the real C driver's
+library cannot be used.
 
 `serve` runs cases as `run` does, one after the other, for the process at the other end of a socket.
 """
@@ -103,6 +104,11 @@ def _add_swarm(commands: Any) -> None:
         action="store_true",
         help="give some streams Windtunnel's modes of loss recovery, on either or both sides",
     )
+    swarm.add_argument(
+        "--driver",
+        default="ours",
+        help="drivers of the hosts: ours, pyaeron, mixed or aeronmd-lib:PATH",
+    )
     swarm.add_argument("--keep", type=Path, help="path for the first failing trial's run folder")
     swarm.add_argument(
         "--json", dest="as_json", action="store_true", help="print one JSON line per trial"
@@ -110,6 +116,7 @@ def _add_swarm(commands: Any) -> None:
 
 
 def _swarm(options: argparse.Namespace) -> int:
+    from windtunnel.harness.simulator.support import Unsupported
     from windtunnel.harness.simulator.swarm.swarm import Swarm, SwarmSpec
 
     swarm = Swarm(
@@ -123,10 +130,15 @@ def _swarm(options: argparse.Namespace) -> int:
             as_json=options.as_json,
             keep=options.keep,
             modes=options.recovery_modes,
+            drivers=options.driver,
         ),
         options.memory,
     )
-    swarm.run()
+    try:
+        swarm.run()
+    except Unsupported as error:
+        print(f"simulator: {error}", file=sys.stderr)
+        return UNSUPPORTED
     if swarm.violations:
         return VIOLATION
     return HARNESS if swarm.defects else 0

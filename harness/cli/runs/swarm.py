@@ -4,7 +4,28 @@ from pathlib import Path
 
 import click
 
+DRIVERS = ("ours", "pyaeron", "mixed")
+OWN_BUILD = "aeronmd-lib:"
 SABOTAGES = ("flip-byte", "lying-counter", "wide-window", "never-heal")
+
+
+class DriverChoice(click.ParamType):  # type: ignore[type-arg]  # generic in newer click
+    """The name of a choice of drivers, or the path of a library after `aeronmd-lib:`."""
+
+    name = "driver"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return f"[{'|'.join(DRIVERS)}|{OWN_BUILD}PATH]"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value.startswith(OWN_BUILD):
+            path = Path(value.removeprefix(OWN_BUILD))
+            if not path.is_file():
+                self.fail(f"{path}: expected the library of Aeron's C driver, found no file")
+            return f"{OWN_BUILD}{path.resolve()}"
+        if value not in DRIVERS:
+            self.fail(f"expected {', '.join(DRIVERS)} or {OWN_BUILD}PATH, found {value!r}")
+        return value
 
 
 @click.command(short_help="Run random simulated trials, one for each seed.")
@@ -36,14 +57,21 @@ SABOTAGES = ("flip-byte", "lying-counter", "wide-window", "never-heal")
 @click.option(
     "--sabotage",
     type=click.Choice(SABOTAGES),
-    help="Make Windtunnel's driver misbehave in this way in every trial, to verify that this is "
-    "detected.",
+    help="Make a driver misbehave in this way in every trial, to verify that this is detected.",
 )
 @click.option(
     "--recovery-modes",
     is_flag=True,
     help="Give some streams Windtunnel's modes of loss recovery (windtunnel.nak-all-gaps, "
     "retransmit-ranges, gap-fill-*), at the sender, the receiver or both.",
+)
+@click.option(
+    "--driver",
+    type=DriverChoice(),
+    default="ours",
+    show_default=True,
+    help="Drivers of the two hosts: Windtunnel's; the real C driver of the package pyaeron, or of "
+    "your own build of Aeron, on both; or pyaeron's on one of them, chosen by the seed (mixed).",
 )
 @click.option(
     "--keep",
@@ -62,6 +90,7 @@ def swarm(
     frames: int | None,
     sabotage: str | None,
     recovery_modes: bool,
+    driver: str,
     keep: Path | None,
     as_json: bool,
 ) -> int:
@@ -75,14 +104,25 @@ def swarm(
     \b
       windtunnel swarm --seeds 2000 --jobs 2
       windtunnel swarm --seed 4711 --seeds 1 --keep runs/4711
+      windtunnel swarm --driver pyaeron --seeds 2000 --jobs 2
 
-    Exit codes: 0 no violation; 1 a violation; 3 a defect of the simulator.
+    A trial whose process dies in a driver's native code is a violation, and the other trials
+    continue.
+
+    Exit codes: 0 no violation; 1 a violation; 3 a defect of the simulator; 127 the real driver's
+    library cannot be used.
     """
     from windtunnel.harness.artifact.regular_file import real_path
     from windtunnel.harness.cli.failure import one_line
     from windtunnel.harness.orchestrate.swarm import run_swarm
 
+    if recovery_modes and driver != "ours":
+        raise click.UsageError(
+            f"--recovery-modes: expected --driver ours, found {driver}: Aeron's driver does not "
+            "have these modes"
+        )
     arguments = ["--seed", str(seed), "--seeds", str(seeds), "--jobs", str(jobs)]
+    arguments += ["--driver", driver]
     for name, value in (
         ("--minutes", minutes),
         ("--frames", frames),

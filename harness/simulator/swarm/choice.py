@@ -19,6 +19,7 @@ from windtunnel.harness.scenario.resolved.case import Case, HostCase, Payload
 from windtunnel.harness.simulator.swarm import recovery_modes
 from windtunnel.harness.simulator.swarm.faults import MS, US, choose_fault, fault_text, spread
 from windtunnel.harness.simulator.swarm.stream_choice import ADDRESSES, KIB, choose_stream
+from windtunnel.harness.simulator.swarm.trial_drivers import OURS, real_hosts
 
 FRAMES_MIN, FRAMES_MAX = 200, 10_000
 FAULTS_MAX = 5
@@ -59,6 +60,8 @@ class Choice:
     """Maximum duration of the phase with faults."""
     frames: int
     """Approximate total number of frames in all streams."""
+    real: tuple[str, ...] = ()
+    """Names of the hosts with the real C driver."""
 
     @property
     def text(self) -> str:
@@ -76,18 +79,23 @@ class Choice:
             for index, each in enumerate(self.readers)
             if each.rest_ns
         )
+        real = "".join(f"{each} has a real driver " for each in self.real)
         return (
-            f"frames~{self.frames} delay={self.delay_ns / US:g}us turn={self.turn_ns / US:g}us "
+            f"{real}frames~{self.frames} delay={self.delay_ns / US:g}us "
+            f"turn={self.turn_ns / US:g}us "
             f"idle={self.idle_max_ns / US:g}us recovery={self.recovery_share:.0%} {streams} "
             f"{slow}{' ' if slow else ''}{faults or 'no faults'}"
         )
 
 
-def choose(seed: int, *, frames: int | None = None, modes: bool = False) -> Choice:
+def choose(
+    seed: int, *, frames: int | None = None, modes: bool = False, drivers: str = OURS
+) -> Choice:
     """Derive a trial from a seed.
 
-    `frames` overrides the number of frames that the seed would choose. With `modes`, some streams
-    have Windtunnel's modes of loss recovery.
+    `drivers` selects the hosts with the real C driver, see `trial_drivers`. `frames` overrides the
+    number of frames that the seed would choose. With `modes`, some streams have Windtunnel's modes
+    of loss recovery.
     """
     rng = random.Random(f"swarm {seed}")
     frame_count = spread(rng, FRAMES_MIN, FRAMES_MAX)
@@ -126,6 +134,7 @@ def choose(seed: int, *, frames: int | None = None, modes: bool = False) -> Choi
         recovery_share=rng.choice((0.02, 0.1, 0.3)),
         safety_ns=rng.choice((200, 500, 1_000)) * MS,
         frames=frame_count,
+        real=real_hosts(drivers, seed),
     )
 
 

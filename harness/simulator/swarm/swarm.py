@@ -14,24 +14,26 @@ import gc
 import itertools
 import json
 import multiprocessing
-import os
 import shutil
-import signal
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.simulator.blame import in_one_line, is_drivers
 from windtunnel.harness.simulator.output.trial_folder import NO_OBSERVER, TrialFolder
+from windtunnel.harness.simulator.real_driver import c_driver
+from windtunnel.harness.simulator.support import Unsupported
 from windtunnel.harness.simulator.swarm.choice import choose
+from windtunnel.harness.simulator.swarm.result import Result
 from windtunnel.harness.simulator.swarm.trial import Trial
+from windtunnel.harness.simulator.swarm.trial_drivers import OURS, library_of
+from windtunnel.harness.simulator.swarm.workers import Workers
 
 CHUNK = 20
 SEED_MAX = (1 << 63) - 1
@@ -43,26 +45,7 @@ nothing, often enough to keep a process below a gigabyte.
 PROGRESS_S = 30
 """Seconds between progress lines."""
 _MMAP_THRESHOLD = -3
-_PR_SET_PDEATHSIG = 1
 _trials_run = itertools.count(1)
-
-
-@dataclass(frozen=True)
-class Result:
-    """The result of one swarm trial: its seed, and any violation, known stall or simulator
-    error.
-    """
-
-    seed: int
-    choice: str
-    violation: str
-    """Description of the violation, or empty."""
-    stalls: tuple[str, ...]
-    """Descriptions of the streams that ended in a known protocol stall."""
-    digest: str
-    frames: int
-    defect: str
-    """Description of an error in the simulator itself, or empty."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +64,14 @@ class SwarmSpec:
     """Path for the first failing trial's run folder."""
     modes: bool = False
     """Whether some streams have Windtunnel's modes of loss recovery."""
+    drivers: str = OURS
+    """The drivers of both hosts, see `trial_drivers`."""
 
     @property
     def extra_arguments(self) -> list[str]:
         """Return the arguments that a single trial's command needs in addition to the seed."""
         arguments = ["--recovery-modes"] if self.modes else []
+        arguments += [] if self.drivers == OURS else ["--driver", self.drivers]
         arguments += [] if self.frames is None else ["--frames", str(self.frames)]
         return [*arguments, "--sabotage", self.sabotage] if self.sabotage else arguments
 
@@ -102,12 +88,18 @@ def run_trial(
     sabotage: str = "",
     keep: Path | None = None,
     modes: bool = False,
+    drivers: str = OURS,
 ) -> Result:
-    """Run one trial. An error in the trial becomes part of the result instead of an exception."""
-    choice = choose(seed, frames=frames, modes=modes)
+    """Run one trial. An error in the trial becomes part of the result instead of an exception.
+
+    Raises Unsupported if the real C driver's library cannot be used.
+    """
+    choice = choose(seed, frames=frames, modes=modes, drivers=drivers)
     observer = NO_OBSERVER if keep is None else TrialFolder(keep)
     try:
         outcome = Trial(choice, memory, sabotage=sabotage, observer=observer).run()
+    except Unsupported:
+        raise
     except Exception as error:
         if is_drivers(error):
             text = f"the driver raised {in_one_line(error)}"
@@ -124,28 +116,33 @@ def run_trial(
     )
 
 
-def run_chunk(seeds: list[int], memory: Path, spec: SwarmSpec, end_s: float) -> list[Result]:
+def run_chunk(seeds: list[int], *, memory: Path, spec: SwarmSpec, end_s: float) -> Iterator[Result]:
     """Run trials in a temporary folder until all trials have run, or until the monotonic clock
-    reaches the deadline `end_s`.
+    reaches the deadline `end_s`. Yields the result of each trial.
+
+    Raises Unsupported if the real C driver's library cannot be used.
     """
+    if spec.drivers != OURS:
+        c_driver.load(library_of(spec.drivers))
     _use_mmap_for_large_arrays()
     _freeze_existing_objects()
     folder = Path(tempfile.mkdtemp(prefix="swarm-", dir=memory))
-    results = []
     try:
         for seed in seeds:
             if time.monotonic() >= end_s:
                 break
-            results.append(
-                run_trial(
-                    seed, folder, frames=spec.frames, sabotage=spec.sabotage, modes=spec.modes
-                )
+            yield run_trial(
+                seed,
+                folder,
+                frames=spec.frames,
+                sabotage=spec.sabotage,
+                modes=spec.modes,
+                drivers=spec.drivers,
             )
             if next(_trials_run) % COLLECT_EVERY == 0:
                 # A world is full of reference cycles, and automatic collection frees its arrays too
                 # late.
                 gc.collect()
-        return results
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -170,18 +167,6 @@ def _use_mmap_for_large_arrays() -> None:
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
-
-
-def _die_with_parent(parent: int) -> None:
-    """Have the Linux kernel kill this process when the parent process dies.
-
-    A worker whose pool has died would otherwise wait for work forever and keep its memory.
-    """
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "prctl"):
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # The parent died before prctl took effect.
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Swarm:
@@ -213,29 +198,24 @@ class Swarm:
         self._report_totals()
 
     def _chunks(self) -> Iterator[list[int]]:
-        # With a single process, each trial is reported as soon as it is done.
-        size = CHUNK if self._spec.jobs > 1 else 1
-        for first in range(0, self._spec.seeds, size):
-            last = min(first + size, self._spec.seeds)
+        for first in range(0, self._spec.seeds, CHUNK):
+            last = min(first + CHUNK, self._spec.seeds)
             yield [(self._spec.root + index) & SEED_MAX for index in range(first, last)]
 
     def _results(self) -> Iterator[Result]:
         spec = self._spec
-        if spec.jobs == 1:
-            for chunk in self._chunks():
-                yield from run_chunk(chunk, self._memory, spec, self._end_s)
-            return
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(spec.jobs, context, _die_with_parent, (os.getpid(),)) as executor:
-            pending: set[Future[list[Result]]] = set()
-            for chunk in self._chunks():
-                pending.add(executor.submit(run_chunk, chunk, self._memory, spec, self._end_s))
-                if len(pending) > 2 * spec.jobs:
-                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                    for each in done:
-                        yield from each.result()
-            for each in pending:
-                yield from each.result()
+        run = partial(run_chunk, memory=self._memory, spec=spec, end_s=self._end_s)
+        if spec.jobs == 1 and spec.drivers == OURS:
+            return (result for chunk in self._chunks() for result in run(chunk))
+        # Also a single process for real drivers, because their native code may end it.
+        return Workers(spec.jobs, run, self._on_death, self._memory).results(self._chunks())
+
+    def _on_death(self, seed: int, text: str, is_native: bool) -> Result:
+        """Return the result of a trial whose process died."""
+        spec = self._spec
+        choice = choose(seed, frames=spec.frames, modes=spec.modes, drivers=spec.drivers)
+        violation, defect = (text, "") if is_native else ("", text)
+        return Result(seed, choice.text, violation, (), "", 0, defect)
 
     def _report(self, result: Result) -> None:
         if self._spec.as_json:
@@ -273,15 +253,13 @@ class Swarm:
         if self._spec.keep is None or not (found or self._spec.seeds == 1):
             return
         seed = found[0].seed if found else self._spec.root
-        result = run_trial(
-            seed,
-            self._memory,
-            frames=self._spec.frames,
-            sabotage=self._spec.sabotage,
-            keep=self._spec.keep,
-            modes=self._spec.modes,
+        process = multiprocessing.get_context("spawn").Process(
+            target=_keep, args=(seed, self._memory, self._spec)
         )
-        TrialFolder(self._spec.keep).conclude(seed, result.violation, self._spec.repro(seed))
+        process.start()
+        process.join()
+        if process.exitcode:
+            print(f"seed {seed}: its run folder is incomplete, because the trial ended its process")
 
     def _report_totals(self) -> None:
         took_s = time.monotonic() - self._began_s
@@ -304,3 +282,20 @@ class Swarm:
                 f"{facts['seconds']} s ({facts['trials_per_minute']} per minute)",
                 flush=True,
             )
+
+
+def _keep(seed: int, memory: Path, spec: SwarmSpec) -> None:
+    """Run a trial and write its run folder."""
+    assert spec.keep is not None
+    if spec.drivers != OURS:
+        c_driver.load(library_of(spec.drivers))
+    result = run_trial(
+        seed,
+        memory,
+        frames=spec.frames,
+        sabotage=spec.sabotage,
+        keep=spec.keep,
+        modes=spec.modes,
+        drivers=spec.drivers,
+    )
+    TrialFolder(spec.keep).conclude(seed, result.violation, spec.repro(seed))

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.harness.middlebox.engine.prf import DRAW_BITS
 from windtunnel.harness.middlebox.engine.state import DECISIONS
 from windtunnel.harness.middlebox.rules import INDEPENDENT
@@ -38,7 +39,7 @@ from windtunnel.harness.simulator.swarm.trial_plan import lay_out
 from windtunnel.harness.simulator.swarm.trial_sabotage import NEVER_HEAL, sabotage_stream
 from windtunnel.harness.simulator.swarm.trial_stream import Stream
 from windtunnel.harness.simulator.world.world import SimulatedWorld, open_world
-from windtunnel.harness.simulator.world.world_state import OVERFLOWS
+from windtunnel.harness.simulator.world.world_state import OVERFLOWS, UNBOUND
 
 SHELL_INTERVAL_NS = 100_000_000
 COUNTERS_WATCHED = 96
@@ -97,6 +98,7 @@ class Trial:
             idle_max_ns=choice.idle_max_ns,
             shell_interval_ns=SHELL_INTERVAL_NS,
             counters_watched=COUNTERS_WATCHED,
+            real=choice.real,
         ) as world:
             world.on_full = lambda: self._drain(world)
             for host in world.hosts:
@@ -123,6 +125,9 @@ class Trial:
     def _phases(self, world: SimulatedWorld, streams: list[Stream]) -> str:
         end_ns = world.now_ns + self._choice.safety_ns
         streams += [self._begin(world, index) for index in range(len(self._logs))]
+        if self._choice.real:
+            # A real driver has sent SMs to a control address whose publication was added later.
+            world.between.lost[:, UNBOUND] = 0
         self._connect(world, streams, end_ns)
         self._audit.state[GOAL] = GATES
         self._advance(world, end_ns)
@@ -158,7 +163,7 @@ class Trial:
             subscription_id,
             add(traffic.channel, traffic.stream_id),
         )
-        publication = world.until(stream.find_publication, "a publication")
+        publication = self._find_publication(world, stream)
         for destination in traffic.destinations:
             publication.async_add_destination(destination)
         record = self._audit.streams[index]
@@ -167,6 +172,24 @@ class Trial:
         record["initial_term_id"] = publication.initial_term_id
         record["is_open"] = 1
         return stream
+
+    def _find_publication(self, world: SimulatedWorld, stream: Stream) -> Publication:
+        """Wait until the driver has created a stream's publication.
+
+        A real driver does this in its own turn and sends a SETUP at once. Its client must look
+        after each turn, so that the audit knows the stream before the first SM arrives.
+        """
+        if not stream.near.native[0]:
+            built_in: Publication = world.until(stream.find_publication, "a publication")
+            return built_in
+
+        def found() -> Publication | None:
+            stream.near.client.invoke()
+            return stream.find_publication()
+
+        step_ns = self._choice.turn_ns
+        real: Publication = world.until(found, "a publication", step_ns=step_ns)
+        return real
 
     def _connect(self, world: SimulatedWorld, streams: list[Stream], end_ns: int) -> None:
         """Wait until every stream has an image, a violation is found, or time runs out."""

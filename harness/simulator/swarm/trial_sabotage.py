@@ -9,8 +9,8 @@ never-heal      makes every rule match all its frames, instead of entering the r
 from __future__ import annotations
 
 from windtunnel.driver.cnc import counters
+from windtunnel.driver.media_driver.conductor.stream_counters import SENDER_LIMIT
 from windtunnel.harness.simulator.audit.stream_record import CODE, FLIPS, NONE, Audit
-from windtunnel.harness.simulator.swarm.trial_stream import record_of
 from windtunnel.harness.simulator.world.world import SimulatedWorld
 
 FLIP_BYTE = "flip-byte"
@@ -33,6 +33,7 @@ def sabotage_stream(sabotage: str, world: SimulatedWorld, audit: Audit) -> None:
         counters.add(values, int(stream["hwm_id"]), _FAR_BYTES)
     elif sabotage == WIDE_WINDOW:
         near = world.host(traffic.from_host)
-        _, sender, _ = near.driver.agents
-        found = record_of(sender.publications, {"session_id": int(stream["session_id"])})
-        counters.add(near.counter_values, int(found["snd_lmt_id"]), _FAR_BYTES)
+        registration_id = counters.registration_id(near.counter_values, int(stream["snd_pos_id"]))
+        limit_id = near.client.counters.find(SENDER_LIMIT, int(registration_id))
+        assert limit_id is not None
+        counters.add(near.counter_values, limit_id, _FAR_BYTES)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.logbuffer import appender
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
+from windtunnel.driver.media_driver.conductor.stream_counters import (
+    RECEIVER_HWM,
+    RECEIVER_POSITION,
+    SENDER_POSITION,
+)
 from windtunnel.harness.dissect.driver_files.expected_log import ExpectedLog
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.simulator.audit.stream_record import Audit
@@ -73,18 +75,9 @@ class Stream:
         audit.appenders[self.index] = appender.attach(own.log, own.meta_at)[0]
         record["limit_at"] = publication.position_limit_id * counters.COUNTER_LENGTH
         record["sub_pos_id"] = image.subscriber_position_id
-        _, sender, _ = self.near.driver.agents
-        _, _, receiver = self.far.driver.agents
-        ids = {"session_id": publication.session_id, "stream_id": publication.stream_id}
-        record["snd_pos_id"] = record_of(sender.publications, ids)["snd_pos_id"]
-        found = record_of(receiver.images, ids)
-        record["hwm_id"], record["rcv_pos_id"] = found["hwm_id"], found["rcv_pos_id"]
+        counter = self.near.client.counters.find
+        other_counter = self.far.client.counters.find
+        record["snd_pos_id"] = counter(SENDER_POSITION, publication.original_registration_id)
+        record["hwm_id"] = other_counter(RECEIVER_HWM, image.correlation_id)
+        record["rcv_pos_id"] = other_counter(RECEIVER_POSITION, image.correlation_id)
         record["is_flowing"] = 1
-
-
-def record_of(records: Any, values: dict[str, int]) -> Any:
-    """Return the last element of a record array whose named fields have the given values."""
-    chosen = np.ones(records.size, dtype=np.bool_)
-    for name, value in values.items():
-        chosen &= records[name] == value
-    return records[int(np.flatnonzero(chosen)[-1])]

@@ -1,5 +1,5 @@
 """One simulation turn of two hosts: deliver datagrams, run every agent once, and forward what the
-agents sent.
+agents sent. A real driver's agents run in one call by address.
 
     wires --> mailboxes --> conductor, sender, receiver of a, then of b --> mailboxes
      ^                                                                        |
@@ -19,13 +19,17 @@ from windtunnel.driver.media_driver.sender import sender
 from windtunnel.harness.simulator.audit import stream_audit, stream_record, stream_traffic
 from windtunnel.harness.simulator.network import crossing, datagram_delivery, in_flight
 from windtunnel.harness.simulator.network.in_flight import Wires
-from windtunnel.harness.simulator.world import event_log
+from windtunnel.harness.simulator.world import event_log, native_call
 from windtunnel.harness.simulator.world.world_state import (
     AUDIT,
     COUNTERS_END,
     COUNTERS_FROM,
+    CURRENT_HOST,
     IDLE,
     IDLE_MAX,
+    NATIVE,
+    NATIVE_CELLS,
+    NATIVE_DRIVER,
     NEEDS_PYTHON,
     NOW,
     TURN,
@@ -71,12 +75,22 @@ def run(world: World, until_ns: int) -> int:
         if stream_traffic.has_messages(between.audit.streams):
             work_count += _publish(world)
         now_ms = now_ns // _NS_PER_MS
-        work_count += conductor_state.track(left.conductor, now_ns, now_ms)
-        work_count += sender.do_work(left.sender, now_ns)
-        work_count += receiver.do_work(left.receiver, now_ns)
-        work_count += conductor_state.track(right.conductor, now_ns, now_ms)
-        work_count += sender.do_work(right.sender, now_ns)
-        work_count += receiver.do_work(right.receiver, now_ns)
+        if state[NATIVE] != 0:
+            state[CURRENT_HOST] = 0
+            work_count += native_call.call(state[NATIVE], state[NATIVE_DRIVER])
+        else:
+            work_count += conductor_state.track(left.conductor, now_ns, now_ms)
+            work_count += sender.do_work(left.sender, now_ns)
+            work_count += receiver.do_work(left.receiver, now_ns)
+        if state[NATIVE + NATIVE_CELLS] != 0:
+            state[CURRENT_HOST] = 1
+            work_count += native_call.call(
+                state[NATIVE + NATIVE_CELLS], state[NATIVE_DRIVER + NATIVE_CELLS]
+            )
+        else:
+            work_count += conductor_state.track(right.conductor, now_ns, now_ms)
+            work_count += sender.do_work(right.sender, now_ns)
+            work_count += receiver.do_work(right.receiver, now_ns)
         if datagram_delivery.has_sent(left.links):
             work_count += crossing.cross(left.links, between, 0, now_ns)
         if datagram_delivery.has_sent(right.links):
@@ -137,9 +151,10 @@ def _look(world: World, now_ns: int) -> int:
     event_log.note_counters(events, now_ns, 0, world.left.conductor.counters, first, end)
     event_log.note_counters(events, now_ns, 1, world.right.conductor.counters, first, end)
     needs = crossing.fullness(between)
-    if conductor_state.needs_python(world.left.conductor):
+    if between.state[NATIVE] == 0 and conductor_state.needs_python(world.left.conductor):
         needs |= NEEDS_PYTHON
-    if conductor_state.needs_python(world.right.conductor):
+    is_right_built_in = between.state[NATIVE + NATIVE_CELLS] == 0
+    if is_right_built_in and conductor_state.needs_python(world.right.conductor):
         needs |= NEEDS_PYTHON << 1
     if stream_record.needs_shell(between.audit):
         needs |= AUDIT

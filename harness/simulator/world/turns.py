@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from windtunnel.driver.kernels.jit import compile_for
-from windtunnel.harness.simulator.world import many_hosts, turn
+from windtunnel.harness.simulator.world import many_hosts, turn, world_state
 from windtunnel.harness.simulator.world.host import Host
 from windtunnel.harness.simulator.world.many_hosts import (
     ADDRESS,
@@ -51,6 +51,9 @@ class TwoHosts:
 
     def __init__(self, hosts: Sequence[Host], between: Between) -> None:
         left, right = hosts
+        for index, host in enumerate(hosts):
+            at = world_state.NATIVE + index * world_state.NATIVE_CELLS
+            between.state[at : at + len(host.native)] = host.native
         self._world = World(left.agents, right.agents, between)
         self._run = compile_for(turn.run, (self._world, 0))
 
