@@ -109,6 +109,11 @@ def _add_swarm(commands: Any) -> None:
         default="ours",
         help="drivers of the hosts: ours, pyaeron, mixed or aeronmd-lib:PATH",
     )
+    swarm.add_argument(
+        "--compare",
+        action="store_true",
+        help="also run each trial with Windtunnel's driver, and compare the figures",
+    )
     swarm.add_argument("--keep", type=Path, help="path for the first failing trial's run folder")
     swarm.add_argument(
         "--json", dest="as_json", action="store_true", help="print one JSON line per trial"
@@ -131,6 +136,7 @@ def _swarm(options: argparse.Namespace) -> int:
             keep=options.keep,
             modes=options.recovery_modes,
             drivers=options.driver,
+            compare=options.compare,
         ),
         options.memory,
     )

@@ -64,3 +64,14 @@ def test_a_library_that_is_not_the_drivers_is_unsupported(tmp_path):
     code, trials, errors = swarm(tmp_path, "--driver", f"aeronmd-lib:{file}")
     assert (code, trials) == (127, [])
     assert "other.so: expected a 64-bit little-endian ELF file" in errors
+
+
+def test_a_comparison_has_the_figures_of_both_drivers(tmp_path):
+    code, trials, errors = swarm(
+        tmp_path, "--driver", "pyaeron", "--seed", "5", "--frames", "100", "--compare"
+    )
+    assert (code, len(trials)) == (0, 1), errors
+    for figures in (trials[0]["figures"], trials[0]["ours"]):
+        assert figures["DATA"] > 0
+        assert figures["SM"] > 0
+    assert trials[0]["figures"]["position"] == trials[0]["ours"]["position"]

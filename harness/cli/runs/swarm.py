@@ -74,6 +74,12 @@ class DriverChoice(click.ParamType):  # type: ignore[type-arg]  # generic in new
     "your own build of Aeron, on both; or pyaeron's on one of them, chosen by the seed (mixed).",
 )
 @click.option(
+    "--compare",
+    is_flag=True,
+    help="Run each trial with Windtunnel's driver, too, and report the figures that differ: "
+    "frames by type, retransmissions, errors, duration.",
+)
+@click.option(
     "--keep",
     type=click.Path(file_okay=False, path_type=Path),
     help="Rerun the first failed trial (or the trial, if there is only one) and store it as a run "
@@ -91,6 +97,7 @@ def swarm(
     sabotage: str | None,
     recovery_modes: bool,
     driver: str,
+    compare: bool,
     keep: Path | None,
     as_json: bool,
 ) -> int:
@@ -105,6 +112,7 @@ def swarm(
       windtunnel swarm --seeds 2000 --jobs 2
       windtunnel swarm --seed 4711 --seeds 1 --keep runs/4711
       windtunnel swarm --driver pyaeron --seeds 2000 --jobs 2
+      windtunnel swarm --driver pyaeron --seeds 2000 --compare
 
     A trial whose process dies in a driver's native code is a violation, and the other trials
     continue.
@@ -123,6 +131,13 @@ def swarm(
         )
     arguments = ["--seed", str(seed), "--seeds", str(seeds), "--jobs", str(jobs)]
     arguments += ["--driver", driver]
+    if compare:
+        if driver == "ours":
+            raise click.UsageError(
+                "--compare: expected --driver pyaeron, mixed or aeronmd-lib:PATH, found ours: "
+                "figures are compared with those of ours"
+            )
+        arguments.append("--compare")
     for name, value in (
         ("--minutes", minutes),
         ("--frames", frames),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -21,3 +21,7 @@ class Result:
     frames: int
     defect: str
     """Description of an error in the simulator itself, or empty."""
+    figures: dict[str, int] = field(default_factory=dict)
+    """The figures of a trial that ended, by name."""
+    ours: dict[str, int] = field(default_factory=dict)
+    """In a comparison: the figures with Windtunnel's driver."""

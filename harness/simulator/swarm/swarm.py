@@ -20,7 +20,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from windtunnel.harness.simulator.output.trial_folder import NO_OBSERVER, TrialF
 from windtunnel.harness.simulator.real_driver import c_driver
 from windtunnel.harness.simulator.support import Unsupported
 from windtunnel.harness.simulator.swarm.choice import choose
+from windtunnel.harness.simulator.swarm.comparison import Comparison
 from windtunnel.harness.simulator.swarm.result import Result
 from windtunnel.harness.simulator.swarm.trial import Trial
 from windtunnel.harness.simulator.swarm.trial_drivers import OURS, library_of
@@ -66,6 +67,8 @@ class SwarmSpec:
     """Whether some streams have Windtunnel's modes of loss recovery."""
     drivers: str = OURS
     """The drivers of both hosts, see `trial_drivers`."""
+    compare: bool = False
+    """Whether each trial also runs with Windtunnel's driver, to compare the figures."""
 
     @property
     def extra_arguments(self) -> list[str]:
@@ -113,6 +116,34 @@ def run_trial(
         outcome.digest,
         outcome.frames,
         "",
+        outcome.figures,
+    )
+
+
+def _run(
+    seed: int, memory: Path, spec: SwarmSpec, drivers: str, keep: Path | None = None
+) -> Result:
+    """Run one trial with the parameters of a swarm run."""
+    return run_trial(
+        seed,
+        memory,
+        frames=spec.frames,
+        sabotage=spec.sabotage,
+        keep=keep,
+        modes=spec.modes,
+        drivers=drivers,
+    )
+
+
+def _compare(result: Result, memory: Path, spec: SwarmSpec) -> Result:
+    """Add the figures of the same trial with Windtunnel's driver to a result."""
+    other = _run(result.seed, memory, spec, OURS)
+    violation = f"with `ours`: {other.violation}" if other.violation else ""
+    return replace(
+        result,
+        ours=other.figures,
+        violation=result.violation or violation,
+        defect=result.defect or other.defect,
     )
 
 
@@ -131,14 +162,8 @@ def run_chunk(seeds: list[int], *, memory: Path, spec: SwarmSpec, end_s: float) 
         for seed in seeds:
             if time.monotonic() >= end_s:
                 break
-            yield run_trial(
-                seed,
-                folder,
-                frames=spec.frames,
-                sabotage=spec.sabotage,
-                modes=spec.modes,
-                drivers=spec.drivers,
-            )
+            result = _run(seed, folder, spec, spec.drivers)
+            yield _compare(result, folder, spec) if spec.compare else result
             if next(_trials_run) % COLLECT_EVERY == 0:
                 # A world is full of reference cycles, and automatic collection frees its arrays too
                 # late.
@@ -181,6 +206,7 @@ class Swarm:
         self.count = self.frames = self.stalls = 0
         self.violations: list[Result] = []
         self.defects: list[Result] = []
+        self.comparison = Comparison()
 
     def run(self) -> None:
         """Run all trials and report each violation as it is found."""
@@ -192,6 +218,7 @@ class Swarm:
                 self.defects.append(result)
             elif result.violation:
                 self.violations.append(result)
+            self.comparison.add(result)
             self._report(result)
             self._report_progress()
         self._write_first_failure()
@@ -273,8 +300,14 @@ class Swarm:
             "trials_per_minute": round(self.count / took_s * 60),
         }
         if self._spec.as_json:
+            if self._spec.compare:
+                kinds, rows = self.comparison.kinds, self.comparison.rows
+                line = {"kind": "comparison", "kinds": kinds, "figures": rows}
+                print(json.dumps(line), flush=True)
             print(json.dumps({"kind": "swarm", **facts}), flush=True)
         else:
+            if self._spec.compare:
+                print("\n".join(self.comparison.lines()), flush=True)
             print(
                 f"{facts['trials']} trials, {facts['violations']} violations, "
                 f"{facts['stalls']} with a known protocol stall, "
@@ -289,13 +322,5 @@ def _keep(seed: int, memory: Path, spec: SwarmSpec) -> None:
     assert spec.keep is not None
     if spec.drivers != OURS:
         c_driver.load(library_of(spec.drivers))
-    result = run_trial(
-        seed,
-        memory,
-        frames=spec.frames,
-        sabotage=spec.sabotage,
-        keep=spec.keep,
-        modes=spec.modes,
-        drivers=spec.drivers,
-    )
+    result = _run(seed, memory, spec, spec.drivers, spec.keep)
     TrialFolder(spec.keep).conclude(seed, result.violation, spec.repro(seed))

@@ -35,9 +35,11 @@ from windtunnel.harness.simulator.swarm.trial_end import (
     is_known_stall,
     wire_loss,
 )
+from windtunnel.harness.simulator.swarm.trial_figures import read_figures
 from windtunnel.harness.simulator.swarm.trial_plan import lay_out
 from windtunnel.harness.simulator.swarm.trial_sabotage import NEVER_HEAL, sabotage_stream
 from windtunnel.harness.simulator.swarm.trial_stream import Stream
+from windtunnel.harness.simulator.world.virtual_time import START_NS
 from windtunnel.harness.simulator.world.world import SimulatedWorld, open_world
 from windtunnel.harness.simulator.world.world_state import OVERFLOWS, UNBOUND
 
@@ -66,6 +68,8 @@ class Outcome:
     frames: int
     """Number of planned frames in all streams."""
     simulated_ns: int
+    figures: dict[str, int]
+    """The trial's figures by name, see `trial_figures`."""
 
 
 class Trial:
@@ -115,7 +119,8 @@ class Trial:
             if violation and (lost := wire_loss(world, world.between.lost[:, OVERFLOWS])):
                 raise RuntimeError(f"{lost}; then {violation}")
             stalls = tuple(self._stalls.values())
-            return Outcome(violation, stalls, world.digest, self._frames, world.now_ns)
+            figures = read_figures(world, self._audit, START_NS)
+            return Outcome(violation, stalls, world.digest, self._frames, world.now_ns, figures)
 
     def _drain(self, world: SimulatedWorld) -> None:
         self._observer.drain(world)
