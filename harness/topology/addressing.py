@@ -1,4 +1,5 @@
-"""A run's IP addresses, derived from its id so that concurrent runs do not interfere.
+"""A run's IP addresses, derived from its id so that concurrent runs do not interfere. All
+simulated runs have the same addresses, so that equal runs have equal digests.
 
     10.64.0.0/10  =  16384 blocks of /24; a run takes one block (by a hash of its id)
     block         =  32 subnets of /29; each host has one:  .1 bridge  .2 relay  .3 host

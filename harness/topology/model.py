@@ -73,10 +73,12 @@ def build(
     *,
     datagram_length_max: int = 0,
     attempt: int = 0,
+    addresses_of: str = "",
 ) -> Topology:
     """Create a run's network. Its MTU exceeds 1500 only if the longest datagram requires it.
 
-    `between` lists the hosts that the middlebox connects.
+    `between` lists the hosts that the middlebox connects. `addresses_of` is the id from which the
+    addresses derive, by default the run's.
     """
     names = list(hosts)
     if len(set(names)) != len(names):
@@ -95,7 +97,7 @@ def build(
         )
     members = []
     for index, name in enumerate(names):
-        subnet = addressing.subnet(run_id, index, attempt)
+        subnet = addressing.subnet(addresses_of or run_id, index, attempt)
         members.append(
             Host(
                 name=name,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.simulated import SCENARIOS, run_twice, shortened
+from tests.sim.simulated import SCENARIOS, run, run_twice, shortened
 
 pytestmark = pytest.mark.timeout(400)
 FILES = (
@@ -55,3 +55,16 @@ def test_another_seed_is_another_run(tmp_path):
     scenario = shortened("loss/reliable-2pct", tmp_path, "1MiB")
     first, second = run_twice(scenario, tmp_path, (7, 8))
     assert first.digest != second.digest
+
+
+@pytest.mark.full
+def test_two_commands_in_two_folders_see_the_same(tmp_path):
+    folders = []
+    for name in ("first", "second"):
+        made = run(SCENARIOS / "exam/calm.yaml", tmp_path / name)
+        assert made.outcome == "PASS", made
+        (document,) = tmp_path.glob(f"{name}/runs/*/*/simulation.json")
+        folders.append(document.parent)
+    for file in ("simulation.json", "captures/a.pcap", "hosts/a/counters.json", "verdict.json"):
+        one, other = (folder / file for folder in folders)
+        assert one.read_bytes() == other.read_bytes(), file

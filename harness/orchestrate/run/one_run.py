@@ -145,6 +145,8 @@ def make_lab(spec: RunSpec) -> Lab:
         datagram_length_max=max(
             (parse_channel(each.channel).mtu for each in scenario.traffic), default=0
         ),
+        # A simulated network is shared with no other run, and equal runs must have equal digests.
+        addresses_of=SIM if spec.fidelity == SIM else "",
     )
     return labs.make(spec.fidelity, network, records=spec.runs / RECORDS, runs=spec.runs)
 

@@ -18,6 +18,15 @@ def test_each_host_is_alone_with_the_relay():
     assert a.gateway_with_prefix == f"{a.gateway}/29"
 
 
+def test_addresses_can_be_independent_of_the_run():
+    first, second = (
+        model.build(run_id, ["a", "b"], ("a", "b"), addresses_of="sim") for run_id in ("r1", "r2")
+    )
+    assert first.addresses == second.addresses
+    assert first.token != second.token
+    assert first.addresses != model.build("r1", ["a", "b"], ("a", "b")).addresses
+
+
 @pytest.mark.parametrize(("datagram_length", "mtu"), [(0, 1500), (1472, 1500), (1473, 1501)])
 def test_the_mtu_grows_only_when_a_datagram_would_not_fit(datagram_length, mtu):
     topology = model.build("r", ["a", "b"], ("a", "b"), datagram_length_max=datagram_length)
