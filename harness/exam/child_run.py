@@ -1,6 +1,6 @@
 """Executes one run of an exam as a child process.
 
-    windtunnel run SCENARIO --fidelity F --payload P --out FOLDER --mutant NAME
+    windtunnel run SCENARIO --fidelity F --payload P --seed S --out FOLDER --mutant NAME
         |
       FOLDER/<suite>/suite.json, .../<run>/verdict.json --> ExamRun
 
@@ -42,11 +42,17 @@ def execute_run(
     payload: Path,
     out: Path,
     stop: threading.Event,
+    seed: int | None = None,
 ) -> ExamRun:
-    """Execute a run and return its result. If `stop` is set, end the run early as CANCELLED."""
+    """Execute a run and return its result. If `stop` is set, end the run early as CANCELLED.
+
+    Without a seed, the run has the scenario's first one.
+    """
     out.mkdir(parents=True, exist_ok=True)
     before = set(out.iterdir())
     options = ["--fidelity", fidelity, "--payload", str(payload), "--out", str(out)]
+    if seed is not None:
+        options += ["--seed", str(seed), "--seeds", "1"]
     options += ["--mutant", mutant]
     began_s = time.monotonic()
     process = LocalProcess(
@@ -58,6 +64,7 @@ def execute_run(
     )
     is_over = _wait(process, stop)
     run = ExamRun(scenario, HARNESS, "", [], 0.0, ["windtunnel", "run", scenario, *options])
+    run.seed = seed or 0
     if is_over:
         _read(run, out, before, process)
     else:
@@ -94,7 +101,7 @@ def _read(run: ExamRun, out: Path, before: set[Path], process: LocalProcess) -> 
         if suite is not None and suite.runs:
             suite_run = suite.runs[0]
             run.folder = str(folder / suite_run.folder)
-            run.outcome, run.reason = suite_run.outcome, suite_run.reason
+            run.outcome, run.reason, run.seed = suite_run.outcome, suite_run.reason, suite_run.seed
             run.checks = failed_checks(RunDir(folder / suite_run.folder))
             return
     run.reason = f"no run was executed: {process.tail(2)}"

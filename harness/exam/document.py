@@ -1,7 +1,8 @@
 """The document exam.json: each mutant's runs, and whether the judge detected the planted defect.
 
     killed      one of its runs was judged FAIL
-    survived    all its runs were judged PASS
+    survived    all its runs were judged PASS: with an effect that no check reads if their evidence
+                differs from the sound driver's runs, else without an effect
     undecided   no run was judged FAIL, and at least one could not be judged, even when repeated
 
 Mutants are in file order.
@@ -13,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from windtunnel.harness.artifact.documents import write_document
+from windtunnel.harness.exam.evidence_difference import Difference
 
 SCHEMA = "windtunnel-exam/1"
 KILLED, SURVIVED, UNDECIDED = "killed", "survived", "undecided"
@@ -34,6 +36,11 @@ class ExamRun:
     "The command line that repeats this run."
     folder: str = ""
     "The run folder, or empty if it was removed."
+    seed: int = 0
+    differences: list[Difference] | None = None
+    """What differs first from the run of the driver without a defect, of each kind of evidence.
+    None if the runs were not compared: the mutant was killed, or the run was not simulated.
+    """
     before: str = ""
     "If this run is a repetition, the reason why the first one could not be judged, else empty."
 
@@ -52,7 +59,7 @@ class MutantRow:
     @property
     def state(self) -> str:
         """The mutant's result as one word: killed, survived or undecided."""
-        outcomes = {run.scenario: run.outcome for run in self.runs}.values()
+        outcomes = {(run.scenario, run.seed): run.outcome for run in self.runs}.values()
         if "FAIL" in outcomes:
             return KILLED
         return SURVIVED if set(outcomes) == {"PASS"} else UNDECIDED
@@ -60,8 +67,12 @@ class MutantRow:
     @property
     def not_judged(self) -> list[ExamRun]:
         """The mutant's runs that were INCONCLUSIVE and have not been repeated."""
-        again = {run.scenario for run in self.runs if run.before}
-        return [r for r in self.runs if r.outcome == INCONCLUSIVE and r.scenario not in again]
+        again = {(run.scenario, run.seed) for run in self.runs if run.before}
+        return [
+            run
+            for run in self.runs
+            if run.outcome == INCONCLUSIVE and (run.scenario, run.seed) not in again
+        ]
 
     @property
     def can_be_tried_again(self) -> bool:
@@ -72,6 +83,18 @@ class MutantRow:
     def killer(self) -> ExamRun | None:
         """The run that was judged FAIL, which kills the mutant. None if there is no such run."""
         return next((run for run in self.runs if run.outcome == "FAIL"), None)
+
+    @property
+    def effect(self) -> tuple[ExamRun, Difference] | None:
+        """The first run whose evidence differs from the sound driver's, and what differs first.
+        None if no run differs, or none was compared.
+        """
+        return next(((run, run.differences[0]) for run in self.runs if run.differences), None)
+
+    @property
+    def is_without_effect(self) -> bool:
+        """Whether the mutant survived, and all its runs equal those of the sound driver."""
+        return self.state == SURVIVED and all(run.differences == [] for run in self.runs)
 
     @property
     def is_explained(self) -> bool:
@@ -132,6 +155,8 @@ class Exam:
             "killed": self.killed_count,
             "total": len(self.mutants),
             "kill_rate": round(self.kill_rate, 4),
+            "survived_with_effect": [row.name for row in self.mutants if row.effect],
+            "survived_without_effect": [r.name for r in self.mutants if r.is_without_effect],
             "unexplained": [row.name for row in self.unexplained],
             "is_void": self.is_void,
             "is_passed": self.is_passed,

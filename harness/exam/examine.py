@@ -1,7 +1,8 @@
 """Executes an exam: first the driver without a defect, then each mutant until a run fails.
 
     driver without a defect, in all scenarios      not all PASS: the exam is void
-    mutant 1: scenario 1, 2, ...                   up to the first FAIL
+    mutant 1: scenario 1, 2, ..., other seeds      up to the first FAIL; a survivor's runs are
+                                                   compared with the sound driver's
     mutant 2: ...                                  `jobs` mutants in parallel
     inconclusive runs                              repeated once, one at a time
 
@@ -21,22 +22,28 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.exam import child_run
 from windtunnel.harness.exam.child_run import CANCELLED
 from windtunnel.harness.exam.document import (
     INCONCLUSIVE,
     KILLED,
+    SURVIVED,
     UNDECIDED,
     Exam,
     ExamRun,
     MutantRow,
 )
+from windtunnel.harness.exam.evidence_difference import Difference, differences
 from windtunnel.harness.exam.mutant import NONE, Mutant
+from windtunnel.harness.installation import SCENARIOS
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
+from windtunnel.harness.orchestrate.fidelity import SIM
+from windtunnel.harness.scenario.loader import load_scenario
 
 DOCUMENT = "exam.json"
 WITHOUT_DEFECT = "sound"
@@ -48,8 +55,12 @@ PAYLOAD_SEED = 0xE8A3
 POLL_S = 0.2
 
 _RESULT = TypeVar("_RESULT")
-ExecuteRun = Callable[[str, str, str, Path, threading.Event], ExamRun]
-"""Function that executes a run: (scenario, mutant or `none`, fidelity, folder, stop) -> result."""
+ExecuteRun = Callable[[str, str, str, Path, threading.Event, int], ExamRun]
+"""Function that executes a run: (scenario, mutant or `none`, fidelity, folder, stop, seed index) ->
+result. The seed index counts from the scenario's first seed.
+"""
+Compare = Callable[[RunDir, RunDir], list[Difference]]
+"""Function that compares the run of the driver without a defect with a mutant's."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +73,12 @@ class MutationRun:
     "The fidelity level of all runs, or None to run each mutant at the level that it specifies."
     jobs: int = 1
     keeps_all: bool = False
+    seeds: int = 1
+    "Number of seeds with which a mutant is simulated until it is killed. In real time it is 1."
+
+    def seeds_at(self, fidelity: str) -> int:
+        """Return the number of seeds for each scenario at a fidelity level."""
+        return self.seeds if fidelity == SIM else 1
 
     def fidelity_of(self, mutant: Mutant) -> str:
         """Return the fidelity level (netns, compose or sim) at which a mutant runs."""
@@ -86,7 +103,10 @@ class Listener(Protocol):
 
 
 def examine(
-    mutation_run: MutationRun, listener: Listener, execute: ExecuteRun | None = None
+    mutation_run: MutationRun,
+    listener: Listener,
+    execute: ExecuteRun | None = None,
+    compare: Compare = differences,
 ) -> tuple[Exam, int | None]:
     """Execute an exam: run the driver without a defect, then every mutant. A signal cancels the
     exam.
@@ -98,7 +118,7 @@ def examine(
     execute = execute or _default_execute(mutation_run)
     signal_exit_code = None
     pool = ThreadPoolExecutor(max_workers=mutation_run.jobs)
-    running = _RunningExam(mutation_run, exam, pool, execute, threading.Event(), listener)
+    running = _RunningExam(mutation_run, exam, pool, execute, threading.Event(), listener, compare)
     with Cancellation() as cancellation:
         try:
             _run_exam(running)
@@ -124,19 +144,35 @@ class _RunningExam:
     execute_run: ExecuteRun
     stop: threading.Event
     listener: Listener
+    compare: Compare
+    sound: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    "Run folders of the driver without a defect, by fidelity level, scenario and seed."
 
-    def execute(self, scenario: str, mutant: str, fidelity: str) -> ExamRun:
+    def execute(self, scenario: str, mutant: str, fidelity: str, seed_index: int) -> ExamRun:
         """Execute one run in a folder named after its mutant. Without a mutant, the folder is named
-        after the fidelity level and the scenario.
+        after the fidelity level, the scenario and the seed's index.
         """
         folder = self.mutation_run.folder / mutant
         if mutant == NONE:
             folder = (
                 self.mutation_run.folder
                 / f"{WITHOUT_DEFECT}-{fidelity}"
-                / scenario.replace("/", "-")
+                / f"{scenario.replace('/', '-')}-{seed_index}"
             )
-        return self.execute_run(scenario, mutant, fidelity, folder, self.stop)
+        return self.execute_run(scenario, mutant, fidelity, folder, self.stop, seed_index)
+
+    def note_sound(self, fidelity: str, run: ExamRun) -> None:
+        """Record a run of the driver without a defect."""
+        self.exam.sound.append(run)
+        self.sound[fidelity, run.scenario, run.seed] = run.folder
+        self.listener.on_driver_without_defect(run)
+
+    def note_differences(self, fidelity: str, row: MutantRow) -> None:
+        """Compare a survivor's simulated runs with those of the driver without a defect."""
+        if fidelity == SIM and row.state == SURVIVED:
+            for run in row.runs:
+                sound = self.sound[fidelity, run.scenario, run.seed]
+                run.differences = self.compare(RunDir(Path(sound)), RunDir(Path(run.folder)))
 
 
 def _run_exam(running: _RunningExam) -> None:
@@ -170,29 +206,31 @@ def _run_exam(running: _RunningExam) -> None:
 
 
 def _run_without_defect(running: _RunningExam) -> None:
-    mutation_run, exam, listener = running.mutation_run, running.exam, running.listener
+    mutation_run, listener = running.mutation_run, running.listener
     cases = {
-        (mutation_run.fidelity_of(each), name)
+        (mutation_run.fidelity_of(each), name, seed_index)
         for each in mutation_run.mutants
         for name in each.scenarios
+        for seed_index in range(mutation_run.seeds_at(mutation_run.fidelity_of(each)))
     }
 
-    def begin(place: str, scenario: str) -> Future[tuple[str, ExamRun]]:
-        return running.pool.submit(lambda: (place, running.execute(scenario, NONE, place)))
+    def begin(case: tuple[str, str, int]) -> Future[tuple[tuple[str, str, int], ExamRun]]:
+        place, scenario, seed_index = case
+        return running.pool.submit(
+            lambda: (case, running.execute(scenario, NONE, place, seed_index))
+        )
 
-    repeats: list[tuple[str, ExamRun]] = []
-    for place, run in _as_ended([begin(*each) for each in sorted(cases)]):
+    repeats: list[tuple[tuple[str, str, int], ExamRun]] = []
+    for case, run in _as_ended([begin(each) for each in sorted(cases)]):
         if run.outcome == INCONCLUSIVE:
-            repeats.append((place, run))
+            repeats.append((case, run))
         else:
-            exam.sound.append(run)
-            listener.on_driver_without_defect(run)
-    for place, before in repeats:
+            running.note_sound(case[0], run)
+    for case, before in repeats:
         listener.on_repeat(WITHOUT_DEFECT, before)
-        for _, run in _as_ended([begin(place, before.scenario)]):
+        for _, run in _as_ended([begin(case)]):
             run.before = before.reason
-            exam.sound.append(run)
-            listener.on_driver_without_defect(run)
+            running.note_sound(case[0], run)
 
 
 class _RowRecorder:
@@ -237,26 +275,33 @@ def _try(running: _RunningExam, mutant: Mutant) -> MutantRow:
         list(mutant.killed_by),
         mutant.survives_because,
     )
-    return _run_in(running, mutant, row, mutant.scenarios)
+    seeds = running.mutation_run.seeds_at(running.mutation_run.fidelity_of(mutant))
+    # The first seed of all scenarios comes first: most mutants are killed by it.
+    planned = [(name, index) for index in range(seeds) for name in mutant.scenarios]
+    return _run_in(running, mutant, row, planned)
 
 
 def _try_again(running: _RunningExam, mutant: Mutant, before: MutantRow) -> MutantRow:
     """Run a mutant again in the scenarios in which its runs were inconclusive."""
     row = replace(before, runs=list(before.runs))
-    return _run_in(running, mutant, row, [each.scenario for each in before.not_judged])
+    first = {run.scenario: run.seed for run in reversed(before.runs)}
+    planned = [(run.scenario, run.seed - first[run.scenario]) for run in before.not_judged]
+    return _run_in(running, mutant, row, planned)
 
 
 def _run_in(
-    running: _RunningExam, mutant: Mutant, row: MutantRow, scenarios: Sequence[str]
+    running: _RunningExam, mutant: Mutant, row: MutantRow, planned: Sequence[tuple[str, int]]
 ) -> MutantRow:
-    mutation_run = running.mutation_run
-    before = {run.scenario: run.reason for run in row.runs}
-    for scenario in scenarios:
+    """Run a mutant in scenarios, each with the seed of an index."""
+    mutation_run, fidelity = running.mutation_run, running.mutation_run.fidelity_of(mutant)
+    before = {(run.scenario, run.seed): run.reason for run in row.runs}
+    for scenario, seed_index in planned:
         if running.stop.is_set() or row.state == KILLED:
             break
-        run = running.execute(scenario, mutant.name, mutation_run.fidelity_of(mutant))
-        run.before = before.get(scenario, "")
+        run = running.execute(scenario, mutant.name, fidelity, seed_index)
+        run.before = before.get((scenario, run.seed), "")
         row.runs.append(run)
+    running.note_differences(fidelity, row)
     if row.state == KILLED and not mutation_run.keeps_all:
         shutil.rmtree(mutation_run.folder / mutant.name, ignore_errors=True)
         for run in row.runs:
@@ -269,10 +314,22 @@ def _default_execute(mutation_run: MutationRun) -> ExecuteRun:
     payload.write_bytes(random.Random(PAYLOAD_SEED).randbytes(PAYLOAD_BYTES))
 
     def execute(
-        scenario: str, mutant: str, fidelity: str, out: Path, stop: threading.Event
+        scenario: str,
+        mutant: str,
+        fidelity: str,
+        out: Path,
+        stop: threading.Event,
+        seed_index: int,
     ) -> ExamRun:
+        first_seed = load_scenario(SCENARIOS / f"{scenario}.yaml").seeds.root
         return child_run.execute_run(
-            scenario, mutant, fidelity=fidelity, payload=payload, out=out, stop=stop
+            scenario,
+            mutant,
+            fidelity=fidelity,
+            payload=payload,
+            out=out,
+            stop=stop,
+            seed=first_seed + seed_index,
         )
 
     return execute

@@ -29,9 +29,15 @@ def exam_markdown(exam: Exam) -> str:
         return "\n".join(lines) + "\n"
     living = [row for row in exam.mutants if row.state != KILLED]
     if living:
-        lines += ["## Not killed", "", "| mutant | defect | reason |", "|---|---|---|"]
         lines += [
-            f"| {row.name} | {_cell(row.about)} | {_cell(because(row)) or UNEXPLAINED} |"
+            "## Not killed",
+            "",
+            "| mutant | defect | reason | effect |",
+            "|---|---|---|---|",
+        ]
+        lines += [
+            f"| {row.name} | {_cell(row.about)} | {_cell(because(row)) or UNEXPLAINED} "
+            f"| {_cell(effect(row))} |"
             for row in living
         ]
         lines.append("")
@@ -55,6 +61,10 @@ def verdict_line(exam: Exam) -> str:
         return "The exam is void"
     if exam.unexplained:
         text += f"; {len(exam.unexplained)} not killed and not explained"
+    with_effect = sum(row.effect is not None for row in exam.mutants)
+    without = sum(row.is_without_effect for row in exam.mutants)
+    if with_effect or without:
+        text += f"; {with_effect} survived with an effect, {without} without"
     if exam.again_count:
         text += f"; {exam.again_count} inconclusive "
         text += f"{noun_for(exam.again_count, 'run was', 'runs were')} repeated"
@@ -79,6 +89,16 @@ def by(row: MutantRow) -> str:
     if killer:
         return ", ".join(killer.checks)
     return ", ".join(run.outcome for run in row.runs)
+
+
+def effect(row: MutantRow) -> str:
+    """Return what differed first between a survivor's runs and the sound driver's, and in which
+    run. Empty if they were not compared.
+    """
+    if row.effect:
+        run, difference = row.effect
+        return f"in {run.scenario} with seed {run.seed}: {difference}"
+    return "none in any run" if row.is_without_effect else ""
 
 
 def because(row: MutantRow) -> str:

@@ -13,6 +13,7 @@ from windtunnel.harness.cli import exit_code
 
 if TYPE_CHECKING:
     from windtunnel.harness.exam.document import Exam, ExamRun, MutantRow
+    from windtunnel.harness.exam.examine import MutationRun
     from windtunnel.harness.exam.mutant import Mutant
 
 COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
@@ -39,6 +40,13 @@ COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
     help="Number of parallel runs.",
 )
 @click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Number of seeds with which each simulated mutant runs until it is detected.",
+)
+@click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
@@ -52,6 +60,7 @@ def exam(
     patterns: tuple[str, ...],
     fidelity: str | None,
     jobs: int,
+    seeds: int,
     out: Path,
     keep: bool,
     only_list: bool,
@@ -60,8 +69,10 @@ def exam(
     """Test the judge: plant defects in the driver, one at a time, and check that runs FAIL.
 
     First the unmodified driver must pass all scenarios that are needed, or the exam is void. Then
-    each mutant runs in its scenarios until a verdict is FAIL, which kills the mutant. A run that
-    failed because the machine was too slow is repeated once, with no other run in parallel. Exits
+    each mutant runs in its scenarios until a verdict is FAIL, which kills the mutant. The simulated
+    runs of a survivor are compared with those of the unmodified driver: if they differ, a check is
+    missing; if they are equal, a scenario is missing. A run that failed because the machine was too
+    slow is repeated once, with no other run in parallel. Exits
     with 0 if at least 98 % of the mutants were killed and each survivor is explained, else with 1.
     A void exam exits with 2, or with 3 if the harness failed.
 
@@ -71,6 +82,7 @@ def exam(
       windtunnel run exam/loss --fidelity sim --mutant resend-never
     """
     from windtunnel.harness.exam import mutant
+    from windtunnel.harness.exam.examine import MutationRun
 
     try:
         selected = mutant.chosen(mutant.load_all(), patterns)
@@ -79,28 +91,21 @@ def exam(
     if only_list:
         _list(selected, as_json)
         return exit_code.OK
-    return _examine(selected, fidelity, jobs, out, keep, as_json)
+    folder = out.resolve() / f"exam-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    return _examine(MutationRun(selected, folder, fidelity, jobs, keep, seeds), as_json)
 
 
-def _examine(
-    mutants: "Sequence[Mutant]",
-    fidelity: str | None,
-    jobs: int,
-    out: Path,
-    keep: bool,
-    as_json: bool,
-) -> int:
+def _examine(mutation_run: "MutationRun", as_json: bool) -> int:
     from windtunnel.harness.cli.failure import one_line
     from windtunnel.harness.exam import mutated_driver
-    from windtunnel.harness.exam.examine import DOCUMENT, MutationRun, examine
+    from windtunnel.harness.exam.examine import DOCUMENT, examine
     from windtunnel.harness.exam.markdown import exam_markdown
     from windtunnel.harness.orchestrate.fidelity import NETNS
     from windtunnel.harness.orchestrate.labs import labs, privileges
 
-    folder = out.resolve() / f"exam-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    folder, mutants = mutation_run.folder, mutation_run.mutants
     progress = Progress(len(mutants))
     with one_line():
-        mutation_run = MutationRun(mutants, folder, fidelity, jobs, keep)
         for needed in sorted({mutation_run.fidelity_of(each) for each in mutants}):
             if needed == NETNS:
                 privileges.acquire()
@@ -145,7 +150,7 @@ class Progress:
         click.echo(text, err=True)
 
     def on_mutant(self, row: "MutantRow") -> None:
-        from windtunnel.harness.exam.markdown import by, where
+        from windtunnel.harness.exam.markdown import by, effect, where
 
         self._count += 1
         state = click.style(f"{row.state:<9}", fg=COLOURS[row.state], bold=True)
@@ -153,6 +158,8 @@ class Progress:
         count = f"[{self._count}/{self._total}]"
         text = f"{count} {state} {row.name}  {where(row)}: {by(row)}  {duration_s:.0f} s"
         click.echo(text, err=True)
+        if effect(row):
+            click.echo(f"    effect: {effect(row)}", err=True)
 
 
 def _list(mutants: "Sequence[Mutant]", as_json: bool) -> None:
@@ -168,10 +175,10 @@ def _print_table(found: "Exam") -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from windtunnel.harness.exam.markdown import because, by, verdict_line, where
+    from windtunnel.harness.exam.markdown import because, by, effect, verdict_line, where
 
     table = Table(box=None, header_style="dim")
-    for heading in ("mutant", "state", "scenario", "check", "explanation"):
+    for heading in ("mutant", "state", "scenario", "check", "explanation", "effect"):
         table.add_column(heading, overflow="fold")
     for row in found.mutants:
         colour = COLOURS[row.state]
@@ -181,6 +188,7 @@ def _print_table(found: "Exam") -> None:
             where(row),
             by(row),
             "" if row.state == "killed" else escape(because(row)) or "[red]not explained[/red]",
+            escape(effect(row)),
         )
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160, highlight=False)
     console.print(table)

@@ -55,11 +55,11 @@ def leaving(outcome):
     return leave
 
 
-def make(monkeypatch, tmp_path, child, mutant="some", stop=None):
+def make(monkeypatch, tmp_path, child, mutant="some", stop=None, seed=None):
     monkeypatch.setattr(child_run, "LocalProcess", child)
     return child_run.execute_run(
         "exam/x", mutant, fidelity="netns", payload=tmp_path / "p", out=tmp_path / "out",
-        stop=stop or threading.Event(),
+        stop=stop or threading.Event(), seed=seed,
     )  # fmt: skip
 
 
@@ -70,6 +70,14 @@ def test_the_checks_that_said_no_are_named_once(monkeypatch, tmp_path):
     assert child.argv[-3:] == ["--mutant", "some", "--json"]
     assert run.command[:3] == ["windtunnel", "run", "exam/x"]
     assert child.killed
+
+
+def test_a_run_has_the_seed_that_was_asked_for(monkeypatch, tmp_path):
+    child = Child(leaving("PASS"))
+    run = make(monkeypatch, tmp_path, child, seed=1)
+    assert run.seed == 1
+    at = child.argv.index("--seed")
+    assert child.argv[at : at + 4] == ["--seed", "1", "--seeds", "1"]
 
 
 def test_a_run_that_leaves_nothing_is_our_fault(monkeypatch, tmp_path):

@@ -4,13 +4,17 @@ import json
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
 from windtunnel.harness.exam.document import ExamRun, MutantRow
+from windtunnel.harness.exam.evidence_difference import Difference
 from windtunnel.harness.exam.examine import DOCUMENT, WITHOUT_DEFECT, MutationRun, examine
 from windtunnel.harness.exam.markdown import UNEXPLAINED, exam_markdown
 from windtunnel.harness.exam.mutant import NONE, Mutant
+
+SEED = 40
 
 
 def mutant(name, *scenarios, because="", killed_by=()):
@@ -29,18 +33,21 @@ class Runs:
         self.places = []
         self._during = during
 
-    def __call__(self, scenario, name, fidelity, folder, stop):
+    def __call__(self, scenario, name, fidelity, folder, stop, seed_index):
         self._during(name)
         self.created.append((scenario, name))
         self.places.append(fidelity)
         (folder / "suite").mkdir(parents=True, exist_ok=True)
-        outcome = self.outcomes.get((scenario, name), "PASS")
+        outcome = self.outcomes.get((scenario, name, seed_index), "PASS")
+        outcome = self.outcomes.get((scenario, name), outcome)
         if isinstance(outcome, list):
             outcome = outcome.pop(0)
         if stop.is_set():
             outcome = "CANCELLED"
         checks = ["some_check"] if outcome == "FAIL" else []
-        return ExamRun(scenario, outcome, "why", checks, 1.0, ["windtunnel"], str(folder / "suite"))
+        made = ExamRun(scenario, outcome, "why", checks, 1.0, ["windtunnel"], str(folder / "suite"))
+        made.seed = SEED + seed_index
+        return made
 
 
 class Told:
@@ -62,8 +69,9 @@ class Told:
 def sit(tmp_path, mutants, outcomes, **options):
     runs = Runs(outcomes, options.pop("during", lambda name: None))
     listener = options.pop("listener", Told())
+    compare = options.pop("compare", lambda sound, other: [])
     mutation_run = MutationRun(mutants, tmp_path / "exam", **options)
-    return (*examine(mutation_run, listener, runs), runs)
+    return (*examine(mutation_run, listener, runs, compare), runs)
 
 
 def states(exam):
@@ -114,16 +122,18 @@ def test_only_what_could_not_be_judged_is_repeated_and_alone(tmp_path):
     under_way, beside = [], []
 
     class Counting(Runs):
-        def __call__(self, scenario, name, fidelity, folder, stop):
+        def __call__(self, scenario, name, fidelity, folder, stop, seed_index):
             under_way.append(name)
             beside.append(len(under_way) - 1)
             try:
-                return super().__call__(scenario, name, fidelity, folder, stop)
+                return super().__call__(scenario, name, fidelity, folder, stop, seed_index)
             finally:
                 under_way.remove(name)
 
     runs = Counting(outcomes)
-    exam, _ = examine(MutationRun(mutants, tmp_path / "exam", jobs=2), Told(), runs)
+    exam, _ = examine(
+        MutationRun(mutants, tmp_path / "exam", jobs=2), Told(), runs, lambda sound, other: []
+    )
     assert states(exam) == {"one": "survived", "two": "survived"}
     assert sorted(runs.created[6:]) == [("x", "one"), ("x", "two")]
     assert beside[6:] == [0, 0]
@@ -233,3 +243,58 @@ def test_each_mutant_runs_in_its_fidelity_and_the_driver_without_defect_in_all_o
     exam, _, runs = sit(tmp_path, [mutant("made", "x"), real], {}, fidelity=requested)
     assert set(runs.places) == places
     assert len(exam.sound) == len(places)
+
+
+LATER = Difference("datagrams", "host a", 2_500_000, "no packet", "a NAK")
+
+
+def test_a_survivor_with_an_effect_is_told_from_one_without(tmp_path):
+    def compare(sound, other):
+        assert Path(sound.path).parts[-3:] == (f"{WITHOUT_DEFECT}-sim", "x-0", "suite")
+        return [LATER] if other.path.parent.name == "changes" else []
+
+    mutants = [mutant("changes", "x"), mutant("idles", "x"), mutant("dies", "x")]
+    exam = sit(tmp_path, mutants, {("x", "dies"): "FAIL"}, compare=compare)[0]
+    changes, idles, dies = exam.mutants
+    assert changes.effect == (changes.runs[0], LATER)
+    assert idles.effect is None
+    assert idles.is_without_effect
+    assert not changes.is_without_effect
+    assert not dies.is_without_effect
+    assert dies.runs[0].differences is None
+    text = exam_markdown(exam)
+    assert "1 survived with an effect, 1 without" in text
+    assert "in x with seed 40: datagrams at 2.500000 ms, host a: expected no packet" in text
+    summary = json.loads((tmp_path / "exam" / DOCUMENT).read_text())["summary"]
+    assert summary["survived_with_effect"] == ["changes"]
+    assert summary["survived_without_effect"] == ["idles"]
+
+
+def test_a_survivor_runs_with_more_seeds_until_one_kills_it(tmp_path):
+    mutants = [mutant("late", "x", "y"), mutant("never", "x")]
+    exam, _, _ = sit(tmp_path, mutants, {("y", "late", 1): "FAIL"}, seeds=3)
+    assert states(exam) == {"late": "killed", "never": "survived"}
+    of_late = [(run.scenario, run.seed) for run in exam.mutants[0].runs]
+    assert of_late == [("x", 40), ("y", 40), ("x", 41), ("y", 41)]
+    assert [run.seed for run in exam.mutants[1].runs] == [40, 41, 42]
+    assert sorted(run.seed for run in exam.sound) == [40, 40, 41, 41, 42, 42]
+    assert len({run.folder for run in exam.sound}) == 6
+
+
+def test_an_inconclusive_run_is_repeated_with_its_own_seed(tmp_path):
+    outcomes = {("x", "one", 2): ["INCONCLUSIVE", "FAIL"]}
+    exam, _, _ = sit(tmp_path, [mutant("one", "x")], outcomes, seeds=3)
+    assert states(exam) == {"one": "killed"}
+    assert [(run.seed, run.outcome) for run in exam.mutants[0].runs] == [
+        (40, "PASS"), (41, "PASS"), (42, "INCONCLUSIVE"), (42, "FAIL"),
+    ]  # fmt: skip
+
+
+def test_runs_in_real_time_have_one_seed_and_are_not_compared(tmp_path):
+    def compare(sound, other):
+        raise AssertionError
+
+    exam = sit(tmp_path, [mutant("one", "x")], {}, seeds=3, fidelity="netns", compare=compare)[0]
+    assert len(exam.mutants[0].runs) == 1
+    assert exam.mutants[0].runs[0].differences is None
+    assert not exam.mutants[0].is_without_effect
