@@ -30,6 +30,9 @@ RUN_LIMIT_S = 2_700.0
 only a harness defect can exceed it.
 """
 STOP_LIMIT_S = 60.0
+EXECUTIONS = "WINDTUNNEL_PLANTED_EXECUTIONS"
+"""As in `mutation_switch`, which imports numba."""
+EXECUTIONS_FILE = "executions.bin"
 HARNESS = "HARNESS"
 CANCELLED = "CANCELLED"
 
@@ -54,11 +57,13 @@ def execute_run(
     if seed is not None:
         options += ["--seed", str(seed), "--seeds", "1"]
     options += ["--mutant", mutant]
+    executions = out / EXECUTIONS_FILE
+    executions.write_bytes(bytes(8))
     began_s = time.monotonic()
     process = LocalProcess(
         f"{mutant}/{scenario}",
         [sys.executable, "-m", "windtunnel.harness", "run", scenario, *options, "--json"],
-        env=dict(os.environ),
+        env={**os.environ, EXECUTIONS: str(executions.absolute())},
         cwd=ROOT,
         log=out / f"{scenario.replace('/', '-')}.log",
     )
@@ -67,6 +72,7 @@ def execute_run(
     run.seed = seed or 0
     if is_over:
         _read(run, out, before, process)
+        run.executions = int.from_bytes(executions.read_bytes(), sys.byteorder)
     else:
         run.outcome, run.reason = CANCELLED, "cancelled before its end"
     run.seconds = round(time.monotonic() - began_s, 1)

@@ -37,6 +37,8 @@ class ExamRun:
     folder: str = ""
     "The run folder, or empty if it was removed."
     seed: int = 0
+    executions: int = 0
+    "How often what the mutant changes was executed, in all its processes together."
     differences: list[Difference] | None = None
     """What differs first from the run of the driver without a defect, of each kind of evidence.
     None if the runs were not compared: the mutant was killed, or the run was not simulated.
@@ -95,6 +97,11 @@ class MutantRow:
     def is_without_effect(self) -> bool:
         """Whether the mutant survived, and all its runs equal those of the sound driver."""
         return self.state == SURVIVED and all(run.differences == [] for run in self.runs)
+
+    @property
+    def executions(self) -> int:
+        """How often what the mutant changes was executed, in all runs together."""
+        return sum(run.executions for run in self.runs)
 
     @property
     def is_explained(self) -> bool:
@@ -157,6 +164,7 @@ class Exam:
             "kill_rate": round(self.kill_rate, 4),
             "survived_with_effect": [row.name for row in self.mutants if row.effect],
             "survived_without_effect": [r.name for r in self.mutants if r.is_without_effect],
+            "never_executed": [row.name for row in self.mutants if not row.executions],
             "unexplained": [row.name for row in self.unexplained],
             "is_void": self.is_void,
             "is_passed": self.is_passed,

@@ -98,7 +98,11 @@ def effect(row: MutantRow) -> str:
     if row.effect:
         run, difference = row.effect
         return f"in {run.scenario} with seed {run.seed}: {difference}"
-    return "none in any run" if row.is_without_effect else ""
+    if not row.is_without_effect:
+        return ""
+    if not row.executions:
+        return "none: what it changes was never executed"
+    return f"none, although what it changes was executed {row.executions:,} times"
 
 
 def because(row: MutantRow) -> str:

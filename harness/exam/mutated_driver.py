@@ -11,6 +11,7 @@ The kernel cache is keyed by content, so only kernels that an edit affects are c
 
 import fcntl
 import hashlib
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -76,7 +77,10 @@ def prepare(
             _compile(fidelity, environment, home)
             compiled.write_text(digest)
     number = 0 if mutant is None else 1 + [each.name for each in every].index(mutant.name)
-    return {**environment, mutation_switch.VARIABLE: str(number)}
+    counted = {
+        name: value for name, value in os.environ.items() if name == mutation_switch.EXECUTIONS
+    }
+    return {**environment, **counted, mutation_switch.VARIABLE: str(number)}
 
 
 def with_mutant(pair: Pair, mutant: Mutant | None, environment: dict[str, str]) -> Pair:

@@ -9,17 +9,19 @@ between them.
                                               return scan__7(log, at)
                                           return scan__0(log, at)
 
-A driver with all mutants is therefore compiled only once, and a number selects the active mutant.
-An edit must be within module-level functions or methods. This module depends only on Python's
-syntax.
+Each version of a mutant counts the executions of the statement that it changes. A driver with all
+mutants is therefore compiled only once, and a number selects the active mutant.
+An edit must be within module-level functions or methods.
 """
 
 from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from windtunnel.harness.exam.edited_statement import place_of_edit
 
 SWITCH = "driver/base/planted.py"
 """The path to which `mutation_switch` is copied in the mutated driver."""
@@ -61,6 +63,16 @@ class _Function:
         """The source lines of the signature."""
         return self.lines[self.node.lineno - self.start : self.node.body[0].lineno - self.start]
 
+    def counting(self, original: _Function, text: Sequence[str]) -> _Function:
+        """Return this edited function with a count of the executions of what was changed. `text`
+        has the lines of its file.
+        """
+        place = place_of_edit(original.node, self.node, text)
+        call = "planted.note()" if self.is_kernel else "planted.note_in_python()"
+        at = place.line - self.start
+        lines = [*self.lines[:at], f"{' ' * place.column}{call}\n", *self.lines[at:]]
+        return _Function(self.node, lines)
+
     def renamed(self, name: str) -> list[str]:
         """Return the function's source lines under another name. Only a kernel keeps its
         decorators.
@@ -85,7 +97,8 @@ def with_mutants(source: str, edited: Mapping[int, str]) -> str:
             )
         for key, function in changed.items():
             if ast.dump(function.node) != ast.dump(original[key].node):
-                versions.setdefault(key, {})[number] = function
+                counting = function.counting(original[key], text.splitlines(keepends=True))
+                versions.setdefault(key, {})[number] = counting
     lines = source.splitlines(keepends=True)
     # Functions are replaced from last to first, so earlier line numbers stay valid.
     for key in sorted(versions, key=lambda each: -original[each].node.lineno):

@@ -1,6 +1,7 @@
 """Results of runs that were executed as child processes."""
 
 import json
+import sys
 import threading
 
 from windtunnel.harness.artifact.documents import write_document
@@ -22,7 +23,7 @@ class Child:
         self.terminated = self.killed = False
 
     def __call__(self, name, argv, *, env, cwd, log):
-        self.argv = argv
+        self.argv, self.environment = argv, env
         self._leave(log.parent)
         return self
 
@@ -78,6 +79,18 @@ def test_a_run_has_the_seed_that_was_asked_for(monkeypatch, tmp_path):
     assert run.seed == 1
     at = child.argv.index("--seed")
     assert child.argv[at : at + 4] == ["--seed", "1", "--seeds", "1"]
+
+
+def test_executions_are_read_from_a_file_that_the_run_is_given(monkeypatch, tmp_path):
+    def leave(out):
+        leaving("PASS")(out)
+        (out / child_run.EXECUTIONS_FILE).write_bytes((17).to_bytes(8, sys.byteorder))
+
+    child = Child(leave)
+    assert make(monkeypatch, tmp_path, child).executions == 17
+    named = child.environment[child_run.EXECUTIONS]
+    assert named == str(tmp_path / "out" / child_run.EXECUTIONS_FILE)
+    assert make(monkeypatch, tmp_path, Child(leaving("PASS"))).executions == 0
 
 
 def test_a_run_that_leaves_nothing_is_our_fault(monkeypatch, tmp_path):

@@ -46,7 +46,7 @@ class Runs:
             outcome = "CANCELLED"
         checks = ["some_check"] if outcome == "FAIL" else []
         made = ExamRun(scenario, outcome, "why", checks, 1.0, ["windtunnel"], str(folder / "suite"))
-        made.seed = SEED + seed_index
+        made.seed, made.executions = SEED + seed_index, 3 if name == "idles" else 0
         return made
 
 
@@ -253,9 +253,9 @@ def test_a_survivor_with_an_effect_is_told_from_one_without(tmp_path):
         assert Path(sound.path).parts[-3:] == (f"{WITHOUT_DEFECT}-sim", "x-0", "suite")
         return [LATER] if other.path.parent.name == "changes" else []
 
-    mutants = [mutant("changes", "x"), mutant("idles", "x"), mutant("dies", "x")]
+    mutants = [mutant(name, "x") for name in ("changes", "idles", "dies", "sleeps")]
     exam = sit(tmp_path, mutants, {("x", "dies"): "FAIL"}, compare=compare)[0]
-    changes, idles, dies = exam.mutants
+    changes, idles, dies, _ = exam.mutants
     assert changes.effect == (changes.runs[0], LATER)
     assert idles.effect is None
     assert idles.is_without_effect
@@ -263,11 +263,13 @@ def test_a_survivor_with_an_effect_is_told_from_one_without(tmp_path):
     assert not dies.is_without_effect
     assert dies.runs[0].differences is None
     text = exam_markdown(exam)
-    assert "1 survived with an effect, 1 without" in text
+    assert "1 survived with an effect, 2 without" in text
+    assert "executed 3 times" in text
+    assert "never executed" in text
     assert "in x with seed 40: datagrams at 2.500000 ms, host a: expected no packet" in text
     summary = json.loads((tmp_path / "exam" / DOCUMENT).read_text())["summary"]
     assert summary["survived_with_effect"] == ["changes"]
-    assert summary["survived_without_effect"] == ["idles"]
+    assert summary["survived_without_effect"] == ["idles", "sleeps"]
 
 
 def test_a_survivor_runs_with_more_seeds_until_one_kills_it(tmp_path):

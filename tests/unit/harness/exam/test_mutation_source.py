@@ -51,7 +51,9 @@ def module(text: str, number: int) -> types.ModuleType:
     """Return the text as a module in which a number is active."""
     created = types.ModuleType("made")
     created.__dict__["kernel"] = lambda function: function
-    switch = types.SimpleNamespace(NUMBER=number, number=lambda: number)
+    switch = types.SimpleNamespace(NUMBER=number, number=lambda: number, counted=[])
+    switch.note = lambda: switch.counted.append("kernel")
+    switch.note_in_python = lambda: switch.counted.append("python")
     lines = [
         line for line in text.splitlines() if line != "from windtunnel.driver.base import planted"
     ]
@@ -113,3 +115,13 @@ def test_what_no_edit_touches_stays_as_it_is():
 def test_an_edit_beyond_functions_is_refused(old, new):
     with pytest.raises(MutationError, match="edit 1"):
         with_mutants(SOURCE, {1: SOURCE.replace(old, new)})
+
+
+def test_what_a_mutant_changes_is_counted_and_nothing_else():
+    text = with_mutants(SOURCE, EDITS)
+    for number, counted in enumerate([[], ["kernel"], ["python"], ["python"]]):
+        created = module(text, number)
+        created.half(10)
+        created.scaled(10)
+        created.Counter(1).add(1)
+        assert created.planted.counted == counted, number

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from windtunnel.harness.exam.mutation_switch import VARIABLE
+from windtunnel.harness.exam import child_run
+from windtunnel.harness.exam.mutation_switch import EXECUTIONS, VARIABLE
 from windtunnel.harness.installation import ROOT as REPOSITORY
 
 PROGRAM = """
@@ -15,9 +16,11 @@ from windtunnel.harness.exam import mutation_switch as switch
 
 @numba.njit(cache=True)
 def read(more):
+    switch.note()
     return switch.number() + more
 
 print(switch.NUMBER, read(1), sum(read.stats.cache_hits.values()))
+switch.note_in_python()
 """
 
 
@@ -26,6 +29,8 @@ print(switch.NUMBER, read(1), sum(read.stats.cache_hits.values()))
 def test_a_kept_kernel_reads_what_this_process_was_given(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
+    counted = tmp_path / "executions.bin"
+    counted.write_bytes(bytes(8))
     said = [
         subprocess.run(
             [sys.executable, str(program)],
@@ -35,6 +40,9 @@ def test_a_kept_kernel_reads_what_this_process_was_given(tmp_path):
             timeout=120,
             check=True,
         ).stdout.split()
-        for given in ({VARIABLE: "0"}, {VARIABLE: "17"}, {VARIABLE: "3"})
+        for given in ({VARIABLE: "0"}, {VARIABLE: "17", EXECUTIONS: str(counted)}, {VARIABLE: "3"})
     ]
     assert said == [["0", "1", "0"], ["17", "18", "1"], ["3", "4", "1"]]
+    # In the kernel and in Python, in the one process that was given the file.
+    assert int.from_bytes(counted.read_bytes(), sys.byteorder) == 2
+    assert child_run.EXECUTIONS == EXECUTIONS
