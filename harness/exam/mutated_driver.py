@@ -4,6 +4,7 @@
       tree/windtunnel/driver/...    the copy, see `mutation_source`; first on PYTHONPATH
       tree/windtunnel/harness/...   workloads and the simulator, which compile the driver's kernels
       compiled-sim                  digest of the sources that were compiled for a fidelity
+      prepared-sim                  digest of the sources and mutants that the copy was made from
 
 All mutants are compiled together, and an environment variable selects the active mutant or none.
 The kernel cache is keyed by content, so only kernels that an edit affects are compiled.
@@ -43,7 +44,7 @@ PROGRAMS = {
 """Fidelity level -> program that compiles all kernels needed by the driver and the workloads."""
 WARM_UP_LIMIT_S = 1_800.0
 """Timeout of the compilation in seconds. It is long, because the machine may be busy."""
-COMPILED = "compiled"
+COMPILED, PREPARED = "compiled", "prepared"
 LOCK = "lock"
 
 
@@ -63,19 +64,26 @@ def prepare(
     every = load_all() if mutants is None else list(mutants)
     folder = cache_root().parent / STORE if store is None else store
     home = folder.resolve() / hashlib.sha256(str(ROOT).encode()).hexdigest()[:16]
-    texts = _texts(every)
+    made_from, prepared = _inputs(every), home / f"{PREPARED}-{fidelity}"
+    # Merging the mutants takes seconds, which each run of an exam would need.
+    texts = None if _is(prepared, made_from) else _texts(every)
     home.mkdir(mode=MODE, parents=True, exist_ok=True)
     require_trusted(home)
     environment = _environment(home)
     with (home / LOCK).open("w") as lock:
         # Concurrent callers wait here. They then find that the copy is up to date.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        digest = _update(home / "tree" / PACKAGE, texts)
-        compiled = home / f"{COMPILED}-{fidelity}"
-        if not compiled.is_file() or compiled.read_text() != digest:
-            report("rebuilding the driver with all mutants and compiling the changed kernels")
-            _compile(fidelity, environment, home)
-            compiled.write_text(digest)
+        if not _is(prepared, made_from):
+            digest = _update(home / "tree" / PACKAGE, texts or _texts(every))
+            for each in PROGRAMS:
+                if not _is(home / f"{PREPARED}-{each}", made_from):
+                    (home / f"{PREPARED}-{each}").unlink(missing_ok=True)
+            compiled = home / f"{COMPILED}-{fidelity}"
+            if not _is(compiled, digest):
+                report("rebuilding the driver with all mutants and compiling the changed kernels")
+                _compile(fidelity, environment, home)
+                compiled.write_text(digest)
+            prepared.write_text(made_from)
     number = 0 if mutant is None else 1 + [each.name for each in every].index(mutant.name)
     counted = {
         name: value for name, value in os.environ.items() if name == mutation_switch.EXECUTIONS
@@ -131,12 +139,31 @@ def _environment(home: Path) -> dict[str, str]:
     }
 
 
+def _is(file: Path, content: str) -> bool:
+    return file.is_file() and file.read_text() == content
+
+
+def _sources() -> dict[str, Path]:
+    """Return the files that are copied, by their path in the repository."""
+    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    return {path.relative_to(ROOT).as_posix(): path for path in paths}
+
+
+def _inputs(mutants: Sequence[Mutant]) -> str:
+    """Return a digest of the sources and mutants from which the copy is made."""
+    digest = hashlib.sha256()
+    for name, path in sorted(_sources().items()):
+        digest.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    for each in mutants:
+        digest.update(each.model_dump_json().encode())
+    return digest.hexdigest()
+
+
 def _update(tree: Path, texts: dict[str, str]) -> str:
     """Update the copy of the sources, one file at a time. Returns a digest of the files that affect
     compilation.
     """
-    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    sources = {path.relative_to(ROOT).as_posix(): path for path in paths}
+    sources = _sources()
     digest = hashlib.sha256()
     for name in sorted({*sources, *texts}):
         content = texts[name].encode() if name in texts else sources[name].read_bytes()

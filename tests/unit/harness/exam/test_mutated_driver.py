@@ -8,6 +8,7 @@ import pytest
 
 from windtunnel.harness.exam import mutated_driver, mutation_source
 from windtunnel.harness.exam.mutant import NONE, Mutant, MutantError
+from windtunnel.harness.exam.mutation_switch import VARIABLE
 from windtunnel.harness.installation import ROOT as REPOSITORY
 from windtunnel.harness.orchestrate.subjects.subject import OURS, OURS_WITH_OURS, Pair, Subject
 
@@ -96,6 +97,25 @@ def test_it_is_compiled_once_for_each_fidelity_and_again_when_an_edit_is_another
     prepare(tmp_path, other, at_work=other)
     assert compiled == ["sim", "netns", "sim"]
     assert (tree_of(tmp_path) / "harness/warm_up.py").stat().st_mtime_ns == before
+
+
+def test_mutants_are_merged_once_and_again_when_one_is_another(tmp_path, compiled, monkeypatch):
+    merged = []
+
+    def merge(source, edited):
+        merged.append(list(edited))
+        return mutation_source.with_mutants(source, edited)
+
+    monkeypatch.setattr(mutated_driver, "with_mutants", merge)
+    for _ in range(2):
+        assert prepare(tmp_path)[VARIABLE] == "2"
+        assert prepare(tmp_path, at_work=None)[VARIABLE] == "0"
+    assert len(merged) == 1
+    other = MUTANT.model_copy(update={"replace": f"{RETURN} + 3"})
+    prepare(tmp_path, OTHER, other, at_work=other)
+    prepare(tmp_path)
+    assert len(merged) == 3
+    assert (tree_of(tmp_path) / MUTANT.file).read_text().count(f"{RETURN} + 1") == 1
 
 
 def test_an_edit_that_does_not_fit_makes_nothing(tmp_path, compiled):
