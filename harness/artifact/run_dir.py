@@ -142,6 +142,11 @@ class HostDir:
         return self.path / "cnc-errors.json"
 
     @property
+    def loss_report(self) -> Path:
+        """The path of a simulated driver's loss report, without the unused end of the file."""
+        return self.path / "loss-report.dat"
+
+    @property
     def snmp(self) -> Path:
         return self.path / "snmp.json"
 

@@ -7,6 +7,7 @@ evidence has times.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import numpy as np
 from windtunnel.harness.artifact.host import counter_sample, delivery, frame_seen, log_index, offer
 from windtunnel.harness.artifact.host.message_times import DELIVERY_TIME, OFFER_TIME
 from windtunnel.harness.artifact.records import read_records
-from windtunnel.harness.artifact.regular_file import read_text
+from windtunnel.harness.artifact.regular_file import map_bytes, read_text
 from windtunnel.harness.artifact.run.simulation import Simulation
 from windtunnel.harness.artifact.run_dir import HostDir, RunDir
+from windtunnel.harness.dissect.driver_files.loss_report import read_loss_report
 from windtunnel.harness.exam.packet_difference import first_packet_difference
 from windtunnel.harness.exam.record_difference import (
     ABSENT,
@@ -138,6 +140,18 @@ def _logs(sound: RunDir, other: RunDir, case: Case) -> Iterator[Found]:
             )
 
 
+def _losses(sound: RunDir, other: RunDir, case: Case) -> Iterator[Found]:
+    for host in case.hosts:
+        files = [each.loss_report for each in _both(sound, other, host.name)]
+        reports = [read_loss_report(map_bytes(each)) if each.exists() else None for each in files]
+        pairs = zip_longest(
+            *([str(loss) for loss in each.losses] if each else [] for each in reports)
+        )
+        one, two = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
+        if one != two:
+            yield Found(f"host {host.name}", None, one or ABSENT, two or ABSENT)
+
+
 def _documents(sound: RunDir, other: RunDir, case: Case) -> Iterator[Found]:
     """Compare what applications report about themselves, such as offers refused."""
     for place, one, two in _traffic(sound, other, case):
@@ -213,6 +227,7 @@ KINDS: dict[str, Compare] = {
     "frames read": _frames,
     "ends of processes": _ends,
     "errors": _errors,
+    "loss report": _losses,
     "applications": _documents,
     "final counter": _final_counters,
     "messages": _messages,

@@ -1,4 +1,5 @@
-"""Samples the counters and the log buffers of a simulated host every millisecond of simulated time.
+"""Samples the counters and the log buffers of a simulated host every millisecond of simulated time,
+and copies its loss report.
 
 All fidelity levels use the same sampler and log holder. Simulated time does not advance while a
 driver works, so a host is never under pressure. The pressure file records this.
@@ -19,7 +20,7 @@ from windtunnel.harness.simulator.world.host import Host
 from windtunnel.harness.simulator.world.virtual_time import NS_PER_MS
 
 INTERVAL_NS = NS_PER_MS
-CNC_FILE = "cnc.dat"
+CNC_FILE, LOSS_REPORT_FILE = "cnc.dat", "loss-report.dat"
 
 
 class CounterSamples:
@@ -32,6 +33,7 @@ class CounterSamples:
         self._files, self._cnc, self._sampler = files, cnc, Sampler(cnc)
         self._output = files.counter_samples.open("wb")
         self._logs = LogHolder(host.directory)
+        self._losses = np.memmap(host.directory / LOSS_REPORT_FILE, dtype=np.uint8, mode="r")
         self._times_ns: list[int] = []
         self._next_ns = 0
 
@@ -44,7 +46,7 @@ class CounterSamples:
             self._output.write(self._sampler.sample(now_ns).tobytes())
 
     def close(self, now_ns: int) -> None:
-        """Take the last sample and write counters, errors and logs.
+        """Take the last sample and write counters, errors, losses and logs.
 
         This may be called after the driver has ended, since the files stay mapped and open.
         """
@@ -52,6 +54,8 @@ class CounterSamples:
         self._output.close()
         write_counters(self._files.counters, self._sampler.counters())
         write_error_log(self._files.cnc_errors, self._cnc.errors())
+        used = np.flatnonzero(self._losses)
+        self._files.loss_report.write_bytes(self._losses[: used[-1] + 1 if used.size else 0])
         self._logs.copy(self._files)
         rows = [(each, each, 0, UNKNOWN, INTERVAL_NS, 0) for each in (*self._times_ns, now_ns)]
         Pressure(INTERVAL_NS, np.array(rows, dtype=np.int64)).write(self._files.pressure)

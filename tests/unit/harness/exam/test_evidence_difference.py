@@ -8,6 +8,7 @@ from windtunnel.harness.artifact.host.host_facts import ErrorObservation, write_
 from windtunnel.harness.artifact.records import write_records
 from windtunnel.harness.artifact.run.manifest import ProcessExit
 from windtunnel.harness.artifact.run.simulation import Simulation
+from windtunnel.harness.dissect.driver_files.loss_report import ENTRY
 from windtunnel.harness.exam.evidence_difference import differences
 
 COUNTER = "b/rcv-pos"
@@ -140,6 +141,25 @@ def test_an_error_log_counts(tmp_path):
     (first,) = found(tmp_path, after=after)
     assert (first.kind, first.sound) == ("errors", "nothing")
     assert "bad frame" in first.found
+
+
+def test_a_loss_report_counts(tmp_path):
+    def after(run, bytes_lost):
+        entry = np.zeros(128, dtype=np.uint8)
+        entry[: ENTRY.itemsize] = np.array([(1, bytes_lost, 1, 1, 7, 1001)], dtype=ENTRY).view(
+            np.uint8
+        )
+        run.folder.host("b").loss_report.write_bytes(entry.tobytes())
+
+    sound, other = written(tmp_path / "sound"), written(tmp_path / "other")
+    after(sound, 64)
+    (missing,) = differences(sound.folder, other.folder)
+    assert (missing.kind, missing.place, missing.found) == ("loss report", "host b", "nothing")
+    after(other, 64)
+    assert differences(sound.folder, other.folder) == []
+    after(other, 128)
+    (first,) = differences(sound.folder, other.folder)
+    assert "bytes_lost=128" in first.found
 
 
 def test_a_digest_shows_what_samples_missed(tmp_path):
