@@ -119,9 +119,10 @@ def _final_counters(sound: RunDir, other: RunDir, case: Case) -> Iterator[Found]
             one, two = (each.get(key) for each in pair)
             if one != two:
                 texts = [
-                    f"{each.label} = {each.final_value}, key {each.key_hex}" if each else ABSENT
-                    for each in (one, two)
+                    f"{each.label} = {each.final_value}" if each else ABSENT for each in (one, two)
                 ]
+                if one and two and texts[0] == texts[1]:
+                    texts = [str(one), str(two)]
                 yield Found(f"host {host.name}", None, texts[0], texts[1])
                 break
 
