@@ -8,7 +8,7 @@ import pytest
 
 from windtunnel.harness.exam import mutated_driver, mutation_source
 from windtunnel.harness.exam.mutant import NONE, Mutant, MutantError
-from windtunnel.harness.exam.mutation_switch import VARIABLE
+from windtunnel.harness.exam.mutation_switch import EXECUTIONS, VARIABLE
 from windtunnel.harness.installation import ROOT as REPOSITORY
 from windtunnel.harness.orchestrate.subjects.subject import OURS, OURS_WITH_OURS, Pair, Subject
 
@@ -67,8 +67,13 @@ def store(tmp_path_factory):
 # The first of its processes imports numba and compiles a kernel.
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("at_work", "value"), [(None, 44), (MUTANT, 45), (OTHER, 46)])
-def test_its_processes_import_the_copy_wherever_they_start(store, compiled, at_work, value):
-    environment = prepare(store, at_work=at_work)
+def test_its_processes_import_the_copy_wherever_they_start(
+    store, compiled, at_work, value, monkeypatch
+):
+    counted = store / "executions.bin"
+    counted.write_bytes(bytes(8))
+    monkeypatch.setenv(EXECUTIONS, str(counted))
+    environment = prepare(store / "copies", at_work=at_work)
     script = (
         "import windtunnel.driver.base.arith as a, windtunnel.harness as h;"
         "print(a.wrap_i32(44), h.__file__)"
@@ -82,7 +87,10 @@ def test_its_processes_import_the_copy_wherever_they_start(store, compiled, at_w
         timeout=120,
         check=True,
     )
-    assert done.stdout.split() == [str(value), str(tree_of(store) / "harness/__init__.py")]
+    copy = tree_of(store / "copies")
+    assert done.stdout.split() == [str(value), str(copy / "harness/__init__.py")]
+    # The kernel was called once. Without an active mutant, no version of a mutant is.
+    assert int.from_bytes(counted.read_bytes(), sys.byteorder) == (at_work is not None)
 
 
 def test_it_is_compiled_once_for_each_fidelity_and_again_when_an_edit_is_another(
