@@ -43,6 +43,8 @@ INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 _CORE = "tag:yaml.org,2002:"
 _RESOLVED = tuple(_CORE + name for name in ("null", "bool", "int", "float"))
+_REMEDIES = {"mapping values are not allowed here": ": quote a text that contains ': '"}
+"""What to do about problems that PyYAML reports without naming a remedy."""
 Mark = tuple[int, int]
 """Line and column, counted from 1."""
 Where = tuple[str | int, ...]
@@ -181,7 +183,8 @@ class YamlDocument:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             at = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-            raise self._refused(at, error.problem or "invalid YAML") from error
+            text = error.problem or "invalid YAML"
+            raise self._refused(at, text + _REMEDIES.get(text, "")) from error
         except (yaml.YAMLError, ValueError, OverflowError) as error:
             # PyYAML converts escapes such as "\UFFFFFFFF" and versions without a check.
             mark = self._loader.get_mark()

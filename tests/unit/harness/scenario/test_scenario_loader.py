@@ -164,6 +164,10 @@ def test_a_missing_key_is_named_where_its_table_begins():
     ("text", "fault"),
     [
         ("a: [1", "made.yaml:1:6: expected ',' or ']'"),
+        (
+            "about: losses: 2 %",
+            "made.yaml:1:14: mapping values are not allowed here: quote a text that contains ': '",
+        ),
         ("a: 1\na: 2", "made.yaml:2:1: key 'a' occurs twice"),
         ("1: 2", "made.yaml:1:1: expected a string as a key"),
         ("a: \x00", "made.yaml:1:4: invalid YAML"),
