@@ -22,6 +22,15 @@ NEVER_NS = 2**63 - 1
 
 
 @dataclass(frozen=True)
+class RevealedGap:
+    """A gap that no frame followed, so that a heartbeat was the first sign of it."""
+
+    length_bytes: int
+    waited_ns: int
+    "Time from the first transmission of its last frame to the arrival of the heartbeat."
+
+
+@dataclass(frozen=True)
 class ReaderGaps:
     """The transmissions and arrivals of one stream's frames, for one subscriber. Arrays have one
     entry per frame of the expected log. The time of an event that did not happen is NEVER_NS.
@@ -53,6 +62,8 @@ class ReaderGaps:
     lost_frames: int | None
     "Transmissions that did not arrive, or None if the link made copies."
     lost_bytes: int | None
+    revealed: RevealedGap | None = None
+    "The gap whose frames arrived latest after they were sent, if a heartbeat revealed it."
 
 
 def reader_gaps(
@@ -80,19 +91,25 @@ def reader_gaps(
     is_first = np.ones(len(lost), dtype=np.bool_)
     is_first[1:] = (np.diff(lost) != 1) | (np.diff(shown_ns[lost]) != 0)
     firsts = np.flatnonzero(is_first)
-    repair_ns = np.zeros(0, dtype=np.int64)
+    lengths = aligned_lengths(log.frames["frame_length"])
+    lasts = np.append(firsts, len(lost))[1:] - 1
+    repair_ns, revealed = np.zeros(0, dtype=np.int64), None
     if len(lost):
         filled_ns = np.maximum.reduceat(arrived_ns[lost], firsts)
         repaired = filled_ns != NEVER_NS
         repair_ns = (filled_ns - shown_ns[lost][firsts])[repaired]
+        if repaired.any():
+            delays_ns = np.where(repaired, filled_ns - sent_ns[lost][firsts], -1)
+            slowest = lost[firsts[delays_ns.argmax()] : lasts[delays_ns.argmax()] + 1]
+            if _is_shown_by_heartbeat(int(shown_ns[slowest[0]]), accepted, wire):
+                waited_ns = int(shown_ns[slowest[0]] - sent_ns[slowest[-1]])
+                revealed = RevealedGap(int(lengths[slowest].sum()), waited_ns)
     again = wire.retransmitted()
     sent_count, arrived_count, accepted_count = (
         _counts(starts, each) for each in (wire.sent, wire.arrived, accepted)
     )
     missing = np.maximum(sent_count - arrived_count, 0)
     unneeded = np.maximum(np.minimum(sent_count, accepted_count) - 1, 0)
-    lengths = aligned_lengths(log.frames["frame_length"])
-    lasts = np.append(firsts, len(lost))[1:] - 1
     return ReaderGaps(
         sent_ns=sent_ns,
         arrived_ns=arrived_ns,
@@ -108,7 +125,14 @@ def reader_gaps(
         late_ns=(arrived_ns - shown_ns)[late & (unneeded > 0) & (missing == 0) & (not has_copies)],
         lost_frames=None if has_copies else int(missing.sum()),
         lost_bytes=None if has_copies else int((missing * lengths).sum()),
+        revealed=revealed,
     )
+
+
+def _is_shown_by_heartbeat(shown_ns: int, accepted: FrameSequence, wire: Wire) -> bool:
+    """Return whether a heartbeat, and no frame, arrived at a time."""
+    is_frame = (accepted.frames["time_ns"].astype(np.int64) == shown_ns).any()
+    return bool((wire.heartbeat_times_ns == shown_ns).any() and not is_frame)
 
 
 def _is_rejected(wire: Wire, join_position: int) -> NDArray[np.bool_]:

@@ -22,7 +22,12 @@ from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Delivered, Evidence, Planned
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
-from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS, ReaderGaps, reader_gaps
+from windtunnel.harness.verdict.views.reader_gaps import (
+    NEVER_NS,
+    ReaderGaps,
+    RevealedGap,
+    reader_gaps,
+)
 from windtunnel.harness.verdict.views.stalled_time import stalled_ns, stalls
 from windtunnel.harness.verdict.views.window_limit import WindowLimit, window_limit
 
@@ -43,6 +48,8 @@ class Reading:
     stalls: tuple[Stall, ...] = ()
     late_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     "How long after the first sign of its gap each frame that was late and sent again arrived."
+    revealed: RevealedGap | None = None
+    "The gap whose recovery took longest, if a heartbeat revealed it."
     window_limit: WindowLimit | None = None
     "The receiver's window, if it limited the rate of the stream."
     unknown: Missing | None = None
@@ -81,7 +88,15 @@ def _reading(evidence: Evidence, case: Case, flow: TrafficCase) -> Reading:
     row = ResultRow(flow.id, flow.from_host, flow.to_host, **values)
     limit = _window_limit(evidence, flow, row, gaps, delivered)
     unknown = found if isinstance(found, Missing) else None
-    return Reading(flow, row, late_ns=late_ns, window_limit=limit, unknown=unknown, **times)
+    return Reading(
+        flow,
+        row,
+        late_ns=late_ns,
+        revealed=None if gaps is None else gaps.revealed,
+        window_limit=limit,
+        unknown=unknown,
+        **times,
+    )
 
 
 def _window_limit(

@@ -1,5 +1,7 @@
-"""Sentences about the recovery of one subscriber's gaps: which NAKs and retransmits no loss caused.
+"""Sentences about the recovery of one subscriber's gaps: what delayed it, and which NAKs and
+retransmits no loss caused.
 
+no frame followed the last 160 B           a heartbeat revealed that they were lost
 10 frames arrived, but were rejected       they ended beyond the receiver's window
 990 frames were sent again needlessly      they were only late, and arrived after a NAK
 """
@@ -14,8 +16,8 @@ from windtunnel.harness.verdict.views.results import Reading, percentile
 
 
 def recovery_sentences(reading: Reading, *, is_grouped: bool) -> Iterator[str]:
-    """Yield sentences about NAKs and retransmits of frames that the link did not lose, or about why
-    they are unknown.
+    """Yield sentences about a gap that a heartbeat revealed, and about NAKs and retransmits of
+    frames that the link did not lose, or about why they are unknown.
 
     With `is_grouped`, other subscribers receive the same retransmits. Those that this one did not
     need are then mentioned only if it requested them itself.
@@ -30,6 +32,12 @@ def recovery_sentences(reading: Reading, *, is_grouped: bool) -> Iterator[str]:
         yield (
             "lost frames are not counted, because the link may have duplicated frames: a copy may "
             "hide a lost transmission"
+        )
+    if reading.revealed is not None:
+        yield (
+            f"no frame followed the {reading.revealed.length_bytes:,} B whose recovery took "
+            f"longest: a heartbeat revealed the gap {duration(reading.revealed.waited_ns)} after "
+            "they were sent, and only then their repair began"
         )
     if row.rejected_frames:
         frames = counted(row.rejected_frames, "frame")

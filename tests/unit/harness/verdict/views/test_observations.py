@@ -50,6 +50,10 @@ STALLED = (
     "window 80 ms, link 29 ms; the longest lasted 274 ms, from 0.238 s (22:13:20.246 UTC)"
 )
 
+REVEALED = (  # Frame 7 was sent at 230 ms, and the heartbeat arrived at 350 ms.
+    "one: no frame followed the 160 B whose recovery took longest: a heartbeat revealed the gap "
+    "120 ms after they were sent, and only then their repair began"
+)
 UNNEEDED = "one: 1 unneeded retransmit, since another transmission of the same frame arrived"
 """Frame 4 is sent again although it had arrived."""
 BEHIND = (
@@ -100,12 +104,12 @@ def test_stalls_have_the_times_and_causes_counted_by_hand(made):
         )
         for begin, end, causes in STALLS
     ]
-    assert reader.sentences == [STALLED, UNNEEDED]
+    assert reader.sentences == [STALLED, REVEALED, UNNEEDED]
 
 
 def test_a_simulated_run_has_no_time_of_day(made):
     made.case = made.case.model_copy(update={"fidelity": "sim"})
-    (sentence, _, _) = seen_in(written(made)).all_sentences
+    (sentence, *_) = seen_in(written(made)).all_sentences
     assert sentence == STALLED.removesuffix(" (22:13:20.246 UTC)")
 
 
@@ -126,6 +130,7 @@ def test_a_cut_has_the_times_of_its_rule_and_the_silence_around_it(made, when):
         "one: cut 'outage' (a->b) from 0.012 s to 0.027 s: no delivery for 154 ms, the next one "
         "150 ms after its end",
         STALLED,
+        REVEALED,
         UNNEEDED,
         BEHIND,
     ]

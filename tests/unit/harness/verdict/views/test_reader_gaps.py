@@ -16,7 +16,13 @@ from tests.unit.harness.verdict.synthetic_reading import (
     captured,
     without_frames,
 )
-from tests.unit.harness.verdict.synthetic_run import TERM_LENGTH, TRAFFIC, nak, status_message
+from tests.unit.harness.verdict.synthetic_run import (
+    TERM_LENGTH,
+    TRAFFIC,
+    heartbeat,
+    nak,
+    status_message,
+)
 from tests.unit.harness.verdict.synthetic_times import write_times
 from windtunnel.harness.artifact.documents import read_document, write_document
 from windtunnel.harness.artifact.run.verdict import observations_of, read_verdict
@@ -31,6 +37,11 @@ UNNEEDED = (
     "one: 1 unneeded retransmit, since another transmission of the same frame arrived: 1 frame was "
     "only late, and arrived 20 ms (median; at most 20 ms) after the gap appeared, later than the "
     "first NAK"
+)
+
+REVEALED = (
+    "one: no frame followed the 160 B whose recovery took longest: a heartbeat revealed the gap "
+    "110 ms after they were sent, and only then their repair began"
 )
 
 
@@ -145,3 +156,22 @@ def test_a_window_that_is_always_in_flight_limits_goodput(tmp_path, window_frame
         "one: the receiver window limits goodput: 1,600 B in one round trip of 20 ms are at most "
         "0.08 MB/s, headers included"
     ] * is_limited
+
+
+@pytest.mark.parametrize("follower_ms", [None, 60])
+def test_a_heartbeat_that_revealed_the_slowest_gap_is_named(tmp_path, follower_ms):
+    """Frame 9 is lost. Either nothing follows it until a heartbeat arrives, or frame 10 does."""
+    made = without_frames(tmp_path / "run", 1100)
+    for frame in range(10):
+        sent(made, 1 + frame, frame)
+    made.packets["b"] = [each for each in made.packets["b"] if each.payload != made.frame_bytes(9)]
+    if follower_ms:
+        sent(made, follower_ms, 10)
+    captured(made, "a", heartbeat((10 + bool(follower_ms)) * FRAME_BYTES), "HEARTBEAT", 110, 120)
+    requested(made, 121, 9, 1)
+    sent(made, 131, 9)
+    if not follower_ms:
+        sent(made, 200, 10)
+    _, sentences = figures_of(made)
+    expected = [] if follower_ms else [REVEALED]
+    assert [each for each in sentences if "heartbeat" in each] == expected
