@@ -136,6 +136,8 @@ class RecoveryRow:
     medians: dict[str, float] = field(default_factory=dict)
     incomplete: dict[str, int] = field(default_factory=dict)
     """For each setup, the number of runs in which not every message arrived."""
+    void_count: int = 0
+    """Number of void readings of the path. With one, no limit is known to hold."""
     reached: float | None = None
     """The value or the ratio that is compared with the limits, or None if it was not measured."""
 
@@ -148,7 +150,7 @@ class RecoveryRow:
         return self._meets(self.figure.goal)
 
     def _meets(self, limit: float) -> bool | None:
-        if self.reached is None:
+        if self.reached is None or self.void_count:
             return None
         if self.figure.is_more_better:
             return self.reached >= limit
@@ -202,23 +204,24 @@ def compare(readings: Iterable[Reading]) -> list[RecoveryRow]:
     """Compute each figure from the valid readings. The median of the tail is the share of complete
     streams.
     """
-    kept = [each for each in readings if not each.void]
-    return [_row(kept, figure) for figure in FIGURES]
+    found = list(readings)
+    return [_row(found, figure) for figure in FIGURES]
 
 
 def _row(readings: Sequence[Reading], figure: RecoveryFigure) -> RecoveryRow:
     path = next(each for each in PATHS if each.case == figure.case)
+    of_path = [each for each in readings if each.case == path.case]
+    valid = [each for each in of_path if not each.void]
     medians: dict[str, float] = {}
     incomplete: dict[str, int] = {}
     for setup in path.setups:
-        of_setup = [
-            each for each in readings if (each.case, each.driver) == (path.case, setup.name)
-        ]
+        of_setup = [each for each in valid if each.driver == setup.name]
         values = [each.values[figure.value] for each in of_setup if figure.value in each.values]
         if values:
             medians[setup.name] = sum(values) / len(values) if path.name == TAIL else median(values)
             incomplete[setup.name] = sum(not each.values["complete"] for each in of_setup)
-    return RecoveryRow(figure, path.clock, medians, incomplete, _reached(figure, medians))
+    voids = len(of_path) - len(valid)
+    return RecoveryRow(figure, path.clock, medians, incomplete, voids, _reached(figure, medians))
 
 
 def _reached(figure: RecoveryFigure, medians: dict[str, float]) -> float | None:

@@ -131,6 +131,8 @@ def _cells(row: "RecoveryRow") -> tuple[str, ...]:
     sign = ">=" if figure.is_more_better else "<="
     reached = UNKNOWN if row.reached is None else f"{number(row.reached)}{times}"
     mark = {True: "", False: " MISSED", None: ""}[row.holds]
+    if row.void_count:
+        mark = f" ({row.void_count} VOID)"
     return (
         figure.name,
         figure.unit,

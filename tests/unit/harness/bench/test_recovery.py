@@ -111,6 +111,14 @@ def test_every_tail_must_be_complete():
     assert row("tail-complete", whole + readings("tail", OURS, {}, complete=0.0)).holds is False
 
 
+def test_a_limit_is_not_known_to_hold_if_a_run_was_cancelled():
+    """Only 948 of 1,000 streams ran before a benchmark was ended, and its limit `held`."""
+    found = readings("tail", OURS, *[{}] * 946)
+    found += [Reading("ours", "tail", 946 + each, void="cancelled") for each in range(2)]
+    tail = row("tail-complete", found)
+    assert (tail.reached, tail.void_count, tail.holds, tail.reaches_goal) == (1.0, 2, None, None)
+
+
 def test_each_figure_has_a_path_and_a_name_of_its_own():
     cases = {each.case for each in recovery.PATHS}
     assert {each.case for each in recovery.FIGURES} == cases
