@@ -27,6 +27,7 @@ MODULE_HOMES = {
         "driver/kernels/",
         "harness/exam/mutation_switch.py",
         "harness/orchestrate/precompile/precompile.py",
+        "harness/simulator/real_driver/fast_calls_code.py",
         "harness/simulator/world/native_call.py",
         "tests/",
     ),

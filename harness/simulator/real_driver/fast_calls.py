@@ -20,20 +20,17 @@ from windtunnel.driver.kernels import native_runtime, processor
 from windtunnel.driver.kernels.jit import JIT_DISABLED
 from windtunnel.driver.kernels.kernel_image import KernelImage, from_object
 from windtunnel.driver.kernels.kernel_store import KernelStore
-
-NOW_AT, EPOCH_NS, CALLS, SLOW, RINGS = 0, 1, 2, 3, 8
-"""Words of the table: address of the current time, or 0 if no world runs; epoch time at which it is
-zero; number of calls since the last check of `CALLS_MAX`; from SLOW on, the addresses of the
-functions in Python; from RINGS on, the address of each descriptor's inbound ring, or 0.
-"""
-RINGS_MAX = 256
-CALLS_MAX = 1 << 20
-"""Number of system calls between checks that virtual time has moved, far more than one duty
-cycle makes.
-"""
-FIRST_DESCRIPTOR = 1 << 20
-FUNCTIONS = ("clock_gettime", "recvmmsg")
-TABLE = "windtunnel_fast_calls"
+from windtunnel.harness.simulator.real_driver.fast_calls_table import (
+    CALLS,
+    EPOCH_NS,
+    FIRST_DESCRIPTOR,
+    FUNCTIONS,
+    NOW_AT,
+    RINGS,
+    RINGS_MAX,
+    SLOW,
+    TABLE,
+)
 
 table: NDArray[np.int64] = np.zeros(RINGS + RINGS_MAX, dtype=np.int64)
 _code: list[Any] = []

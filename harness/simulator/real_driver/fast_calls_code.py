@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import binding as llvm
 from llvmlite import ir
 
-from windtunnel.harness.simulator.real_driver.fast_calls import (
+from windtunnel.harness.simulator.real_driver.fast_calls_table import (
     CALLS,
     CALLS_MAX,
     EPOCH_NS,

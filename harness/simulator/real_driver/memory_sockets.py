@@ -26,7 +26,8 @@ from windtunnel.driver.channel.socket_address import (
 from windtunnel.driver.media import link
 from windtunnel.driver.media.channel_sockets import FIRST_EPHEMERAL_PORT
 from windtunnel.driver.media.link import Links
-from windtunnel.harness.simulator.real_driver.fast_calls import FIRST_DESCRIPTOR, set_ring
+from windtunnel.harness.simulator.real_driver.fast_calls import set_ring
+from windtunnel.harness.simulator.real_driver.fast_calls_table import FIRST_DESCRIPTOR
 
 DATAGRAM_BYTES_MAX = 1 << 16
 _BUFFER_BYTES = 212_992

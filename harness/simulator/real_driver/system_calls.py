@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from windtunnel.driver.channel.resolver import UnknownHostError
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.harness.simulator.real_driver import fast_calls
-from windtunnel.harness.simulator.real_driver.fast_calls import CALLS_MAX
+from windtunnel.harness.simulator.real_driver.fast_calls_table import CALLS, CALLS_MAX
 from windtunnel.harness.simulator.real_driver.memory_sockets import MemorySockets, decode_address
 from windtunnel.harness.simulator.world.single_interface import OneInterface
 
@@ -91,8 +91,8 @@ class SystemCalls:
         be left in another way.
         """
         table = fast_calls.table
-        table[fast_calls.CALLS] += 1
-        if table[fast_calls.CALLS] < CALLS_MAX:
+        table[CALLS] += 1
+        if table[CALLS] < CALLS_MAX:
             return
         now_ns = self.now_ns()
         if now_ns == self._checked_ns:
@@ -102,7 +102,7 @@ class SystemCalls:
                 flush=True,
             )
             os.abort()
-        table[fast_calls.CALLS], self._checked_ns = 0, now_ns
+        table[CALLS], self._checked_ns = 0, now_ns
 
     @property
     def random(self) -> Random:

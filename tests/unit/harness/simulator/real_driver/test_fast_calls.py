@@ -10,6 +10,12 @@ import pytest
 from windtunnel.driver.kernels import processor
 from windtunnel.driver.kernels.jit import JIT_DISABLED
 from windtunnel.harness.simulator.real_driver import fast_calls
+from windtunnel.harness.simulator.real_driver.fast_calls_table import (
+    CALLS,
+    CALLS_MAX,
+    FIRST_DESCRIPTOR,
+    RINGS_MAX,
+)
 
 pytestmark = pytest.mark.skipif(
     JIT_DISABLED or not processor.is_native(), reason="only x86-64 has the functions"
@@ -56,7 +62,7 @@ def test_the_clock_is_the_worlds(functions, which, epoch_ns):
 def test_an_empty_socket_has_no_datagram(functions):
     _, receive, seen = functions
     ring = np.array([64, 64], dtype=np.int64)
-    descriptor = fast_calls.FIRST_DESCRIPTOR + fast_calls.RINGS_MAX - 1
+    descriptor = FIRST_DESCRIPTOR + RINGS_MAX - 1
     fast_calls.set_ring(descriptor, ring.ctypes.data)
     assert receive(descriptor, None, 1, 0, None) == -1
     assert ctypes.get_errno() == errno.EAGAIN
@@ -79,7 +85,7 @@ def test_other_descriptors_are_pythons(functions, index):
 
 def test_a_socket_beyond_the_table_does_not_change_it(functions):
     before = fast_calls.table.copy()
-    fast_calls.set_ring(fast_calls.FIRST_DESCRIPTOR + fast_calls.RINGS_MAX, 8)
+    fast_calls.set_ring(FIRST_DESCRIPTOR + RINGS_MAX, 8)
     assert (fast_calls.table == before).all()
 
 
@@ -93,7 +99,7 @@ def test_python_is_called_when_no_world_runs(functions):
 def test_python_checks_the_time_after_the_maximum_number_of_calls(functions):
     clock, _, seen = functions
     time = (ctypes.c_int64 * 2)()
-    fast_calls.table[fast_calls.CALLS] = fast_calls.CALLS_MAX - 2
+    fast_calls.table[CALLS] = CALLS_MAX - 2
     assert clock(1, ctypes.addressof(time)) == 0
     assert clock(1, ctypes.addressof(time)) == SLOW_RESULT
     assert seen == [("clock", 1)]
