@@ -148,7 +148,7 @@ def _fate_by_order(gap, has_filled, order, packet, start, is_newest):
     if gap.cause != BEFORE:
         return "duplicate"
     if has_filled:
-        return "reordered"
+        return "reordered" if gap.was_missing() else "late"
     was_passed = gap.passed_ns is not None and not gap.is_whole
     return "late" if was_passed or gap.repaired_words else "duplicate"
 

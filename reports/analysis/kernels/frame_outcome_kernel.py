@@ -120,6 +120,14 @@ def _outcome_without_order(
 
 
 @allocating_kernel
+def _was_missing(gap: Any) -> bool:
+    """Return whether the bytes that filled a gap last had been missing. Bytes that were requested
+    after they had already arrived had not.
+    """
+    return bool(gap["nak_count"] == 0 or gap["filled_bytes"] <= gap["end"] - gap["start"])
+
+
+@allocating_kernel
 def _outcome_by_order(
     state: Any, gap: Any, has_filled: bool, order: int, packet: int, start: int
 ) -> int:
@@ -134,7 +142,8 @@ def _outcome_by_order(
     if gap["cause"] != BEFORE_CAPTURE:
         return DUPLICATE
     if has_filled:
-        return REORDERED
+        # A NAK may have requested the bytes once more after a retransmit had filled them.
+        return REORDERED if _was_missing(gap) else LATE
     return LATE if gap["repaired_bytes"] or was_skipped(gap) else DUPLICATE
 
 
@@ -200,8 +209,7 @@ def _record_fill(
 
     A retransmit may have arrived before it, even before the frame that revealed the gap.
     """
-    # Bytes that were requested after they had already arrived are not new.
-    is_missing = gap["nak_count"] == 0 or gap["filled_bytes"] <= gap["end"] - gap["start"]
+    is_missing = _was_missing(gap)
     if is_missing and outcome == RESENT:
         gap["repaired_bytes"] += gap["filled_now"]
     elif is_missing:

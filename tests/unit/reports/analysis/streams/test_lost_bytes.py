@@ -130,3 +130,24 @@ def test_requested_bytes_behind_a_gap_that_were_captured_are_not_lost(tmp_path):
     assert (flow["lost_bytes_min"], flow["lost_bytes_max"], flow["requested_bytes"]) == (32, 32, 32)
     gaps = [(gap["position"], gap["length"], gap["cause"]) for gap in told.gaps.to_pylist()]
     assert gaps == [(32, 32, "before capture"), (64, 32, "behind capture")]
+
+
+def test_an_original_that_fills_a_gap_requested_again_was_late(tmp_path):
+    """Frame 5 is late. Its retransmit fills the gap, and a second NAK requests it again before the
+    original arrives.
+    """
+    packets = [packet(START_NS, made.setup(), identification=100)]
+    arrival = [*((101 + index, index) for index in range(5)), (107, 6), (108, 7), "nak"]
+    arrival += [(109, 5), "nak", (106, 5), (110, 8)]
+    for at, each in enumerate(arrival, start=1):
+        time_ns = START_NS + 1_000 * at
+        if each == "nak":
+            packets.append(to_sender(time_ns, made.nak(160, 32)))
+            continue
+        identification, index = each
+        packets.append(packet(time_ns, made.data(32 * index, b""), identification=identification))
+    path = tmp_path / "made.pcap"
+    path.write_bytes(made.pcap(packets))
+    (flow,) = analyze([str(path)]).flows.to_pylist()
+    assert flow["is_order_known"]
+    assert (flow["late_bytes"], flow["lost_bytes_min"], flow["lost_bytes_max"]) == (32, 0, 0)
