@@ -226,8 +226,7 @@ def _with_mutant(name: str, pair: "Pair", fidelity: str) -> "Pair":
     """Return the driver pair with a defect planted in Windtunnel's driver, compiled and ready to
     start.
     """
-    from windtunnel.harness.exam import mutant_set, mutated_driver
-    from windtunnel.harness.exam.mutant import MutantError
+    from windtunnel.harness.exam import mutant, mutated_driver
 
     if fidelity == "compose":
         raise click.UsageError(
@@ -235,17 +234,12 @@ def _with_mutant(name: str, pair: "Pair", fidelity: str) -> "Pair":
             "driver"
         )
     try:
-        planted = mutant_set.of_name(name)
-        chosen = planted.chosen(name)
+        chosen = None if name == mutant.NONE else mutant.by_name(name)
         environment = mutated_driver.prepare(
-            chosen,
-            fidelity,
-            lambda text: click.echo(text, err=True),
-            mutants=planted.mutants,
-            variant=planted.name,
+            chosen, fidelity, lambda text: click.echo(text, err=True)
         )
         return mutated_driver.with_mutant(pair, chosen, environment)
-    except MutantError as error:
+    except mutant.MutantError as error:
         raise click.UsageError(str(error)) from error
 
 
