@@ -22,11 +22,15 @@ from windtunnel.harness.scenario.schema.pace import UNLIMITED, PaceCase
 from windtunnel.harness.workload.options import SKIP_MESSAGE, Options
 from windtunnel.harness.workload.pacer import Pacer
 from windtunnel.harness.workload.progress import Progress
-from windtunnel.harness.workload.publisher_facts import begin_facts, note_stream, require_turned
+from windtunnel.harness.workload.publisher_facts import (
+    begin_facts,
+    note_stream,
+    refusal,
+    require_turned,
+)
 from windtunnel.harness.workload.refused_time import RefusedTime
 from windtunnel.harness.workload.start import Start
 from windtunnel.harness.workload.stop import (
-    GaveUp,
     Stop,
     SubjectError,
     error_text,
@@ -40,13 +44,6 @@ MESSAGES_BETWEEN_LOOKS = 64
 """Number of messages between checks of the clock and of signals."""
 
 NS_PER_S = 1_000_000_000
-
-_NAMES = {
-    result.NOT_CONNECTED: "NOT_CONNECTED",
-    result.CLOSED: "CLOSED",
-    result.MAX_POSITION_EXCEEDED: "MAX_POSITION_EXCEEDED",
-    result.ERROR: "ERROR",
-}
 
 
 class Publisher:
@@ -154,12 +151,7 @@ class Publisher:
                 self.progress.report()
                 time.sleep(IDLE_S)
             else:
-                why = publication.close_reason
-                is_disconnected = position == result.NOT_CONNECTED
-                raise (GaveUp if is_disconnected else SubjectError)(
-                    f"offer of message {self.accepted_count} ({length} bytes): expected a "
-                    f"position, found {_NAMES.get(position, position)}{f': {why}' if why else ''}"
-                )
+                raise refusal(self.accepted_count, length, position, publication.close_reason)
 
 
 def run(options: Options, stop: Stop) -> None:

@@ -1,9 +1,10 @@
 """The facts that a publisher records about its stream, both in real and in simulated runs."""
 
 from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.harness.artifact.host.application import PublisherFacts
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.workload.stop import SubjectError
+from windtunnel.harness.workload.stop import GaveUp, SubjectError
 
 ADMIN_ACTIONS_MAX = 10_000
 """Maximum number of consecutive ADMIN_ACTION results.
@@ -11,6 +12,26 @@ ADMIN_ACTIONS_MAX = 10_000
 ADMIN_ACTION means that the log was rotated to its next term, so the next offer finds room there or
 hits the limit. A log that returns it this often is broken, even on the slowest machine.
 """
+
+
+_NAMES = {
+    result.NOT_CONNECTED: "NOT_CONNECTED",
+    result.CLOSED: "CLOSED",
+    result.MAX_POSITION_EXCEEDED: "MAX_POSITION_EXCEEDED",
+    result.ERROR: "ERROR",
+}
+
+
+def refusal(message_count: int, length: int, code: int, close_reason: str) -> SubjectError:
+    """Return the error of an offer that a publication refused for good, or that has no subscriber.
+    In the latter case the publisher gave up.
+    """
+    kind = GaveUp if code == result.NOT_CONNECTED else SubjectError
+    reason = f": {close_reason}" if close_reason else ""
+    return kind(
+        f"offer of message {message_count} ({length} bytes): expected a position, found "
+        f"{_NAMES.get(code, code)}{reason}"
+    )
 
 
 def require_turned(admin_action_count: int, message_count: int, length: int) -> None:

@@ -76,7 +76,8 @@ if TYPE_CHECKING:
     multiple=True,
     callback=name_values,
     metavar="NAME=VALUE",
-    help="Set this channel parameter of all subscriptions.  [default: from the scenario]",
+    help="Set this channel parameter of all subscriptions. Can be repeated.  [default: from the "
+    "scenario]",
 )
 @click.option(
     "--kernel",

@@ -23,7 +23,12 @@ from windtunnel.harness.artifact.run.plan import message_bytes, plan
 from windtunnel.harness.artifact.run_dir import HostDir
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.workload.pacer import Pacer
-from windtunnel.harness.workload.publisher_facts import begin_facts, note_stream, require_turned
+from windtunnel.harness.workload.publisher_facts import (
+    begin_facts,
+    note_stream,
+    refusal,
+    require_turned,
+)
 from windtunnel.harness.workload.refused_time import RefusedTime
 from windtunnel.harness.workload.stop import SubjectError
 
@@ -180,11 +185,8 @@ class Publisher:
                 self._facts.not_connected_count += 1
                 return 0
             if position != result.ADMIN_ACTION:
-                why = publication.close_reason
-                raise SubjectError(
-                    f"offer of message {self._facts.message_count} ({length} bytes): expected a "
-                    f"position, found code {position}{f': {why}' if why else ''}"
-                )
+                count = self._facts.message_count
+                raise refusal(count, length, position, publication.close_reason)
             self._facts.admin_action_count += 1
             turns += 1
             require_turned(turns, self._facts.message_count, length)
