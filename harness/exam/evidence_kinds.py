@@ -15,7 +15,7 @@ import numpy as np
 
 from windtunnel.harness.artifact.host import counter_sample, delivery, frame_seen, log_index, offer
 from windtunnel.harness.artifact.host.message_times import DELIVERY_TIME, OFFER_TIME
-from windtunnel.harness.artifact.records import read_records
+from windtunnel.harness.artifact.records import Records, read_records
 from windtunnel.harness.artifact.regular_file import map_bytes, read_text
 from windtunnel.harness.artifact.run.simulation import Simulation
 from windtunnel.harness.artifact.run_dir import HostDir, RunDir
@@ -69,10 +69,9 @@ def _offers(sound: RunDir, other: RunDir, case: Case) -> Iterator[Found]:
         return f"message {row['message_index']} of {row['length']} bytes up to {row['position']}"
 
     for place, one, two in _traffic(sound, other, case):
-        files = [each[0].publisher(each[1]) for each in (one, two)]
+        files = [folder.publisher(traffic) for folder, traffic in (one, two)]
         records = [read_records(each.offers, offer.OFFER) for each in files]
-        times = [times_of(read_records(each.times, OFFER_TIME)) for each in files]
-        yield from record_differences(place, records, text, times)
+        yield from _timed(place, records, text, OFFER_TIME, [each.times for each in files])
 
 
 def _deliveries(sound: RunDir, other: RunDir, case: Case) -> Iterator[Found]:
@@ -80,10 +79,9 @@ def _deliveries(sound: RunDir, other: RunDir, case: Case) -> Iterator[Found]:
         return f"a message of {row['length']} bytes up to position {row['position']}"
 
     for place, one, two in _traffic(sound, other, case):
-        files = [each[0].subscriber(each[1]) for each in (one, two)]
+        files = [folder.subscriber(traffic) for folder, traffic in (one, two)]
         records = [read_records(each.index, delivery.DELIVERY) for each in files]
-        times = [times_of(read_records(each.times, DELIVERY_TIME)) for each in files]
-        yield from record_differences(place, records, text, times)
+        yield from _timed(place, records, text, DELIVERY_TIME, [each.times for each in files])
 
 
 def _messages(sound: RunDir, other: RunDir, case: Case) -> Iterator[Found]:
@@ -157,16 +155,14 @@ def _documents(sound: RunDir, other: RunDir, case: Case) -> Iterator[Found]:
     """Compare what applications report about themselves, such as offers refused."""
     for place, one, two in _traffic(sound, other, case):
         for role in ("publisher", "subscriber"):
-            texts = [_text(getattr(files, role)(name).document) for files, name in (one, two)]
-            if texts[0] != texts[1]:
-                yield Found(f"{place}, {role}", None, *_differing_part(texts[0], texts[1]))
+            files = [getattr(folder, role)(name).document for folder, name in (one, two)]
+            yield from _differing_texts(f"{place}, {role}", *files)
 
 
 def _errors(sound: RunDir, other: RunDir, case: Case) -> Iterator[Found]:
     for host in case.hosts:
-        texts = [_text(each.cnc_errors) for each in _both(sound, other, host.name)]
-        if texts[0] != texts[1]:
-            yield Found(f"host {host.name}", None, *_differing_part(texts[0], texts[1]))
+        files = [each.cnc_errors for each in _both(sound, other, host.name)]
+        yield from _differing_texts(f"host {host.name}", *files)
 
 
 def _ends(sound: RunDir, other: RunDir, _case: Case) -> Iterator[Found]:
@@ -206,6 +202,24 @@ def _traffic(
         one, two = _both(sound, other, host.name)
         for traffic in case.traffic:
             yield f"host {host.name}, traffic {traffic.id}", (one, traffic.id), (two, traffic.id)
+
+
+def _timed(
+    place: str,
+    records: list[Records | None],
+    text: Callable[[Any], str],
+    layout: np.dtype[Any],
+    files: list[Path],
+) -> Iterator[Found]:
+    """Compare records, whose times are in the files."""
+    times = [times_of(read_records(each, layout)) for each in files]
+    yield from record_differences(place, records, text, times)
+
+
+def _differing_texts(place: str, one: Path, two: Path) -> Iterator[Found]:
+    texts = [_text(each) for each in (one, two)]
+    if texts[0] != texts[1]:
+        yield Found(place, None, *_differing_part(texts[0], texts[1]))
 
 
 def _text(path: Path) -> str:

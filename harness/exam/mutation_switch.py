@@ -7,7 +7,7 @@
 
 A compiled kernel is cached once for all mutants, so it must not contain the number as a constant.
 It reads the number through a symbol that each process binds to a cell in its memory at startup.
-The count of executions is such a cell, too. Without a file, nobody reads it.
+The count of executions is such a cell, too. Without a file, it is not read.
 """
 
 from __future__ import annotations

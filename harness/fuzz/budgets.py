@@ -9,7 +9,7 @@ limits.
     new session  time until a new publisher of the attacked stream has its image
 
 Rounds with and without the attack alternate, so that a change in the machine's load affects both.
-In rounds without the attack, the same program sends the same packets to sockets that nobody reads:
+In rounds without the attack, the same program sends the same packets to sockets that are not read:
 on few processors, sending alone makes others wait for a processor.
 """
 
@@ -50,7 +50,7 @@ RATE = 10_000
 ROUNDS = 8
 ROUND_S = 1.0
 DECOY_OFFSET = 16
-"""Difference between the first port of the stream and the first one that nobody reads."""
+"""Difference between the first port of the stream and the first one that is not read."""
 CONTROL_OFFSET = 4
 """Difference between the first port and the control port of the dynamic multi-destination-cast."""
 SETUPS, SETUP_PATIENCE_S = 64, 6.0

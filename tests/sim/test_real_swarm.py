@@ -1,48 +1,32 @@
 """The swarm with the unmodified real C driver: trials pass, are repeatable, and are audited."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
+from tests.sim.swarm_process import swarm
 from windtunnel.harness.simulator.swarm.trial_sabotage import SABOTAGES
 
 pytest.importorskip("pyaeron")
-REPOSITORY = Path(__file__).parents[2]
 # A machine's first run compiles every kernel of the simulator.
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(900)]
 
 
-def swarm(folder, *arguments):
-    """Run the swarm in a process of its own. Returns its exit code, its trials, and its errors."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "windtunnel.harness.simulator", "swarm", "--json"),
-            *("--memory", str(folder)),
-            *arguments,
-        ],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return done.returncode, [each for each in lines if each["kind"] == "trial"], done.stderr
+def trials_of(folder, *arguments):
+    """Run the swarm. Returns its exit code, its trials, and its errors."""
+    code, lines, errors = swarm(folder, *arguments)
+    return code, [each for each in lines if each["kind"] == "trial"], errors
 
 
 @pytest.mark.parametrize("drivers", ["pyaeron", "mixed"])
 @pytest.mark.parametrize("seeds", [2, pytest.param(300, marks=pytest.mark.full)])
 def test_seeds_hold(tmp_path, drivers, seeds):
-    code, trials, errors = swarm(tmp_path, "--driver", drivers, "--seeds", str(seeds))
+    code, trials, errors = trials_of(tmp_path, "--driver", drivers, "--seeds", str(seeds))
     assert [each for each in trials if each["violation"] or each["defect"]] == []
     assert (code, len(trials)) == (0, seeds), errors
 
 
 def test_equal_seeds_have_equal_digests_in_different_processes(tmp_path):
     arguments = ["--driver", "pyaeron", "--seed", "100", "--seeds", "3", "--frames", "100"]
-    one, other = (swarm(tmp_path, *arguments)[1] for _ in range(2))
+    one, other = (trials_of(tmp_path, *arguments)[1] for _ in range(2))
     digests = [each["digest"] for each in one]
     assert digests == [each["digest"] for each in other]
     assert len(set(digests)) == len(digests)
@@ -53,7 +37,9 @@ def test_equal_seeds_have_equal_digests_in_different_processes(tmp_path):
 def test_sabotage_of_real_drivers_is_found(tmp_path, sabotage):
     # The trial of seed 75 has a rule that drops DATA, and without a recovery phase it drops all.
     seed = "75" if sabotage == "never-heal" else "1"
-    code, trials, _ = swarm(tmp_path, "--driver", "pyaeron", "--seed", seed, "--sabotage", sabotage)
+    code, trials, _ = trials_of(
+        tmp_path, "--driver", "pyaeron", "--seed", seed, "--sabotage", sabotage
+    )
     assert code == 1
     assert trials[0]["violation"]
 
@@ -61,13 +47,13 @@ def test_sabotage_of_real_drivers_is_found(tmp_path, sabotage):
 def test_a_library_that_is_not_the_drivers_is_unsupported(tmp_path):
     file = tmp_path / "other.so"
     file.write_bytes(b"no library")
-    code, trials, errors = swarm(tmp_path, "--driver", f"aeronmd-lib:{file}")
+    code, trials, errors = trials_of(tmp_path, "--driver", f"aeronmd-lib:{file}")
     assert (code, trials) == (127, [])
     assert "other.so: expected a 64-bit little-endian ELF file" in errors
 
 
 def test_a_comparison_has_the_figures_of_both_drivers(tmp_path):
-    code, trials, errors = swarm(
+    code, trials, errors = trials_of(
         tmp_path, "--driver", "pyaeron", "--seed", "5", "--frames", "100", "--compare"
     )
     assert (code, len(trials)) == (0, 1), errors

@@ -1,6 +1,5 @@
 """The swarm: many seeds pass, an injected defect fails, and each trial can be reproduced."""
 
-import json
 import subprocess
 import sys
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import windtunnel.harness.cli.runs.swarm as command
+from tests.sim.swarm_process import REPOSITORY, swarm
 from windtunnel.harness.artifact.run.simulation import Simulation
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.dissect.capture.pcap import read_capture
@@ -22,27 +22,10 @@ from windtunnel.harness.simulator.swarm.swarm import Swarm, SwarmSpec, run_trial
 from windtunnel.harness.simulator.swarm.trial import Trial
 from windtunnel.harness.simulator.swarm.trial_sabotage import SABOTAGES
 
-REPOSITORY = Path(__file__).parents[2]
 SEEDS = 2_000
 """What fits into a test; `make nightly` makes 100,000."""
 # A machine's first run compiles every kernel of the simulator.
 pytestmark = pytest.mark.timeout(900)
-
-
-def swarm(tmp_path, *arguments):
-    """Run the swarm as a process. Returns its exit code and the lines that it printed."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "windtunnel.harness.simulator", "swarm", "--json"),
-            *("--memory", str(tmp_path)),
-            *arguments,
-        ],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
 @pytest.mark.parametrize("seeds", [SEEDS // 20, pytest.param(SEEDS, marks=pytest.mark.full)])
