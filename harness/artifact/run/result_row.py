@@ -14,6 +14,8 @@ UNKNOWN = "-"
 NS_PER_MS = 1e6
 NS_PER_S = 1e9
 MEGABYTE = 1e6
+PACE_SHARE_MIN = 0.98
+"""Minimum share of its pace that a stream reaches if nothing else limits it."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,16 @@ class ResultRow:
         """Total time for which deliveries stalled, for any reason."""
         return None if self.stalled_ns is None else sum(self.stalled_ns.values())
 
+    @property
+    def kept_pace(self) -> bool:
+        """Whether the stream has a pace and kept it."""
+        reached, asked = self.reached_bytes_per_s, self.asked_bytes_per_s
+        return bool(reached and asked) and (reached or 0) >= PACE_SHARE_MIN * (asked or 0)
+
+    def main_causes(self) -> str:
+        """Return the causes of at least 1 % of the stalled time as text."""
+        return causes_text(self.stalled_ns or {}, (self.stalled_total_ns or 0) // 100)
+
     def as_document(self) -> dict[str, Any]:
         """Return a dictionary of the known figures by field name."""
         return {key: value for key, value in asdict(self).items() if value is not None}
@@ -128,7 +140,7 @@ class ResultRow:
     def _stalled(self) -> str:
         if self.stalled_ns is None:
             return UNKNOWN
-        return causes_text(self.stalled_ns) or "never"
+        return self.main_causes() or "never"
 
 
 def causes_text(causes_ns: dict[str, int], least_ns: int = 0) -> str:

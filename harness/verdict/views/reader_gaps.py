@@ -65,6 +65,13 @@ class ReaderGaps:
     revealed: RevealedGap | None = None
     "The gap whose frames arrived latest after they were sent, if a heartbeat revealed it."
 
+    def shortest_way_ns(self) -> int:
+        """Return the shortest time between a frame's first transmission and its first arrival, or 0
+        if none arrived.
+        """
+        came = (self.arrived_ns != NEVER_NS) & (self.sent_ns != NEVER_NS)
+        return int((self.arrived_ns - self.sent_ns)[came].min()) if came.any() else 0
+
 
 def reader_gaps(
     wire: Wire,

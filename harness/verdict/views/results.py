@@ -28,12 +28,10 @@ from windtunnel.harness.verdict.views.reader_gaps import (
     RevealedGap,
     reader_gaps,
 )
-from windtunnel.harness.verdict.views.stalled_time import stalled_ns, stalls
+from windtunnel.harness.verdict.views.stalled_time import STALL_NS, WINDOW, stalled_ns, stalls
 from windtunnel.harness.verdict.views.window_limit import WindowLimit, window_limit
 
 NS_PER_S = 1_000_000_000
-PACE_SHARE = 0.98
-"""A stream that reached this share of its pace was limited by its pace."""
 KILL, SUBSCRIBER = "kill", "subscriber"
 
 
@@ -106,12 +104,14 @@ def _window_limit(
     gaps: ReaderGaps | None,
     delivered: Delivered | Missing,
 ) -> WindowLimit | None:
-    """Return the receiver's window if it limited a stream that did not reach its pace."""
+    """Return the receiver's window if it limited a stream that did not reach its pace, or whose
+    messages had to wait.
+    """
     wire, rate = evidence.wire(flow), row.reached_bytes_per_s
     if gaps is None or isinstance(wire, Missing) or isinstance(delivered, Missing):
         return None
-    asked = row.asked_bytes_per_s
-    if not rate or not row.delivered_bytes or (asked and rate >= PACE_SHARE * asked):
+    waited = (row.stalled_ns or {}).get(WINDOW, 0) >= STALL_NS
+    if not rate or not row.delivered_bytes or (row.kept_pace and not waited):
         return None
     last_position = int(delivered.deliveries["position"].max())
     stream_bytes = last_position - evidence.join_position(flow)

@@ -1,13 +1,14 @@
 """The stalls of a subscriber: times in which no message was delivered although one was due.
 
-    delivered    m0                                                  m1
-    message 1       due                 sent            arrived
-                    |-- window ---------|-- repair -----|-- reader --|
+    delivered    m0                                                       m1
+    message 1       due        sent   way            arrived
+                    |-- window -------|-- repair ----|-- reader ----------|
 
 The message that the subscriber waits for explains the stall: its publication did not accept it or
 its driver did not send it (`window`), the link lost it (`repair`) or was slow (`link`), or it had
 arrived and the application did not read it (`reader`). Time in which an event had stopped one of
-the two hosts counts as `pause`. The shortest latency of the stream is not part of a stall.
+the two hosts counts as `pause`. The shortest latency of the stream is not part of a stall, and a
+link is slow only for what a frame needs in addition to the shortest way of the stream's frames.
 """
 
 from collections.abc import Sequence
@@ -47,7 +48,7 @@ def stalls(
         times_ns = np.append(times_ns, ended_ns)
     before_ns = np.concatenate([due_ns[messages[:1]], times_ns[:-1]])
     begin_ns = np.maximum(before_ns, due_ns[messages] + base_ns)
-    awaited_by = _awaited_by(log.frames["message"])
+    way_ns, awaited_by = gaps.shortest_way_ns(), _awaited_by(log.frames["message"])
     found = []
     for stall in np.flatnonzero(times_ns - begin_ns >= STALL_NS).tolist():
         message = int(messages[stall])
@@ -59,7 +60,7 @@ def stalls(
         arrived_ns = gaps.arrived_ns[own]
         arrived_ns = np.where(arrived_ns == NEVER_NS, never_ns, arrived_ns)
         ends_ns = [
-            (WINDOW, min(int(gaps.sent_ns[own].max(initial=0)), int(times_ns[stall]))),
+            (WINDOW, min(int(gaps.sent_ns[own].max(initial=0)), int(times_ns[stall])) + way_ns),
             (way, int(arrived_ns.max(initial=0))),
             (READER, int(times_ns[stall])),
         ]

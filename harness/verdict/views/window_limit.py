@@ -8,6 +8,7 @@ A sender has at most one window in flight in a round trip. A stream that had mos
 flight on average was limited by it, whatever its sender and receiver could have done.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,12 +17,14 @@ from numpy.typing import NDArray
 from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
-from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS, ReaderGaps
+from windtunnel.harness.verdict.views.reader_gaps import ReaderGaps
 
 NS_PER_S = 1_000_000_000
 IN_FLIGHT_MIN = 0.7
 """Share of the window that is in flight on average if the window limits the rate. A receiver sends
 a status message for each quarter of its window, so up to a quarter is acknowledged late."""
+USABLE_SHARE = 0.75
+"""Share of the window that may be in flight although a status message is due."""
 
 
 @dataclass(frozen=True)
@@ -30,21 +33,30 @@ class WindowLimit:
 
     window_bytes: int
     round_trip_ns: int
+    stream_bytes_per_s: float
 
     @property
     def bytes_per_s(self) -> float:
         """The greatest possible rate, in bytes of the stream."""
         return self.window_bytes * NS_PER_S / self.round_trip_ns
 
+    @property
+    def in_flight_bytes(self) -> int:
+        """The average number of bytes in flight."""
+        return round(self.stream_bytes_per_s * self.round_trip_ns / NS_PER_S)
+
+    @property
+    def sufficient_bytes(self) -> int:
+        """The smallest window for which a steady stream of this rate never waits."""
+        return math.ceil(self.in_flight_bytes / USABLE_SHARE)
+
 
 def window_limit(wire: Wire, gaps: ReaderGaps, stream_bytes_per_s: float) -> WindowLimit | None:
     """Return the limit of a stream with this rate, or None if its window did not limit it."""
-    came = gaps.arrived_ns != NEVER_NS
-    there_ns = (gaps.arrived_ns - gaps.sent_ns)[came & (gaps.sent_ns != NEVER_NS)]
-    back_ns = _shortest_way_back_ns(wire)
-    if back_ns is None or len(there_ns) == 0:
+    there_ns, back_ns = gaps.shortest_way_ns(), _shortest_way_back_ns(wire)
+    if back_ns is None or there_ns == 0:
         return None
-    limit = WindowLimit(wire.max_window_bytes(), int(there_ns.min()) + back_ns)
+    limit = WindowLimit(wire.max_window_bytes(), there_ns + back_ns, stream_bytes_per_s)
     if limit.round_trip_ns <= 0 or limit.window_bytes <= 0:
         return None
     return limit if stream_bytes_per_s >= IN_FLIGHT_MIN * limit.bytes_per_s else None

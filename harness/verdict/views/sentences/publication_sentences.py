@@ -69,9 +69,18 @@ def pace_sentence(evidence: Evidence, traffic: TrafficCase) -> Iterator[str]:
 def window_sentence(reading: Reading) -> Iterator[str]:
     """Yield a sentence about the receiver's window if it limited the rate of the stream."""
     limit = reading.window_limit
-    if limit is not None:
+    if limit is None:
+        return
+    window, trip = f"{limit.window_bytes:,} B", duration(limit.round_trip_ns)
+    if reading.row.kept_pace:
         yield (
-            f"the receiver window limits goodput: {limit.window_bytes:,} B in one round trip of "
-            f"{duration(limit.round_trip_ns)} are at most {limit.bytes_per_s / MEGABYTE:,.2f} MB/s"
-            ", headers included"
+            f"messages waited for the receiver window of {window}: this rate has "
+            f"{limit.in_flight_bytes:,} B in flight in a round trip of {trip}, and status messages "
+            "acknowledge up to a quarter of the window late; without losses, "
+            f"{limit.sufficient_bytes:,} B would be enough"
         )
+        return
+    yield (
+        f"the receiver window limits goodput: {window} in one round trip of {trip} are at most "
+        f"{limit.bytes_per_s / MEGABYTE:,.2f} MB/s, headers included"
+    )

@@ -21,7 +21,6 @@ from windtunnel.harness.artifact.run.observed import (
 )
 from windtunnel.harness.artifact.run.result_row import (
     ResultRow,
-    causes_text,
     duration,
     listed,
 )
@@ -101,7 +100,7 @@ def stall_sentence(stalls: Sequence[Stall], row: ResultRow, start_ns: int, is_vi
     span = f"from {at(from_ns, start_ns)}{clock if len(stalls) == 1 else ''}"
     text = f"{counted(len(stalls), 'stall')} {span} to {at(until_ns, start_ns)}"
     total = f", {duration(row.stalled_total_ns)} in total" if len(stalls) > 1 else ""
-    text += f"{total}: {_causes(row)}"
+    text += f"{total}: {row.main_causes()}"
     if len(stalls) == 1:
         return text
     began = f"{at(longest.began_ns, start_ns)}{clock}"
@@ -171,17 +170,12 @@ def _stalled_sentence(traffic: TrafficCase, rows: Sequence[ResultRow]) -> Iterat
     stalled = sorted((each for each in known if each[0]), key=lambda each: -each[0])
     if not stalled:
         return
-    texts = [f"{row.to_host} {duration(total)} ({_causes(row)})" for total, row in stalled]
+    texts = [f"{row.to_host} {duration(total)} ({row.main_causes()})" for total, row in stalled]
     text = f"{traffic.id}: stalled in total: {', '.join(texts[:WORST_MAX])}"
     if len(stalled) > WORST_MAX:
         text += f", {len(stalled) - WORST_MAX} more at most {duration(stalled[WORST_MAX][0])}"
     calm = [row.to_host for total, row in known if not total]
     yield f"{text}; {_names(calm)} never" if calm else text
-
-
-def _causes(row: ResultRow) -> str:
-    """Return the causes of at least 1 % of a subscriber's stalled time."""
-    return causes_text(row.stalled_ns or {}, (row.stalled_total_ns or 0) // 100)
 
 
 def _names(hosts: Sequence[str]) -> str:

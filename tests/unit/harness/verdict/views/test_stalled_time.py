@@ -31,11 +31,11 @@ LOG = ExpectedLog(
 )
 
 
-def stalled_ms(arrived_ms, delivered_ms, lost=()):
-    """The stalled time by cause, in ms; frames are sent as soon as they are due."""
+def stalled_ms(arrived_ms, delivered_ms, lost=(), sent_ms=(10, 10, 40)):
+    """The stalled time by cause, in ms; by default, frames are sent as soon as they are due."""
     arrived_ns = np.array(arrived_ms) * MS
     gaps = ReaderGaps(
-        sent_ns=np.array([10, 10, 40]) * MS,
+        sent_ns=np.array(sent_ms) * MS,
         arrived_ns=np.where(arrived_ns < 0, NEVER_NS, arrived_ns),
         is_lost=np.isin(np.arange(3), lost),
         count=len(lost),
@@ -61,6 +61,17 @@ def stalled_ms(arrived_ms, delivered_ms, lost=()):
 )
 def test_a_message_waits_for_the_pad_before_it(lost, expected):
     assert stalled_ms([30, 300, 60], [31, 301], lost) == expected
+
+
+def test_the_way_of_a_frame_that_was_sent_late_is_no_delay_of_the_link():
+    # The frames of message 1 are sent 100 ms after it was due. Each needs 20 ms.
+    sent_ms, arrived_ms = [10, 140, 140], [30, 160, 160]
+    assert stalled_ms(arrived_ms, [31, 161], sent_ms=sent_ms) == {"window": 99, "reader": 1}
+    assert stalled_ms([30, 190, 160], [31, 191], sent_ms=sent_ms) == {
+        "window": 99,
+        "link": 30,
+        "reader": 1,
+    }
 
 
 def test_a_message_does_not_wait_for_the_pad_behind_it():
