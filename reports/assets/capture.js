@@ -20,11 +20,19 @@ class Chart {
     "before capture": "before the capture point",
     "behind capture": "after the capture point",
   };
-  static CAUSES = { hole: "dropped", receiver: "rcv-pos", feedback: "NAK" };
+  static CAUSES = {
+    hole: "dropped",
+    receiver: "rcv-pos",
+    feedback: "NAK",
+    window: "window-left",
+    timeout: "pause",
+  };
   static WAITING = {
     hole: "waiting for a repair",
     receiver: "waiting for the receiver",
     feedback: "status messages lost",
+    window: "window used up within a round trip",
+    timeout: "until no longer waiting for the receiver",
   };
   static BINS_A_DECADE = 8;
   static TIMED = ["positions", "gaps", "stalls"];

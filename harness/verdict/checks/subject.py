@@ -24,7 +24,7 @@ from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, in
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.gates.overload import PHASE
-from windtunnel.harness.verdict.views import stall_detector
+from windtunnel.harness.verdict.views.stalls import stall_detector
 
 NAME = "subject_lived"
 ROLES = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer", "replicator")

@@ -4,7 +4,7 @@ If this gate fails, it excuses only what a slow host can cause: neither wrong by
 of cause and effect. A run without violations still passes. All figures cover only the traffic
 phase, since many processes start at once before it. A process timeout is excused only if a host was
 starved for as long as that timeout, in any phase, or if the relay stalled. A stream that makes no
-progress although all hosts have processor time is not excused: see `verdict.views.stall_detector`.
+progress although all hosts have processor time is not excused: see `stall_detector`.
 """
 
 from collections.abc import Iterator

@@ -28,6 +28,7 @@ from windtunnel.harness.verdict.views.results import Reading
 from windtunnel.harness.verdict.views.sentences.image_sentences import image_sentences
 from windtunnel.harness.verdict.views.sentences.link_sentences import link_sentences
 from windtunnel.harness.verdict.views.sentences.publication_sentences import (
+    awaited_sentence,
     pace_sentence,
     publication_sentences,
     window_sentence,
@@ -72,6 +73,7 @@ def _stream_sentences(
 ) -> Iterator[str]:
     yield from publication_sentences(evidence, traffic)
     yield from pace_sentence(evidence, traffic)
+    yield from awaited_sentence(evidence, traffic)
     yield from group_sentences(readings, traffic)
 
 

@@ -8,7 +8,7 @@ they are sent again were only reordered, so they are no gap. A frame that ended 
 the receiver, which rejected it and requested it later, is a gap although the link did not lose it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,9 @@ class ReaderGaps:
     lost_frames: int | None
     "Transmissions that did not arrive, or None if the link made copies."
     lost_bytes: int | None
+    behind_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """For each gap that was requested only after an earlier gap was repaired: how long it waited
+    for this repair."""
     revealed: RevealedGap | None = None
     "The gap whose frames arrived latest after they were sent, if a heartbeat revealed it."
 
@@ -100,11 +103,14 @@ def reader_gaps(
     firsts = np.flatnonzero(is_first)
     lengths = aligned_lengths(log.frames["frame_length"])
     lasts = np.append(firsts, len(lost))[1:] - 1
-    repair_ns, revealed = np.zeros(0, dtype=np.int64), None
+    begins, ends = starts[lost][firsts], (starts + lengths)[lost][lasts]
+    repair_ns = behind_ns = np.zeros(0, dtype=np.int64)
+    revealed = None
     if len(lost):
         filled_ns = np.maximum.reduceat(arrived_ns[lost], firsts)
         repaired = filled_ns != NEVER_NS
         repair_ns = (filled_ns - shown_ns[lost][firsts])[repaired]
+        behind_ns = _behind_ns(wire, begins, ends, shown_ns[lost][firsts], filled_ns)
         if repaired.any():
             delays_ns = np.where(repaired, filled_ns - sent_ns[lost][firsts], -1)
             slowest = lost[firsts[delays_ns.argmax()] : lasts[delays_ns.argmax()] + 1]
@@ -126,12 +132,13 @@ def reader_gaps(
         resent_frames=int(again.sum()),
         resent_bytes=int((wire.sent.ends - wire.sent.starts)[again].sum()),
         naks=len(wire.naks(wire.feedback_sent)),
-        requested=_requested(wire, starts[lost][firsts], (starts + lengths)[lost][lasts]),
+        requested=_requested(wire, begins, ends),
         rejected_frames=int(is_rejected.sum()),
         unneeded_frames=None if has_copies else int(unneeded.sum()),
         late_ns=(arrived_ns - shown_ns)[late & (unneeded > 0) & (missing == 0) & (not has_copies)],
         lost_frames=None if has_copies else int(missing.sum()),
         lost_bytes=None if has_copies else int((missing * lengths).sum()),
+        behind_ns=behind_ns,
         revealed=revealed,
     )
 
@@ -169,6 +176,29 @@ def _requested(wire: Wire, begins: NDArray[np.int64], ends: NDArray[np.int64]) -
     np.add.at(changes, first, 1)
     np.add.at(changes, after, -1)
     return int((np.cumsum(changes)[:-1] > 0).sum())
+
+
+def _behind_ns(
+    wire: Wire,
+    begins: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    shown_ns: NDArray[np.int64],
+    filled_ns: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return how long each gap waited for the repair of an earlier gap before the first NAK that
+    begins in it. Gaps that did not wait are left out.
+    """
+    naks = wire.naks(wire.feedback_sent)
+    nak_begins, _ = wire.nak_ranges(naks)
+    index = np.searchsorted(begins, nak_begins, side="right") - 1
+    own = (index >= 0) & (nak_begins < ends[index])
+    nak_ns = np.full(len(begins), NEVER_NS, dtype=np.int64)
+    np.minimum.at(nak_ns, index[own], naks["time_ns"].astype(np.int64)[own])
+    earlier_ns = np.where(filled_ns == NEVER_NS, 0, filled_ns)
+    earlier_ns = np.maximum.accumulate(np.append(0, earlier_ns))[:-1]
+    waited = (shown_ns < earlier_ns) & (earlier_ns <= nak_ns) & (nak_ns != NEVER_NS)
+    found: NDArray[np.int64] = (earlier_ns - shown_ns)[waited]
+    return found
 
 
 def _first_two_ns(

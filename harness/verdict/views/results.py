@@ -25,11 +25,15 @@ from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.views.reader_gaps import (
     NEVER_NS,
     ReaderGaps,
-    RevealedGap,
     reader_gaps,
 )
-from windtunnel.harness.verdict.views.stalled_time import STALL_NS, WINDOW, stalled_ns, stalls
-from windtunnel.harness.verdict.views.window_limit import WindowLimit, window_limit
+from windtunnel.harness.verdict.views.stalls.stalled_time import (
+    STALL_NS,
+    WINDOW,
+    stalled_ns,
+    stalls,
+)
+from windtunnel.harness.verdict.views.stalls.window_limit import WindowLimit, window_limit
 
 NS_PER_S = 1_000_000_000
 KILL, SUBSCRIBER = "kill", "subscriber"
@@ -44,10 +48,8 @@ class Reading:
     times_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     "Times of the deliveries in order, or none if they are unknown."
     stalls: tuple[Stall, ...] = ()
-    late_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    "How long after the first sign of its gap each frame that was late and sent again arrived."
-    revealed: RevealedGap | None = None
-    "The gap whose recovery took longest, if a heartbeat revealed it."
+    gaps: ReaderGaps | None = None
+    "The gaps that its host saw, or None if the captures cannot show them."
     window_limit: WindowLimit | None = None
     "The receiver's window, if it limited the rate of the stream."
     unknown: Missing | None = None
@@ -78,7 +80,6 @@ def _reading(evidence: Evidence, case: Case, flow: TrafficCase) -> Reading:
     gaps = None if isinstance(found, Missing) else found
     if gaps is not None:
         values |= _link_figures(gaps)
-    late_ns = np.zeros(0, dtype=np.int64) if gaps is None else gaps.late_ns
     times: dict[str, Any] = {}
     if not isinstance(planned, Missing) and not isinstance(delivered, Missing):
         figures, times = _delivery_figures(evidence, flow, planned, delivered, gaps)
@@ -89,8 +90,7 @@ def _reading(evidence: Evidence, case: Case, flow: TrafficCase) -> Reading:
     return Reading(
         flow,
         row,
-        late_ns=late_ns,
-        revealed=None if gaps is None else gaps.revealed,
+        gaps=gaps,
         window_limit=limit,
         unknown=unknown,
         **times,

@@ -12,6 +12,9 @@ while it is near the consumption position and is not filled. In a capture near t
 bytes have not been captured. In a capture near the sender, where every byte is captured, NAKs
 request it repeatedly, and the consumption position does not pass it.
 
+A sender to several destinations goes on beyond the limit of one when its flow control no longer
+waits for that receiver, as after its timeout. The first such pause is a stall, too.
+
 The kernel reads the same events as `repair_kernel`, and the outcomes which that kernel wrote.
 """
 
@@ -23,8 +26,10 @@ from windtunnel.driver.kernels.jit import allocating_kernel
 from windtunnel.reports.analysis.kernels.frame_outcome_kernel import FIRST
 from windtunnel.reports.analysis.kernels.repair_kernel import FRAME, NAK, STATUS
 
-BY_GAP, BY_RECEIVER = range(2)
-"""Causes of a stall: an open gap, or a receiver that does not consume."""
+BY_GAP, BY_RECEIVER, BY_TIMEOUT = range(3)
+"""Causes of a stall: an open gap, a receiver that does not consume, or a receiver that does not and
+for which the sender at last no longer waits.
+"""
 
 HISTORY = 64
 """Number of recent limit increases that are remembered."""
@@ -45,6 +50,8 @@ receiver.
 WINDOW = np.dtype(
     [
         ("limit", "<i8"),  # the furthest position that status messages allow
+        ("joins", "<i8"),  # how often consumption was reported beyond what is accepted
+        ("joined", "<i8"),  # the last such consumption position
         ("raises", "<i8"),  # how often the limit has increased
         ("raised_ns", "<i8", (HISTORY,)),
         ("raised_to", "<i8", (HISTORY,)),
@@ -83,14 +90,14 @@ STALL = np.dtype(
         ("opened_ns", "<i8"),  # when the limit admitted that frame
         ("position", "<i8"),
         ("needed_limit", "<i8"),  # the limit that the first frame after the stall needed
-        ("opened_limit", "<i8"),  # the limit that admitted it
+        ("opened_limit", "<i8"),  # the limit that admitted it, or the last one
         ("cause", "<i8"),
     ]
 )
 
 
 @allocating_kernel
-def _on_status(state: Any, consumed: int, limit: int, time_ns: int) -> None:
+def _on_status(state: Any, consumed: int, limit: int, time_ns: int, reach_bytes: int) -> None:
     window = limit - consumed
     if state["status_count"] == 0:
         state["window_min"] = window
@@ -98,6 +105,9 @@ def _on_status(state: Any, consumed: int, limit: int, time_ns: int) -> None:
         gap_ns = time_ns - state["status_ns"]
         state["status_gap_sum_ns"] += gap_ns
         state["status_gap_max_ns"] = max(state["status_gap_max_ns"], gap_ns)
+        if consumed > max(state["limit"], state["consumed"] + reach_bytes):
+            state["joins"] += 1
+            state["joined"] = consumed
     state["status_count"] += 1
     state["status_ns"] = time_ns
     state["window_min"] = min(state["window_min"], window)
@@ -204,7 +214,7 @@ def follow_windows(
         if kinds[index] == NAK:
             _on_nak(state, start, time_ns)
         elif kinds[index] == STATUS:
-            _on_status(state, start, end, time_ns)
+            _on_status(state, start, end, time_ns, reach_bytes)
         if kinds[index] != FRAME or outcome["outcome"] != FIRST:
             continue
         state["frame_max"] = max(state["frame_max"], end - start)
@@ -217,14 +227,20 @@ def follow_windows(
             has_room = charged[index] <= state["limit"]
             slot = _room_since(state, charged[index]) if has_room else -1
             opened_ns = state["raised_ns"][slot] if slot >= 0 else 0
+            is_left = state["raises"] > 0 and state["new_end"] <= state["limit"] < charged[index]
+            if is_left:
+                opened_ns = time_ns
             if opened_ns - before_ns >= pause_ns:
                 stall = stalls[count]
                 count += 1
                 stall["flow"], stall["position"] = flow_of[index], state["new_end"]
                 stall["start_ns"], stall["opened_ns"] = before_ns, opened_ns
                 stall["end_ns"], stall["needed_limit"] = time_ns, charged[index]
-                stall["opened_limit"] = state["raised_to"][slot]
-                stall["cause"] = BY_GAP if _is_by_gap(state, slot, before_ns) else BY_RECEIVER
+                if is_left:
+                    stall["opened_limit"], stall["cause"] = state["limit"], BY_TIMEOUT
+                else:
+                    stall["opened_limit"] = state["raised_to"][slot]
+                    stall["cause"] = BY_GAP if _is_by_gap(state, slot, before_ns) else BY_RECEIVER
             else:
                 state["idle_count"] += 1
                 state["idle_ns"] += time_ns - before_ns

@@ -9,6 +9,7 @@ from windtunnel.harness.artifact.noun_form import counted, noun_for
 from windtunnel.reports.analysis.links.window_causes import FEEDBACK, WINDOW
 from windtunnel.reports.analysis.output.tables import Tables
 from windtunnel.reports.analysis.reading.stream_events import is_group
+from windtunnel.reports.analysis.streams.flow_control import TIMEOUT
 from windtunnel.reports.analysis.streams.repair import is_lost, is_requested
 
 
@@ -116,7 +117,9 @@ def _flow_text(
             f"{_bytes(elsewhere)} bytes were not needed from this destination: the receiver "
             "joined later, or received them at another destination"
         )
-    parts += _gap_fills(flow)
+    parts += _rejoins(window)
+    if not window["rejoins"]:
+        parts += _gap_fills(flow)
     if flow["resent_frames"]:
         frames = counted(flow["resent_frames"], "frame")
         parts.append(f"{frames} ({flow['resent_bytes']:,} bytes) retransmitted")
@@ -174,6 +177,18 @@ def _consumption(flow: dict[str, Any], window: dict[str, Any]) -> list[str]:
     return [f"status messages report consumption only to position {consumed:,}"]
 
 
+def _rejoins(window: dict[str, Any]) -> list[str]:
+    """Return a remark about status messages that report more consumption than their receiver could
+    have accepted.
+    """
+    if not window["rejoins"]:
+        return []
+    text = f"status messages skipped to position {window['rejoined_position']:,}"
+    if window["rejoins"] > 1:
+        text += f", the last of {window['rejoins']:,} times"
+    return [f"{text}: the receiver joined the stream again, or status messages were lost"]
+
+
 def _gap_fills(flow: dict[str, Any]) -> list[str]:
     """Return a remark about gaps that an unreliable receiver filled with padding."""
     least, most = flow["gap_fills_min"], flow["gap_fills_max"]
@@ -204,6 +219,7 @@ def _stalls(stalls: list[dict[str, Any]]) -> list[str]:
     for cause, reason in (
         (FEEDBACK, "because status messages were lost"),
         (WINDOW, "because the window was used up within a round trip"),
+        (TIMEOUT, "until the sender no longer waited for this receiver"),
     ):
         if count := sum(stall["cause"] == cause for stall in stalls):
             text += f", {count} of them {reason}"

@@ -23,8 +23,11 @@ from windtunnel.reports.analysis.streams.repair import KEY
 
 PAUSE_MIN_NS = 10_000_000
 """Minimum pause between new frames. Shorter pauses are ignored."""
-STALL_CAUSES = ("hole", "receiver")
-"""Causes of a stall: a gap that the receiver cannot pass, or a slow receiver."""
+TIMEOUT = "timeout"
+STALL_CAUSES = ("hole", "receiver", TIMEOUT)
+"""Causes of a stall: a gap that the receiver cannot pass, a slow receiver, or a receiver for which
+a sender with several destinations waited until it sent beyond the receiver's limit.
+"""
 
 WINDOWS = pa.schema(
     [
@@ -36,6 +39,8 @@ WINDOWS = pa.schema(
         ("window_max", pa.int64()),
         ("limit", pa.int64()),
         ("consumed_position", pa.int64()),
+        ("rejoins", pa.int64()),
+        ("rejoined_position", pa.int64()),
         ("over_runs", pa.int64()),
         ("stalls", pa.int64()),
         ("stall_ns", pa.int64()),
@@ -59,17 +64,19 @@ WINDOWS = pa.schema(
         ("resend_max_ns", pa.int64()),
     ]
 )
-"""Columns of the table `windows`. `over_runs`: new frames that the receiver drops because they end
-more than half a term after the consumption position. Padding may legitimately end there, because
-only its header is checked against the limit. `idle`: pauses while there was room, in which the
-sender had nothing to send. `rtt`: from an RTTM frame to its reply, minus the reception delta
-that the reply reports. `nak_answer`: from a NAK to the first retransmit for it. `repair`: from
-the first sign of a gap until it was filled completely, for bytes lost before this vantage point.
-`resend`: from the first NAK until all was retransmitted once, for bytes lost behind this vantage
-point, whose repair only the receiver sees. `repair_median_rtts` is the median repair divided by
-the shortest RTTM round trip or, without RTTM, by the shortest `nak_answer` of these gaps. It is
-null without either. In a multicast group only RTTM counts, because what another receiver
-requested may arrive at any time after a NAK.
+"""Columns of the table `windows`. `rejoins`: status messages that report consumption beyond what
+the receiver could have accepted after all earlier ones: it joined the stream again, or earlier ones
+did not arrive; `rejoined_position`: the position of the last one. `over_runs`: new frames that the
+receiver drops because they end more than half a term after the consumption position. Padding may
+legitimately end there, because only its header is checked against the limit. `idle`: pauses while
+there was room, in which the sender had nothing to send. `rtt`: from an RTTM frame to its reply,
+minus the reception delta that the reply reports. `nak_answer`: from a NAK to the first retransmit
+for it. `repair`: from the first sign of a gap until it was filled completely, for bytes lost before
+this vantage point. `resend`: from the first NAK until all was retransmitted once, for bytes lost
+behind this vantage point, whose repair only the receiver sees. `repair_median_rtts` is the median
+repair divided by the shortest RTTM round trip or, without RTTM, by the shortest `nak_answer` of
+these gaps. It is null without either. In a multicast group only RTTM counts, because what another
+receiver requested may arrive at any time after a NAK.
 """
 STALLS = pa.schema(
     [
@@ -85,11 +92,12 @@ STALLS = pa.schema(
     ]
 )
 """Columns of the table `stalls`. `start_ns`: time of the last new frame; `opened_ns`: when a status
-message made room; `end_ns`: time of the next new frame; `duration_ns`: from `start_ns` to
-`opened_ns`. A pause is no stall if the sender used the room more than PAUSE_MIN_NS later than
-usual, because then nothing was waiting. `needed_limit`: the limit that the first frame after the
-stall needed; `opened_limit`: the limit of the status message that made room. `cause`: `hole`,
-`receiver` or, with a second capture, `feedback` or `window` (see `window_causes`).
+message made room, or `end_ns` if none did; `end_ns`: time of the next new frame; `duration_ns`:
+from `start_ns` to `opened_ns`. A pause is no stall if the sender used the room more than
+PAUSE_MIN_NS later than usual, because then nothing was waiting. `needed_limit`: the limit that the
+first frame after the stall needed; `opened_limit`: the limit of the status message that made room.
+`cause`: `hole`, `receiver`, `timeout` or, with a second capture, `feedback` or `window` (see
+`window_causes`).
 """
 
 _ECHOES_MAX = 4_096
@@ -202,6 +210,8 @@ class FlowControlWalk:
             "window_max": int(state["window_max"]) if has else None,
             "limit": int(state["limit"]) if has else None,
             "consumed_position": int(state["consumed"]) if has else None,
+            "rejoins": int(state["joins"]),
+            "rejoined_position": int(state["joined"]) if state["joins"] else None,
             "over_runs": int(state["over_runs"]),
             "stalls": len(stalls),
             "stall_ns": int((stalls["opened_ns"] - stalls["start_ns"]).sum()),

@@ -2,6 +2,7 @@
 
 the publisher fell 4.98 s behind its pace
 the publication refused offers for 9.3 s: back pressure 8.2 s, not connected 1.1 s
+the sender waited for a receiver window: 917 ms for that of far
 the receiver window limits goodput: 131,072 B in one round trip of 20 ms are at most 6.55 MB/s
 """
 
@@ -9,15 +10,23 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from windtunnel.harness.artifact.run.result_row import MEGABYTE, causes_text, duration
+from windtunnel.harness.artifact.run.result_row import (
+    MEGABYTE,
+    causes_text,
+    duration,
+    listed,
+)
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.units import BILLION
 from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Evidence
 from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.views.results import Reading
+from windtunnel.harness.verdict.views.stalls.awaited import awaited_ns
 
 REFUSED_NS_MIN = 10_000_000
 """Shortest total time that is reported, and that of a stall."""
+NAMED_MAX = 3
+"""Maximum number of receivers that a sentence names."""
 REFUSED_SHARE_MIN = 0.01
 """Minimum share of the publisher's time, since short waits are common without a pace."""
 
@@ -64,6 +73,16 @@ def pace_sentence(evidence: Evidence, traffic: TrafficCase) -> Iterator[str]:
             f"{traffic.id}: the publisher fell {duration(behind_ns)} behind its pace; latency "
             "begins with the first offer of a message, and does not include this delay"
         )
+
+
+def awaited_sentence(evidence: Evidence, traffic: TrafficCase) -> Iterator[str]:
+    """Yield a sentence that names the receivers for whose window the sender of a group waited."""
+    found = sorted(awaited_ns(evidence, traffic).items(), key=lambda each: -each[1])
+    if not found:
+        return
+    texts = [f"{duration(waited_ns)} for that of {host}" for host, waited_ns in found[:NAMED_MAX]]
+    text = f"{traffic.id}: the sender waited for a receiver window: {listed(texts)}"
+    yield text + (f"; less for {len(found) - NAMED_MAX} more" if len(found) > NAMED_MAX else "")
 
 
 def window_sentence(reading: Reading) -> Iterator[str]:

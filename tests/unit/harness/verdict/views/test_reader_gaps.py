@@ -131,6 +131,30 @@ def test_gaps_without_a_nak_of_their_own_are_told_apart(tmp_path):
     assert dict(row.cells())["NAKs"] == "1 for 1 of 2 gaps (1.0 each)"
 
 
+@pytest.mark.parametrize(("second_nak_ms", "waited"), [(61, True), (21, False)])
+def test_a_gap_that_is_requested_after_the_repair_of_an_earlier_one_waited(
+    tmp_path, second_nak_ms, waited
+):
+    """Frames 3 and 6 are lost. Their gaps appear at 15 and 18 ms; frame 3 is repaired at 60 ms."""
+    made = without_frames(tmp_path / "run", 1000)
+    for frame in range(10):
+        sent(made, 1 + frame, frame)
+    for gap in (3, 6):
+        made.packets["b"] = [
+            each for each in made.packets["b"] if each.payload != made.frame_bytes(gap)
+        ]
+    requested(made, 16, 3, 1)
+    sent(made, 50, 3)
+    requested(made, second_nak_ms, 6, 1)
+    sent(made, 80, 6)
+    _, sentences = figures_of(made)
+    text = (
+        "one: 1 of 2 gaps waited 42 ms (median; at most 42 ms) until an earlier gap was repaired, "
+        "before the first NAK for them: the receiver requested one gap at a time"
+    )
+    assert (text in sentences) == waited
+
+
 LIMITS = "one: the receiver window limits goodput: 1,600 B in one round trip of 20 ms are at most"
 DELAYS = (
     "one: messages waited for the receiver window of 1,600 B: this rate has 1,641 B in flight in "

@@ -1,5 +1,7 @@
 """Windows, stalls and round trips, by captures made by hand."""
 
+import pytest
+
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.made_capture import START_NS, packet
 from windtunnel.reports.analysis.analyze import analyze
@@ -190,6 +192,50 @@ def test_padding_needs_room_for_its_header_alone(tmp_path):
     stall = only(told.stalls)
     assert (stall["position"], stall["duration_ns"]) == (1024, 40 * MS)
     assert only(told.windows)["idle_pauses"] == 1
+
+
+def test_a_sender_that_goes_on_without_room_waited_until_the_receiver_timed_out(tmp_path):
+    """It waits for the receiver once. It is idle for 300 ms when it is beyond the limit."""
+    told = tables(
+        tmp_path,
+        sent(0, made.setup()),
+        answered(1, made.sm(0, 64)),
+        sent(2, made.data(0, bytes(32))),
+        sent(1_002, made.data(64, bytes(32))),
+        sent(1_302, made.data(128, bytes(32))),
+    )
+    stall = only(told.stalls)
+    assert (stall["position"], stall["cause"]) == (64, "timeout")
+    assert (stall["duration_ns"], stall["opened_limit"]) == (1_000 * MS, 64)
+    assert only(told.windows)["idle_ns"] == 300 * MS
+    assert (
+        "1 flow control stall, up to 1 s, 1 of them until the sender no longer waited for this "
+        "receiver" in summary_lines(told)[0]
+    )
+
+
+HALF_TERM = 65_536 // 2
+
+
+@pytest.mark.parametrize(
+    ("consumed", "rejoins"), [(64, 0), (160, 0), (64 + HALF_TERM, 0), (96 + HALF_TERM, 1)]
+)
+def test_consumption_beyond_what_is_accepted_shows_that_the_receiver_joined_again(
+    tmp_path, consumed, rejoins
+):
+    told = tables(
+        tmp_path,
+        sent(0, made.setup()),
+        answered(1, made.sm(64, 64)),
+        sent(2, made.data(64, bytes(32))),
+        sent(3, made.data(128, b"")),
+        answered(4, made.sm(consumed, 64)),
+    )
+    window = only(told.windows)
+    assert window["rejoins"] == rejoins
+    assert window["rejoined_position"] == (consumed if rejoins else None)
+    text = f"status messages skipped to position {consumed:,}: the receiver joined the stream again"
+    assert (text in summary_lines(told)[0]) == bool(rejoins)
 
 
 def test_over_runs_reach_further_than_half_a_term_behind_what_was_consumed(tmp_path):

@@ -10,7 +10,7 @@ from windtunnel.harness.scenario.schema.pace import PaceCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.judge import judge
-from windtunnel.harness.verdict.views.stall_detector import STALL_NS_MIN, stall_ns
+from windtunnel.harness.verdict.views.stalls.stall_detector import STALL_NS_MIN, stall_ns
 
 SECOND_NS = 1_000_000_000
 QUARTER_NS = SECOND_NS // 4

@@ -13,7 +13,7 @@ from windtunnel.harness.dissect.driver_files.expected_log import (
     ExpectedLog,
 )
 from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS, ReaderGaps
-from windtunnel.harness.verdict.views.stalled_time import stalled_ns, stalls
+from windtunnel.harness.verdict.views.stalls.stalled_time import stalled_ns, stalls
 
 MS = 1_000_000
 LOG = ExpectedLog(
