@@ -176,7 +176,7 @@ class ControlSessions:
             self._on_connect(message, header.image)
         elif isinstance(message, ChallengeResponse):
             challenged = self._sessions.get(message.control_session_id)
-            if challenged is not None:
+            if challenged is not None and challenged.image is header.image:
                 challenged.on_challenge_response(
                     message.correlation_id, message.encoded_credentials, self._now_ms
                 )

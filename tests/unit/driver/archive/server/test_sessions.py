@@ -164,6 +164,18 @@ def test_a_challenge_is_answered_with_a_new_id(tmp_path, monkeypatch):
         assert answer.correlation_id != request.correlation_id
 
 
+def test_a_challenge_is_not_answered_by_another_publication(tmp_path, monkeypatch):
+    with own_archive(tmp_path, monkeypatch, authenticator_supplier=f"{HERE}:Challenger") as own:
+        talker, stranger = Talker(own), Talker(own, response_stream=21)
+        talker.post(encode(talker.connect_request()))
+        challenge = own.until(lambda: next(iter(talker.said), None))
+        talker.session_id = stranger.session_id = challenge.control_session_id
+        stranger.send(ChallengeResponse, encoded_credentials=b"wrong")
+        own.run_for(SECOND)
+        assert talker.said == [challenge]
+        assert talker.ask(ChallengeResponse, encoded_credentials=b"word") == Ok(talker.session_id)
+
+
 def test_a_challenge_without_an_answer_ends_the_session(tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch, authenticator_supplier=f"{HERE}:Challenger") as own:
         talker = Talker(own)
