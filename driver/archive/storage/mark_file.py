@@ -35,6 +35,7 @@ import numpy as np
 
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE, major_of, version_text
 from windtunnel.driver.archive.storage.catalog import STORAGE_VERSION
+from windtunnel.driver.archive.storage.sync import write_all
 from windtunnel.driver.base.arith import align
 from windtunnel.driver.base.atomics import put_i32_release, put_i64_release
 from windtunnel.driver.base.clock import Clock
@@ -371,7 +372,12 @@ def _save_errors(path: Path, now_ms: int) -> int:
     ]
     try:
         with _ignore_full_disk():
-            saved.write_text("".join(lines))
+            # A link with this name is not followed.
+            file = open_regular(saved, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            try:
+                write_all(file, saved, "".join(lines).encode(), 0)
+            finally:
+                os.close(file)
             return 0
         saved.unlink(missing_ok=True)
     except OSError as error:

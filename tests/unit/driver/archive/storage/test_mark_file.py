@@ -96,6 +96,18 @@ def test_errors_are_noted_and_those_of_the_last_archive_are_kept(tmp_path):
     assert kept.read_text().endswith(": (0) no room\n")
 
 
+def test_errors_are_not_saved_through_a_planted_link(tmp_path):
+    clock = ManualClock()
+    archive = MarkFile(tmp_path, HEADER, clock)
+    ErrorLog(archive.error_log, clock).record(0, "no room")
+    archive.close()
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / f"archive-{clock.now_ms()}-error.log").symlink_to("victim")
+    with pytest.raises(StorageError, match=r"cannot write .*-error\.log"):
+        MarkFile(tmp_path, HEADER, clock)
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
 def test_a_mark_file_elsewhere_is_found_by_its_link(tmp_path):
     archive, elsewhere = tmp_path / "archive", tmp_path / "elsewhere"
     archive.mkdir()
@@ -139,7 +151,7 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path):
 def full_disk(monkeypatch):
     """A disk with no free blocks. Returns a function that sets the free space."""
     free = [0]
-    real_allocate, real_write = os.posix_fallocate, Path.write_text
+    real_allocate, real_write = os.posix_fallocate, mark_file.write_all
 
     def allocate(file, at, length):
         needed = at + length - os.fstat(file).st_blocks * 512
@@ -147,13 +159,13 @@ def full_disk(monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         real_allocate(file, at, length)
 
-    def write(path, text, *rest, **named):
-        real_write(path, text[: free[0]], *rest, **named)
-        if len(text) > free[0]:
+    def write(file, path, content, at):
+        real_write(file, path, content[: free[0]], at)
+        if len(content) > free[0]:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "posix_fallocate", allocate)
-    monkeypatch.setattr(Path, "write_text", write)
+    monkeypatch.setattr(mark_file, "write_all", write)
     return free
 
 
