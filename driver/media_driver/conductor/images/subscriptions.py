@@ -99,6 +99,9 @@ class SubscriptionLinks:
         self._resources = resources
         self.subscriptions: dict[int, Subscription] = {}
         """The clients' subscriptions by registration id."""
+        self._links_by_stream: dict[Readable, list[Link]] = {}
+        """The links to each stream, oldest first. Timers ask for them once per stream, so they are
+        not searched for among the links of all subscriptions."""
 
     def all(self) -> Iterator[Subscription]:
         """Yield every subscription and every local destination."""
@@ -108,12 +111,7 @@ class SubscriptionLinks:
 
     def readers_of(self, stream: Readable) -> list[Link]:
         """Return the links to a stream whose subscriber positions have not been removed."""
-        return [
-            link
-            for subscription in self.all()
-            for link in subscription.links
-            if link.stream is stream and not link.is_closed
-        ]
+        return [link for link in self._links_by_stream.get(stream, ()) if not link.is_closed]
 
     def link(self, subscription: Subscription, stream: Readable) -> None:
         """Link a subscription to a stream and notify its client. Raises DriverError if no counter
@@ -139,6 +137,7 @@ class SubscriptionLinks:
             raise
         link = Link(subscription, stream, counter_id, index)
         subscription.links.append(link)
+        self._links_by_stream.setdefault(stream, []).append(link)
         self.notify_available(link)
 
     def try_link(self, subscription: Subscription, stream: Readable) -> bool:
@@ -181,16 +180,14 @@ class SubscriptionLinks:
 
     def unlink_stream(self, stream: Readable) -> None:
         """Remove all links to a stream and notify the subscriptions' clients."""
-        for subscription in self.all():
-            for link in [item for item in subscription.links if item.stream is stream]:
-                self._drop(link)
-                self.notify_unavailable(link)
+        for link in list(self._links_by_stream.get(stream, ())):
+            self._drop(link)
+            self.notify_unavailable(link)
 
     def drop_links(self, stream: Readable) -> None:
         """Remove all links to a stream without notifying the clients."""
-        for subscription in self.all():
-            for link in [item for item in subscription.links if item.stream is stream]:
-                self._drop(link)
+        for link in list(self._links_by_stream.get(stream, ())):
+            self._drop(link)
 
     def unlink_subscription(self, subscription: Subscription) -> list[Readable]:
         """Remove a subscription and all its links. Returns the streams to which it was linked."""
@@ -219,3 +216,7 @@ class SubscriptionLinks:
         if not link.is_closed:
             self.close_position(link)
         link.subscription.links.remove(link)
+        links = self._links_by_stream[link.stream]
+        links.remove(link)
+        if not links:
+            del self._links_by_stream[link.stream]
