@@ -77,6 +77,16 @@ def test_a_link_of_the_final_name_is_replaced_and_not_followed(tmp_path):
     assert [each.name for each in file.parent.iterdir()] == ["file"]
 
 
+def test_a_planted_link_is_not_written_through_even_if_its_random_name_was_guessed(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(regular_file.secrets, "token_hex", lambda _: "00")
+    made_link(tmp_path / ".00.new", tmp_path / "victim")
+    with pytest.raises(FileExistsError):
+        regular_file.replace_file(tmp_path / "file", "new")
+    assert (tmp_path / "victim").read_text() == "secret"
+
+
 def test_no_file_is_written_through_a_linked_directory(tmp_path):
     (tmp_path / "victim").mkdir()
     (tmp_path / "folder").symlink_to("victim")
