@@ -26,10 +26,10 @@ class Destinations:
 
     def find(self, receiver: int, address: tuple[str, int]) -> Place | None:
         for place in self.places:
-            if place.receiver is None:
-                if place.address == address:
-                    return place
-            elif place.receiver == receiver and place.address and place.address[1] == address[1]:
+            is_known_by_address = place.receiver is None or place.registration == -1
+            if is_known_by_address and place.address == address:
+                return place
+            if place.receiver == receiver and place.address and place.address[1] == address[1]:
                 return place
         return None
 

@@ -6,9 +6,10 @@ endpoint.
     DYNAMIC   the source of each status message is a destination until 5 s pass without another
 
 A destination is identified by its address until its first status message, then by its receiver id
-and port, which remain the same when the address changes. A destination without an address (an
-unresolved name) occupies a record, but nothing is sent to it. The first `destinations_count`
-records of a row are in use.
+and port, which remain the same when the address changes. A dynamic destination is also identified
+by its address and port, whatever the receiver id: Aeron adds one for each id, so that forged ids
+multiply what an address is sent. A destination without an address (an unresolved name) occupies a
+record, but nothing is sent to it. The first `destinations_count` records of a row are in use.
 
 Any source of status messages may become a dynamic destination, but only one with an accepted status
 message for a live publication is *proven*. When there is no free record, for the channel or for one
@@ -71,8 +72,10 @@ def _is_same_port(rec, name):
 
 @kernel
 def _matches(rec, receiver_id, name, name_length):
-    if rec.has_receiver_id:
-        return rec.receiver_id == receiver_id and _is_same_port(rec, name)
+    if rec.has_receiver_id and rec.receiver_id == receiver_id and _is_same_port(rec, name):
+        return True
+    if rec.has_receiver_id and rec.registration_id != NULL_REGISTRATION_ID:
+        return False
     return socket_address.same(rec.name, rec.name_length, name, name_length)
 
 

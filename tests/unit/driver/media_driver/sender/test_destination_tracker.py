@@ -232,6 +232,18 @@ def test_one_host_uses_only_its_share_of_the_places():
     assert len(table.places()) == tracker.HOST_DESTINATIONS_MAX + 1
 
 
+def test_one_address_is_one_destination_whatever_receiver_ids_it_claims():
+    table = Table(tracker.DYNAMIC)
+    table.hear(7, ("10.0.0.1", 40_001), 5, is_accepted=True)
+    for receiver in range(100, 200):
+        table.hear(receiver, ("10.0.0.1", 40_001), 6)
+    (place,) = table.places()
+    assert (place.receiver, place.heard) == (199, 6)
+    assert table.rows[FIRST].accepted_ns == 5
+    table.hear(7, ("10.0.0.1", 40_002), 7)
+    assert len(table.places()) == 2
+
+
 def test_what_is_no_address_is_no_destination():
     table = Table(tracker.DYNAMIC)
     table.call(tracker.on_status, table.values, 7, np.zeros(28, np.uint8), 0, True, 5)
