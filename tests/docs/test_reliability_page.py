@@ -14,8 +14,11 @@ from windtunnel.driver.media_driver.name_resolution import (
     name_cache,
     neighbors,
 )
-from windtunnel.driver.media_driver.receiver import new_sessions
-from windtunnel.driver.media_driver.receiver.receiver_state import make_receiver_state
+from windtunnel.driver.media_driver.receiver import new_sessions, session_state
+from windtunnel.driver.media_driver.receiver.receiver_state import (
+    PENDING_SETUPS_MAX,
+    make_receiver_state,
+)
 from windtunnel.driver.media_driver.sender import destination_tracker
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +37,9 @@ CHECKS_MS = conductor.CHECKS_DURATION_NS_MAX / NS_PER_MS
         f"{destination_tracker.HOST_DESTINATIONS_MAX} of them with the same IP address",
         f"at most {image_connections.UNSPENT_BYTES_MAX >> 10} KiB are kept",
         f"| images | {IMAGES:,}; see below |",
+        f"| {PENDING_SETUPS_MAX:,}, "
+        f"for {session_state.PENDING_SETUP_TIMEOUT_NS // NS_PER_SECOND} s, "
+        f"or for {session_state.CROWDED_SETUP_TIMEOUT_NS / NS_PER_SECOND:g} s while",
         f"after every {nak_delay.NAKS_PER_BACKOFF} NAKs the retry delay doubles, "
         f"up to {1 << nak_delay.BACKOFFS_MAX} times",
         f"| {conductor.EVENTS_PER_TURN_MAX}, or those begun within {EVENTS_MS:g} ms, per agent |",

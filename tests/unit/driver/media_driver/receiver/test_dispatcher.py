@@ -79,6 +79,23 @@ def test_no_setup_is_asked_for_while_too_many_are_awaited(rig):
     assert [ask["session_id"] for ask in asks(rig)] == [9]
 
 
+def test_sessions_wait_for_less_time_while_too_many_are_awaited(rig):
+    pending = np.zeros(2, dtype=receiver_state.PENDING_SETUP).view(np.recarray)
+    rig.state = rig.state._replace(pending=pending)
+    rig.hear(*(data(0, 100, session_id=session_id) for session_id in (7, 8)))
+    rig.turn()
+    rig.now_ns += session_state.CROWDED_SETUP_TIMEOUT_NS
+    rig.hear(data(0, 100, session_id=9))
+    assert asks(rig) == []
+    rig.now_ns += 1
+    rig.turn()
+    rig.hear(data(0, 100, session_id=9))
+    assert [ask["session_id"] for ask in asks(rig)] == [9]
+    rig.now_ns += session_state.PENDING_SETUP_TIMEOUT_NS
+    rig.turn()
+    assert state_of(rig, 9) == session_state.PENDING_SETUP
+
+
 def test_a_setup_makes_an_image_and_packets_are_ignored_meanwhile(rig):
     rig.hear(data(0, 100))
     rig.turn()
