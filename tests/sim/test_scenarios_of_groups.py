@@ -95,3 +95,18 @@ def test_thirty_two_hosts(tmp_path):
     result = run(path, tmp_path)
     assert result.outcome == "PASS"
     assert set(lost(result.run_dir)) == set(range(0, 62, 2))
+
+
+@pytest.mark.full
+def test_a_publisher_waits_while_too_few_receivers_of_its_group_are_left(tmp_path):
+    """A pause beyond the receiver timeout disconnects the publication, as Aeron's rules say."""
+    event = (
+        "events:\n  - {id: out, whom: {host: h3}, when: {after: 30ms}, act: {pause: 1s}}\nexpect:"
+    )
+    path = scenario(tmp_path, 4, channel="fc=min,g:/3,t:300ms")
+    path.write_text(path.read_text().replace("expect:", event))
+    result = run(path, tmp_path)
+    assert result.outcome == "PASS"
+    evidence = Evidence(result.run_dir)
+    (traffic,) = evidence.case.traffic
+    assert 100_000_000 < evidence.publisher(traffic).not_connected_ns < 1_200_000_000

@@ -14,23 +14,25 @@ from dataclasses import dataclass
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.resolved.cut import (
     CONNECTION_NS,
+    DRIVER_NS,
     NO_LIMIT_NS,
-    STATUS_MESSAGE_NS,
+    SILENCE_SLACK_NS,
     STREAM,
     cut_ns,
 )
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase
-from windtunnel.harness.scenario.resolved.unawaited import counted_hosts, flow_control
+from windtunnel.harness.scenario.resolved.unawaited import (
+    counted_hosts,
+    flow_control,
+    group_text,
+    required_receivers,
+)
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.scenario.schema.host_event import IMAGE_LIVENESS_NS, EventCase
 from windtunnel.harness.scenario.schema.units import format_duration
 
-CLIENT_LIVENESS_NS = DRIVER_NS = 10_000_000_000
-"""Defaults of the client liveness timeout, and of the driver timeout of clients."""
-SILENCE_SLACK_NS = 2 * STATUS_MESSAGE_NS
-"""Time by which a silence exceeds its cause: status messages before and after it are this far
-apart.
-"""
+CLIENT_LIVENESS_NS = 10_000_000_000
+"""Default of the client liveness timeout."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,10 @@ def event_timeouts(case: Case, event: EventCase) -> list[Timeout]:
         if "driver" in roles and host in traffic.publishers:
             found += [_image_liveness(case, each) for each in traffic.subscribers]
             found.append(_connection(traffic, host))
+            if required_receivers(traffic.at(host)):
+                found.append(
+                    _receiver(traffic, f"{traffic.id} is disconnected at {host} for a time")
+                )
     alone = event.action == "pause" and event.process != "all"
     for role in ("publisher", "subscriber"):
         if event.action == "pause" and role in roles and _runs(case, role, host):
@@ -64,17 +70,6 @@ def event_timeouts(case: Case, event: EventCase) -> list[Timeout]:
         limit_ns = case.timeouts.driver_ns or DRIVER_NS
         found.append(Timeout("driver", limit_ns, f"the clients on {host} close"))
     return list(dict.fromkeys(found))
-
-
-def silence_ns(case: Case, event: EventCase) -> int:
-    """Return for how long the streams of the processes of an event are silent.
-
-    The clients of a killed driver use the restarted one when they have noticed the death of the
-    other.
-    """
-    if event.action == "kill" and "driver" in event.roles and event.process != "all":
-        return max(event.lasts_ns, case.timeouts.driver_ns or DRIVER_NS)
-    return event.lasts_ns
 
 
 def kill_lines(case: Case, event: EventCase) -> Iterator[str]:
@@ -147,13 +142,22 @@ def _silent_receiver(traffic: TrafficCase, host: str) -> list[Timeout]:
     """Return the timeouts that can expire at a sender that receives no status messages from a
     host.
     """
-    if len(traffic.subscribers) == 1:
-        return [_connection(traffic, traffic.from_host)]
-    if host not in counted_hosts(traffic):
-        return []
+    alone = len(traffic.subscribers) == 1
+    found = [_connection(traffic, traffic.from_host)] if alone else []
+    counted, least = counted_hosts(traffic), required_receivers(traffic)
+    if host not in counted or (alone and not least):
+        return found
+    left = len(counted) - 1
     effect = f"{traffic.id} continues without {host}"
-    limit_ns = flow_control(traffic).timeout_ns
-    return [Timeout("receiver", limit_ns, effect, SILENCE_SLACK_NS)]
+    if left < least:
+        sender = traffic.from_host
+        effect = f"{traffic.id} is disconnected at {sender} until {host} is back: "
+        effect += f"{group_text(flow_control(traffic))} needs {least} receivers, {left} are left"
+    return [*found, _receiver(traffic, effect)]
+
+
+def _receiver(traffic: TrafficCase, effect: str) -> Timeout:
+    return Timeout("receiver", flow_control(traffic).timeout_ns, effect, SILENCE_SLACK_NS)
 
 
 def _connection(traffic: TrafficCase, host: str) -> Timeout:

@@ -13,7 +13,6 @@ from windtunnel.harness.scenario.explain.crossed_timeouts import (
     cut_timeouts,
     event_timeouts,
     kill_lines,
-    silence_ns,
     timeout_lines,
 )
 from windtunnel.harness.scenario.explain.expectations import expectation_lines
@@ -29,9 +28,15 @@ from windtunnel.harness.scenario.explain.stream_length import (
     has_one_length,
 )
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
-from windtunnel.harness.scenario.resolved.cut import CONNECTION_NS, may_disconnect
+from windtunnel.harness.scenario.resolved.cut import (
+    CONNECTION_NS,
+    may_disconnect,
+    may_lack_receivers,
+    silence_ns,
+)
 from windtunnel.harness.scenario.resolved.fault_case import CountCase, FaultCase
 from windtunnel.harness.scenario.resolved.unawaited import (
+    required_receivers,
     starts_with_all,
     waits_for,
     without_waiting,
@@ -144,7 +149,11 @@ def _expectation_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
     """Yield lines about what Aeron does not guarantee for a stream because of its timeouts or flow
     control.
     """
-    if may_disconnect(case, traffic):
+    if may_lack_receivers(case, traffic):
+        least = required_receivers(traffic)
+        yield f"  fewer than the required {least} receivers may be left: the publication is then"
+        yield "  disconnected, and the publisher waits until enough receivers are connected again"
+    elif may_disconnect(case, traffic):
         yield (
             f"  no status message may arrive for {format_duration(CONNECTION_NS)}: the publication "
             "is then"

@@ -4,6 +4,7 @@ one receiver      the sender follows it
 fc=max            the fastest receiver
 fc=min            the slowest receiver that is not silent
 fc=tagged         the slowest receiver with the tag, likewise
+fc=min,g:/3       likewise, and disconnected while fewer than three are left
 """
 
 from windtunnel.harness.scenario.resolved.traffic_case import TrafficCase
@@ -25,6 +26,6 @@ def flow_control_line(traffic: TrafficCase) -> str:
         return f"flow control: no receiver has the tag of fc=tagged,g:{control.group_tag}"
     start = ""
     if control.group_min:
-        start = f"starts with {control.group_min} of these receivers, "
+        start = f"needs {control.group_min} of these receivers at all times, "
     silent = format_duration(control.timeout_ns)
     return f"flow control: fc={control.strategy} {start}follows {who} not silent for {silent}"

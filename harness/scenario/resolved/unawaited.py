@@ -3,7 +3,7 @@ the whole stream.
 
     fc=max (default)     the sender follows the fastest receiver and waits for none
     fc=min, fc=min,g:/1  it starts with the first receiver, and waits for those that have joined
-    fc=min,g:/3          it starts once three receivers have joined
+    fc=min,g:/3          it starts once three receivers have joined, and stops while fewer are left
     fc=tagged,g:7/2      it only counts receivers whose status messages carry tag 7
     starts_with: all     the publisher starts once all receivers have joined, whatever `fc` is
 
@@ -12,8 +12,10 @@ leave a receiver so far behind that it no longer retransmits what that receiver 
 Source: Aeron 1.53, multicast flow control.
 """
 
+from collections.abc import Mapping
+
 from windtunnel.harness.scenario.resolved.traffic_case import TrafficCase
-from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.scenario.schema.channel import Channel, parse_channel
 from windtunnel.harness.scenario.schema.flow_control import FlowControl
 
 MAX, TAGGED = "max", "tagged"
@@ -49,21 +51,46 @@ def counted_hosts(flow: TrafficCase) -> tuple[str, ...]:
     """Return the receivers whose status messages can hold back the sender of a multi-receiver
     stream.
     """
-    control = flow_control(flow)
+    receives = dict(flow.receives)
+    return group_members(
+        flow_control(flow), {host: receives.get(host, flow.receive) for host in flow.subscribers}
+    )
+
+
+def group_members(control: FlowControl, receives: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the hosts whose status messages flow control counts, given the channel of each
+    subscriber. Raises ValueError if a channel is invalid.
+    """
     if control.strategy == MAX:
         return ()
     if control.strategy == TAGGED:
-        return tuple(host for host in flow.subscribers if _tag_of(flow, host) == control.group_tag)
-    return flow.subscribers
+        tags = {host: parse_channel(text).group_tag for host, text in receives.items()}
+        return tuple(host for host, tag in tags.items() if tag == control.group_tag)
+    return tuple(receives)
+
+
+def required_receivers(flow: TrafficCase) -> int:
+    """Return the number of receivers without which a publication is disconnected, apart from the
+    one that every publication needs.
+    """
+    return minimum_group_size(parse_channel(flow.channel))
+
+
+def minimum_group_size(channel: Channel) -> int:
+    """Return the minimum group size of a publication's flow control, or 0 if it has none."""
+    control = channel.flow_control
+    return control.group_min if channel.is_group and control.strategy != MAX else 0
+
+
+def group_text(control: FlowControl) -> str:
+    """Return a flow control's strategy and group as written in a channel, such as `fc=min,g:/3`."""
+    tag = "" if control.group_tag is None else control.group_tag
+    return f"fc={control.strategy},g:{tag}/{control.group_min}"
 
 
 def flow_control(flow: TrafficCase) -> FlowControl:
     """Return the sender's flow control."""
     return parse_channel(flow.channel).flow_control
-
-
-def _tag_of(flow: TrafficCase, host: str) -> int | None:
-    return parse_channel(dict(flow.receives).get(host, flow.receive)).group_tag
 
 
 def without_waiting(flow: TrafficCase) -> str:

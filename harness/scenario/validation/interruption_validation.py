@@ -62,10 +62,10 @@ def _covers(check: Check, traffic: Traffic) -> bool:
 
 def _closes_image(scenario: Scenario, fault: Fault, traffic: Traffic, liveness_ns: int) -> bool:
     """Return whether a fault rule cuts a subscriber off for at least the image liveness timeout."""
-    rule = _resolved(scenario, fault)
+    rule = resolved_rule(scenario, fault)
     if rule is None or rule.when is None or rule.when.until is not None:
         return False
-    ordinal = _ordinals(scenario)[traffic.stream_id]
+    ordinal = ordinals(scenario)[traffic.stream_id]
     return any(
         cut_ns([rule], f"{sender}->{receiver}", ordinal, STREAM) >= liveness_ns
         for sender in traffic.from_hosts
@@ -74,18 +74,19 @@ def _closes_image(scenario: Scenario, fault: Fault, traffic: Traffic, liveness_n
     )
 
 
-def _ordinals(scenario: Scenario) -> dict[int, int]:
+def ordinals(scenario: Scenario) -> dict[int, int]:
+    """Return the ordinal of each stream by its stream id."""
     ids = sorted({each.stream_id for each in scenario.traffic})
     return {stream_id: ordinal for ordinal, stream_id in enumerate(ids)}
 
 
-def _resolved(scenario: Scenario, fault: Fault) -> FaultCase | None:
+def resolved_rule(scenario: Scenario, fault: Fault) -> FaultCase | None:
     """Convert a fault rule to the form used in a resolved case. Returns None if the rule names an
     unknown stream.
     """
     links = ["->".join(each) for each in rule_directions(scenario, fault)]
     try:
-        return resolve_fault(fault, _ordinals(scenario), links)
+        return resolve_fault(fault, ordinals(scenario), links)
     except KeyError:
         return None  # Reported for the rule itself.
 

@@ -12,6 +12,7 @@ from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem
 from windtunnel.harness.scenario.validation.archive_validation import archive_problems
 from windtunnel.harness.scenario.validation.fault_validation import fault_problems, sends_over
+from windtunnel.harness.scenario.validation.group_validation import group_problems
 from windtunnel.harness.scenario.validation.impairment_validation import (
     impairment_problems,
     shared_netem_problems,
@@ -35,6 +36,7 @@ def problems(scenario: Scenario) -> list[Problem]:
     found += _unique("faults", "id", [each.id for each in scenario.faults])
     found += _events(scenario)
     found += interruption_problems(scenario)
+    found += group_problems(scenario)
     found += _unique("events", "id", [each.id for each in scenario.events])
     found += _unique("expect", None, [each.name for each in scenario.expect])
     found += _readers(scenario)

@@ -20,12 +20,12 @@ from windtunnel.harness.artifact.run.result_row import duration
 from windtunnel.harness.dissect.capture.pcap import sent_by
 from windtunnel.harness.dissect.frames.flow import of_stream
 from windtunnel.harness.scenario.explain.crossed_timeouts import (
-    DRIVER_NS,
     Timeout,
     cut_timeouts,
     event_timeouts,
 )
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.scenario.resolved.cut import DRIVER_NS
 from windtunnel.harness.scenario.schema.host_event import IMAGE_LIVENESS_NS
 from windtunnel.harness.scenario.schema.units import format_duration
 from windtunnel.harness.verdict.core.evidence import Evidence

@@ -210,8 +210,8 @@ GROUP = (
         ("|fc=min", "fc=min follows the slowest receiver not silent for 5s", 0.002),
         (
             "|fc=min,g:/3,t:2s",
-            "fc=min starts with 3 of these receivers, follows the slowest receiver not silent for "
-            "2s",
+            "fc=min needs 3 of these receivers at all times, follows the slowest receiver not "
+            "silent for 2s",
             0.040,
         ),
     ],
@@ -228,16 +228,17 @@ def test_a_group_is_as_fast_as_the_receivers_that_flow_control_waits_for(
 
 
 def test_tagged_flow_control_names_the_receivers_with_the_tag():
-    text = GROUP.replace("%s", "|fc=tagged,g:7/1")
-    assert (
-        line_of(text, "^flow control") == "flow control: no receiver has the tag of fc=tagged,g:7"
+    untagged = GROUP.replace("%s", "|fc=tagged,g:7")
+    assert line_of(untagged, "^flow control") == (
+        "flow control: no receiver has the tag of fc=tagged,g:7"
     )
+    text = GROUP.replace("%s", "|fc=tagged,g:7/1")
     own = '\n    receives: {c: "aeron:udp?endpoint=${self}:24325|control=${a}:24324|'
     own += 'control-mode=dynamic|gtag=7"}\n    content'
     tagged = text.replace("\n    content", own)
     assert line_of(tagged, "^flow control") == (
-        "flow control: fc=tagged starts with 1 of these receivers, follows the slowest of c not "
-        "silent for 5s"
+        "flow control: fc=tagged needs 1 of these receivers at all times, follows the slowest of c "
+        "not silent for 5s"
     )
     at_s = earliest_s(1 << 20, 1000, 128 << 10, 0.040)
     assert line_of(tagged, "^delivered").startswith(f"delivered after {at_s:.2f} s")
@@ -312,6 +313,56 @@ def test_the_timeouts_that_an_event_exceeds_are_named(text, lines):
     at = next(i for i, line in enumerate(found) if re.match(r"\w+: the \w+ on [ab] ", line))
     assert found[at + 1 : at + 1 + len(lines)] == lines
     assert [line for line in found if "timeout of" in line] == lines
+
+
+def silenced(control, host, lasts):
+    """A group of three, of which one host's driver is paused."""
+    text = (PAUSE % ("driver", "after: 1s", lasts)).replace("host: b", f"host: {host}")
+    group = GROUP.replace("%s", control).replace("wall: 20s", "wall: 60s")
+    return group.replace("expect:", f"events:\n  - {text}\nexpect:")
+
+
+WITHOUT = "receiver timeout of 2s: one continues without c"
+STOPS = "receiver timeout of 2s: one is disconnected at a until c is back: fc=min,g:/3 needs 3 "
+STOPS += "receivers, 2 are left"
+
+
+@pytest.mark.parametrize(
+    ("control", "host", "lasts", "line"),
+    [
+        ("|fc=min,g:/2,t:2s", "c", "3s", f"exceeds the {WITHOUT}"),
+        ("|fc=min,t:2s", "c", "3s", f"exceeds the {WITHOUT}"),
+        ("|fc=min,g:/3,t:2s", "c", "3s", f"exceeds the {STOPS}"),
+        ("|fc=min,g:/3,t:2s", "c", "1700ms", f"may exceed the {STOPS}"),
+        ("|fc=min,g:/3,t:2s", "c", "1s", "shorter than the receiver timeout of 2s, the image"),
+        (
+            "|fc=min,g:/3,t:2s",
+            "a",
+            "3s",
+            "exceeds the receiver timeout of 2s: one is disconnected at a for a time",
+        ),
+    ],
+)
+def test_a_stream_stops_if_fewer_receivers_are_left_than_its_flow_control_requires(
+    control, host, lasts, line
+):
+    found = lines_of(silenced(control, host, lasts))
+    assert len([each for each in found if each.startswith(line)]) == 1, found
+    stops = "disconnected" in line
+    assert (
+        "fewer than the required 3 receivers may be left: the publication is then" in found
+    ) is stops
+    assert (
+        "disconnected, and the publisher waits until enough receivers are connected again" in found
+    ) is stops
+
+
+def test_a_cut_of_a_receiver_stops_a_group_that_requires_it():
+    rule = "faults:\n  - {id: cut, where: {link: [a->c, c->a]}, what: {type: ANY}, "
+    rule += "when: {after: 2s, for: 3s}, act: {drop: always}}\nexpect:"
+    for control, line in (("|fc=min,g:/3,t:2s", STOPS), ("|fc=min,g:/2,t:2s", WITHOUT)):
+        found = lines_of(GROUP.replace("%s", control).replace("expect:", rule))
+        assert [each for each in found if "receiver timeout" in each] == [f"exceeds the {line}"]
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,7 @@ def test_one_link_may_be_written_as_a_list():
     second = GOOD.index("    - {between: [pub, sub2]")
     pair = GOOD[:second] + GOOD[GOOD.index("traffic:") :]
     pair = pair.replace(", sub2]", "]").replace("pub->sub2}, what", "pub->sub1}, what")
+    pair = pair.replace("fc=min,g:/2", "fc=min,g:/1")
     case = resolved(pair)
     assert (case.links, case.link_names) == ((), ("a->b", "b->a"))
     assert (case.traffic[0].to_hosts, case.traffic[0].flows) == ((), case.traffic)
