@@ -29,6 +29,7 @@ from windtunnel.harness.verdict.views.sentences.image_sentences import image_sen
 from windtunnel.harness.verdict.views.sentences.link_sentences import link_sentences
 from windtunnel.harness.verdict.views.sentences.publication_sentences import (
     awaited_sentence,
+    lost_feedback_sentence,
     pace_sentence,
     publication_sentences,
     window_sentence,
@@ -74,6 +75,7 @@ def _stream_sentences(
     yield from publication_sentences(evidence, traffic)
     yield from pace_sentence(evidence, traffic)
     yield from awaited_sentence(evidence, traffic)
+    yield from lost_feedback_sentence(evidence, traffic)
     yield from group_sentences(readings, traffic)
 
 

@@ -21,7 +21,7 @@ from windtunnel.harness.scenario.schema.units import BILLION
 from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Evidence
 from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.views.results import Reading
-from windtunnel.harness.verdict.views.stalls.awaited import awaited_ns
+from windtunnel.harness.verdict.views.stalls.awaited import awaited_ns, feedback_lost_ns
 
 REFUSED_NS_MIN = 10_000_000
 """Shortest total time that is reported, and that of a stall."""
@@ -72,6 +72,19 @@ def pace_sentence(evidence: Evidence, traffic: TrafficCase) -> Iterator[str]:
         yield (
             f"{traffic.id}: the publisher fell {duration(behind_ns)} behind its pace; latency "
             "begins with the first offer of a message, and does not include this delay"
+        )
+
+
+def lost_feedback_sentence(evidence: Evidence, traffic: TrafficCase) -> Iterator[str]:
+    """Yield a sentence if lost status messages delayed the sender of a stream with one receiver."""
+    wire = evidence.wire(traffic)
+    if isinstance(wire, Missing) or len(traffic.subscribers) + len(traffic.publishers) > 2:
+        return
+    lost_ns = feedback_lost_ns(wire)
+    if lost_ns >= REFUSED_NS_MIN:
+        yield (
+            f"{traffic.id}: the sender waited {duration(lost_ns)} longer for the receiver window, "
+            "because status messages were lost that would have made room"
         )
 
 

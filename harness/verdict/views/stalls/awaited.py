@@ -5,22 +5,24 @@
     limit c   ----|                   |----      c is awaited: it left no room for the next frame
 
 A sender waits for the slowest of the receivers that its flow control counts. It goes on when this
-receiver has made room, or after the receiver timeout.
+receiver has made room, or after the receiver timeout. It waits longer if the status message that
+would have made room was lost.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.frame_class import PAD
 from windtunnel.harness.dissect.frames.flow import positions
-from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
+from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, Frames
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.resolved.unawaited import counted_hosts
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
-from windtunnel.harness.verdict.core.wire import Wire, status_messages
+from windtunnel.harness.verdict.core.wire import FrameSequence, Wire, status_messages
+from windtunnel.harness.verdict.views.stalls.window_limit import shortest_way_back_ns
 
 WAIT_NS_MIN = 10_000_000
 """Shortest wait, and that of a stall."""
@@ -43,16 +45,30 @@ def awaited_ns(evidence: Evidence, traffic: TrafficCase) -> dict[str, int]:
     }
     if not wires or len(wires) < len(counted_hosts(traffic)):
         return {}
-    frames = np.concatenate([each.sent.frames for each in wires.values()])
-    starts = np.concatenate([each.sent.starts for each in wires.values()])
-    ends = np.concatenate([each.sent.ends for each in wires.values()])
-    order = np.argsort(frames["time_ns"], kind="stable")
-    _, first = np.unique(starts[order], return_index=True)
-    new = order[np.sort(first)]
-    is_pad = frames["frame_type"][new] == PAD
-    needed = np.where(is_pad, starts[new] + DATA_HEADER_LENGTH, ends[new])
-    limits = {host: _limits(each) for host, each in wires.items()}
-    return waits_ns(frames["time_ns"].astype(np.int64)[new], needed, limits)
+    times_ns, needed = _new_frames([each.sent for each in wires.values()])
+    limits = {host: _limits(each, each.feedback_arrived) for host, each in wires.items()}
+    return waits_ns(times_ns, needed, limits)
+
+
+def feedback_lost_ns(wire: Wire) -> int:
+    """Return how much longer the sender of a stream with one receiver waited for its window because
+    status messages were lost.
+    """
+    sent_ns, sent = _limits(wire, wire.feedback_sent)
+    back_ns = shortest_way_back_ns(wire)
+    if back_ns is None:
+        return 0
+    times_ns, needed = _new_frames([wire.sent])
+    arrived = _limits(wire, wire.feedback_arrived)
+    total_ns = 0
+    for before_ns, after_ns, end in _pauses(times_ns, needed):
+        index = int(np.searchsorted(sent, end))
+        if index < len(sent) and _limit_at(arrived, (before_ns + after_ns) // 2) < end:
+            could_ns = max(before_ns, int(sent_ns[index]) + back_ns)
+            opened = int(np.searchsorted(arrived[1], end))
+            opened_ns = int(arrived[0][opened]) if opened < len(arrived[0]) else after_ns
+            total_ns += max(0, min(opened_ns, after_ns) - could_ns)
+    return total_ns
 
 
 def waits_ns(
@@ -63,18 +79,43 @@ def waits_ns(
     Shapes: times_ns, needed int64[n]: when each new frame was sent, and the limit that it needed
     """
     found: dict[str, int] = {}
-    for index in np.flatnonzero(np.diff(times_ns) >= WAIT_NS_MIN).tolist():
-        before_ns, after_ns = int(times_ns[index]), int(times_ns[index + 1])
+    for before_ns, after_ns, end in _pauses(times_ns, needed):
         at_ns = (before_ns + after_ns) // 2
         left = {host: _limit_at(each, at_ns) for host, each in limits.items()}
         host = min(left, key=lambda host: left[host])
-        if left[host] < needed[index + 1]:
+        if left[host] < end:
             found[host] = found.get(host, 0) + after_ns - before_ns
     return found
 
 
-def _limits(wire: Wire) -> Limits:
-    messages = status_messages(wire.feedback_arrived)
+def _pauses(
+    times_ns: NDArray[np.int64], needed: NDArray[np.int64]
+) -> Iterator[tuple[int, int, int]]:
+    """Yield begin and end of each pause between new frames, and the limit needed for the frame that
+    ended it.
+    """
+    for index in np.flatnonzero(np.diff(times_ns) >= WAIT_NS_MIN).tolist():
+        yield int(times_ns[index]), int(times_ns[index + 1]), int(needed[index + 1])
+
+
+def _new_frames(sent: Sequence[FrameSequence]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return when each frame was sent for the first time to any receiver, and the limit that it
+    needed. A PAD needs room only for its header.
+    """
+    frames = np.concatenate([each.frames for each in sent])
+    starts = np.concatenate([each.starts for each in sent])
+    ends = np.concatenate([each.ends for each in sent])
+    order = np.argsort(frames["time_ns"], kind="stable")
+    _, first = np.unique(starts[order], return_index=True)
+    new = order[np.sort(first)]
+    is_pad = frames["frame_type"][new] == PAD
+    needed = np.where(is_pad, starts[new] + DATA_HEADER_LENGTH, ends[new])
+    return frames["time_ns"].astype(np.int64)[new], needed
+
+
+def _limits(wire: Wire, feedback: Frames) -> Limits:
+    """Return the limits that status messages give. They never decrease."""
+    messages = status_messages(feedback)
     consumed = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
     limits = np.maximum.accumulate(consumed + messages["window_bytes"].astype(np.int64))
     return messages["time_ns"].astype(np.int64), limits

@@ -53,7 +53,7 @@ class WindowLimit:
 
 def window_limit(wire: Wire, gaps: ReaderGaps, stream_bytes_per_s: float) -> WindowLimit | None:
     """Return the limit of a stream with this rate, or None if its window did not limit it."""
-    there_ns, back_ns = gaps.shortest_way_ns(), _shortest_way_back_ns(wire)
+    there_ns, back_ns = gaps.shortest_way_ns(), shortest_way_back_ns(wire)
     if back_ns is None or there_ns == 0:
         return None
     limit = WindowLimit(wire.max_window_bytes(), there_ns + back_ns, stream_bytes_per_s)
@@ -62,7 +62,7 @@ def window_limit(wire: Wire, gaps: ReaderGaps, stream_bytes_per_s: float) -> Win
     return limit if stream_bytes_per_s >= IN_FLIGHT_MIN * limit.bytes_per_s else None
 
 
-def _shortest_way_back_ns(wire: Wire) -> int | None:
+def shortest_way_back_ns(wire: Wire) -> int | None:
     """Return the shortest time that a status message took, or None if none arrived."""
     sent, sent_ns = _first_times(wire, wire.feedback_sent)
     arrived, arrived_ns = _first_times(wire, wire.feedback_arrived)

@@ -7,6 +7,19 @@ sent    f0     f1          f2        f3     each frame ends 100 bytes after the 
 import numpy as np
 import pytest
 
+from tests.unit.harness.verdict.synthetic_reading import (
+    FRAME_BYTES,
+    LOST,
+    at_ms,
+    captured,
+    without_frames,
+)
+from tests.unit.harness.verdict.synthetic_run import TRAFFIC, status_message
+from tests.unit.harness.verdict.synthetic_times import write_times
+from windtunnel.harness.artifact.documents import read_document, write_document
+from windtunnel.harness.artifact.run.verdict import observations_of, read_verdict
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.verdict.judge import judge
 from windtunnel.harness.verdict.views.stalls.awaited import WAIT_NS_MIN, waits_ns
 
 MS = 1_000_000
@@ -41,3 +54,33 @@ def test_the_receiver_without_room_for_the_next_frame_is_awaited(b, c, expected)
 def test_short_pauses_are_no_waits(pause_ns, expected):
     times_ns = np.array([0, pause_ns])
     assert len(waits_ns(times_ns, np.array([100, 200]), {"b": limits((0, 100))})) == expected
+
+
+@pytest.mark.parametrize(("arrived_ms", "waited"), [(LOST, True), (21, False)])
+def test_a_lost_status_message_prolongs_the_wait_for_its_window(tmp_path, arrived_ms, waited):
+    """Ten frames use up the window at 1 ms. The status message that was sent at 11 ms would have
+    made room at 21 ms; the next one does at 221 ms.
+    """
+    made = without_frames(tmp_path / "run", 2000)
+    turns_ms = (1, 221 if waited else 21)
+    for turn, sent_ms in enumerate(turns_ms):
+        for frame in range(10 * turn, 10 * turn + 10):
+            captured(made, "a", made.frame_bytes(frame), "DATA", sent_ms, sent_ms + 10)
+    for consumed, sent_ms, came_ms in ((0, 0, 1), (10, 11, arrived_ms), (10, 211, 221)):
+        message = bytearray(status_message(consumed * FRAME_BYTES))
+        message[24:28] = (10 * FRAME_BYTES).to_bytes(4, "little")
+        captured(made, "b", bytes(message), "SM", sent_ms, came_ms)
+    made.messages = [((each + 1) * FRAME_BYTES, bytes(100)) for each in range(20)]
+    folder = RunDir(made.write())
+    document = folder.host("a").publisher(TRAFFIC).document
+    write_document(document, read_document(document) | {"message_count": 20})
+    delivered_ms = [each + 10 for each in turns_ms for _ in range(10)]
+    write_times(made, at_ms([1] * 20), at_ms(delivered_ms))
+    judge(folder.path)
+    told = observations_of(read_verdict(folder.verdict)).all_sentences
+    # The first status message, before the stream, took 1 ms.
+    text = (
+        "one: the sender waited 209 ms longer for the receiver window, because status messages "
+        "were lost that would have made room"
+    )
+    assert [each for each in told if "longer for the receiver" in each] == [text] * waited
