@@ -17,6 +17,7 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.views.acceptance import rejected_positions
 from windtunnel.harness.verdict.views.coverage import filled_gaps
+from windtunnel.harness.verdict.views.sessions import is_read_from_one_image
 
 
 def filled_ranges(evidence: Evidence, flow: TrafficCase) -> list[FilledRange]:
@@ -40,7 +41,7 @@ def filled_ranges(evidence: Evidence, flow: TrafficCase) -> list[FilledRange]:
     arrived: NDArray[np.int64] | None = None
     rejected = np.zeros(0, dtype=np.int64)
     # A wire covers one session.
-    if not isinstance(wire, Missing) and not flow.rejoins:
+    if not isinstance(wire, Missing) and is_read_from_one_image(evidence, flow):
         arrived = np.concatenate([[0], np.cumsum(np.isin(positions, wire.arrived.starts))])
         rejected = rejected_positions(wire, evidence.join_position(flow))
     ranges = []

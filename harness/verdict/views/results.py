@@ -27,6 +27,7 @@ from windtunnel.harness.verdict.views.reader_gaps import (
     ReaderGaps,
     reader_gaps,
 )
+from windtunnel.harness.verdict.views.sessions import is_read_from_one_image
 from windtunnel.harness.verdict.views.stalls.stalled_time import (
     STALL_NS,
     WINDOW,
@@ -121,7 +122,8 @@ def _window_limit(
 def _gaps(evidence: Evidence, case: Case, flow: TrafficCase) -> ReaderGaps | Missing:
     """Return the gaps that a subscriber's host saw, or why the captures cannot show them."""
     # A wire covers one session of one publisher.
-    if flow.rejoins or flow.merges is not None or len(flow.publishers) > 1:
+    is_whole = is_read_from_one_image(evidence, flow)
+    if not is_whole or flow.merges is not None or len(flow.publishers) > 1:
         return Missing("the stream", "may have several images or publishers at this subscriber")
     found = all_or_missing(evidence.wire(flow), evidence.planned(flow), evidence.subscriber(flow))
     if isinstance(found, Missing):

@@ -86,6 +86,20 @@ class ImageExpectations:
         return None
 
 
+def is_read_from_one_image(evidence: Evidence, traffic: TrafficCase) -> bool:
+    """Return whether a subscriber certainly read a stream's only session from one image, as it does
+    if nothing interrupts the stream.
+    """
+    if not traffic.rejoins:
+        return True
+    found = all_or_missing(evidence.case, evidence.subscriber(traffic))
+    if isinstance(found, Missing):
+        return False
+    case, subscriber = found
+    parts = subscriber.own_parts
+    return len(parts) == 1 and parts[0].eos_seen and case.sessions_of(traffic) == 1
+
+
 def image_expectations(evidence: Evidence, traffic: TrafficCase) -> ImageExpectations | Missing:
     """Read from the evidence what determines a subscriber's expected images: SETUPs and
     disturbances.

@@ -13,7 +13,7 @@ from tests.unit.harness.verdict.synthetic_reading import (
     made_by_hand,
     written,
 )
-from tests.unit.harness.verdict.synthetic_run import A_TO_B, START_NS, TRAFFIC
+from tests.unit.harness.verdict.synthetic_run import A_TO_B, SESSION_ID, START_NS, TRAFFIC
 from tests.unit.harness.verdict.synthetic_times import write_times
 from windtunnel.harness.artifact.documents import read_document, write_document
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
@@ -105,6 +105,44 @@ def test_the_time_in_which_a_host_was_paused_is_a_cause_of_its_own(made):
     stalled_ns = FIGURES["stalled_ns"]
     expected = stalled_ns | {"reader": stalled_ns["reader"] - 50 * MS, "pause": 50 * MS}
     assert row_of(folder)["stalled_ns"] == expected
+
+
+LINK_FIGURES = {"lost_frames", "lost_bytes", "resent_frames", "resent_bytes", "gaps", "naks"}
+LINK_FIGURES |= {"requested_gaps", "rejected_frames", "unneeded_frames", "stalled_ns"}
+LINK_FIGURES |= {"repair_p50_ns", "repair_p99_ns"}
+WHOLE = {"join_position": 0, "end_position": 1440, "eos_seen": True, "session_id": SESSION_ID}
+WHOLE |= {"joined_ns": START_NS, "left_ns": START_NS + 700 * MS}
+
+
+def rejoining(made, parts, events=()):
+    """The run of a stream that rejoins, whose subscriber read these images."""
+    stream = made.traffic.model_copy(update={"rejoins": True})
+    made.case = made.case.model_copy(update={"traffic": (stream,), "events": events})
+    folder = written(made)
+    document = folder.host("b").subscriber(TRAFFIC).document
+    write_document(document, read_document(document) | {"parts": list(parts)})
+    return folder
+
+
+def test_a_stream_that_may_rejoin_and_was_never_interrupted_has_all_figures(made):
+    assert row_of(rejoining(made, [WHOLE])) == FIGURES
+
+
+@pytest.mark.parametrize(
+    "parts", [[], [WHOLE | {"eos_seen": False}], [WHOLE | {"eos_seen": False}, WHOLE]]
+)
+def test_a_subscriber_whose_image_was_interrupted_has_no_figures_of_the_link(made, parts):
+    expected = {name: value for name, value in FIGURES.items() if name not in LINK_FIGURES}
+    assert row_of(rejoining(made, parts)) == expected
+
+
+def test_a_stream_of_several_sessions_has_no_figures_of_the_link(made):
+    event = EventCase(
+        id="crash", host="a", process="publisher", trigger="after", at=900 * MS, action="kill",
+        lasts_ns=50 * MS,
+    )  # fmt: skip
+    row = row_of(rejoining(made, [WHOLE], events=(event,)))
+    assert not LINK_FIGURES & set(row)
 
 
 def test_what_is_missing_after_an_image_was_closed_is_no_gap(folder):
