@@ -110,9 +110,9 @@ def _clean_machine(out: Path) -> int:
         except (LabError, boot.BootError, OSError) as error:
             problems.append(str(error))
     for line in removed:
-        click.echo(f"removed {line}")
+        echo(f"removed {line}")
     for line in problems:
-        click.echo(f"Error: not removed: {line}", err=True)
+        echo(f"Error: not removed: {line}", err=True)
     if problems:
         return exit_code.HARNESS
     leftovers = noun_for(len(removed), "leftover")

@@ -76,3 +76,16 @@ def test_nothing_left_over_is_success(
 ) -> None:
     assert run(tmp_path) == exit_code.OK
     assert capsys.readouterr().out == "nothing to remove\n"
+
+
+def test_names_of_removed_files_are_printed_without_control_characters(
+    machine: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: Path) -> list[str]:
+        raise clean.NotAllRemoved(["unreadable record \x1b[2J.json"], ["\x9b31m: busy"])
+
+    machine.setattr(clean, "remove_leftovers", fail)
+    assert run(tmp_path) == exit_code.HARNESS
+    printed = capsys.readouterr()
+    assert printed.out == "removed unreadable record \\x1b[2J.json\n"
+    assert printed.err == "Error: not removed: \\x9b31m: busy\n"
