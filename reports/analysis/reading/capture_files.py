@@ -10,7 +10,6 @@ Without a name, the vantage point is the file name without folder, suffix and ro
 
 import glob
 import gzip
-import lzma
 import re
 from dataclasses import dataclass
 from io import FileIO
@@ -23,6 +22,7 @@ from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.regular_file import open_regular, untrusted_folder
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.reports.analysis.reading.xz_reader import XzReader
 
 _COMPRESSED = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 _SUFFIXES = re.compile(r"(\.(pcap|pcapng|cap|dmp|dump)\d*)?(\.(gz|xz|zst))?$", re.IGNORECASE)
@@ -173,7 +173,7 @@ def open_capture(file: CaptureFile) -> FileIO | _PiecewiseReader:
     if file.compression == "gz":
         return _PiecewiseReader(gzip.open(file.path, "rb"))
     if file.compression == "xz":
-        return _PiecewiseReader(lzma.open(file.path, "rb"))
+        return _PiecewiseReader(XzReader(Path(file.path)))
     if file.compression == "zst":
         return _PiecewiseReader(pa.CompressedInputStream(pa.OSFile(file.path, "rb"), "zstd"))
     return FileIO(file.path)
