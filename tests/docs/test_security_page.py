@@ -7,8 +7,9 @@ from windtunnel.driver.archive.control import connection_limits
 from windtunnel.driver.archive.observation import archive_errors
 from windtunnel.driver.archive.recording import subscription_requests
 from windtunnel.driver.media_driver.conductor import waiting_commands
-from windtunnel.driver.media_driver.name_resolution import suppliers
+from windtunnel.driver.media_driver.name_resolution import name_cache, suppliers
 from windtunnel.harness.fuzz.budgets import LIMITS
+from windtunnel.reports.analysis.reading import xz_reader
 from windtunnel.reports.analysis.streams import stream_limit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +27,8 @@ def test_its_limits_are_those_of_the_code() -> None:
         f"have {waiting_commands.WAITING_PER_CLIENT_MAX} waiting commands",
         f"and {waiting_commands.LOOKUPS_PER_CLIENT_MAX} lookups in progress",
         f"at most {stream_limit.STREAMS_MAX:,} are analysed",
+        f"at most {xz_reader.MEMORY_BYTES_MAX >> 20} MiB, whatever a compressed capture claims",
+        f"knows at most {name_cache.ENTRIES_MAX:,} names",
     ):
         assert sentence in PAGE
     assert suppliers.COMMAND_WORKERS_MAX == 4 * waiting_commands.LOOKUPS_PER_CLIENT_MAX
