@@ -127,7 +127,7 @@ class ResultRow:
             return f"{self.naks:,}, none for a lost frame"
         text, gaps = f"{self.naks:,} for ", counted(self.gaps, "gap")
         requested = self.gaps if self.requested_gaps is None else self.requested_gaps
-        if requested != self.gaps:
+        if self.naks and requested != self.gaps:
             text += f"{requested:,} of "
         return text + gaps + (f" ({self.naks / requested:.1f} each)" if requested else "")
 

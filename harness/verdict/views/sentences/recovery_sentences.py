@@ -25,7 +25,8 @@ def recovery_sentences(reading: Reading, *, is_grouped: bool) -> Iterator[str]:
     about NAKs and retransmits of frames that the link did not lose, or about why they are unknown.
 
     With `is_grouped`, other subscribers receive the same retransmits. Those that this one did not
-    need are then mentioned only if it requested them itself.
+    need are then mentioned only if it requested them itself. How long gaps waited is left out: each
+    NAK of a group has a random delay.
     """
     row, unknown = reading.row, reading.unknown
     if unknown is not None:
@@ -45,7 +46,7 @@ def recovery_sentences(reading: Reading, *, is_grouped: bool) -> Iterator[str]:
             f"longest: a heartbeat revealed the gap {duration(gaps.revealed.waited_ns)} after "
             "they were sent, and only then their repair began"
         )
-    if gaps is not None:
+    if gaps is not None and not is_grouped:
         yield from _behind_sentence(gaps)
     if row.rejected_frames:
         frames = counted(row.rejected_frames, "frame")

@@ -37,6 +37,8 @@ def test_recovery_without_losses_is_called_needless():
     row = replace(row, resent_frames=2, resent_bytes=64, unneeded_frames=2)
     assert dict(row.cells())["sent again"] == "2 frames, 64 B (none needed)"
     assert dict(replace(row, naks=0).cells())["NAKs"] == "0 for 0 gaps"
+    unreliable = replace(row, naks=0, gaps=17, requested_gaps=0)
+    assert dict(unreliable.cells())["NAKs"] == "0 for 17 gaps"
 
 
 @pytest.mark.parametrize(
