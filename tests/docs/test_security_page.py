@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from windtunnel.driver.archive.control import connection_limits
+from windtunnel.driver.archive.control import connection_limits, control_sessions
 from windtunnel.driver.archive.observation import archive_errors
 from windtunnel.driver.archive.recording import subscription_requests
 from windtunnel.driver.media_driver.conductor import waiting_commands
@@ -22,6 +22,7 @@ def test_its_limits_are_those_of_the_code() -> None:
         f"{limits.ESTABLISHING_MAX} sessions per request publication are being established at a "
         f"time, {limits.WAITING_MAX} wait",
         f"together have {limits.ESTABLISHING_OF_HOST_MAX} and {limits.WAITING_OF_HOST_MAX:,}.",
+        f"or is longer than {control_sessions.REQUEST_LENGTH_MAX >> 10} KiB, is ignored",
         f"adds at most {subscription_requests.IN_FLIGHT_MAX} subscriptions of one client at a time",
         f"at most {archive_errors.WARNINGS_MAX:,} different warnings",
         f"have {waiting_commands.WAITING_PER_CLIENT_MAX} waiting commands",

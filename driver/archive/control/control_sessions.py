@@ -50,6 +50,10 @@ from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 
 FRAGMENT_LIMIT = 10
 """The maximum number of fragments per subscription and duty cycle."""
+REQUEST_LENGTH_MAX = 1 << 18
+"""The maximum length of a fragmented request in bytes, four times that of the longest credentials,
+Kerberos tickets. It limits the memory for requests whose last fragments never arrive, which may be
+those of hundreds of forged sessions."""
 RETRY_INTERVAL_NS = NS_PER_MS
 """The pause before a starting archive retries to add a subscription."""
 RequestHandler = Callable[[ControlSession, Request, SourceImage], object]
@@ -88,7 +92,7 @@ class ControlSessions:
         """Add a request subscription. If an image becomes unavailable, its partial messages are
         discarded.
         """
-        assembler = FragmentAssembler(self._on_message)
+        assembler = FragmentAssembler(self._on_message, REQUEST_LENGTH_MAX)
         while True:
             try:
                 subscription = self._context.client.add_subscription(

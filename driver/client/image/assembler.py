@@ -7,7 +7,8 @@
 Pass an assembler to a poll instead of the handler. The assembler calls the handler with whole
 messages. It does not copy an unfragmented message. Fragments of several sessions may be
 interleaved, because each session has a separate buffer. A message whose first or middle fragments
-were lost (unreliable stream) is dropped, as is a message longer than any stream allows.
+were lost (unreliable stream) is dropped, as is a message longer than any stream allows, or than the
+user of a FragmentAssembler expects.
 """
 
 from typing import ClassVar
@@ -21,9 +22,10 @@ from windtunnel.driver.wire.data import ALIGNMENT, HEADER_LENGTH
 class _MessageBuffer:
     """The partially reassembled message of a session."""
 
-    __slots__ = ("_first", "_next_position", "_part", "_previous")
+    __slots__ = ("_first", "_length_max", "_next_position", "_part", "_previous")
 
-    def __init__(self) -> None:
+    def __init__(self, length_max: int) -> None:
+        self._length_max = length_max
         self._part = bytearray()
         self._first: Header | None = None
         self._next_position = 0
@@ -41,7 +43,7 @@ class _MessageBuffer:
             return False
         occupied = (len(payload) + HEADER_LENGTH + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
         is_next = header.position - occupied == self._next_position
-        if not is_next or len(self._part) + len(payload) > MESSAGE_LENGTH_MAX:
+        if not is_next or len(self._part) + len(payload) > self._length_max:
             self.reset()
             return False
         self._previous = (len(self._part), self._next_position)
@@ -72,14 +74,15 @@ class _SessionBuffers:
 
     IS_SINGLE_SESSION: ClassVar[bool] = False
 
-    def __init__(self) -> None:
+    def __init__(self, length_max: int = MESSAGE_LENGTH_MAX) -> None:
+        self._length_max = length_max
         self._messages: dict[int, _MessageBuffer] = {}
 
     def _message_of(self, header: Header) -> _MessageBuffer:
         key = 0 if self.IS_SINGLE_SESSION else header.session_id
         message = self._messages.get(key)
         if message is None:
-            message = self._messages[key] = _MessageBuffer()
+            message = self._messages[key] = _MessageBuffer(self._length_max)
         return message
 
     def free_session_buffer(self, session_id: int) -> None:
@@ -96,8 +99,9 @@ class FragmentAssembler(_SessionBuffers):
     handler.
     """
 
-    def __init__(self, handler: FragmentHandler) -> None:
-        super().__init__()
+    def __init__(self, handler: FragmentHandler, length_max: int = MESSAGE_LENGTH_MAX) -> None:
+        """Create an assembler that drops fragmented messages of more than `length_max` bytes."""
+        super().__init__(length_max)
         self._handler = handler
 
     def __call__(self, payload: memoryview, header: Header) -> None:

@@ -112,6 +112,17 @@ def test_a_clients_name_of_any_bytes_fits_into_the_counters_label(own, letter):
     assert counter.label.endswith("archiveId=77")
 
 
+def test_a_request_longer_than_any_client_sends_is_dropped(tmp_path, monkeypatch):
+    monkeypatch.setattr(control_sessions, "REQUEST_LENGTH_MAX", 4_000)
+    with own_archive(tmp_path, monkeypatch) as own:
+        talker = Talker(own)
+        talker.post(encode(talker.connect_request(client_info="#" * 4_000)))
+        own.run_for(SECOND)
+        assert talker.said == []
+        assert len(own.archive._conductor._sessions._sessions) == 0
+        assert talker.connect(client_info="#" * 3_000).code == ControlResponseCode.OK
+
+
 def test_the_answer_is_repeated_until_the_first_request(own, talker):
     own.run_for(1_500_000_000)
     repeated = len(talker.said)

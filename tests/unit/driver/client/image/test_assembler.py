@@ -1,11 +1,12 @@
 """Fragments are reassembled; exactly the messages with a lost fragment are dropped."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.naive import assembly as naive
-from windtunnel.driver.client.image import assembler as assemblers
 from windtunnel.driver.client.image.assembler import (
     ControlledFragmentAssembler,
     FragmentAssembler,
@@ -13,6 +14,7 @@ from windtunnel.driver.client.image.assembler import (
     ImageFragmentAssembler,
 )
 from windtunnel.driver.client.image.header import BEGIN, END, UNFRAGMENTED, Action, Header
+from windtunnel.driver.logbuffer.position import MESSAGE_LENGTH_MAX
 
 STREAM_ID, TERM_ID, DATA_TYPE = 1001, 7, 1
 
@@ -120,13 +122,20 @@ def test_the_end_of_another_message_does_not_complete_one():
     assert made.messages == []
 
 
-def test_a_message_beyond_the_maximum_length_is_dropped(monkeypatch):
-    monkeypatch.setattr(assemblers, "MESSAGE_LENGTH_MAX", 100)
-    made = Assembled()
+def test_a_message_beyond_the_maximum_length_is_dropped():
+    made = Assembled(partial(FragmentAssembler, length_max=100))
     for size, expected in ((50, [100]), (51, [100])):
         made.give(bytes(50), BEGIN)
         made.give(bytes(size), END)
         assert [len(message) for message in made.messages] == expected
+
+
+@pytest.mark.parametrize("kind", [FragmentAssembler, ControlledFragmentAssembler])
+def test_no_message_is_longer_than_any_stream_allows(kind):
+    made = Assembled(kind)
+    made.give(bytes(MESSAGE_LENGTH_MAX), BEGIN)
+    made.give(b"x", END)
+    assert made.messages == []
 
 
 def test_sessions_do_not_mix():
