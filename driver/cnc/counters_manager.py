@@ -4,6 +4,7 @@ A freed id is not reused for a second. Until then, a reader that is not yet awar
 reads the old counter.
 """
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +68,7 @@ class CountersManager:
         self.capacity = int(counters.capacity(metadata, values))
         self._clock = clock
         self._reuse_timeout_ms = reuse_timeout_ms
-        self._freed: list[_FreedCounter] = []
+        self._freed: deque[_FreedCounter] = deque()
         self._allocated: set[int] = set()
         self._high_water_mark = -1
 
@@ -141,11 +142,9 @@ class CountersManager:
         return append_label(self.metadata, counter_id, text)
 
     def _next_id(self) -> int:
-        now_ms = self._clock.now_ms() if self._freed else 0
-        for index, freed in enumerate(self._freed):
-            if freed.deadline_ms <= now_ms:
-                del self._freed[index]
-                return freed.counter_id
+        # The oldest is the first that can be reused. A client can free thousands in a second.
+        if self._freed and self._freed[0].deadline_ms <= self._clock.now_ms():
+            return self._freed.popleft().counter_id
         if self._high_water_mark + 1 >= self.capacity:
             raise self._exhausted()
         self._high_water_mark += 1

@@ -1,7 +1,9 @@
 """Counters: updates of values, and ids that are not confused after reuse."""
 
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,6 +123,23 @@ def test_an_id_is_not_reused_for_a_second() -> None:
     assert counter is not None
     assert (counter.value, counter.registration_id, counter.owner_id) == (0, 21, 0)
     assert (counter.reference_id, counter.label) == (0, "new")
+
+
+class UnsearchedQueue(deque[Any]):
+    """A queue whose first element may be taken, but which may not be searched."""
+
+    def __iter__(self) -> Iterator[Any]:
+        pytest.fail("freed counters were searched")
+
+
+def test_an_id_is_found_without_a_search_among_those_that_were_freed() -> None:
+    area = Sections()
+    area.manager._freed = UnsearchedQueue()
+    for _ in range(2):
+        area.manager.free(area.manager.allocate(TYPE, b"", ""))
+    assert area.manager.allocate(TYPE, b"", "") == 2
+    area.clock.advance(1_000_000_000)
+    assert [area.manager.allocate(TYPE, b"", "") for _ in range(3)] == [0, 1, 3]
 
 
 def test_an_id_is_active_only_for_its_own_registration() -> None:
