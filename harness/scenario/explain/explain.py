@@ -140,7 +140,7 @@ def _lines(case: Case) -> Iterator[str]:
             yield from (f"      {line}" for line in (*lines, *kill_lines(case, event)))
     for name, value in case.timeouts.variables.items():
         yield f"  {name}={value}"
-    yield from impairment_lines(case.backend, case.impairments)
+    yield from impairment_lines(case)
     yield ""
     yield "checks    " + ", ".join(check.name for check in case.expect)
 
@@ -265,7 +265,7 @@ def _terms(traffic: TrafficCase) -> int:
 
 
 def _fault_lines(case: Case, index: int, fault: FaultCase) -> Iterator[str]:
-    yield f"  {index} {fault.id}: {fault_line(fault)}"
+    yield f"  {index} {fault.id}: {fault_line(fault, case.hosts_of_links(fault.links))}"
     for line in choice_lines(fault, sorted(each.stream_id for each in case.traffic)):
         yield f"      {line}"
     is_plain = fault.model_copy(update={"attempt": EVERY_ATTEMPT}).is_plain

@@ -2,7 +2,7 @@
 action.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.scenario.resolved.fault_case import CountCase, FaultCase, WhenCase
@@ -27,12 +27,15 @@ _PLACES = {
 }
 
 
-def fault_line(fault: FaultCase) -> str:
-    """Return the first line of a rule's description: share, frame types, links and action."""
+def fault_line(fault: FaultCase, links: Iterable[str]) -> str:
+    """Return the first line of a rule's description: share, frame types, links and action.
+
+    `links` are the rule's link directions with the names of their hosts.
+    """
     types = "every frame" if fault.frame_types == ALL_TYPES else ", ".join(fault.frame_types)
     return (
         f"{format_share(fault.share_ppb)} of {types} "
-        f"on {', '.join(fault.links)} {_VERBS[fault.action]}{_details(fault)}"
+        f"on {', '.join(links)} {_VERBS[fault.action]}{_details(fault)}"
     )
 
 

@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator
 
+from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 from windtunnel.harness.scenario.schema.units import format_duration, format_rate, format_share
 
 
-def impairment_lines(backend: str, impairments: tuple[ImpairmentCase, ...]) -> Iterator[str]:
+def impairment_lines(case: Case) -> Iterator[str]:
     """Yield the lines that describe the impairments of each link direction, under a heading."""
-    if not impairments:
+    if not case.impairments:
         return
     yield ""
-    yield f"impairments of every packet, applied by {backend}"
-    for each in impairments:
-        for text in _texts(each):
-            yield f"  {each.link}  {text}"
+    yield f"impairments of every packet, applied by {case.backend}"
+    links = case.hosts_of_links(each.link for each in case.impairments)
+    for link, impairment in zip(links, case.impairments, strict=True):
+        for text in _texts(impairment):
+            yield f"  {link}  {text}"
 
 
 def _texts(case: ImpairmentCase) -> Iterator[str]:

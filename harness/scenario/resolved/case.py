@@ -6,7 +6,7 @@ All defaults and channel parameters are resolved here once, so publisher, relay 
 interpret them differently.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -130,6 +130,14 @@ class Case(Part):
         """Return the code of a link direction, or -1 if no link joins the two hosts."""
         wanted = (sender, receiver)
         return self.directions.index(wanted) if wanted in self.directions else -1
+
+    def hosts_of_links(self, links: Iterable[str]) -> list[str]:
+        """Return link directions with the names of their hosts, such as `lon->nyc`.
+
+        The directions of an only link are named `a->b` and `b->a` in the files of a run.
+        """
+        codes = [self.link_names.index(each) for each in links]
+        return ["->".join(self.directions[code]) for code in codes]
 
     def backend_of(self, link: str) -> Backend:
         """Return the backend of a link direction: `relay` or `netem`, which applies its

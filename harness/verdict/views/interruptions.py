@@ -79,7 +79,7 @@ def _cuts(evidence: Evidence, case: Case) -> Iterator[Interruption]:
         start_ns = int(times_ns[0])
         if fault.when.reached is None and first_ns is not None:
             start_ns = min(first_ns + fault.when.after_ns, start_ns)
-        what = listed(fault.links)
+        what = listed(case.hosts_of_links(fault.links))
         if len(fault.links) > LINKS_MAX:
             what = f"{len(fault.links)} link directions"
         for began_ns, ended_ns in _periods(fault.when, start_ns, times_ns):

@@ -486,3 +486,24 @@ def test_a_rule_for_first_attempts_does_not_count_retransmissions():
     text = rules(DROP.replace("act:", "attempt: 1, act:"))
     (line,) = [line for line in lines_of(text) if line.startswith("about ")]
     assert line == f"about {count * 0.2:.0f} DATA frames"
+
+
+def test_links_are_named_by_their_hosts():
+    text = made(weather="a->b: {loss: 1%}, b->a: {delay: {mean: 20ms}}")
+    text = text.replace("expect:", f"faults:\n{DROP}\nexpect:")
+    for old, new in (("[a, b]", "[nyc, lon]"), ("a->b", "nyc->lon"), ("b->a", "lon->nyc")):
+        text = text.replace(old, new)
+    text = (
+        text.replace("from: a", "from: nyc").replace("to: b", "to: lon").replace("${b}", "${lon}")
+    )
+    case = resolve(
+        parse_scenario(text, "made.yaml"), seed=1, fidelity="netns",
+        addresses={"nyc": "10.64.0.3", "lon": "10.64.0.19"},
+        payload=Payload(path="payload.bin", sha256="0" * 64, length_bytes=1),
+    )  # fmt: skip
+    found = explain(case)
+    assert "  0 one: 20% of DATA on nyc->lon dropped\n" in found
+    assert "  nyc->lon  loss " in found
+    assert "  lon->nyc  delay 20ms" in found
+    assert "a->b" not in found
+    assert "b->a" not in found

@@ -47,12 +47,12 @@ def rule(act: str, more: str = "", what: str = "type: DATA") -> str:
     ],
 )
 def test_describes_the_action(act, text):
-    assert text in fault_line(resolved(rule(act)))
+    assert text in fault_line(resolved(rule(act)), ["a->b"])
 
 
 def test_all_types_are_described_as_every_frame():
-    line = fault_line(resolved(rule("drop: always", what="type: ANY")))
-    assert line == "100% of every frame on a->b dropped"
+    line = fault_line(resolved(rule("drop: always", what="type: ANY")), ["lon->nyc", "nyc->lon"])
+    assert line == "100% of every frame on lon->nyc, nyc->lon dropped"
 
 
 @pytest.mark.parametrize(
