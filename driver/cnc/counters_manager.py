@@ -143,8 +143,11 @@ class CountersManager:
 
     def _next_id(self) -> int:
         # The oldest is the first that can be reused. A client can free thousands in a second.
-        if self._freed and self._freed[0].deadline_ms <= self._clock.now_ms():
-            return self._freed.popleft().counter_id
+        if self._freed:
+            left_ms = self._freed[0].deadline_ms - self._clock.now_ms()
+            # More time than it was freed for is left only if the clock has been set back.
+            if left_ms <= 0 or left_ms > self._reuse_timeout_ms:
+                return self._freed.popleft().counter_id
         if self._high_water_mark + 1 >= self.capacity:
             raise self._exhausted()
         self._high_water_mark += 1

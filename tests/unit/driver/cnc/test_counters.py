@@ -142,6 +142,13 @@ def test_an_id_is_found_without_a_search_among_those_that_were_freed() -> None:
     assert [area.manager.allocate(TYPE, b"", "") for _ in range(3)] == [0, 1, 3]
 
 
+def test_an_id_is_reused_although_the_clock_was_set_back() -> None:
+    area = Sections()
+    area.manager.free(area.manager.allocate(TYPE, b"", ""))
+    area.clock.advance(-3_600_000_000_000)
+    assert area.manager.allocate(TYPE, b"", "") == 0
+
+
 def test_an_id_is_active_only_for_its_own_registration() -> None:
     area = Sections()
     counter_id = area.manager.allocate(TYPE, b"", "mine", 5)
