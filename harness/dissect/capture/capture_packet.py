@@ -29,6 +29,9 @@ from windtunnel.harness.dissect.capture.reassembly import (
 )
 from windtunnel.harness.dissect.frames.wire_frame import NO_IDENTIFICATION
 
+_NO_IP_HEADER = -1
+"""There is no IP header to verify the checksum with."""
+
 
 @kernel
 def _read_addresses(buf: Any, ip_at: int, addresses: Any) -> None:
@@ -113,8 +116,8 @@ def read_packet(
         if counted:
             last = min(end, payload_at + length)
             read_datagram(
-                buf, payload_at, last, length, addresses, time_ns, record_at, interface, named,
-                ports, walk, counts, rows, table, texts,
+                buf, ip_at, payload_at, last, length, addresses, time_ns, record_at, interface,
+                named, ports, walk, counts, rows, table, texts,
             )  # fmt: skip
         return
     counts[FRAGMENTS] += counted
@@ -122,8 +125,8 @@ def read_packet(
         # The frames at the start of a truncated first fragment can still be read.
         if offset == 0 and counted:
             read_datagram(
-                buf, payload_at, end, 1 << 16, addresses, time_ns, record_at, interface, named,
-                ports, walk, counts, rows, table, texts,
+                buf, _NO_IP_HEADER, payload_at, end, 1 << 16, addresses, time_ns, record_at,
+                interface, named, ports, walk, counts, rows, table, texts,
             )  # fmt: skip
         return
     index, whole = _read_piece(
@@ -132,6 +135,6 @@ def read_packet(
     )  # fmt: skip
     if whole > 0:
         read_datagram(
-            store[index], 0, whole, whole, addresses, time_ns, pending[index]["record_at"],
-            interface, named, ports, walk, counts, rows, table, texts,
+            store[index], _NO_IP_HEADER, 0, whole, whole, addresses, time_ns,
+            pending[index]["record_at"], interface, named, ports, walk, counts, rows, table, texts,
         )  # fmt: skip

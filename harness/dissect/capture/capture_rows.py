@@ -2,7 +2,10 @@
 
     datagram --> frames --> rows, a table of addresses, texts
            |
-           +--> other ports, not Aeron, truncated: counted
+           +--> other ports, not Aeron, truncated, wrong checksum: counted
+
+Hosts discard a packet with a wrong checksum. The checksum of a fragmented or truncated datagram is
+not verified.
 
 The caller checks `is_full` first, so there is always space for a complete datagram.
 """
@@ -13,6 +16,7 @@ import numpy as np
 
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.frame_class import ERR, RES
+from windtunnel.harness.dissect.capture.checksum import has_wrong_checksum
 from windtunnel.harness.dissect.capture.datagram import UDP_HEADER_LENGTH, udp_length
 from windtunnel.harness.dissect.capture.packet import CUT, matches_ports
 from windtunnel.harness.dissect.frames.bytes_at import u16_be
@@ -30,6 +34,7 @@ COUNT_NAMES = (
     "frames",
     "other_ports",
     "unrecognised",
+    "wrong_checksums",
     "not_udp",
     "ip_fragments",
     "fragments_incomplete",
@@ -44,9 +49,9 @@ COUNT_NAMES = (
     "torn_bytes",
 )
 (
-    PACKETS, DATAGRAMS, FRAMES, OTHER_PORTS, UNRECOGNISED, NOT_UDP_COUNT, FRAGMENTS,
-    FRAGMENTS_INCOMPLETE, CUT_COUNT, CUT_DATAGRAMS, UNSEEN_BYTES, EMPTY, UNKNOWN_LINK, UNTIMED,
-    DAMAGED_PLACES, DAMAGED_BYTES, TORN_BYTES,
+    PACKETS, DATAGRAMS, FRAMES, OTHER_PORTS, UNRECOGNISED, WRONG_CHECKSUMS, NOT_UDP_COUNT,
+    FRAGMENTS, FRAGMENTS_INCOMPLETE, CUT_COUNT, CUT_DATAGRAMS, UNSEEN_BYTES, EMPTY, UNKNOWN_LINK,
+    UNTIMED, DAMAGED_PLACES, DAMAGED_BYTES, TORN_BYTES,
 ) = range(len(COUNT_NAMES))  # fmt: skip
 
 ADDRESS = np.dtype([("high", "<i8"), ("low", "<i8"), ("is_used", "<i8")])
@@ -114,11 +119,12 @@ def _write_rows(buf: Any, at: int, have: int, found: int, walk: Any, rows: Any, 
 
 @kernel
 def read_datagram(
-    buf: Any, udp_at: int, end: int, room: int, addresses: Any, time_ns: int, record_at: int,
-    interface: int, identification: int, ports: Any, walk: Any, counts: Any, rows: Any, table: Any,
-    texts: Any,
+    buf: Any, ip_at: int, udp_at: int, end: int, room: int, addresses: Any, time_ns: int,
+    record_at: int, interface: int, identification: int, ports: Any, walk: Any, counts: Any,
+    rows: Any, table: Any, texts: Any,
 ) -> None:  # fmt: skip
     """Read the datagram whose UDP header is at `udp_at`, and write a row for each of its frames.
+    Its IP header is at `ip_at`, which is negative if the checksum is not to be verified.
     `addresses` contains the two halves of the source address, then those of the destination
     address.
     """
@@ -129,6 +135,11 @@ def read_datagram(
     source_port, destination_port = u16_be(buf, udp_at), u16_be(buf, udp_at + 2)
     if not matches_ports(ports, source_port, destination_port):
         counts[OTHER_PORTS] += 1
+        return
+    stated = u16_be(buf, udp_at + 4)
+    is_whole = ip_at >= 0 and stated > 0 and udp_at + stated <= end
+    if is_whole and has_wrong_checksum(buf, ip_at, udp_at):
+        counts[WRONG_CHECKSUMS] += 1
         return
     at = udp_at + UDP_HEADER_LENGTH
     have = min(length, end - at)

@@ -114,7 +114,7 @@ def walk_records(
 ) -> int:  # fmt: skip
     """Read records from `window.at` on, and write their frames to rows.
 
-    Shapes:  buf uint8[n], n >= `window.limit`; interfaces INTERFACE[64]; counts int64[17];
+    Shapes:  buf uint8[n], n >= `window.limit`; interfaces INTERFACE[64]; counts int64[18];
              ports int64[p], none for all; rows WIRE_FRAME[m], m > FRAMES_A_DATAGRAM_MAX;
              table ADDRESS[ADDRESS_SLOTS]; texts uint8[TEXTS_LENGTH]; pending PENDING[SLOTS];
              store uint8[SLOTS, SLOT_LENGTH]; addresses int64[4]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.dissect.frames.bytes_at import u64_le
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -24,7 +25,7 @@ _LANE_4 = np.uint64(0x61C8864E7A143579)
 _64 = np.uint64(64)
 _0, _1, _7, _11, _12, _18 = (np.uint64(each) for each in (0, 1, 7, 11, 12, 18))
 _23, _27, _29, _31, _32, _33 = (np.uint64(each) for each in (23, 27, 29, 31, 32, 33))
-_8, _16, _24, _40, _48, _56 = (np.uint64(each) for each in (8, 16, 24, 40, 48, 56))
+_8, _16, _24 = (np.uint64(each) for each in (8, 16, 24))
 
 
 @allocating_kernel
@@ -34,20 +35,6 @@ def _u32(buf: Any, at: int) -> Any:
         | np.uint64(buf[at + 1]) << _8
         | np.uint64(buf[at + 2]) << _16
         | np.uint64(buf[at + 3]) << _24
-    )
-
-
-@allocating_kernel
-def _u64(buf: Any, at: int) -> Any:
-    return (
-        np.uint64(buf[at])
-        | np.uint64(buf[at + 1]) << _8
-        | np.uint64(buf[at + 2]) << _16
-        | np.uint64(buf[at + 3]) << _24
-        | np.uint64(buf[at + 4]) << _32
-        | np.uint64(buf[at + 5]) << _40
-        | np.uint64(buf[at + 6]) << _48
-        | np.uint64(buf[at + 7]) << _56
     )
 
 
@@ -69,7 +56,7 @@ def _merged(total: Any, lane: Any) -> Any:
 @allocating_kernel
 def _rest(total: Any, buf: Any, at: int, end: int) -> Any:
     while at + 8 <= end:
-        total = _rotated(total ^ _round(_0, _u64(buf, at)), _27) * _P1 + _P4
+        total = _rotated(total ^ _round(_0, u64_le(buf, at)), _27) * _P1 + _P4
         at += 8
     if at + 4 <= end:
         total = _rotated(total ^ _u32(buf, at) * _P1, _23) * _P2 + _P3
@@ -90,10 +77,10 @@ def payload_hash(buf: Any, at: int, length: int) -> int:
     if length >= 32:
         first, second, third, fourth = _LANE_1, _P2, _0, _LANE_4
         while at + 32 <= end:
-            first = _round(first, _u64(buf, at))
-            second = _round(second, _u64(buf, at + 8))
-            third = _round(third, _u64(buf, at + 16))
-            fourth = _round(fourth, _u64(buf, at + 24))
+            first = _round(first, u64_le(buf, at))
+            second = _round(second, u64_le(buf, at + 8))
+            third = _round(third, u64_le(buf, at + 16))
+            fourth = _round(fourth, u64_le(buf, at + 24))
             at += 32
         total = _rotated(first, _1) + _rotated(second, _7) + _rotated(third, _12)
         total = total + _rotated(fourth, _18)

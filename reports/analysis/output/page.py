@@ -229,7 +229,8 @@ def _repair_order(gap: dict[str, Any]) -> tuple[bool, int]:
 
 def _captures(tables: Tables) -> Markup:
     heads = [("file", _TEXT), ("vantage point", _TEXT)] + [
-        (name, _NUMBER) for name in ("packets", "Aeron frames", "other UDP", "not UDP")
+        (name, _NUMBER)
+        for name in ("packets", "Aeron frames", "wrong checksum", "other UDP", "not UDP")
     ]
     rows = [
         (
@@ -239,6 +240,7 @@ def _captures(tables: Tables) -> Markup:
                 each["vantage_point"],
                 number(each["packets"]),
                 number(each["frames"]),
+                number(each["wrong_checksums"]),
                 number(each["unrecognised"] + each["other_ports"]),
                 number(each["not_udp"]),
             ],

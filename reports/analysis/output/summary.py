@@ -33,6 +33,12 @@ def summary_lines(tables: Tables) -> list[str]:
     rest = f"; {ignored:,} {verb} not Aeron, or on other ports" if ignored else ""
     frames, packets = counted(counts["frames"], "frame"), counted(counts["packets"], "packet")
     lines.append(f"{frames} in {packets}{rest}")
+    if counts["wrong_checksums"]:
+        verb = noun_for(counts["wrong_checksums"], "packet has", "packets have")
+        lines.append(
+            f"{counts['wrong_checksums']:,} {verb} a wrong checksum: hosts discard such packets, "
+            "and their frames are not counted"
+        )
     return [*lines, *_partial(tables)]
 
 
@@ -49,7 +55,7 @@ def _partial(tables: Tables) -> list[str]:
 
 
 def _sums(tables: Tables) -> dict[str, int]:
-    names = ("frames", "packets", "unrecognised", "other_ports", "not_udp")
+    names = ("frames", "packets", "wrong_checksums", "unrecognised", "other_ports", "not_udp")
     return {name: sum(tables.captures[name].to_pylist()) for name in names}
 
 
@@ -57,6 +63,7 @@ def _no_frames_line(counts: dict[str, int]) -> str:
     return (
         f"no Aeron frames in {counted(counts['packets'], 'packet')}: "
         f"{counted(counts['unrecognised'], 'other UDP datagram')}, "
+        f"{counts['wrong_checksums']:,} with a wrong checksum, "
         f"{counts['other_ports']:,} on other ports, {counts['not_udp']:,} not UDP"
     )
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.golden.reader import GOLDEN, load
+from tests.naive.checksum import complete
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.made_capture import START_NS, Packet, packet
 from tests.unit.reports.made_suite import make_suite
@@ -83,12 +84,21 @@ def test_records_of_no_length_are_passed_over(run, capture):
     assert "    9 frames in order" in out
 
 
+def test_packets_with_a_wrong_checksum_are_left_out_and_counted(run, capture):
+    first, wrong = (packet(START_NS, made.data(at, bytes(32))) for at in (0, 64))
+    damaged = bytes(complete(wrong.captured, 14, True))[:-1] + b"\1"
+    code, out, _ = run(capture(made.pcap([first, Packet(START_NS, damaged, len(damaged))])))
+    assert code == 0
+    assert "1 frame in 2 packets\n1 packet has a wrong checksum: hosts discard such" in out
+
+
 def test_nothing_but_noise_is_no_answer(run, capture):
     noise = [packet(START_NS + each, bytes([each]) * 40) for each in range(50)]
     code, out, _ = run(capture(made.pcap(noise)))
     assert (code, out) == (
         1,
-        "no Aeron frames in 50 packets: 50 other UDP datagrams, 0 on other ports, 0 not UDP\n",
+        "no Aeron frames in 50 packets: 50 other UDP datagrams, 0 with a wrong checksum, "
+        "0 on other ports, 0 not UDP\n",
     )
     code, out, _ = run(capture(bytes(range(256)) * 100))
     assert code == 2

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.naive.checksum import complete
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.made_capture import START_NS, Packet, packet
 from windtunnel.harness.dissect.capture.capture_format import PCAP, CaptureFormatError, read_format
@@ -218,6 +219,18 @@ def test_reads_what_a_short_snap_length_leaves():
     }  # fmt: skip
     rows, counts = read(made.pcap([packet(START_NS, batch, snap=60)]))
     assert (rows, counts) == ([], {"packets": 1, "cut": 1})
+
+
+@pytest.mark.parametrize(("snap", "is_wrong"), [(made.SNAP_LENGTH, True), (100, False)])
+def test_a_packet_with_a_wrong_checksum_is_counted_and_not_read(snap, is_wrong):
+    """Of a truncated packet, the checksum cannot be verified."""
+    whole = packet(START_NS, made.data(0, bytes(64)))
+    sound = bytes(complete(whole.captured, 14, True))
+    wrong = sound[:-1] + b"\1"
+    packets = [Packet(START_NS, each[:snap], len(each)) for each in (sound, wrong)]
+    rows, counts = read(made.pcap(packets))
+    assert len(rows) == counts["datagrams"] == counts["frames"] == 2 - is_wrong
+    assert counts.get("wrong_checksums", 0) == is_wrong
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from tests.naive.checksum import complete
 from tests.unit.harness.dissect.capture.test_pcap import NAK, ethernet, ipv4, ipv6, udp
-from windtunnel.harness.dissect.capture.checksum import has_valid_checksums
+from windtunnel.harness.dissect.capture.checksum import has_valid_checksums, has_wrong_checksum
 from windtunnel.harness.dissect.capture.pcap import read_capture_bytes
 
 MAC_B = bytes([2, 0, 0, 0, 0, 0xB])
@@ -52,6 +52,35 @@ def test_every_flipped_bit_is_noticed():
             damaged = bytearray(sound)
             damaged[at] ^= 1 << bit
             assert not whole(damaged), (at, bit)
+
+
+def is_wrong(packet, udp_at=34):
+    return has_wrong_checksum(np.frombuffer(bytes(packet), dtype=np.uint8), 14, udp_at)
+
+
+@pytest.mark.parametrize("length", [28, 29, 35, 64, 1400, 65_000])
+@pytest.mark.parametrize("finished", [True, False])
+def test_checksums_of_all_lengths_agree_with_the_naive_ones(length, finished):
+    payload = bytes(np.random.default_rng(length).integers(0, 256, length, dtype=np.uint8))
+    sound = packet(payload, finished)
+    assert not is_wrong(sound)
+    for at in (*range(22, 38), 42, 42 + length // 2, 42 + length - 1):
+        damaged = bytearray(sound)
+        damaged[at] ^= 0x10
+        # Without the sum over the datagram, damage to it does not show.
+        assert is_wrong(damaged) == (finished or at < 34), at
+
+
+def test_a_checksum_that_a_network_card_fills_in_shows_nothing():
+    sound = bytearray(packet())
+    sound[24:26] = sound[40:42] = b"\0\0"
+    assert not is_wrong(sound)
+    made = bytearray(complete(bytearray(ethernet(0x86DD, ipv6(udp(NAK)))), 14, True))
+    assert not is_wrong(made, 54)
+    made[-1] ^= 1
+    assert is_wrong(made, 54)
+    made[60:62] = b"\0\0"
+    assert not is_wrong(made, 54)
 
 
 def capture_of(*packets):
