@@ -6,12 +6,16 @@ matrix                     a comparison of the driver pairs        pair 1 | pair
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.run.comparison import ComparedRun, compared_streams
+from windtunnel.harness.artifact.run.manifest import Manifest, version_text
 from windtunnel.harness.artifact.run.verdict import read_verdict, result_rows_of
 from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.scenario.explain.parameters import case_parameters
+from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.reports.charts import comparison_document
 from windtunnel.reports.evidence import RunDocuments
 from windtunnel.reports.html import Markup, badge, element, joined, table
@@ -25,8 +29,8 @@ Drawn = tuple[RunDocuments, RunSeries | None]
 
 
 def compared_runs(runs: Sequence[RunDir]) -> list[ComparedRun]:
-    """Return the figures from the run folders' verdicts. Raises DocumentError if a verdict is
-    missing or invalid.
+    """Return the parameters of runs, and the figures from their verdicts. Raises DocumentError if a
+    verdict is missing or invalid.
     """
     names = distinct_names([run.path for run in runs])
     found = []
@@ -35,8 +39,30 @@ def compared_runs(runs: Sequence[RunDir]) -> list[ComparedRun]:
         if verdict is None:
             text = "expected a run with a verdict, found none: run `windtunnel judge` on it"
             raise DocumentError(f"{run.path}: {text}")
-        found.append(_compared(name, RunDocuments(run, verdict=verdict)))
+        compared = _compared(name, RunDocuments(run, verdict=verdict))
+        found.append(replace(compared, parameters=_parameters(run)))
     return found
+
+
+def _parameters(run: RunDir) -> dict[str, str] | None:
+    """Return a run's parameters: its scenario's, its drivers' and the versions of what it used.
+    Returns None if a file with them is missing or damaged.
+    """
+    try:
+        case, manifest = Case.read(run.case), Manifest.read(run.manifest)
+    except (OSError, ValueError):
+        return None
+    if manifest is None:
+        return None
+    found = case_parameters(case)
+    own = manifest.versions.get("windtunnel", "")
+    for host, subject in manifest.subjects.items():
+        driver = f"{subject.peer} {version_text(subject.version, own)}".rstrip()
+        found[f"driver.{host}"] = driver
+        found |= {f"driver.{host}.{name}": text for name, text in subject.settings.items()}
+    named = {"mutant": manifest.mutant, "sabotage": manifest.sabotage}
+    found |= {name: text for name, text in named.items() if text}
+    return found | {f"version.{name}": text for name, text in manifest.versions.items()}
 
 
 def distinct_names(paths: Sequence[PurePath]) -> list[str]:

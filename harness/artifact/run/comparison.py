@@ -1,6 +1,8 @@
-"""The results of several runs side by side, and their differences from the first run.
+"""The results of several runs side by side, with their differences from the first run, and the
+parameters in which the runs differ.
 
                 first          second
+    seed        1              2
     goodput     3.10 MB/s      2.33 MB/s (-25 %)
     NAKs        12             15 (+3)
 
@@ -8,13 +10,15 @@ A stream is identified by its name, its publisher's and its subscriber's host, s
 scenarios can be compared as far as their streams have the same names.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from windtunnel.harness.artifact.run.result_row import UNKNOWN, ResultRow, duration
 
 SCHEMA = "windtunnel-comparison/1"
+PARAMETERS_MAX = 256
+"""Maximum number of parameters in the document."""
 SAME = "="
 RATE, COUNT, DURATION = "rate", "count", "duration"
 MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -41,6 +45,18 @@ class ComparedRun:
     "Name of the run, which differs from the names of the others."
     outcome: str
     rows: tuple[ResultRow, ...]
+    parameters: Mapping[str, str] | None = None
+    "The parameters of the run by name, without those that have a default, or None if unknown."
+
+
+@dataclass(frozen=True)
+class ComparedParameter:
+    """A parameter that differs between the compared runs. A run in which it has its default, or
+    whose parameters are unknown, has None.
+    """
+
+    name: str
+    values: tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -112,11 +128,27 @@ def compared_streams(runs: Sequence[ComparedRun]) -> list[ComparedStream]:
     return [ComparedStream(*name, tuple(rows.get(name) for rows in by_run)) for name in names]
 
 
+def different_parameters(runs: Sequence[ComparedRun]) -> list[ComparedParameter]:
+    """Return the parameters that differ between the runs whose parameters are known."""
+    known = [run.parameters for run in runs if run.parameters is not None]
+    names = dict.fromkeys(name for each in known for name in each)
+    return [
+        ComparedParameter(name, tuple((run.parameters or {}).get(name) for run in runs))
+        for name in names
+        if len({each.get(name) for each in known}) > 1
+    ]
+
+
 def comparison_document(runs: Sequence[ComparedRun]) -> dict[str, Any]:
     """Return the comparison of several runs as a JSON document."""
+    parameters = different_parameters(runs)
     return {
         "schema": SCHEMA,
         "runs": [{"name": run.name, "outcome": run.outcome} for run in runs],
+        "parameters": [
+            {"name": each.name, "values": list(each.values)} for each in parameters[:PARAMETERS_MAX]
+        ],
+        "parameters_left_out": len(parameters[PARAMETERS_MAX:]),
         "streams": [
             {
                 "traffic": each.traffic,

@@ -12,13 +12,21 @@ import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from windtunnel.harness.artifact.run.comparison import ComparedRun, compared_streams
+from windtunnel.harness.artifact.run.comparison import (
+    ComparedRun,
+    compared_streams,
+    different_parameters,
+)
 from windtunnel.harness.artifact.run.observed import Observations
-from windtunnel.harness.artifact.run.result_row import ResultRow
+from windtunnel.harness.artifact.run.result_row import UNKNOWN, ResultRow
 from windtunnel.harness.cli.render.table import printable
 
 INDENT = "    "
 GAP = "  "
+PARAMETERS_MAX = 24
+"""Maximum number of different parameters on the terminal. The JSON document has more of them."""
+TEXT_MAX = 48
+"""Maximum length of a parameter's name or value on the terminal."""
 SENTENCES_MAX = 12
 """Maximum number of sentences on the terminal. The report has all of them."""
 
@@ -62,7 +70,10 @@ def observation_lines(observed: Observations, width: int | None = None) -> Itera
 
 
 def comparison_lines(runs: Sequence[ComparedRun], width: int | None = None) -> Iterator[str]:
-    """Yield the lines of a comparison: a table for each stream, with a column for each run."""
+    """Yield the lines of a comparison: a table of the parameters that differ, and one for each
+    stream, with a column for each run.
+    """
+    yield from _parameter_lines(runs, width)
     for stream in compared_streams(runs):
         yield printable(stream.name)
         cells = list(stream.cells())
@@ -72,6 +83,31 @@ def comparison_lines(runs: Sequence[ComparedRun], width: int | None = None) -> I
             for index, run in enumerate(runs)
         ]
         yield from _tables(titles, columns, width)
+
+
+def _parameter_lines(runs: Sequence[ComparedRun], width: int | None) -> Iterator[str]:
+    """Yield a table of the parameters that differ between runs."""
+    if all(run.parameters is None for run in runs):
+        return
+    different = different_parameters(runs)
+    if not different:
+        yield "parameters: no difference"
+        return
+    yield "parameters that differ"
+    shown = different[:PARAMETERS_MAX]
+    titles = ["", *(_cut(each.name) for each in shown)]
+    columns = [
+        [printable(run.name), *(_cut(each.values[index] or UNKNOWN) for each in shown)]
+        for index, run in enumerate(runs)
+    ]
+    yield from _tables(titles, columns, width)
+    if len(different) > len(shown):
+        yield f"{INDENT}{len(different) - len(shown)} more: see --json"
+
+
+def _cut(text: str) -> str:
+    text = printable(text)
+    return text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 3]}..."
 
 
 def _tables(titles: list[str], columns: list[list[str]], width: int | None) -> Iterator[str]:

@@ -22,7 +22,8 @@ RUNS_MAX = 64
     help="Also write a page with the figures, and the positions over time, to this file.",
 )
 def compare(run_dirs: tuple[Path, ...], as_json: bool, report: Path | None) -> None:
-    """Show the figures of several runs side by side, with the differences from the first run.
+    """Show the figures of several runs side by side, with the differences from the first run, and
+    the parameters in which the runs differ: of scenario, seed, drivers, settings and versions.
 
     RUN_DIR is the folder of a judged run, or a suite folder with several runs. The figures are
     those in verdict.json. The exit code does not depend on them.

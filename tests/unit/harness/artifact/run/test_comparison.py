@@ -10,6 +10,7 @@ from windtunnel.harness.artifact.run.comparison import (
     ComparedRun,
     compared_streams,
     comparison_document,
+    different_parameters,
 )
 from windtunnel.harness.artifact.run.result_row import ResultRow
 
@@ -86,3 +87,23 @@ def test_runs_without_a_stream_or_a_figure_have_no_difference():
 def test_a_rate_of_zero_has_no_percentage():
     slow = replace(FIRST, reached_bytes_per_s=0.0)
     assert cells(run("one", slow), run("two", FIRST))["goodput"][1] == "4.00 of 4.00 MB/s"
+
+
+def test_only_parameters_that_differ_between_known_runs_are_listed():
+    runs = [
+        replace(run("one", FIRST), parameters={"seed": "1", "scenario": "x", "budget": "3s"}),
+        replace(run("two", FIRST), parameters={"seed": "2", "scenario": "x"}),
+        run("unknown", FIRST),
+    ]
+    found = [(each.name, each.values) for each in different_parameters(runs)]
+    assert found == [("seed", ("1", "2", None)), ("budget", ("3s", None, None))]
+    document = comparison_document(runs)
+    assert document["parameters"][0] == {"name": "seed", "values": ["1", "2", None]}
+    assert document["parameters_left_out"] == 0
+
+
+def test_the_number_of_parameters_in_the_document_is_bounded():
+    many = {f"p{index}": "1" for index in range(300)}
+    runs = [replace(run("one", FIRST), parameters=many), replace(run("two"), parameters={})]
+    document = comparison_document(runs)
+    assert (len(document["parameters"]), document["parameters_left_out"]) == (256, 44)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.unit.harness.artifact.run.test_comparison import FIRST, SECOND
 from tests.unit.reports.made_suite import Weather, make_suite, verdict_document
 from windtunnel.harness.artifact.documents import write_document
+from windtunnel.harness.artifact.run.manifest import Manifest, SubjectFacts
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
@@ -40,7 +42,7 @@ def test_prints_a_column_for_each_run(
     code, out, _ = told(capsys, "compare", *(run.path for run in runs))
     assert code == exit_code.OK
     lines = out.splitlines()
-    assert lines[0] == "prices: a to b"
+    lines = lines[lines.index("prices: a to b") :]
     assert lines[1].split() == [run.path.name for run in runs]
     assert lines[2].split() == ["verdict", "PASS", "FAIL"]
     assert lines[3].split("  ")[-1].strip() == "3.00 of 4.00 MB/s (-25.0 %)"
@@ -55,6 +57,78 @@ def test_a_suite_stands_for_its_runs_and_a_run_is_compared_once(
     assert document["schema"] == "windtunnel-comparison/1"
     assert [run["name"] for run in document["runs"]] == [run.path.name for run in runs]
     assert document["streams"][0]["differences"][1]["naks"] == 3
+
+
+def parameters_of(out: str) -> list[list[str]]:
+    """The cells of the table of parameters."""
+    lines = out.splitlines()
+    assert lines[0] == "parameters that differ"
+    return [re.split(r" {2,}", line.strip()) for line in lines[1 : lines.index("prices: a to b")]]
+
+
+def change(run: RunDir, old: str, new: str) -> None:
+    for path in (run.case, run.manifest):
+        path.write_text(path.read_text().replace(old, new))
+
+
+def test_names_the_parameters_that_differ(
+    runs: list[RunDir], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    first, second = runs
+    second.case.write_bytes(first.case.read_bytes())
+    manifest = Manifest.read(first.manifest)
+    assert manifest is not None
+    manifest.subjects = {"a": SubjectFacts("publisher", "ours", "1.53.0", {"AERON_MTU": "4096"})}
+    manifest.write(second.manifest)
+    change(second, "|term-length=64k", "|term-length=128k")
+    _, out, _ = told(capsys, "compare", first.path, second.path)
+    name = "traffic.term-64k.channel.term-length"
+    found = parameters_of(out)
+    assert found == [
+        [run.path.name for run in runs],
+        [name, "64k", "128k"],
+        ["driver.a", "-", "ours 1.53.0"],
+        ["driver.a.AERON_MTU", "-", "4096"],
+    ]
+    _, out, _ = told(capsys, "compare", "--json", first.path, second.path)
+    assert json.loads(out)["parameters"][0] == {"name": name, "values": ["64k", "128k"]}
+
+
+def test_says_that_no_parameter_differs(
+    runs: list[RunDir], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = runs
+    second.case.write_bytes(first.case.read_bytes())
+    second.manifest.write_bytes(first.manifest.read_bytes())
+    _, out, _ = told(capsys, "compare", first.path, second.path)
+    assert out.splitlines()[0] == "parameters: no difference"
+
+
+def test_lists_a_bounded_number_of_parameters_and_cuts_long_values(
+    runs: list[RunDir], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    first, second = runs
+    second.case.write_bytes(first.case.read_bytes())
+    manifest = Manifest.read(first.manifest)
+    assert manifest is not None
+    manifest.versions |= {f"library{index}": "9" * 80 for index in range(30)}
+    manifest.write(second.manifest)
+    _, out, _ = told(capsys, "compare", first.path, second.path)
+    found = parameters_of(out)
+    assert len(found) == 1 + 24 + 1
+    assert found[1][2] == "9" * 45 + "..."
+    assert found[-1] == ["6 more: see --json"]
+
+
+def test_runs_without_a_case_are_compared_by_their_figures(
+    runs: list[RunDir], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for run in runs:
+        run.case.unlink()
+    code, out, _ = told(capsys, "compare", *(run.path for run in runs))
+    assert (code, out.splitlines()[0]) == (exit_code.OK, "prices: a to b")
 
 
 def test_writes_a_page(
