@@ -20,6 +20,7 @@ from windtunnel.harness.scenario.explain.explain_fault import choice_lines, faul
 from windtunnel.harness.scenario.explain.explain_impairment import impairment_lines
 from windtunnel.harness.scenario.explain.flow_control_line import flow_control_line
 from windtunnel.harness.scenario.explain.rate_limits import limit_lines
+from windtunnel.harness.scenario.explain.retransmit_linger import linger_lines
 from windtunnel.harness.scenario.explain.stream_length import (
     expected_data_frames,
     expected_framed_bytes,
@@ -120,6 +121,7 @@ def _lines(case: Case) -> Iterator[str]:
         yield ""
         yield from _traffic_lines(traffic)
         yield from limit_lines(case, traffic)
+        yield from linger_lines(case, traffic)
         yield from _expectation_lines(case, traffic)
         yield from (f"  {line}" for line in expectation_lines(case, traffic))
         if case.events and padding_exceeds_half_term(traffic):

@@ -109,7 +109,7 @@ def test_messages_of_several_lengths_have_a_range_of_fragments():
 @pytest.mark.parametrize("length", [1000, 1377])
 def test_the_window_limits_the_rate_to_one_window_per_round_trip(more, window, length):
     text = made(f"from: {length}B, to: {length}B", more=more)
-    line = line_of(text, "^round trip")
+    line = line_of(text, "^round trip .*:.* window ")
     share = length / sum(frames(length))
     assert line == (
         f"round trip 40ms: the window of {window:,} bytes allows "
@@ -125,7 +125,7 @@ def test_the_bytes_in_flight_are_compared_with_the_window():
     text = made(pace=", pace: {rate: 4MiB/s}")
     packets = (4 << 20) / 1000 * 0.040  # sent during a round trip
     needed = packets * sum(frames(1000))
-    assert line_of(text, "^round trip") == (
+    assert line_of(text, "^round trip .*:.* window ") == (
         f"round trip 40ms: 4MiB/s needs {needed:,.0f} bytes in flight, the window of 131,072 "
         f"bytes allows {131072 / 1056 * 1000 / 0.04 / 1e6:.2f} MB/s"
     )
@@ -144,12 +144,14 @@ def test_a_stream_that_cannot_meet_its_budget_is_named():
 
 def test_jitter_shortens_the_round_trip_and_reordering_removes_it():
     jitter = made(weather="both: {delay: {mean: 20ms, jitter: 5ms}}")
-    assert re.match(r"round trip 3000\d{4}ns: ", line_of(jitter, "^round trip"))
+    assert re.match(r"round trip 3000\d{4}ns: ", line_of(jitter, "^round trip .*:.* window "))
     normal = made(weather="both: {delay: {mean: 20ms, jitter: 5ms, distribution: normal}}")
-    (trip,) = re.findall(r"round trip (\d+)ns: ", line_of(normal, "^round trip"))
+    (trip,) = re.findall(r"round trip (\d+)ns: ", line_of(normal, "^round trip .*:.* window "))
     assert 0 <= int(trip) < 10_000_000
     skipping = made(weather="both: {delay: {mean: 20ms}, reorder: {share: 1%}}")
-    assert not [line for line in lines_of(skipping) if line.startswith(("round trip", "delivered"))]
+    assert not [
+        line for line in lines_of(skipping) if re.match("round trip.* window|delivered", line)
+    ]
 
 
 def test_a_link_without_delay_has_no_window_limit():
@@ -221,7 +223,7 @@ def test_a_group_is_as_fast_as_the_receivers_that_flow_control_waits_for(
 ):
     text = GROUP.replace("%s", control)
     assert line_of(text, "^flow control") == f"flow control: {line}"
-    trips = [each for each in lines_of(text) if "round trip" in each]
+    trips = [each for each in lines_of(text) if "round trip" in each and "window" in each]
     assert [each.split(":")[0] for each in trips] == ["b", "c, d"]
     at_s = earliest_s(1 << 20, 1000, 128 << 10, round_trip_s)
     assert line_of(text, "^delivered").startswith(f"delivered after {at_s:.2f} s at the earliest")
@@ -507,3 +509,39 @@ def test_links_are_named_by_their_hosts():
     assert "  lon->nyc  delay 20ms" in found
     assert "a->b" not in found
     assert "b->a" not in found
+
+
+LINGER = "retransmit linger 10ms: a gap may be sent again more than once"
+
+
+def lingers(text):
+    return [line for line in lines_of(text) if "linger" in line]
+
+
+@pytest.mark.parametrize(
+    ("delay", "sent", "more", "expected"),
+    [
+        ("20ms", "", "", [f"round trip 40ms > {LINGER}"]),
+        ("5001us", "", "", [f"round trip 10002us > {LINGER}"]),
+        ("5ms", "", "", []),
+        ("20ms", "|windtunnel.retransmit-ranges=true", "", []),
+        ("20ms", "|windtunnel.retransmit-ranges=false", "", [f"round trip 40ms > {LINGER}"]),
+        # A measured round trip counts as at most 2 s.
+        ("1500ms", "|windtunnel.retransmit-ranges=true", "", [f"round trip 3s > {LINGER}"]),
+        # Receivers that repeat their NAKs less often than once in a round trip.
+        ("20ms", "", "|nak-delay=1ms", []),
+        ("20ms", "", "|nak-delay=100us", [f"round trip 40ms > {LINGER}"]),
+        ("20ms", "", "|windtunnel.nak-all-gaps=true", []),
+        ("200ms", "", "|windtunnel.nak-all-gaps=true", [f"round trip 400ms > {LINGER}"]),
+        ("20ms", "", "|reliable=false", []),
+    ],
+)
+def test_a_round_trip_above_the_retransmit_linger_is_named(delay, sent, more, expected):
+    text = made(weather=f"both: {{delay: {{mean: {delay}}}}}", more=more)
+    assert lingers(text.replace("term-length=1m", f"term-length=1m{sent}")) == expected
+
+
+def test_the_linger_of_a_group_does_not_follow_its_round_trips():
+    for sent in ("", "|windtunnel.retransmit-ranges=true"):
+        text = GROUP.replace("%s", f"|fc=min{sent}")
+        assert lingers(text) == [f"c, d: round trip 40ms > {LINGER}"]
