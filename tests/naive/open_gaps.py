@@ -1,6 +1,6 @@
 """Reference implementation of the NAKs for all gaps of an image, in its first term."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.naive import smoothed_time
 from tests.naive import term as naive_term
@@ -17,6 +17,7 @@ class Gap:
     end: int
     deadline: int
     naks: int = 0
+    in_row: int = 0
     asked: int | None = None
 
 
@@ -45,9 +46,18 @@ class OpenGaps:
     gaps_max: int
     gaps: list[Gap] = field(default_factory=list)
     scanned: int = 0
+    packet: int = 0
     samples: list[int] = field(default_factory=list)
     repair: int = 0
     deviation: int = 0
+
+    def on_packet(self, packet: int) -> None:
+        """Reset the doublings of all gaps if no packet arrived for 250 ms before this one."""
+        for gap in self.gaps if packet - self.packet >= 250_000_000 else []:
+            if gap.in_row:
+                gap.deadline += self._timeout(1) - self._timeout(gap.in_row)
+                gap.in_row = 0
+        self.packet = packet
 
     def see(
         self, term: bytearray, hwm: int, may_ask: bool, now: int
@@ -58,7 +68,7 @@ class OpenGaps:
             begin = left[0][0] if left else gap.end
             if begin > gap.begin and gap.naks > 0:
                 self._measure(gap, now)
-                gap.deadline = max(gap.deadline, now + self._timeout(gap.naks))
+                gap.deadline = max(gap.deadline, now + self._timeout(gap.in_row))
             gap.begin = begin
         self.gaps = [gap for gap in self.gaps if gap.begin < gap.end]
         is_new = self._find(term, hwm, now)
@@ -75,7 +85,7 @@ class OpenGaps:
         repair = INITIAL_REPAIR
         if self.repair:
             repair = self.repair + max(4 * self.deviation, self.repair // 16, DEVIATION_MIN)
-        return max(self.retry, repair * 2 ** min(naks - 1, 6))
+        return max(self.retry, repair * 2 ** min(max(naks - 1, 0), 6))
 
     def _find(self, term: bytearray, hwm: int, now: int) -> bool:
         is_new = False
@@ -100,12 +110,13 @@ class OpenGaps:
             if len(left) == 1:
                 gap.end = left[0][1]
             elif len(self.gaps) < self.gaps_max:
-                rest = Gap(left[1][0], gap.end, gap.deadline, gap.naks, gap.asked)
+                rest = replace(gap, begin=left[1][0])
                 self.gaps.insert(row + 1, rest)
                 gap.end = left[0][1]
             gap.naks += 1
+            gap.in_row += 1
             if gap.naks == 1:
                 gap.asked = now
-            gap.deadline = now + self._timeout(gap.naks)
+            gap.deadline = now + self._timeout(gap.in_row)
             return left[0]
         return None

@@ -4,8 +4,10 @@
 
 The delay until a retry is the measured time from a NAK to its repair, smoothed, plus four times its
 deviation (RFC 6298), or at least a MARGIN_SHARE of it; it doubles after each NAK for the same gap,
-and the configured retry delay is its minimum. Aeron has only `loss_detector`. These functions
-change only the image's record and its rows. The time is an argument. See docs/loss-recovery.md.
+and the configured retry delay is its minimum. When a packet of the stream ends a silence, the NAKs
+before are likely to have been lost with all else, and the doublings begin again. Aeron has only
+`loss_detector`. These functions change only the image's record and its rows. The time is an
+argument. See docs/loss-recovery.md.
 """
 
 from windtunnel.driver.base.atomics import bytes_at
@@ -22,6 +24,10 @@ which measures each gap, soon disappears on a path without jitter."""
 
 BACKOFFS_MAX = 6
 """Maximum number of doublings of the retry delay."""
+
+SILENCE_NS = 250_000_000
+"""Minimum time without a packet of the stream that is a silence: more than two heartbeats, which an
+idle sender sends every 100 ms."""
 
 
 @kernel
@@ -41,9 +47,10 @@ def take_due(image, gaps, log, first_row, now_ns):
         if end == gap.begin:
             continue
         gap.nak_count += 1
+        gap.naks_in_row += 1
         if gap.nak_count == 1:
             gap.first_nak_ns = now_ns
-        gap.deadline_ns = now_ns + _retry_delay_ns(image, gap.nak_count)
+        gap.deadline_ns = now_ns + _retry_delay_ns(image, gap)
         gap_rows.activate(image, gap, end)
         return row + 1
     return 0
@@ -61,7 +68,25 @@ def on_progress(image, gap, now_ns):
             image.repair_ns, image.repair_deviation_ns, now_ns - gap.first_nak_ns
         )
     gap.first_nak_ns = gap_rows.NOT_MEASURED
-    gap.deadline_ns = max(gap.deadline_ns, now_ns + _retry_delay_ns(image, gap.nak_count))
+    gap.deadline_ns = max(gap.deadline_ns, now_ns + _retry_delay_ns(image, gap))
+
+
+@kernel
+def on_packet(image, gaps, packet_ns):
+    """Let the doublings of all retry delays begin again if a packet has ended a silence.
+
+    Units: `packet_ns` is when the last packet of the stream arrived
+    """
+    silence_ns = packet_ns - image.seen_packet_ns
+    image.seen_packet_ns = packet_ns
+    if silence_ns < SILENCE_NS:
+        return
+    once_ns = _minimum_ns(image, _repair_ns(image))
+    for row in range(image.gap_count):
+        gap = gaps[row]
+        if gap.naks_in_row > 0:
+            gap.deadline_ns += once_ns - _minimum_ns(image, _doubled_ns(image, gap))
+            gap.naks_in_row = 0
 
 
 @kernel
@@ -74,7 +99,7 @@ def on_first_measurement(image, gaps, now_ns):
         gap = gaps[row]
         if gap.nak_count == 0 or repair_ns >= INITIAL_REPAIR_NS:
             continue
-        backoffs = min(gap.nak_count - 1, BACKOFFS_MAX)
+        backoffs = _backoffs(gap)
         gap.deadline_ns -= _minimum_ns(image, INITIAL_REPAIR_NS << backoffs)
         gap.deadline_ns += _minimum_ns(image, repair_ns << backoffs)
         if gap.first_nak_ns == gap_rows.NOT_MEASURED:
@@ -83,15 +108,26 @@ def on_first_measurement(image, gaps, now_ns):
 
 
 @kernel
-def _retry_delay_ns(image, nak_count):
-    """Return the delay until the next NAK for a gap, after `nak_count` NAKs for this gap."""
+def _retry_delay_ns(image, gap):
+    """Return the delay until the next NAK for a gap."""
     # nak_delay has a backoff of its own, which depends on this field.
     image.gap_naks = 0
-    delay_ns = _minimum_ns(image, _repair_ns(image) << min(nak_count - 1, BACKOFFS_MAX))
+    delay_ns = _minimum_ns(image, _doubled_ns(image, gap))
     if image.nak_is_random:
         # The random part keeps the receivers of a group apart, so that one of them asks first.
         return delay_ns + nak_delay.next_delay_ns(image, True)
     return delay_ns
+
+
+@kernel
+def _doubled_ns(image, gap):
+    return _repair_ns(image) << _backoffs(gap)
+
+
+@kernel
+def _backoffs(gap):
+    """Return how often the retry delay of a gap has doubled."""
+    return min(max(gap.naks_in_row - 1, 0), BACKOFFS_MAX)
 
 
 @kernel

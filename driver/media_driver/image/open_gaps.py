@@ -105,6 +105,7 @@ def _add(image, gaps, begin, length, now_ns):
     gap.end = begin + length
     gap.found_ns = now_ns
     gap.nak_count = 0
+    gap.naks_in_row = 0
     gap.first_nak_ns = gap_rows.NOT_MEASURED
     if image.is_fill_delayed:
         gap_evidence.begin(image, gap, now_ns)

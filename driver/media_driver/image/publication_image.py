@@ -114,6 +114,7 @@ PUBLICATION_IMAGE = np.dtype(
         ("gap_naks", "i8"),  # NAKs for a gap with this start
         ("gap_count", "i8"),  # rows in use; see open_gaps
         ("scanned_position", "i8"),  # gaps are known up to here
+        ("seen_packet_ns", "i8"),  # last_packet_ns at the last scan for all gaps
         ("repair_ns", "i8"),  # smoothed time from NAK to repair, 0 if not measured
         ("repair_deviation_ns", "i8"),
         ("counted_loss_term_id", "i8"),  # range that the loss report has already counted

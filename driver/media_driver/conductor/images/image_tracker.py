@@ -46,6 +46,11 @@ def track_rebuild(state, slot, now_ns, now_ms):
     rebuild = max(counters.get(values, image.rcv_pos_id), highest)
     log = bytes_at(image.log_address, image.log_length)
     is_tracking = open_gaps.is_tracking(image)
+    if image.is_nak_all_gaps:
+        packet_ns = publication_image.shared_acquire(
+            state.image_words, slot, publication_image.LAST_PACKET_NS
+        )
+        nak_schedule.on_packet(image, state.gaps[slot], packet_ns)
     if is_tracking:
         offset, is_new_loss = open_gaps.scan(image, state.gaps[slot], log, rebuild, hwm, now_ns)
         is_due = False

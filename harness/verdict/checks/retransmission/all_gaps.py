@@ -4,8 +4,9 @@
     NAK ---- delay ----> NAK ---- twice the delay ----> NAK
 
 The driver smooths the repair times and adds deviations, so its delay is never shorter than the
-shortest repair that it has seen. Until the first repair, it assumes INITIAL_REPAIR_NS. The mode is
-Windtunnel's: other drivers ignore its channel parameter, and are judged by Aeron's rule.
+shortest repair that it has seen. Until the first repair, it assumes INITIAL_REPAIR_NS. When a
+packet ends a silence of the stream, the doublings begin again. The mode is Windtunnel's: other
+drivers ignore its channel parameter, and are judged by Aeron's rule.
 """
 
 from dataclasses import dataclass
@@ -28,6 +29,9 @@ REPAIR_NS_MAX = 2_000_000_000
 """Longest repair time that the driver uses. Source: docs/loss-recovery.md."""
 DOUBLINGS_MAX = 6
 """Number of retries after which the delay is no longer doubled. Source: docs/loss-recovery.md."""
+SILENCE_NS = 200_000_000
+"""Minimum time without a new frame or a heartbeat that counts as a silence: 250 ms, less what a
+driver's clock and a capture may differ by. Source: docs/loss-recovery.md."""
 NEVER_NS = -1
 
 
@@ -92,16 +96,38 @@ def earlier_naks(
     return Earlier(np.array(counts, dtype=np.int64), np.array(last_ns, dtype=np.int64))
 
 
+def since_silence(
+    times_ns: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    packets_ns: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return, for each NAK, the number of earlier NAKs that cover its first byte and were sent
+    after the last silence of the stream.
+
+    `packets_ns` has the times at which new frames and heartbeats arrived, in ascending order.
+    """
+    silences = np.searchsorted(
+        packets_ns[1:][np.diff(packets_ns) >= SILENCE_NS], times_ns, side="right"
+    )
+    counts = np.zeros(len(times_ns), dtype=np.int64)
+    for silence in np.unique(silences):
+        own = silences == silence
+        counts[own] = earlier_naks(times_ns[own], starts[own], ends[own]).counts
+    return counts
+
+
 def least_delays_ns(
     times_ns: NDArray[np.int64],
     repaired_ns: NDArray[np.int64],
     earlier: Earlier,
+    in_row: NDArray[np.int64],
     configured_ns: int,
 ) -> NDArray[np.int64]:
     """Return the minimum permitted time between each NAK and the previous NAK for the same byte.
 
-    `repaired_ns` is when the first frame of each NAK's range arrived. The minimum is 0 for the
-    first NAK.
+    `repaired_ns` is when the first frame of each NAK's range arrived, `in_row` the number of its
+    earlier NAKs since the last silence. The minimum is 0 for the first NAK.
     """
     order = np.argsort(repaired_ns, kind="stable")
     shortest_ns = np.minimum.accumulate(np.maximum(repaired_ns - times_ns, 0)[order])
@@ -111,6 +137,6 @@ def least_delays_ns(
     known = np.where((known == 0) & first, 1, known)
     used_ns = np.minimum(shortest_ns, REPAIR_NS_MAX)
     measured_ns = np.append(INITIAL_REPAIR_NS, used_ns)[known]
-    doublings = np.clip(earlier.counts - 1, 0, DOUBLINGS_MAX)
+    doublings = np.clip(in_row - 1, 0, DOUBLINGS_MAX)
     delays_ns = np.maximum(measured_ns << doublings, configured_ns)
     return np.where(earlier.counts == 0, 0, delays_ns)

@@ -22,6 +22,7 @@ from windtunnel.harness.verdict.checks.retransmission.all_gaps import (
     earlier_naks,
     has_all_gaps,
     least_delays_ns,
+    since_silence,
 )
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -258,7 +259,10 @@ def _paced_by_repairs(
     frame_ns = wire.arrived.frames["time_ns"].astype(np.int64)
     repaired_ns = _first_ns(wire.arrived.starts, frame_ns, naks.starts)
     earlier = earlier_naks(naks.times_ns, naks.starts, naks.ends)
-    least_ns = least_delays_ns(naks.times_ns, repaired_ns, earlier, configured_ns)
+    _, first = np.unique(wire.arrived.starts, return_index=True)
+    packets_ns = np.sort(np.append(frame_ns[first], wire.heartbeat_times_ns))
+    in_row = since_silence(naks.times_ns, naks.starts, naks.ends, packets_ns)
+    least_ns = least_delays_ns(naks.times_ns, repaired_ns, earlier, in_row, configured_ns)
     waited_ns = naks.times_ns - earlier.last_ns
     most = int(earlier.counts.max(initial=-1)) + 1
     gaps = int((earlier.counts == 0).sum())

@@ -47,6 +47,10 @@ class Image:
         """Return the ranges without a frame before an offset in the first term."""
         return naive.missing(self.term, 0, end)
 
+    def hear(self, now):
+        """Let a packet of the stream arrive."""
+        nak_schedule.on_packet(self.record, self.gaps, now)
+
     def find(self, rebuild, hwm, now):
         """Return (offset reached, whether a gap is new)."""
         found = open_gaps.scan(self.record, self.gaps, self.log, rebuild, hwm, now)
@@ -99,6 +103,28 @@ def test_a_retry_waits_for_the_measured_repair_time_and_doubles():
     times = [now for now, _ in image.naks(0, 128, range(201 * MS, 6_000 * MS, MS))]
     assert times[0] == 2 * MS + nak_schedule.INITIAL_REPAIR_NS
     assert [b - a for a, b in itertools.pairwise(times)] == [1_200 * MS, 2_400 * MS]
+
+
+def retries_around_a_packet(packet):
+    """Return the times of all NAKs for one gap of a stream that is silent but for one packet."""
+    image = Image()
+    image.hear(0)
+    image.record.repair_ns = 160 * MS
+    image.put(32)
+    naks = image.naks(0, 64, range(0, packet, MS))
+    image.hear(packet)
+    return [now // MS for now, _ in naks + image.naks(0, 64, range(packet, 12_000 * MS, MS))]
+
+
+def test_a_packet_after_a_silence_lets_the_doublings_begin_again():
+    # The delay begins with 160 + 10 ms.
+    doubled = [1, 171, 511, 1191, 2551, 5271, 10711]
+    assert retries_around_a_packet(nak_schedule.SILENCE_NS - MS) == doubled
+    # The NAKs were sent at 2551 ms and earlier; the next one is due 170 ms later, but not before.
+    assert retries_around_a_packet(2_600 * MS) == [*doubled[:5], 2721, 2891, 3231, 3911, 5271, 7991]
+    assert retries_around_a_packet(5_000 * MS) == [
+        *doubled[:5], 5000, 5170, 5510, 6190, 7550, 10270,
+    ]  # fmt: skip
 
 
 def test_the_first_measurement_replaces_the_assumption_for_gaps_that_were_asked_for():
@@ -273,6 +299,8 @@ def test_agrees_with_its_naive_twin(steps, rows):
     image = Image(rows)
     twin, rebuild = naive.OpenGaps(DELAY, RETRY, rows), 0
     for hwm, may_ask, now in arrivals(steps, image):
+        image.hear(now)
+        twin.on_packet(now)
         found = image.scan(rebuild, hwm, now, may_ask)
         assert found == twin.see(image.term, hwm, may_ask, now)
         assert image.record.repair_ns == twin.repair
@@ -294,6 +322,7 @@ def test_every_gap_is_asked_for_or_filled_and_none_twice_within_its_retry_delay(
         return max(rebuild, reached)
 
     for hwm, may_ask, now in arrivals(steps, image):
+        image.hear(now)
         rebuild = turn(hwm, may_ask, now)
     for later in range(1, 80):
         rebuild = turn(hwm, True, now + later * MS)

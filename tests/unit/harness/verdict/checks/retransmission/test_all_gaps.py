@@ -15,6 +15,7 @@ from windtunnel.harness.verdict.checks.retransmission.all_gaps import (
     Earlier,
     earlier_naks,
     least_delays_ns,
+    since_silence,
 )
 from windtunnel.harness.verdict.checks.retransmission.nak_checks import (
     naks_only_for_gaps,
@@ -183,7 +184,7 @@ def delays(counts, *, last_ns, repairs=((0, 50), (10, 40), (20, 90)), configured
         np.array([0] * len(repairs) + list(counts), dtype=np.int64),
         np.array([NEVER_NS] * len(repairs) + [each * MS for each in last_ns], dtype=np.int64),
     )
-    found = least_delays_ns(times, times + took, earlier, configured_ns)
+    found = least_delays_ns(times, times + took, earlier, earlier.counts, configured_ns)
     assert not found[: len(repairs)].any()
     return (found[len(repairs) :] / MS).tolist()
 
@@ -227,6 +228,39 @@ def test_earlier_naks_are_those_that_cover_the_first_byte(seed):
         assert found.last_ns[index] == max(covering, default=NEVER_NS)
 
 
+def test_the_doublings_begin_again_after_a_silence():
+    """Packets arrive until 1 s and from 1.2 s on; 199 ms later is no silence."""
+    packets_ns = np.array([0, 100, 1_000, 1_200, 1_300, 1_499]) * MS
+    packets_ns[2] = 299 * MS
+    times_ns = np.array([50, 250, 350, 1_199, 1_200, 1_250, 1_600]) * MS
+    starts = np.zeros(len(times_ns), dtype=np.int64)
+    assert since_silence(times_ns, starts, starts + 32, packets_ns).tolist() == [
+        0, 1, 2, 3, 0, 1, 2,
+    ]  # fmt: skip
+    assert since_silence(times_ns, starts, starts + 32, packets_ns[:1]).tolist() == list(range(7))
+
+
+def test_retries_after_a_silence_wait_for_the_time_of_one_repair(run):
+    """The third NAK is sent 400 ms after the second one, so it waits for the doubled time unless a
+    packet has ended a silence between them.
+    """
+    measure_nothing(run)
+    ask_again(run, 0, 340 * MS, 740 * MS)
+    assert pace(run).outcome is Outcome.FAIL
+    first_ns = gap(run, 0)[0].time_ns
+    run.packets["b"] = [
+        each
+        for each in run.packets["b"]
+        if each.kind == "NAK" or not first_ns + 400 * MS < each.time_ns < first_ns + 610 * MS
+    ]
+    assert pace(run).outcome is Outcome.FAIL
+    late = copy.copy(next(each for each in run.packets["b"] if each.kind == "HEARTBEAT"))
+    late.time_ns = first_ns + 620 * MS
+    run.packets["b"].append(late)
+    assert pace(run).outcome is Outcome.PASS
+
+
 def test_no_naks_have_no_earlier_ones():
     nothing = np.zeros(0, dtype=np.int64)
+    assert len(since_silence(nothing, nothing, nothing, nothing)) == 0
     assert len(earlier_naks(nothing, nothing, nothing).counts) == 0
