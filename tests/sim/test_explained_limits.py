@@ -75,6 +75,22 @@ def test_a_run_is_as_fast_as_its_limit_and_not_faster(tmp_path, cause, parts):
         assert row.finished_ns / 1e9 <= earliest_s * 1.05 + 0.05
 
 
+@pytest.mark.full
+@pytest.mark.parametrize(("rate", "waits"), [("1100KiB/s", False), ("1300KiB/s", True)])
+def test_a_stream_waits_if_and_only_if_its_window_is_below_the_one_that_prevents_stalls(
+    tmp_path, rate, waits
+):
+    """Either rate has fewer bytes in flight than the window of 64 KiB."""
+    folder, text = made(tmp_path, pace=f", pace: {{rate: {rate}}}")
+    found = re.search(r"needs ([\d,]+) bytes in flight", text)
+    assert found is not None
+    assert int(found[1].replace(",", "")) < 64 << 10
+    assert ("prevents stalls" in text) is waits
+    (row,) = read_results(folder.verdict)
+    assert row.stalled_ns is not None
+    assert bool(row.stalled_ns.get("window")) is waits
+
+
 CUT = """
 faults:
   - id: cut

@@ -8,8 +8,15 @@
 The limits hold for every run: they assume the shortest delays, no losses and no time between
 arrival, consumption and status message. Only a stream whose messages have several lengths has
 estimated limits, because its overhead depends on the lengths.
+
+A receiver sends a status message when it has consumed a quarter of its window since the last one,
+so a sender can rely on three quarters of the window only:
+
+    consumed  |-- quarter --|  not acknowledged yet
+              |<---- usable for what is in flight ---->|  limit of the sender
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -25,6 +32,7 @@ from windtunnel.harness.scenario.schema.pace import PaceCase
 from windtunnel.harness.scenario.schema.units import (
     BILLION,
     format_byte_rate,
+    format_bytes,
     format_duration,
     format_rate,
 )
@@ -33,6 +41,8 @@ DATAGRAM_HEADERS = 28
 """Bytes of IPv4 and UDP headers, which count against the rate of a link."""
 PACER_SLACK_NS = 2_000_000
 """Lost time for which a pacer makes up, so that a stream ends this much earlier than its rate."""
+USABLE_SHARE = 0.75
+"""Share of a window that a sender can always use. Source: Aeron 1.53, status messages."""
 STATIC = "static"
 WINDOW, LINK, PACE, READER = "window", "link", "pace", "reader"
 
@@ -161,28 +171,50 @@ def limit_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
 
 def _window_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
     """Yield one line with the window and round trip for each group of receivers that have equal
-    values.
+    values, and one with the window that suffices if theirs does not.
     """
-    texts = {flow.to_host: _window_text(case, flow) for flow in traffic.flows}
-    for text in dict.fromkeys(texts.values()):
-        hosts = ", ".join(host for host, other in texts.items() if other == text)
-        if text:
-            yield f"  {hosts}: {text}" if len(set(texts.values())) > 1 else f"  {text}"
+    for text_of in (_window_text, _sufficient_text):
+        texts = {flow.to_host: text_of(case, flow) for flow in traffic.flows}
+        for text in dict.fromkeys(texts.values()):
+            hosts = ", ".join(host for host, other in texts.items() if other == text)
+            if text:
+                yield f"  {hosts}: {text}" if len(set(texts.values())) > 1 else f"  {text}"
 
 
 def _window_text(case: Case, flow: TrafficCase) -> str:
     window, limit = receiver_window(flow), window_limit(case, flow)
     if window is None or limit is None:
         return ""
-    round_ns = round_trip_ns(case, flow)
-    trip = f"round trip {format_duration(round_ns)}"
+    trip = f"round trip {format_duration(round_trip_ns(case, flow))}"
     allowed = f"the window of {window:,} bytes allows {_megabytes(limit.bytes_per_s)}"
     asked = _asked(case, flow)
     if asked is None:
         return f"{trip}: {allowed}"
     rate, name = asked
-    needed = rate * expected_framed_bytes(flow) / flow.total_bytes * round_ns / BILLION
-    return f"{trip}: {name} needs {needed:,.0f} bytes in flight, {allowed}"
+    return f"{trip}: {name} needs {_in_flight(case, flow, rate):,.0f} bytes in flight, {allowed}"
+
+
+def _sufficient_text(case: Case, flow: TrafficCase) -> str:
+    """Return the window with which a stream at its rate never waits for a status message, or an
+    empty string if its window is as large, or its rate is unknown.
+    """
+    window, asked = receiver_window(flow), _asked(case, flow)
+    if window is None or asked is None or window_limit(case, flow) is None:
+        return ""
+    sufficient = math.ceil(_in_flight(case, flow, asked[0]) / USABLE_SHARE)
+    if window >= sufficient:
+        return ""
+    text = f"without losses, a window of {sufficient:,} bytes (rcv-wnd={-(-sufficient // 1024)}k"
+    if sufficient > flow.term_length // 2:
+        term = format_bytes(1 << (2 * sufficient - 1).bit_length())
+        text += f", term-length={term.removesuffix('iB').lower()}"
+    return f"{text}) prevents stalls: a status message acknowledges a quarter of a window at a time"
+
+
+def _in_flight(case: Case, flow: TrafficCase, bytes_per_s: float) -> float:
+    """Return the bytes of a stream's frames that are sent in a round trip at a rate."""
+    frames_per_byte = expected_framed_bytes(flow) / flow.total_bytes
+    return bytes_per_s * frames_per_byte * round_trip_ns(case, flow) / BILLION
 
 
 def _asked(case: Case, flow: TrafficCase) -> tuple[float, str] | None:

@@ -11,9 +11,10 @@ from tests.unit.harness.scenario.schema.test_host_event import PAUSE
 from tests.unit.harness.scenario.test_scenario_loader import GOOD
 from windtunnel.harness.installation import SCENARIOS
 from windtunnel.harness.scenario.explain.explain import explain
-from windtunnel.harness.scenario.explain.rate_limits import PACER_SLACK_NS
+from windtunnel.harness.scenario.explain.rate_limits import PACER_SLACK_NS, USABLE_SHARE
 from windtunnel.harness.scenario.loader import parse_scenario
 from windtunnel.harness.scenario.resolved.case import Payload, resolve
+from windtunnel.harness.verdict.views import window_limit
 from windtunnel.harness.workload.pacer import SLACK_NS
 
 RULES = GOOD[GOOD.index("faults:") : GOOD.index("expect:")]
@@ -129,6 +130,44 @@ def test_the_bytes_in_flight_are_compared_with_the_window():
         f"round trip 40ms: 4MiB/s needs {needed:,.0f} bytes in flight, the window of 131,072 "
         f"bytes allows {131072 / 1056 * 1000 / 0.04 / 1e6:.2f} MB/s"
     )
+
+
+FEED = made("from: 256B, to: 256B", pace=", pace: {rate: 5000KiB/s}").replace(
+    "bytes: 1MiB", "bytes: 8MiB"
+)
+FEED = FEED.replace("mean: 20ms", "mean: 30ms")
+
+
+@pytest.mark.parametrize(
+    ("window", "term", "expected"),
+    [
+        ("128k", "16m", "(rcv-wnd=450k)"),
+        ("352k", "16m", "(rcv-wnd=450k)"),
+        ("384k", "16m", "(rcv-wnd=450k)"),
+        ("449k", "16m", "(rcv-wnd=450k)"),
+        ("450k", "16m", ""),
+        ("512k", "16m", ""),
+        # The window is limited to half of the term.
+        ("512k", "512k", "(rcv-wnd=450k, term-length=1m)"),
+    ],
+)
+def test_the_window_that_prevents_stalls_is_four_thirds_of_what_is_in_flight(
+    window, term, expected
+):
+    text = FEED.replace('24325"\n    content', f'24325|rcv-wnd={window}|so-rcvbuf=2m"\n    content')
+    found = lines_of(text.replace("term-length=1m", f"term-length={term}"))
+    in_flight = 20_000 * 288 * 60 // 1000
+    line = f"without losses, a window of {in_flight * 4 // 3:,} bytes {expected} prevents stalls: "
+    line += "a status message acknowledges a quarter of a window at a time"
+    assert [each for each in found if "prevents stalls" in each] == ([line] if expected else [])
+
+
+def test_no_window_is_proposed_for_a_stream_without_a_rate():
+    assert not [line for line in lines_of(made()) if "prevents stalls" in line]
+
+
+def test_the_usable_share_of_a_window_is_that_of_the_verdict():
+    assert USABLE_SHARE == window_limit.USABLE_SHARE
 
 
 def test_a_stream_that_cannot_meet_its_budget_is_named():
