@@ -23,11 +23,16 @@ from windtunnel.harness.artifact.run_dir import COMPRESSED_SUFFIX
 PLAIN_BYTES_MAX = 4 << 30
 """Maximum uncompressed length of a file: several times that of the longest captures."""
 
+SPARSE_SHARE = 8
+"""A file is sparse if its length is more than this many times what it takes on the disk."""
+
 LEVEL = 1
 """The fastest level. Level 6 takes four times as long, and its files are a tenth smaller."""
 
 _MAGIC = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 20
+_BLOCK_LENGTH = 512
+"""Unit of a file's allocated blocks in stat(2)."""
 
 
 class CompressionError(ValueError):
@@ -38,10 +43,12 @@ def map_plain_bytes(path: Path, max_bytes: int = PLAIN_BYTES_MAX) -> NDArray[np.
     """Map a file's bytes into memory. If the file is compressed with gzip, its decompressed bytes
     are mapped.
 
-    Raises the same errors as `open_regular`, and CompressionError.
+    A sparse file has the same limit as a compressed one. Raises the same errors as `open_regular`,
+    and CompressionError.
     """
     with open_regular(path) as file:
         if file.read(len(_MAGIC)) != _MAGIC:
+            _require_not_sparse(os.fstat(file.fileno()), max_bytes)
             return map_bytes(path)
         file.seek(0)
         with gzip.GzipFile(fileobj=file) as packed, tempfile.TemporaryFile() as plain:
@@ -60,6 +67,14 @@ def map_plain_bytes(path: Path, max_bytes: int = PLAIN_BYTES_MAX) -> NDArray[np.
             if length == 0:
                 return np.zeros(0, dtype=np.uint8)
             return np.asarray(np.memmap(plain, dtype=np.uint8, mode="r"))
+
+
+def _require_not_sparse(status: os.stat_result, max_bytes: int) -> None:
+    is_sparse = status.st_blocks * _BLOCK_LENGTH < status.st_size // SPARSE_SHARE
+    if status.st_size > max_bytes and is_sparse:
+        raise CompressionError(
+            f"expected at most {max_bytes} bytes in a sparse file, found {status.st_size}"
+        )
 
 
 def compress_file(path: Path) -> Path:

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.harness.artifact.regular_file import open_regular, size_of
+from windtunnel.harness.artifact.regular_file import UnsafeFileError, open_regular, size_of
 
 Records = NDArray[Any]
+RECORDS_BYTES_MAX = 1 << 30
+"""Maximum length of a file that is read into memory, several times that of the longest ones. A
+sparse file of any length takes a few bytes in an archive of a run folder."""
 
 
 def write_records(path: Path, records: Records) -> None:
@@ -30,14 +33,19 @@ def append_records(path: Path, records: Records) -> None:
         file.write(np.ascontiguousarray(records).tobytes())
 
 
-def read_records(path: Path, dtype: np.dtype[Any]) -> Records | None:
+def read_records(
+    path: Path, dtype: np.dtype[Any], max_bytes: int = RECORDS_BYTES_MAX
+) -> Records | None:
     """Read all complete records of a file. Returns None if the file does not exist.
 
-    Raises UnsafeFileError if it is not a regular file.
+    Raises UnsafeFileError if it is not a regular file, or too long.
     """
     try:
         with open_regular(path) as file:
             size_bytes = os.fstat(file.fileno()).st_size
+            if size_bytes > max_bytes:
+                text = f"expected at most {max_bytes} bytes, found {size_bytes}"
+                raise UnsafeFileError(path, text)
             return np.fromfile(file, dtype=dtype, count=size_bytes // dtype.itemsize)
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -8,6 +8,7 @@ from windtunnel.driver.archive.observation import archive_errors
 from windtunnel.driver.archive.recording import subscription_requests
 from windtunnel.driver.media_driver.conductor import waiting_commands
 from windtunnel.driver.media_driver.name_resolution import name_cache, suppliers
+from windtunnel.harness.artifact import compressed_file, records
 from windtunnel.harness.fuzz.budgets import LIMITS
 from windtunnel.reports.analysis.reading import xz_reader
 from windtunnel.reports.analysis.streams import stream_limit
@@ -29,6 +30,8 @@ def test_its_limits_are_those_of_the_code() -> None:
         f"and {waiting_commands.LOOKUPS_PER_CLIENT_MAX} lookups in progress",
         f"at most {stream_limit.STREAMS_MAX:,} are analysed",
         f"at most {xz_reader.MEMORY_BYTES_MAX >> 20} MiB, whatever a compressed capture claims",
+        f"records of more than {records.RECORDS_BYTES_MAX >> 30} GiB, and compressed or sparse "
+        f"captures of more than {compressed_file.PLAIN_BYTES_MAX >> 30} GiB",
         f"knows at most {name_cache.ENTRIES_MAX:,} names",
     ):
         assert sentence in PAGE

@@ -54,7 +54,9 @@ def manifest_complete(evidence: Evidence) -> list[Finding]:
         why = f": {manifest.stopped}" if manifest.stopped else ""
         text = f"the run did not complete{why}"
         return [Finding(name, Outcome.INCONCLUSIVE, text, evidence=where)]
-    if hashlib.sha256(payload).hexdigest() != case.payload.sha256:
+    # The length is compared first, because a sparse file may be too long to be hashed.
+    is_as_long = len(payload) == case.payload.length_bytes
+    if not is_as_long or hashlib.sha256(payload).hexdigest() != case.payload.sha256:
         text = "payload.bin does not match its sha256 in case.json"
         return [Finding(name, Outcome.HARNESS, text, evidence=("payload.bin", "case.json"))]
     return [passed(name, f"{len(manifest.phases)} phases, no errors", evidence=where)]

@@ -49,6 +49,18 @@ def test_a_file_may_not_decompress_to_more_than_the_limit(tmp_path: Path) -> Non
         map_plain_bytes(packed, max_bytes=999)
 
 
+def test_a_sparse_file_has_the_same_limit_and_another_has_none(tmp_path: Path) -> None:
+    sparse, plain = tmp_path / "sparse", tmp_path / "plain"
+    with sparse.open("wb") as file:
+        file.write(b"head")
+        file.truncate(1 << 20)
+    assert len(map_plain_bytes(sparse, max_bytes=1 << 20)) == 1 << 20
+    with pytest.raises(CompressionError, match="at most 1048575 bytes in a sparse file, found"):
+        map_plain_bytes(sparse, max_bytes=(1 << 20) - 1)
+    plain.write_bytes(b"head" * 10_000)
+    assert len(map_plain_bytes(plain, max_bytes=100)) == 40_000
+
+
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
 def test_a_damaged_file_is_an_error(damage: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(CONTENT)

@@ -1,6 +1,7 @@
 """The judge as a whole: correct runs pass, incomplete folders never do, excuses are attributed."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -71,6 +72,20 @@ def test_with_any_one_file_emptied_a_run_never_passes(tmp_path, reliable):
         verdict = judge(part)
         shutil.rmtree(part)
         assert verdict.outcome is not Outcome.PASS, file
+
+
+@pytest.mark.timeout(60)
+def test_with_any_one_file_extended_by_a_large_hole_a_run_is_judged_soon(tmp_path):
+    """A terabyte of zeros takes a few bytes in an archive of a run folder."""
+    folder = make_run(tmp_path / "run").write()
+    for file in folder_files(folder):
+        if file.suffix == ".logbuffer":
+            # What follows the length in its metadata is not read.
+            continue
+        length = (folder / file).stat().st_size
+        os.truncate(folder / file, 1 << 40)
+        assert judge(folder).outcome is not Outcome.PASS, file
+        os.truncate(folder / file, length)
 
 
 def test_a_damaged_document_is_a_harness_defect(tmp_path):
