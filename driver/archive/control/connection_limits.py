@@ -6,11 +6,14 @@
 Each session costs the driver a publication and a counter, and a session whose client does not
 receive responses keeps them until the connect timeout. A client is identified by its request
 publication. The limits per host apply to all request publications from one address, whatever their
-port; local clients over IPC have no limit per host, because they are all on one host.
+port, or from one IPv6 network of 64 bits, because each of its hosts may use all of its addresses.
+Local clients over IPC have no limit per host, because they are all on one host.
 """
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import IPv6Address
 
 from windtunnel.driver.archive.control.control_session import ControlSession, State
 from windtunnel.driver.archive.control.request_rejected import RequestRejected
@@ -27,9 +30,23 @@ _IPC = "aeron:ipc"
 _ESTABLISHED = (State.AUTHENTICATED, State.ACTIVE, State.DONE)
 
 
+@lru_cache(maxsize=4_096)
 def host_of(source_identity: str) -> str:
-    """Return the address in a source identity, without its port."""
-    return source_identity if source_identity == _IPC else source_identity.rpartition(":")[0]
+    """Return the IPv4 address or the IPv6 network in a source identity."""
+    if source_identity == _IPC:
+        return source_identity
+    host = source_identity.rpartition(":")[0]
+    if not host.startswith("["):
+        return host
+    text, _, scope = host.strip("[]").partition("%")
+    try:
+        address = IPv6Address(text)
+    except ValueError:
+        # Another driver may write addresses in another way.
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return f"{IPv6Address(int(address) >> 64 << 64)}/64%{scope}"
 
 
 def require_room(sessions: Iterable[ControlSession], image: SourceImage) -> None:

@@ -79,3 +79,12 @@ def test_a_host_with_too_many_sessions_is_rejected():
     with pytest.raises(RequestRejected, match="this host already has 1152 sessions"):
         require_room(crowd, client(HOST, 60_000))
     require_room(crowd, client(OTHER_HOST))
+
+
+def test_the_addresses_of_one_ipv6_network_are_limited_together():
+    crowd = [client(f"[2001:db8::{number:x}]") for number in range(2 * ESTABLISHING_OF_HOST_MAX)]
+    other = client("[2001:db8:0:1::1]")
+    waiting = [each for image in crowd for each in sessions(image, 1)]
+    found = next_sessions([*waiting, *sessions(other, 1)])
+    assert len(found) == ESTABLISHING_OF_HOST_MAX + 1
+    assert of(found, other) == 1

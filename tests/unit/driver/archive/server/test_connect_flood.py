@@ -61,7 +61,15 @@ def test_sessions_beyond_the_limit_are_established_when_others_are(own, monkeypa
 
 @pytest.mark.parametrize(
     ("identity", "host"),
-    [("10.0.0.1:4000", "10.0.0.1"), ("[fe80::1]:4000", "[fe80::1]"), ("aeron:ipc", "aeron:ipc")],
+    [
+        ("10.0.0.1:4000", "10.0.0.1"),
+        ("[::ffff:10.0.0.1]:4000", "10.0.0.1"),
+        ("[2001:db8::1:2:3:4]:4000", "2001:db8::/64%"),
+        ("[2001:db8::]:4001", "2001:db8::/64%"),
+        ("[2001:db8:0:1::1]:4000", "2001:db8:0:1::/64%"),
+        ("[fe80::1%3]:4000", "fe80::/64%3"),
+        ("aeron:ipc", "aeron:ipc"),
+    ],
 )
-def test_the_host_of_a_client_is_its_address_without_the_port(identity, host):
+def test_the_host_of_a_client_is_its_address_or_its_network(identity, host):
     assert host_of(identity) == host
