@@ -173,13 +173,14 @@ def test_a_full_table_takes_no_more_manual_destinations():
     assert not table.rows[FIRST + tracker.DESTINATIONS_MAX :].name_length.any()
 
 
-SOME_HOSTS = [(f"10.1.0.{host}", port) for port in range(1, 90) for host in range(1, 7)]
+SOME_HOSTS = [(f"10.1.0.{host}", port) for port in range(1, 900) for host in range(1, 7)]
 CROWDS = st.lists(
     st.tuples(
         st.sampled_from(SOME_HOSTS), st.booleans(), st.sampled_from([0, 1, tracker.TIMEOUT_NS // 9])
     ),
     min_size=300,
     max_size=330,
+    unique_by=lambda item: item[0],
 )
 
 
