@@ -10,6 +10,9 @@ from pathlib import Path
 from tests.figures.random_run import differences_of
 from tests.figures.random_scenario import random_document
 
+PROGRESS = 50
+"""Number of scenarios after which the state of the campaign is printed."""
+
 
 def main(first: int, last: int, fidelity: str) -> int:
     failed = 0
@@ -22,6 +25,11 @@ def main(first: int, last: int, fidelity: str) -> int:
         failed += bool(found)
         if found:
             print(f"seed {seed}: {len(found)}", *found[:6], sep="\n    ", flush=True)
+        if (seed - first) % PROGRESS == PROGRESS - 1:
+            print(
+                f"{seed + 1 - first} of {last + 1 - first} scenarios, {failed} with differences",
+                flush=True,
+            )
     print(f"{last + 1 - first - failed} of {last + 1 - first} scenarios without a difference")
     return min(failed, 1)
 

@@ -18,16 +18,16 @@ def link_sentences(evidence: Evidence, case: Case) -> Iterator[str]:
     ledger = evidence.ledger
     if isinstance(ledger, Missing):
         return
-    for link in case.link_names:
+    for link, hosts in zip(case.link_names, case.hosts_of_links(case.link_names), strict=True):
         account = ledger.links.get(link)
         impaired = (account and account.weather) or ImpairmentAccount()
         if impaired.corrupted:
-            text = _were(link, impaired.corrupted, "damaged")
+            text = _were(hosts, impaired.corrupted, "damaged")
             yield f"{text}; a host discards a datagram whose UDP checksum is wrong"
         if impaired.duplicated:
-            yield _were(link, impaired.duplicated, "duplicated")
+            yield _were(hosts, impaired.duplicated, "duplicated")
 
 
-def _were(link: str, count: int, what: str) -> str:
+def _were(hosts: str, count: int, what: str) -> str:
     verb = noun_for(count, "was", "were")
-    return f"link {link}: {counted(count, 'datagram')} {verb} {what}"
+    return f"link {hosts}: {counted(count, 'datagram')} {verb} {what}"

@@ -9,7 +9,9 @@ from windtunnel.harness.artifact.middlebox.ledger import Ledger, LinkAccount
 from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.views.sentences.link_sentences import link_sentences
 
-CASE = SimpleNamespace(link_names=("a->b", "b->a"))
+CASE = SimpleNamespace(
+    link_names=("a->b", "b->a"), hosts_of_links=lambda links: ["lon->nyc", "nyc->lon"]
+)
 DISCARDED = "a host discards a datagram whose UDP checksum is wrong"
 
 
@@ -21,12 +23,12 @@ def sentences(ledger):
     ("counts", "expected"),
     [
         ({"lost": 7}, []),
-        ({"corrupted": 1}, [f"link b->a: 1 datagram was damaged; {DISCARDED}"]),
+        ({"corrupted": 1}, [f"link nyc->lon: 1 datagram was damaged; {DISCARDED}"]),
         (
             {"corrupted": 1010, "duplicated": 2},
             [
-                f"link b->a: 1,010 datagrams were damaged; {DISCARDED}",
-                "link b->a: 2 datagrams were duplicated",
+                f"link nyc->lon: 1,010 datagrams were damaged; {DISCARDED}",
+                "link nyc->lon: 2 datagrams were duplicated",
             ],
         ),
     ],
