@@ -6,6 +6,9 @@
 Within a sequence of records, each header is trusted. After damage, or if reading starts in the
 middle of a file, a record is accepted only if it starts a chain of plausible headers that is longer
 than any packet, and if it is not inside a packet, whose payload may itself be a capture file.
+
+One plausible header proves nothing: version, flags and type of an Aeron data frame look like the
+length of a long record (0x0001c000), and the term offset behind them like its original length.
 """
 
 from typing import Any
@@ -21,6 +24,7 @@ from windtunnel.harness.dissect.capture.capture_format import (
     RECORD_LENGTH_MAX,
     SECTION_HEADER,
 )
+from windtunnel.harness.dissect.capture.packet import LINK_TYPES, NOT_UDP, ip_start
 from windtunnel.harness.dissect.frames.bytes_at import (
     i64_be,
     i64_le,
@@ -59,6 +63,8 @@ CHAIN_LENGTH = 66_560
 """Number of bytes that consecutive plausible records must cover to be trusted. It is more than the
 longest IP packet, so a capture inside a packet is never mistaken for records of the file.
 """
+CHAIN_COUNT_MIN = 3
+"""Minimum number of records of a chain."""
 TORN_CHAIN_COUNT = 2
 """Minimum number of consecutive plausible headers if the file ends before CHAIN_LENGTH bytes,
 within a record.
@@ -162,7 +168,7 @@ def _chain_status(buf: Any, start: int, limit: int, window: Any) -> int:
     """
     at = start
     count = 0
-    while at - start < CHAIN_LENGTH:
+    while at - start < CHAIN_LENGTH or count < CHAIN_COUNT_MIN:
         if at == limit and window["is_eof"]:
             return FOUND if count else NOT_FOUND
         length = record_length(buf, at, limit, window, True)
@@ -194,13 +200,18 @@ def _is_on_chain(buf: Any, at: int, end: int, limit: int, window: Any) -> bool:
 
 @allocating_kernel
 def _may_reach(buf: Any, at: int, to: int, limit: int, window: Any) -> bool:
-    """Return whether a record at offset `at` could end after `to`, judging by its length field
-    alone.
+    """Return whether there may be a packet at offset `at` that ends after `to`, judging by its
+    length field and its link layer. Only an IP packet, which is shorter than CHAIN_LENGTH, can
+    contain a capture.
     """
     if window["kind"] != PCAP or limit - at < PCAP_RECORD_HEADER_LENGTH:
         return True
-    captured = u32(buf, at + 8, window["big_endian"])
-    return captured <= RECORD_LENGTH_MAX and PCAP_RECORD_HEADER_LENGTH + captured > to - at
+    length = PCAP_RECORD_HEADER_LENGTH + u32(buf, at + 8, window["big_endian"])
+    if length <= to - at or length > CHAIN_LENGTH:
+        return False
+    link_type = window["link_type"]
+    packet_at = at + PCAP_RECORD_HEADER_LENGTH
+    return link_type not in LINK_TYPES or ip_start(buf, packet_at, limit, link_type) != NOT_UDP
 
 
 @allocating_kernel

@@ -158,6 +158,35 @@ def test_any_split_gives_the_same_rows(to_file):
             assert read_in_parts(capture, cells * cell_length, cell_length) == whole
 
 
+def like_records(count):
+    """Packets in each of which the bytes from the UDP length on look like the header of a record of
+    114,688 bytes: the low byte of the checksum is the high byte of the time in seconds.
+    """
+    seconds_high = (START_NS // 1_000_000_000) >> 24
+    found = []
+    for index in range(count):
+        # 512 to 608 bytes, from the offset 114,688 on.
+        payload = made.data(114_688 + 608 * index, bytes(480 + 32 * (index % 4)))
+        for last in range(1, 255):
+            whole = made.ethernet(made.ipv4(made.udp(payload), source=f"10.0.0.{last}"))
+            whole = bytes(complete(whole, 14, False))
+            if whole[41] == seconds_high:
+                break
+        assert whole[41] == seconds_high
+        found.append(Packet(START_NS + 1_000 * index, whole, len(whole)))
+    return found
+
+
+@needs_machine_code
+def test_an_aeron_frame_is_never_taken_for_a_record():
+    capture = made.pcap(like_records(1_000))
+    whole = read(capture)
+    assert whole[1] == {"packets": 1_000, "datagrams": 1_000, "frames": 1_000}
+    for cell_length in (1 << 17, 1 << 18):
+        assert read(capture, cell_length=cell_length) == whole
+        assert read_in_parts(capture, cell_length, cell_length) == whole
+
+
 @needs_machine_code
 def test_a_capture_within_a_payload_is_never_taken_for_records():
     inner = made.pcap([packet(START_NS + i, NAK) for i in range(400)])[24:]
