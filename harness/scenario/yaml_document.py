@@ -248,7 +248,11 @@ class YamlDocument:
         return value
 
     def _float(self, event: ScalarEvent, node: ScalarNode) -> float:
-        value: float = self._loader.construct_yaml_float(node)
+        try:
+            value: float = self._loader.construct_yaml_float(node)
+        except OverflowError:
+            # A number to base 60, such as 1:30.5, with many digits.
+            value = math.inf
         if not math.isfinite(value):
             raise self._refused(event, f"expected a finite number, found {_short(event.value)}")
         return value

@@ -46,6 +46,8 @@ ABOUT = "about: Made up."
         ("root: 0x10", "root: " + "9" * 5000, "4:15: expected a 64-bit integer"),
         ("root: 0x10", f"root: {1 << 63}", "4:15: expected a 64-bit integer"),
         ("root: 0x10", f"root: 0x{1 << 64:x}", "4:15: expected a 64-bit integer"),
+        ("root: 0x10", "root: 1" + ":1" * 100_000, "4:15: expected a 64-bit integer"),
+        ("root: 0x10", "root: 1" + ":1" * 200 + ".5", "4:15: expected a finite number, found 1:1"),
         ("root: 0x10", "root: 0o", "4:9: seeds.root: input should be a valid integer"),
         ("root: 0x10", "root: .inf", "4:15: expected a finite number, found .inf"),
         ("root: 0x10", "root: .nan", "4:15: expected a finite number, found .nan"),
