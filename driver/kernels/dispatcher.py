@@ -16,7 +16,7 @@ one specialization. LLVM still propagates the constants where it inlines the cal
 Source: numba 0.68, `Dispatcher.get_call_template`, `CPUCodeLibrary.finalize`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -64,7 +64,7 @@ class InnerLibrary(JITCodeLibrary):
         """
         if self._shared_module is None:
             shared = self.module.clone()
-            for library in self._linking_libraries:
+            for library in _callers_first(self._linking_libraries):
                 shared.link_in(_module_of(library), preserve=True)
             self._shared_module = shared
         return self._shared_module
@@ -85,6 +85,20 @@ def _module_of(library: Any) -> Any:
     return library._get_module_for_linking()
 
 
+def _callers_first(libraries: Iterable[Any]) -> list[Any]:
+    """Return libraries in the order in which they must be linked: an inner kernel after all kernels
+    that may call it, and other libraries, which contain all that they call, at the end.
+
+    The linker omits a function to which nothing linked so far refers. The first caller need not
+    refer to it, because the optimizer removes a call that can never be reached.
+    """
+    # A caller's libraries are its callees and all of theirs, so it has more of them.
+    return sorted(
+        libraries,
+        key=lambda each: (not isinstance(each, InnerLibrary), -len(each._linking_libraries)),
+    )
+
+
 class RootLibrary(JITCodeLibrary):
     """The machine code of a root kernel, which Python calls, and of all kernels that it calls."""
 
@@ -100,7 +114,7 @@ class RootLibrary(JITCodeLibrary):
                 super().add_linking_library(each)
 
     def finalize(self) -> None:
-        for library in self._inner:
+        for library in _callers_first(self._inner):
             self._final_module.link_in(library.module, preserve=True)
         super().finalize()
 

@@ -123,3 +123,32 @@ def test_a_kernel_can_call_a_function_under_plain_numba():
         return plain(value) + 1
 
     assert root(10) == 120
+
+
+@pytest.mark.parametrize("kind", [kernel, numba.njit])
+def test_a_callee_is_linked_although_its_first_caller_can_never_reach_it(kind):
+    """The optimizer removes the first call before the callee is linked."""
+
+    @kernel
+    def callee(values, at):
+        return values[at] * 3
+
+    @kernel
+    def first_caller(values, at):
+        if at == 1 and at == 2:
+            at += callee(values, at)
+        return at
+
+    @kernel
+    def other_caller(values, at):
+        return callee(values, at) + 1
+
+    @kernel
+    def both(values, at):
+        return first_caller(values, at) + other_caller(values, at)
+
+    @kind
+    def root(values, at):
+        return both(values, at)
+
+    assert root(np.array([1, 2, 3]), 1) == 1 + 7
