@@ -87,11 +87,11 @@ def with_mutants(source: str, edited: Mapping[int, str]) -> str:
     """Return the source with all edited versions of its functions. At run time, the number of the
     active mutant selects the version.
     """
-    original = _functions(source)
+    original, frame = _functions(source), _without(source)
     versions: dict[_Key, dict[int, _Function]] = {}
     for number, text in edited.items():
         changed = _functions(text)
-        if list(changed) != list(original) or _without(source) != _without(text):
+        if list(changed) != list(original) or frame != _without(text):
             raise MutationError(
                 f"edit {number}: expected changes only within functions, found changes elsewhere"
             )
