@@ -73,6 +73,10 @@ class MutationRun:
     "The fidelity level of all runs, or None to run each mutant at the level that it specifies."
     jobs: int = 1
     keeps_all: bool = False
+    sound: str = NONE
+    "Name to use in place of a mutant's name for the driver without an active mutant."
+    generated: str = ""
+    "Name of the set if the mutants are generated ones."
     seeds: int = 1
     "Number of seeds with which a mutant is simulated until it is killed. In real time it is 1."
 
@@ -113,7 +117,12 @@ def examine(
 
     Returns: (results, exit code if a signal cancelled the exam, else None)
     """
-    exam = Exam(mutation_run.fidelity or OWN, list(sys.argv), started_ns=time.time_ns())
+    exam = Exam(
+        mutation_run.fidelity or OWN,
+        list(sys.argv),
+        started_ns=time.time_ns(),
+        generated=mutation_run.generated,
+    )
     mutation_run.folder.mkdir(parents=True, exist_ok=True)
     execute = execute or _default_execute(mutation_run)
     signal_exit_code = None
@@ -153,7 +162,7 @@ class _RunningExam:
         after the fidelity level, the scenario and the seed's index.
         """
         folder = self.mutation_run.folder / mutant
-        if mutant == NONE:
+        if mutant == self.mutation_run.sound:
             folder = (
                 self.mutation_run.folder
                 / f"{WITHOUT_DEFECT}-{fidelity}"
@@ -217,7 +226,7 @@ def _run_without_defect(running: _RunningExam) -> None:
     def begin(case: tuple[str, str, int]) -> Future[tuple[tuple[str, str, int], ExamRun]]:
         place, scenario, seed_index = case
         return running.pool.submit(
-            lambda: (case, running.execute(scenario, NONE, place, seed_index))
+            lambda: (case, running.execute(scenario, mutation_run.sound, place, seed_index))
         )
 
     repeats: list[tuple[tuple[str, str, int], ExamRun]] = []

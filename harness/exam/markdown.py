@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windtunnel.harness.artifact.noun_form import noun_for
-from windtunnel.harness.exam.document import KILLED, LEAST_KILL_RATE, UNDECIDED, Exam, MutantRow
+from windtunnel.harness.exam.document import KILLED, UNDECIDED, Exam, MutantRow
 
 UNEXPLAINED = "**not explained**"
 
@@ -42,6 +42,7 @@ def exam_markdown(exam: Exam) -> str:
         ]
         lines.append("")
     lines += [
+        *_by_module(exam),
         "## All mutants",
         "",
         "| mutant | state | scenario | checks or outcomes |",
@@ -51,11 +52,32 @@ def exam_markdown(exam: Exam) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _by_module(exam: Exam) -> list[str]:
+    """Return a table of killed mutants by module if the mutants are generated ones."""
+    if not exam.generated:
+        return []
+    lines = [
+        "## Modules",
+        "",
+        "| module | killed | with an effect | without |",
+        "|---|---|---|---|",
+    ]
+    for file in sorted({row.file for row in exam.mutants}):
+        rows = [row for row in exam.mutants if row.file == file]
+        killed = sum(row.state == KILLED for row in rows)
+        without = sum(row.is_without_effect for row in rows)
+        lines.append(f"| {file} | {killed} | {len(rows) - without} | {without} |")
+    return [*lines, ""]
+
+
 def verdict_line(exam: Exam) -> str:
     """Return an exam's kill rate and other totals as one line."""
+    counted = f"{len(exam.counted)} mutants"
+    if exam.generated:
+        counted = f"{len(exam.counted)} generated mutants with an effect"
     text = (
-        f"{exam.killed_count} of {len(exam.mutants)} mutants killed, {exam.kill_rate:.1%} "
-        f"(at least {LEAST_KILL_RATE:.0%} required)"
+        f"{exam.killed_count} of {counted} killed, {exam.kill_rate:.1%} "
+        f"(at least {exam.least_kill_rate:.0%} required)"
     )
     if exam.is_void:
         return "The exam is void"

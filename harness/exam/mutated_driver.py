@@ -55,15 +55,18 @@ def prepare(
     *,
     mutants: Sequence[Mutant] | None = None,
     store: Path | None = None,
+    variant: str = "",
 ) -> dict[str, str]:
     """Create the mutated driver and compile it for a fidelity level, unless it is up to date.
+
+    Each `variant`, which is a set of mutants, has a copy of its own.
 
     Returns: the environment variables that activate `mutant`, or no mutant if it is None. Raises
     MutantError if an edit does not apply to the current driver.
     """
     every = load_all() if mutants is None else list(mutants)
     folder = cache_root().parent / STORE if store is None else store
-    home = folder.resolve() / hashlib.sha256(str(ROOT).encode()).hexdigest()[:16]
+    home = folder.resolve() / hashlib.sha256(f"{ROOT}{variant}".encode()).hexdigest()[:16]
     made_from, prepared = _inputs(every), home / f"{PREPARED}-{fidelity}"
     # Merging the mutants takes seconds, which each run of an exam would need.
     texts = None if _is(prepared, made_from) else _texts(every)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from windtunnel.harness.exam.document import Exam, ExamRun, MutantRow
     from windtunnel.harness.exam.examine import MutationRun
     from windtunnel.harness.exam.mutant import Mutant
+    from windtunnel.harness.exam.mutant_set import MutantSet
 
 COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
 
@@ -26,6 +27,19 @@ COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
     metavar="PATTERN",
     multiple=True,
     help="Run only mutants whose names match this pattern, such as `nak-*`. Can be repeated.",
+)
+@click.option(
+    "--generate",
+    metavar="N",
+    type=click.IntRange(min=1, max=10_000),
+    help="Run N mutants that operators generate from the driver's sources.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Seed that chooses the generated mutants.",
 )
 @click.option(
     "--fidelity",
@@ -58,6 +72,8 @@ COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
 @click.option("--json", "as_json", is_flag=True, help="Print the results of the exam as JSON.")
 def exam(
     patterns: tuple[str, ...],
+    generate: int | None,
+    seed: int,
     fidelity: str | None,
     jobs: int,
     seeds: int,
@@ -76,26 +92,43 @@ def exam(
     with 0 if at least 98 % of the mutants were killed and each survivor is explained, else with 1.
     A void exam exits with 2, or with 3 if the harness failed.
 
+    With --generate, the mutants are small edits that a seed chooses, with equal weight for each
+    module; at least 85 % of those with an effect must be killed.
+
     \b
       windtunnel exam
+      windtunnel exam --generate 250 --seed 7 --seeds 1
       windtunnel exam --mutants 'nak-*' --jobs 2
       windtunnel run exam/loss --fidelity sim --mutant resend-never
     """
-    from windtunnel.harness.exam import mutant
+    from windtunnel.harness.exam import mutant, mutant_set
     from windtunnel.harness.exam.examine import MutationRun
 
     try:
-        selected = mutant.chosen(mutant.load_all(), patterns)
+        planted = mutant_set.written()
+        if generate is not None:
+            planted = mutant_set.generated(generate, seed)
+        selected = mutant.chosen(planted.mutants, patterns)
     except mutant.MutantError as error:
         raise click.UsageError(str(error)) from error
     if only_list:
         _list(selected, as_json)
         return exit_code.OK
     folder = out.resolve() / f"exam-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    return _examine(MutationRun(selected, folder, fidelity, jobs, keep, seeds), as_json)
+    mutation_run = MutationRun(
+        selected,
+        folder,
+        fidelity,
+        jobs,
+        keep,
+        sound=planted.sound,
+        generated=planted.name,
+        seeds=seeds,
+    )
+    return _examine(mutation_run, planted, as_json)
 
 
-def _examine(mutation_run: "MutationRun", as_json: bool) -> int:
+def _examine(mutation_run: "MutationRun", planted: "MutantSet", as_json: bool) -> int:
     from windtunnel.harness.cli.failure import one_line
     from windtunnel.harness.exam import mutated_driver
     from windtunnel.harness.exam.examine import DOCUMENT, examine
@@ -110,7 +143,13 @@ def _examine(mutation_run: "MutationRun", as_json: bool) -> int:
             if needed == NETNS:
                 privileges.acquire()
             labs.require(needed)
-            mutated_driver.prepare(None, needed, lambda text: click.echo(text, err=True))
+            mutated_driver.prepare(
+                None,
+                needed,
+                lambda text: click.echo(text, err=True),
+                mutants=planted.mutants,
+                variant=planted.name,
+            )
         found, signal_code = examine(mutation_run, progress)
     markdown = folder / "exam.md"
     markdown.write_text(exam_markdown(found), encoding="utf-8")

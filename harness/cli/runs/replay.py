@@ -168,15 +168,16 @@ def require_known_defects(folder: "RunDir", sabotage: str, mutant: str) -> None:
     empty name means that the option was not used.
     """
     from windtunnel.harness.cli.failure import Failure
-    from windtunnel.harness.exam.mutant import NONE, MutantError, by_name
+    from windtunnel.harness.exam import mutant_set
+    from windtunnel.harness.exam.mutant import MutantError
     from windtunnel.harness.orchestrate.subjects.subject import SABOTAGES
 
     try:
         if sabotage and sabotage not in SABOTAGES:
             text = f"sabotage: expected one of {', '.join(SABOTAGES)}, found {sabotage!r}"
             raise Failure(f"{folder.manifest}: {text}", exit_code.INCONCLUSIVE)
-        if mutant not in ("", NONE):
-            by_name(mutant)
+        if mutant:
+            mutant_set.of_name(mutant).chosen(mutant)
     except MutantError as error:
         raise Failure(f"{folder.manifest}: mutant: {error}", exit_code.INCONCLUSIVE) from error
 

@@ -227,7 +227,8 @@ def _with_mutant(name: str, pair: "Pair", fidelity: str) -> "Pair":
     """Return the driver pair with a defect planted in Windtunnel's driver, compiled and ready to
     start.
     """
-    from windtunnel.harness.exam import mutant, mutated_driver
+    from windtunnel.harness.exam import mutant_set, mutated_driver
+    from windtunnel.harness.exam.mutant import MutantError
 
     if fidelity == "compose":
         raise click.UsageError(
@@ -235,12 +236,17 @@ def _with_mutant(name: str, pair: "Pair", fidelity: str) -> "Pair":
             "driver"
         )
     try:
-        chosen = None if name == mutant.NONE else mutant.by_name(name)
+        planted = mutant_set.of_name(name)
+        chosen = planted.chosen(name)
         environment = mutated_driver.prepare(
-            chosen, fidelity, lambda text: click.echo(text, err=True)
+            chosen,
+            fidelity,
+            lambda text: click.echo(text, err=True),
+            mutants=planted.mutants,
+            variant=planted.name,
         )
         return mutated_driver.with_mutant(pair, chosen, environment)
-    except mutant.MutantError as error:
+    except MutantError as error:
         raise click.UsageError(str(error)) from error
 
 

@@ -283,6 +283,26 @@ def test_a_survivor_runs_with_more_seeds_until_one_kills_it(tmp_path):
     assert len({run.folder for run in exam.sound}) == 6
 
 
+def test_of_generated_mutants_only_those_with_an_effect_count(tmp_path):
+    def compare(sound, other):
+        return [LATER] if other.path.parent.name.startswith("changes") else []
+
+    def exam_of(folder, changing):
+        mutants = [mutant(f"dies{number}", "x") for number in range(17)]
+        mutants += [mutant(f"changes{number}", "x") for number in range(changing)]
+        mutants += [mutant(f"idles{number}", "x") for number in range(30)]
+        outcomes = {("x", f"dies{number}"): "FAIL" for number in range(17)}
+        options = {"generated": "generated-50-1", "sound": "generated-50-1-000"}
+        return sit(tmp_path / folder, mutants, outcomes, compare=compare, **options)[0]
+
+    enough, short = exam_of("a", 3), exam_of("b", 4)
+    assert (enough.kill_rate, enough.is_passed) == (0.85, True)
+    assert not short.is_passed
+    text = exam_markdown(enough)
+    assert "17 of 20 generated mutants with an effect killed, 85.0% (at least 85%" in text
+    assert "| driver/x.py | 17 | 20 | 30 |" in text
+
+
 def test_an_inconclusive_run_is_repeated_with_its_own_seed(tmp_path):
     outcomes = {("x", "one", 2): ["INCONCLUSIVE", "FAIL"]}
     exam, _, _ = sit(tmp_path, [mutant("one", "x")], outcomes, seeds=3)

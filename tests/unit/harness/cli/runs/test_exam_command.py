@@ -40,8 +40,9 @@ def exams(monkeypatch):
         exam.write(mutation_run.folder / examine.DOCUMENT)
         return exam, answer["asked"]
 
-    def prepare(mutant, place, tell):
+    def prepare(mutant, place, tell, *, mutants, variant):
         assert mutant is None
+        answer["set"] = variant, len(mutants)
         answer["made_for"].append(place)
         tell(f"compiling for {place}")
         return {}
@@ -126,7 +127,7 @@ def suites(monkeypatch, tmp_path):
         seen.update(options)
         return SuiteResult(0, tmp_path, [])
 
-    def prepare(mutant, fidelity, tell):
+    def prepare(mutant, fidelity, tell, **_options):
         seen["made_for"] = fidelity
         tell("compiling")
         return {"PYTHONPATH": "somewhere"}
@@ -167,3 +168,13 @@ def test_a_mutant_that_cannot_run_is_refused(suites, capsys, options, said):
     assert main(["run", "exam/loss", *options]) == exit_code.USAGE
     assert said in capsys.readouterr().err
     assert "tested" not in suites
+
+
+def test_generated_mutants_are_another_set(exams, tmp_path, capsys):
+    arguments = ["exam", "--generate", "5", "--seed", "3", "--out", str(tmp_path)]
+    assert main(arguments) == exit_code.OK
+    mutation_run = exams["mutation_run"]
+    assert exams["set"] == ("generated-5-3", 5)
+    assert mutation_run.generated == "generated-5-3"
+    assert mutation_run.sound == "generated-5-3-000"
+    assert [each.name for each in mutation_run.mutants][-1] == "generated-5-3-005"
