@@ -10,9 +10,19 @@ from tests.figures.random_scenario import text_of
 from tests.figures.result_comparison import compare_results
 from tests.sim.simulated import run
 from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.dissect.capture.capture_stream import CELL_LENGTH_MIN
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.options import AnalysisOptions
 from windtunnel.reports.analysis.output.summary import summary_lines
+
+
+class SmallCells(AnalysisOptions):
+    """Options with which short captures consist of several cells, as long ones do by default."""
+
+    @property
+    def read_settings(self) -> dict[str, Any]:
+        """The keyword arguments for `ReadSettings`."""
+        return super().read_settings | {"cell_length": CELL_LENGTH_MIN}
 
 
 def run_document(document: dict[str, Any], folder: Path) -> RunDir:
@@ -41,7 +51,7 @@ def differences_of(document: dict[str, Any], folder: Path, spark: Any = None) ->
     found = compare_results(json.loads(created.verdict.read_text())["results"], account)
     for hosts in vantage_points(document):
         paths = [f"{host}={created.capture(host)}" for host in hosts]
-        tables = analyze(paths, options=AnalysisOptions(messages=True), spark=spark)
+        tables = analyze(paths, options=SmallCells(messages=True), spark=spark)
         rows = {name: table.to_pylist() for name, table in tables.named().items()}
         told = [*tables.problems, *compare(rows, account)]
         told += compare_text(summary_lines(tables), account)

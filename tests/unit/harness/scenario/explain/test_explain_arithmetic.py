@@ -14,7 +14,7 @@ from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.explain.rate_limits import PACER_SLACK_NS, USABLE_SHARE
 from windtunnel.harness.scenario.loader import parse_scenario
 from windtunnel.harness.scenario.resolved.case import Payload, resolve
-from windtunnel.harness.verdict.views import window_limit
+from windtunnel.harness.verdict.views.stalls import window_limit
 from windtunnel.harness.workload.pacer import SLACK_NS
 
 RULES = GOOD[GOOD.index("faults:") : GOOD.index("expect:")]
