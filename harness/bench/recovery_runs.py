@@ -5,12 +5,13 @@
 
 On virtual time runs are independent of the machine's load, so they are executed in parallel. Real
 drivers are measured one at a time, in alternation. Run folders are removed after they were read;
-the caller may read the first one of each path and setup before.
+the caller may read the first one of each path and setup before. Readings that were saved before
+are not made again.
 """
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from windtunnel.harness import installation
@@ -26,6 +27,7 @@ from windtunnel.harness.bench.recovery import (
     RecoveryPath,
     Setup,
 )
+from windtunnel.harness.bench.saved_readings import SavedReadings
 from windtunnel.harness.orchestrate.fidelity import SIM
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs import labs
@@ -41,6 +43,8 @@ SWEEP = (0.1, 0.25, 0.5, 1.04, 1.5, 2.0)
 VOID = ("HARNESS", "UNSUPPORTED", "CANCELLED")
 """Outcomes of runs that say nothing about a driver. A failed run is a measurement: a stream that
 does not become complete is what the benchmark looks for."""
+SEEDS_A_SUITE_MAX = 20
+"""Maximum number of runs on virtual time before their readings are saved."""
 OnNote = Callable[[str], None]
 OnFirstRun = Callable[[RecoveryPath, Setup, RunDir], None]
 
@@ -55,13 +59,15 @@ def measure(
     out: Path,
     note: OnNote,
     on_first_run: OnFirstRun = _ignore,
+    saved: SavedReadings | None = None,
 ) -> list[Reading]:
     """Measure the paths whose cases are in `only`, or all paths if it is empty.
 
     `on_first_run` is called with the run of the first seed of each path and setup, which is removed
-    afterwards. Paths that this machine cannot measure are noted and left out. Raises LabError if no
-    path can be measured.
+    afterwards; it is not called for readings in `saved`, to which the others are added. Paths that
+    this machine cannot measure are noted and left out. Raises LabError if no path can be measured.
     """
+    saved = saved or SavedReadings()
     readings: list[Reading] = []
     for path in recovery.PATHS:
         if only and path.case not in only:
@@ -73,7 +79,7 @@ def measure(
                 raise
             note(f"left out: {path.case}: {error}")
             continue
-        for reading in _measure_path(path, rounds, out, note, on_first_run):
+        for reading in _measure_path(path, rounds, out, note, on_first_run, saved):
             readings.append(reading)
             if reading.void:
                 note(f"  {reading.case} of {reading.driver}: VOID: {reading.void}")
@@ -86,27 +92,33 @@ def scenario_file(path: RecoveryPath) -> Path:
 
 
 def _measure_path(
-    path: RecoveryPath, rounds: int, out: Path, note: OnNote, on_first_run: OnFirstRun
+    path: RecoveryPath,
+    rounds: int,
+    out: Path,
+    note: OnNote,
+    on_first_run: OnFirstRun,
+    saved: SavedReadings,
 ) -> Iterator[Reading]:
-    tuned: Mapping[str, str] = _sweep(path, out, note) if C_TUNED in path.setups else {}
+    tuned: Mapping[str, str] = _sweep(path, out, note, saved) if C_TUNED in path.setups else {}
     if path.fidelity == SIM:
         seeds = range(rounds * TAIL_SEEDS if path.name == TAIL else rounds)
         for setup in path.setups:
             note(f"{path.case}: {setup.name}")
-            yield from _runs(path, setup, seeds, out, tuned, on_first_run)
+            yield from _readings(path, setup, seeds, out, tuned, saved, on_first_run)
         return
     for seed in range(rounds):
         for setup in path.setups:
             note(f"{path.case}: {setup.name}, round {seed + 1}")
-            yield from _runs(path, setup, range(seed, seed + 1), out, tuned, on_first_run)
+            chosen = range(seed, seed + 1)
+            yield from _readings(path, setup, chosen, out, tuned, saved, on_first_run)
 
 
-def _sweep(path: RecoveryPath, out: Path, note: OnNote) -> dict[str, str]:
+def _sweep(path: RecoveryPath, out: Path, note: OnNote, saved: SavedReadings) -> dict[str, str]:
     """Return the channel parameter with which the real C driver is fastest on this path."""
     best, fastest = "", 0.0
     for factor in SWEEP:
         delay = f"{max(1, round(path.round_trip_ns * factor / RETRY_RATIO))}ns"
-        for reading in _runs(path, C_TUNED, range(1), out, {"nak-delay": delay}):
+        for reading in _readings(path, C_TUNED, range(1), out, {"nak-delay": delay}, saved):
             goodput = reading.values.get("goodput", 0.0)
             found = f"VOID: {reading.void}" if reading.void else f"{goodput:.3g} MB/s"
             note(f"{path.case}: sweep: nak-delay={delay}: {found}")
@@ -115,13 +127,51 @@ def _sweep(path: RecoveryPath, out: Path, note: OnNote) -> dict[str, str]:
     return {"nak-delay": best} if best else {}
 
 
-def _runs(
+def _readings(
     path: RecoveryPath,
     setup: Setup,
     seeds: range,
     out: Path,
     tuned: Mapping[str, str],
+    saved: SavedReadings,
     on_first_run: OnFirstRun = _ignore,
+) -> Iterator[Reading]:
+    """Yield the saved readings of a path with one setup, then make and save the others.
+
+    The seeds are counted from the scenario's first seed.
+    """
+    receive = dict(tuned) if setup is C_TUNED else {}
+    missing = []
+    for seed in seeds:
+        values = saved.find(path.case, setup.name, receive, seed)
+        if values is None:
+            missing.append(seed)
+        else:
+            yield Reading(setup.name, path.case, seed, values)
+    for chosen in _ranges(missing):
+        for reading in _runs(path, setup, chosen, out, receive, on_first_run):
+            if not reading.void:
+                saved.add(path.case, setup.name, receive, reading.round_index, reading.values)
+            yield reading
+
+
+def _ranges(seeds: Sequence[int]) -> Iterator[range]:
+    """Yield ascending seeds as ranges of at most SEEDS_A_SUITE_MAX."""
+    start = 0
+    for index in range(1, len(seeds) + 1):
+        is_last = index == len(seeds) or seeds[index] != seeds[index - 1] + 1
+        if is_last or index - start == SEEDS_A_SUITE_MAX:
+            yield range(seeds[start], seeds[index - 1] + 1)
+            start = index
+
+
+def _runs(
+    path: RecoveryPath,
+    setup: Setup,
+    seeds: range,
+    out: Path,
+    receive: Mapping[str, str],
+    on_first_run: OnFirstRun,
 ) -> Iterator[Reading]:
     """Run a path with one setup for a range of seeds, counted from the scenario's first seed."""
     file = scenario_file(path)
@@ -134,7 +184,7 @@ def _runs(
         out=out,
         tested=peers.pair(setup.publisher, setup.subscriber, path.fidelity, out / peers.STORE),
         jobs=len(os.sched_getaffinity(0)) if path.fidelity == SIM else 1,
-        receive=dict(tuned) if setup is C_TUNED else {},
+        receive=receive,
     )
     for run in result.runs:
         values = recovery.values_of(read_results(RunDir(run.run_dir).verdict))

@@ -136,6 +136,12 @@ def _names(
     help="For the case recovery: also write a page with the figures, and the positions over time, "
     "to this file.",
 )
+@click.option(
+    "--readings",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="For the case recovery: append each reading to this file, and do not repeat those that "
+    "are in it, so that an interrupted benchmark can be continued.",
+)
 def bench(
     rounds: int,
     seconds: float,
@@ -154,6 +160,7 @@ def bench(
     enforce: bool,
     json_file: Path | None,
     report: Path | None,
+    readings: Path | None,
 ) -> int:
     """Measure Windtunnel's driver and the Aeron C driver alternately, under the same load.
 
@@ -175,9 +182,8 @@ def bench(
     \b
       windtunnel bench                                 all cases, about three minutes
       windtunnel bench --only udp-1344 --rounds 5 --json bench.json
-      windtunnel bench --only archive --rounds 5
       windtunnel bench --only rtt-udp --client-idle spin --set AERON_SENDER_IDLE_STRATEGY=noop
-      windtunnel bench --only recovery --rounds 5 --report recovery.html
+      windtunnel bench --only recovery --rounds 5 --readings recovery.jsonl
       windtunnel bench --only recovery,long-path,bursts
       windtunnel bench --floor udp-1344=20 --enforce
     """
@@ -185,9 +191,9 @@ def bench(
     from windtunnel.harness.bench.plan import CASE_NAMES, GROUPS, BenchSettings
     from windtunnel.harness.bench.subject import SUBJECTS
 
-    paths = _recovery_paths(only, report)
+    paths = _recovery_paths(only, report=report, readings=readings)
     if paths is not None:
-        return bench_recovery.recovery(rounds, paths, enforce, json_file, report)
+        return bench_recovery.recovery(rounds, paths, enforce, json_file, report, readings)
     if only == (bench_alone.ANALYSIS,):
         return bench_alone.analysis(frames, int(frame_length), json_file)
     if only == (bench_alone.LAB,):
@@ -208,12 +214,15 @@ def bench(
     return _run(settings, floors, enforce, json_file)
 
 
-def _recovery_paths(only: tuple[str, ...] | None, report: Path | None) -> tuple[str, ...] | None:
-    """Return the paths that were chosen for the case recovery, or None for the other cases."""
+def _recovery_paths(only: tuple[str, ...] | None, **files: Path | None) -> tuple[str, ...] | None:
+    """Return the paths that were chosen for the case recovery, or None for the other cases, which
+    have no such files.
+    """
     if only and only[0] == bench_alone.RECOVERY:
         return only[1:]
-    if report is not None:
-        raise click.UsageError("--report: expected --only recovery, which alone has a page")
+    for name, file in files.items():
+        if file is not None:
+            raise click.UsageError(f"--{name}: expected --only recovery, which alone has it")
     return None
 
 

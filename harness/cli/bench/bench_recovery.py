@@ -30,11 +30,13 @@ def recovery(
     enforce: bool,
     json_file: Path | None,
     report: Path | None = None,
+    readings_file: Path | None = None,
 ) -> int:
-    """Measure the paths with these names, or all paths."""
+    """Measure the paths with these names, or all paths, but for the readings in a file."""
     from windtunnel.harness.bench import machine
     from windtunnel.harness.bench.recovery import PATHS, compare
     from windtunnel.harness.bench.recovery_runs import measure
+    from windtunnel.harness.bench.saved_readings import ReadingsError, SavedReadings
     from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
     from windtunnel.reports.recovery_page import RecoveryPage
 
@@ -46,6 +48,11 @@ def recovery(
             raise click.UsageError(
                 f"--only recovery,...: expected one of {', '.join(known)}, found {name!r}"
             )
+    try:
+        with one_line():
+            saved = SavedReadings(readings_file)
+    except ReadingsError as error:
+        raise click.UsageError(f"--readings: {error}") from error
     seen = machine.read_machine()
     page = RecoveryPage([seen.line, f"{rounds} {noun_for(rounds, 'round')}"])
 
@@ -59,7 +66,7 @@ def recovery(
             Cancellation(),
             tempfile.TemporaryDirectory(prefix="windtunnel-bench-") as folder,
         ):
-            readings = measure(rounds, paths, Path(folder), bench_alone.note, add_run)
+            readings = measure(rounds, paths, Path(folder), bench_alone.note, add_run, saved)
     except Cancelled as cancelled:
         raise Failure(str(cancelled), cancelled.exit_code) from cancelled
     rows = [each for each in compare(readings) if not paths or each.figure.case in paths]

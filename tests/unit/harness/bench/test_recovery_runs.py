@@ -8,6 +8,7 @@ import pytest
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.bench import recovery_runs
 from windtunnel.harness.bench.recovery import PATHS
+from windtunnel.harness.bench.saved_readings import SavedReadings
 from windtunnel.harness.cli.root import main
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.suite.suite import RunSummary, SuiteResult
@@ -88,8 +89,33 @@ def test_tails_are_many_and_real_drivers_alternate(runner, tmp_path):
         ("no-loss", ("pyaeron", "pyaeron"), 1),
         ("no-loss", ("ours", "ours"), 1),
         ("no-loss", ("pyaeron", "pyaeron"), 1),
-        ("tail", ("ours", "ours"), 400),
+        *[("tail", ("ours", "ours"), 20)] * 20,
     ]
+
+
+def test_saved_readings_are_not_made_again(runner, tmp_path):
+    def measure(rounds):
+        saved = SavedReadings(tmp_path / "readings.jsonl")
+        return recovery_runs.measure(rounds, ["bursts"], tmp_path, print, saved=saved)
+
+    first = measure(1)
+    # Two setups, and six delays of the sweep, one of which is that of the third setup.
+    assert len(runner.calls) == 8
+    runner.calls.clear()
+    assert measure(1) == first
+    assert runner.calls == []
+    more = measure(3)
+    assert [each[2] for each in runner.calls] == [2, 2, 2]
+    assert sorted((each.driver, each.round_index) for each in more) == [
+        (driver, seed) for driver in ("c", "c-tuned", "ours") for seed in range(3)
+    ]
+
+
+def test_void_readings_are_not_saved(runner, tmp_path):
+    runner.outcome = "HARNESS"
+    file = tmp_path / "readings.jsonl"
+    recovery_runs.measure(1, ["group"], tmp_path, print, saved=SavedReadings(file))
+    assert not file.exists()
 
 
 @pytest.mark.parametrize(
