@@ -22,6 +22,24 @@ from windtunnel.harness.installation import ROOT
 FOLDERS = ("image", "receiver", "sender", "conductor", "conductor/images", "conductor/publications")
 """Folders below driver/media_driver with protocol kernels and conductor rules."""
 SCENARIOS = ("exam/loss", "exam/unreliable", "exam/disorder", "exam/calm")
+"""Scenarios for the mutants of modules that have none of their own."""
+SCENARIOS_OF_MODULES = {
+    ("exam/all-gaps",): (
+        *("gap_counters", "gap_rows", "nak_schedule", "open_gaps", "range_sender"),
+        *("retransmit_ranges", "round_trip", "smoothed_time"),
+    ),
+    ("exam/evidence", "exam/unreliable-late"): ("gap_evidence", "gap_filling"),
+    ("exam/all-gaps", "exam/evidence"): ("lost_range_feedback", "lost_ranges"),
+    ("exam/forged", "exam/setup-loss", *SCENARIOS): (
+        *("dispatcher", "image_connections", "image_receiver", "receive_transport"),
+        "session_state",
+    ),
+    ("exam/feedback-loss", "exam/forged-nak", *SCENARIOS): ("retransmit_handler", "sender_control"),
+    ("exam/tagged-cut-off", *SCENARIOS): (
+        *("destination_tracker", "flow_control", "send_destinations", "send_route"),
+    ),
+}
+"""Scenarios -> modules that the scenarios above do not reach, or only in part."""
 COUNT_MAX = 10_000
 _NAME = re.compile(r"generated-(\d{1,5})-(\d{1,18})-(\d{1,5})")
 _KNOWN_DECORATORS = ("kernel", "allocating_kernel", "property")
@@ -63,9 +81,21 @@ def generate(count: int, seed: int) -> list[Mutant]:
             if mutation:
                 name = f"{set_name(count, seed)}-{len(found) + 1:03}"
                 found.append(
-                    Mutant(name=name, side="both", scenarios=SCENARIOS, **mutation._asdict())
+                    Mutant(
+                        name=name,
+                        side="both",
+                        scenarios=_scenarios(mutation.file),
+                        **mutation._asdict(),
+                    )
                 )
     return found
+
+
+def _scenarios(file: str) -> tuple[str, ...]:
+    stem = Path(file).stem
+    return next(
+        (key for key, modules in SCENARIOS_OF_MODULES.items() if stem in modules), SCENARIOS
+    )
 
 
 class _Mutation(NamedTuple):

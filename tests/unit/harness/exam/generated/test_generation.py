@@ -3,14 +3,22 @@
 import ast
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from windtunnel.harness.exam import mutant_set
-from windtunnel.harness.exam.generated.generation import editable_functions, generate, set_of
+from windtunnel.harness.exam.generated.generation import (
+    SCENARIOS,
+    SCENARIOS_OF_MODULES,
+    editable_functions,
+    generate,
+    set_of,
+)
 from windtunnel.harness.exam.mutant import NONE, MutantError
 from windtunnel.harness.exam.mutation_source import with_mutants
 from windtunnel.harness.installation import ROOT
+from windtunnel.harness.scenario.loader import load_scenario
 
 COUNT, MERGED = 80, 24
 
@@ -66,6 +74,18 @@ def test_other_names_belong_to_the_written_mutants():
 def test_a_count_out_of_range_is_refused(count):
     with pytest.raises(MutantError, match=f"found {count}"):
         generate(count, 1)
+
+
+def test_modules_of_optional_modes_have_scenarios_with_these_modes(mutants):
+    by_module = {Path(each.file).stem: each.scenarios for each in mutants}
+    assert by_module["retransmit_ranges"] == ("exam/all-gaps",)
+    assert by_module["loss_detector"] == SCENARIOS
+    known = {path.stem for path in (ROOT / "driver/media_driver").rglob("*.py")}
+    named = [each for modules in SCENARIOS_OF_MODULES.values() for each in modules]
+    assert set(named) <= known
+    assert len(set(named)) == len(named)
+    for scenario in {name for key in (SCENARIOS, *SCENARIOS_OF_MODULES) for name in key}:
+        assert "sim" in load_scenario(ROOT / f"scenarios/{scenario}.yaml").fidelity
 
 
 def test_names_are_in_order(mutants):
