@@ -299,6 +299,19 @@ def test_images_without_data_give_way_only_if_their_stream_is_full(driver, monke
     assert sessions_of(driver) == {5, 100}
 
 
+def test_an_image_without_data_is_not_given_up_by_a_check_soon_after_its_setup(
+    driver, no_preference
+):
+    conductor = driver.driver.conductor
+    driver.turn()
+    driver.clock.advance(conductor._next_timer_ns - driver.clock.now_ns() - 100 * MS)
+    restricted(driver)
+    checked_ns = conductor._next_timer_ns
+    run_for(driver, 200 * MS)
+    assert conductor._next_timer_ns > checked_ns
+    assert len(sessions_of(driver)) == FIRST_MAX
+
+
 def test_images_without_data_stay_while_sessions_that_repeat_their_setup_get_images(driver):
     restricted(driver)
     run_for(driver, 5 * HALF_OPEN_TIMEOUT_NS)
