@@ -181,7 +181,7 @@ def test_a_challenge_is_not_answered_by_another_publication(tmp_path, monkeypatc
         talker.post(encode(talker.connect_request()))
         challenge = own.until(lambda: next(iter(talker.said), None))
         talker.session_id = stranger.session_id = challenge.control_session_id
-        stranger.send(ChallengeResponse, encoded_credentials=b"wrong")
+        stranger.send(ChallengeResponse, encoded_credentials=b"word")
         own.run_for(SECOND)
         assert talker.said == [challenge]
         assert talker.ask(ChallengeResponse, encoded_credentials=b"word") == Ok(talker.session_id)

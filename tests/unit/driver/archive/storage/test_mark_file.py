@@ -96,13 +96,14 @@ def test_errors_are_noted_and_those_of_the_last_archive_are_kept(tmp_path):
     assert kept.read_text().endswith(": (0) no room\n")
 
 
-def test_errors_are_not_saved_through_a_planted_link(tmp_path):
+@pytest.mark.parametrize("plant", [os.symlink, os.link])
+def test_errors_are_not_saved_through_a_planted_link(tmp_path, plant):
     clock = ManualClock()
     archive = MarkFile(tmp_path, HEADER, clock)
     ErrorLog(archive.error_log, clock).record(0, "no room")
     archive.close()
     (tmp_path / "victim").write_text("precious")
-    (tmp_path / f"archive-{clock.now_ms()}-error.log").symlink_to("victim")
+    plant(tmp_path / "victim", tmp_path / f"archive-{clock.now_ms()}-error.log")
     with pytest.raises(StorageError, match=r"cannot write .*-error\.log"):
         MarkFile(tmp_path, HEADER, clock)
     assert (tmp_path / "victim").read_text() == "precious"
