@@ -35,9 +35,6 @@ SCENARIOS_OF_MODULES = {
         "session_state",
     ),
     ("exam/feedback-loss", "exam/forged-nak", *SCENARIOS): ("retransmit_handler", "sender_control"),
-    ("exam/tagged-cut-off", *SCENARIOS): (
-        *("destination_tracker", "flow_control", "send_destinations", "send_route"),
-    ),
 }
 """Scenarios -> modules that the scenarios above do not reach, or only in part."""
 COUNT_MAX = 10_000
