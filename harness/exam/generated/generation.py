@@ -132,18 +132,30 @@ def _module_paths() -> Iterator[Path]:
 
 
 def editable_functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    """Yield the functions and methods that `mutation_source` can replace. Constructors are left
-    out: an object without one of its attributes raises an exception, which any run detects.
+    """Yield the functions and methods that `mutation_source` can replace.
+
+    Constructors and functions that the module calls when it is imported are left out: if an
+    attribute or a constant is missing, the driver does not start.
     """
     classes = [each for each in tree.body if isinstance(each, ast.ClassDef)]
+    left_out = {"__init__", *_called_at_import(tree)}
     for node in (*tree.body, *(each for owner in classes for each in owner.body)):
-        if not isinstance(node, ast.FunctionDef) or node.name == "__init__":
+        if not isinstance(node, ast.FunctionDef) or node.name in left_out:
             continue
         if all(
             isinstance(each, ast.Name) and each.id in _KNOWN_DECORATORS
             for each in node.decorator_list
         ):
             yield node
+
+
+def _called_at_import(tree: ast.Module) -> Iterator[str]:
+    statements = [
+        each for each in tree.body if not isinstance(each, ast.FunctionDef | ast.ClassDef)
+    ]
+    for node in (part for each in statements for part in ast.walk(each)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.func.id
 
 
 def _find_and_replace(text: str, edit: Edit) -> tuple[str, str]:

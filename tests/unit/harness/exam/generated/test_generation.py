@@ -92,9 +92,10 @@ def test_names_are_in_order(mutants):
     assert all(one.name < other.name for one, other in pairwise(mutants))
 
 
-def test_constructors_and_decorated_functions_are_left_out():
+def test_constructors_and_functions_called_at_import_are_left_out():
     tree = ast.parse(
         "class A:\n    def __init__(self): ...\n    @property\n    def a(self): ...\n"
         "    @staticmethod\n    def b(): ...\n@kernel\ndef c(): ...\ndef d(): ...\n"
+        "def at_import(): ...\nX = [at_import()]\nTABLE = {0: d}\n"
     )
     assert [each.name for each in editable_functions(tree)] == ["c", "d", "a"]
