@@ -13,6 +13,7 @@ Root: `WINDTUNNEL_KERNEL_CACHE`, else `$XDG_CACHE_HOME/windtunnel/kernels`, else
 """
 
 import atexit
+import errno
 import hashlib
 import importlib.util
 import os
@@ -131,6 +132,12 @@ def copy_to(target: Path) -> int:
         if source.is_dir() and not (target / name).exists():
             partial = target / f".{name}.{secrets.token_hex(8)}"
             shutil.copytree(source, partial)
-            os.replace(partial, target / name)
+            try:
+                partial.rename(target / name)
+            except OSError as error:
+                shutil.rmtree(partial)
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                continue  # Another process has copied it meanwhile.
             count += 1
     return count

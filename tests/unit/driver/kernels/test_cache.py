@@ -152,6 +152,27 @@ def test_what_is_compiled_of_todays_sources_can_be_copied(driver, run, built, tm
     assert {path.name for path in other.rglob("*.image")} == copied
 
 
+COPY_BESIDE_ANOTHER = """
+import sys, windtunnel.driver.caller
+from pathlib import Path
+from windtunnel.driver.kernels import cache
+copytree = cache.shutil.copytree
+def copy_twice(source, partial):
+    copytree(source, partial)
+    copytree(source, partial.parent / source.name)
+cache.shutil.copytree = copy_twice
+print(cache.copy_to(Path(sys.argv[1])))
+"""
+
+
+def test_two_processes_can_copy_the_same_kernels(driver, run, built, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    program = COPY_BESIDE_ANOTHER.replace("sys.argv[1]", repr(str(other)))
+    assert run(driver, program)[0] == "0"
+    assert [path.name.startswith(".") for path in other.iterdir()] == [False]
+
+
 @pytest.fixture
 def prebuilt(compiled, tmp_path):
     """The folder that has the package of compiled kernels."""
