@@ -12,7 +12,7 @@ from tests.sim.stream_pair import MS, SESSION_ID, SLOT, SND_POS, STREAM_ID
 from tests.unit.driver.media_driver.sending_rig import RECEIVER_ID, SendingRig, kind, kinds, retire
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.media_driver.agent import system_counters
-from windtunnel.driver.media_driver.image import nak_schedule, publication_image
+from windtunnel.driver.media_driver.image import gap_rows, nak_schedule, publication_image
 from windtunnel.driver.media_driver.sender import (
     destination_tracker,
     range_sender,
@@ -333,7 +333,9 @@ def test_a_retry_is_answered_although_the_receiver_has_measured_more_often(
         round_trip.on_reply(rig.state, SLOT, rig.now_ns, rig.now_ns + round_trip_ns)
     image = publication_image.make_images(1)[0][0]
     image.repair_ns, image.repair_deviation_ns = round_trip_ns, 0
-    assert round_trip.linger_ns(rig.record) < nak_schedule._retry_delay_ns(image, 1)
+    gap = gap_rows.make_gaps(1)[0][0]
+    gap.naks_in_row = 1
+    assert round_trip.linger_ns(rig.record) < nak_schedule._retry_delay_ns(image, gap)
 
 
 def test_a_group_and_a_stream_without_ranges_are_not_measured(rig):
