@@ -9,6 +9,8 @@ receiver has made room, or after the receiver timeout. It waits longer if the st
 would have made room was lost.
 """
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -52,23 +54,34 @@ def awaited_ns(evidence: Evidence, traffic: TrafficCase) -> dict[str, int]:
 
 def feedback_lost_ns(wire: Wire) -> int:
     """Return how much longer the sender of a stream with one receiver waited for its window because
-    status messages were lost.
+    status messages were lost that would have made room. One that was only late is not lost.
     """
     sent_ns, sent = _limits(wire, wire.feedback_sent)
+    arrived_ns, arrived = _limits(wire, wire.feedback_arrived)
     back_ns = shortest_way_back_ns(wire)
-    if back_ns is None:
+    lost = _lost_limits(wire)
+    if back_ns is None or not lost:
         return 0
-    times_ns, needed = _new_frames([wire.sent])
-    arrived = _limits(wire, wire.feedback_arrived)
     total_ns = 0
-    for before_ns, after_ns, end in _pauses(times_ns, needed):
-        index = int(np.searchsorted(sent, end))
-        if index < len(sent) and _limit_at(arrived, (before_ns + after_ns) // 2) < end:
-            could_ns = max(before_ns, int(sent_ns[index]) + back_ns)
-            opened = int(np.searchsorted(arrived[1], end))
-            opened_ns = int(arrived[0][opened]) if opened < len(arrived[0]) else after_ns
-            total_ns += max(0, min(opened_ns, after_ns) - could_ns)
+    for before_ns, after_ns, end in _pauses(*_new_frames([wire.sent])):
+        opened = int(np.searchsorted(arrived, end))
+        if opened == len(arrived) or _limit_at((arrived_ns, arrived), before_ns) >= end:
+            continue
+        first = bisect_left(lost, end)
+        if first < len(lost) and lost[first] <= arrived[opened]:
+            could_ns = int(sent_ns[np.searchsorted(sent, end)]) + back_ns
+            waited_ns = min(int(arrived_ns[opened]), after_ns) - max(before_ns, could_ns)
+            total_ns += max(0, waited_ns)
     return total_ns
+
+
+def _lost_limits(wire: Wire) -> list[int]:
+    """Return the limits of the status messages that did not arrive, in ascending order."""
+    sent, arrived = (
+        Counter(_raw_limits(wire, status_messages(feedback)).tolist())
+        for feedback in (wire.feedback_sent, wire.feedback_arrived)
+    )
+    return sorted((sent - arrived).elements())
 
 
 def waits_ns(
@@ -116,9 +129,14 @@ def _new_frames(sent: Sequence[FrameSequence]) -> tuple[NDArray[np.int64], NDArr
 def _limits(wire: Wire, feedback: Frames) -> Limits:
     """Return the limits that status messages give. They never decrease."""
     messages = status_messages(feedback)
-    consumed = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
-    limits = np.maximum.accumulate(consumed + messages["window_bytes"].astype(np.int64))
+    limits = np.maximum.accumulate(_raw_limits(wire, messages))
     return messages["time_ns"].astype(np.int64), limits
+
+
+def _raw_limits(wire: Wire, messages: Frames) -> NDArray[np.int64]:
+    consumed = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
+    found: NDArray[np.int64] = consumed + messages["window_bytes"].astype(np.int64)
+    return found
 
 
 def _limit_at(limits: Limits, at_ns: int) -> int:

@@ -56,13 +56,13 @@ def test_short_pauses_are_no_waits(pause_ns, expected):
     assert len(waits_ns(times_ns, np.array([100, 200]), {"b": limits((0, 100))})) == expected
 
 
-@pytest.mark.parametrize(("arrived_ms", "waited"), [(LOST, True), (21, False)])
+@pytest.mark.parametrize(("arrived_ms", "waited"), [(LOST, True), (21, False), (220, False)])
 def test_a_lost_status_message_prolongs_the_wait_for_its_window(tmp_path, arrived_ms, waited):
     """Ten frames use up the window at 1 ms. The status message that was sent at 11 ms would have
-    made room at 21 ms; the next one does at 221 ms.
+    made room at 21 ms; the next one does at 221 ms. If the former only comes late, it is not lost.
     """
     made = without_frames(tmp_path / "run", 2000)
-    turns_ms = (1, 221 if waited else 21)
+    turns_ms = (1, 21 if arrived_ms == 21 else 221)
     for turn, sent_ms in enumerate(turns_ms):
         for frame in range(10 * turn, 10 * turn + 10):
             captured(made, "a", made.frame_bytes(frame), "DATA", sent_ms, sent_ms + 10)
