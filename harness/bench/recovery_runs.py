@@ -38,7 +38,7 @@ from windtunnel.harness.scenario.loader import load_scenario
 RETRY_RATIO = 100
 """Retry delay of the C driver for a channel with the parameter nak-delay, in NAK delays. Source:
 Aeron 1.53."""
-SWEEP = (0.1, 0.25, 0.5, 1.04, 1.5, 2.0)
+SWEEP = (0.01, 0.03, 0.1, 0.25, 0.5, 1.04, 1.5, 2.0)
 """Retry delays of the sweep, in round-trip times. The last ones avoid repeated NAKs."""
 VOID = ("HARNESS", "UNSUPPORTED", "CANCELLED")
 """Outcomes of runs that say nothing about a driver. A failed run is a measurement: a stream that
