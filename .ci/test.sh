@@ -15,6 +15,9 @@ worst=$nothing_to_do
 part() {
   local name=$1 code=0
   shift
+  # A disk that runs full fails hundreds of tests, none of which names it.
+  df -Pm "${TMPDIR:-/tmp}" . | awk -v part="$name" \
+    'NR > 1 { printf "tests: part %s begins with %d MiB free in %s\n", part, $4, $6 }' | uniq >&2
   .venv/bin/python -m pytest "$@" --part "$name" || code=$?
   # A part in which no test was selected says nothing about the other part.
   if [ $code != 0 ] && [ $code != $nothing_to_do ]; then
