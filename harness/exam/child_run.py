@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 import time
+from array import array
 from pathlib import Path
 
 from windtunnel.harness.artifact.documents import DocumentError
@@ -31,7 +32,8 @@ only a harness defect can exceed it.
 """
 STOP_LIMIT_S = 60.0
 EXECUTIONS = "WINDTUNNEL_PLANTED_EXECUTIONS"
-"""As in `mutation_switch`, which imports numba."""
+COUNTS = 10_001
+"""Both as in `mutation_switch`, which imports numba."""
 EXECUTIONS_FILE = "executions.bin"
 HARNESS = "HARNESS"
 CANCELLED = "CANCELLED"
@@ -58,7 +60,7 @@ def execute_run(
         options += ["--seed", str(seed), "--seeds", "1"]
     options += ["--mutant", mutant]
     executions = out / EXECUTIONS_FILE
-    executions.write_bytes(bytes(8))
+    executions.write_bytes(bytes(8 * COUNTS))
     began_s = time.monotonic()
     process = LocalProcess(
         f"{mutant}/{scenario}",
@@ -72,11 +74,22 @@ def execute_run(
     run.seed = seed or 0
     if is_over:
         _read(run, out, before, process)
-        run.executions = int.from_bytes(executions.read_bytes(), sys.byteorder)
+        run.executions = executions_in(out).get(0, 0)
     else:
         run.outcome, run.reason = CANCELLED, "cancelled before its end"
     run.seconds = round(time.monotonic() - began_s, 1)
     return run
+
+
+def executions_in(out: Path) -> dict[int, int]:
+    """Return the executions that the run in a folder counted: number 0 has those of what the active
+    mutant changed, number n those of what mutant n changes. Numbers without any are omitted.
+    """
+    try:
+        counts = array("q", (out / EXECUTIONS_FILE).read_bytes())
+    except FileNotFoundError:
+        return {}
+    return {number: count for number, count in enumerate(counts) if count}
 
 
 def _wait(process: LocalProcess, stop: threading.Event) -> bool:

@@ -60,6 +60,8 @@ class MutantRow:
     file: str
     expected_checks: list[str]
     survives_because: str
+    scenarios: list[str]
+    "The scenarios in which it runs: none if no scenario executes what a generated mutant changes."
     runs: list[ExamRun] = field(default_factory=list)
 
     @property
@@ -68,7 +70,8 @@ class MutantRow:
         outcomes = {(run.scenario, run.seed): run.outcome for run in self.runs}.values()
         if "FAIL" in outcomes:
             return KILLED
-        return SURVIVED if set(outcomes) == {"PASS"} else UNDECIDED
+        passed = set(outcomes) == {"PASS"} or not self.scenarios
+        return SURVIVED if passed else UNDECIDED
 
     @property
     def not_judged(self) -> list[ExamRun]:

@@ -1,6 +1,7 @@
 """Executes an exam: first the driver without a defect, then each mutant until a run fails.
 
     driver without a defect, in all scenarios      not all PASS: the exam is void
+    generated mutants                              get the scenarios that execute what they change
     mutant 1: scenario 1, 2, ..., other seeds      up to the first FAIL; a survivor's runs are
                                                    compared with the sound driver's
     mutant 2: ...                                  `jobs` mutants in parallel
@@ -20,33 +21,37 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.exam import child_run
 from windtunnel.harness.exam.child_run import CANCELLED
 from windtunnel.harness.exam.document import (
     INCONCLUSIVE,
     KILLED,
-    SURVIVED,
     UNDECIDED,
     Exam,
     ExamRun,
     MutantRow,
 )
-from windtunnel.harness.exam.evidence_difference import Difference, differences
-from windtunnel.harness.exam.mutant import NONE, Mutant
+from windtunnel.harness.exam.evidence_difference import differences
+from windtunnel.harness.exam.mutant import Mutant
+from windtunnel.harness.exam.mutation_run import Listener, MutationRun
+from windtunnel.harness.exam.running_exam import (
+    WITHOUT_DEFECT,
+    Case,
+    Compare,
+    ExecuteRun,
+    RunningExam,
+)
 from windtunnel.harness.installation import SCENARIOS
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
-from windtunnel.harness.orchestrate.fidelity import SIM
 from windtunnel.harness.scenario.loader import load_scenario
 
 DOCUMENT = "exam.json"
-WITHOUT_DEFECT = "sound"
 OWN = "of each mutant"
 PAYLOAD = "payload.bin"
 PAYLOAD_BYTES = 1_000_003
@@ -55,55 +60,6 @@ PAYLOAD_SEED = 0xE8A3
 POLL_S = 0.2
 
 _RESULT = TypeVar("_RESULT")
-ExecuteRun = Callable[[str, str, str, Path, threading.Event, int], ExamRun]
-"""Function that executes a run: (scenario, mutant or `none`, fidelity, folder, stop, seed index) ->
-result. The seed index counts from the scenario's first seed.
-"""
-Compare = Callable[[RunDir, RunDir], list[Difference]]
-"""Function that compares the run of the driver without a defect with a mutant's."""
-
-
-@dataclass(frozen=True)
-class MutationRun:
-    """The specification of an exam: the mutants to run, the folder for the results, and options."""
-
-    mutants: Sequence[Mutant]
-    folder: Path
-    fidelity: str | None = None
-    "The fidelity level of all runs, or None to run each mutant at the level that it specifies."
-    jobs: int = 1
-    keeps_all: bool = False
-    sound: str = NONE
-    "Name to use in place of a mutant's name for the driver without an active mutant."
-    generated: str = ""
-    "Name of the set if the mutants are generated ones."
-    seeds: int = 1
-    "Number of seeds with which a mutant is simulated until it is killed. In real time it is 1."
-
-    def seeds_at(self, fidelity: str) -> int:
-        """Return the number of seeds for each scenario at a fidelity level."""
-        return self.seeds if fidelity == SIM else 1
-
-    def fidelity_of(self, mutant: Mutant) -> str:
-        """Return the fidelity level (netns, compose or sim) at which a mutant runs."""
-        return self.fidelity or mutant.fidelity
-
-
-class Listener(Protocol):
-    """Receives the progress of an exam."""
-
-    def on_driver_without_defect(self, run: ExamRun) -> None:
-        """Called when a run with the driver without a defect has ended, unless the run will be
-        repeated.
-        """
-
-    def on_mutant(self, row: MutantRow) -> None:
-        """Called when all runs of a mutant have ended."""
-
-    def on_repeat(self, name: str, run: ExamRun) -> None:
-        """Called before an inconclusive run is repeated. `name` is a mutant, or `sound` for the
-        driver without a defect.
-        """
 
 
 def examine(
@@ -127,7 +83,7 @@ def examine(
     execute = execute or _default_execute(mutation_run)
     signal_exit_code = None
     pool = ThreadPoolExecutor(max_workers=mutation_run.jobs)
-    running = _RunningExam(mutation_run, exam, pool, execute, threading.Event(), listener, compare)
+    running = RunningExam(mutation_run, exam, pool, execute, threading.Event(), listener, compare)
     with Cancellation() as cancellation:
         try:
             _run_exam(running)
@@ -143,50 +99,12 @@ def examine(
     return exam, signal_exit_code
 
 
-@dataclass(frozen=True)
-class _RunningExam:
-    """An exam in progress: its specification, its results so far, and its resources."""
-
-    mutation_run: MutationRun
-    exam: Exam
-    pool: ThreadPoolExecutor
-    execute_run: ExecuteRun
-    stop: threading.Event
-    listener: Listener
-    compare: Compare
-    sound: dict[tuple[str, str, int], str] = field(default_factory=dict)
-    "Run folders of the driver without a defect, by fidelity level, scenario and seed."
-
-    def execute(self, scenario: str, mutant: str, fidelity: str, seed_index: int) -> ExamRun:
-        """Execute one run in a folder named after its mutant. Without a mutant, the folder is named
-        after the fidelity level, the scenario and the seed's index.
-        """
-        folder = self.mutation_run.folder / mutant
-        if mutant == self.mutation_run.sound:
-            folder = (
-                self.mutation_run.folder
-                / f"{WITHOUT_DEFECT}-{fidelity}"
-                / f"{scenario.replace('/', '-')}-{seed_index}"
-            )
-        return self.execute_run(scenario, mutant, fidelity, folder, self.stop, seed_index)
-
-    def note_sound(self, fidelity: str, run: ExamRun) -> None:
-        """Record a run of the driver without a defect."""
-        self.exam.sound.append(run)
-        self.sound[fidelity, run.scenario, run.seed] = run.folder
-        self.listener.on_driver_without_defect(run)
-
-    def note_differences(self, fidelity: str, row: MutantRow) -> None:
-        """Compare a survivor's simulated runs with those of the driver without a defect."""
-        if fidelity == SIM and row.state == SURVIVED:
-            for run in row.runs:
-                sound = self.sound[fidelity, run.scenario, run.seed]
-                run.differences = self.compare(RunDir(Path(sound)), RunDir(Path(run.folder)))
-
-
-def _run_exam(running: _RunningExam) -> None:
-    exam, pool = running.exam, running.pool
-    _run_without_defect(running)
+def _run_exam(running: RunningExam) -> None:
+    exam, pool, mutants = running.exam, running.pool, running.mutation_run.mutants
+    if running.mutation_run.generated:
+        _run_without_defect(running, mutants, seeds=1)
+        mutants = [running.with_scenarios(each) for each in mutants]
+    _run_without_defect(running, mutants)
     if exam.is_void:
         return
     recorder = _RowRecorder(running.mutation_run, exam)
@@ -198,48 +116,51 @@ def _run_exam(running: _RunningExam) -> None:
         return row
 
     repeats: list[MutantRow] = []
-    for row in _as_ended(
-        [pool.submit(try_and_record, each) for each in running.mutation_run.mutants]
-    ):
+    for row in _as_ended([pool.submit(try_and_record, each) for each in mutants]):
         if row.can_be_tried_again:
             repeats.append(row)
         else:
             running.listener.on_mutant(row)
-    mutants = {each.name: each for each in running.mutation_run.mutants}
+    by_name = {each.name: each for each in mutants}
     for before in repeats:
         for run in before.not_judged:
             running.listener.on_repeat(before.name, run)
-        for row in _as_ended([pool.submit(try_and_record, mutants[before.name], before)]):
+        for row in _as_ended([pool.submit(try_and_record, by_name[before.name], before)]):
             running.listener.on_mutant(row)
     exam.is_whole = True
 
 
-def _run_without_defect(running: _RunningExam) -> None:
+def _run_without_defect(
+    running: RunningExam, mutants: Sequence[Mutant], seeds: int | None = None
+) -> None:
+    """Run the driver without a defect in the mutants' scenarios, unless it has been. `seeds` is a
+    limit for the number of seeds.
+    """
     mutation_run, listener = running.mutation_run, running.listener
     cases = {
         (mutation_run.fidelity_of(each), name, seed_index)
-        for each in mutation_run.mutants
+        for each in mutants
         for name in each.scenarios
-        for seed_index in range(mutation_run.seeds_at(mutation_run.fidelity_of(each)))
-    }
+        for seed_index in range(seeds or mutation_run.seeds_at(mutation_run.fidelity_of(each)))
+    } - running.counted.keys()
 
-    def begin(case: tuple[str, str, int]) -> Future[tuple[tuple[str, str, int], ExamRun]]:
+    def begin(case: Case) -> Future[tuple[Case, ExamRun]]:
         place, scenario, seed_index = case
         return running.pool.submit(
             lambda: (case, running.execute(scenario, mutation_run.sound, place, seed_index))
         )
 
-    repeats: list[tuple[tuple[str, str, int], ExamRun]] = []
+    repeats: list[tuple[Case, ExamRun]] = []
     for case, run in _as_ended([begin(each) for each in sorted(cases)]):
         if run.outcome == INCONCLUSIVE:
             repeats.append((case, run))
         else:
-            running.note_sound(case[0], run)
+            running.note_sound(case, run)
     for case, before in repeats:
         listener.on_repeat(WITHOUT_DEFECT, before)
         for _, run in _as_ended([begin(case)]):
             run.before = before.reason
-            running.note_sound(case[0], run)
+            running.note_sound(case, run)
 
 
 class _RowRecorder:
@@ -275,7 +196,7 @@ def _as_ended(futures: Sequence[Future[_RESULT]]) -> Iterator[_RESULT]:
             yield each.result()
 
 
-def _try(running: _RunningExam, mutant: Mutant) -> MutantRow:
+def _try(running: RunningExam, mutant: Mutant) -> MutantRow:
     """Run a mutant in its scenarios, one after the other, until the judge reports FAIL."""
     row = MutantRow(
         mutant.name,
@@ -283,6 +204,7 @@ def _try(running: _RunningExam, mutant: Mutant) -> MutantRow:
         mutant.file,
         list(mutant.killed_by),
         mutant.survives_because,
+        list(mutant.scenarios),
     )
     seeds = running.mutation_run.seeds_at(running.mutation_run.fidelity_of(mutant))
     # The first seed of all scenarios comes first: most mutants are killed by it.
@@ -290,7 +212,7 @@ def _try(running: _RunningExam, mutant: Mutant) -> MutantRow:
     return _run_in(running, mutant, row, planned)
 
 
-def _try_again(running: _RunningExam, mutant: Mutant, before: MutantRow) -> MutantRow:
+def _try_again(running: RunningExam, mutant: Mutant, before: MutantRow) -> MutantRow:
     """Run a mutant again in the scenarios in which its runs were inconclusive."""
     row = replace(before, runs=list(before.runs))
     first = {run.scenario: run.seed for run in reversed(before.runs)}
@@ -299,7 +221,7 @@ def _try_again(running: _RunningExam, mutant: Mutant, before: MutantRow) -> Muta
 
 
 def _run_in(
-    running: _RunningExam, mutant: Mutant, row: MutantRow, planned: Sequence[tuple[str, int]]
+    running: RunningExam, mutant: Mutant, row: MutantRow, planned: Sequence[tuple[str, int]]
 ) -> MutantRow:
     """Run a mutant in scenarios, each with the seed of an index."""
     mutation_run, fidelity = running.mutation_run, running.mutation_run.fidelity_of(mutant)

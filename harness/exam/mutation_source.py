@@ -9,8 +9,9 @@ between them.
                                               return scan__7(log, at)
                                           return scan__0(log, at)
 
-Each version of a mutant counts the executions of the statement that it changes. A driver with all
-mutants is therefore compiled only once, and a number selects the active mutant.
+A driver with all mutants is therefore compiled only once, and a number selects the active mutant.
+Each version of a mutant counts the executions of the statement that it changes. The original counts
+them for each mutant, which shows the scenarios that can kill it.
 An edit must be within module-level functions or methods.
 """
 
@@ -18,14 +19,16 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from windtunnel.harness.exam.edited_statement import place_of_edit
+from windtunnel.harness.exam.edited_statement import Place, place_of_edit
 
 SWITCH = "driver/base/planted.py"
 """The path to which `mutation_switch` is copied in the mutated driver."""
 _IMPORT = "from windtunnel.driver.base import planted\n"
+ACTIVE = 0
+"""Number under which the active mutant counts executions."""
 _KERNELS = frozenset({"kernel", "allocating_kernel"})
 _Key = tuple[str, str]
 """The class name and function name. The class name is empty for a module-level function."""
@@ -63,14 +66,18 @@ class _Function:
         """The source lines of the signature."""
         return self.lines[self.node.lineno - self.start : self.node.body[0].lineno - self.start]
 
-    def counting(self, original: _Function, text: Sequence[str]) -> _Function:
-        """Return this edited function with a count of the executions of what was changed. `text`
-        has the lines of its file.
+    def counting(self, places: Mapping[int, Place]) -> _Function:
+        """Return this function with statements that count executions: for each number, the place of
+        its statement in the file.
         """
-        place = place_of_edit(original.node, self.node, text)
-        call = "planted.note()" if self.is_kernel else "planted.note_in_python()"
-        at = place.line - self.start
-        lines = [*self.lines[:at], f"{' ' * place.column}{call}\n", *self.lines[at:]]
+        call = "planted.count" if self.is_kernel else "planted.count_in_python"
+        lines = list(self.lines)
+        # From last to first, so earlier line numbers stay valid.
+        for number, place in sorted(
+            places.items(), key=lambda each: (each[1].line, each[0]), reverse=True
+        ):
+            at = place.line - self.start
+            lines[at:at] = [f"{' ' * place.column}{call}({number})\n"]
         return _Function(self.node, lines)
 
     def renamed(self, name: str) -> list[str]:
@@ -88,7 +95,9 @@ def with_mutants(source: str, edited: Mapping[int, str]) -> str:
     active mutant selects the version.
     """
     original, frame = _functions(source), _without(source)
+    lines = source.splitlines(keepends=True)
     versions: dict[_Key, dict[int, _Function]] = {}
+    places: dict[_Key, dict[int, Place]] = {}
     for number, text in edited.items():
         changed = _functions(text)
         if list(changed) != list(original) or frame != _without(text):
@@ -96,16 +105,16 @@ def with_mutants(source: str, edited: Mapping[int, str]) -> str:
                 f"edit {number}: expected changes only within functions, found changes elsewhere"
             )
         for key, function in changed.items():
-            if ast.dump(function.node) != ast.dump(original[key].node):
-                counting = function.counting(original[key], text.splitlines(keepends=True))
-                versions.setdefault(key, {})[number] = counting
-    lines = source.splitlines(keepends=True)
+            before, after = original[key].node, function.node
+            if ast.dump(after) != ast.dump(before):
+                place = place_of_edit(before, after, text.splitlines(keepends=True))
+                versions.setdefault(key, {})[number] = function.counting({ACTIVE: place})
+                places.setdefault(key, {})[number] = place_of_edit(after, before, lines)
     # Functions are replaced from last to first, so earlier line numbers stay valid.
     for key in sorted(versions, key=lambda each: -original[each].node.lineno):
         start, end = original[key].start, original[key].node.end_lineno
-        lines[start - 1 : end] = _with_versions(
-            original[key], versions[key], is_method=bool(key[0])
-        )
+        counting = original[key].counting(places[key])
+        lines[start - 1 : end] = _with_versions(counting, versions[key], is_method=bool(key[0]))
     at = _import_line(ast.parse(source))
     lines[at:at] = [_IMPORT]
     return "".join(lines)

@@ -3,11 +3,11 @@
     WINDTUNNEL_PLANTED=17 --> NUMBER, for Python code
                           --> a cell under a symbol's name --> number(), for kernels
 
-    WINDTUNNEL_PLANTED_EXECUTIONS=FILE --> a cell in a file, incremented by note()
+    WINDTUNNEL_PLANTED_EXECUTIONS=FILE --> cells in a file, incremented by count(0), count(1), ...
 
 A compiled kernel is cached once for all mutants, so it must not contain the number as a constant.
 It reads the number through a symbol that each process binds to a cell in its memory at startup.
-The count of executions is such a cell, too. Without a file, it is not read.
+The counts of executions are such cells, too. Without a file, they are not read.
 """
 
 from __future__ import annotations
@@ -26,42 +26,46 @@ VARIABLE = "WINDTUNNEL_PLANTED"
 NUMBER = int(os.environ.get(VARIABLE, "0"))
 """Number of the active mutant, or 0 for none."""
 EXECUTIONS = "WINDTUNNEL_PLANTED_EXECUTIONS"
-"""Name of the variable with the path of a file of 8 bytes, which counts executions of what the
-active mutant changed, in all processes together.
+"""Name of the variable with the path of a file with COUNTS numbers of 8 bytes, to which all
+processes add.
+
+The first one counts executions of what the active mutant changed. Number n counts executions of
+what mutant n changes, as long as no mutant of the same function is active.
 """
-_NUMBER_SYMBOL, _COUNT_SYMBOL = "windtunnel_planted", "windtunnel_planted_executions"
+COUNTS = 10_001
+_NUMBER_SYMBOL, _COUNTS_SYMBOL = "windtunnel_planted", "windtunnel_planted_executions"
 _CELL = np.array([NUMBER], dtype=np.int64)
-_COUNT = (
-    np.memmap(os.environ[EXECUTIONS], dtype=np.int64, mode="r+", shape=(1,))
+_COUNTS = (
+    np.memmap(os.environ[EXECUTIONS], dtype=np.int64, mode="r+", shape=(COUNTS,))
     if EXECUTIONS in os.environ
-    else np.zeros(1, dtype=np.int64)
+    else np.zeros(COUNTS, dtype=np.int64)
 )
 # Define the symbols for kernels that numba compiles in this process, and for kernels from the
 # cache.
-for _name, _cell in ((_NUMBER_SYMBOL, _CELL), (_COUNT_SYMBOL, _COUNT)):
-    binding.add_symbol(_name, _cell.ctypes.data)
-    add_symbol(_name, _cell.ctypes.data)
+for _name, _cells in ((_NUMBER_SYMBOL, _CELL), (_COUNTS_SYMBOL, _COUNTS)):
+    binding.add_symbol(_name, _cells.ctypes.data)
+    add_symbol(_name, _cells.ctypes.data)
 
 
-def note_in_python() -> None:
-    """Count an execution of what the active mutant changed, from Python code."""
-    _COUNT[0] += 1
+def count_in_python(at: int) -> None:
+    """Count an execution, from Python code."""
+    _COUNTS[at] += 1
 
 
-def _cell_of(builder: Any, symbol: str) -> Any:
-    cell = builder.module.globals.get(symbol)
-    if cell is None:
-        cell = ir.GlobalVariable(builder.module, ir.IntType(64), symbol)
-        cell.linkage = "external"
-    return cell
+def _cells_of(builder: Any, symbol: str) -> Any:
+    cells = builder.module.globals.get(symbol)
+    if cells is None:
+        cells = ir.GlobalVariable(builder.module, ir.IntType(64), symbol)
+        cells.linkage = "external"
+    return cells
 
 
 def _read(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return builder.load(_cell_of(builder, _NUMBER_SYMBOL))
+    return builder.load(_cells_of(builder, _NUMBER_SYMBOL))
 
 
 def _increment(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    cell = _cell_of(builder, _COUNT_SYMBOL)
+    cell = builder.gep(_cells_of(builder, _COUNTS_SYMBOL), [arguments[0]])
     builder.store(builder.add(builder.load(cell), ir.Constant(ir.IntType(64), 1)), cell)
     return context.get_dummy_value()
 
@@ -73,8 +77,6 @@ def number(typing_context: Any) -> Any:
 
 
 @intrinsic
-def note(typing_context: Any) -> Any:
-    """Count an execution of what the active mutant changed. Compiled kernels can call this
-    function.
-    """
-    return types.void(), _increment
+def count(typing_context: Any, at: Any) -> Any:
+    """Count an execution. Compiled kernels can call this function."""
+    return types.void(types.int64), _increment

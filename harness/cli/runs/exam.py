@@ -13,9 +13,9 @@ from windtunnel.harness.cli import exit_code
 
 if TYPE_CHECKING:
     from windtunnel.harness.exam.document import Exam, ExamRun, MutantRow
-    from windtunnel.harness.exam.examine import MutationRun
     from windtunnel.harness.exam.mutant import Mutant
     from windtunnel.harness.exam.mutant_set import MutantSet
+    from windtunnel.harness.exam.mutation_run import MutationRun
 
 COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
 
@@ -93,7 +93,8 @@ def exam(
     A void exam exits with 2, or with 3 if the harness failed.
 
     With --generate, the mutants are small edits that a seed chooses, with equal weight for each
-    module; at least 85 % of those with an effect must be killed.
+    module. Each runs in the scenarios that execute what it changes. At least 85 % of those with an
+    effect must be killed.
 
     \b
       windtunnel exam
@@ -102,7 +103,7 @@ def exam(
       windtunnel run exam/loss --fidelity sim --mutant resend-never
     """
     from windtunnel.harness.exam import mutant, mutant_set
-    from windtunnel.harness.exam.examine import MutationRun
+    from windtunnel.harness.exam.mutation_run import MutationRun
 
     try:
         planted = mutant_set.written()

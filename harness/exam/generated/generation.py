@@ -16,27 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from windtunnel.harness.exam.generated.operators import Edit, edits
+from windtunnel.harness.exam.generated.scenario_choice import CANDIDATES
 from windtunnel.harness.exam.mutant import Mutant, MutantError
 from windtunnel.harness.installation import ROOT
 
 FOLDERS = ("image", "receiver", "sender", "conductor", "conductor/images", "conductor/publications")
 """Folders below driver/media_driver with protocol kernels and conductor rules."""
-SCENARIOS = ("exam/loss", "exam/unreliable", "exam/disorder", "exam/calm")
-"""Scenarios for the mutants of modules that have none of their own."""
-SCENARIOS_OF_MODULES = {
-    ("exam/all-gaps",): (
-        *("gap_counters", "gap_rows", "nak_schedule", "open_gaps", "range_sender"),
-        *("retransmit_ranges", "round_trip", "smoothed_time"),
-    ),
-    ("exam/evidence", "exam/unreliable-late"): ("gap_evidence", "gap_filling"),
-    ("exam/all-gaps", "exam/evidence"): ("lost_range_feedback", "lost_ranges"),
-    ("exam/forged", "exam/setup-loss", *SCENARIOS): (
-        *("dispatcher", "image_connections", "image_receiver", "receive_transport"),
-        "session_state",
-    ),
-    ("exam/feedback-loss", "exam/forged-nak", *SCENARIOS): ("retransmit_handler", "sender_control"),
-}
-"""Scenarios -> modules that the scenarios above do not reach, or only in part."""
 COUNT_MAX = 10_000
 _NAME = re.compile(r"generated-(\d{1,5})-(\d{1,18})-(\d{1,5})")
 _KNOWN_DECORATORS = ("kernel", "allocating_kernel", "property")
@@ -62,8 +47,21 @@ def set_of(name: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
+def number_of(name: str) -> int:
+    """Return the number of a generated mutant in its set, from 1. Raises ValueError if a name is
+    not that of a generated mutant.
+    """
+    match = _NAME.fullmatch(name)
+    if not match:
+        raise ValueError(f"expected the name of a generated mutant, found {name!r}")
+    return int(match[3])
+
+
 def generate(count: int, seed: int) -> list[Mutant]:
-    """Return `count` mutants of the current driver, chosen by a seed."""
+    """Return `count` mutants of the current driver, chosen by a seed.
+
+    Their scenarios are all candidates, of which an exam chooses.
+    """
     if not 1 <= count <= COUNT_MAX:
         raise MutantError(f"expected 1 to {COUNT_MAX} generated mutants, found {count}")
     choice = random.Random(seed)
@@ -81,18 +79,11 @@ def generate(count: int, seed: int) -> list[Mutant]:
                     Mutant(
                         name=name,
                         side="both",
-                        scenarios=_scenarios(mutation.file),
+                        scenarios=CANDIDATES,
                         **mutation._asdict(),
                     )
                 )
     return found
-
-
-def _scenarios(file: str) -> tuple[str, ...]:
-    stem = Path(file).stem
-    return next(
-        (key for key, modules in SCENARIOS_OF_MODULES.items() if stem in modules), SCENARIOS
-    )
 
 
 class _Mutation(NamedTuple):

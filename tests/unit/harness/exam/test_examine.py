@@ -4,15 +4,19 @@ import json
 import os
 import signal
 import threading
+from array import array
 from pathlib import Path
 
 import pytest
 
+from windtunnel.harness.exam.child_run import EXECUTIONS_FILE
 from windtunnel.harness.exam.document import ExamRun, MutantRow
 from windtunnel.harness.exam.evidence_difference import Difference
-from windtunnel.harness.exam.examine import DOCUMENT, WITHOUT_DEFECT, MutationRun, examine
+from windtunnel.harness.exam.examine import DOCUMENT, examine
 from windtunnel.harness.exam.markdown import UNEXPLAINED, exam_markdown
 from windtunnel.harness.exam.mutant import NONE, Mutant
+from windtunnel.harness.exam.mutation_run import MutationRun
+from windtunnel.harness.exam.running_exam import WITHOUT_DEFECT
 
 SEED = 40
 
@@ -27,8 +31,9 @@ def mutant(name, *scenarios, because="", killed_by=()):
 class Runs:
     """Outcomes by (scenario, mutant), a list for consecutive runs. All other runs pass."""
 
-    def __init__(self, outcomes, during=lambda name: None):
+    def __init__(self, outcomes, during=lambda name: None, counts=()):
         self.outcomes = outcomes
+        self.counts = dict(counts)
         self.created = []
         self.places = []
         self._during = during
@@ -38,6 +43,8 @@ class Runs:
         self.created.append((scenario, name))
         self.places.append(fidelity)
         (folder / "suite").mkdir(parents=True, exist_ok=True)
+        if scenario in self.counts:
+            (folder / EXECUTIONS_FILE).write_bytes(array("q", self.counts[scenario]).tobytes())
         outcome = self.outcomes.get((scenario, name, seed_index), "PASS")
         outcome = self.outcomes.get((scenario, name), outcome)
         if isinstance(outcome, list):
@@ -67,7 +74,7 @@ class Told:
 
 
 def sit(tmp_path, mutants, outcomes, **options):
-    runs = Runs(outcomes, options.pop("during", lambda name: None))
+    runs = Runs(outcomes, options.pop("during", lambda name: None), options.pop("counts", ()))
     listener = options.pop("listener", Told())
     compare = options.pop("compare", lambda sound, other: [])
     mutation_run = MutationRun(mutants, tmp_path / "exam", **options)
@@ -230,7 +237,7 @@ def test_a_signal_ends_it_and_what_was_done_stays(tmp_path):
 
 
 def test_a_row_without_runs_is_undecided():
-    assert MutantRow("n", "a", "f", [], "").state == "undecided"
+    assert MutantRow("n", "a", "f", [], "", ["x"]).state == "undecided"
 
 
 @pytest.mark.parametrize(
@@ -284,16 +291,24 @@ def test_a_survivor_runs_with_more_seeds_until_one_kills_it(tmp_path):
 
 
 def test_of_generated_mutants_only_those_with_an_effect_count(tmp_path):
+    changes = set()
+
     def compare(sound, other):
-        return [LATER] if other.path.parent.name.startswith("changes") else []
+        return [LATER] if other.path.parent.name in changes else []
 
     def exam_of(folder, changing):
-        mutants = [mutant(f"dies{number}", "x") for number in range(17)]
-        mutants += [mutant(f"changes{number}", "x") for number in range(changing)]
-        mutants += [mutant(f"idles{number}", "x") for number in range(30)]
-        outcomes = {("x", f"dies{number}"): "FAIL" for number in range(17)}
+        total = 17 + changing + 30
+        names = [f"generated-50-1-{number:03}" for number in range(1, total + 1)]
+        changes.update(names[17 : 17 + changing])
         options = {"generated": "generated-50-1", "sound": "generated-50-1-000"}
-        return sit(tmp_path / folder, mutants, outcomes, compare=compare, **options)[0]
+        return sit(
+            tmp_path / folder,
+            [mutant(name, "x") for name in names],
+            {("x", name): "FAIL" for name in names[:17]},
+            compare=compare,
+            counts={"x": [0] + total * [1]},
+            **options,
+        )[0]
 
     enough, short = exam_of("a", 3), exam_of("b", 4)
     assert (enough.kill_rate, enough.is_passed) == (0.85, True)
@@ -301,6 +316,29 @@ def test_of_generated_mutants_only_those_with_an_effect_count(tmp_path):
     text = exam_markdown(enough)
     assert "17 of 20 generated mutants with an effect killed, 85.0% (at least 85%" in text
     assert "| driver/x.py | 17 | 20 | 30 |" in text
+
+
+def test_a_generated_mutant_runs_where_what_it_changes_is_executed(tmp_path):
+    mutants = [mutant(f"generated-3-1-{number:03}", "x", "y", "z") for number in (1, 2, 3)]
+    # Mutant 3 is executed nowhere.
+    counts = {"x": [0, 0, 5, 0], "y": [9, 1, 7, 0], "z": [0, 0, 0, 0]}
+    options = {"generated": "generated-3-1", "sound": "generated-3-1-000", "seeds": 2}
+    exam, _, runs = sit(tmp_path, mutants, {}, counts=counts, **options)
+    ran = [[(run.scenario, run.seed) for run in row.runs] for row in exam.mutants]
+    assert ran == [
+        [("y", 40), ("y", 41)],
+        [("y", 40), ("x", 40), ("y", 41), ("x", 41)],
+        [],
+    ]
+    # The driver without a defect runs in every candidate, with the second seed only where needed.
+    assert sorted((run.scenario, run.seed) for run in exam.sound) == [
+        ("x", 40), ("x", 41), ("y", 40), ("y", 41), ("z", 40),
+    ]  # fmt: skip
+    assert len(runs.created) == 5 + 2 + 4
+    never = exam.mutants[2]
+    assert never.state == "survived"
+    assert never.is_without_effect
+    assert "never executed" in exam_markdown(exam)
 
 
 def test_an_inconclusive_run_is_repeated_with_its_own_seed(tmp_path):

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from windtunnel.harness.exam import mutated_driver, mutation_source
+from windtunnel.harness.exam import child_run, mutated_driver, mutation_source
 from windtunnel.harness.exam.mutant import NONE, Mutant, MutantError
-from windtunnel.harness.exam.mutation_switch import EXECUTIONS, VARIABLE
+from windtunnel.harness.exam.mutation_switch import COUNTS, EXECUTIONS, VARIABLE
 from windtunnel.harness.installation import ROOT as REPOSITORY
 from windtunnel.harness.orchestrate.subjects.subject import OURS, OURS_WITH_OURS, Pair, Subject
 
@@ -70,8 +70,8 @@ def store(tmp_path_factory):
 def test_its_processes_import_the_copy_wherever_they_start(
     store, compiled, at_work, value, monkeypatch
 ):
-    counted = store / "executions.bin"
-    counted.write_bytes(bytes(8))
+    counted = store / child_run.EXECUTIONS_FILE
+    counted.write_bytes(bytes(8 * COUNTS))
     monkeypatch.setenv(EXECUTIONS, str(counted))
     environment = prepare(store / "copies", at_work=at_work)
     script = (
@@ -89,8 +89,8 @@ def test_its_processes_import_the_copy_wherever_they_start(
     )
     copy = tree_of(store / "copies")
     assert done.stdout.split() == [str(value), str(copy / "harness/__init__.py")]
-    # The kernel was called once. Without an active mutant, no version of a mutant is.
-    assert int.from_bytes(counted.read_bytes(), sys.byteorder) == (at_work is not None)
+    # The kernel was called once. Without an active mutant, both mutants' statements are counted.
+    assert child_run.executions_in(store) == ({0: 1} if at_work else {1: 1, 2: 1})
 
 
 def test_it_is_compiled_once_for_each_fidelity_and_again_when_an_edit_is_another(

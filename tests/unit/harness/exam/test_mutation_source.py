@@ -52,8 +52,8 @@ def module(text: str, number: int) -> types.ModuleType:
     created = types.ModuleType("made")
     created.__dict__["kernel"] = lambda function: function
     switch = types.SimpleNamespace(NUMBER=number, number=lambda: number, counted=[])
-    switch.note = lambda: switch.counted.append("kernel")
-    switch.note_in_python = lambda: switch.counted.append("python")
+    switch.count = lambda at: switch.counted.append(("kernel", at))
+    switch.count_in_python = lambda at: switch.counted.append(("python", at))
     lines = [
         line for line in text.splitlines() if line != "from windtunnel.driver.base import planted"
     ]
@@ -117,11 +117,45 @@ def test_an_edit_beyond_functions_is_refused(old, new):
         with_mutants(SOURCE, {1: SOURCE.replace(old, new)})
 
 
-def test_what_a_mutant_changes_is_counted_and_nothing_else():
-    text = with_mutants(SOURCE, EDITS)
-    for number, counted in enumerate([[], ["kernel"], ["python"], ["python"]]):
-        created = module(text, number)
-        created.half(10)
-        created.scaled(10)
-        created.Counter(1).add(1)
-        assert created.planted.counted == counted, number
+HALF, SCALED, ADDED, CREATED = (
+    [("kernel", 1), ("kernel", 4)], [("python", 2)], [("python", 3)], [("python", 5)],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("active", "counted"),
+    [
+        (0, [*HALF, *SCALED, *CREATED, *ADDED]),
+        (1, [("kernel", 0), *SCALED, *CREATED, *ADDED]),
+        (2, [*HALF, ("python", 0), *CREATED, *ADDED]),
+        (3, [*HALF, *SCALED, *CREATED, ("python", 0)]),
+    ],
+)
+def test_what_the_active_mutant_changes_is_counted_and_what_the_others_would_change(
+    active, counted
+):
+    created = module(with_mutants(SOURCE, EDITS), active)
+    created.half(10)
+    created.scaled(10)
+    created.Counter(1).add(1)
+    assert created.planted.counted == counted
+
+
+BRANCHES = """
+def sign(value):
+    if value < 0:
+        return -1
+    elif value > 0:
+        return 1
+    return 0
+"""
+
+
+def test_the_original_counts_a_branch_only_where_it_is_taken():
+    edits = [("return -1", "return -2"), ("value > 0", "value > 1"), ("return 0", "return 9")]
+    texts = {number: BRANCHES.replace(*edit) for number, edit in enumerate(edits, 1)}
+    created = module(with_mutants(BRANCHES, texts), 0)
+    for value, counted in ((-5, [1, 2]), (5, [2]), (0, [2, 3])):
+        created.planted.counted.clear()
+        created.sign(value)
+        assert sorted(at for _, at in created.planted.counted) == counted

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from windtunnel.harness.exam import child_run
-from windtunnel.harness.exam.mutation_switch import EXECUTIONS, VARIABLE
+from windtunnel.harness.exam.mutation_switch import COUNTS, EXECUTIONS, VARIABLE
 from windtunnel.harness.installation import ROOT as REPOSITORY
 
 PROGRAM = """
@@ -16,11 +16,12 @@ from windtunnel.harness.exam import mutation_switch as switch
 
 @numba.njit(cache=True)
 def read(more):
-    switch.note()
+    switch.count(0)
+    switch.count(17)
     return switch.number() + more
 
 print(switch.NUMBER, read(1), sum(read.stats.cache_hits.values()))
-switch.note_in_python()
+switch.count_in_python(0)
 """
 
 
@@ -29,8 +30,8 @@ switch.note_in_python()
 def test_a_kept_kernel_reads_what_this_process_was_given(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    counted = tmp_path / "executions.bin"
-    counted.write_bytes(bytes(8))
+    counted = tmp_path / child_run.EXECUTIONS_FILE
+    counted.write_bytes(bytes(8 * COUNTS))
     said = [
         subprocess.run(
             [sys.executable, str(program)],
@@ -44,5 +45,5 @@ def test_a_kept_kernel_reads_what_this_process_was_given(tmp_path):
     ]
     assert said == [["0", "1", "0"], ["17", "18", "1"], ["3", "4", "1"]]
     # In the kernel and in Python, in the one process that was given the file.
-    assert int.from_bytes(counted.read_bytes(), sys.byteorder) == 2
-    assert child_run.EXECUTIONS == EXECUTIONS
+    assert child_run.executions_in(tmp_path) == {0: 2, 17: 1}
+    assert (child_run.EXECUTIONS, child_run.COUNTS) == (EXECUTIONS, COUNTS)

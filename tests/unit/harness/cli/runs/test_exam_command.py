@@ -32,7 +32,8 @@ def exams(monkeypatch):
         listener.on_driver_without_defect(exam.sound[0])
         if not exam.is_void:
             for each in mutation_run.mutants:
-                row = MutantRow(each.name, each.about, each.file, [], "", [run(answer["mutants"])])
+                row = MutantRow(each.name, each.about, each.file, [], "", list(each.scenarios))
+                row.runs = [run(answer["mutants"])]
                 exam.mutants.append(row)
                 listener.on_mutant(row)
             exam.is_whole = answer["asked"] is None

@@ -3,22 +3,20 @@
 import ast
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from windtunnel.harness.exam import mutant_set
 from windtunnel.harness.exam.generated.generation import (
-    SCENARIOS,
-    SCENARIOS_OF_MODULES,
     editable_functions,
     generate,
+    number_of,
     set_of,
 )
+from windtunnel.harness.exam.generated.scenario_choice import CANDIDATES
 from windtunnel.harness.exam.mutant import NONE, MutantError
 from windtunnel.harness.exam.mutation_source import with_mutants
 from windtunnel.harness.installation import ROOT
-from windtunnel.harness.scenario.loader import load_scenario
 
 COUNT, MERGED = 80, 24
 
@@ -76,16 +74,11 @@ def test_a_count_out_of_range_is_refused(count):
         generate(count, 1)
 
 
-def test_modules_of_optional_modes_have_scenarios_with_these_modes(mutants):
-    by_module = {Path(each.file).stem: each.scenarios for each in mutants}
-    assert by_module["retransmit_ranges"] == ("exam/all-gaps",)
-    assert by_module["loss_detector"] == SCENARIOS
-    known = {path.stem for path in (ROOT / "driver/media_driver").rglob("*.py")}
-    named = [each for modules in SCENARIOS_OF_MODULES.values() for each in modules]
-    assert set(named) <= known
-    assert len(set(named)) == len(named)
-    for scenario in {name for key in (SCENARIOS, *SCENARIOS_OF_MODULES) for name in key}:
-        assert "sim" in load_scenario(ROOT / f"scenarios/{scenario}.yaml").fidelity
+def test_a_mutant_has_all_candidates_and_its_number(mutants):
+    assert {each.scenarios for each in mutants} == {CANDIDATES}
+    assert [number_of(each.name) for each in mutants] == list(range(1, COUNT + 1))
+    with pytest.raises(ValueError, match="resend-never"):
+        number_of("resend-never")
 
 
 def test_names_are_in_order(mutants):

@@ -1,0 +1,41 @@
+"""Chooses the scenarios in which a generated mutant runs: those that execute what it changes.
+
+    driver without a defect, in each candidate --> executions of each mutant's statement
+                                                            |
+                                    the usual scenarios, then those with the most executions
+
+A mutant that no candidate executes has no scenario. It cannot have an effect there, so its runs
+would show nothing.
+"""
+
+from collections.abc import Mapping
+
+USUAL = ("exam/loss", "exam/unreliable", "exam/disorder", "exam/calm")
+"""Scenarios that come first, because they fail for most defects of what they execute."""
+CANDIDATES = (
+    *USUAL,
+    *("exam/all-gaps", "exam/bursts", "exam/damaged", "exam/evidence", "exam/feedback-late"),
+    *("exam/feedback-loss", "exam/forged", "exam/forged-nak", "exam/forged-status"),
+    *("exam/overtaken", "exam/setup-loss", "exam/shut-window", "exam/slow-reader"),
+    *("exam/small-buffer", "exam/stale-copies", "exam/tagged-cut-off", "exam/tight"),
+    *("exam/unreliable-late", "host/kill-driver", "host/kill-publisher", "host/pause-receiver"),
+    *("host/pause-sender", "host/slow-consumer", "many/mdc-min-one-lossy"),
+    *("many/multicast-one-lossy", "many/partition-and-heal", "many/two-paths-one-worse"),
+    *("path/source-port-change", "recovery/group"),
+)
+"""Scenarios that are simulated in seconds, and together execute most of the driver."""
+SCENARIOS_MAX = 5
+"""Maximum number of scenarios of one mutant. A mutant that survives takes all of them."""
+
+
+def executing(number: int, executions: Mapping[str, Mapping[int, int]]) -> tuple[str, ...]:
+    """Return the scenarios for a mutant with a number, at most SCENARIOS_MAX, the most likely to
+    kill it first.
+
+    `executions` has the counts of each candidate's run, by mutant number.
+    """
+    counts = {name: counted.get(number, 0) for name, counted in executions.items()}
+    found = [name for name, count in counts.items() if count]
+    usual = [name for name in USUAL if name in found]
+    others = [name for name in found if name not in USUAL]
+    return (*usual, *sorted(others, key=lambda name: -counts[name]))[:SCENARIOS_MAX]

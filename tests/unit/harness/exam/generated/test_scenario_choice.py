@@ -1,0 +1,35 @@
+"""A generated mutant runs in the scenarios that execute what it changes."""
+
+import pytest
+
+from windtunnel.harness.exam.generated.scenario_choice import (
+    CANDIDATES,
+    SCENARIOS_MAX,
+    USUAL,
+    executing,
+)
+from windtunnel.harness.installation import ROOT
+from windtunnel.harness.scenario.loader import load_scenario
+
+
+def test_the_usual_ones_come_first_and_the_others_by_executions():
+    executions = {"many/one": {7: 3}, "many/two": {7: 9, 8: 1}, USUAL[1]: {7: 1}, USUAL[0]: {8: 2}}
+    assert executing(7, executions) == (USUAL[1], "many/two", "many/one")
+    assert executing(8, executions) == (USUAL[0], "many/two")
+    assert executing(9, executions) == ()
+
+
+def test_their_number_has_a_limit():
+    executions = {name: {1: 1 + at} for at, name in enumerate(CANDIDATES)}
+    chosen = executing(1, executions)
+    assert len(chosen) == SCENARIOS_MAX
+    assert chosen == (*USUAL, CANDIDATES[-1])
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_a_candidate_can_be_simulated(name):
+    assert "sim" in load_scenario(ROOT / f"scenarios/{name}.yaml").fidelity
+
+
+def test_no_candidate_is_named_twice():
+    assert len(set(CANDIDATES)) == len(CANDIDATES)
