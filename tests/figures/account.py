@@ -95,9 +95,9 @@ class Reader:
         return sum(each.action == DUPLICATE for each in self.decisions)
 
     @property
-    def refused_frames(self) -> int:
-        """Number of frames and heartbeats that the receiver refused, because they were outside of
-        its window.
+    def refused_datagrams(self) -> int:
+        """Number of datagrams and heartbeats that the receiver refused, because they were outside
+        of its window.
         """
         return self.counters["Flow control over runs"] + self.counters["Flow control under runs"]
 

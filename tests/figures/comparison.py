@@ -194,7 +194,7 @@ def _compare_reader(
     if account.kind != MDC and not reader.displaced:
         found.within(f"{point}: lost bytes", shown, flow["lost_bytes_max"], lost)
     # What shares a packet with a refused frame is refused with it.
-    most = reader.refused_frames * 2 * account.term_length
+    most = reader.refused_datagrams * 2 * account.term_length
     found.within(f"{point}: refused bytes", 0, flow["refused_bytes"], most)
     (image,) = here["images"]
     if account.reliable:

@@ -70,8 +70,11 @@ def _compare_repairs(
     if reader.displaced or account.kind != UNICAST or not account.reliable:
         return
     gaps = row.get("gaps", 0)
-    # Each frame that the receiver refused is a gap of its own, or a part of one.
-    most = len(reader.lost_ranges) + reader.refused_frames
+    # Each datagram that the receiver refused is a gap of its own, or a part of one. A copy of one
+    # of its frames that is not refused divides this gap.
+    most = len(reader.lost_ranges) + reader.refused_datagrams
+    if reader.refused_datagrams:
+        most += reader.copies
     found.within(f"{host}: gaps", _range_count(reader.lost_ranges), gaps, most)
     if "repair_p50_ns" in row:
         found.within(f"{host}: repair", 2 * account.delay_ns, row["repair_p50_ns"], HIGHEST)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from tests.sim.simulated import SCENARIOS, run, run_all, shortened
+from tests.sim.simulated import SCENARIOS, run, run_all, shortened, with_payload
 from windtunnel.harness.artifact.host.host_event import read_applied_events
 from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.orchestrate.suite.runner import run_suite
 
 WITH_TURNS_OF_THEIR_OWN = [
     "many/mdc-min-one-lossy",
@@ -46,8 +47,11 @@ def test_groups_pauses_and_deaths_pass(name, with_turns_of_their_own):
 @pytest.mark.full
 @pytest.mark.parametrize("name", MORE_OF_THEM)
 def test_more_groups_and_pauses_pass(name, tmp_path):
-    result = run(SCENARIOS / f"{name}.yaml", tmp_path)
-    assert result.outcome == "PASS", result.reason
+    # All seeds of the scenario.
+    for result in run_suite(
+        [SCENARIOS / f"{name}.yaml"], fidelity="sim", out=with_payload(tmp_path)
+    ).runs:
+        assert result.outcome == "PASS", (result.seed, result.reason)
 
 
 def test_a_death_is_told_as_it_was(tmp_path):
