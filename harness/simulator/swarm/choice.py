@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from windtunnel.harness.scenario.resolved.case import Case, HostCase, Payload
 from windtunnel.harness.simulator.swarm import recovery_modes
 from windtunnel.harness.simulator.swarm.faults import MS, US, choose_fault, fault_text, spread
+from windtunnel.harness.simulator.swarm.known_defects import without_known_defects
 from windtunnel.harness.simulator.swarm.stream_choice import ADDRESSES, KIB, choose_stream
 from windtunnel.harness.simulator.swarm.trial_drivers import OURS, real_hosts
 
@@ -105,6 +106,11 @@ def choose(
     traffic = tuple(each for each, _ in chosen)
     if modes:
         traffic = recovery_modes.with_modes(seed, traffic)
+    faults = [choose_fault(rng, index, count) for index in range(rng.randint(0, FAULTS_MAX))]
+    real = real_hosts(drivers, seed)
+    if real:
+        # The same generator, so all else is as with other drivers.
+        faults = [left for each in faults if (left := without_known_defects(each))]
     case = Case(
         name="swarm",
         about="chosen by a seed",
@@ -116,9 +122,7 @@ def choose(
         ),
         payload=Payload(path="payload.bin", sha256="", length_bytes=0),
         traffic=traffic,
-        faults=tuple(
-            choose_fault(rng, index, count) for index in range(rng.randint(0, FAULTS_MAX))
-        ),
+        faults=tuple(faults),
         expect=(),
         wall_ns=60_000 * MS,
     )
@@ -134,7 +138,7 @@ def choose(
         recovery_share=rng.choice((0.02, 0.1, 0.3)),
         safety_ns=rng.choice((200, 500, 1_000)) * MS,
         frames=frame_count,
-        real=real_hosts(drivers, seed),
+        real=real,
     )
 
 
