@@ -39,6 +39,7 @@ def run(files: Sequence[Path], values: Mapping[str, object]) -> int:
             files,
             seed if isinstance(seed, int) else None,
             seeds if isinstance(seeds, int) else None,
+            allow_commands=values["allow_commands"] is True,
         )
     budget_s = sum(RUN_S + each.scenario.budget.wall_ns / 1e9 for each in planned)
     flags = ["--json"] if values["as_json"] else []
@@ -99,7 +100,8 @@ def command(
     argv = [sys.executable, "-m", "windtunnel.harness", *arguments]
     if environment.launcher:
         argv = [sys.executable, "-m", *environment.launcher, *argv]
-    for name, value in options.items():
+    for parameter, value in options.items():
+        name = parameter.replace("_", "-")
         if isinstance(value, bool):
             argv += [f"--{name}"] if value else []
         elif isinstance(value, Mapping):

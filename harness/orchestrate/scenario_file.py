@@ -9,6 +9,7 @@ All commands that run or describe scenarios use this module, so they reject the 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from windtunnel.harness.orchestrate.allowed_commands import require_allowed
 from windtunnel.harness.scenario.loader import ScenarioError, load_scenario
 from windtunnel.harness.scenario.schema.channel import with_parameters
 from windtunnel.harness.scenario.schema.model import Scenario
@@ -50,20 +51,26 @@ def _with_receive(scenario: Scenario, parameters: Mapping[str, str]) -> Scenario
 
 
 def require_runnable(
-    files: Iterable[Path], receive: Mapping[str, str] = UNCHANGED
+    files: Iterable[Path],
+    receive: Mapping[str, str] = UNCHANGED,
+    *,
+    allow_commands: bool = False,
 ) -> list[Scenario]:
     """Return all scenarios. Raises ScenarioError with the problems of all files, unless all
-    scenarios can be run.
+    scenarios can be run. Those with applications need `allow_commands`.
     """
     errors: list[str] = []
     loaded = []
-    for file in dict.fromkeys(files):
+    distinct = list(dict.fromkeys(files))
+    for file in distinct:
         try:
             loaded.append(load_runnable(file, receive))
         except ScenarioError as error:
             errors += error.errors
     if errors:
         raise ScenarioError(errors)
+    if not allow_commands:
+        require_allowed(zip(distinct, loaded, strict=True))
     return loaded
 
 

@@ -91,6 +91,8 @@ def json_schema() -> Schema:
     share = tables["Duplicate"]["properties"]["share"]
     _allow(tables["Act"]["properties"]["duplicate"], {"oneOf": share["oneOf"]})
     _allow_short_forms(tables)
+    streams = _keys("traffic", "expect")
+    schema["anyOf"] = [streams, {"not": _keys("traffic"), **_keys("applications")}]
     # Only a replay may omit the content, so another stream must have it.
     schema["properties"]["traffic"]["contains"] = _keys("content")
     schema["properties"]["expect"]["items"] = _check(tables.pop("Check"))

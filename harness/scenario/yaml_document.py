@@ -49,6 +49,8 @@ Mark = tuple[int, int]
 """Line and column, counted from 1."""
 Where = tuple[str | int, ...]
 """Keys and indices from the root of the file."""
+_WORDS = ("on", "off", "yes", "no")
+"""Keys that YAML 1.1 takes for booleans, and everybody else for words."""
 
 
 class ScenarioError(ValueError):
@@ -209,7 +211,8 @@ class YamlDocument:
             raise self._refused(event, text)
 
     def _key(self, event: NodeEvent, table: dict[str, Any]) -> str:
-        if not isinstance(event, ScalarEvent) or self._tag(event) in _RESOLVED:
+        is_plain = isinstance(event, ScalarEvent) and self._tag(event) not in _RESOLVED
+        if not isinstance(event, ScalarEvent) or not (is_plain or event.value in _WORDS):
             raise self._refused(event, "expected a string as a key")
         key = self._string(event)
         if key in table:

@@ -207,6 +207,12 @@ def require_replayable(folder: "RunDir") -> None:
     except ValueError as error:
         text = f"{folder.case}: cannot be parsed: {str(error).splitlines()[0]}"
         raise Failure(text, exit_code.INCONCLUSIVE) from error
+    if case.applications:
+        text = (
+            f"{folder.path}: the run had applications, and programs named by a run folder are not "
+        )
+        text += "started: run the original scenario with `windtunnel run FILE --allow-commands`"
+        raise Failure(text, exit_code.USAGE)
     try:
         decisions = read_replayable(folder.decisions)
         compile_decisions(case, decisions)
@@ -227,13 +233,16 @@ def _replay(
     from windtunnel.harness.artifact.run_dir import RunDir
     from windtunnel.harness.cli.render.display import choose
     from windtunnel.harness.cli.runs.run import prepare_drivers, print_suite, write_report
+    from windtunnel.harness.orchestrate.allowed_commands import require_allowed
     from windtunnel.harness.orchestrate.run.run_spec import Replayed
+    from windtunnel.harness.orchestrate.scenario_file import load_runnable
     from windtunnel.harness.orchestrate.suite.runner import run_suite
 
     fidelity = changes.fidelity or manifest.fidelity
     peers = peers_of(folder, manifest, changes.publisher, changes.subscriber)
     sabotage, mutant = ("", "") if changes.without_defect else (manifest.sabotage, manifest.mutant)
     require_known_defects(folder, sabotage, mutant)
+    require_allowed([(folder.scenario, load_runnable(folder.scenario))])
     command = ("windtunnel", "replay", str(folder.path), *changes.arguments())
     pair = prepare_drivers(*peers, mutant or None, fidelity, out)
     with choose(as_json) as display:

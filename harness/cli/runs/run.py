@@ -108,6 +108,12 @@ if TYPE_CHECKING:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="YAML file that lists known failures. They are reported but do not affect the exit code.",
 )
+@click.option(
+    "--allow-commands",
+    is_flag=True,
+    help="Start the programs that the scenarios name as their applications. Read a scenario of "
+    "others first.",
+)
 @click.option("--compress", is_flag=True, help="Use gzip to compress the captures of passing runs.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON lines: one per run, and one at the end."
@@ -129,6 +135,7 @@ def run(
     subscriber: str,
     jobs: int,
     known: Path | None,
+    allow_commands: bool,
     compress: bool,
     as_json: bool,
     junit: Path | None,
@@ -145,22 +152,20 @@ def run(
       windtunnel run my-scenario.yaml --payload capture.tar --json | jq .outcome
       windtunnel run --publisher aeronmd:build/aeronmd --subscriber pyaeron
     """
-    files = scenarios.find_all(scenario)
-
     from windtunnel.harness.cli import failure, in_kernel
     from windtunnel.harness.cli.machine import default_fidelity
     from windtunnel.harness.cli.render.display import choose
     from windtunnel.harness.orchestrate.scenario_file import require_runnable
     from windtunnel.harness.orchestrate.suite.runner import run_suite
 
+    files = scenarios.find_all(scenario)
     _check_defects(sabotage, mutant, kernel)
     with failure.one_line():
-        loaded = require_runnable(files, receive)
+        loaded = require_runnable(files, receive, allow_commands=allow_commands)
     if kernel == "uml":
         return in_kernel.run(files, click.get_current_context().params)
     chosen_fidelity = fidelity or default_fidelity([each.fidelity for each in loaded])
     with failure.one_line():
-        known_failures = _load_known(known)
         pair = prepare_drivers(publisher, subscriber, mutant, chosen_fidelity, out)
         with choose(as_json) as display:
             result = run_suite(
@@ -176,8 +181,9 @@ def run(
                 receive=receive,
                 tested=pair,
                 jobs=jobs,
-                known=known_failures,
+                known=_load_known(known),
                 compress=compress,
+                allow_commands=allow_commands,
             )
         report = write_report(result.suite_dir)
         _write_ci_files(result.suite_dir, junit, markdown)

@@ -53,9 +53,16 @@ class RunSpec:
     compress: bool = False
     """Whether to compress the captures if the run passes."""
 
+    allow_commands: bool = False
+    """Whether the user has allowed the commands of the scenario's applications."""
+
     def side(self, host: str) -> str:
-        """Return the role of a host in the scenario's first stream: `publisher` or `subscriber`."""
-        return "publisher" if host in self.scenario.traffic[0].from_hosts else "subscriber"
+        """Return the role of a host in the scenario's first stream: `publisher` or `subscriber`.
+        Without streams, the first host counts as the publisher's.
+        """
+        traffic = self.scenario.traffic
+        publishers = traffic[0].from_hosts if traffic else self.scenario.network.hosts[:1]
+        return "publisher" if host in publishers else "subscriber"
 
     def subject(self, host: str) -> Subject:
         """Return the driver under test that runs on a host."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import get_args
 
 from windtunnel.harness.artifact.run_dir import new_suite_id
+from windtunnel.harness.orchestrate.allowed_commands import require_allowed
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 from windtunnel.harness.orchestrate.event import OnEvent, RunEvent, compile_event, ignore
 from windtunnel.harness.orchestrate.fidelity import Fidelity
@@ -51,8 +52,11 @@ def plan(
     seeds: int | None,
     backend: Backend | None = None,
     receive: Mapping[str, str] = UNCHANGED,
+    *,
+    allow_commands: bool = False,
 ) -> list[PlannedRun]:
-    """Load all scenarios and list their runs. Raises ScenarioError if a scenario file is invalid.
+    """Load all scenarios and list their runs. Raises ScenarioError if a scenario file is invalid,
+    or has applications without `allow_commands`.
 
     `backend` overrides the impairment backend that the files specify, and `receive` the channel
     parameters of their subscriptions.
@@ -61,6 +65,8 @@ def plan(
         (path, _with_backend(load_runnable(path, receive), backend))
         for path in dict.fromkeys(scenarios)
     ]
+    if not allow_commands:
+        require_allowed(loaded)
     return [
         PlannedRun(scenario, path, each)
         for path, scenario in loaded
@@ -99,10 +105,12 @@ def run_suite(
     receive: Mapping[str, str] = UNCHANGED,
     replayed: Replayed | None = None,
     compress: bool = False,
+    allow_commands: bool = False,
 ) -> SuiteResult:
     """Execute and judge all runs of all scenarios, up to `jobs` in parallel.
 
-    `compress` compresses the captures of passed runs.
+    `compress` compresses the captures of passed runs. `allow_commands` allows the commands of the
+    scenarios' applications.
 
     `replayed` repeats the decisions of another run, and allows all fidelity levels.
 
@@ -115,7 +123,7 @@ def run_suite(
         raise ValueError(
             f"unknown sabotage {sabotage!r}: expected one of {', '.join(subject.SABOTAGES)}"
         )
-    planned = plan(scenarios, seed, seeds, backend, receive)
+    planned = plan(scenarios, seed, seeds, backend, receive, allow_commands=allow_commands)
     if replayed is not None:
         planned = [replace(each, scenario=with_all_fidelities(each.scenario)) for each in planned]
     labs.require_hosts(fidelity, (each.scenario for each in planned))
@@ -124,7 +132,16 @@ def run_suite(
     try:
         sent = payload_of(out / PAYLOAD_STORE, payload_file)
         common = SuiteOptions(
-            out, fidelity, sent, sabotage or "", tested, tuple(known), replayed, compress, receive
+            out,
+            fidelity,
+            sent,
+            sabotage or "",
+            tested,
+            tuple(known),
+            replayed,
+            compress,
+            allow_commands,
+            receive,
         )
         suite = RunningSuite(out / new_suite_id(datetime.now(UTC)), common)
         _execute_runs(suite, [suite.spec(each) for each in planned], jobs, on_event)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from windtunnel.harness.artifact.run.suite import ScenarioResult, Suite, SuiteRun
 from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.harness.orchestrate.allowed_commands import OPTION
 from windtunnel.harness.orchestrate.cancel import Cancelled
 from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.run.one_run import CANCELLED, RunResult
@@ -83,6 +84,9 @@ class SuiteOptions:
     compress: bool = False
     """Whether to compress the captures of passed runs."""
 
+    allow_commands: bool = False
+    """Whether the user has allowed the commands of the scenarios' applications."""
+
     receive: Mapping[str, str] = field(default_factory=dict)
     """Channel parameters that override those of all subscriptions."""
 
@@ -125,6 +129,7 @@ class RunningSuite:
             replayed=common.replayed,
             receive=common.receive,
             compress=common.compress,
+            allow_commands=common.allow_commands,
         )
 
     def record(self, spec: RunSpec, result: RunResult) -> SuiteRun:
@@ -164,6 +169,8 @@ class RunningSuite:
             command += ["--backend", backend]
         if INSIDE_VARIABLE in os.environ:
             command += ["--kernel", os.environ[INSIDE_VARIABLE]]
+        if planned.scenario.applications:
+            command += [OPTION]
         for name, value in common.receive.items():
             command += ["--receive", f"{name}={value}"]
         if common.payload.source:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 
 from windtunnel.harness.artifact.noun_form import noun_for
+from windtunnel.harness.scenario.explain.application_lines import application_lines
 from windtunnel.harness.scenario.explain.crossed_timeouts import (
     cut_timeouts,
     event_timeouts,
@@ -127,6 +128,7 @@ def _lines(case: Case) -> Iterator[str]:
         if case.events and padding_exceeds_half_term(traffic):
             yield "  window and padding exceed half a term: a subscriber that an event stops for"
             yield "  5 s may be considered dead (a smaller rcv-wnd prevents this)"
+    yield from application_lines(case)
     yield ""
     yield "faults (for each frame, only the first rule that applies is executed)"
     if not case.faults:
@@ -144,7 +146,7 @@ def _lines(case: Case) -> Iterator[str]:
         yield f"  {name}={value}"
     yield from impairment_lines(case)
     yield ""
-    yield "checks    " + ", ".join(check.name for check in case.expect)
+    yield "checks    " + (", ".join(check.name for check in case.expect) or "none")
 
 
 def _expectation_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:

@@ -15,6 +15,12 @@ from pydantic import Field, ValidationError
 from windtunnel.harness.artifact.document_values import described
 from windtunnel.harness.artifact.documents import DocumentError, parse_text
 from windtunnel.harness.artifact.regular_file import read_text
+from windtunnel.harness.scenario.applications.application import APPLICATIONS_MAX
+from windtunnel.harness.scenario.applications.application_case import (
+    ApplicationCase,
+    application_case,
+    application_case_problems,
+)
 from windtunnel.harness.scenario.resolved.case_validation import (
     fault_problems,
     impairment_problems,
@@ -108,6 +114,8 @@ class Case(Part):
     """Timeouts of drivers and clients."""
     archives: tuple[ArchiveCase, ...] = ()
     """Archives that record streams."""
+    applications: tuple[ApplicationCase, ...] = ()
+    """Programs of the user, in the order in which they are started."""
     replays: str = ""
     """Id of the run whose logged decisions replace the rules, or empty to evaluate the rules."""
 
@@ -233,6 +241,8 @@ def _problems(case: Case) -> Iterator[Problem]:
         yield from within(("timeouts",), name, value, 0, DURATION_NS_MAX)
     for index, archive in enumerate(case.archives):
         yield from known_names(("archives", index, "host"), [archive.host], hosts)
+    for index, application in enumerate(case.applications):
+        yield from application_case_problems(application, ("applications", index), hosts)
 
 
 def _lists(case: Case, hosts: Sequence[str]) -> Iterator[Problem]:
@@ -242,12 +252,14 @@ def _lists(case: Case, hosts: Sequence[str]) -> Iterator[Problem]:
         ("faults", len(case.faults), FAULTS_MAX),
         ("expect", len(case.expect), EXPECT_MAX),
         ("events", len(case.events), EVENTS_MAX),
+        ("applications", len(case.applications), APPLICATIONS_MAX),
     ):
         if count > most:
             yield Problem((name,), f"expected at most {most} items, found {count}")
     for name, values in (
         ("hosts", hosts),
         ("traffic", [each.id for each in case.traffic]),
+        ("applications", [each.id for each in case.applications]),
     ):
         if len(set(values)) != len(values):
             yield Problem((name,), "expected distinct names, but one occurs twice")
@@ -311,6 +323,7 @@ def resolve(
         events=tuple(event_case(each) for each in scenario.events),
         timeouts=timeouts_case(scenario.timeouts),
         archives=tuple(archive_case(each) for each in scenario.archives),
+        applications=tuple(application_case(each, addresses) for each in scenario.applications),
     )
 
 

@@ -4,6 +4,7 @@
       seeds     network --- link --- weather
       traffic[] --- content --- message
       archives[]
+      applications[] --- command, ready, stop, expect
       faults[]  --- where, what, when, act
       events[]  --- whom, when, act
       expect[]  budget
@@ -17,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from windtunnel.harness.scenario.applications.application import APPLICATIONS_MAX, Application
 from windtunnel.harness.scenario.schema.archive import ARCHIVES_MAX, Archive
 from windtunnel.harness.scenario.schema.fault import Fault
 from windtunnel.harness.scenario.schema.host_event import EVENTS_MAX, HostEvent, Timeouts
@@ -89,6 +91,14 @@ class Scenario(Table):
 
     @model_validator(mode="before")
     @classmethod
+    def _limit_fidelity(cls, data: Any) -> Any:
+        """Set the default fidelity of a scenario with applications: only one level starts them."""
+        if not isinstance(data, dict) or "applications" not in data or "fidelity" in data:
+            return data
+        return {**data, "fidelity": ["netns"]}
+
+    @model_validator(mode="before")
+    @classmethod
     def _fill_in_replays(cls, data: Any) -> Any:
         """Copy the replayed stream's content to each archive replay, because a scenario file does
         not repeat it.
@@ -116,14 +126,23 @@ class Scenario(Table):
     fidelity: tuple[Literal["netns", "compose", "sim"], ...] = Field(
         default=("netns", "compose"), strict=False, min_length=1, max_length=3
     )
-    """Supported fidelity levels. Default: netns and compose."""
+    """Supported fidelity levels. Default: netns and compose, or netns if there are applications."""
 
     network: Network
-    traffic: tuple[Traffic, ...] = Field(strict=False, min_length=1, max_length=TRAFFIC_MAX)
-    """The streams, which all run concurrently."""
+    traffic: tuple[Traffic, ...] = Field(
+        default=(), strict=False, min_length=1, max_length=TRAFFIC_MAX
+    )
+    """The streams, which all run concurrently. A scenario with applications may have none."""
 
     archives: tuple[Archive, ...] = Field(default=(), strict=False, max_length=ARCHIVES_MAX)
     """Archives that record streams. Default: none."""
+
+    applications: tuple[Application, ...] = Field(
+        default=(), strict=False, max_length=APPLICATIONS_MAX
+    )
+    """Programs of the user, in the order in which they are started. `windtunnel run` starts them
+    only with `--allow-commands`. Default: none.
+    """
 
     faults: tuple[Fault, ...] = Field(default=(), strict=False, max_length=FAULTS_MAX)
     """Fault rules in the order of evaluation. Default: none."""
@@ -140,7 +159,9 @@ class Scenario(Table):
             BeforeValidator(_check),
         ],
         ...,
-    ] = Field(strict=False, min_length=1, max_length=EXPECT_MAX)
-    """Checks that must pass: names, or tables with one name and its arguments."""
+    ] = Field(default=(), strict=False, min_length=1, max_length=EXPECT_MAX)
+    """Checks that must pass: names, or tables with one name and its arguments. Required if there is
+    traffic.
+    """
 
     budget: Budget = Budget()

@@ -7,6 +7,7 @@ before anything starts. Each problem contains the path of its value in the file.
 import re
 from collections.abc import Iterator
 
+from windtunnel.harness.scenario.applications.application_validation import application_problems
 from windtunnel.harness.scenario.schema.host_event import IMAGE_LIVENESS_NS, event_problems
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem
@@ -32,6 +33,8 @@ def problems(scenario: Scenario) -> list[Problem]:
     found += _unique("traffic", "id", [each.id for each in scenario.traffic])
     found += _unique("traffic", "stream", [each.stream_id for each in scenario.traffic])
     found += archive_problems(scenario)
+    found += application_problems(scenario)
+    found += _unique("applications", "id", [each.id for each in scenario.applications])
     found += fault_problems(scenario)
     found += _unique("faults", "id", [each.id for each in scenario.faults])
     found += _events(scenario)
@@ -83,7 +86,9 @@ def _network(scenario: Scenario) -> Iterator[Problem]:
             yield Problem((*at, "between"), text)
         yield from impairment_problems(link, at)
         if link.impairments and not _has_traffic(scenario, link.between):
-            text = f"there is no stream between {' and '.join(link.between)}"
+            text = (
+                f"there is neither a stream nor an application between {' and '.join(link.between)}"
+            )
             yield Problem((*at, "weather"), f"{text}: nothing to impair")
     joined = {host for link in links for host in link.between}
     for host in hosts:
@@ -95,10 +100,12 @@ def _network(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _has_traffic(scenario: Scenario, between: tuple[str, str]) -> bool:
-    """Return whether a stream's datagrams are sent over a link. Multicast is sent over all links of
-    its sender.
+    """Return whether a stream's or an application's datagrams may be sent over a link. Multicast is
+    sent over all links of its sender.
     """
     first, second = between
+    if any(each.host in between for each in scenario.applications):
+        return True
     for traffic in scenario.traffic:
         if sends_over(traffic, first, second) or sends_over(traffic, second, first):
             return True

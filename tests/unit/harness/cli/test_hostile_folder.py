@@ -110,6 +110,31 @@ def test_a_program_that_a_run_names_is_not_run(
 
 
 @pytest.mark.parametrize("command", ["replay", "shrink"])
+@pytest.mark.parametrize("named_in", ["case", "scenario"])
+def test_an_application_that_a_run_names_is_not_started(
+    command,
+    named_in,
+    folder,
+    told,
+    nothing_starts,
+):
+    failed(folder)
+    application = {"id": "one", "host": "a", "command": ["touch", "/tmp/x"], "stop_within_ns": 1}
+    if named_in == "case":
+        document = json.loads(folder.case.read_text())
+        folder.case.write_text(json.dumps(document | {"applications": [application]}))
+        text = "programs named by a run folder are not started"
+    else:
+        written = {"id": "one", "on": "a", "command": ["touch", "/tmp/x"]}
+        document = yaml.safe_load(folder.scenario.read_text())
+        document |= {"fidelity": ["netns"], "applications": [written]}
+        folder.scenario.write_text(yaml.safe_dump(document))
+        text = "the scenario starts programs on this machine, such as `touch /tmp/x`"
+    refused(told, exit_code.USAGE, text, command, folder.path)
+    assert nothing_starts == []
+
+
+@pytest.mark.parametrize("command", ["replay", "shrink"])
 def test_a_program_is_taken_from_the_command_line(
     command,
     folder,

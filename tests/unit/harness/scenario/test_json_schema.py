@@ -103,6 +103,9 @@ EXPLAINED = {
     (("network", "link", "weather", "a->b"), True),
     (("network", "link", "weather", "b->a"), True),
     (("network", "link", "weather", "b->a", "loss"), True),
+    # Required by `validation`, because a scenario with applications needs no traffic.
+    (("traffic",), True),
+    (("expect",), True),
     # Comparisons of two numbers, which JSON Schema cannot express: `from: 7` with `to: 3`, and
     # `burst: 50` with `every: 7`.
     (("faults", 0, "attempt", "from"), False),

@@ -1,0 +1,121 @@
+"""The applications of a scenario: programs of the user, which are started on the hosts.
+
+    applications:
+      - id: feed
+        on: a
+        command: [java, -cp, feed.jar, com.example.Feed]
+        env: {FEED_CHANNEL: "aeron:udp?endpoint=${b}:24325"}
+        driver: shared
+        ready: {log: "feed started", within: 20s}
+        stop: {signal: TERM, within: 10s}
+        expect: {exit: 0, log_never: ["Exception"], ends_by_itself: true}
+
+They are started in the order of the file, each when the one before it is ready. No shell reads a
+command: each item of the list is one argument.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from windtunnel.harness.scenario.schema.table import Duration, Name, Table
+from windtunnel.harness.scenario.schema.units import shown
+
+APPLICATIONS_MAX = 32
+WORDS_MAX, WORD_LENGTH_MAX = 256, 4096
+VARIABLES_MAX = 64
+LOG_TEXTS_MAX, LOG_TEXT_LENGTH_MAX = 16, 200
+WITHIN_NS_MAX = 600_000_000_000
+EXIT_CODE_MAX = 255
+_WITHOUT_NUL = r"^[^\x00]*$"
+
+Driver = Literal["shared", "embedded", "none"]
+Signal = Literal["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL"]
+
+
+def _words(value: object) -> Any:
+    if isinstance(value, str):
+        text = "expected a list of words, such as [java, -cp, feed.jar, Feed], because no shell "
+        raise ValueError(f"{text}splits a command, found {shown(value)!r}")
+    return value
+
+
+Word = Annotated[str, Field(max_length=WORD_LENGTH_MAX, pattern=_WITHOUT_NUL)]
+Program = Annotated[tuple[Word, ...], BeforeValidator(_words)]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
+LogText = Annotated[
+    str, Field(min_length=1, max_length=LOG_TEXT_LENGTH_MAX, pattern=r"^[^\x00\n]*$")
+]
+
+
+class Ready(Table):
+    """How an application shows that it is ready."""
+
+    log: LogText
+    """Text that a line of its log contains. It is compared as it is: no character is special."""
+
+    within_ns: Duration = Field(default=20_000_000_000, alias="within", gt=0, le=WITHIN_NS_MAX)
+    """Time limit, from the start of the application. Default: 20s."""
+
+
+class Stop(Table):
+    """How an application is ended, unless it ends by itself."""
+
+    signal: Signal = "TERM"
+    """The signal that asks it to end. Default: TERM."""
+
+    within_ns: Duration = Field(default=10_000_000_000, alias="within", gt=0, le=WITHIN_NS_MAX)
+    """Time limit, from the signal. Then it is killed, and the run fails. Default: 10s."""
+
+
+class ExpectedEnd(Table):
+    """What is expected of an application, apart from being ready and ending in time."""
+
+    exit_code: int | None = Field(default=None, alias="exit", ge=0, le=EXIT_CODE_MAX)
+    """Its exit code, or 128 + N if signal N ends it. Default: 0, or 128 + N for the signal of
+    `stop`.
+    """
+
+    log_never: tuple[LogText, ...] = Field(default=(), strict=False, max_length=LOG_TEXTS_MAX)
+    """Texts that no line of its log contains. Default: none."""
+
+    ends_by_itself: bool = False
+    """Whether it ends by itself, before `budget.wall`. The run then waits for it. Default: false,
+    so the run ends it, and an earlier end is a failure.
+    """
+
+
+class Application(Table):
+    """A program of the user that runs on a host."""
+
+    id: Name
+    """Name of the application, unique in the scenario. It is part of its file names."""
+
+    host: Name = Field(alias="on")
+    """The host on which it runs."""
+
+    command: Program = Field(strict=False, min_length=1, max_length=WORDS_MAX)
+    """The program and its arguments. `${b}` is the address of host b, `${aeron.dir}` the directory
+    of the application's driver, `${scenario.dir}` the folder of the scenario file, and
+    `${harness.python}` the Python interpreter that runs Windtunnel.
+    """
+
+    env: dict[VariableName, Word] = Field(default_factory=dict, max_length=VARIABLES_MAX)
+    """Environment variables, with the same placeholders. They are added to those of `windtunnel
+    run`, without its `AERON_*`. Default: none.
+    """
+
+    driver: Driver = "shared"
+    """`shared`: it uses the host's driver, and `AERON_DIR` is its directory. `embedded`: it has a
+    driver of its own, and `AERON_DIR` is a directory for it. `none`: it has no driver. Default:
+    shared.
+    """
+
+    ready: Ready | None = None
+    """What the next application, and the traffic, wait for. Default: nothing."""
+
+    stop: Stop = Stop()
+    """How it is ended. Default: with SIGTERM."""
+
+    expect: ExpectedEnd = ExpectedEnd()
+    """What is expected of its end and of its log."""

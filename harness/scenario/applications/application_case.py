@@ -1,0 +1,81 @@
+"""An application in a resolved case, with the addresses of hosts filled in."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import Field
+
+from windtunnel.harness.scenario.applications.application import (
+    EXIT_CODE_MAX,
+    LOG_TEXT_LENGTH_MAX,
+    LOG_TEXTS_MAX,
+    WITHIN_NS_MAX,
+    Application,
+    Driver,
+    Signal,
+)
+from windtunnel.harness.scenario.applications.placeholder import fill_in
+from windtunnel.harness.scenario.schema.part import Part
+from windtunnel.harness.scenario.schema.problem import Path, Problem
+from windtunnel.harness.scenario.schema.table import Name
+
+
+class ApplicationCase(Part):
+    """An application in a resolved case."""
+
+    id: Name
+    host: Name
+    command: tuple[str, ...]
+    """The program and its arguments. Directories and the interpreter are still placeholders."""
+    env: dict[str, str] = Field(default_factory=dict)
+    driver: Driver = "shared"
+    ready_log: str = ""
+    """Text in the line that shows that it is ready, or empty if nothing waits for it."""
+    ready_within_ns: int = 0
+    stop_signal: Signal = "TERM"
+    stop_within_ns: int
+    exit_code: int | None = None
+    """The expected exit code, or None for 0, or 128 + N for the stop signal."""
+    log_never: tuple[str, ...] = ()
+    ends_by_itself: bool = False
+
+
+def application_case(application: Application, addresses: Mapping[str, str]) -> ApplicationCase:
+    """Convert an application of a scenario file to the form used in a resolved case."""
+    ready, stop, expect = application.ready, application.stop, application.expect
+    return ApplicationCase(
+        id=application.id,
+        host=application.host,
+        command=tuple(fill_in(each, addresses) for each in application.command),
+        env={name: fill_in(value, addresses) for name, value in application.env.items()},
+        driver=application.driver,
+        ready_log=ready.log if ready else "",
+        ready_within_ns=ready.within_ns if ready else 0,
+        stop_signal=stop.signal,
+        stop_within_ns=stop.within_ns,
+        exit_code=expect.exit_code,
+        log_never=expect.log_never,
+        ends_by_itself=expect.ends_by_itself,
+    )
+
+
+def application_case_problems(
+    application: ApplicationCase, path: Path, hosts: Sequence[str]
+) -> Iterator[Problem]:
+    """Yield a problem for each value in a case.json that no resolved scenario has."""
+    if application.host not in hosts:
+        found = application.host[:80]
+        yield Problem((*path, "host"), f"expected one of {', '.join(hosts)}, found {found!r}")
+    for name, value, least, most in (
+        ("ready_within_ns", application.ready_within_ns, 0, WITHIN_NS_MAX),
+        ("stop_within_ns", application.stop_within_ns, 1, WITHIN_NS_MAX),
+        ("exit_code", application.exit_code or 0, 0, EXIT_CODE_MAX),
+        ("log_never", len(application.log_never), 0, LOG_TEXTS_MAX),
+    ):
+        if not least <= value <= most:
+            yield Problem((*path, name), f"expected {least} to {most}, found {value}")
+    for text in (application.ready_log, *application.log_never):
+        if len(text) > LOG_TEXT_LENGTH_MAX:
+            expected = f"expected at most {LOG_TEXT_LENGTH_MAX} characters, found {len(text)}"
+            yield Problem((*path, "log_never"), expected)
+    if "" in application.log_never:
+        yield Problem((*path, "log_never"), "expected no empty text")

@@ -1,0 +1,71 @@
+"""Validates a scenario's applications: hosts, placeholders, and what ends the run."""
+
+from collections.abc import Iterator
+
+from windtunnel.harness.scenario.applications.application import Application
+from windtunnel.harness.scenario.applications.placeholder import (
+    AERON_DIRECTORY,
+    AT_START,
+    placeholders,
+)
+from windtunnel.harness.scenario.schema.model import Scenario
+from windtunnel.harness.scenario.schema.problem import Path, Problem, unknown_name
+
+FIDELITY = "netns"
+"""The only fidelity level that has applications."""
+
+
+def application_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yield all problems with a scenario's applications, or with a scenario that has neither
+    applications nor traffic.
+    """
+    if not scenario.applications:
+        for key, value in (("traffic", scenario.traffic), ("expect", scenario.expect)):
+            if not value:
+                yield Problem((key,), "this key is missing")
+        return
+    for index, each in enumerate(scenario.fidelity):
+        if each != FIDELITY:
+            text = f"{each} does not start applications: write `fidelity: [{FIDELITY}]`"
+            yield Problem(("fidelity", index), text)
+    for index, application in enumerate(scenario.applications):
+        yield from _application(scenario, application, ("applications", index))
+    yield from _without_traffic(scenario)
+
+
+def _application(scenario: Scenario, application: Application, path: Path) -> Iterator[Problem]:
+    hosts = scenario.network.hosts
+    if application.host not in hosts:
+        hint = f"the hosts are {', '.join(hosts)}"
+        text = unknown_name("a host of the network", application.host, hosts, hint)
+        yield Problem((*path, "on"), text)
+    texts = [((*path, "command", index), each) for index, each in enumerate(application.command)]
+    texts += [((*path, "env", name), each) for name, each in application.env.items()]
+    known = (*hosts, *AT_START)
+    for at, text in texts:
+        for name in placeholders(text):
+            if name not in known:
+                hint = f"the names are {', '.join(known)}"
+                yield Problem(at, unknown_name("a host or directory in ${...}", name, known, hint))
+            elif name == AERON_DIRECTORY and application.driver == "none":
+                yield Problem(at, f"`driver: none` has no ${{{name}}}: use shared or embedded")
+    if not application.command[0]:
+        yield Problem((*path, "command", 0), "expected the name of a program, found an empty text")
+
+
+def _without_traffic(scenario: Scenario) -> Iterator[Problem]:
+    """Yield the problems with a scenario that has applications, but no traffic."""
+    if scenario.traffic:
+        if not scenario.expect:
+            yield Problem(("expect",), "this key is missing")
+        return
+    if not any(each.expect.ends_by_itself for each in scenario.applications):
+        text = "nothing ends the run: expected `traffic`, or an application with `expect: "
+        text += "{ends_by_itself: true}`, for example one with `command: [sleep, '10']`"
+        yield Problem(("applications",), text)
+    for index, fault in enumerate(scenario.faults):
+        text = f"rule {fault.id!r} applies to no frame, because the scenario has no `traffic`: use "
+        yield Problem(("faults", index), f"{text}the link's `weather`, or add traffic")
+    for index, _ in enumerate(scenario.expect):
+        text = "checks apply to `traffic`, which the scenario does not have: remove it"
+        yield Problem(("expect", index), text)

@@ -1,0 +1,46 @@
+"""Describes the applications of a case."""
+
+import shlex
+from collections.abc import Iterator
+
+from windtunnel.harness.scenario.applications.application_case import ApplicationCase
+from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.schema.units import format_duration
+
+_DRIVERS = {
+    "shared": "uses the driver of its host",
+    "embedded": "has a driver of its own",
+    "none": "uses no driver",
+}
+
+
+def application_lines(case: Case) -> Iterator[str]:
+    """Yield the lines about a case's applications, in the order in which they are started."""
+    if not case.applications:
+        return
+    yield ""
+    yield "applications (started in this order, and only with `run --allow-commands`)"
+    for each in case.applications:
+        yield f"  {each.id} on {each.host}: {shlex.join(each.command)}"
+        yield from (f"      {line}" for line in _lines(each))
+
+
+def _lines(application: ApplicationCase) -> Iterator[str]:
+    for name, value in application.env.items():
+        yield f"{name}={shlex.quote(value)}"
+    yield _DRIVERS[application.driver]
+    if application.ready_log:
+        within = format_duration(application.ready_within_ns)
+        yield f"ready when its log contains {application.ready_log!r}, within {within}"
+    yield _end_line(application)
+    for text in application.log_never:
+        yield f"its log must not contain {text!r}"
+
+
+def _end_line(application: ApplicationCase) -> str:
+    code = application.exit_code
+    if application.ends_by_itself:
+        return f"ends by itself, with exit code {code or 0}"
+    within = format_duration(application.stop_within_ns)
+    expected = f"exit code {code}" if code is not None else "exit code 0, or by this signal"
+    return f"ended with SIG{application.stop_signal}, within {within}: expected {expected}"

@@ -1,0 +1,30 @@
+"""A scenario with two applications and no traffic."""
+
+SAMPLE = """\
+schema: windtunnel/1
+name: made/applications
+about: Made up.
+seeds: {root: 1}
+network:
+  hosts: [a, b]
+  link: {between: [a, b], weather: {both: {delay: 5ms}}}
+applications:
+  - id: service
+    on: b
+    command: [service, --listen, "${b}:24325", "${scenario.dir}/settings"]
+    env: {WHERE: "${aeron.dir}/x", PEER: "${a}"}
+    ready: {log: "service started"}
+    stop: {signal: INT, within: 3s}
+    expect: {exit: 7, log_never: ["Exception"]}
+  - id: client
+    on: a
+    command: ["${harness.python}", client.py]
+    driver: embedded
+    expect: {ends_by_itself: true}
+budget: {wall: 20s}
+"""
+
+
+def changed(old: str, new: str) -> str:
+    assert SAMPLE.count(old) == 1, old
+    return SAMPLE.replace(old, new)

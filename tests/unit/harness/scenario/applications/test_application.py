@@ -1,0 +1,99 @@
+"""Applications as written in a scenario: what is accepted, and how an error is located."""
+
+import pytest
+import yaml
+
+from tests.unit.harness.scenario.applications.sample import SAMPLE, changed
+from tests.unit.harness.scenario.test_json_schema import accepts
+from tests.unit.harness.scenario.test_scenario_loader import GOOD, faults_of
+from windtunnel.harness.scenario.loader import parse_scenario
+
+APPLICATION = "applications:\n  - {id: one, on: a, command: [true-program]}\n"
+
+
+def test_reads_applications_without_traffic():
+    service, client = parse_scenario(SAMPLE, "made.yaml").applications
+    assert service.ready is not None
+    assert (service.host, service.driver, service.ready.within_ns) == ("b", "shared", 20 * 10**9)
+    assert (service.stop.signal, service.stop.within_ns) == ("INT", 3 * 10**9)
+    assert (service.expect.exit_code, service.expect.ends_by_itself) == (7, False)
+    assert (client.driver, client.expect.exit_code) == ("embedded", None)
+    assert client.stop.signal == "TERM"
+
+
+def test_the_json_schema_accepts_them_without_traffic():
+    # PyYAML reads the key `on` as a boolean.
+    document = yaml.safe_load(SAMPLE.replace(" on:", " 'on':"))
+    assert accepts(document)
+    del document["applications"]
+    assert not accepts(document)
+
+
+def test_has_one_fidelity_by_default():
+    assert parse_scenario(SAMPLE, "made.yaml").fidelity == ("netns",)
+
+
+def test_stands_beside_traffic():
+    scenario = parse_scenario(GOOD.replace("faults:\n", f"{APPLICATION}faults:\n"), "made.yaml")
+    assert [each.id for each in scenario.applications] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ('[service, --listen, "${b}:24325", "${scenario.dir}/settings"]', "service --listen",
+         "11:5: applications[0].command: expected a list of words, such as"),
+        ('"${b}:24325"', "24325", "11:34: applications[0].command[2]: input should be a valid st"),
+        ("${b}:24325", "${c}:24325", "11:34: applications[0].command[2]: expected a host or dire"),
+        ("${scenario.dir}", "${scenario.die}", "did you mean scenario.dir?"),
+        ("[service, --listen", "['', --listen", "11:15: applications[0].command[0]: expected the"),
+        ("on: b", "on: c", "10:5: applications[0].on: expected a host of the network, found 'c'"),
+        ("ready: {log: \"service started\"}", "ready: {}", "applications[0].ready.log: this key"),
+        ("service started", "", "13:13: applications[0].ready.log: string should have at least 1"),
+        ("signal: INT", "signal: SIGINT", "14:12: applications[0].stop.signal: input should be"),
+        ("within: 3s", "within: 11min", "14:25: applications[0].stop.within: input should be less"),
+        ("exit: 7", "exit: 256", "15:14: applications[0].expect.exit: input should be less"),
+        ("exit: 7", "code: 7", "15:14: applications[0].expect.code: unknown key"),
+        ("WHERE: ", "1WHERE: ", "applications[0].env"),
+        ("WHERE: \"${aeron.dir}/x\"", "WHERE: 5", "12:11: applications[0].env.WHERE: input should"),
+        ("id: client", "id: service", "16:5: applications[1].id: 'service' occurs twice"),
+        ("driver: embedded", "image: example/feed:1.2", "19:5: applications[1].image: images are"),
+        ("{ends_by_itself: true}", "{}", "8:1: applications: nothing ends the run: expected `tr"),
+        ("    driver: embedded", "    driver: none\n    env: {D: '${aeron.dir}'}",
+         "20:11: applications[1].env.D: `driver: none` has no ${aeron.dir}"),
+        ("budget:", "fidelity: [netns, sim]\nbudget:", "21:19: fidelity[1]: sim does not start"),
+        ("budget:", "expect: [delivered_once]\nbudget:", "21:10: expect[0]: checks apply to `tra"),
+        ("budget:", "faults: [{id: f, where: {link: both}, what: {type: DATA}, act: {drop: 1%}}]\n"
+         "budget:", "faults[0]: rule 'f' applies to no frame, because the scenario has no `traf"),
+    ],
+)  # fmt: skip
+def test_locates_an_error(old, new, fault):
+    assert any(fault in each for each in faults_of(changed(old, new)))
+
+
+def test_an_image_is_one_error():
+    text = changed('command: ["${harness.python}", client.py]', "image: example/feed:1.2")
+    assert len(faults_of(text)) == 1
+
+
+def test_a_scenario_needs_traffic_or_applications():
+    start, end = SAMPLE.index("applications:"), SAMPLE.index("budget:")
+    found = faults_of(SAMPLE[:start] + SAMPLE[end:])
+    assert found[:2] == (
+        "made.yaml:1:1: expect: this key is missing",
+        "made.yaml:1:1: traffic: this key is missing",
+    )
+
+
+def test_traffic_needs_checks_despite_applications():
+    text = GOOD.replace("faults:\n", f"{APPLICATION}faults:\n")
+    text = text.replace("expect:\n  - delivered_once\n  - rcv_pos_reaches_end: {within: 5ms}\n", "")
+    assert faults_of(text) == ("made.yaml:1:1: expect: this key is missing",)
+
+
+def test_weather_without_traffic_needs_an_application_at_the_link():
+    text = changed("hosts: [a, b]", "hosts: [a, b, c, d]").replace(
+        "link: {between: [a, b], weather: {both: {delay: 5ms}}}",
+        "links: [{between: [a, b]}, {between: [c, d], weather: {both: {delay: 5ms}}}]",
+    )
+    assert any("neither a stream nor an application" in each for each in faults_of(text))
