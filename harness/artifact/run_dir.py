@@ -16,6 +16,7 @@ runs/<suite-id>/               report.html  suite.json
       subscriber-<traffic>.json  .index.bin  .messages.bin  .times.bin  .frames.bin  .log
       archive.log  archive/archive.catalog  archive/<recording>-<position>.rec
       recorder-<traffic>.json  .log
+      application-<id>.log  .launcher.log  application-<id>/
 """
 
 import secrets
@@ -112,6 +113,18 @@ class RecorderFiles:
 
 
 @dataclass(frozen=True)
+class ApplicationFiles:
+    """The files of one application, a program of the user."""
+
+    folder: Path
+    """The application's working folder."""
+
+    log: Path
+    launcher_log: Path
+    """The log of the program that started the application."""
+
+
+@dataclass(frozen=True)
 class HostDir:
     """The files of one host in a run folder."""
 
@@ -180,6 +193,14 @@ class HostDir:
     def recorder(self, traffic_id: str) -> RecorderFiles:
         stem = f"recorder-{traffic_id}"
         return RecorderFiles(self.path / f"{stem}.json", self.path / f"{stem}.log")
+
+    def application(self, application_id: str) -> ApplicationFiles:
+        stem = f"application-{application_id}"
+        return ApplicationFiles(
+            folder=self.path / stem,
+            log=self.path / f"{stem}.log",
+            launcher_log=self.path / f"{stem}.launcher.log",
+        )
 
     def log_buffer(self, folder: str, registration_id: int) -> Path:
         """Return the path of a copied log file, given its folder in the driver's directory and its

@@ -21,6 +21,8 @@ from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.resolved.case import Case, CheckCase, TrafficCase
 from windtunnel.harness.scenario.schema import applies
 from windtunnel.harness.scenario.schema.units import parse_bytes
+from windtunnel.harness.verdict.checks.application import NAME as APPLICATION_CHECK
+from windtunnel.harness.verdict.checks.application import applications_ran
 from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
 from windtunnel.harness.verdict.checks.subject import subject_lived
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -90,7 +92,10 @@ def verdict_of(evidence: Evidence) -> Verdict:
     if isinstance(case, Missing):
         checks.append(inconclusive("expectations", case))
     else:
-        checks += _expectations(evidence, case)
+        if case.applications:
+            checks += _guarded(APPLICATION_CHECK, applications_ran, evidence)
+        if case.expect or not case.applications:
+            checks += _expectations(evidence, case)
     checks = _attribute(gates, checks)
     missing: tuple[str, ...] = ()
     read: tuple[Reading, ...] = ()
@@ -267,7 +272,7 @@ def _conclude(
     if outcome is Outcome.INCONCLUSIVE:
         at_fault = BLAMED_ON.get(first.name, first.at_fault)
     reason = f"{first.name}{about}: {first.text}"
-    if at_fault in (AtFault.SCENARIO, AtFault.MACHINE):
+    if at_fault in (AtFault.SCENARIO, AtFault.MACHINE, AtFault.APPLICATION):
         reason = f"{reason} (at fault: the {at_fault})"
     return outcome, reason, at_fault
 

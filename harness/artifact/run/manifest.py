@@ -8,6 +8,8 @@ from windtunnel.harness.artifact.document_values import parse
 from windtunnel.harness.artifact.documents import Document, read_as, write_document
 
 SCHEMA = "windtunnel-run/1"
+CANNOT_START, NOT_READY, LOG_TOO_LONG = "cannot-start", "not-ready", "log-too-long"
+"""Problems with an application because of which the harness has ended it."""
 NUMERIC_FACTS = ("steal_ticks", "ticks_per_second")
 """Keys of `host_facts` whose values are integers."""
 
@@ -28,7 +30,7 @@ class ProcessExit:
     name: str
     "The process's name, unique within the run, such as `a/driver` or `b/subscriber-term-64k`."
     role: str
-    "One of driver, publisher, subscriber, relay, capture, sampler."
+    "One of driver, publisher, subscriber, application, relay, capture, sampler."
     exit_code: int | None
     "Exit code as in Popen.returncode: negative for a signal, None if still running at the end."
     asked: bool
@@ -38,6 +40,8 @@ class ProcessExit:
     last_log_line: str
     late_s: float = 0.0
     "Time in seconds from the shutdown request until the harness killed the process, or 0."
+    problem: str = ""
+    "Why the harness ended an application: one of the problems above, or an empty string."
 
 
 _DRIVERS = {"pyaeron": "aeron-c", "aeronmd": "aeron-c", "java": "aeron-java"}

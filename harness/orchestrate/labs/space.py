@@ -1,7 +1,8 @@
 """Estimates the storage that a run needs, so that a shortage is reported before anything starts.
 
     disk     per byte of traffic: the delivered messages, two captures with their headers, and any
-             recording; per stream and side: the copy of a log buffer, unless it is too long
+             recording; per stream and side: the copy of a log buffer, unless it is too long; per
+             application: its log
     memory   per host: a cnc file; per stream and side: a log buffer of three terms
 
 The figures are upper bounds on what the run will write, plus a reserve that keeps the machine
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windtunnel.harness.capture.log_holder import COPIED_BYTES_MAX, LOG_LENGTH_MAX
+from windtunnel.harness.orchestrate.applications.application_process import LOG_BYTES_MAX
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.scenario.schema.model import Scenario
@@ -60,6 +62,7 @@ def estimate(scenario: Scenario) -> SpaceEstimate:
     recorded = sum(each.content.total_bytes * len(each.archived) for each in scenario.traffic)
     disk = int(traffic_bytes * DISK_PER_TRAFFIC_BYTE + recorded * DISK_PER_RECORDED_BYTE)
     disk += min(kept, hosts * COPIED_BYTES_MAX)
+    disk += len(scenario.applications) * LOG_BYTES_MAX
     return SpaceEstimate(
         disk_bytes=disk + DISK_RESERVE_BYTES,
         memory_bytes=hosts * CNC_BYTES + logs + MEMORY_RESERVE_BYTES,

@@ -50,6 +50,9 @@ class WatchedProcess:
     late_s: float = 0.0
     """Time after which the process was killed because it did not end, or 0 if it ended in time."""
 
+    problem: str = ""
+    """Why the harness ended an application, as in the manifest, or an empty string."""
+
     reports_for: WatchedProcess | None = None
     """The process that must be ready before this one can be, or None. A timeout error names it."""
 
@@ -97,6 +100,7 @@ class WatchedProcess:
             log=str(self.log.relative_to(run_folder)),
             last_log_line=self.process.tail(1),
             late_s=self.late_s,
+            problem=self.problem,
         )
 
 

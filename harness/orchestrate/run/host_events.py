@@ -18,6 +18,7 @@ from typing import Protocol
 
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
+from windtunnel.harness.orchestrate.run.run_processes import process_id
 from windtunnel.harness.scenario.schema.host_event import EventCase
 
 NS_PER_S = 1_000_000_000
@@ -60,6 +61,10 @@ class HostEvents:
         """Time at which the first published message was observed."""
         self._has_events = bool(events)
 
+    def begin(self) -> None:
+        """Count the time of all events from now, for a run without streams."""
+        self._first_s = time.monotonic()
+
     @property
     def is_active(self) -> bool:
         """Whether any process is currently paused, or has been killed and not yet restarted."""
@@ -86,7 +91,11 @@ class HostEvents:
             self._begin(event)
 
     def _begin(self, event: EventCase) -> None:
-        victims = self._control.on_host(event.host, *event.roles)
+        victims = [
+            each
+            for each in self._control.on_host(event.host, *event.roles)
+            if event.application in ("", process_id(each))
+        ]
         roles = sorted({each.role for each in victims})
         applied = AppliedEvent(event.id, event.host, event.action, roles, time.time_ns(), 0)
         self._applied.append(applied)

@@ -96,8 +96,6 @@ def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin
             raise Unsupported(impossible.text)
         if spec.tested.missing:
             raise Unsupported(spec.tested.missing)
-        if spec.scenario.applications:
-            raise Unsupported("this version checks and describes applications, but starts none")
         _require_timeouts(spec)
         archives.require(spec)
         run.execute()

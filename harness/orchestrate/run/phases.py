@@ -1,12 +1,12 @@
 """The phases of a run in order, including those that finish the run after any failure.
 
-    prepare -> lab -> start -> subscribe -> traffic -> settle        any of these may fail
+    prepare -> lab -> start -> subscribe -> applications -> traffic -> settle    any may fail
                                                         |
                           stop -> collect <-------------+            these always follow,
                                                                      then the lab goes down
 
     start: captures, relay, drivers and samplers together, then archives; each must become ready
-    stop:  workloads, archives, drivers, samplers (last sample, logs), relay, captures
+    stop:  workloads, applications, archives, drivers, samplers (last sample, logs), relay, captures
 
 A failed run keeps its evidence, with the reason in its manifest. This module does not call the
 judge.
@@ -27,6 +27,7 @@ from windtunnel.harness.artifact.run.agreement import agreement
 from windtunnel.harness.artifact.run.manifest import Manifest, Phase, SubjectFacts, version_text
 from windtunnel.harness.capture import sniffer
 from windtunnel.harness.orchestrate import facts
+from windtunnel.harness.orchestrate.applications.applications import Applications
 from windtunnel.harness.orchestrate.fidelity import NETNS, SIM
 from windtunnel.harness.orchestrate.lab import Lab, LabError, Unsupported
 from windtunnel.harness.orchestrate.labs import space
@@ -51,6 +52,9 @@ from windtunnel.harness.scenario.resolved.case import Payload as CasePayload
 READY_TIMEOUT_S = 300.0
 """Time limit for a process to be ready, including compiling kernels on a machine's first run."""
 
+REQUIRED = ("capture", "relay", "driver", "archive", "sampler")
+"""Roles of the processes that must live until the end of the traffic."""
+
 QUIET_S = 0.2
 """Time between the end of the last workload and the end of the drivers."""
 
@@ -67,6 +71,7 @@ class Run:
         self._case: Case | None = None
         self._netem: Netem | None = None
         self._events: HostEvents | None = None
+        self._applications: Applications | None = None
         self._subscribers: dict[str, list[WatchedProcess]] = {}
         """The subscribers of each stream, by the stream's name in the scenario."""
         self._snmp_before: dict[str, dict[str, int]] = {}
@@ -106,6 +111,8 @@ class Run:
         self._phase("lab", self.lab.up)
         self._phase("start", self._start)
         self._phase("subscribe", self._subscribe)
+        if self.spec.scenario.applications:
+            self._phase("applications", self._start_applications)
         self._phase("traffic", self._traffic)
         self._phase("settle", lambda: time.sleep(QUIET_S))
 
@@ -151,6 +158,7 @@ class Run:
             self._case = self._case.model_copy(update={"replays": spec.replayed.run_id})
         self._case.write(folder.case)
         self.processes.timeouts = self._case.timeouts.variables
+        self._applications = Applications(self._case.applications, self.processes)
 
     def _start(self) -> None:
         try:
@@ -213,6 +221,10 @@ class Run:
             readers += [*subscribers, *recorders]
         self._await("subscribers", readers, _is_ready_line)
 
+    def _start_applications(self) -> None:
+        assert self._applications is not None
+        self._applications.start_all(lambda: self.processes.active(*REQUIRED))
+
     def _traffic(self) -> None:
         barriers = []
         for each in self.spec.scenario.traffic:
@@ -231,14 +243,14 @@ class Run:
             release(barriers, required=self.processes.watched, wall_s=wall_s)
         self.processes.start_saboteur()
         assert self._case is not None
+        assert self._applications is not None
         events = HostEvents(self._case.events, self.processes)
         self._events = events
         traffic.wait_for_workloads(
             workloads=lambda: self.processes.active(*WORKLOADS),
-            required=lambda: self.processes.active(
-                "capture", "relay", "driver", "archive", "sampler"
-            ),
+            required=lambda: self.processes.active(*REQUIRED),
             events=events,
+            applications=self._applications,
             total_bytes=sum(
                 each.content.total_bytes * len(each.to_hosts) for each in self.spec.scenario.traffic
             ),
@@ -277,8 +289,11 @@ class Run:
         if self._events is not None:
             self._events.close(self.spec.folder.host_events)
         workloads = (*WORKLOADS, "saboteur")
+        self.processes.end(*workloads)
+        if self._applications is not None:
+            self._applications.end()
         # The samplers end after the drivers, because they must read the final counters and logs.
-        for roles in (workloads, ("archive",), ("driver",), ("sampler",), ("relay",)):
+        for roles in (("archive",), ("driver",), ("sampler",), ("relay",)):
             self.processes.end(*roles)
         if not is_fast and self._netem is not None:
             self._close_netem(self._netem)

@@ -1,7 +1,7 @@
 """The processes of a run: their command lines, their hosts, and replacements for killed processes.
 
     place "a", "b", ...   capture, driver, sampler, publishers, subscribers, saboteur,
-                          archive, recorders, replayers
+                          archive, recorders, replayers, applications
     place MID             relay
 
 Each process has a unique name `<place>/<role>`, to which a replacement adds a number. The phases
@@ -11,7 +11,7 @@ start and end processes, except those that the scenario kills.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from windtunnel.harness.capture import sniffer
@@ -40,6 +40,12 @@ ROLE_OF_FILES = {"replayer": "publisher", "replicator": "recorder"}
 """Roles whose processes write files under another role's name, mapped to that role."""
 
 
+def process_id(watched: WatchedProcess) -> str:
+    """Return the id of a process: of the stream of a workload, or of an application."""
+    what = watched.name.partition("/")[2].partition(SUCCESSOR)[0]
+    return what.removeprefix(f"{watched.role}-")
+
+
 class RunProcesses:
     """All processes that were started in a run."""
 
@@ -51,6 +57,10 @@ class RunProcesses:
         self.watched: list[WatchedProcess] = []
         self.timeouts: Mapping[str, str] = {}
         """Environment variables that set the timeouts of drivers and clients."""
+        self.starters: dict[str, Callable[[str], None]] = {}
+        """Functions that start a process again, by its role. The argument is the name of the
+        process on its host, without the role.
+        """
 
     def of(self, *roles: str) -> list[WatchedProcess]:
         """Return all processes of the run that have one of these roles."""
@@ -84,7 +94,7 @@ class RunProcesses:
 
     def restart(self, victim: WatchedProcess) -> None:
         """Start a new process in place of a killed one."""
-        host, _, what = victim.name.partition("/")
+        host = victim.name.partition("/")[0]
         if victim.role == "driver":
             now_ms = time.time_ns() // 1_000_000
             driver = self.start_driver(host, now_ms)
@@ -92,8 +102,10 @@ class RunProcesses:
         elif victim.role == "archive":
             archives_by_host = {each.host: each for each in self.spec.scenario.archives}
             self.start_archive(archives_by_host[host])
+        elif victim.role in self.starters:
+            self.starters[victim.role](process_id(victim))
         else:
-            traffic_id = what.partition(SUCCESSOR)[0].removeprefix(f"{victim.role}-")
+            traffic_id = process_id(victim)
             streams = {each.id: each for each in self.spec.scenario.traffic}
             self.start_workload(victim.role, host, streams[traffic_id])
 
@@ -113,9 +125,10 @@ class RunProcesses:
         argv: list[str],
         log: Path,
         env: dict[str, str] | None = None,
+        what: str = "",
     ) -> WatchedProcess:
         log.parent.mkdir(parents=True, exist_ok=True)
-        what = log.stem if role in WORKLOADS else role
+        what = what or (log.stem if role in WORKLOADS else role)
         before = sum(each.name.split(SUCCESSOR)[0] == f"{place}/{what}" for each in self.watched)
         what += f"{SUCCESSOR}{before + 1}" if before else ""
         offset = log.stat().st_size if before and log.exists() else 0
@@ -139,8 +152,10 @@ class RunProcesses:
         )
         return self.spawn("relay", MID, argv, folder.relay_log)
 
-    def _directory(self, host: str) -> str:
-        return f"{self.lab.shared_memory(host)}/aeron"
+    def directory(self, host: str, application_id: str = "") -> str:
+        """Return the directory of a host's driver, or of an application's own driver."""
+        name = f"aeron-{application_id}" if application_id else "aeron"
+        return f"{self.lab.shared_memory(host)}/{name}"
 
     def start_driver(self, host: str, killed_ms: int = 0) -> WatchedProcess:
         tested, placeholders = self.spec.subject(host), self._placeholders(host)
@@ -157,13 +172,13 @@ class RunProcesses:
         """
         folder = self.spec.subject(host).libraries
         libraries = "" if folder is None else self.lab.path(folder)
-        return self.lab.python(host), self._directory(host), libraries
+        return self.lab.python(host), self.directory(host), libraries
 
     def start_sampler(self, host: str, killed_ms: int = 0) -> WatchedProcess:
         files = self.spec.folder.host(host)
         argv = subject.sampler_command(
             self.lab.python(host),
-            directory=self._directory(host),
+            directory=self.directory(host),
             out=self.lab.path(files.path),
             after_ms=killed_ms,
         )
@@ -174,7 +189,7 @@ class RunProcesses:
         argv = archives.command(
             self.lab.python(host),
             archive=self.lab.path(files.archive),
-            aeron=self._directory(host),
+            aeron=self.directory(host),
             disk_bytes=archive.disk_bytes,
         )
         env = {**self.spec.subject(host).variables(*self._placeholders(host)), **self.timeouts}
@@ -193,7 +208,7 @@ class RunProcesses:
             role,
             case=self.lab.path(self.spec.folder.case),
             traffic=stream.id,
-            directory=self._directory(host),
+            directory=self.directory(host),
             out=self.lab.path(files.path),
             host=host if len(ends) > 1 else "",
         )

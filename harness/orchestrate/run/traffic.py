@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from windtunnel.harness.orchestrate.lab import Unsupported
 from windtunnel.harness.orchestrate.processes import watch
@@ -24,6 +25,17 @@ POLL_S = 0.05
 PROGRESS_INTERVAL_S = 0.2
 GRACE_S = 3.0
 """Time in which other workloads can end after one has failed, because their logs may help."""
+
+
+class Awaited(Protocol):
+    """Processes of the run, apart from workloads, that must end before it can."""
+
+    @property
+    def names_awaited(self) -> list[str]:
+        """Return the names of the processes for which the run has to wait."""
+
+    def update(self) -> None:
+        """Raise RunFailed if one of the processes has failed."""
 
 
 class Overran(Exception):
@@ -70,12 +82,14 @@ def wait_for_workloads(
     workloads: Callable[[], Sequence[WatchedProcess]],
     required: Callable[[], Sequence[WatchedProcess]],
     events: HostEvents,
+    applications: Awaited,
     total_bytes: int,
     wall_s: float,
     start_s: float,
     emit: Callable[..., None],
 ) -> None:
-    """Wait until all workloads have ended with exit code 0 and no host event is active.
+    """Wait until all workloads have ended with exit code 0, no application is awaited and no host
+    event is active. Without streams (`total_bytes` is 0), the time budget begins at once.
 
     `workloads` and `required` are called repeatedly, because an event may replace processes. Raises
     Overran, Unsupported or RunFailed in all other cases.
@@ -83,7 +97,10 @@ def wait_for_workloads(
     progress = Progress(workloads)
     deadline_s = time.monotonic() + start_s
     emitted_s = 0.0
-    begun = False
+    begun = total_bytes == 0
+    if begun:
+        deadline_s = time.monotonic() + wall_s
+        events.begin()
     failed_s: float | None = None
     while True:
         progress.read()
@@ -92,7 +109,10 @@ def wait_for_workloads(
             begun, deadline_s = True, now_s + wall_s
         events.update(progress.total("publisher"), progress.total("subscriber"))
         codes = {each.name: each.process.poll() for each in workloads()}
-        over = not events.is_active and all(code is not None for code in codes.values())
+        applications.update()
+        awaited = applications.names_awaited
+        over = not events.is_active and not awaited
+        over = over and all(code is not None for code in codes.values())
         if over:
             # Read the lines that were written between the last read and the exit.
             progress.read()
@@ -107,7 +127,7 @@ def wait_for_workloads(
             return
         watch.require_alive(required())
         if now_s > deadline_s:
-            text = _timeout_text(workloads(), progress, total_bytes, wall_s)
+            text = _timeout_text(workloads(), awaited, progress, total_bytes, wall_s)
             raise Overran(text) if begun else RunFailed(text, harness_fault=False)
         time.sleep(events.poll_delay_s(POLL_S))
 
@@ -139,11 +159,15 @@ def _failure(workloads: Sequence[WatchedProcess]) -> Exception:
 
 def _timeout_text(
     workloads: Sequence[WatchedProcess],
+    awaited: Sequence[str],
     progress: Progress,
     total_bytes: int,
     wall_s: float,
 ) -> str:
-    living = ", ".join(each.name for each in workloads if each.process.poll() is None)
+    names = [*(each.name for each in workloads if each.process.poll() is None), *awaited]
+    living = ", ".join(names)
+    if total_bytes == 0:
+        return f"the budget of {wall_s:g} s is exceeded; still running: {living}"
     if not progress.begun:
         return f"no publisher has started; still running: {living}"
     return (

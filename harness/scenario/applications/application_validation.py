@@ -30,6 +30,14 @@ def application_problems(scenario: Scenario) -> Iterator[Problem]:
             yield Problem(("fidelity", index), text)
     for index, application in enumerate(scenario.applications):
         yield from _application(scenario, application, ("applications", index))
+    for index, event in enumerate(scenario.events):
+        name, host = event.whom.application, event.whom.host
+        ids = [each.id for each in scenario.applications if each.host == host]
+        if name is not None and name not in ids:
+            what = f"an application on host {host}"
+            hint = f"they are {', '.join(ids)}" if ids else "there is none"
+            path: Path = ("events", index, "whom", "application")
+            yield Problem(path, unknown_name(what, name, ids, hint))
     yield from _without_traffic(scenario)
 
 

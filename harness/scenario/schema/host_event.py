@@ -23,8 +23,11 @@ from windtunnel.harness.scenario.schema.units import format_bytes, format_durati
 
 EVENTS_MAX = 64
 PAUSE_NS_MAX = 60_000_000_000
-Process = Literal["driver", "publisher", "subscriber", "archive", "all"]
-ALL_ROLES = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer")
+Process = Literal["driver", "publisher", "subscriber", "archive", "application", "all"]
+ALL_ROLES = (
+    *("driver", "publisher", "subscriber", "archive", "recorder", "replayer"),
+    "application",
+)
 """All roles that a process on a host can have."""
 Trigger = Literal["after", "published", "delivered"]
 
@@ -36,16 +39,29 @@ class EventTarget(Table):
     """Host on which the processes run."""
 
     process: Process = "driver"
-    """The driver, all publishers or subscribers on the host, the archive, or `all` of these.
-    Default: the driver.
+    """The driver, all publishers, subscribers or applications on the host, the archive, or `all` of
+    these. Default: the driver.
     """
+
+    application: Name | None = None
+    """Id of the only application that the event affects, with `process: application`. Default: all
+    on the host.
+    """
+
+    @model_validator(mode="after")
+    def _one_application(self) -> Self:
+        if self.application is not None and self.process != "application":
+            raise ValueError(f"expected `process: application`, found {self.process}")
+        return self
 
 
 class EventMoment(Table):
     """The trigger of an event. Exactly one key is required."""
 
     after_ns: Duration | None = Field(default=None, alias="after")
-    """Time after the first message was published."""
+    """Time after the first message was published, or, without traffic, after all applications were
+    ready.
+    """
 
     published_bytes: Bytes | None = Field(default=None, alias="published", ge=1)
     """Total message bytes published by all publishers."""
@@ -121,6 +137,8 @@ class EventCase(Part):
     action: Literal["pause", "kill"]
     lasts_ns: int
     """Time until the processes continue or are restarted."""
+    application: str = ""
+    """Id of the only affected application, or empty if all processes with the roles are."""
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -179,6 +197,7 @@ def event_case(event: HostEvent) -> EventCase:
         at=at,
         action="kill" if act.kill else "pause",
         lasts_ns=act.kill.restart_ns if act.kill else act.pause_ns or 0,
+        application=event.whom.application or "",
     )
 
 
@@ -220,7 +239,9 @@ def event_problems(
         if case.trigger == "after" and case.at + case.lasts_ns >= wall_ns:
             text = f"the event occurs or ends after budget.wall ({format_duration(wall_ns)})"
             yield Problem((*path, "when", "after"), text)
-        if case.trigger != "after" and case.at >= total_bytes:
+        if case.trigger != "after" and total_bytes == 0:
+            yield Problem((*path, "when", case.trigger), "there is no traffic: use `after`")
+        elif case.trigger != "after" and case.at >= total_bytes:
             text = f"expected less than the total content of {format_bytes(total_bytes)}"
             yield Problem((*path, "when", case.trigger), text)
         yield from _survival_problems(case, hosts[case.host], path, rejoins, image_liveness_ns)
@@ -248,10 +269,11 @@ def _survival_problems(
             least = format_duration(ARCHIVE_LIVENESS_NS)
             text = f"expected at least {least}: until then the killed archive seems to be alive"
             yield Problem((*path, "act", "kill", "restart_after"), text)
-    elif case.action == "kill" and not rejoins:
+    elif case.action == "kill" and case.process != "application" and not rejoins:
         text = "needs `rejoins: true` in the traffic: images are lost and created again"
         yield Problem((*path, "act", "kill"), text)
-    if case.action == "pause" and case.lasts_ns >= image_liveness_ns and not rejoins:
+    is_long = case.process != "application" and case.lasts_ns >= image_liveness_ns
+    if case.action == "pause" and is_long and not rejoins:
         least = format_duration(image_liveness_ns)
         text = f"needs `rejoins: true` in the traffic: images are closed after {least}"
         yield Problem((*path, "act", "pause"), text)
@@ -265,6 +287,8 @@ def event_line(event: EventCase) -> str:
         "delivered": f"when {format_bytes(event.at)} has been delivered",
     }[event.trigger]
     target = "driver and applications" if event.process == "all" else f"the {event.process}"
+    if event.process == "application":
+        target = f"application {event.application}" if event.application else "the applications"
     duration = format_duration(event.lasts_ns)
     killed = f"killed and restarted after {duration}"
     action = f"paused for {duration}" if event.action == "pause" else killed

@@ -124,6 +124,8 @@ def _events(scenario: Scenario) -> Iterator[Problem]:
             roles.get(host, set()).add("subscriber")
     for archive in scenario.archives:
         roles.get(archive.host, set()).add("archive")
+    for application in scenario.applications:
+        roles.get(application.host, set()).add("application")
     yield from event_problems(
         scenario.events,
         roles,

@@ -64,7 +64,7 @@ def _expected(evidence: Evidence) -> list[str]:
     """Return the roles of the processes that this run needs."""
     case = evidence.case
     traffic = () if isinstance(case, Missing) else case.traffic
-    needless = set()
+    needless = set() if traffic else {"publisher", "subscriber"}
     if not any(each.recorded for each in traffic):
         needless |= {"archive", "recorder"}
     if not any(each.replays for each in traffic):

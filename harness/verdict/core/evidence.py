@@ -67,6 +67,8 @@ from windtunnel.harness.verdict.core.wire import Wire, wire_of
 
 _VALUE = TypeVar("_VALUE")
 
+NO_PORTS = (0,)
+"""The ports of a case without streams: no datagram has this one. An empty list means all ports."""
 UNKNOWN_NS = -1
 """The time of an event that did not happen."""
 
@@ -210,7 +212,8 @@ class Evidence:
         # If the scenario corrupts packets, a datagram that the receiver's kernel rejects did not
         # arrive.
         corrupts = any(each.corrupt_ppb for each in case.impairments)
-        found = self._document(path, lambda at: read_capture(at, case.ports, skip_damaged=corrupts))
+        ports = case.ports or NO_PORTS
+        found = self._document(path, lambda at: read_capture(at, ports, skip_damaged=corrupts))
         if isinstance(found, Capture) and found.problem:
             return Missing(self.name_of(path), found.problem, damaged=True)
         return found

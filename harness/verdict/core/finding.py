@@ -17,6 +17,7 @@ class AtFault(StrEnum):
     """The party that has to change something for a run to pass."""
 
     DRIVER = "driver"
+    APPLICATION = "application"
     SCENARIO = "scenario"
     MACHINE = "machine"
     HARNESS = "windtunnel"

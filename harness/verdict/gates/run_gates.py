@@ -109,6 +109,8 @@ def both_sides_talked(evidence: Evidence) -> list[Finding]:
     case = evidence.case
     if isinstance(case, Missing):
         return [inconclusive(name, case)]
+    if not case.traffic and case.applications:
+        return [passed(name, "the scenario has no streams of its own")]
     if not case.traffic:
         return [Finding(name, Outcome.INCONCLUSIVE, "the scenario has no traffic")]
     findings = []

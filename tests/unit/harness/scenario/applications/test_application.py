@@ -71,6 +71,31 @@ def test_locates_an_error(old, new, fault):
     assert any(fault in each for each in faults_of(changed(old, new)))
 
 
+EVENT = "events: [{id: e, whom: {WHOM}, when: {WHEN}, act: {kill: {restart_after: 1s}}}]\nbudget:"
+
+
+@pytest.mark.parametrize(
+    ("whom", "when", "fault"),
+    [
+        ("host: a, process: application, application: client", "after: 1s", ""),
+        ("host: b, process: application", "after: 1s", ""),
+        ("host: a", "after: 1s", ""),
+        ("host: a, application: client", "after: 1s", "whom: expected `process: application`, fo"),
+        ("host: b, process: application, application: client", "after: 1s",
+         "whom.application: expected an application on host b, found 'client'"),
+        ("host: a, process: publisher", "after: 1s", "host a has no publisher"),
+        ("host: a, process: application", "delivered: 1B", "there is no traffic: use `after`"),
+        ("host: a, process: application", "after: 20s", "occurs or ends after budget.wall"),
+    ],
+)  # fmt: skip
+def test_events_affect_applications(whom, when, fault):
+    text = changed("budget:", EVENT.replace("WHOM", whom).replace("WHEN", when))
+    if not fault:
+        assert parse_scenario(text, "made.yaml").events
+    else:
+        assert any(fault in each for each in faults_of(text))
+
+
 def test_an_image_is_one_error():
     text = changed('command: ["${harness.python}", client.py]', "image: example/feed:1.2")
     assert len(faults_of(text)) == 1

@@ -1,0 +1,1 @@
+"""Starts, supervises and ends the applications of a scenario."""

@@ -1,0 +1,164 @@
+"""The applications of a run: started in order, supervised, and ended in reverse order.
+
+    start   each when the one before it is ready
+    update  an application that ends too early, is not ready in time, or writes too much: RunFailed
+    end     its stop signal, then SIGKILL when its time is over
+
+The judge decides about exit codes and logs at the end. It reads from the manifest how each
+application has ended.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from windtunnel.harness.artifact.run.manifest import LOG_TOO_LONG, NOT_READY
+from windtunnel.harness.orchestrate.applications.application_process import (
+    ApplicationProcess,
+    launcher_command,
+)
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.processes import watch
+from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
+from windtunnel.harness.orchestrate.run.run_processes import RunProcesses
+from windtunnel.harness.scenario.applications import placeholder
+from windtunnel.harness.scenario.applications.application_case import ApplicationCase
+from windtunnel.harness.scenario.schema.units import format_duration
+
+ROLE = "application"
+NS_PER_S = 1_000_000_000
+SIGNAL_BASE = 128
+"""The exit code of a program that signal N has ended is this number plus N, as in a shell."""
+
+
+@dataclass
+class _Started:
+    """An application that has been started."""
+
+    case: ApplicationCase
+    watched: WatchedProcess
+    process: ApplicationProcess
+    late_s: float
+    """Time at which it should be ready."""
+    is_ready: bool
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the run has to wait until this application is ready or has ended."""
+        if self.watched.end_requested:
+            return False
+        return not self.is_ready or (self.case.ends_by_itself and self.process.poll() is None)
+
+
+class Applications:
+    """The applications of a run."""
+
+    def __init__(self, cases: tuple[ApplicationCase, ...], processes: RunProcesses) -> None:
+        self._cases = {each.id: each for each in cases}
+        self._processes = processes
+        self._started: list[_Started] = []
+        processes.starters[ROLE] = self.start
+
+    def start_all(self, required: Callable[[], list[WatchedProcess]]) -> None:
+        """Start all applications, each when the one before it is ready. Raises RunFailed if one is
+        not, or if another required process ends.
+        """
+        for each in self._cases:
+            self.start(each)
+            while any(not each.is_ready for each in self._started):
+                watch.require_alive(required())
+                self.update()
+                time.sleep(watch.POLL_S)
+            self.update()
+
+    def start(self, application_id: str) -> None:
+        """Start an application, also after it was killed."""
+        case, spec = self._cases[application_id], self._processes.spec
+        if not spec.allow_commands:
+            raise LabError(f"the command of application {case.id} is not allowed")
+        files = spec.folder.host(case.host).application(case.id)
+        values = {
+            placeholder.SCENARIO_DIRECTORY: str(spec.scenario_file.parent),
+            placeholder.PYTHON: self._processes.lab.python(case.host),
+        }
+        env = dict(self._processes.timeouts)
+        if case.driver != "none":
+            name = "" if case.driver == "shared" else case.id
+            directory = self._processes.directory(case.host, name)
+            values[placeholder.AERON_DIRECTORY] = env["AERON_DIR"] = directory
+        env |= {name: placeholder.fill_in(value, values) for name, value in case.env.items()}
+        command = [placeholder.fill_in(each, values) for each in case.command]
+        offset = files.log.stat().st_size if files.log.exists() else 0
+        watched = self._processes.spawn(
+            ROLE,
+            case.host,
+            launcher_command(files, command),
+            files.launcher_log,
+            env,
+            what=f"{ROLE}-{case.id}",
+        )
+        process = ApplicationProcess(watched.process, files)
+        watched.process, watched.log, watched.offset = process, files.log, offset
+        late_s = time.monotonic() + case.ready_within_ns / NS_PER_S
+        self._started.append(_Started(case, watched, process, late_s, not case.ready_log))
+
+    @property
+    def names_awaited(self) -> list[str]:
+        """Return the names of the applications for which the run has to wait."""
+        return [each.watched.name for each in self._started if each.is_awaited]
+
+    def update(self) -> None:
+        """Note which applications are ready. Raises RunFailed for one that has ended too early, is
+        not ready in time, or has written too much.
+        """
+        for each in self._started:
+            if each.watched.end_requested:
+                continue
+            has_ended = each.process.poll() is not None
+            if not each.is_ready:
+                lines = each.watched.new_lines()
+                each.is_ready = any(each.case.ready_log in line for line in lines)
+            if has_ended:
+                _require_expected_end(each)
+            elif not each.is_ready and time.monotonic() > each.late_s:
+                each.watched.problem = NOT_READY
+                within = format_duration(each.case.ready_within_ns)
+                text = f"{each.watched.name} is not ready after {within}: no line of its log "
+                text += f"contains {each.case.ready_log!r}"
+                raise RunFailed(text, harness_fault=False)
+
+    def end(self) -> None:
+        """End all applications in reverse order, each with its own signal and time limit."""
+        for each in reversed(self._started):
+            if each.process.poll() is not None:
+                each.watched.problem = each.watched.problem or each.process.problem()[0]
+                continue
+            each.watched.end_requested = True
+            each.process.send_signal(signal.Signals[f"SIG{each.case.stop_signal}"])
+            within_s = each.case.stop_within_ns / NS_PER_S
+            if each.process.wait(within_s) is None:
+                each.process.kill()
+                each.watched.late_s = within_s
+            each.watched.problem = each.watched.problem or each.process.problem()[0]
+
+
+def _require_expected_end(each: _Started) -> None:
+    """Raise RunFailed unless an application that has ended is expected to end by itself, was ready
+    and has the expected exit code.
+    """
+    each.watched.problem, text = each.process.problem()
+    name = each.watched.name
+    if each.watched.problem == LOG_TOO_LONG:
+        raise RunFailed(f"{name} was killed: {text}", harness_fault=False)
+    if each.watched.problem:
+        raise RunFailed(f"{name} cannot be started: {text}", harness_fault=False)
+    if each.is_ready and each.case.ends_by_itself:
+        code = each.process.poll() or 0
+        if (code if code >= 0 else SIGNAL_BASE - code) == (each.case.exit_code or 0):
+            return
+        raise RunFailed(each.watched.describe_exit(), harness_fault=False)
+    early = "before it was ready" if not each.is_ready else "before it was asked to end"
+    raise RunFailed(f"{each.watched.describe_exit()} ({early})", harness_fault=False)

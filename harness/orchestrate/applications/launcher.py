@@ -1,0 +1,190 @@
+"""Starts an application with few rights, keeps its log, and ends everything that it has started.
+
+    harness --signal--> launcher --signal--> process 1 --signal--> application
+                           ^                 of a process namespace      |
+                          log <------------------ pipe ------------------+
+
+    python -I -S launcher.py LOG LOG_BYTES_MAX FOLDER COMMAND...
+
+The application has no capabilities and cannot gain any. It sees only the processes that it has
+started, which all end with it, also those in other process groups. Its output is appended to a log
+of limited length. The launcher ends like the application: with its exit code, or by its signal. If
+the launcher itself has to end the application, or cannot start it, it prints a line
+`<problem>: <text>`.
+
+This program uses only the standard library, because it starts as quickly as that.
+"""
+
+import contextlib
+import ctypes
+import os
+import resource
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import NoReturn
+
+CANNOT_START = "cannot-start"
+LOG_TOO_LONG = "log-too-long"
+FAILED_EXIT_CODE = 125
+PAUSE, RESUME = signal.SIGRTMIN + 1, signal.SIGRTMIN + 2
+"""Signals to the launcher that stop and continue all processes of the application."""
+
+WITHOUT_RIGHTS = (
+    *("setpriv", "--no-new-privs", "--inh-caps=-all", "--ambient-caps=-all"),
+    *("--bounding-set=-all", "--"),
+)
+FORWARDED = (
+    *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1),
+    *(signal.SIGUSR2, PAUSE, RESUME),
+)
+_CHUNK_BYTES = 1 << 16
+_CLONE_NEWNS, _CLONE_NEWPID = 0x00020000, 0x20000000
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 16384, 1 << 18
+_PR_SET_PDEATHSIG = 1
+
+
+def main(argv: list[str]) -> NoReturn:
+    """Run the command of argv until it ends, and end like it."""
+    log, limit, folder, *command = argv
+    os.makedirs(folder, exist_ok=True)
+    os.chdir(folder)
+    _require_program(command[0])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWPID) != 0:
+        _fail(CANNOT_START, f"no process namespace: {os.strerror(ctypes.get_errno())}")
+    output, output_end = os.pipe()
+    status, status_end = os.pipe()
+    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    first = os.fork()
+    if first == 0:
+        os.close(output)
+        os.close(status)
+        _run_first_process(libc, command, output_end, status_end)
+    os.close(output_end)
+    os.close(status_end)
+    _forward(lambda number: _send(first, number))
+    is_complete = _copy(output, log, int(limit))
+    if not is_complete:
+        _send(first, signal.SIGKILL)
+    os.waitpid(first, 0)
+    if not is_complete:
+        _fail(LOG_TOO_LONG, f"the log exceeds {limit} bytes")
+    _end_like(os.read(status, 16))
+
+
+def _require_program(name: str) -> None:
+    if shutil.which(name) is None:
+        where = "in its working folder" if os.sep in name else "on the PATH"
+        _fail(CANNOT_START, f"there is no program {name!r} {where}")
+
+
+def _fail(problem: str, text: str) -> NoReturn:
+    print(f"{problem}: {text}", flush=True)
+    os._exit(FAILED_EXIT_CODE)
+
+
+def _forward(send: Callable[[int], None]) -> None:
+    """Call `send` with the number of each forwarded signal, also of those that wait already."""
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        send(number)
+
+    for number in FORWARDED:
+        signal.signal(number, on_signal)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+
+
+def _send(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _copy(output: int, log: str, limit: int) -> bool:
+    """Append the application's output to its log until it ends. Returns False if the log would
+    become longer than `limit`.
+    """
+    with open(log, "ab", buffering=0) as file:
+        room = limit - file.tell()
+        while data := os.read(output, _CHUNK_BYTES):
+            file.write(data[: max(0, room)])
+            room -= len(data)
+            if room < 0:
+                return False
+    return True
+
+
+def _end_like(status: bytes) -> NoReturn:
+    """End as the application has ended, given the status that process 1 has reported."""
+    code = os.waitstatus_to_exitcode(int(status)) if status else -signal.SIGKILL
+    if code < 0:
+        if -code not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+def _run_first_process(libc: ctypes.CDLL, command: list[str], output: int, status: int) -> NoReturn:
+    """Start the application from process 1 of the namespace, and wait until it ends. All other
+    processes of the namespace end with this one.
+    """
+    try:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        _hide_other_processes(libc)
+        application = os.fork()
+        if application == 0:
+            _execute(command, output)
+        os.close(output)
+        _forward(lambda number: _deliver(application, number))
+        while True:
+            pid, ended = os.wait()
+            if pid == application:
+                os.write(status, str(ended).encode())
+                break
+    finally:
+        os._exit(0)
+
+
+def _deliver(application: int, number: int) -> None:
+    """Send a signal to the application, or stop or continue all processes but this one."""
+    meaning = {PAUSE: signal.SIGSTOP, RESUME: signal.SIGCONT}.get(number)
+    if meaning is None:
+        _send(application, number)
+    else:
+        _send(-1, meaning)
+
+
+def _hide_other_processes(libc: ctypes.CDLL) -> None:
+    """Show only the processes of the namespace in /proc.
+
+    Where the kernel does not allow that, for example in a container, /proc shows all processes.
+    They cannot receive a signal from here.
+    """
+    if libc.unshare(_CLONE_NEWNS) != 0:
+        return
+    if libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) == 0:
+        libc.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None)
+
+
+def _execute(command: list[str], output: int) -> NoReturn:
+    try:
+        os.setsid()
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        for number in FORWARDED:
+            signal.signal(number, signal.SIG_DFL)
+        # Python ignores these two, and an ignored signal stays ignored in a new program.
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+        os.execvp(WITHOUT_RIGHTS[0], [*WITHOUT_RIGHTS, *command])
+    except OSError as error:
+        os.write(2, f"{command[0]} cannot be started: {error}\n".encode())
+    os._exit(127)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,178 @@
+"""The launcher of applications: their rights, their log, their signals, and what is left."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from windtunnel.harness.orchestrate.applications import launcher
+from windtunnel.harness.orchestrate.labs import privileges
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(bool(privileges.missing()), reason="needs root"),
+]
+LIMIT = 10_000
+WITHIN_S = 20.0
+
+
+class Launched:
+    """A launcher with a shell command, and its log."""
+
+    def __init__(self, folder: Path, *command: str) -> None:
+        self.log, self.folder = folder / "log", folder / "its"
+        words = [sys.executable, "-I", "-S", launcher.__file__, self.log, LIMIT, self.folder]
+        self.running = subprocess.Popen(
+            [*map(str, words), *command], stdout=subprocess.PIPE, text=True
+        )
+
+    def until(self, text: str) -> None:
+        deadline_s = time.monotonic() + WITHIN_S
+        while not self.log.exists() or text not in self.log.read_text():
+            assert time.monotonic() < deadline_s, self.log.read_text()
+            time.sleep(0.01)
+
+    def end(self) -> tuple[int, str, str]:
+        """Return the exit code, what the launcher says, and the log."""
+        said, _ = self.running.communicate(timeout=WITHIN_S)
+        return self.running.returncode, said, self.log.read_text() if self.log.exists() else ""
+
+
+@pytest.fixture
+def launch(tmp_path):
+    started = []
+
+    def launch(*command):
+        started.append(Launched(tmp_path, *command))
+        return started[-1]
+
+    yield launch
+    for each in started:
+        each.running.kill()
+        each.running.wait()
+        each.running.stdout.close()
+
+
+def processes(text: str) -> list[str]:
+    """Return the processes of this machine whose command lines contain a text."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if text.encode() in line:
+                found.append(entry.name)
+    return found
+
+
+def test_ends_like_the_application_and_keeps_its_log(launch, tmp_path):
+    code, said, log = launch("sh", "-c", "pwd; echo err >&2; exit 7").end()
+    assert (code, said, log) == (7, "", f"{tmp_path}/its\nerr\n")
+
+
+def test_ends_by_the_signal_that_ended_the_application(launch):
+    assert launch("sh", "-c", "kill -TERM $$").end()[0] == -signal.SIGTERM
+
+
+def test_the_application_has_no_capabilities_and_cannot_gain_any(launch):
+    _, _, log = launch("grep", "-E", "Cap|NoNewPrivs", "/proc/self/status").end()
+    values = dict(line.split(":\t") for line in log.splitlines())
+    assert values.pop("NoNewPrivs") == "1"
+    assert len(values) == 5
+    assert {int(each, 16) for each in values.values()} == {0}
+
+
+def test_the_application_sees_only_its_own_processes(launch):
+    _, _, log = launch("sh", "-c", "echo /proc/[0-9]*").end()
+    assert log.split() == ["/proc/1", "/proc/2"]
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [("no-such-program", "on the PATH"), ("./no-such-program", "in its working folder")],
+)
+def test_a_missing_program_is_named(launch, command, text):
+    code, said, log = launch(command).end()
+    assert (code, log) == (launcher.FAILED_EXIT_CODE, "")
+    assert said == f"{launcher.CANNOT_START}: there is no program {command!r} {text}\n"
+
+
+def test_a_log_that_becomes_too_long_ends_the_application(launch):
+    code, said, log = launch("yes").end()
+    assert (code, len(log)) == (launcher.FAILED_EXIT_CODE, LIMIT)
+    assert said == f"{launcher.LOG_TOO_LONG}: the log exceeds {LIMIT} bytes\n"
+
+
+def test_a_log_may_have_exactly_the_limit(launch):
+    code, said, log = launch("head", "-c", str(LIMIT), "/dev/zero").end()
+    assert (code, said, len(log)) == (0, "", LIMIT)
+
+
+def test_a_successor_appends_to_the_log(launch):
+    assert launch("echo", "one").end()[2] == "one\n"
+    assert launch("echo", "two").end()[2] == "one\ntwo\n"
+
+
+def test_processes_in_other_groups_end_with_the_application(launch):
+    mark = f"{os.getpid()}1.5"
+    assert launch("sh", "-c", f"setsid sleep {mark} & exit 3").end()[0] == 3
+    assert processes(mark) == []
+
+
+def test_everything_ends_with_the_launcher(launch):
+    mark = f"{os.getpid()}2.5"
+    launched = launch("sh", "-c", f"setsid sleep {mark} & echo up; sleep {mark}")
+    launched.until("up")
+    assert processes(mark)
+    launched.running.kill()
+    deadline_s = time.monotonic() + WITHIN_S
+    while processes(mark):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def test_signals_reach_the_application(launch):
+    waiting = "trap 'echo got; exit 5' USR1; echo up; while :; do sleep 0.01; done"
+    launched = launch("sh", "-c", waiting)
+    launched.until("up")
+    launched.running.send_signal(signal.SIGUSR1)
+    code, _, log = launched.end()
+    assert (code, log) == (5, "up\ngot\n")
+
+
+def test_a_pause_stops_all_processes_until_it_ends(launch):
+    mark = f"{os.getpid()}3.5"
+    launched = launch("sh", "-c", f"setsid sleep {mark} & echo up; sleep {mark}")
+    launched.until("up")
+    wait_for_states(mark, "S")
+    launched.running.send_signal(launcher.PAUSE)
+    wait_for_states(mark, "T")
+    launched.running.send_signal(launcher.RESUME)
+    wait_for_states(mark, "S")
+
+
+def wait_for_states(mark: str, state: str) -> None:
+    """Wait until the application's three processes have a state. The launcher and its first child
+    do not stop.
+    """
+    deadline_s = time.monotonic() + WITHIN_S
+    while time.monotonic() < deadline_s:
+        pids = [each for each in processes(mark) if launcher.__file__ not in command_of(each)]
+        if len(pids) == 3 and {state_of(each) for each in pids} == {state}:
+            return
+        time.sleep(0.01)
+    pytest.fail(f"expected 3 processes in state {state}")
+
+
+def command_of(pid: str) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
+
+
+def state_of(pid: str) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
