@@ -48,9 +48,9 @@ fill_wheelhouse() {
   awk '/^pyspark==/ { found = 1; print; next } found && !/^ / { exit } found' $spark_lock \
     >docker/wheelhouse/pyspark.txt
   .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --require-hashes --no-deps \
-    --no-build-isolation --wheel-dir docker/wheelhouse -r docker/wheelhouse/pyspark.txt
+    --no-build-isolation --wheel-dir docker/wheelhouse -r docker/wheelhouse/pyspark.txt || return
   awk '/^[a-z]/ { other = !/^pyspark==/ } other' $spark_lock >docker/wheelhouse/others.txt
-  fetch --no-deps -r docker/wheelhouse/others.txt
+  fetch --no-deps -r docker/wheelhouse/others.txt || return
   rm docker/wheelhouse/*.txt
 }
 
@@ -76,7 +76,7 @@ build() {
     DOCKER_BUILDKIT=1 docker build "${options[@]}" --file "$file" .
   else
     # The classic builder has no mounts, so the wheels are part of its context.
-    fill_wheelhouse "$image"
+    fill_wheelhouse "$image" || return
     sed '/^ *--mount=/d; s/^RUN --mount=.*/RUN \\/' "$file" >docker/wheelhouse/Dockerfile
     local status=0
     DOCKER_BUILDKIT=0 docker build "${options[@]}" --file docker/wheelhouse/Dockerfile . \
@@ -117,6 +117,9 @@ lab_image() {
 }
 
 mkdir -p build
+# Two builds at the same time would remove each other's wheels and kernels.
+exec 9>build/image.lock
+command -v flock >/dev/null && flock 9
 case ${1:-lab} in
   lab) lab_image ;;
   spark)

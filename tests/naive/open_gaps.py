@@ -7,6 +7,7 @@ from tests.naive import term as naive_term
 
 INITIAL_REPAIR = 333_000_000
 DEVIATION_MIN = 1_000_000
+RETRY_MAX = 5_000_000_000
 
 
 @dataclass
@@ -85,7 +86,8 @@ class OpenGaps:
         repair = INITIAL_REPAIR
         if self.repair:
             repair = self.repair + max(4 * self.deviation, self.repair // 16, DEVIATION_MIN)
-        return max(self.retry, repair * 2 ** min(max(naks - 1, 0), 6))
+        doubled = min(repair * 2 ** min(max(naks - 1, 0), 6), RETRY_MAX)
+        return max(self.retry, repair, doubled)
 
     def _find(self, term: bytearray, hwm: int, now: int) -> bool:
         is_new = False

@@ -3,11 +3,11 @@
     found ---- delay ----> NAK ---- retry delay ----> NAK ---- twice the delay ----> NAK
 
 The delay until a retry is the measured time from a NAK to its repair, smoothed, plus four times its
-deviation (RFC 6298), or at least a MARGIN_SHARE of it; it doubles after each NAK for the same gap,
-and the configured retry delay is its minimum. When a packet of the stream ends a silence, the NAKs
-before are likely to have been lost with all else, and the doublings begin again. Aeron has only
-`loss_detector`. These functions change only the image's record and its rows. The time is an
-argument. See docs/loss-recovery.md.
+deviation (RFC 6298), or at least a MARGIN_SHARE of it. It doubles after each NAK for the same gap,
+up to RETRY_NS_MAX, and the configured retry delay is its minimum. When a packet of the stream ends
+a silence, the NAKs before are likely to have been lost with all else, and the doublings begin
+again. Aeron has only `loss_detector`. These functions change only the image's record and its rows.
+The time is an argument. See docs/loss-recovery.md.
 """
 
 from windtunnel.driver.base.atomics import bytes_at
@@ -24,6 +24,10 @@ which measures each gap, soon disappears on a path without jitter."""
 
 BACKOFFS_MAX = 6
 """Maximum number of doublings of the retry delay."""
+
+RETRY_NS_MAX = 5_000_000_000
+"""Maximum of a doubled retry delay: half of Aeron's image liveness timeout. After measurements that a
+pause or an attack has made long, retries would otherwise be minutes apart."""
 
 SILENCE_NS = 250_000_000
 """Minimum time without a packet of the stream that is a silence: more than two heartbeats, which an
@@ -100,8 +104,8 @@ def on_first_measurement(image, gaps, now_ns):
         if gap.nak_count == 0 or repair_ns >= INITIAL_REPAIR_NS:
             continue
         backoffs = _backoffs(gap)
-        gap.deadline_ns -= _minimum_ns(image, INITIAL_REPAIR_NS << backoffs)
-        gap.deadline_ns += _minimum_ns(image, repair_ns << backoffs)
+        gap.deadline_ns -= _minimum_ns(image, _backed_off_ns(INITIAL_REPAIR_NS, backoffs))
+        gap.deadline_ns += _minimum_ns(image, _backed_off_ns(repair_ns, backoffs))
         if gap.first_nak_ns == gap_rows.NOT_MEASURED:
             # A frame of this gap has just arrived, which restarts its retry delay.
             gap.deadline_ns = max(gap.deadline_ns, now_ns + _minimum_ns(image, repair_ns))
@@ -121,7 +125,12 @@ def _retry_delay_ns(image, gap):
 
 @kernel
 def _doubled_ns(image, gap):
-    return _repair_ns(image) << _backoffs(gap)
+    return _backed_off_ns(_repair_ns(image), _backoffs(gap))
+
+
+@kernel
+def _backed_off_ns(repair_ns, backoffs):
+    return max(repair_ns, min(repair_ns << backoffs, RETRY_NS_MAX))
 
 
 @kernel

@@ -29,6 +29,8 @@ REPAIR_NS_MAX = 2_000_000_000
 """Longest repair time that the driver uses. Source: docs/loss-recovery.md."""
 DOUBLINGS_MAX = 6
 """Number of retries after which the delay is no longer doubled. Source: docs/loss-recovery.md."""
+RETRY_NS_MAX = 5_000_000_000
+"""Maximum of a doubled delay. Source: docs/loss-recovery.md."""
 SILENCE_NS = 200_000_000
 """Minimum time without a new frame or a heartbeat that counts as a silence: 250 ms, less what a
 driver's clock and a capture may differ by. Source: docs/loss-recovery.md."""
@@ -138,5 +140,6 @@ def least_delays_ns(
     used_ns = np.minimum(shortest_ns, REPAIR_NS_MAX)
     measured_ns = np.append(INITIAL_REPAIR_NS, used_ns)[known]
     doublings = np.clip(in_row - 1, 0, DOUBLINGS_MAX)
-    delays_ns = np.maximum(measured_ns << doublings, configured_ns)
+    doubled_ns = np.minimum(measured_ns << doublings, RETRY_NS_MAX)
+    delays_ns = np.maximum(np.maximum(measured_ns, doubled_ns), configured_ns)
     return np.where(earlier.counts == 0, 0, delays_ns)

@@ -5,6 +5,7 @@ import struct
 from collections import defaultdict
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -118,13 +119,25 @@ def retries_around_a_packet(packet):
 
 def test_a_packet_after_a_silence_lets_the_doublings_begin_again():
     # The delay begins with 160 + 10 ms.
-    doubled = [1, 171, 511, 1191, 2551, 5271, 10711]
+    doubled = [1, 171, 511, 1191, 2551, 5271, 10271]
     assert retries_around_a_packet(nak_schedule.SILENCE_NS - MS) == doubled
     # The NAKs were sent at 2551 ms and earlier; the next one is due 170 ms later, but not before.
     assert retries_around_a_packet(2_600 * MS) == [*doubled[:5], 2721, 2891, 3231, 3911, 5271, 7991]
     assert retries_around_a_packet(5_000 * MS) == [
         *doubled[:5], 5000, 5170, 5510, 6190, 7550, 10270,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("repair_ms", "delays_ms"),
+    [(2_000, [2_125, 4_250, 5_000, 5_000]), (6_400, [6_800, 6_800, 6_800])],
+)
+def test_a_doubled_delay_is_at_most_five_seconds_and_an_undoubled_one_is_kept(repair_ms, delays_ms):
+    image = Image()
+    image.record.repair_ns = repair_ms * MS
+    image.put(32)
+    times = [now // MS for now, _ in image.naks(0, 64, range(0, 22_000 * MS, MS))]
+    assert [b - a for a, b in itertools.pairwise(times)][: len(delays_ms)] == delays_ms
 
 
 def test_the_first_measurement_replaces_the_assumption_for_gaps_that_were_asked_for():

@@ -212,6 +212,7 @@ def test_the_delay_doubles_up_to_a_limit():
     counts = [1, 2, 3, 6, 7, 8, 100]
     found = delays(counts, last_ns=[500] * len(counts))
     assert found == [40 * factor for factor in (1, 2, 4, 32, 64, 64, 64)]
+    assert delays([2, 3], last_ns=[9_000] * 2, repairs=((0, 1_500),)) == [3_000, 5_000]
 
 
 @pytest.mark.parametrize("seed", range(20))
