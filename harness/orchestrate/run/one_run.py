@@ -138,13 +138,13 @@ def _require_timeouts(spec: RunSpec) -> None:
 def make_lab(spec: RunSpec) -> Lab:
     """Return the lab for a run. The caller must call `up`."""
     scenario = spec.scenario
+    channels = [each.channel for each in scenario.traffic]
+    channels += [each.channel for each in scenario.observe]
     network = topology.build(
         spec.run_id,
         scenario.network.hosts,
         scenario.network.joined,
-        datagram_length_max=max(
-            (parse_channel(each.channel).mtu for each in scenario.traffic), default=0
-        ),
+        datagram_length_max=max((parse_channel(each).mtu for each in channels), default=0),
         # A simulated network is shared with no other run, and equal runs must have equal digests.
         addresses_of=SIM if spec.fidelity == SIM else "",
     )

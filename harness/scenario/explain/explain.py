@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 
 from windtunnel.harness.artifact.noun_form import noun_for
+from windtunnel.harness.scenario.applications.observed_case import observed_line
 from windtunnel.harness.scenario.explain.application_lines import application_lines
 from windtunnel.harness.scenario.explain.crossed_timeouts import (
     cut_timeouts,
@@ -129,6 +130,10 @@ def _lines(case: Case) -> Iterator[str]:
             yield "  window and padding exceed half a term: a subscriber that an event stops for"
             yield "  5 s may be considered dead (a smaller rcv-wnd prevents this)"
     yield from application_lines(case)
+    if case.observed:
+        yield ""
+        yield "observed streams of applications (their content is unknown)"
+        yield from (f"  {observed_line(each)}" for each in case.observed)
     yield ""
     yield "faults (for each frame, only the first rule that applies is executed)"
     if not case.faults:

@@ -21,6 +21,8 @@ from windtunnel.harness.scenario.applications.application_case import (
     application_case,
     application_case_problems,
 )
+from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX
+from windtunnel.harness.scenario.applications.observed_case import observed_case
 from windtunnel.harness.scenario.resolved.case_validation import (
     fault_problems,
     impairment_problems,
@@ -116,6 +118,8 @@ class Case(Part):
     """Archives that record streams."""
     applications: tuple[ApplicationCase, ...] = ()
     """Programs of the user, in the order in which they are started."""
+    observed: tuple[TrafficCase, ...] = ()
+    """Streams of the applications. Their content is unknown."""
     replays: str = ""
     """Id of the run whose logged decisions replace the rules, or empty to evaluate the rules."""
 
@@ -176,7 +180,8 @@ class Case(Part):
     @property
     def ports(self) -> tuple[int, ...]:
         """Return all destination UDP ports of the run in ascending order."""
-        found = {port for each in self.traffic for port in each.all_ports}
+        streams = (*self.traffic, *self.observed)
+        found = {port for each in streams for port in each.all_ports}
         if any(each.replicated for each in self.traffic):
             found |= set(REPLICATION_PORTS)
         return tuple(sorted(found))
@@ -228,6 +233,8 @@ def _problems(case: Case) -> Iterator[Problem]:
     names = case.link_names
     for index, traffic in enumerate(case.traffic):
         yield from traffic_problems(traffic, ("traffic", index), hosts, len(case.traffic))
+    for index, traffic in enumerate(case.observed):
+        yield from traffic_problems(traffic, ("observed", index), hosts, 1)
     for index, fault in enumerate(case.faults):
         yield from fault_problems(fault, ("faults", index), names, len(case.traffic))
     for index, impairment in enumerate(case.impairments):
@@ -253,12 +260,13 @@ def _lists(case: Case, hosts: Sequence[str]) -> Iterator[Problem]:
         ("expect", len(case.expect), EXPECT_MAX),
         ("events", len(case.events), EVENTS_MAX),
         ("applications", len(case.applications), APPLICATIONS_MAX),
+        ("observed", len(case.observed), OBSERVED_MAX),
     ):
         if count > most:
             yield Problem((name,), f"expected at most {most} items, found {count}")
     for name, values in (
         ("hosts", hosts),
-        ("traffic", [each.id for each in case.traffic]),
+        ("traffic", [each.id for each in (*case.traffic, *case.observed)]),
         ("applications", [each.id for each in case.applications]),
     ):
         if len(set(values)) != len(values):
@@ -324,6 +332,7 @@ def resolve(
         timeouts=timeouts_case(scenario.timeouts),
         archives=tuple(archive_case(each) for each in scenario.archives),
         applications=tuple(application_case(each, addresses) for each in scenario.applications),
+        observed=tuple(observed_case(each, addresses) for each in scenario.observe),
     )
 
 

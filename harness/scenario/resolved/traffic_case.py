@@ -71,6 +71,10 @@ class TrafficCase(Part):
     """Pace of the subscriber."""
     rejoins: bool = False
     """Whether the stream continues after an interruption."""
+    observed: bool = False
+    """Whether an application publishes the stream, so that its content is unknown."""
+    session_id: int | None = None
+    """The only session of an observed stream that is judged, or None for the last one."""
     starts_with: int = 0
     """Number of subscribers that the publishers wait for before their first message, or 0."""
     replays: OptionalName = ""

@@ -4,6 +4,7 @@
       seeds     network --- link --- weather
       traffic[] --- content --- message
       archives[]
+      observe[]
       applications[] --- command, ready, stop, expect
       faults[]  --- where, what, when, act
       events[]  --- whom, when, act
@@ -19,6 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from windtunnel.harness.scenario.applications.application import APPLICATIONS_MAX, Application
+from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX, Observed
 from windtunnel.harness.scenario.schema.archive import ARCHIVES_MAX, Archive
 from windtunnel.harness.scenario.schema.fault import Fault
 from windtunnel.harness.scenario.schema.host_event import EVENTS_MAX, HostEvent, Timeouts
@@ -142,6 +144,11 @@ class Scenario(Table):
     )
     """Programs of the user, in the order in which they are started. `windtunnel run` starts them
     only with `--allow-commands`. Default: none.
+    """
+
+    observe: tuple[Observed, ...] = Field(default=(), strict=False, max_length=OBSERVED_MAX)
+    """Streams of the applications, which are judged by what captures and counters show. Default:
+    none.
     """
 
     faults: tuple[Fault, ...] = Field(default=(), strict=False, max_length=FAULTS_MAX)

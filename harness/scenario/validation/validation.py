@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from windtunnel.harness.scenario.applications.application_validation import application_problems
+from windtunnel.harness.scenario.applications.observe_validation import observe_problems
 from windtunnel.harness.scenario.schema.host_event import IMAGE_LIVENESS_NS, event_problems
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem
@@ -34,6 +35,7 @@ def problems(scenario: Scenario) -> list[Problem]:
     found += _unique("traffic", "stream", [each.stream_id for each in scenario.traffic])
     found += archive_problems(scenario)
     found += application_problems(scenario)
+    found += observe_problems(scenario)
     found += _unique("applications", "id", [each.id for each in scenario.applications])
     found += fault_problems(scenario)
     found += _unique("faults", "id", [each.id for each in scenario.faults])

@@ -49,7 +49,11 @@ from windtunnel.harness.dissect.archive_files.recording_catalog import (
     segment_files,
 )
 from windtunnel.harness.dissect.capture.pcap import Capture, read_capture
-from windtunnel.harness.dissect.driver_files.expected_log import ExpectedLog, expected_log
+from windtunnel.harness.dissect.driver_files.expected_log import (
+    EXPECTED_FRAME,
+    ExpectedLog,
+    expected_log,
+)
 from windtunnel.harness.dissect.driver_files.log_buffer import (
     LogBuffer,
     LogBufferError,
@@ -63,6 +67,7 @@ from windtunnel.harness.verdict.core.completeness import (
     truncation,
 )
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.image_start import from_image_start, image_start
 from windtunnel.harness.verdict.core.wire import Wire, wire_of
 
 _VALUE = TypeVar("_VALUE")
@@ -186,6 +191,8 @@ class Evidence:
 
     def _planned(self, traffic: TrafficCase) -> Planned | Missing:
         payload, case = self.payload, self.case
+        if traffic.observed:
+            return self._observed(traffic)
         if isinstance(payload, Missing):
             return payload
         if isinstance(case, Missing):
@@ -203,6 +210,16 @@ class Evidence:
             messages.lengths, traffic.mtu, traffic.term_length, traffic.initial_position
         )
         return Planned(messages, log, payload)
+
+    def _observed(self, traffic: TrafficCase) -> Planned | Missing:
+        """Return what is known about the plan of an observed stream: where its image began."""
+        found = all_or_missing(self.wire(traffic), self.capture(traffic.to_host))
+        if isinstance(found, Missing):
+            return found
+        start = image_start(*found)
+        nothing = np.zeros(0, dtype=np.int64)
+        log = ExpectedLog(np.zeros(0, dtype=EXPECTED_FRAME), nothing, start, start)
+        return Planned(MessagePlan(nothing, nothing), log, np.zeros(0, dtype=np.uint8))
 
     def _capture(self, host: str) -> Capture | Missing:
         case = self.case
@@ -394,7 +411,7 @@ class Evidence:
             path = self.name_of(self.folder.capture(traffic.from_host))
             why = f"has no SETUP of stream {traffic.stream_id} sent by the publisher's host"
             return Missing(path, why)
-        return wire
+        return from_image_start(wire, image_start(wire, far)) if traffic.observed else wire
 
     def _document(self, path: Path, read: Callable[[Path], _VALUE | None]) -> _VALUE | Missing:
         try:

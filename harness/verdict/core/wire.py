@@ -131,6 +131,8 @@ def _stream_facts(near: Capture, case: Case, traffic: TrafficCase) -> StreamFact
     setups = setups[sent_by(setups, case.address(traffic.from_host))]
     streams = learn_streams(setups[setups["stream_id"] == traffic.stream_id])
     usable = [facts for facts in streams.values() if facts.term_length > 0]
+    if traffic.session_id is not None:
+        usable = [facts for facts in usable if facts.session_id == traffic.session_id]
     return usable[-1] if usable else None
 
 

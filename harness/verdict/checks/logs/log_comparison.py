@@ -64,11 +64,11 @@ def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Fi
     found = all_or_missing(
         evidence.log_of(traffic.from_host, PUBLICATIONS, *stream),
         evidence.log_of(traffic.to_host, IMAGES, *stream),
-        evidence.subscriber(traffic),
+        _join_position(evidence, traffic),
     )
     if isinstance(found, Missing):
         return inconclusive(EQUAL, found, traffic.id)
-    publication, image, subscriber = found
+    publication, image, join = found
     where = (evidence.name_of(publication.path), evidence.name_of(image.path))
     for name in ("initial_term_id", "term_length"):
         wrote, rebuilt = publication.log.metadata[name], image.log.metadata[name]
@@ -78,7 +78,6 @@ def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Fi
     padding = _padding(evidence, traffic, wire)
     if isinstance(padding, Missing):
         return inconclusive(EQUAL, padding, traffic.id)
-    join = expected_join_position(evidence, traffic, subscriber)
     pair = _pair(publication, image, wire, join, padding)
     if pair is None:
         gap = Missing(where[0], "has no captured frame outside of filled gaps")
@@ -86,6 +85,17 @@ def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Fi
     return _compare(
         traffic, _undo_ordered_damage(evidence, traffic, pair), publication, image, where
     )
+
+
+def _join_position(evidence: Evidence, traffic: TrafficCase) -> int | Missing:
+    """Return the position from which the image's log must equal the publication's."""
+    if traffic.observed:
+        planned = evidence.planned(traffic)
+        return planned if isinstance(planned, Missing) else planned.log.start_position
+    subscriber = evidence.subscriber(traffic)
+    if isinstance(subscriber, Missing):
+        return subscriber
+    return expected_join_position(evidence, traffic, subscriber)
 
 
 def _undo_ordered_damage(evidence: Evidence, traffic: TrafficCase, pair: _LogPair) -> _LogPair:
@@ -96,6 +106,8 @@ def _undo_ordered_damage(evidence: Evidence, traffic: TrafficCase, pair: _LogPai
     if isinstance(found, Missing):
         return pair
     case, decisions, planned = found
+    if traffic.observed:
+        return pair
     damage = payload_damage(decisions, case, traffic, planned.log)
     return replace(
         pair, image=undo_log_damage(pair.image, pair.publication, pair.low, planned.log, damage)

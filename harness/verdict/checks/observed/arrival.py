@@ -1,0 +1,130 @@
+"""Check that all data of an observed session arrived, and is what was sent.
+
+    captured at the publication's host    |####|####|####|####| EOS at the end
+    captured at the subscription's host   |####|    |####|####| ... |####|    later, all of it
+
+What the applications offered, and what they did with the data, is unknown to a capture.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.artifact.middlebox.frame_class import PAD
+from windtunnel.harness.dissect.frames.flow import aligned_lengths
+from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    all_or_missing,
+    failed,
+    inconclusive,
+    passed,
+)
+from windtunnel.harness.verdict.core.kind import Kind
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.views.series import contiguous_by
+
+ARRIVED = "observed_data_arrived"
+EOS = "observed_end_of_stream"
+
+
+@allocating_kernel
+def first_differing_range(
+    left: Any, left_at: Any, right: Any, right_at: Any, lengths: Any
+) -> tuple[int, int]:
+    """Return the first pair of byte ranges of two buffers that differ, and the byte.
+
+    Shapes:  left uint8[n]; right uint8[p]; left_at, right_at, lengths int64[m]
+    Returns: (index of the pair, offset of the byte within its ranges), or (-1, -1)
+    """
+    for pair in range(len(lengths)):
+        for index in range(lengths[pair]):
+            if left[left_at[pair] + index] != right[right_at[pair] + index]:
+                return pair, index
+    return -1, -1
+
+
+def observed_data_arrived(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """All data of a session arrived at the subscription's host, byte for byte as it was sent."""
+    found = all_or_missing(
+        evidence.wire(traffic), evidence.planned(traffic), evidence.capture(traffic.to_host)
+    )
+    if isinstance(found, Missing):
+        return inconclusive(ARRIVED, found, traffic.id)
+    wire, planned, far = found
+    start = planned.log.start_position
+    where = tuple(
+        evidence.name_of(evidence.folder.capture(host))
+        for host in (traffic.from_host, traffic.to_host)
+    )
+    position = _first_difference(wire, far.buf)
+    if position is not None:
+        text = f"the frame at position {position} arrived with other bytes than were sent"
+        return failed(ARRIVED, text, traffic.id, evidence=where, position=position, conclusive=True)
+    end = int(wire.sent.ends.max(initial=start))
+    if not traffic.reliable:
+        count = len(np.unique(wire.arrived.starts))
+        text = f"{count} of {len(np.unique(wire.sent.starts))} frames arrived, each as it was sent"
+        return passed(ARRIVED, f"{text}; the stream is unreliable", traffic.id, evidence=where)
+    whole = int(contiguous_by(wire, start)[1][-1:].max(initial=start))
+    if whole >= end:
+        text = f"all {end - start} bytes from position {start} to {end} arrived, as they were sent"
+        return passed(ARRIVED, text, traffic.id, evidence=where, facts={"bytes": end - start})
+    text = f"the data from position {whole} on never arrived completely; {end} was the end of "
+    if has_ended(wire):
+        text += "the stream"
+        return failed(ARRIVED, text, traffic.id, evidence=where, position=whole, kind=Kind.LIVENESS)
+    text += "what was sent, but the publication was not closed, so the rest is unknown"
+    return Finding(ARRIVED, Outcome.INCONCLUSIVE, text, traffic.id, where, position=whole)
+
+
+def _first_difference(wire: Wire, far: Any) -> int | None:
+    """Return the position of the first frame that arrived with other bytes than were first sent."""
+    arrived, sent = wire.arrived, wire.sent
+    known, firsts = np.unique(sent.starts, return_index=True)
+    if len(known) == 0 or len(arrived.starts) == 0:
+        return None
+    first = firsts[np.searchsorted(known, arrived.starts)]
+    frames = arrived.frames
+    # A PAD has a header on the wire, and nothing else.
+    lengths = np.where(
+        frames["frame_type"] == PAD, DATA_HEADER_LENGTH, aligned_lengths(frames["frame_length"])
+    )
+    sent_at = sent.frames["at"][first].astype(np.int64)
+    pair, _ = first_differing_range(
+        wire.sender_buf, sent_at, far, frames["at"].astype(np.int64), lengths
+    )
+    return None if pair < 0 else int(arrived.starts[pair])
+
+
+def has_ended(wire: Wire) -> bool:
+    """Return whether the publication has signalled the end of its stream."""
+    return len(wire.end_of_stream_heartbeats(wire.heartbeats_sent)[0]) > 0
+
+
+def observed_end_of_stream(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """A closed publication has signalled the end of its stream at its last position."""
+    wire = evidence.wire(traffic)
+    if isinstance(wire, Missing):
+        return inconclusive(EOS, wire, traffic.id)
+    where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
+    _, ends = wire.end_of_stream_heartbeats(wire.heartbeats_sent)
+    top = int(wire.sent.ends.max(initial=0))
+    if len(ends) == 0:
+        text = "the publication has not signalled the end of its stream"
+        return Finding(EOS, Outcome.INCONCLUSIVE, text, traffic.id, where)
+    # A receiver that joined late has not seen an earlier position, so nothing was sent to it.
+    wrong = ends[(ends != ends[0]) | ((ends < top) & (top > 0))]
+    if len(wrong):
+        position = int(wrong[0])
+        text = f"an EOS heartbeat has position {position}, but data was sent up to {top}"
+        if position >= top:
+            text = f"EOS heartbeats have the positions {int(ends[0])} and {position}"
+        return failed(EOS, text, traffic.id, evidence=where, position=position)
+    text = f"{len(ends)} EOS heartbeats were sent at position {int(ends[0])}"
+    return passed(EOS, text, traffic.id, evidence=where)

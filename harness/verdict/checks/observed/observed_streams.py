@@ -1,0 +1,117 @@
+"""Judges observed streams, session by session: with captures, and with counters and logs if the
+drivers have any of them.
+
+    captures            data and its end, NAKs, retransmits
+    counters, logs      positions, the image's log       of the hosts' drivers only: an embedded
+                                                         driver's are unknown
+
+A check whose evidence does not exist is listed as unknown. It is neither passed nor failed.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from windtunnel.harness.artifact.noun_form import counted
+from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.verdict.checks.counters import positions
+from windtunnel.harness.verdict.checks.logs import log_comparison
+from windtunnel.harness.verdict.checks.observed import arrival
+from windtunnel.harness.verdict.checks.observed.sessions import (
+    SESSIONS_MAX,
+    image_count,
+    killed_driver,
+    sessions_of,
+)
+from windtunnel.harness.verdict.checks.retransmission import (
+    nak_checks,
+    recovery,
+    retransmit_checks,
+)
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import Finding, Missing, inconclusive, passed
+from windtunnel.harness.verdict.core.kind import Kind
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+NAME = "observed_streams"
+Check = Callable[[Evidence, TrafficCase], Finding]
+FROM_CAPTURES: tuple[tuple[Check, Kind], ...] = (
+    (arrival.observed_data_arrived, Kind.SAFETY),
+    (nak_checks.naks_only_for_gaps, Kind.PROTOCOL),
+    (retransmit_checks.retransmits_only_if_asked, Kind.PROTOCOL),
+    (recovery.retransmits_identical, Kind.PROTOCOL),
+)
+FROM_DRIVERS: tuple[tuple[Check, Kind], ...] = (
+    (arrival.observed_end_of_stream, Kind.LIVENESS),
+    (positions.rcv_hwm_from_wire, Kind.PROTOCOL),
+    (positions.rcv_pos_monotonic, Kind.PROTOCOL),
+    (log_comparison.image_log_equals_publication, Kind.SAFETY),
+)
+"""Checks that are unknown, instead of inconclusive, without their evidence."""
+ALWAYS_UNKNOWN = "what the applications offered, and what they did with the data"
+
+
+def observed_streams(evidence: Evidence) -> list[Finding]:
+    """Each observed stream arrived as it was sent, and its drivers kept to the protocol."""
+    case = evidence.case
+    if isinstance(case, Missing):
+        return [inconclusive(NAME, case)]
+    return [found for each in case.observed for found in _stream(evidence, case, each)]
+
+
+def _stream(evidence: Evidence, case: Case, traffic: TrafficCase) -> Iterator[Finding]:
+    near = evidence.capture(traffic.from_host)
+    if isinstance(near, Missing):
+        yield inconclusive(NAME, near, traffic.id)
+        return
+    sessions = sessions_of(near, case, traffic)
+    where = evidence.name_of(evidence.folder.capture(traffic.from_host))
+    if not sessions:
+        text = f"has no SETUP of stream {traffic.stream_id} to one of the ports of its channel, "
+        text += f"sent by {traffic.from_host}"
+        yield inconclusive(NAME, Missing(where, text), traffic.id)
+    for session_id in sessions[:SESSIONS_MAX]:
+        flow = traffic.model_copy(update={"session_id": session_id})
+        about = f"{traffic.id} session {session_id}" if len(sessions) > 1 else traffic.id
+        yield from (replace(found, about=about) for found in _session(evidence, flow))
+    if len(sessions) > SESSIONS_MAX:
+        text = f"has {counted(len(sessions), 'session')}, of which {SESSIONS_MAX} were judged"
+        yield inconclusive(NAME, Missing(where, text), traffic.id)
+
+
+def _session(evidence: Evidence, flow: TrafficCase) -> Iterator[Finding]:
+    """Yield the findings about a session, and what is unknown about it."""
+    wire = evidence.wire(flow)
+    if isinstance(wire, Missing):
+        yield inconclusive(NAME, wire, flow.id)
+        return
+    unknown = [ALWAYS_UNKNOWN]
+    replaced = _replaced_image(evidence, flow)
+    checks = FROM_CAPTURES if not replaced else FROM_CAPTURES[2:]
+    if replaced:
+        unknown.append(f"whether all data arrived, and where positions should be ({replaced})")
+    yield from (_run(check, kind, evidence, flow) for check, kind in checks)
+    for check, kind in FROM_DRIVERS if not replaced else FROM_DRIVERS[:1]:
+        found = _run(check, kind, evidence, flow)
+        if found.outcome is Outcome.INCONCLUSIVE:
+            unknown.append(f"{found.name} ({found.text})")
+        else:
+            yield found
+    frames = counted(len(wire.sent.starts), "frame")
+    text = f"{frames} of session {wire.facts.session_id} sent; unknown: {'; '.join(unknown)}"
+    yield passed(NAME, text, flow.id)
+
+
+def _run(check: Check, kind: Kind, evidence: Evidence, flow: TrafficCase) -> Finding:
+    found = check(evidence, flow)
+    return replace(found, kind=found.kind or kind)
+
+
+def _replaced_image(evidence: Evidence, flow: TrafficCase) -> str:
+    """Return why a session has had several images, each with its own start, or an empty string."""
+    event = killed_driver(evidence.host_events, flow)
+    if event:
+        return f"event {event} killed a driver"
+    wire = evidence.wire(flow)
+    assert not isinstance(wire, Missing)
+    count = image_count(evidence, flow, wire)
+    return f"the session had {counted(count, 'image')}" if count > 1 else ""

@@ -1,0 +1,79 @@
+"""Observed streams as written in a scenario, and in a resolved case."""
+
+import pytest
+
+from tests.unit.harness.scenario.applications.sample import SAMPLE
+from tests.unit.harness.scenario.test_scenario_loader import GOOD, faults_of
+from windtunnel.harness.scenario.explain.explain import explain
+from windtunnel.harness.scenario.loader import parse_scenario
+from windtunnel.harness.scenario.resolved.case import Case, Payload, resolve
+
+OBSERVE = """\
+observe:
+  - {id: orders, stream: 7, from: a, to: b, channel: "aeron:udp?endpoint=${b}:24325|mtu=1408"}
+  - {id: answers, stream: 7, from: b, to: a, channel: "aeron:udp?endpoint=${a}:24326|term-length=64k"}
+budget:"""  # noqa: E501  # a line of the file
+TEXT = SAMPLE.replace("budget:", OBSERVE)
+
+
+def made():
+    return resolve(
+        parse_scenario(TEXT, "made.yaml"),
+        seed=1,
+        fidelity="netns",
+        addresses={"a": "10.0.0.3", "b": "10.0.1.3"},
+        payload=Payload(path="p", sha256="", length_bytes=1),
+    )
+
+
+def test_ports_are_those_of_the_channels():
+    case = made()
+    assert case.ports == (24325, 24326)
+    assert case.traffic == ()
+    assert [each.channel for each in case.observed] == [
+        "aeron:udp?endpoint=10.0.1.3:24325|mtu=1408",
+        "aeron:udp?endpoint=10.0.0.3:24326|term-length=64k",
+    ]
+    assert [each.term_length for each in case.observed][1] == 65536
+
+
+def test_is_read_as_it_was_written(tmp_path):
+    made().write(tmp_path / "case.json")
+    assert Case.read(tmp_path / "case.json") == made()
+
+
+def test_explain_names_them():
+    assert "  orders: stream 7 from a to b, aeron:udp?endpoint=10.0.1.3:24325|mtu=1408" in explain(
+        made()
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("id: answers", "id: orders", "observe[1].id: 'orders' occurs twice"),
+        (
+            "stream: 7, from: b, to: a",
+            "stream: 7, from: a, to: b",
+            "stream 7 from a to b occurs tw",
+        ),
+        ("from: a, to: b, c", "from: c, to: b, c", "observe[0].from: expected a host of the netwo"),
+        ("from: a, to: b, c", "from: a, to: a, c", "observe[0].to: there is no link between a and"),
+        ("endpoint=${b}:24325|mtu", "endpoint=${c}:24325|mtu", "observe[0].channel: expected a ho"),
+        ("aeron:udp?endpoint=${b}:24325|mtu=1408", "aeron:ipc", "observe[0].channel: "),
+        ("${b}:24325|mtu", "${b}:0|mtu", "observe[0].channel: "),
+        ("|mtu=1408", "|mtv=1408", "observe[0].channel: "),
+        ("id: orders,", "", "observe[0].id: this key is missing"),
+    ],
+)
+def test_locates_an_error(old, new, fault):
+    assert TEXT.count(old) == 1
+    assert any(fault in each for each in faults_of(TEXT.replace(old, new)))
+
+
+def test_a_stream_of_traffic_is_not_observed():
+    observed = '{id: one, stream: 1001, from: a, to: b, channel: "aeron:udp?endpoint=${b}:1"}'
+    errors = faults_of(GOOD.replace("faults:\n", f"observe: [{observed}]\nfaults:\n"))
+    assert any("observe: expected `applications`" in each for each in errors)
+    assert any("observe[0].stream: stream 1001 is in `traffic`" in each for each in errors)
+    assert any("observe[0].id: 'one' occurs twice" in each for each in errors)

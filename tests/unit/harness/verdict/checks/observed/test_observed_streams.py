@@ -1,0 +1,155 @@
+"""Observed streams: what is found, and what is said to be unknown, without any plan."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.harness.verdict.synthetic_run import SESSION_ID, SyntheticRun, make_run
+from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
+from windtunnel.harness.scenario.applications.application_case import ApplicationCase
+from windtunnel.harness.scenario.schema.host_event import EventCase
+from windtunnel.harness.verdict.checks.observed.observed_streams import observed_streams
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.judge import judge
+
+FROM_CAPTURES = [
+    "observed_data_arrived",
+    "naks_only_for_gaps",
+    "retransmits_only_if_asked",
+    "retransmits_identical",
+    "observed_end_of_stream",
+]
+FROM_DRIVERS = ["rcv_hwm_from_wire", "rcv_pos_monotonic", "image_log_equals_publication"]
+HEADER = 32
+
+
+@pytest.fixture
+def run(tmp_path) -> SyntheticRun:
+    """A run whose only stream is observed."""
+    made = make_run(tmp_path)
+    seen = made.traffic.model_copy(
+        update={"id": "seen", "observed": True, "rejoins": True, "total_bytes": 1}
+    )
+    application = ApplicationCase(id="one", host="a", command=("x",), stop_within_ns=1)
+    made.case = made.case.model_copy(
+        update={"observed": (seen,), "applications": (application,), "expect": ()}
+    )
+    return made
+
+
+def look(run):
+    return {each.name: each for each in observed_streams(Evidence(run.write()))}
+
+
+def unknown(findings):
+    return findings["observed_streams"].text.partition("unknown: ")[2]
+
+
+def data_packets(run, host):
+    return [each for each in run.packets[host] if each.kind == "DATA"]
+
+
+def test_a_good_stream_passes_each_check_and_its_content_is_unknown(run):
+    found = look(run)
+    assert list(found) == [*FROM_CAPTURES, *FROM_DRIVERS, "observed_streams"]
+    assert {each.outcome for each in found.values()} == {Outcome.PASS}
+    assert unknown(found) == "what the applications offered, and what they did with the data"
+    assert {each.about for each in found.values()} == {"seen"}
+
+
+def test_nothing_of_the_applications_is_read(run):
+    path = run.write()
+    for file in path.glob("hosts/*/*er-one.*"):
+        file.unlink()
+    assert {each.outcome for each in observed_streams(Evidence(path))} == {Outcome.PASS}
+
+
+def test_another_byte_than_was_sent_is_named(run):
+    packet = data_packets(run, "b")[3]
+    position = int(run.log.frames["position"][3])
+    payload = bytearray(packet.payload)
+    payload[HEADER] ^= 1
+    packet.payload = bytes(payload)
+    found = look(run)["observed_data_arrived"]
+    assert (found.outcome, found.position, found.conclusive) == (Outcome.FAIL, position, True)
+
+
+def test_data_that_never_arrives_is_a_failure_after_the_end_of_the_stream(run):
+    lost = data_packets(run, "b")[-1].payload
+    run.packets["b"] = [each for each in run.packets["b"] if each.payload != lost]
+    found = look(run)["observed_data_arrived"]
+    assert found.outcome is Outcome.FAIL
+    assert "never arrived completely" in found.text
+
+
+def test_data_that_never_arrives_is_unknown_without_the_end_of_the_stream(run):
+    lost = data_packets(run, "b")[-1].payload
+    run.packets["b"] = [each for each in run.packets["b"] if each.payload != lost]
+    for packets in run.packets.values():
+        packets[:] = [each for each in packets if each.kind != "HEARTBEAT"]
+    found = look(run)
+    assert found["observed_data_arrived"].outcome is Outcome.INCONCLUSIVE
+    assert "observed_end_of_stream" not in found
+    assert "the publication has not signalled the end of its stream" in unknown(found)
+
+
+def test_an_end_before_the_last_data_is_named(run):
+    # The last data is sent again, one frame further.
+    last = run.packets["a"]
+    heartbeat = next(each for each in last if each.kind == "HEARTBEAT")
+    at = last.index(heartbeat)
+    early = bytearray(heartbeat.payload)
+    early[8:12] = (int.from_bytes(early[8:12], "little") - HEADER).to_bytes(4, "little")
+    early[5] |= 0x20
+    last.insert(at, replace(heartbeat, payload=bytes(early)))
+    found = look(run)["observed_end_of_stream"]
+    assert found.outcome is Outcome.FAIL
+
+
+def test_positions_of_a_driver_that_nobody_samples_are_unknown(run):
+    path = run.write()
+    for name in ("counters.json", "counters.bin", "logs.json"):
+        (path / "hosts" / "b" / name).unlink()
+    found = {each.name: each for each in observed_streams(Evidence(path))}
+    assert list(found) == [*FROM_CAPTURES, "observed_streams"]
+    for name in FROM_DRIVERS:
+        assert f"{name} (" in unknown(found)
+
+
+def test_a_killed_driver_leaves_the_start_of_its_images_unknown(run):
+    order = EventCase(
+        id="crash", host="b", process="driver", trigger="after", at=1, action="kill", lasts_ns=1
+    )
+    run.case = run.case.model_copy(update={"events": (order,)})
+    run.folder.make()
+    happened = [AppliedEvent("crash", "b", "kill", ["driver"], 1, 2)]
+    write_applied_events(run.folder.host_events, happened)
+    found = look(run)
+    assert "event crash killed a driver" in unknown(found)
+    assert list(found) == [*FROM_CAPTURES[2:], "observed_streams"]
+
+
+def test_a_stream_that_was_never_sent_is_missing(run):
+    seen = run.case.observed[0].model_copy(update={"stream_id": 77})
+    run.case = run.case.model_copy(update={"observed": (seen,)})
+    (found,) = observed_streams(Evidence(run.write()))
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "has no SETUP of stream 77" in found.text
+
+
+def test_each_session_is_judged_apart(run):
+    first = next(each for each in run.packets["a"] if each.kind == "SETUP")
+    other = bytearray(first.payload)
+    other[12:16] = (SESSION_ID + 1).to_bytes(4, "little", signed=True)
+    run.packets["a"].insert(0, replace(first, payload=bytes(other)))
+    found = observed_streams(Evidence(run.write()))
+    abouts = list(dict.fromkeys(each.about for each in found))
+    assert abouts == [f"seen session {SESSION_ID + 1}", f"seen session {SESSION_ID}"]
+
+
+def test_a_verdict_names_what_is_unknown(run):
+    verdict = judge(run.write())
+    names = [each.name for each in verdict.checks]
+    assert "observed_data_arrived" in names
+    assert "expectations" not in names
