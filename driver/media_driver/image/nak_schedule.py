@@ -26,8 +26,8 @@ BACKOFFS_MAX = 6
 """Maximum number of doublings of the retry delay."""
 
 RETRY_NS_MAX = 5_000_000_000
-"""Maximum of a doubled retry delay: half of Aeron's image liveness timeout. After measurements that a
-pause or an attack has made long, retries would otherwise be minutes apart."""
+"""Maximum of a doubled retry delay: half of Aeron's image liveness timeout. After measurements that
+a pause or an attack has made long, retries would otherwise be minutes apart."""
 
 SILENCE_NS = 250_000_000
 """Minimum time without a packet of the stream that is a silence: more than two heartbeats, which an
