@@ -27,7 +27,7 @@ _LEFT_OUT = ("schema", "about", "hosts", "payload")
 """Keys of a case that are no parameters, or that `case_parameters` adds in another form."""
 _DERIVED = (
     *("ordinal", "port", "ports", "reliable", "term_length", "mtu", "initial_term_id"),
-    *("initial_position", "receiver_window_bytes"),
+    *("initial_position", "receiver_window_bytes", "session_id", "observed"),
 )
 """Keys of a stream that follow from its channels, or from the other streams."""
 _SINGULAR = {
@@ -61,7 +61,7 @@ def case_parameters(case: Case) -> dict[str, str]:
         each |= each.pop("arguments")
     for each in document.get("links", ()):
         each["name"] = " and ".join(each.pop("between"))
-    for each in document["traffic"]:
+    for each in (*document["traffic"], *document.get("observed", ())):
         for key in _DERIVED:
             each.pop(key, None)
         for key, several in _SINGULAR.items():

@@ -11,8 +11,12 @@ from windtunnel.harness.scenario.resolved.case import Case, Payload, resolve
 OBSERVE = """\
 observe:
   - {id: orders, stream: 7, from: a, to: b, channel: "aeron:udp?endpoint=${b}:24325|mtu=1408"}
-  - {id: answers, stream: 7, from: b, to: a, channel: "aeron:udp?endpoint=${a}:24326|term-length=64k"}
-budget:"""  # noqa: E501  # a line of the file
+  - id: answers
+    stream: 7
+    from: b
+    to: a
+    channel: "aeron:udp?endpoint=${a}:24326|term-length=64k"
+budget:"""
 TEXT = SAMPLE.replace("budget:", OBSERVE)
 
 
@@ -53,8 +57,8 @@ def test_explain_names_them():
     [
         ("id: answers", "id: orders", "observe[1].id: 'orders' occurs twice"),
         (
-            "stream: 7, from: b, to: a",
-            "stream: 7, from: a, to: b",
+            "from: b\n    to: a\n",
+            "from: a\n    to: b\n",
             "stream 7 from a to b occurs tw",
         ),
         ("from: a, to: b, c", "from: c, to: b, c", "observe[0].from: expected a host of the netwo"),
