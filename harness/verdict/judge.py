@@ -23,11 +23,11 @@ from windtunnel.harness.scenario.schema import applies
 from windtunnel.harness.scenario.schema.units import parse_bytes
 from windtunnel.harness.verdict.checks.application import NAME as APPLICATION_CHECK
 from windtunnel.harness.verdict.checks.application import applications_ran
-from windtunnel.harness.verdict.checks.observed.observed_streams import (
-    ALWAYS_UNKNOWN,
-    observed_streams,
-)
 from windtunnel.harness.verdict.checks.observed.observed_streams import NAME as OBSERVED_CHECK
+from windtunnel.harness.verdict.checks.observed.observed_streams import (
+    observed_streams,
+    unknown_notes,
+)
 from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
 from windtunnel.harness.verdict.checks.subject import subject_lived
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -112,9 +112,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
             found, raised = _guarded_view(name, notes, evidence, case)
             missing += found
             checks += raised
-        if case.observed:
-            names = ", ".join(each.id for each in case.observed)
-            missing += (f"unknown of {names}: {ALWAYS_UNKNOWN}",)
+        missing += tuple(unknown_notes(checks))
         read, raised = _guarded_view("results", readings, evidence, case)
         checks += raised
         seen, raised = _guarded_view("observed", observations, evidence, case, read)

@@ -21,7 +21,7 @@ class AppliedEvent:
     action: str
     "`pause` or `kill`."
     processes: list[str]
-    "Roles of the affected processes, out of driver, publisher, subscriber, archive and recorder."
+    "Roles of the affected processes, such as driver, subscriber or application."
     began_ns: int
     ended_ns: int
     "Time at which the processes were continued or restarted, or 0 if neither happened."

@@ -8,7 +8,7 @@ drivers have any of them.
 A check whose evidence does not exist is listed as unknown. It is neither passed nor failed.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from windtunnel.harness.artifact.noun_form import counted
@@ -16,6 +16,13 @@ from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.checks.counters import positions
 from windtunnel.harness.verdict.checks.logs import log_comparison
 from windtunnel.harness.verdict.checks.observed import arrival
+from windtunnel.harness.verdict.checks.observed.reported_delivery import reported_once_in_order
+from windtunnel.harness.verdict.checks.observed.reported_messages import (
+    GOT,
+    SENT,
+    Reports,
+    reports_of,
+)
 from windtunnel.harness.verdict.checks.observed.sessions import (
     SESSIONS_MAX,
     image_count,
@@ -55,10 +62,20 @@ def observed_streams(evidence: Evidence) -> list[Finding]:
     case = evidence.case
     if isinstance(case, Missing):
         return [inconclusive(NAME, case)]
-    return [found for each in case.observed for found in _stream(evidence, case, each)]
+    reports = reports_of(evidence, case)
+    findings = []
+    for each in case.observed:
+        sent, got = (reports.get((kind, each.id), Reports()) for kind in (SENT, GOT))
+        is_reported = bool(sent.applications and got.applications)
+        findings += _stream(evidence, case, each, is_reported=is_reported)
+        if is_reported:
+            findings.append(reported_once_in_order(evidence, each, sent, got))
+    return findings
 
 
-def _stream(evidence: Evidence, case: Case, traffic: TrafficCase) -> Iterator[Finding]:
+def _stream(
+    evidence: Evidence, case: Case, traffic: TrafficCase, *, is_reported: bool
+) -> Iterator[Finding]:
     near = evidence.capture(traffic.from_host)
     if isinstance(near, Missing):
         yield inconclusive(NAME, near, traffic.id)
@@ -72,19 +89,21 @@ def _stream(evidence: Evidence, case: Case, traffic: TrafficCase) -> Iterator[Fi
     for session_id in sessions[:SESSIONS_MAX]:
         flow = traffic.model_copy(update={"session_id": session_id})
         about = f"{traffic.id} session {session_id}" if len(sessions) > 1 else traffic.id
-        yield from (replace(found, about=about) for found in _session(evidence, flow))
+        unknown = [] if is_reported else [ALWAYS_UNKNOWN]
+        yield from (replace(found, about=about) for found in _session(evidence, flow, unknown))
     if len(sessions) > SESSIONS_MAX:
         text = f"has {counted(len(sessions), 'session')}, of which {SESSIONS_MAX} were judged"
         yield inconclusive(NAME, Missing(where, text), traffic.id)
 
 
-def _session(evidence: Evidence, flow: TrafficCase) -> Iterator[Finding]:
-    """Yield the findings about a session, and what is unknown about it."""
+def _session(evidence: Evidence, flow: TrafficCase, unknown: list[str]) -> Iterator[Finding]:
+    """Yield the findings about a session, and what is unknown about it, after what was `unknown`
+    before.
+    """
     wire = evidence.wire(flow)
     if isinstance(wire, Missing):
         yield inconclusive(NAME, wire, flow.id)
         return
-    unknown = [ALWAYS_UNKNOWN]
     replaced = _replaced_image(evidence, flow)
     checks = FROM_CAPTURES if not replaced else FROM_CAPTURES[2:]
     if replaced:
@@ -97,7 +116,8 @@ def _session(evidence: Evidence, flow: TrafficCase) -> Iterator[Finding]:
         else:
             yield found
     frames = counted(len(wire.sent.starts), "frame")
-    text = f"{frames} of session {wire.facts.session_id} sent; unknown: {'; '.join(unknown)}"
+    text = f"{frames} of session {wire.facts.session_id} sent; "
+    text += f"unknown: {'; '.join(unknown)}" if unknown else "nothing is unknown"
     yield passed(NAME, text, flow.id)
 
 
@@ -115,3 +135,10 @@ def _replaced_image(evidence: Evidence, flow: TrafficCase) -> str:
     assert not isinstance(wire, Missing)
     count = image_count(evidence, flow, wire)
     return f"the session had {counted(count, 'image')}" if count > 1 else ""
+
+
+def unknown_notes(findings: Iterable[Finding]) -> Iterator[str]:
+    """Yield a note if the content of observed streams is unknown, for the reason of a verdict."""
+    names = [each.about for each in findings if each.name == NAME and ALWAYS_UNKNOWN in each.text]
+    if names:
+        yield f"unknown of {', '.join(names)}: {ALWAYS_UNKNOWN}"

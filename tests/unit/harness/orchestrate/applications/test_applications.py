@@ -1,0 +1,211 @@
+"""Supervision of applications: who is awaited, who ends the run, and how all are ended."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from windtunnel.harness.artifact.run.manifest import CANNOT_START, LOG_TOO_LONG, NOT_READY
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.applications import applications as module
+from windtunnel.harness.orchestrate.applications.applications import Applications
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
+from windtunnel.harness.scenario.applications.application_case import ApplicationCase
+
+SERVER = ApplicationCase(
+    id="server", host="b", command=("run", "${aeron.dir}", "${scenario.dir}"), stop_within_ns=10**6
+)
+CLIENT = ApplicationCase(
+    id="client", host="a", command=("ask",), stop_within_ns=10**6, ends_by_itself=True
+)
+
+
+class Made:
+    """A process that ends as a test wants, in place of a launcher."""
+
+    def __init__(self):
+        self.code, self.signals, self.obeys = None, [], True
+        self.name = "made"
+
+    def poll(self):
+        return self.code
+
+    def wait(self, timeout_s):
+        return self.code
+
+    def send_signal(self, number):
+        self.signals.append(int(number))
+        self.code = -int(number) if self.obeys else None
+
+    def kill(self):
+        self.code = -9
+
+    def tail(self, lines=5):
+        return ""
+
+
+class Processes:
+    """The processes of a run, of which none is started."""
+
+    def __init__(self, folder, *, allow_commands=True):
+        self.spec = SimpleNamespace(
+            allow_commands=allow_commands,
+            folder=RunDir(folder),
+            scenario_file=folder / "its" / "made.yaml",
+        )
+        self.lab = SimpleNamespace(python=lambda host: "/python")
+        self.timeouts = {"AERON_DRIVER_TIMEOUT": "1"}
+        self.starters, self.spawned = {}, {}
+
+    def directory(self, host, application_id=""):
+        return f"/shm/{host}/aeron{application_id and '-'}{application_id}"
+
+    def spawn(self, role, place, argv, log, env, what):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        process = Made()
+        self.spawned[what] = SimpleNamespace(process=process, argv=argv, env=env, log=log)
+        return WatchedProcess(f"{place}/{what}", process, role, log)
+
+
+@pytest.fixture
+def processes(tmp_path):
+    return Processes(tmp_path)
+
+
+def started(processes, *cases):
+    found = Applications(cases, processes)
+    for each in cases:
+        found.start(each.id)
+    return found
+
+
+def log(processes, what, text):
+    path = processes.spawned[what].log
+    (path.parent / path.name.replace(".launcher", "")).write_text(text)
+
+
+def test_directories_are_filled_in(processes, tmp_path):
+    env = {"X": "${harness.python}", "AERON_DRIVER_TIMEOUT": "2"}
+    started(processes, SERVER.model_copy(update={"env": env}))
+    made = processes.spawned["application-server"]
+    assert made.argv[-3:] == ["run", "/shm/b/aeron", f"{tmp_path}/its"]
+    assert made.env == {"AERON_DIR": "/shm/b/aeron", "X": "/python", "AERON_DRIVER_TIMEOUT": "2"}
+
+
+@pytest.mark.parametrize(
+    ("driver", "directory"), [("embedded", "/shm/b/aeron-server"), ("none", None)]
+)
+def test_a_driver_of_its_own_has_another_directory(processes, driver, directory):
+    case = SERVER.model_copy(update={"driver": driver, "command": ("run",)})
+    started(processes, case)
+    assert processes.spawned["application-server"].env.get("AERON_DIR") == directory
+
+
+def test_nothing_is_started_that_is_not_allowed(tmp_path):
+    processes = Processes(tmp_path, allow_commands=False)
+    with pytest.raises(LabError, match="the command of application server is not allowed"):
+        started(processes, SERVER)
+    assert processes.spawned == {}
+
+
+def test_the_run_waits_for_those_that_end_by_themselves(processes):
+    found = started(processes, SERVER, CLIENT)
+    found.update()
+    assert found.names_awaited == ["a/application-client"]
+    processes.spawned["application-client"].process.code = 0
+    found.update()
+    assert found.names_awaited == []
+
+
+def test_the_run_waits_until_all_are_ready(processes):
+    case = SERVER.model_copy(update={"ready_log": "up", "ready_within_ns": 10**12})
+    found = started(processes, case)
+    log(processes, "application-server", "starting\n")
+    found.update()
+    assert found.names_awaited == ["b/application-server"]
+    log(processes, "application-server", "starting\nit is up now\n")
+    found.update()
+    assert found.names_awaited == []
+
+
+def test_one_that_is_not_ready_in_time_ends_the_run(processes, monkeypatch):
+    case = SERVER.model_copy(update={"ready_log": "up", "ready_within_ns": 10**9})
+    found = started(processes, case)
+    now_s = module.time.monotonic()
+    monkeypatch.setattr(module.time, "monotonic", lambda: now_s + 2)
+    with pytest.raises(RunFailed, match="is not ready after 1s: no line of its log contains 'up'"):
+        found.update()
+    assert found._started[0].watched.problem == NOT_READY
+
+
+@pytest.mark.parametrize(
+    ("case", "code", "text"),
+    [
+        (SERVER, 0, "b/application-server ended with exit code 0 .before it was asked to end"),
+        (CLIENT, 3, "a/application-client ended with exit code 3"),
+        (CLIENT.model_copy(update={"exit_code": 3}), 0, "ended with exit code 0"),
+        (
+            CLIENT.model_copy(update={"ready_log": "up", "ready_within_ns": 10**12}),
+            0,
+            "ended with exit code 0 .before it was ready",
+        ),
+    ],
+)
+def test_an_unexpected_end_ends_the_run(processes, case, code, text):
+    found = started(processes, case)
+    processes.spawned[f"application-{case.id}"].process.code = code
+    with pytest.raises(RunFailed, match=text) as raised:
+        found.update()
+    assert not raised.value.harness_fault
+
+
+@pytest.mark.parametrize("code", [143, -15])
+def test_a_signal_counts_as_in_a_shell(processes, code):
+    found = started(processes, CLIENT.model_copy(update={"exit_code": 143}))
+    processes.spawned["application-client"].process.code = code
+    found.update()
+
+
+@pytest.mark.parametrize(
+    ("problem", "text"),
+    [(CANNOT_START, "cannot be started: reason"), (LOG_TOO_LONG, "was killed: reason")],
+)
+def test_a_problem_of_the_launcher_is_named(processes, problem, text):
+    found = started(processes, CLIENT)
+    made = processes.spawned["application-client"]
+    made.process.code = 125
+    made.log.write_text(f"{problem}: reason\n")
+    with pytest.raises(RunFailed, match=text):
+        found.update()
+    assert found._started[0].watched.problem == problem
+
+
+def test_all_are_ended_in_reverse_order_with_their_signals(processes):
+    order = []
+    found = started(processes, SERVER.model_copy(update={"stop_signal": "INT"}), CLIENT)
+    for name, made in processes.spawned.items():
+        send = made.process.send_signal
+        made.process.send_signal = lambda number, send=send, name=name: (
+            order.append(name),
+            send(number),
+        )
+    found.end()
+    assert order == ["application-client", "application-server"]
+    assert processes.spawned["application-server"].process.signals == [2]
+    assert [each.watched.late_s for each in found._started] == [0.0, 0.0]
+
+
+def test_one_that_does_not_end_is_killed(processes):
+    found = started(processes, SERVER)
+    made = processes.spawned["application-server"].process
+    made.obeys = False
+    found.end()
+    assert made.code == -9
+    assert found._started[0].watched.late_s == 0.001
+
+
+def test_a_killed_one_is_started_again_by_its_id(processes):
+    started(processes, SERVER)
+    first = processes.spawned["application-server"]
+    processes.starters["application"]("server")
+    assert processes.spawned["application-server"] is not first
