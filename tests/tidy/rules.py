@@ -43,6 +43,7 @@ MODULE_HOMES = {
         "harness/orchestrate/processes/process.py",
         "harness/uml/",
         "tests/",
+        "examples/",
     ),
     "docker": ("harness/orchestrate/labs/engine.py", "harness/cli/machine.py", "tests/docker/"),
     "pyspark": ("reports/", "tests/"),
