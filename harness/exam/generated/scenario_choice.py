@@ -17,7 +17,7 @@ CANDIDATES = (
     *("exam/all-gaps", "exam/bursts", "exam/damaged", "exam/evidence", "exam/feedback-late"),
     *("exam/feedback-loss", "exam/forged", "exam/forged-nak", "exam/forged-status"),
     *("exam/overtaken", "exam/setup-loss", "exam/shut-window", "exam/slow-reader"),
-    *("exam/small-buffer", "exam/stale-copies", "exam/tight"),
+    *("exam/small-buffer", "exam/stale-copies", "exam/tagged-cut-off", "exam/tight"),
     *("exam/unreliable-late", "host/kill-driver", "host/kill-publisher", "host/pause-receiver"),
     *("host/pause-sender", "host/slow-consumer", "many/mdc-min-one-lossy"),
     *("many/multicast-one-lossy", "many/partition-and-heal", "many/two-paths-one-worse"),
