@@ -4,21 +4,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.sim.real_runs import real_runs
 from tests.sim.simulated import REPOSITORY, SCENARIOS
 from windtunnel.harness.artifact.host.counter_sample import read_counters
-from windtunnel.harness.artifact.run_dir import RunDir
-from windtunnel.harness.orchestrate.cancel import Cancellation
-from windtunnel.harness.orchestrate.run.one_run import RunResult, execute_run
-from windtunnel.harness.orchestrate.run.payload import default_payload
-from windtunnel.harness.orchestrate.run.run_spec import RunSpec
-from windtunnel.harness.orchestrate.run.simulator_session import SimulatorSession
-from windtunnel.harness.orchestrate.subjects.peers import pair
-from windtunnel.harness.scenario.loader import load_scenario
 
 pytest.importorskip("pyaeron")
 # A machine's first run compiles every kernel of the simulator.
@@ -101,40 +93,9 @@ def test_seeds_are_whole_and_the_same_in_another_process(seeds, tmp_path):
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory):
-    """Return a function that runs a scenario with real drivers on both sides and judges it.
-
-    Scenarios with the same hosts run in one process, since loading the kernels takes longer than
-    most of them.
-    """
-    folder = tmp_path_factory.mktemp("runs")
-    payload = default_payload(folder / "payload")
-    with ExitStack() as closing, Cancellation() as cancellation:
-        sessions: dict[tuple[str, ...], SimulatorSession] = {}
-
-        def run(name: str) -> tuple[RunResult, RunDir]:
-            file = SCENARIOS / f"{name}.yaml"
-            scenario = load_scenario(file)
-            spec = RunSpec(
-                run_id=name,
-                scenario=scenario,
-                scenario_file=file,
-                seed=scenario.seeds.root,
-                payload=payload,
-                folder=RunDir(folder / name),
-                fidelity="sim",
-                command=(),
-                tested=pair("pyaeron", "pyaeron", "sim", folder),
-                sabotage="",
-                runs=folder,
-            )
-            hosts = tuple(scenario.network.hosts)
-            if hosts not in sessions:
-                sessions[hosts] = closing.enter_context(SimulatorSession(spec))
-            found: list[RunResult] = []
-            execute_run(spec, lambda **_: None, cancellation, found.append, sessions[hosts].begin)
-            return found[0], spec.folder
-
-        yield run
+    """Return a function that runs a scenario with real drivers on both sides and judges it."""
+    with real_runs(tmp_path_factory.mktemp("runs")) as run:
+        yield lambda name: run(SCENARIOS / f"{name}.yaml")
 
 
 @pytest.mark.parametrize("name", CLASSES.values(), ids=CLASSES)

@@ -1,0 +1,51 @@
+"""What `docs/findings` says of Aeron's C driver is still so, and is not so of our driver.
+
+Each scenario of a finding is run a second time with one value changed, with which the C driver is
+right. If a first run passes, Aeron has been mended, and the page needs to say since when.
+"""
+
+import pytest
+
+from tests.sim.real_runs import real_runs
+from tests.sim.simulated import SCENARIOS
+
+pytest.importorskip("pyaeron")
+# A machine's first run compiles every kernel of the simulator.
+pytestmark = [pytest.mark.peer, pytest.mark.timeout(600)]
+NEGATIVE_SESSION = {
+    "status-of-another-stream": ("a", "sends_within_window"),
+    "publications-of-one-session": ("a", "the traffic did not complete"),
+    "subscriptions-of-one-session": ("b", "the traffic did not complete"),
+}
+"""Scenario -> host that has the C driver, and the reason of the verdict."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    with real_runs(tmp_path_factory.mktemp("runs")) as function:
+        yield function
+
+
+def drivers(real: str) -> list[str]:
+    return ["pyaeron" if host == real else "ours" for host in ("a", "b")]
+
+
+@pytest.mark.parametrize("name", NEGATIVE_SESSION)
+def test_a_negative_session_id_hides_the_stream_id_from_the_c_driver(name, run, tmp_path):
+    real, reason = NEGATIVE_SESSION[name]
+    file = SCENARIOS / "findings" / f"{name}.yaml"
+    result, _ = run(file, *drivers(real))
+    assert (result.outcome, reason in result.reason) == ("FAIL", True), result.reason
+
+    positive = tmp_path / file.name
+    text = file.read_text(encoding="utf-8")
+    positive.write_text(text.replace("session-id=-5", "session-id=5"), encoding="utf-8")
+    assert positive.read_text(encoding="utf-8") != text
+    result, _ = run(positive, *drivers(real))
+    assert result.outcome == "PASS", result.reason
+
+
+@pytest.mark.parametrize("name", NEGATIVE_SESSION)
+def test_our_driver_tells_streams_of_a_negative_session_id_apart(name, run):
+    result, _ = run(SCENARIOS / "findings" / f"{name}.yaml", "ours", "ours")
+    assert result.outcome == "PASS", result.reason
