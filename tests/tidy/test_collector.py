@@ -1,0 +1,52 @@
+"""The garbage collector leaves collected tests alone, and visits what each test leaves behind."""
+
+import gc
+import weakref
+
+import pytest
+
+from tests import conftest
+
+
+class Node:
+    """An object that refers to itself."""
+
+    def __init__(self):
+        self.node = self
+
+
+def end(hook):
+    """Resume a hook after what it wraps. Returns the hook's result."""
+    with pytest.raises(StopIteration) as ended:
+        hook.send("result")
+    return ended.value.value
+
+
+def test_it_does_nothing_until_the_tests_are_collected(monkeypatch):
+    frozen = []
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(gc.isenabled()))
+    hook = conftest.pytest_collection()
+    next(hook)
+    assert not gc.isenabled()
+    assert end(hook) == "result"
+    assert gc.isenabled()
+    assert frozen == [False]
+
+
+def test_it_is_enabled_when_collecting_fails(monkeypatch):
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    hook = conftest.pytest_collection()
+    next(hook)
+    with pytest.raises(KeyError):
+        hook.throw(KeyError())
+    assert gc.isenabled()
+
+
+def test_what_a_test_leaves_behind_is_freed_at_its_end():
+    hook = conftest.pytest_runtest_protocol()
+    next(hook)
+    node = Node()
+    left = weakref.ref(node)
+    del node
+    assert end(hook) == "result"
+    assert left() is None
