@@ -86,6 +86,12 @@ CASES: dict[str, tuple[list[dict[str, object]], list[dict[str, object]], str, st
         "applications_ran (one): b/application-one ended with exit code 9 before it was asked to "
         "end; its log hosts/b/application-one.log ends with: broken (at fault: the application)",
     ),
+    "kills": (
+        [shell("kill -9 -1; echo ready; sleep 60", ready=READY), CLOCK],
+        [],
+        "PASS",
+        "checks passed",
+    ),
     "unready": (
         [shell("echo starting; sleep 60", ready={"log": "ready", "within": "300ms"}), CLOCK],
         [],
@@ -169,6 +175,11 @@ def test_the_verdict_names_the_reason(results: dict[str, RunDir], name: str) -> 
     else:
         assert verdict["outcome"] == outcome, verdict["reason"]
         assert reason in verdict["reason"]
+
+
+def test_an_application_cannot_kill_its_driver(results: dict[str, RunDir]) -> None:
+    log = results["kills"].host("b").application("one").log.read_text()
+    assert "No such process" in log
 
 
 def test_nothing_is_left(results: dict[str, RunDir]) -> None:

@@ -63,7 +63,7 @@ def observed_streams(evidence: Evidence) -> list[Finding]:
     if isinstance(case, Missing):
         return [inconclusive(NAME, case)]
     reports = reports_of(evidence, case)
-    findings = []
+    findings: list[Finding] = []
     for each in case.observed:
         sent, got = (reports.get((kind, each.id), Reports()) for kind in (SENT, GOT))
         is_reported = bool(sent.applications and got.applications)
