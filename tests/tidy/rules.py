@@ -42,6 +42,7 @@ MODULE_HOMES = {
         "driver/archive/server/driver_child.py",
         "harness/orchestrate/processes/process.py",
         "harness/uml/",
+        "examples/",
         "tests/",
         "examples/",
     ),

@@ -26,10 +26,13 @@ from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedPro
 from windtunnel.harness.orchestrate.run.run_processes import RunProcesses
 from windtunnel.harness.scenario.applications import placeholder
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
-from windtunnel.harness.scenario.schema.units import format_duration
+from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
 
 ROLE = "application"
 NS_PER_S = 1_000_000_000
+CAPTURE_BYTES_MAX = 2 << 30
+"""Maximum length of a host's capture in a run with applications."""
+LOOK_INTERVAL_S = 1.0
 SIGNAL_BASE = 128
 """The exit code of a program that signal N has ended is this number plus N, as in a shell."""
 
@@ -60,6 +63,8 @@ class Applications:
         self._cases = {each.id: each for each in cases}
         self._processes = processes
         self._started: list[_Started] = []
+        self._looks_s = 0.0
+        """Time at which the lengths of the captures are compared with their limit again."""
         processes.starters[ROLE] = self.start
 
     def start_all(self, required: Callable[[], list[WatchedProcess]]) -> None:
@@ -112,8 +117,9 @@ class Applications:
 
     def update(self) -> None:
         """Note which applications are ready. Raises RunFailed for one that has ended too early, is
-        not ready in time, or has written too much.
+        not ready in time, or has written too much, and if the captures have become too long.
         """
+        self._require_short_captures()
         for each in self._started:
             if each.watched.end_requested:
                 continue
@@ -129,6 +135,16 @@ class Applications:
                 text = f"{each.watched.name} is not ready after {within}: no line of its log "
                 text += f"contains {each.case.ready_log!r}"
                 raise RunFailed(text, harness_fault=False)
+
+    def _require_short_captures(self) -> None:
+        """Raise RunFailed if a capture is too long. Nobody knows how much applications send."""
+        if not self._cases or time.monotonic() < self._looks_s:
+            return
+        self._looks_s = time.monotonic() + LOOK_INTERVAL_S
+        for file in self._processes.spec.folder.captures.glob("*.pcap"):
+            if file.stat().st_size > CAPTURE_BYTES_MAX:
+                text = f"the capture {file.name} exceeds {format_bytes(CAPTURE_BYTES_MAX)}: let "
+                raise RunFailed(f"{text}the applications send less", harness_fault=False)
 
     def end(self) -> None:
         """End all applications in reverse order, each with its own signal and time limit."""

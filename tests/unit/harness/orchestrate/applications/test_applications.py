@@ -159,6 +159,19 @@ def test_an_unexpected_end_ends_the_run(processes, case, code, text):
     assert not raised.value.harness_fault
 
 
+def test_a_capture_that_becomes_too_long_ends_the_run(processes, monkeypatch):
+    found = started(processes, SERVER)
+    monkeypatch.setattr(module, "LOOK_INTERVAL_S", 0.0)
+    monkeypatch.setattr(module, "CAPTURE_BYTES_MAX", 1024)
+    processes.spec.folder.captures.mkdir(parents=True)
+    capture = processes.spec.folder.captures / "a.pcap"
+    capture.write_bytes(bytes(1024))
+    found.update()
+    capture.write_bytes(bytes(1025))
+    with pytest.raises(RunFailed, match=r"the capture a.pcap exceeds 1KiB: let the applications"):
+        found.update()
+
+
 @pytest.mark.parametrize("code", [143, -15])
 def test_a_signal_counts_as_in_a_shell(processes, code):
     found = started(processes, CLIENT.model_copy(update={"exit_code": 143}))
