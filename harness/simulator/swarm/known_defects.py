@@ -1,8 +1,8 @@
 """Leaves out of trials what the real C driver is known to do wrong, so that other findings show.
 
 A sender's driver finds the publication of a frame from a receiver by session id and stream id. The
-C driver ignores the stream id if the session id is negative (docs/findings.md), and then accepts
-feedback whose stream id is wrong.
+C driver ignores the stream id if the session id is negative, and then accepts feedback whose stream
+id is wrong: see docs/findings/negative-session-ids.md.
 """
 
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase
