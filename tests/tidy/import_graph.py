@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+from tests.tidy.syntax import statements
+
 PACKAGE = "windtunnel"
 
 
@@ -20,7 +22,7 @@ def modules(root: Path, folders: tuple[str, ...]) -> dict[str, Path]:
 def imports(text: str, known: set[str]) -> set[str]:
     """The known modules that a module's text imports, wherever in it the import stands."""
     found = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in statements(ast.parse(text)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -3,9 +3,10 @@
 A fault is one line of text. The rules never touch the file system; `test_repository` feeds them.
 """
 
-import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+
+from tests.tidy.syntax import outline
 
 LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
@@ -76,37 +77,23 @@ def too_wide(path: str, text: str) -> list[str]:
 
 
 def long_functions(path: str, text: str) -> list[str]:
-    found = []
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            count = (node.end_lineno or node.lineno) - node.lineno + 1
-            if count > FUNCTION_LINES_MAX:
-                found.append(
-                    f"{path}:{node.lineno}: {node.name} has {count} lines; "
-                    f"at most {FUNCTION_LINES_MAX}"
-                )
-    return found
-
-
-def _imports(text: str) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            for each in node.names:
-                yield node.lineno, each.name.partition(".")[0]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield node.lineno, node.module.partition(".")[0]
+    return [
+        f"{path}:{line}: {name} has {count} lines; at most {FUNCTION_LINES_MAX}"
+        for line, name, count in outline(text).functions
+        if count > FUNCTION_LINES_MAX
+    ]
 
 
 def modules_away_from_home(path: str, text: str) -> list[str]:
     return [
         f"{path}:{line}: {module} may be imported only in {', '.join(MODULE_HOMES[module])}"
-        for line, module in _imports(text)
+        for line, module in outline(text).imports
         if module in MODULE_HOMES and not path.startswith(MODULE_HOMES[module])
     ]
 
 
 def no_module_docstring(path: str, text: str) -> list[str]:
-    return [] if ast.get_docstring(ast.parse(text)) else [f"{path}: no docstring opens the module"]
+    return [] if outline(text).has_docstring else [f"{path}: no docstring opens the module"]
 
 
 def markers(path: str, text: str) -> list[str]:
