@@ -50,7 +50,8 @@ def environment(wheel, tmp_path_factory):
     """The `bin` of a virtual environment that has the wheel, and our dependencies on its path.
 
     The folder of the dependencies is added by name: what makes this checkout importable there is
-    not followed from a second folder.
+    not followed from a second folder. Modules are compiled when they are first imported, since the
+    tests import a part of them.
     """
     home = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
@@ -58,7 +59,8 @@ def environment(wheel, tmp_path_factory):
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     subprocess.run(
         [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "install",
-         "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index", str(wheel)],
+         "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index", "--no-compile",
+         str(wheel)],
         check=True, timeout=300,
     )  # fmt: skip
     return home / "bin"
