@@ -6,20 +6,25 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from windtunnel.harness.artifact.run.simulation import Simulation
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.fidelity import Fidelity
+from windtunnel.harness.orchestrate.precompile import precompile
 from windtunnel.harness.orchestrate.processes import fork_server_client
-from windtunnel.harness.orchestrate.run.payload import default_payload
-from windtunnel.harness.orchestrate.suite.runner import PAYLOAD_STORE, RunSummary, run_suite
+from windtunnel.harness.orchestrate.run import payload
+from windtunnel.harness.orchestrate.suite import runner
+from windtunnel.harness.orchestrate.suite.runner import PAYLOAD_STORE, RunSummary
 from windtunnel.harness.scenario.loader import load_scenario
 from windtunnel.harness.scenario.resolved.case import Payload, resolve
 
@@ -43,28 +48,51 @@ def shortened(name: str, folder: Path, length: str) -> Path:
 
 
 @cache
-def _payload() -> Path:
+def _payload() -> payload.Payload:
     """Return the default payload. Each folder of runs would otherwise have an archive of its own,
     and writing it takes as long as a short run.
     """
     store = tempfile.TemporaryDirectory(prefix="windtunnel-payload-")
     atexit.register(store.cleanup)
-    return default_payload(Path(store.name)).path
+    return payload.default_payload(Path(store.name))
 
 
 def with_payload(runs: Path) -> Path:
     """Store the default payload below a folder of runs. Returns the folder."""
-    stored = runs / PAYLOAD_STORE / _payload().name
+    stored = runs / PAYLOAD_STORE / _payload().path.name
     if not stored.exists():
         stored.parent.mkdir(parents=True, exist_ok=True)
-        os.link(_payload(), stored)
+        os.link(_payload().path, stored)
     return runs
+
+
+def _payload_of(store: Path, file: Path | None) -> payload.Payload:
+    if file is not None:
+        return payload.file_payload(store, file)
+    return replace(_payload(), path=store / _payload().path.name)
+
+
+_mark_name = cache(precompile.mark_name)
+
+
+@contextmanager
+def _read_once() -> Iterator[None]:
+    """Let suites know the digests of the default payload and of the sources from the first suite.
+
+    Each suite reads both from beginning to end, which takes a good part of a short run's time.
+    """
+    with (
+        patch.object(runner, "payload_of", _payload_of),
+        patch.object(precompile, "mark_name", _mark_name),
+    ):
+        yield
 
 
 def run(scenario: Path, folder: Path, fidelity: Fidelity = "sim", **options: Any) -> RunSummary:
     """Run and judge a scenario as the command does. Returns its result."""
     out = with_payload(folder / "runs")
-    (result,) = run_suite([scenario], fidelity=fidelity, out=out, **options).runs
+    with _read_once():
+        (result,) = runner.run_suite([scenario], fidelity=fidelity, out=out, **options).runs
     # The simulators of later runs inherit the kernels from the fork server.
     fork_server_client.load_kernels()
     return result
@@ -73,7 +101,8 @@ def run(scenario: Path, folder: Path, fidelity: Fidelity = "sim", **options: Any
 def run_all(names: Sequence[str], folder: Path) -> dict[str, RunSummary]:
     """Run and judge each of these scenarios, two at a time. Returns results by name."""
     files = [SCENARIOS / f"{name}.yaml" for name in names]
-    made = run_suite(files, fidelity="sim", out=with_payload(folder), seeds=1, jobs=2)
+    with _read_once():
+        made = runner.run_suite(files, fidelity="sim", out=with_payload(folder), seeds=1, jobs=2)
     return {each.scenario: each for each in made.runs}
 
 
@@ -98,9 +127,9 @@ def run_alone(scenario: Path, folder: Path, seed: int, hash_seed: str) -> Simula
     """Run a scenario in a process of its own, without a judge. Returns its simulation document."""
     run_dir = RunDir(folder)
     run_dir.make()
-    payload = payload_in(run_dir)
+    sent = payload_in(run_dir)
     loaded = load_scenario(scenario)
-    resolve(loaded, seed=seed, fidelity="sim", addresses=ADDRESSES, payload=payload).write(
+    resolve(loaded, seed=seed, fidelity="sim", addresses=ADDRESSES, payload=sent).write(
         run_dir.case
     )
     subprocess.run(
