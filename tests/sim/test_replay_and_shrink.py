@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.sim import simulated
 from tests.unit.harness.replay.test_rules import DOCUMENT
 from windtunnel.harness.artifact.middlebox.decision import read_decisions
 from windtunnel.harness.artifact.run.agreement import Agreement
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.cli.root import main
 from windtunnel.harness.orchestrate.run.run_spec import Replayed
-from windtunnel.harness.orchestrate.suite.runner import run_suite
 from windtunnel.harness.replay.from_capture import from_captures
 
 # A machine's first run compiles every kernel of the simulator.
@@ -63,7 +63,7 @@ def scenario(folder: Path, faults, length="400KiB", message="1000B", term="64k")
 
 
 def run(path: Path, folder: Path, **options):
-    (result,) = run_suite([path], fidelity="sim", out=folder / "runs", **options).runs
+    result = simulated.run(path, folder, **options)
     return result, RunDir(result.run_dir)
 
 
@@ -169,8 +169,6 @@ def test_a_failing_run_is_shrunk_by_command(tmp_path, capsys):
     assert (told["ranges"], told["rules"], told["streams_after"]) == (0, 0, 1)
     assert told["is_sure"]
     assert told["bytes_after"] < told["bytes_before"] == 400 << 10
-    (again,) = run_suite(
-        [Path(told["scenario"])], fidelity="sim", out=tmp_path / "runs", sabotage="flip-byte"
-    ).runs
+    again = simulated.run(Path(told["scenario"]), tmp_path, sabotage="flip-byte")
     assert again.outcome == "FAIL"
     assert again.reason.startswith("delivered_once")
