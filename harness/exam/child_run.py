@@ -48,8 +48,10 @@ def execute_run(
     out: Path,
     stop: threading.Event,
     seed: int | None = None,
+    limit_s: float = RUN_LIMIT_S,
 ) -> ExamRun:
-    """Execute a run and return its result. If `stop` is set, end the run early as CANCELLED.
+    """Execute a run and return its result. If `stop` is set, end the run early as CANCELLED. After
+    `limit_s`, end it as HARNESS.
 
     Without a seed, the run has the scenario's first one.
     """
@@ -69,14 +71,16 @@ def execute_run(
         cwd=ROOT,
         log=out / f"{scenario.replace('/', '-')}.log",
     )
-    is_over = _wait(process, stop)
+    is_over = _wait(process, stop, limit_s)
     run = ExamRun(scenario, HARNESS, "", [], 0.0, ["windtunnel", "run", scenario, *options])
     run.seed = seed or 0
     if is_over:
         _read(run, out, before, process)
         run.executions = executions_in(out).get(0, 0)
-    else:
+    elif stop.is_set():
         run.outcome, run.reason = CANCELLED, "cancelled before its end"
+    else:
+        run.reason = f"did not end within {limit_s:.0f} s: a defect can be an endless loop"
     run.seconds = round(time.monotonic() - began_s, 1)
     return run
 
@@ -92,11 +96,11 @@ def executions_in(out: Path) -> dict[int, int]:
     return {number: count for number, count in enumerate(counts) if count}
 
 
-def _wait(process: LocalProcess, stop: threading.Event) -> bool:
+def _wait(process: LocalProcess, stop: threading.Event, limit_s: float) -> bool:
     """Wait for a run to end. Returns False if the run was terminated because of a stop request or
     the timeout.
     """
-    deadline_s = time.monotonic() + RUN_LIMIT_S
+    deadline_s = time.monotonic() + limit_s
     try:
         while process.wait(POLL_S) is None:
             if stop.is_set() or time.monotonic() > deadline_s:

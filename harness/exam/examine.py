@@ -251,6 +251,7 @@ def _default_execute(mutation_run: MutationRun) -> ExecuteRun:
         out: Path,
         stop: threading.Event,
         seed_index: int,
+        limit_s: float,
     ) -> ExamRun:
         first_seed = load_scenario(SCENARIOS / f"{scenario}.yaml").seeds.root
         return child_run.execute_run(
@@ -261,6 +262,7 @@ def _default_execute(mutation_run: MutationRun) -> ExecuteRun:
             out=out,
             stop=stop,
             seed=first_seed + seed_index,
+            limit_s=limit_s,
         )
 
     return execute

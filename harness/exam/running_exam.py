@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from windtunnel.harness.artifact.run_dir import RunDir
-from windtunnel.harness.exam.child_run import executions_in
+from windtunnel.harness.exam.child_run import RUN_LIMIT_S, executions_in
 from windtunnel.harness.exam.document import SURVIVED, Exam, ExamRun, MutantRow
 from windtunnel.harness.exam.evidence_difference import Difference
 from windtunnel.harness.exam.generated.generation import number_of
@@ -21,10 +21,13 @@ from windtunnel.harness.orchestrate.fidelity import SIM
 WITHOUT_DEFECT = "sound"
 Case = tuple[str, str, int]
 """Fidelity level, scenario and seed index of a run."""
-ExecuteRun = Callable[[str, str, str, Path, threading.Event, int], ExamRun]
-"""Function that executes a run: (scenario, mutant or `none`, fidelity, folder, stop, seed index) ->
-result. The seed index counts from the scenario's first seed.
+ExecuteRun = Callable[[str, str, str, Path, threading.Event, int, float], ExamRun]
+"""Function that executes a run: (scenario, mutant or `none`, fidelity, folder, stop, seed index,
+time limit in seconds) -> result. The seed index counts from the scenario's first seed.
 """
+SLOWNESS_MAX, SLOWNESS_S = 10, 60.0
+"""A mutant's simulated run may take so many times as long as that of the driver without a defect,
+and so many seconds more. Defects can be endless loops."""
 Compare = Callable[[RunDir, RunDir], list[Difference]]
 """Function that compares the run of the driver without a defect with a mutant's."""
 
@@ -42,6 +45,8 @@ class RunningExam:
     compare: Compare
     sound: dict[tuple[str, str, int], str] = field(default_factory=dict)
     "Run folders of the driver without a defect, by fidelity level, scenario and seed."
+    took_s: dict[Case, float] = field(default_factory=dict)
+    "Duration of each run of the driver without a defect."
     counted: dict[Case, dict[int, int]] = field(default_factory=dict)
     "Executions of what each mutant changes, by run of the driver without a defect."
 
@@ -49,10 +54,13 @@ class RunningExam:
         """Execute one run in a folder named after its mutant. Without a mutant, the folder is named
         after the fidelity level, the scenario and the seed's index.
         """
-        folder = self.mutation_run.folder / mutant
+        case = fidelity, scenario, seed_index
+        folder, limit_s = self.mutation_run.folder / mutant, RUN_LIMIT_S
         if mutant == self.mutation_run.sound:
-            folder = self.sound_folder((fidelity, scenario, seed_index))
-        return self.execute_run(scenario, mutant, fidelity, folder, self.stop, seed_index)
+            folder = self.sound_folder(case)
+        elif fidelity == SIM:
+            limit_s = SLOWNESS_MAX * self.took_s[case] + SLOWNESS_S
+        return self.execute_run(scenario, mutant, fidelity, folder, self.stop, seed_index, limit_s)
 
     def sound_folder(self, case: Case) -> Path:
         """Return the folder of a run of the driver without a defect."""
@@ -65,6 +73,7 @@ class RunningExam:
         self.exam.sound.append(run)
         self.sound[case[0], run.scenario, run.seed] = run.folder
         self.counted[case] = executions_in(self.sound_folder(case))
+        self.took_s[case] = run.seconds
         self.listener.on_driver_without_defect(run)
 
     def with_scenarios(self, mutant: Mutant) -> Mutant:

@@ -56,11 +56,11 @@ def leaving(outcome):
     return leave
 
 
-def make(monkeypatch, tmp_path, child, mutant="some", stop=None, seed=None):
+def make(monkeypatch, tmp_path, child, mutant="some", stop=None, **options):
     monkeypatch.setattr(child_run, "LocalProcess", child)
     return child_run.execute_run(
         "exam/x", mutant, fidelity="netns", payload=tmp_path / "p", out=tmp_path / "out",
-        stop=stop or threading.Event(), seed=seed,
+        stop=stop or threading.Event(), **options,
     )  # fmt: skip
 
 
@@ -122,3 +122,11 @@ def test_a_verdict_that_cannot_be_read_names_no_check(tmp_path):
     assert child_run.failed_checks(folder) == []
     folder.verdict.write_text("[]")
     assert child_run.failed_checks(folder) == []
+
+
+def test_a_run_that_does_not_end_in_time_is_ended_and_says_so(monkeypatch, tmp_path):
+    child = Child(lambda out: None, ends=False)
+    run = make(monkeypatch, tmp_path, child, limit_s=0.0)
+    assert child.terminated
+    assert run.outcome == "HARNESS"
+    assert "did not end within 0 s" in run.reason

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.harness.exam.child_run import EXECUTIONS_FILE
+from windtunnel.harness.exam.child_run import EXECUTIONS_FILE, RUN_LIMIT_S
 from windtunnel.harness.exam.document import ExamRun, MutantRow
 from windtunnel.harness.exam.evidence_difference import Difference
 from windtunnel.harness.exam.examine import DOCUMENT, examine
@@ -36,9 +36,11 @@ class Runs:
         self.counts = dict(counts)
         self.created = []
         self.places = []
+        self.limits = []
         self._during = during
 
-    def __call__(self, scenario, name, fidelity, folder, stop, seed_index):
+    def __call__(self, scenario, name, fidelity, folder, stop, seed_index, limit_s):
+        self.limits.append((name, limit_s))
         self._during(name)
         self.created.append((scenario, name))
         self.places.append(fidelity)
@@ -129,11 +131,11 @@ def test_only_what_could_not_be_judged_is_repeated_and_alone(tmp_path):
     under_way, beside = [], []
 
     class Counting(Runs):
-        def __call__(self, scenario, name, fidelity, folder, stop, seed_index):
+        def __call__(self, scenario, name, fidelity, folder, stop, seed_index, limit_s):
             under_way.append(name)
             beside.append(len(under_way) - 1)
             try:
-                return super().__call__(scenario, name, fidelity, folder, stop, seed_index)
+                return super().__call__(scenario, name, fidelity, folder, stop, seed_index, limit_s)
             finally:
                 under_way.remove(name)
 
@@ -316,6 +318,15 @@ def test_of_generated_mutants_only_those_with_an_effect_count(tmp_path):
     text = exam_markdown(enough)
     assert "17 of 20 generated mutants with an effect killed, 85.0% (at least 85%" in text
     assert "| driver/x.py | 17 | 20 | 30 |" in text
+
+
+@pytest.mark.parametrize(("fidelity", "limit_s"), [("sim", 70.0), ("netns", RUN_LIMIT_S)])
+def test_a_simulated_mutant_may_take_ten_times_as_long_as_the_sound_driver(
+    tmp_path, fidelity, limit_s
+):
+    # A run of the driver without a defect takes 1 s.
+    _, _, runs = sit(tmp_path, [mutant("one", "x")], {}, fidelity=fidelity)
+    assert runs.limits == [(NONE, RUN_LIMIT_S), ("one", limit_s)]
 
 
 def test_a_generated_mutant_runs_where_what_it_changes_is_executed(tmp_path):
