@@ -144,14 +144,17 @@ def _lines(case: Case) -> Iterator[str]:
         yield ""
         yield "events"
         for event in case.events:
-            yield f"  {event_line(event)}"
+            yield f"  {event_line(event, has_traffic=bool(case.traffic))}"
             lines = [*timeout_lines(silence_ns(case, event), event_timeouts(case, event))]
             yield from (f"      {line}" for line in (*lines, *kill_lines(case, event)))
     for name, value in case.timeouts.variables.items():
         yield f"  {name}={value}"
     yield from impairment_lines(case)
     yield ""
-    yield "checks    " + (", ".join(check.name for check in case.expect) or "none")
+    checks = [check.name for check in case.expect]
+    checks += ["applications_ran"] if case.applications else []
+    checks += ["those of observed streams"] if case.observed else []
+    yield "checks    " + (", ".join(checks) or "none")
 
 
 def _expectation_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:

@@ -279,10 +279,11 @@ def _survival_problems(
         yield Problem((*path, "act", "pause"), text)
 
 
-def event_line(event: EventCase) -> str:
+def event_line(event: EventCase, *, has_traffic: bool = True) -> str:
     """Return a one-line description of an event."""
+    begin = "the first message" if has_traffic else "all applications were ready"
     moment = {
-        "after": f"{format_duration(event.at)} after the first message",
+        "after": f"{format_duration(event.at)} after {begin}",
         "published": f"when {format_bytes(event.at)} has been published",
         "delivered": f"when {format_bytes(event.at)} has been delivered",
     }[event.trigger]

@@ -56,6 +56,23 @@ def test_rejects_what_no_scenario_has(tmp_path, key, value, text):
         Case.read(tmp_path / "case.json")
 
 
+def test_explain_tells_from_when_an_event_counts_and_what_is_judged():
+    events = "events:\n  - {id: freeze, whom: {host: b, process: application}, "
+    events += "when: {after: 1s}, act: {pause: 2s}}\nbudget:"
+    text = SAMPLE.replace("budget:", events)
+    case = resolve(
+        parse_scenario(text, "made.yaml"),
+        seed=1,
+        fidelity="netns",
+        addresses={"a": "10.0.0.3", "b": "10.0.1.3"},
+        payload=Payload(path="p", sha256="", length_bytes=1),
+    )
+    lines = [each.strip() for each in explain(case).splitlines()]
+    moment = "1s after all applications were ready"
+    assert f"freeze: the applications on b paused for 2s, {moment}" in lines
+    assert "checks    applications_ran" in lines
+
+
 def test_explain_describes_applications():
     lines = [each.strip() for each in explain(made()).splitlines()]
     start = lines.index(
@@ -73,4 +90,4 @@ def test_explain_describes_applications():
         "has a driver of its own",
         "ends by itself, with exit code 0",
     ]
-    assert lines[-1] == "checks    none"
+    assert lines[-1] == "checks    applications_ran"
