@@ -61,8 +61,10 @@ def scenario_table(suite: Suite | None) -> Markup:
 
 
 def count(series: RunSeries | None, *kinds: str) -> int | None:
-    """Return the number of events of the given kinds in all streams."""
-    if series is None:
+    """Return the number of events of the given kinds in all streams of the traffic, or None if the
+    run had none: the events of observed streams are not counted.
+    """
+    if series is None or not series.streams:
         return None
     return sum(series.count(kind) for kind in kinds)
 
@@ -83,9 +85,10 @@ def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
     facts: list[tuple[str, object]] = [
         ("seed", run.seed),
         ("time to run", duration_text(run)),
-        ("log bytes delivered", delivered_text(series)),
     ]
-    names = (
+    if series is None or series.streams:
+        facts.append(("log bytes delivered", delivered_text(series)))
+    names: tuple[tuple[str, str], ...] = (
         ("frames dropped", "dropped"),
         ("frames lost to impairment", "lost to impairment"),
         ("feedback frames lost", "feedback lost"),
@@ -97,10 +100,13 @@ def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
         ("retransmits", "retransmit"),
         ("gap fills", "gap fill"),
     )
-    always = ("dropped", "NAK", "retransmit", "gap fill")
+    always: tuple[str, ...] = ("dropped", "NAK", "retransmit", "gap fill")
+    if run.case is not None and not run.case.traffic:
+        names = always = ()
+    whose = " of the traffic" if run.case is not None and run.case.observed else ""
     for name, kind in names:
         if kind in always or count(series, kind):
-            facts.append((name, number(count(series, kind))))
+            facts.append((f"{name}{whose}", number(count(series, kind))))
     entries = (
         element("li", joined([element("b", value), element("span", name)])) for name, value in facts
     )
