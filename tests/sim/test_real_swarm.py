@@ -3,6 +3,7 @@
 import pytest
 
 from tests.sim.swarm_process import swarm
+from windtunnel.harness.simulator.swarm.trial_figures import EQUAL, TIMING, compare, kind_of
 from windtunnel.harness.simulator.swarm.trial_sabotage import SABOTAGES
 
 pytest.importorskip("pyaeron")
@@ -61,3 +62,10 @@ def test_a_comparison_has_the_figures_of_both_drivers(tmp_path):
         assert figures["DATA"] > 0
         assert figures["SM"] > 0
     assert trials[0]["figures"]["position"] == trials[0]["ours"]["position"]
+
+
+def test_drivers_that_read_equally_many_datagrams_fill_equally_many_gaps(tmp_path):
+    # With 64 datagrams per duty cycle, our driver fills 6 gaps in this trial, the C driver 5.
+    code, trials, errors = trials_of(tmp_path, "--driver", "pyaeron", "--seed", "1468", "--compare")
+    assert (code, len(trials)) == (0, 1), errors
+    assert kind_of(compare(trials[0]["ours"], trials[0]["figures"])) in (EQUAL, TIMING)

@@ -13,6 +13,7 @@ configuration that can be chosen here must work.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from windtunnel.harness.scenario.resolved.case import Case, HostCase, Payload
@@ -20,7 +21,8 @@ from windtunnel.harness.simulator.swarm import recovery_modes
 from windtunnel.harness.simulator.swarm.faults import MS, US, choose_fault, fault_text, spread
 from windtunnel.harness.simulator.swarm.known_defects import without_known_defects
 from windtunnel.harness.simulator.swarm.stream_choice import ADDRESSES, KIB, choose_stream
-from windtunnel.harness.simulator.swarm.trial_drivers import OURS, real_hosts
+from windtunnel.harness.simulator.swarm.trial_drivers import AERON_BATCHES, OURS, real_hosts
+from windtunnel.harness.simulator.world.host import NO_SETTINGS
 
 FRAMES_MIN, FRAMES_MAX = 200, 10_000
 FAULTS_MAX = 5
@@ -63,6 +65,8 @@ class Choice:
     """Approximate total number of frames in all streams."""
     real: tuple[str, ...] = ()
     """Names of the hosts with the real C driver."""
+    settings: Mapping[str, str] = NO_SETTINGS
+    """Environment variables of the other hosts' drivers."""
 
     @property
     def text(self) -> str:
@@ -90,13 +94,19 @@ class Choice:
 
 
 def choose(
-    seed: int, *, frames: int | None = None, modes: bool = False, drivers: str = OURS
+    seed: int,
+    *,
+    frames: int | None = None,
+    modes: bool = False,
+    drivers: str = OURS,
+    is_compared: bool = False,
 ) -> Choice:
     """Derive a trial from a seed.
 
     `drivers` selects the hosts with the real C driver, see `trial_drivers`. `frames` overrides the
     number of frames that the seed would choose. With `modes`, some streams have Windtunnel's modes
-    of loss recovery.
+    of loss recovery. With `is_compared`, our driver reads and sends as many datagrams in a duty
+    cycle as the C driver.
     """
     rng = random.Random(f"swarm {seed}")
     frame_count = spread(rng, FRAMES_MIN, FRAMES_MAX)
@@ -139,6 +149,7 @@ def choose(
         safety_ns=rng.choice((200, 500, 1_000)) * MS,
         frames=frame_count,
         real=real,
+        settings=AERON_BATCHES if is_compared else NO_SETTINGS,
     )
 
 

@@ -92,12 +92,13 @@ def run_trial(
     keep: Path | None = None,
     modes: bool = False,
     drivers: str = OURS,
+    is_compared: bool = False,
 ) -> Result:
     """Run one trial. An error in the trial becomes part of the result instead of an exception.
 
     Raises Unsupported if the real C driver's library cannot be used.
     """
-    choice = choose(seed, frames=frames, modes=modes, drivers=drivers)
+    choice = choose(seed, frames=frames, modes=modes, drivers=drivers, is_compared=is_compared)
     observer = NO_OBSERVER if keep is None else TrialFolder(keep)
     try:
         outcome = Trial(choice, memory, sabotage=sabotage, observer=observer).run()
@@ -121,7 +122,13 @@ def run_trial(
 
 
 def _run(
-    seed: int, memory: Path, spec: SwarmSpec, drivers: str, keep: Path | None = None
+    seed: int,
+    memory: Path,
+    spec: SwarmSpec,
+    drivers: str,
+    *,
+    keep: Path | None = None,
+    is_compared: bool = False,
 ) -> Result:
     """Run one trial with the parameters of a swarm run."""
     return run_trial(
@@ -132,12 +139,13 @@ def _run(
         keep=keep,
         modes=spec.modes,
         drivers=drivers,
+        is_compared=is_compared,
     )
 
 
 def _compare(result: Result, memory: Path, spec: SwarmSpec) -> Result:
     """Add the figures of the same trial with Windtunnel's driver to a result."""
-    other = _run(result.seed, memory, spec, OURS)
+    other = _run(result.seed, memory, spec, OURS, is_compared=True)
     violation = f"with `ours`: {other.violation}" if other.violation else ""
     return replace(
         result,
@@ -322,5 +330,5 @@ def _keep(seed: int, memory: Path, spec: SwarmSpec) -> None:
     assert spec.keep is not None
     if spec.drivers != OURS:
         c_driver.load(library_of(spec.drivers))
-    result = _run(seed, memory, spec, spec.drivers, spec.keep)
+    result = _run(seed, memory, spec, spec.drivers, keep=spec.keep)
     TrialFolder(spec.keep).conclude(seed, result.violation, spec.repro(seed))

@@ -1,11 +1,16 @@
 """Which hosts of a trial have the real C driver."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from windtunnel.harness.simulator.swarm.choice import choose
-from windtunnel.harness.simulator.swarm.trial_drivers import library_of, real_hosts
+from windtunnel.harness.simulator.swarm.trial_drivers import (
+    AERON_BATCHES,
+    library_of,
+    real_hosts,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,3 +36,9 @@ def test_the_drivers_change_nothing_else():
     real, own = choose(7, drivers="pyaeron"), choose(7)
     assert real.case == own.case
     assert real.text == f"a has a real driver b has a real driver {own.text}"
+
+
+def test_a_compared_trial_has_the_batches_of_the_c_driver_and_is_else_the_same():
+    compared, own = choose(7, is_compared=True), choose(7)
+    assert compared == replace(own, settings=AERON_BATCHES)
+    assert own.settings == choose(7, drivers="mixed").settings == {}
