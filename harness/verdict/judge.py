@@ -28,10 +28,14 @@ from windtunnel.harness.verdict.checks.observed.observed_streams import (
     observed_streams,
     unknown_notes,
 )
+from windtunnel.harness.verdict.checks.observed.reported_delivery import (
+    DELIVERED as REPORTED_CHECK,
+)
 from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
 from windtunnel.harness.verdict.checks.subject import subject_lived
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing, inconclusive
+from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.limit import Limit
 from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
 from windtunnel.harness.verdict.registry import BLAMED_ON, CHECKS, GATES
@@ -274,6 +278,8 @@ def _conclude(
     if outcome is Outcome.PASS:
         return outcome, "; ".join([_pass_text(gates, checks, advisory), *missing]), None
     order = (*checks, *decisive) if outcome is Outcome.FAIL else (*decisive, *checks)
+    # A wrong message says more than the exit code of the application that noticed it.
+    order = tuple(sorted(order, key=lambda each: not _names_a_wrong_message(each)))
     first = next(finding for finding in order if finding.outcome is outcome)
     about = f" ({first.about})" if first.about else ""
     at_fault = first.at_fault or _USUALLY_AT_FAULT.get(outcome)
@@ -283,6 +289,11 @@ def _conclude(
     if at_fault in (AtFault.SCENARIO, AtFault.MACHINE, AtFault.APPLICATION):
         reason = f"{reason} (at fault: the {at_fault})"
     return outcome, reason, at_fault
+
+
+def _names_a_wrong_message(finding: Finding) -> bool:
+    is_wrong = finding.outcome is Outcome.FAIL and finding.kind is Kind.SAFETY
+    return is_wrong and finding.name == REPORTED_CHECK
 
 
 def _pass_text(gates: list[Finding], checks: list[Finding], advisory: list[Finding]) -> str:

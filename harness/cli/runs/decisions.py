@@ -61,6 +61,9 @@ def decisions(run_dir: Path, key: bool) -> None:
         rows.sort(key=_by_frame)
     for row in rows:
         click.echo(json.dumps(row))
+    if not len(records):
+        text = "no decisions: no rule in `faults` applied to a frame; the losses and delays of "
+        click.echo(f"{text}`weather` are not decisions, and are counted in ledger.json", err=True)
 
 
 def _by_frame(row: dict[str, Any]) -> tuple[str, int, int, int]:

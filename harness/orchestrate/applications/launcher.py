@@ -79,7 +79,8 @@ def main(argv: list[str]) -> NoReturn:
 def _require_program(name: str) -> None:
     if shutil.which(name) is None:
         where = "in its working folder" if os.sep in name else "on the PATH"
-        _fail(CANNOT_START, f"there is no program {name!r} {where}")
+        where = "" if os.path.isabs(name) else f" {where}"
+        _fail(CANNOT_START, f"there is no program {name!r}{where}")
 
 
 def _fail(problem: str, text: str) -> NoReturn:

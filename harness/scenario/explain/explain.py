@@ -115,7 +115,8 @@ def _lines(case: Case) -> Iterator[str]:
     if case.links:
         yield "links     " + ", ".join(" and ".join(each.between) for each in case.links)
     size = f", {case.payload.length_bytes} bytes" if case.payload.length_bytes else ""
-    yield f"payload   {case.payload.path}{size}"
+    if case.traffic:
+        yield f"payload   {case.payload.path}{size}"
     yield f"budget    {format_duration(case.wall_ns)} of real time"
     for archive in case.archives:
         yield f"archive   {archive_line(archive)}"

@@ -83,9 +83,13 @@ def _balance(
         for what, booked, seen in _differences(capture, way, datagrams, frames):
             text = f"{what} {turn}: the ledger has {booked}, but the capture at {host} has {seen}"
             return Finding(name, Outcome.INCONCLUSIVE, text, link, where)
+    weather = account.weather
+    lost = weather.lost + weather.overflowed if weather else 0
+    then = f", of which impairments lost {lost}" if lost else ""
     text = (
         f"{account.datagrams_in} datagrams in, {account.datagrams_added} added, "
-        f"{account.datagrams_dropped} dropped, {account.datagrams_out} out: all accounted for"
+        f"{account.datagrams_dropped} dropped, {account.datagrams_out} out{then}: "
+        "all accounted for"
     )
     return passed(name, text, link, evidence=(ledger_file,))
 

@@ -70,6 +70,9 @@ def _first_wrong(sent: list[Report], got: list[Report]) -> tuple[int, str, bool]
     for index, report in enumerate(got):
         if (report.number, report.checksum) == (index, *checksums[index : index + 1]):
             continue
+        if report.number < index and report.checksum != checksums[report.number]:
+            text = f"reports message {report.number} with another checksum than was sent: "
+            return index, f"{text}the numbers must continue after a restart", False
         if report.number < index or report.checksum in checksums[max(0, index - 1) : index]:
             return index, f"reports message {min(report.number, index - 1)} again instead", False
         if index >= len(sent):

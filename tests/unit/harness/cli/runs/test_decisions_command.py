@@ -90,3 +90,11 @@ def test_a_run_without_a_case_shows_rule_numbers(
 def test_no_log_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["decisions", str(tmp_path)]) == exit_code.INCONCLUSIVE
     assert "no decision log" in capsys.readouterr().err
+
+
+def test_says_what_is_not_a_decision_if_there_is_none(tmp_path, capsys):
+    make_log(tmp_path, session_id=-5, shift_ns=100, order=[])
+    assert main(["decisions", str(tmp_path)]) == exit_code.OK
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "`weather` are not decisions" in output.err

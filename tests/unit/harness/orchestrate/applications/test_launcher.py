@@ -95,12 +95,16 @@ def test_the_application_sees_only_its_own_processes(launch):
 
 @pytest.mark.parametrize(
     ("command", "text"),
-    [("no-such-program", "on the PATH"), ("./no-such-program", "in its working folder")],
+    [
+        ("no-such-program", " on the PATH"),
+        ("./no-such-program", " in its working folder"),
+        ("/no/such/program", ""),
+    ],
 )
 def test_a_missing_program_is_named(launch, command, text):
     code, said, log = launch(command).end()
     assert (code, log) == (launcher.FAILED_EXIT_CODE, "")
-    assert said == f"{launcher.CANNOT_START}: there is no program {command!r} {text}\n"
+    assert said == f"{launcher.CANNOT_START}: there is no program {command!r}{text}\n"
 
 
 def test_a_log_that_becomes_too_long_ends_the_application(launch):

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.harness.verdict.checks.observed import test_observed_streams
+from windtunnel.harness.artifact.run.manifest import ProcessExit
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
 from windtunnel.harness.verdict.checks.observed.observed_streams import observed_streams
 from windtunnel.harness.verdict.checks.observed.reported_messages import REPORTS_MAX
@@ -61,6 +62,8 @@ def test_without_reports_of_both_sides_the_delivery_is_unknown(run):
     [
         ([(0, 10), (0, 10), (1, 11)], 1, "reports message 0 again"),
         ([(0, 10), (1, 10), (2, 11)], 1, "reports message 0 again"),
+        # A restarted application that numbers from 0 again.
+        ([(0, 10), (0, 11)], 1, "reports message 0 with another checksum than was sent"),
         ([(0, 10), (2, 12)], 1, "has skipped it: it reports a later one"),
         ([(0, 10), (1, 12)], 1, "has skipped it: it reports a later one"),
         ([(0, 10), (1, 99)], 1, "reports another checksum than was sent"),
@@ -79,6 +82,25 @@ def test_the_first_wrong_message_is_named_with_its_position(run, got, message, t
     assert found.conclusive
     first = run.log.frames["message"].tolist().index(message)
     assert found.position == int(run.log.frames["position"][first])
+
+
+def test_the_wrong_message_is_the_reason_rather_than_the_exit_code(run):
+    look(run, SENT, lines("GOT", (0, 10), (2, 12)))
+    run.manifest.processes.append(
+        ProcessExit(
+            name="b/application-receiver",
+            role="application",
+            exit_code=1,
+            asked=False,
+            log="",
+            last_log_line="",
+        )
+    )
+    run.write()
+    verdict = judge(run.path)
+    failed = [each.name for each in verdict.checks if each.outcome is Outcome.FAIL]
+    assert "applications_ran" in failed
+    assert verdict.reason.startswith("reported_once_in_order (seen): message 1")
 
 
 def test_messages_that_are_missing_at_the_end_may_only_be_late(run):
