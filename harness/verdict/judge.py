@@ -31,6 +31,7 @@ from windtunnel.harness.verdict.checks.observed.observed_streams import (
 from windtunnel.harness.verdict.checks.observed.reported_delivery import (
     DELIVERED as REPORTED_CHECK,
 )
+from windtunnel.harness.verdict.checks.observed.reported_delivery import reported_notes
 from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
 from windtunnel.harness.verdict.checks.subject import subject_lived
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -116,7 +117,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
             found, raised = _guarded_view(name, notes, evidence, case)
             missing += found
             checks += raised
-        missing += tuple(unknown_notes(checks))
+        missing += (*reported_notes(checks), *unknown_notes(checks))
         read, raised = _guarded_view("results", readings, evidence, case)
         checks += raised
         seen, raised = _guarded_view("observed", observations, evidence, case, read)

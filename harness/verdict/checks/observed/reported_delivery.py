@@ -4,6 +4,8 @@ sender    SENT 0   SENT 1   SENT 2   SENT 3
 receiver  GOT 0    GOT 1    GOT 1                 message 1 again, and 2 and 3 never
 """
 
+from collections.abc import Iterable, Iterator
+
 from windtunnel.harness.artifact.middlebox.frame_class import DATA
 from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.dissect.frames.layout import FLAG_BEGIN
@@ -44,6 +46,15 @@ def reported_once_in_order(
         kind=Kind.LIVENESS if is_late else Kind.SAFETY,
         conclusive=not is_late,
     )
+
+
+def reported_notes(findings: Iterable[Finding]) -> Iterator[str]:
+    """Yield a note for each stream whose messages arrived once and in order, for the reason of a
+    passing verdict.
+    """
+    for each in findings:
+        if each.name == DELIVERED and each.outcome is Outcome.PASS:
+            yield f"{each.about}: {each.text}"
 
 
 def _unusable(sent: Reports, got: Reports) -> str:

@@ -6,6 +6,7 @@ from tests.unit.harness.verdict.checks.observed import test_observed_streams
 from windtunnel.harness.artifact.run.manifest import ProcessExit
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
 from windtunnel.harness.verdict.checks.observed.observed_streams import observed_streams
+from windtunnel.harness.verdict.checks.observed.reported_delivery import reported_notes
 from windtunnel.harness.verdict.checks.observed.reported_messages import REPORTS_MAX
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault
@@ -49,6 +50,7 @@ def test_equal_reports_pass_and_nothing_is_unknown(run, stream):
     assert "3 messages of sender reached receiver, once and in order" in found[CHECK].text
     assert found["observed_streams"].text.endswith("nothing is unknown")
     assert "unknown of" not in judge(run.path).reason
+    assert list(reported_notes(found.values())) == [f"seen: {found[CHECK].text}"]
 
 
 def test_without_reports_of_both_sides_the_delivery_is_unknown(run):
