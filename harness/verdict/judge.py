@@ -117,7 +117,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
             found, raised = _guarded_view(name, notes, evidence, case)
             missing += found
             checks += raised
-        missing += (*reported_notes(checks), *unknown_notes(checks))
+        missing += tuple(unknown_notes(checks))
         read, raised = _guarded_view("results", readings, evidence, case)
         checks += raised
         seen, raised = _guarded_view("observed", observations, evidence, case, read)
@@ -277,7 +277,8 @@ def _conclude(
     decisive = [gate for gate in gates if gate not in advisory]
     outcome = merge(finding.outcome for finding in (*decisive, *checks))
     if outcome is Outcome.PASS:
-        return outcome, "; ".join([_pass_text(gates, checks, advisory), *missing]), None
+        notes = *reported_notes(checks), _pass_text(gates, checks, advisory), *missing
+        return outcome, "; ".join(notes), None
     order = (*checks, *decisive) if outcome is Outcome.FAIL else (*decisive, *checks)
     # A wrong message says more than the exit code of the application that noticed it.
     order = tuple(sorted(order, key=lambda each: not _names_a_wrong_message(each)))
