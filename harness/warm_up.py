@@ -91,7 +91,7 @@ def judge(folder: Path) -> None:
     starts = np.array([0, 1], dtype=np.int64)
     first_wrong_message(mapped, mapped, lengths, starts)
     first_difference(mapped, 0, mapped, 0, 1)
-    first_differing_pair(mapped, starts, starts, lengths)
+    first_differing_pair(mapped, starts, mapped, starts, lengths)
     identity = np.ones(IDENTITY_LENGTH, dtype=np.int64)
     first_wrong_frame(mapped, 0, expected.frames, mapped, identity)
 

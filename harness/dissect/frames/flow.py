@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, HEARTBEAT, PAD, SETUP
-from windtunnel.harness.dissect.frames.frames import FRAME_ALIGNMENT, Frames
+from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, FRAME_ALIGNMENT, Frames
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,14 @@ def aligned_lengths(frame_lengths: NDArray[Any]) -> NDArray[np.int64]:
     wide = frame_lengths.astype(np.int64)
     aligned: NDArray[np.int64] = (wide + FRAME_ALIGNMENT - 1) & -FRAME_ALIGNMENT
     return aligned
+
+
+def lengths_on_wire(frames: Frames) -> NDArray[np.int64]:
+    """Return the number of bytes of each DATA or PAD frame in its datagram: a PAD has a header on
+    the wire, and nothing else.
+    """
+    aligned = aligned_lengths(frames["frame_length"])
+    return np.where(frames["frame_type"] == PAD, np.int64(DATA_HEADER_LENGTH), aligned)
 
 
 def of_stream(frames: Frames, session_id: int, stream_id: int) -> Frames:

@@ -42,14 +42,16 @@ def first_wrong_message(
 
 
 @allocating_kernel
-def first_differing_pair(buf: Any, first_at: Any, again_at: Any, lengths: Any) -> tuple[int, int]:
+def first_differing_pair(
+    left: Any, left_at: Any, right: Any, right_at: Any, lengths: Any
+) -> tuple[int, int]:
     """Return the first pair of byte ranges that differ, and the first byte at which they differ.
 
-    Shapes:  buf uint8[n]; first_at, again_at, lengths int64[m]
+    Shapes:  left uint8[n]; right uint8[p]; left_at, right_at, lengths int64[m]
     Returns: (index of the pair, offset of the byte within its ranges), or (-1, -1)
     """
     for pair in range(len(lengths)):
         for index in range(lengths[pair]):
-            if buf[first_at[pair] + index] != buf[again_at[pair] + index]:
+            if left[left_at[pair] + index] != right[right_at[pair] + index]:
                 return pair, index
     return -1, -1

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
-from windtunnel.harness.artifact.middlebox.frame_class import PAD
-from windtunnel.harness.dissect.frames.flow import aligned_lengths
-from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
+from windtunnel.harness.dissect.frames.flow import lengths_on_wire
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.core.compare import first_differing_pair
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -31,22 +29,6 @@ from windtunnel.harness.verdict.views.series import contiguous_by
 
 ARRIVED = "observed_data_arrived"
 EOS = "observed_end_of_stream"
-
-
-@allocating_kernel
-def first_differing_range(
-    left: Any, left_at: Any, right: Any, right_at: Any, lengths: Any
-) -> tuple[int, int]:
-    """Return the first pair of byte ranges of two buffers that differ, and the byte.
-
-    Shapes:  left uint8[n]; right uint8[p]; left_at, right_at, lengths int64[m]
-    Returns: (index of the pair, offset of the byte within its ranges), or (-1, -1)
-    """
-    for pair in range(len(lengths)):
-        for index in range(lengths[pair]):
-            if left[left_at[pair] + index] != right[right_at[pair] + index]:
-                return pair, index
-    return -1, -1
 
 
 def observed_data_arrived(evidence: Evidence, traffic: TrafficCase) -> Finding:
@@ -91,13 +73,10 @@ def _first_difference(wire: Wire, far: Any) -> int | None:
         return None
     first = firsts[np.searchsorted(known, arrived.starts)]
     frames = arrived.frames
-    # A PAD has a header on the wire, and nothing else.
-    lengths = np.where(
-        frames["frame_type"] == PAD, DATA_HEADER_LENGTH, aligned_lengths(frames["frame_length"])
-    )
     sent_at = sent.frames["at"][first].astype(np.int64)
-    pair, _ = first_differing_range(
-        wire.sender_buf, sent_at, far, frames["at"].astype(np.int64), lengths
+    arrived_at = frames["at"].astype(np.int64)
+    pair, _ = first_differing_pair(
+        wire.sender_buf, sent_at, far, arrived_at, lengths_on_wire(frames)
     )
     return None if pair < 0 else int(arrived.starts[pair])
 

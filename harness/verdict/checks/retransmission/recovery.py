@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from windtunnel.harness.artifact.middlebox.frame_class import PAD
 from windtunnel.harness.dissect.driver_files import counter_key
-from windtunnel.harness.dissect.frames.flow import aligned_lengths
-from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, Frames
+from windtunnel.harness.dissect.frames.flow import lengths_on_wire
+from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.compare import first_differing_pair
 from windtunnel.harness.verdict.core.evidence import Evidence, HostCounters
@@ -188,12 +187,12 @@ def retransmits_identical(evidence: Evidence, traffic: TrafficCase) -> Finding:
     again = np.flatnonzero(wire.retransmitted())
     positions, firsts = np.unique(starts, return_index=True)
     first = firsts[np.searchsorted(positions, starts[again])]
-    on_wire = np.where(
-        frames["frame_type"] == PAD, DATA_HEADER_LENGTH, aligned_lengths(frames["frame_length"])
-    )
+    on_wire = lengths_on_wire(frames)
     lengths = np.minimum(on_wire[first], on_wire[again])
     at = frames["at"].astype(np.int64)
-    pair, byte = first_differing_pair(wire.sender_buf, at[first], at[again], lengths)
+    pair, byte = first_differing_pair(
+        wire.sender_buf, at[first], wire.sender_buf, at[again], lengths
+    )
     sized = np.flatnonzero(on_wire[first] != on_wire[again])
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     if pair < 0 and len(sized):

@@ -50,5 +50,7 @@ def test_pairs_are_compared_in_order():
     buf = array(b"abcdabcXabcd")
     again = np.array([8, 4, 8], np.int64)
     first = np.zeros(3, np.int64)
-    assert tuple(first_differing_pair(buf, first, again, np.array([4, 4, 4], np.int64))) == (1, 3)
-    assert tuple(first_differing_pair(buf, first, again, np.array([4, 3, 4], np.int64))) == (-1, -1)
+    for right in (buf, buf.copy()):
+        for lengths, found in (([4, 4, 4], (1, 3)), ([4, 3, 4], (-1, -1))):
+            sized = np.array(lengths, np.int64)
+            assert tuple(first_differing_pair(buf, first, right, again, sized)) == found
