@@ -1,5 +1,7 @@
 """HTML tables for a report: the suite overview, and each run's key figures, ledger and facts."""
 
+from collections.abc import Iterator
+
 from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
 from windtunnel.harness.artifact.run.suite import Suite
 from windtunnel.harness.artifact.run.verdict import result_rows_of
@@ -86,9 +88,18 @@ def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
         ("seed", run.seed),
         ("time to run", duration_text(run)),
     ]
-    if series is None or series.streams:
-        facts.append(("log bytes delivered", delivered_text(series)))
-    names: tuple[tuple[str, str], ...] = (
+    if run.case is None or run.case.traffic:
+        facts += _stream_facts(run, series)
+    entries = (
+        element("li", joined([element("b", value), element("span", name)])) for name, value in facts
+    )
+    return element("ul", joined(entries), class_="tiles")
+
+
+def _stream_facts(run: RunDocuments, series: RunSeries | None) -> Iterator[tuple[str, object]]:
+    """Yield the titles and values of the figures of a run's traffic."""
+    yield "log bytes delivered", delivered_text(series)
+    names = (
         ("frames dropped", "dropped"),
         ("frames lost to impairment", "lost to impairment"),
         ("feedback frames lost", "feedback lost"),
@@ -100,17 +111,11 @@ def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
         ("retransmits", "retransmit"),
         ("gap fills", "gap fill"),
     )
-    always: tuple[str, ...] = ("dropped", "NAK", "retransmit", "gap fill")
-    if run.case is not None and not run.case.traffic:
-        names = always = ()
+    always = ("dropped", "NAK", "retransmit", "gap fill")
     whose = " of the traffic" if run.case is not None and run.case.observed else ""
     for name, kind in names:
         if kind in always or count(series, kind):
-            facts.append((f"{name}{whose}", number(count(series, kind))))
-    entries = (
-        element("li", joined([element("b", value), element("span", name)])) for name, value in facts
-    )
-    return element("ul", joined(entries), class_="tiles")
+            yield f"{name}{whose}", number(count(series, kind))
 
 
 def results(run: RunDocuments) -> Markup:

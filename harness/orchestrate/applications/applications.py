@@ -33,8 +33,6 @@ NS_PER_S = 1_000_000_000
 CAPTURE_BYTES_MAX = 2 << 30
 """Maximum length of a host's capture in a run with applications."""
 LOOK_INTERVAL_S = 1.0
-SIGNAL_BASE = 128
-"""The exit code of a program that signal N has ended is this number plus N, as in a shell."""
 
 
 @dataclass
@@ -172,8 +170,7 @@ def _require_expected_end(each: _Started) -> None:
     if each.watched.problem:
         raise RunFailed(f"{name} cannot be started: {text}", harness_fault=False)
     if each.is_ready and each.case.ends_by_itself:
-        code = each.process.poll() or 0
-        if (code if code >= 0 else SIGNAL_BASE - code) == (each.case.exit_code or 0):
+        if each.case.may_end_with(each.process.poll() or 0):
             return
         raise RunFailed(each.watched.describe_exit(), harness_fault=False)
     early = "before it was ready" if not each.is_ready else "before it was asked to end"

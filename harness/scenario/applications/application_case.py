@@ -1,5 +1,6 @@
 """An application in a resolved case, with the addresses of hosts filled in."""
 
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import Field
@@ -17,6 +18,9 @@ from windtunnel.harness.scenario.applications.placeholder import fill_in
 from windtunnel.harness.scenario.schema.part import Part
 from windtunnel.harness.scenario.schema.problem import Path, Problem
 from windtunnel.harness.scenario.schema.table import Name
+
+SIGNAL_BASE = 128
+"""A shell reports a program that signal N has ended with this number plus N as its exit code."""
 
 
 class ApplicationCase(Part):
@@ -37,6 +41,19 @@ class ApplicationCase(Part):
     """The expected exit code, or None for 0, or 128 + N for the stop signal."""
     log_never: tuple[str, ...] = ()
     ends_by_itself: bool = False
+
+    @property
+    def expected_exit_codes(self) -> tuple[int, ...]:
+        """The exit codes with which it may end, as a shell reports them."""
+        if self.exit_code is not None:
+            return (self.exit_code,)
+        if self.ends_by_itself:
+            return (0,)
+        return 0, SIGNAL_BASE + signal.Signals[f"SIG{self.stop_signal}"]
+
+    def may_end_with(self, code: int) -> bool:
+        """Return whether it may end with an exit code, which is -N if signal N has ended it."""
+        return (code if code >= 0 else SIGNAL_BASE - code) in self.expected_exit_codes
 
 
 def application_case(application: Application, addresses: Mapping[str, str]) -> ApplicationCase:

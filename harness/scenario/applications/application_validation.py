@@ -6,8 +6,8 @@ from windtunnel.harness.scenario.applications.application import Application
 from windtunnel.harness.scenario.applications.placeholder import (
     AERON_DIRECTORY,
     AT_START,
-    placeholders,
 )
+from windtunnel.harness.scenario.schema.channel import placeholders
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem, unknown_name
 

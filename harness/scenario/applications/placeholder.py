@@ -9,20 +9,15 @@ No name of a host has a dot.
 """
 
 from collections.abc import Mapping
-from re import Match, compile
+from re import Match
+
+from windtunnel.harness.scenario.schema.channel import PLACEHOLDER
 
 AERON_DIRECTORY = "aeron.dir"
 SCENARIO_DIRECTORY = "scenario.dir"
 PYTHON = "harness.python"
 AT_START = (AERON_DIRECTORY, SCENARIO_DIRECTORY, PYTHON)
 """Placeholders whose values are known when an application is started."""
-
-_PLACEHOLDER = compile(r"\$\{([^}]*)\}")
-
-
-def placeholders(text: str) -> list[str]:
-    """Return the names in the placeholders of a text, such as `b` for `${b}`."""
-    return _PLACEHOLDER.findall(text)
 
 
 def fill_in(text: str, values: Mapping[str, str]) -> str:
@@ -31,4 +26,4 @@ def fill_in(text: str, values: Mapping[str, str]) -> str:
     def value_of(match: Match[str]) -> str:
         return values.get(match[1], match[0])
 
-    return _PLACEHOLDER.sub(value_of, text)
+    return PLACEHOLDER.sub(value_of, text)

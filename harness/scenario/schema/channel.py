@@ -68,7 +68,7 @@ _TAG = re.compile(r"-?\d{1,19}", re.ASCII)
 _PORT = re.compile(r"\d{1,5}", re.ASCII)
 _FIRST_BYTE = re.compile(r"\d{1,3}", re.ASCII)
 _NANOSECONDS = {"": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
+PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
 
 @dataclass(frozen=True)
@@ -368,9 +368,9 @@ def read_all(channel: Channel) -> None:
 
 def placeholders(text: str) -> list[str]:
     """Return the host names in a channel's placeholders, such as `b` for `${b}`."""
-    return _PLACEHOLDER.findall(text)
+    return PLACEHOLDER.findall(text)
 
 
 def fill_in(text: str, addresses: Mapping[str, str]) -> str:
     """Replace the placeholders in a channel with the hosts' addresses."""
-    return _PLACEHOLDER.sub(lambda match: addresses[match[1]], text)
+    return PLACEHOLDER.sub(lambda match: addresses[match[1]], text)

@@ -31,7 +31,6 @@ NAME = "applications_ran"
 ROLE = "application"
 LOG_BYTES_MAX = 256 << 20
 """Maximum number of bytes of a log that are searched. The harness keeps fewer."""
-SIGNAL_BASE = 128
 
 
 def applications_ran(evidence: Evidence) -> list[Finding]:
@@ -119,21 +118,9 @@ def _end(manifest: Manifest, application: ApplicationCase, each: ProcessExit) ->
             yield Finding(NAME, Outcome.INCONCLUSIVE, text, about, where)
     elif not application.ends_by_itself and not each.asked:
         yield failure(f"{_how(each.exit_code)} before it was asked to end", Kind.SAFETY)
-    elif _shell_code(each.exit_code) not in _expected(application):
-        expected = " or ".join(map(str, _expected(application)))
+    elif not application.may_end_with(each.exit_code):
+        expected = " or ".join(map(str, application.expected_exit_codes))
         yield failure(f"{_how(each.exit_code)}, expected exit code {expected}", Kind.SAFETY)
-
-
-def _expected(application: ApplicationCase) -> tuple[int, ...]:
-    if application.exit_code is not None:
-        return (application.exit_code,)
-    if application.ends_by_itself:
-        return (0,)
-    return 0, SIGNAL_BASE + signal.Signals[f"SIG{application.stop_signal}"]
-
-
-def _shell_code(code: int) -> int:
-    return code if code >= 0 else SIGNAL_BASE - code
 
 
 def _how(code: int) -> str:

@@ -1,5 +1,8 @@
 """A scenario with two applications and no traffic."""
 
+from windtunnel.harness.scenario.loader import parse_scenario
+from windtunnel.harness.scenario.resolved.case import Case, Payload, resolve
+
 SAMPLE = """\
 schema: windtunnel/1
 name: made/applications
@@ -28,3 +31,14 @@ budget: {wall: 20s}
 def changed(old: str, new: str) -> str:
     assert SAMPLE.count(old) == 1, old
     return SAMPLE.replace(old, new)
+
+
+def resolved(text: str = SAMPLE) -> Case:
+    """The resolved case of a scenario with the hosts a and b."""
+    return resolve(
+        parse_scenario(text, "made.yaml"),
+        seed=1,
+        fidelity="netns",
+        addresses={"a": "10.0.0.3", "b": "10.0.1.3"},
+        payload=Payload(path="p", sha256="", length_bytes=1),
+    )

@@ -4,25 +4,14 @@ import json
 
 import pytest
 
-from tests.unit.harness.scenario.applications.sample import SAMPLE
+from tests.unit.harness.scenario.applications.sample import SAMPLE, resolved
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.scenario.explain.explain import explain
-from windtunnel.harness.scenario.loader import parse_scenario
-from windtunnel.harness.scenario.resolved.case import Case, Payload, resolve
-
-
-def made():
-    return resolve(
-        parse_scenario(SAMPLE, "made.yaml"),
-        seed=1,
-        fidelity="netns",
-        addresses={"a": "10.0.0.3", "b": "10.0.1.3"},
-        payload=Payload(path="p", sha256="", length_bytes=1),
-    )
+from windtunnel.harness.scenario.resolved.case import Case
 
 
 def test_addresses_are_filled_in_and_directories_are_not():
-    service, client = made().applications
+    service, client = resolved().applications
     assert service.command == ("service", "--listen", "10.0.1.3:24325", "${scenario.dir}/settings")
     assert service.env == {"WHERE": "${aeron.dir}/x", "PEER": "10.0.0.3"}
     assert (service.ready_log, service.exit_code) == ("service started", 7)
@@ -30,8 +19,8 @@ def test_addresses_are_filled_in_and_directories_are_not():
 
 
 def test_is_read_as_it_was_written(tmp_path):
-    made().write(tmp_path / "case.json")
-    assert Case.read(tmp_path / "case.json") == made()
+    resolved().write(tmp_path / "case.json")
+    assert Case.read(tmp_path / "case.json") == resolved()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +38,7 @@ def test_is_read_as_it_was_written(tmp_path):
     ],
 )
 def test_rejects_what_no_scenario_has(tmp_path, key, value, text):
-    document = json.loads(made().to_json())
+    document = json.loads(resolved().to_json())
     document["applications"][0][key] = value
     (tmp_path / "case.json").write_text(json.dumps(document))
     with pytest.raises(DocumentError, match=text):
@@ -60,13 +49,7 @@ def test_explain_tells_from_when_an_event_counts_and_what_is_judged():
     events = "events:\n  - {id: freeze, whom: {host: b, process: application}, "
     events += "when: {after: 1s}, act: {pause: 2s}}\nbudget:"
     text = SAMPLE.replace("budget:", events)
-    case = resolve(
-        parse_scenario(text, "made.yaml"),
-        seed=1,
-        fidelity="netns",
-        addresses={"a": "10.0.0.3", "b": "10.0.1.3"},
-        payload=Payload(path="p", sha256="", length_bytes=1),
-    )
+    case = resolved(text)
     lines = [each.strip() for each in explain(case).splitlines()]
     moment = "1s after all applications were ready"
     assert f"freeze: the applications on b paused for 2s, {moment}" in lines
@@ -74,7 +57,7 @@ def test_explain_tells_from_when_an_event_counts_and_what_is_judged():
 
 
 def test_explain_describes_applications():
-    lines = [each.strip() for each in explain(made()).splitlines()]
+    lines = [each.strip() for each in explain(resolved()).splitlines()]
     start = lines.index(
         "applications (started in this order, and only with `run --allow-commands`)"
     )

@@ -2,11 +2,10 @@
 
 import pytest
 
-from tests.unit.harness.scenario.applications.sample import SAMPLE
+from tests.unit.harness.scenario.applications.sample import SAMPLE, resolved
 from tests.unit.harness.scenario.test_scenario_loader import GOOD, faults_of
 from windtunnel.harness.scenario.explain.explain import explain
-from windtunnel.harness.scenario.loader import parse_scenario
-from windtunnel.harness.scenario.resolved.case import Case, Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Case
 
 OBSERVE = """\
 observe:
@@ -20,18 +19,8 @@ budget:"""
 TEXT = SAMPLE.replace("budget:", OBSERVE)
 
 
-def made():
-    return resolve(
-        parse_scenario(TEXT, "made.yaml"),
-        seed=1,
-        fidelity="netns",
-        addresses={"a": "10.0.0.3", "b": "10.0.1.3"},
-        payload=Payload(path="p", sha256="", length_bytes=1),
-    )
-
-
 def test_ports_are_those_of_the_channels():
-    case = made()
+    case = resolved(TEXT)
     assert case.ports == (24325, 24326)
     assert case.traffic == ()
     assert [each.channel for each in case.observed] == [
@@ -42,13 +31,13 @@ def test_ports_are_those_of_the_channels():
 
 
 def test_is_read_as_it_was_written(tmp_path):
-    made().write(tmp_path / "case.json")
-    assert Case.read(tmp_path / "case.json") == made()
+    resolved(TEXT).write(tmp_path / "case.json")
+    assert Case.read(tmp_path / "case.json") == resolved(TEXT)
 
 
 def test_explain_names_them():
     assert "  orders: stream 7 from a to b, aeron:udp?endpoint=10.0.1.3:24325|mtu=1408" in explain(
-        made()
+        resolved(TEXT)
     )
 
 

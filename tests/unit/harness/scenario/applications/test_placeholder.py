@@ -1,6 +1,7 @@
 """Placeholders in commands and variables."""
 
-from windtunnel.harness.scenario.applications.placeholder import fill_in, placeholders
+from windtunnel.harness.scenario.applications.placeholder import fill_in
+from windtunnel.harness.scenario.schema.channel import placeholders
 
 
 def test_names_are_found_in_order():
