@@ -14,7 +14,7 @@ CHECK, BUILT_IN, GATE = "check", "built-in check", "gate"
 LINE_WIDTH = 120
 HEADINGS = {
     CHECK: "Checks of the driver that a scenario's `expect` can name",
-    BUILT_IN: "Checks of the driver in every run, not named in `expect`",
+    BUILT_IN: "Checks that run without an entry in `expect`",
     GATE: "Gates: conditions on the harness, checked in every run",
 }
 
@@ -93,15 +93,18 @@ def _print_checks(as_json: bool) -> None:
 
 def _judged() -> list[dict[str, str]]:
     """Return all gates and checks, with the kind of violation that each check detects."""
-    from windtunnel.harness.verdict.checks.subject import NAME, subject_lived
+    from windtunnel.harness.verdict.automatic import AUTOMATIC
     from windtunnel.harness.verdict.registry import CHECKS, GATES, first_sentence
 
     checks = [
         {"name": each.name, "role": CHECK, "kind": str(each.kind), "about": each.about}
         for each in CHECKS.values()
     ]
-    built_in = {"name": NAME, "role": BUILT_IN, "about": first_sentence(subject_lived)}
+    automatic = [
+        {"name": name, "role": BUILT_IN, "about": first_sentence(check)}
+        for name, check in AUTOMATIC.items()
+    ]
     gates = [
         {"name": name, "role": GATE, "about": first_sentence(gate)} for name, gate in GATES.items()
     ]
-    return [*checks, built_in, *gates]
+    return [*checks, *automatic, *gates]

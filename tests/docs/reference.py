@@ -15,8 +15,7 @@ import click
 
 from tests.docs import api_reference, schema_reference, settings_reference
 from windtunnel.harness.cli.root import windtunnel
-from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
-from windtunnel.harness.verdict.checks.subject import subject_lived
+from windtunnel.harness.verdict.automatic import AUTOMATIC
 from windtunnel.harness.verdict.registry import CHECKS, GATES, first_sentence
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,9 +46,14 @@ def checks() -> str:
     lines += ["The names that `expect` uses, with the kind of requirement that each checks.", ""]
     lines += ["| check | kind | requirement |", "| --- | --- | --- |"]
     lines += [f"| `{each.name}` | {each.kind} | {cell(each.about)} |" for each in CHECKS.values()]
-    lines += ["", "One more check is part of every run, and cannot be an entry of `expect`:", ""]
+    lines += [
+        "",
+        "These checks run without an entry in `expect`: the first in every run, the others if "
+        "there are applications:",
+        "",
+    ]
     lines += ["| check | requirement |", "| --- | --- |"]
-    lines += [f"| `{SUBJECT_CHECK}` | {cell(first_sentence(subject_lived))} |"]
+    lines += [f"| `{name}` | {cell(first_sentence(check))} |" for name, check in AUTOMATIC.items()]
     lines += ["", "## Gates", ""]
     lines += ["Gates are evaluated for every run. They decide whether its evidence is sound.", ""]
     lines += ["| gate | condition |", "| --- | --- |"]
