@@ -4,10 +4,15 @@ Neither command starts anything. `explain` rejects every file that `run` would r
 """
 
 import json
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from windtunnel.harness.cli import exit_code, scenarios
+
+if TYPE_CHECKING:
+    from windtunnel.harness.scenario.resolved.case import Case
 
 _EXAMPLE_ADDRESSES = tuple(f"192.0.2.{last}" for last in range(1, 9))
 """Addresses printed in place of those that a real run derives from its run id. These addresses are
@@ -52,7 +57,8 @@ def explain(file: str | None, seed: int | None, as_json: bool, as_schema: bool) 
     from windtunnel.harness.scenario.resolved.case import Payload, resolve
 
     with one_line():
-        loaded = load_runnable(scenarios.find(file))
+        found = scenarios.find(file)
+        loaded = load_runnable(found)
         case = resolve(
             loaded,
             seed=loaded.seeds.root if seed is None else seed,
@@ -65,8 +71,27 @@ def explain(file: str | None, seed: int | None, as_json: bool, as_schema: bool) 
     if as_json:
         click.echo(json.dumps(json.loads(case.to_json()), indent=1))
     else:
-        echo(describe(case))
+        echo(describe(_with_directory(case, found.absolute().parent)))
     return exit_code.OK
+
+
+def _with_directory(case: "Case", directory: Path) -> "Case":
+    """Return the case with the folder of the scenario file in the commands and variables of its
+    applications, as they are when a run starts them.
+    """
+    from windtunnel.harness.scenario.applications.placeholder import SCENARIO_DIRECTORY, fill_in
+
+    values = {SCENARIO_DIRECTORY: str(directory)}
+    applications = tuple(
+        each.model_copy(
+            update={
+                "command": tuple(fill_in(word, values) for word in each.command),
+                "env": {name: fill_in(value, values) for name, value in each.env.items()},
+            }
+        )
+        for each in case.applications
+    )
+    return case.model_copy(update={"applications": applications})
 
 
 @click.command(short_help="Print the JSON Schema of scenario files.")

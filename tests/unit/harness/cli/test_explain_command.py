@@ -119,3 +119,13 @@ def test_a_file_is_needed_unless_the_schema_is_wanted(capsys: pytest.CaptureFixt
 def test_the_schema_has_a_command_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema"]) == exit_code.OK
     assert json.loads(capsys.readouterr().out) == json_schema()
+
+
+def test_the_folder_of_the_scenario_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = Path(__file__).parents[4] / "examples/python-echo/python-echo.yaml"
+    assert main(["explain", str(file)]) == exit_code.OK
+    printed = capsys.readouterr().out
+    assert f"{file.parent}/service.py" in printed
+    assert "${scenario.dir}" not in printed
