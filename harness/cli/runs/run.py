@@ -208,11 +208,10 @@ def _check_defects(sabotage: str | None, mutant: str | None, kernel: str) -> Non
 def _load_known(file: Path | None) -> "tuple[KnownFailure, ...]":
     """Load the known-failures file. Returns an empty tuple if no file was given."""
     from windtunnel.harness.scenario.known import load_known
-    from windtunnel.harness.verdict.checks.application import NAME as APPLICATION_CHECK
-    from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
+    from windtunnel.harness.verdict.automatic import AUTOMATIC
     from windtunnel.harness.verdict.registry import CHECKS
 
-    return load_known(file, {*CHECKS, SUBJECT_CHECK, APPLICATION_CHECK}) if file is not None else ()
+    return load_known(file, {*CHECKS, *AUTOMATIC}) if file is not None else ()
 
 
 def prepare_drivers(

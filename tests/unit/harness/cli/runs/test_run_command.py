@@ -220,3 +220,12 @@ def test_list_names_the_three_main_ones(capsys: pytest.CaptureFixture[str]) -> N
     assert all(row["about"] for row in rows)
     main(["list"])
     assert f"{NAME}  (main)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("check", ["applications_ran", "observed_data_arrived"])
+def test_a_known_failure_may_be_of_an_automatic_check(check: str, tmp_path: Path) -> None:
+    file = tmp_path / "known.yaml"
+    entry = f"scenario: {NAME}, check: {check}, subject: ours, owner: Jane Doe"
+    entry += ', issue: "https://example.org/issues/17", expires: 2027-03-31'
+    file.write_text(f"schema: windtunnel-known/1\nknown:\n  - {{{entry}}}\n")
+    assert [each.check for each in run_module._load_known(file)] == [check]
