@@ -1,6 +1,7 @@
 """`windtunnel from-capture`: writes a scenario that reproduces the losses in a capture."""
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,12 +64,13 @@ def from_capture(
     Exit codes: 0 written; 2 a capture cannot be read or contains no Aeron stream; 64 invalid
     command line, for example if CAPTURE is a folder.
     """
+    from windtunnel.harness.artifact.regular_file import real_path, replace_file
     from windtunnel.harness.cli.failure import one_line
     from windtunnel.harness.replay.from_capture import from_captures
     from windtunnel.harness.replay.sightings import CaptureError
 
     target = out or Path(f"{capture.name.partition('.')[0] or 'capture'}.yaml")
-    if target.exists() and not force:
+    if os.path.lexists(target) and not force:
         raise Failure(f"{target}: already exists: use --force to overwrite it", exit_code.USAGE)
     files = [capture] if second is None else [capture, second]
     with one_line():
@@ -77,7 +79,8 @@ def from_capture(
         except CaptureError as error:
             raise Failure(str(error), exit_code.INCONCLUSIVE) from error
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(result.text, encoding="utf-8")
+        # A link in place of the file is replaced. The folder that the user names may be a link.
+        replace_file(real_path(target.parent) / target.name, result.text)
     _print(result, target, as_json)
     return exit_code.OK
 

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from tests.unit.harness.verdict.synthetic_run import make_run
+from tests.unit.reports.analysis.test_claimed_streams import write_claims
 from windtunnel.harness.artifact.regular_file import UnsafeFileError, real_path, replace_file
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.cli import exit_code
@@ -78,3 +79,28 @@ def test_a_file_is_not_written_over_a_directory(tmp_path):
 def test_the_real_path_of_a_link_to_itself_is_a_path(tmp_path):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     assert real_path(tmp_path / "loop").name == "loop"
+
+
+@pytest.mark.parametrize("has_victim", [True, False])
+def test_a_scenario_of_a_capture_is_not_written_through_a_link(tmp_path, told, has_victim):
+    write_claims(tmp_path / "night.pcap", {1: 1})
+    victim, link = tmp_path / "victim", tmp_path / "night.yaml"
+    if has_victim:
+        victim.write_text("secret")
+    link.symlink_to(victim)
+    code, _, err = told("from-capture", "night.pcap")
+    assert code == exit_code.USAGE
+    assert "night.yaml: already exists" in err
+    assert told("from-capture", "night.pcap", "--force")[0] == exit_code.OK
+    assert not link.is_symlink()
+    assert "schema: windtunnel/1" in link.read_text()
+    assert victim.exists() == has_victim
+    assert not has_victim or victim.read_text() == "secret"
+
+
+def test_a_scenario_of_a_capture_is_written_into_a_linked_folder(tmp_path, told):
+    write_claims(tmp_path / "night.pcap", {1: 1})
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    assert told("from-capture", "night.pcap", "--out", "link/made.yaml")[0] == exit_code.OK
+    assert (tmp_path / "folder" / "made.yaml").is_file()
