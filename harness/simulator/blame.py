@@ -18,9 +18,13 @@ _DRIVER = Path(driver.__file__).resolve().parent
 def is_drivers(error: BaseException) -> bool:
     """Return whether an exception was raised in, or passed through, the driver or client."""
     return any(
-        Path(frame.filename).resolve().is_relative_to(_DRIVER)
-        for frame in traceback.extract_tb(error.__traceback__)
+        is_drivers_file(frame.filename) for frame in traceback.extract_tb(error.__traceback__)
     )
+
+
+def is_drivers_file(name: str) -> bool:
+    """Return whether a source file belongs to the driver or client."""
+    return Path(name).resolve().is_relative_to(_DRIVER)
 
 
 def in_one_line(error: BaseException) -> str:

@@ -15,7 +15,9 @@ import time
 import traceback
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 
@@ -34,7 +36,9 @@ from windtunnel.harness.simulator.output.accounts import (
 )
 from windtunnel.harness.simulator.output.capture import Captures
 from windtunnel.harness.simulator.sabotage import DRIVER_SABOTAGES, Sabotage
+from windtunnel.harness.simulator.stuck_program import stuck_program
 from windtunnel.harness.simulator.support import Unsupported, require_supported
+from windtunnel.harness.simulator.turn_watch import TurnWatch
 from windtunnel.harness.simulator.world.host_events import HostEvents
 from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS, NS_PER_MS
 from windtunnel.harness.simulator.world.world import SimulatedWorld, open_world
@@ -48,6 +52,8 @@ SETTLE_NS = 200 * NS_PER_MS
 DRAIN_NS = 12_000 * NS_PER_MS
 """Maximum wait for the last frames to arrive, longer than a scenario can hold a frame."""
 PROGRESS_S = 0.2
+SUBJECT_FAILED, STUCK = 1, 3
+"""Exit codes if a program under test, or the simulator itself, did not end its turn."""
 DRIVER_SETTINGS = (
     "WINDTUNNEL_NAK_ALL_GAPS",
     "WINDTUNNEL_GAP_FILL_DATAGRAMS",
@@ -118,8 +124,10 @@ class CaseRun:
                 decisions.drain(engine)
 
             world.on_full = empty
+            end = partial(self._end_stuck, world, programs, captures)
             try:
-                self._run_phases(world, programs)
+                with TurnWatch(lambda: world.now_ns, end):
+                    self._run_phases(world, programs)
             except Exception as error:
                 if isinstance(error, Unsupported) or not is_drivers(error):
                     raise
@@ -131,6 +139,36 @@ class CaseRun:
                 decisions.close()
                 self._write(world, programs)
         return int(bool(self._driver_error) or any(each.error for each in programs.applications))
+
+    def _end_stuck(
+        self,
+        world: SimulatedWorld,
+        programs: ApplicationSet,
+        captures: Captures,
+        cpu_s: float,
+        frame: FrameType | None,
+    ) -> None:
+        """End the process, because code in it works without end. If it is code under test, write
+        the evidence so far, without the files of the applications.
+        """
+        code = STUCK
+        try:
+            program, text = stuck_program(world, programs, frame, cpu_s)
+            print(text, flush=True)
+            if program is not None:
+                program.error = text
+                captures.close()
+                write_accounts(world, self._folder)
+                began_ns = self._traffic_ns[0]
+                write_simulation(
+                    world,
+                    self._folder,
+                    traffic_ns=(began_ns, EPOCH_NS + world.now_ns if began_ns else 0),
+                    exits=programs.exits(""),
+                )
+                code = SUBJECT_FAILED
+        finally:
+            os._exit(code)
 
     def _run_phases(self, world: SimulatedWorld, programs: ApplicationSet) -> None:
         events = HostEvents(self._case.events, programs, lambda: EPOCH_NS + world.now_ns)

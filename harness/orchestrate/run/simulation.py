@@ -136,7 +136,7 @@ class SimulatedRun(Run):
 
     def _follow(self, running: WatchedProcess) -> None:
         """Report progress until the simulator ends. The simulator itself enforces the time budget,
-        in virtual time.
+        in virtual time, and limits the CPU time at one virtual time.
         """
         limit_s = READY_TIMEOUT_S + SLOWNESS_MAX * self.spec.scenario.budget.wall_ns / 1e9
         deadline_s = time.monotonic() + limit_s

@@ -27,6 +27,7 @@ from windtunnel.harness.orchestrate.run.phases import READY_TIMEOUT_S, Emit, Run
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.run.simulation import (
     SLOWNESS_MAX,
+    SUBJECT_FAILED,
     SimulatedRun,
     mutant_variables,
 )
@@ -66,7 +67,7 @@ class SimulatorSession:
         """Simulate the traffic of a run, and return the exit code.
 
         The exit code is negative if a signal ended the process. Raises RunFailed if the process
-        ends in another way or exceeds `limit_s`.
+        exceeds `limit_s`, or ends in another way without having described the run.
         """
         folder = spec.folder
         if self._connection is None:
@@ -78,7 +79,8 @@ class SimulatorSession:
                 return int(self._connection.recv())
         except (EOFError, OSError) as error:
             code = self._end(is_ending=True)
-            if code < 0:
+            if code < 0 or (code == SUBJECT_FAILED and spec.folder.simulation.exists()):
+                # A signal ended it, or itself, because a program under test works without end.
                 return code
             raise RunFailed(
                 f"the simulator ended: {_last_log_line(spec)}", harness_fault=True

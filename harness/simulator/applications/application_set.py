@@ -45,6 +45,8 @@ class ApplicationSet:
             DriverProgram(each, folder.host(each.name), clock_ns) for each in world.hosts
         ]
         self.applications: list[Application] = []
+        self.stepping: Application | None = None
+        """The application that is taking a step, if any."""
 
     def add_subscribers(self) -> None:
         """Add one subscriber for each stream and receiving host."""
@@ -126,7 +128,9 @@ class ApplicationSet:
         due.
         """
         for each in self.living:
+            self.stepping = each
             each.step()
+        self.stepping = None
         now_ns = self._clock_ns()
         for driver in self.drivers:
             if not driver.is_killed:
@@ -164,7 +168,8 @@ class ApplicationSet:
         `driver_error` describes a driver's exception, or is empty.
         """
         log = self._folder.simulator_log.name
-        for driver in self.drivers:
-            driver.error = driver_error
+        if driver_error:
+            for driver in self.drivers:
+                driver.error = driver_error
         programs: list[Program] = [*self.drivers, *self.applications]
         return [each.exit(log) for each in programs]

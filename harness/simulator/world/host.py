@@ -83,6 +83,8 @@ class Host:
         """Addresses of the C function that runs a real driver's duty cycle, and of the driver."""
         self.errors: list[Exception] = []
         """Errors that the clients had no other way to report."""
+        self.python_part = ""
+        """The part whose Python code is running: `conductor`, `client`, or empty."""
         self._links = link.make_links(MAILBOXES, ring_bytes)
         self._clients: list[HostClient] = []
         self._start()
@@ -160,7 +162,9 @@ class Host:
         if is_requested or now_ns >= self._shell_ns:
             self._shell_ns = now_ns + self._shell_interval_ns
             if self.is_running:
+                self.python_part = "conductor"
                 work_count = self.driver.conductor.do_work(now_ns)
+                self.python_part = ""
                 self._has_fresh_heartbeat = True
         if work_count or now_ns >= self._client_ns:
             self._client_ns = now_ns + self._client_interval_ns
@@ -171,9 +175,11 @@ class Host:
         self.driver.conductor.do_work(self._clock.now_ns())
 
     def _invoke_clients(self) -> None:
+        self.python_part = "client"
         for client in self._clients:
             if not client.is_paused:
                 client.client.invoke()
+        self.python_part = ""
 
     def pause_driver(self) -> None:
         """Pause the driver. Arriving datagrams wait in its sockets."""

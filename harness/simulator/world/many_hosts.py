@@ -20,12 +20,18 @@ from windtunnel.harness.simulator.network.in_flight import NEVER
 from windtunnel.harness.simulator.world import event_log, native_call
 from windtunnel.harness.simulator.world.saved_states import load_state
 from windtunnel.harness.simulator.world.world_state import (
+    ALL_AGENTS,
+    CONDUCTOR,
     COUNTERS_END,
     COUNTERS_FROM,
+    CURRENT_AGENT,
     CURRENT_HOST,
     IDLE_MAX,
     NEEDS_PYTHON,
+    NO_AGENT,
     NOW,
+    RECEIVER,
+    SENDER,
     TURN,
     TURNS,
     Agents,
@@ -78,16 +84,21 @@ def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
                         now_ns,
                     )
             if sleeper[IS_RUNNING] != 0:
+                state[CURRENT_HOST] = host
                 if sleeper[NATIVE] != 0:
-                    state[CURRENT_HOST] = host
+                    state[CURRENT_AGENT] = ALL_AGENTS
                     work_count += native_call.call(sleeper[NATIVE], sleeper[NATIVE_DRIVER])
                 else:
                     now_ms = now_ns // _NS_PER_MS
+                    state[CURRENT_AGENT] = CONDUCTOR
                     work_count += conductor_state.track(agents.conductor, now_ns, now_ms)
+                    state[CURRENT_AGENT] = SENDER
                     work_count += sender.do_work(agents.sender, now_ns)
+                    state[CURRENT_AGENT] = RECEIVER
                     work_count += receiver.do_work(agents.receiver, now_ns)
                     if conductor_state.needs_python(agents.conductor):
                         needs |= NEEDS_PYTHON << host
+                state[CURRENT_AGENT] = NO_AGENT
                 if datagram_delivery.has_sent(agents.links):
                     work_count += crossing.cross(agents.links, between, host, now_ns)
             if work_count > 0:

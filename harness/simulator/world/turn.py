@@ -21,9 +21,12 @@ from windtunnel.harness.simulator.network import crossing, datagram_delivery, in
 from windtunnel.harness.simulator.network.in_flight import Wires
 from windtunnel.harness.simulator.world import event_log, native_call
 from windtunnel.harness.simulator.world.world_state import (
+    ALL_AGENTS,
     AUDIT,
+    CONDUCTOR,
     COUNTERS_END,
     COUNTERS_FROM,
+    CURRENT_AGENT,
     CURRENT_HOST,
     IDLE,
     IDLE_MAX,
@@ -31,7 +34,10 @@ from windtunnel.harness.simulator.world.world_state import (
     NATIVE_CELLS,
     NATIVE_DRIVER,
     NEEDS_PYTHON,
+    NO_AGENT,
     NOW,
+    RECEIVER,
+    SENDER,
     TURN,
     TURNS,
     World,
@@ -59,14 +65,7 @@ def run(world: World, until_ns: int) -> int:
         work_count = 0
         if in_flight.next_due_ns(wires, _THERE) <= now_ns:
             work_count += datagram_delivery.land(
-                wires,
-                _THERE,
-                right.links,
-                between.audit,
-                between.events,
-                between.lost,
-                1,
-                now_ns,
+                wires, _THERE, right.links, between.audit, between.events, between.lost, 1, now_ns
             )
         if in_flight.next_due_ns(wires, _BACK) <= now_ns:
             work_count += datagram_delivery.land(
@@ -75,22 +74,31 @@ def run(world: World, until_ns: int) -> int:
         if stream_traffic.has_messages(between.audit.streams):
             work_count += _publish(world)
         now_ms = now_ns // _NS_PER_MS
+        state[CURRENT_HOST] = 0
         if state[NATIVE] != 0:
-            state[CURRENT_HOST] = 0
+            state[CURRENT_AGENT] = ALL_AGENTS
             work_count += native_call.call(state[NATIVE], state[NATIVE_DRIVER])
         else:
+            state[CURRENT_AGENT] = CONDUCTOR
             work_count += conductor_state.track(left.conductor, now_ns, now_ms)
+            state[CURRENT_AGENT] = SENDER
             work_count += sender.do_work(left.sender, now_ns)
+            state[CURRENT_AGENT] = RECEIVER
             work_count += receiver.do_work(left.receiver, now_ns)
+        state[CURRENT_HOST] = 1
         if state[NATIVE + NATIVE_CELLS] != 0:
-            state[CURRENT_HOST] = 1
+            state[CURRENT_AGENT] = ALL_AGENTS
             work_count += native_call.call(
                 state[NATIVE + NATIVE_CELLS], state[NATIVE_DRIVER + NATIVE_CELLS]
             )
         else:
+            state[CURRENT_AGENT] = CONDUCTOR
             work_count += conductor_state.track(right.conductor, now_ns, now_ms)
+            state[CURRENT_AGENT] = SENDER
             work_count += sender.do_work(right.sender, now_ns)
+            state[CURRENT_AGENT] = RECEIVER
             work_count += receiver.do_work(right.receiver, now_ns)
+        state[CURRENT_AGENT] = NO_AGENT
         if datagram_delivery.has_sent(left.links):
             work_count += crossing.cross(left.links, between, 0, now_ns)
         if datagram_delivery.has_sent(right.links):

@@ -53,6 +53,8 @@ DATAGRAM_LENGTH_MIN = 2_048
 RING_ALIGNMENT = 8
 NO_AUDIT = make_audit(0, 0, 0, np.zeros(0, dtype=np.uint8))
 """An empty audit, for worlds whose streams Python applications publish and read."""
+AGENTS = ("", "conductor", "sender", "receiver", "duty cycle")
+"""Names of the agents, by their numbers in the world's state."""
 COUNTERS_WATCHED = 256
 """Number of counters per host whose changes are recorded. Drivers allocate ids from zero."""
 SYSTEM_COUNTERS = 46
@@ -82,6 +84,20 @@ class SimulatedWorld:
     def digest(self) -> str:
         """Return a digest of all events so far."""
         return event_log.digest_text(self.between.events)
+
+    @property
+    def running_part(self) -> tuple[str, str] | None:
+        """Return the host and the part of it whose code is running: an agent of its driver, or
+        `client`. Returns None if other code is running, such as the middlebox's.
+        """
+        for host in self.hosts:
+            if host.python_part:
+                return host.name, host.python_part
+        state = self.between.state
+        agent = int(state[world_state.CURRENT_AGENT])
+        if agent == world_state.NO_AGENT:
+            return None
+        return self.hosts[int(state[world_state.CURRENT_HOST])].name, AGENTS[agent]
 
     def host(self, name: str) -> Host:
         """Return the simulated host with this name."""

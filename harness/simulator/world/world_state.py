@@ -33,12 +33,16 @@ counters; longest datagram that a host may send; number of turns taken.
 LEFT_OVER, LEFT_OVER_LENGTH = range(9, 11)
 """Bit set of the links on which the datagram in `scratch` must still be sent, and its length."""
 CURRENT_HOST = 11
-"""Index of the host whose real driver is running."""
+"""Index of the host whose driver is running."""
 NATIVE, NATIVE_DRIVER, NATIVE_CELLS = 12, 13, 2
 """In a world of two hosts, NATIVE_CELLS cells per host: for a real driver, the addresses of the
 function that runs its duty cycle and of the driver, else 0.
 """
-STATE_CELLS = NATIVE + 2 * NATIVE_CELLS
+CURRENT_AGENT = NATIVE + 2 * NATIVE_CELLS
+"""The agent of the current host's driver whose compiled code is running: one of these numbers."""
+NO_AGENT, CONDUCTOR, SENDER, RECEIVER, ALL_AGENTS = range(5)
+"""A real driver runs all of its agents in one call."""
+STATE_CELLS = CURRENT_AGENT + 1
 
 # Columns of `lost`, one row per host: losses that the engine does not see.
 UNBOUND, OVERFLOWS, REFUSED = range(3)

@@ -1,4 +1,4 @@
-"""A crash of the process that simulates real drivers: whose fault it is, and what is reported."""
+"""The end of the process that simulates drivers: whose fault it is, and what is reported."""
 
 import signal
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from windtunnel.harness.artifact.run.manifest import Manifest, ProcessExit
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.cancel import Cancellation
 from windtunnel.harness.orchestrate.processes.process import HelperProcess
@@ -21,6 +22,7 @@ from windtunnel.harness.scenario.loader import load_scenario
 pytest.importorskip("pyaeron")
 SCENARIO = Path(__file__).parents[5] / "scenarios/exam/loss.yaml"
 SEED = 4711
+ENDLESS = "the conductor of the driver on host a did not end its turn"
 
 
 def ending(number: int) -> list[str]:
@@ -32,12 +34,26 @@ def ending(number: int) -> list[str]:
     ]
 
 
+def blaming(folder: RunDir) -> list[str]:
+    """Return the command line of a process that ends itself because a driver does not return."""
+    found = ProcessExit("a/driver", "driver", 1, False, "simulator.log", ENDLESS)
+    text = f"""
+from pathlib import Path
+from windtunnel.harness.artifact.run.manifest import ProcessExit
+from windtunnel.harness.artifact.run.simulation import Simulation
+made = Simulation("", 0, 0, 0, exits=[{found!r}])
+made.write(Path({str(folder.simulation)!r}))
+raise SystemExit(1)
+"""
+    return [sys.executable, "-c", text]
+
+
 @pytest.fixture(params=["isolated", "session"])
 def judged(request, monkeypatch, tmp_path):
     """Return a function that runs a case in a process that a signal ends, and judges the run."""
 
     def run(number: int, publisher: str, subscriber: str):
-        command = ending(number)
+        command = ending(number) if number else blaming(RunDir(tmp_path / "run"))
         monkeypatch.setattr(simulation, "simulator_command", lambda *_, **__: command)
         monkeypatch.setattr(
             simulator_session,
@@ -94,3 +110,11 @@ def test_a_crash_of_several_real_drivers_names_all(judged):
 def test_another_end_of_the_process_is_the_harness_fault(judged, number, publisher):
     _, result = judged(number, publisher, publisher)
     assert result.outcome == "HARNESS", result.reason
+
+
+def test_an_endless_turn_is_the_fault_of_the_driver_that_the_simulator_names(judged):
+    folder, result = judged(0, "ours", "ours")
+    assert result.outcome == "FAIL", result.reason
+    assert not Manifest.read(folder.manifest).errors
+    assert "a/driver" in result.reason
+    assert ENDLESS in result.reason

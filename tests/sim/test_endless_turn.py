@@ -1,0 +1,114 @@
+"""A driver or client that works without end in one turn ends the run, and is blamed."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.sim.simulated import ADDRESSES, REPOSITORY, payload_in
+from windtunnel.harness.artifact.run.simulation import Simulation
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.scenario.loader import load_scenario
+from windtunnel.harness.scenario.resolved.case import resolve
+from windtunnel.harness.simulator.run_case import STUCK, SUBJECT_FAILED
+
+SCENARIO = """
+schema: windtunnel/1
+name: endless
+about: A short stream.
+seeds: {root: 3}
+fidelity: [sim]
+network: {hosts: [a, b], link: {between: [a, b]}}
+traffic:
+  - id: stream
+    stream: 1001
+    from: a
+    to: b
+    publication: exclusive
+    channel: "aeron:udp?endpoint=${b}:24325|term-length=64k|mtu=1408"
+    receive: "aeron:udp?endpoint=${b}:24325"
+    content: {bytes: 4KiB, message: {from: 100B, to: 100B}}
+expect: [delivered_once]
+budget: {wall: 60s}
+"""
+CHILD = """
+import sys
+from windtunnel.harness.simulator import turn_watch
+turn_watch.TurnWatch.__init__.__kwdefaults__.update(limit_s=1.0, poll_s=0.05)
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.media_driver.conductor.conductor import Conductor
+from windtunnel.harness.simulator.__main__ import main
+from windtunnel.harness.simulator.applications.subscriber import Subscriber
+from windtunnel.harness.simulator.world import turn
+
+def endless(*arguments):
+    while True:
+        pass
+
+{plant}
+sys.exit(main(sys.argv[1:]))
+"""
+# Kernels run as Python code, so that a loop can be planted into an agent.
+PLANTED = {
+    "conductor": "Conductor.do_work = endless",
+    "sender": "turn.sender.do_work = endless",
+    "receiver": "turn.receiver.do_work = endless",
+    "client": "Aeron.invoke = endless",
+    "harness": "Subscriber.step = endless",
+}
+
+
+def simulate(where, folder):
+    file, run_dir = folder / "endless.yaml", RunDir(folder / "run")
+    file.write_text(SCENARIO)
+    run_dir.make()
+    case = resolve(
+        load_scenario(file),
+        seed=3,
+        fidelity="sim",
+        addresses=ADDRESSES,
+        payload=payload_in(run_dir),
+    )
+    case.write(run_dir.case)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", CHILD.format(plant=PLANTED[where]), "run"),
+            *("--case", str(run_dir.case), "--out", str(run_dir.path)),
+            *("--memory", str(folder / "memory")),
+        ],
+        cwd=REPOSITORY,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done, Simulation.read(run_dir.simulation)
+
+
+@pytest.mark.parametrize("agent", ["conductor", "sender", "receiver"])
+def test_an_endless_agent_is_its_drivers_failure(agent, tmp_path):
+    done, simulation = simulate(agent, tmp_path)
+    assert done.returncode == SUBJECT_FAILED, done.stderr
+    failed = {each.name: each for each in simulation.exits if each.exit_code}
+    assert list(failed) == ["a/driver"]
+    text = failed["a/driver"].last_log_line
+    assert text.startswith(f"the {agent} of the driver on host a did not end its turn: ")
+    assert text in done.stdout
+    assert (tmp_path / "run/captures/a.pcap").stat().st_size
+
+
+def test_an_endless_client_is_its_applications_failure(tmp_path):
+    done, simulation = simulate("client", tmp_path)
+    assert done.returncode == SUBJECT_FAILED, done.stderr
+    (failed,) = [each for each in simulation.exits if each.exit_code]
+    assert failed.role == "subscriber"
+    assert "a client on host b did not end its turn: " in failed.last_log_line
+
+
+def test_an_endless_application_is_the_harness_failure(tmp_path):
+    done, simulation = simulate("harness", tmp_path)
+    assert done.returncode == STUCK, done.stderr
+    assert simulation is None
+    assert "the simulator did not end its turn: " in done.stdout

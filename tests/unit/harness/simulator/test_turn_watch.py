@@ -1,0 +1,82 @@
+"""The watch on virtual time: who is told, and when."""
+
+import itertools
+import threading
+import time
+
+import pytest
+
+from windtunnel.harness.simulator.turn_watch import TurnWatch
+
+LIMIT_S = 5.0
+PATIENCE_S = 60.0
+
+
+class Watched:
+    """A watch whose clocks move by one step each time that they are read."""
+
+    def __init__(self, ns_per_look=0, cpu_s_per_look=1.0):
+        self.told = threading.Event()
+        self.looked = threading.Semaphore(0)
+        self.found = []
+        times, spent = itertools.count(0, ns_per_look), itertools.count(0.0, cpu_s_per_look)
+
+        def cpu_s():
+            self.looked.release()
+            return next(spent)
+
+        self.watch = TurnWatch(
+            lambda: next(times), self._note, cpu_s=cpu_s, limit_s=LIMIT_S, poll_s=0.001
+        )
+
+    def _note(self, cpu_s, frame):
+        self.found.append((cpu_s, frame.f_code.co_name))
+        self.told.set()
+
+    def look(self, count):
+        for _ in range(count):
+            assert self.looked.acquire(timeout=PATIENCE_S)
+
+
+def test_tells_cpu_time_and_place_once_the_limit_is_exceeded():
+    watched = Watched()
+    with watched.watch:
+        assert watched.told.wait(PATIENCE_S)
+    ((cpu_s, _),) = watched.found
+    assert cpu_s == LIMIT_S + 1
+
+
+@pytest.mark.parametrize(("ns", "cpu_s"), [(1, 1.0), (0, 0.0)], ids=["time moves", "no work"])
+def test_is_silent_while_time_moves_or_nothing_works(ns, cpu_s):
+    watched = Watched(ns, cpu_s)
+    with watched.watch:
+        watched.look(20)
+    assert not watched.found
+
+
+def compile_until(done):
+    """Do nothing in a function whose module claims to be the compiler."""
+    space = {"__name__": "numba.core.compiler", "wait": done.wait}
+    exec(f"def compile_it():\n    wait({PATIENCE_S})", space)
+    space["compile_it"]()
+
+
+def test_does_not_count_compilation():
+    watched, done = Watched(), threading.Event()
+
+    def end_later():
+        watched.look(20)
+        done.set()
+
+    other = threading.Thread(target=end_later)
+    with watched.watch:
+        other.start()
+        compile_until(done)
+        is_silent = not watched.found
+    other.join()
+    assert is_silent
+
+
+def test_default_clock_is_cpu_time_of_the_process():
+    watch = TurnWatch(lambda: 0, lambda *_: None)
+    assert watch._cpu_s is time.process_time
