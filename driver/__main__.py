@@ -4,6 +4,7 @@ It replaces `aeronmd` and reads the same settings. Exit codes: 0 after an orderl
 could not start or an agent failed.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -63,6 +64,10 @@ def main() -> int:
 
 
 def _run_driver(arguments: Sequence[str]) -> int:
+    # What startup creates stays until the end: no collection during startup, none of it later.
+    gc.disable()
+    # The driver makes no use of BLAS, whose threads would compete with startup. numpy reads this.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from windtunnel.driver.base.errors import DriverError
     from windtunnel.driver.base.shutdown_signal import ShutdownSignal
     from windtunnel.driver.media_driver import settings_table
@@ -81,6 +86,8 @@ def _run_driver(arguments: Sequence[str]) -> int:
     except (DriverError, OSError) as error:
         print(f"windtunnel-driver: {error}", file=sys.stderr)
         return 1
+    gc.freeze()
+    gc.enable()
     with driver:
         print(f"driver ready pid={os.getpid()} dir={context.dir}", flush=True)
         while not driver.wait(WAIT_INTERVAL_S):

@@ -33,14 +33,15 @@ class KernelStore:
     """The stored specializations of one kernel. Each was compiled for different argument types."""
 
     def __init__(self, function: Callable[..., object]) -> None:
-        file = Path(function.__code__.co_filename).resolve()
+        file = _resolved(function.__code__.co_filename)
         self._directory = _directory_of(file, function.__module__)
         # Kernels of the same name in one module are distinguished by their order.
         key = (self._directory, function.__qualname__)
         self._prefix = f"{function.__qualname__.replace('<locals>', 'locals')}-{_seen[key]}"
         _seen[key] += 1
-        require_trusted(cache_root())
-        self._roots = [cache_root()]
+        root = cache_root()
+        require_trusted(root)
+        self._roots = [root]
         prebuilt = prebuilt_root()
         if prebuilt is not None:
             require_trusted(prebuilt)
@@ -96,8 +97,13 @@ def store_of(function: Callable[..., object]) -> KernelStore | None:
     """
     if function.__closure__:
         return None
-    file = Path(function.__code__.co_filename).resolve()
-    return KernelStore(function) if file.is_relative_to(SOURCE_ROOT) else None
+    is_ours = _resolved(function.__code__.co_filename).is_relative_to(SOURCE_ROOT)
+    return KernelStore(function) if is_ours else None
+
+
+@cache
+def _resolved(name: str) -> Path:
+    return Path(name).resolve()
 
 
 def _read(path: Path) -> tuple[str, KernelImage] | None:

@@ -167,19 +167,24 @@ def place(image: KernelImage) -> tuple[np.ndarray, Any]:
     memory[:length] = image.code
     environment = _functions.Environment({})
     _add(array, image.fixups, base)
-    _add(array, np.array(image.environments, np.int64), id(environment))
-    for symbol, offsets in image.imports.items():
-        _add(array, np.array(offsets, np.int64), _address_of_symbol(symbol))
+    offsets = list(image.environments)
+    addresses = [id(environment)] * len(offsets)
+    for symbol, uses in image.imports.items():
+        offsets += uses
+        addresses += [_address_of_symbol(symbol)] * len(uses)
+    _add(array, np.array(offsets, np.int64), np.array(addresses, np.int64))
     if _LIBC.mprotect(ctypes.c_void_p(base), ctypes.c_size_t(length), _CODE) != 0:
         raise ImageError(f"mprotect failed: {os.strerror(ctypes.get_errno())}")
     return array, environment
 
 
-def _add(array: np.ndarray, offsets: np.ndarray, value: int) -> None:
-    """Add a value to the 64-bit words at these byte offsets, which need not be aligned."""
-    if len(offsets):
-        at = offsets[:, None] + np.arange(8)
-        array[at] = (array[at].view(np.int64) + value).view(np.uint8)
+def _add(array: np.ndarray, offsets: np.ndarray, values: int | np.ndarray) -> None:
+    """Add a value, or one value each, to the 64-bit words at these byte offsets, which need not be
+    aligned. No two words overlap.
+    """
+    at = offsets[:, None] + np.arange(8)
+    words = array[at].view(np.int64)[:, 0] + values
+    array[at] = words.view(np.uint8).reshape(-1, 8)
 
 
 def type_of(key: str) -> Any:

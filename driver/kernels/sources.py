@@ -18,9 +18,10 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 PACKAGE = "windtunnel"
 PACKAGES = ("driver", "harness", "reports")
@@ -38,18 +39,19 @@ def cache_root() -> Path:
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen)
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "windtunnel" / "kernels"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(home, "windtunnel", "kernels")
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """The digest and the imports of one Python source file."""
 
     digest: str
     """The sha256 of the syntax tree without docstrings, in hex."""
     imports: tuple[str, ...]
-    """The full names of the imported modules, and of the names imported from modules."""
+    """The full names of the modules of this package that it imports, and of the names that it
+    imports from them.
+    """
 
 
 def summarize(source: bytes) -> Summary:
@@ -62,7 +64,7 @@ def summarize(source: bytes) -> Summary:
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
-        imports.update(_imported_names(node))
+        imports.update(filter(_is_ours, _imported_names(node)))
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):
             statements = getattr(node, name, None)
             if isinstance(statements, list) and statements:
@@ -89,6 +91,10 @@ def _imported_names(statement: ast.AST) -> Iterator[str]:
         yield from (f"{statement.module}.{alias.name}" for alias in statement.names)
 
 
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == PACKAGE
+
+
 @dataclass
 class Sources:
     """Digests of the modules below one source directory."""
@@ -96,49 +102,67 @@ class Sources:
     root: Path = SOURCE_ROOT
     store: Path | None = None
     "The file in which summaries are stored, or None if they are not stored."
-    _summaries: dict[Path, Summary] = field(default_factory=dict)
-    _imported: dict[Path, list[Path]] = field(default_factory=dict)
-    _digests: dict[Path, str] = field(default_factory=dict)
+    _summaries: dict[str, Summary] = field(default_factory=dict)
+    # Keys of this and the next two: file names relative to the root, with "/". Path objects would
+    # take a fifth of a driver's startup time.
+    _imported: dict[str, list[str]] = field(default_factory=dict)
+    _digests: dict[str, str] = field(default_factory=dict)
+    _files: dict[str, str | None] = field(default_factory=dict)
+    "The source file of each module, or None if the module is not below the root."
     _stored: dict[str, Summary] | None = None
-    _modules: dict[str, Path] | None = None
     _is_changed: bool = False
 
     def digest(self, file: Path) -> str:
         """Return the digest of a source file and all files that it imports, as 64 hex digits."""
-        if file not in self._digests:
-            combined = hashlib.sha256()
-            for path in self.closure(file):
-                name = path.relative_to(self.root).as_posix()
-                combined.update(f"{name} {self._summary(path).digest}\n".encode())
-            self._digests[file] = combined.hexdigest()
-        return self._digests[file]
+        name = self._name_of(file)
+        if name not in self._digests:
+            self._digests[name] = self._combined(self._closure(name))
+        return self._digests[name]
+
+    def digest_of_all(self) -> str:
+        """Return a single digest of all source files, as 64 hex digits."""
+        return self._combined(self._name_of(path) for path in self.files())
+
+    def _combined(self, names: Iterable[str]) -> str:
+        combined = hashlib.sha256()
+        for name in names:
+            combined.update(f"{name} {self._summary(name).digest}\n".encode())
+        return combined.hexdigest()
 
     def closure(self, file: Path) -> list[Path]:
         """Return a sorted list of a file and all source files that it imports, directly or
         indirectly.
         """
-        seen = {file}
-        pending = [file]
+        return [self.root / name for name in self._closure(self._name_of(file))]
+
+    def _closure(self, name: str) -> list[str]:
+        seen = {name}
+        pending = [name]
         while pending:
-            for path in self._imported_files(pending.pop()):
-                if path not in seen:
-                    seen.add(path)
-                    pending.append(path)
+            for found in self._imported_files(pending.pop()):
+                if found not in seen:
+                    seen.add(found)
+                    pending.append(found)
         return sorted(seen)
 
-    def _imported_files(self, file: Path) -> list[Path]:
-        if file not in self._imported:
-            found = {self.file_of(name) for name in self._summary(file).imports}
-            self._imported[file] = [path for path in found if path is not None and path != file]
-        return self._imported[file]
+    def _imported_files(self, name: str) -> list[str]:
+        if name not in self._imported:
+            found = {self._file_of(module) for module in self._summary(name).imports}
+            self._imported[name] = [each for each in found if each is not None and each != name]
+        return self._imported[name]
 
-    def file_of(self, module: str) -> Path | None:
-        """Return the source file of a module, or None if the module is not below the
-        source root.
-        """
-        if self._modules is None:
-            self._modules = {self.module_of(path): path for path in self.files()}
-        return self._modules.get(module)
+    def _file_of(self, module: str) -> str | None:
+        """Return the source file of a module, or None if the module is not below the root."""
+        if module not in self._files:
+            package, _, rest = module.partition(".")
+            found: str | None = None
+            if package == PACKAGE and rest.partition(".")[0] in PACKAGES:
+                stem = rest.replace(".", "/")
+                for name in (f"{stem}.py", f"{stem}/__init__.py"):
+                    if os.path.isfile(f"{self.root}/{name}"):
+                        found = name
+            self._files[module] = found
+        return self._files[module]
 
     def files(self) -> list[Path]:
         """All source files of the packages below the source root, sorted."""
@@ -150,29 +174,26 @@ class Sources:
             if name.endswith(".py")
         )
 
-    def digest_of_all(self) -> str:
-        """Return a single digest of all source files, as 64 hex digits."""
-        combined = hashlib.sha256()
-        for path in self.files():
-            name = path.relative_to(self.root).as_posix()
-            combined.update(f"{name} {self._summary(path).digest}\n".encode())
-        return combined.hexdigest()
-
     def module_of(self, file: Path) -> str:
         """Return the full name of the module in a source file below the source root."""
         relative = str(file)[len(str(self.root)) + 1 :].removesuffix(".py").replace(os.sep, ".")
         return f"{PACKAGE}.{relative}".removesuffix(".__init__")
 
-    def _summary(self, file: Path) -> Summary:
-        if file not in self._summaries:
-            source = file.read_bytes()
+    def _summary(self, name: str) -> Summary:
+        if name not in self._summaries:
+            with open(f"{self.root}/{name}", "rb") as opened:
+                source = opened.read()
             key = hashlib.sha256(source).hexdigest()
-            stored = self._load()
-            if key not in stored:
-                stored[key] = summarize(source)
+            found = self._load().get(key)
+            if found is None:
+                found = self._load()[key] = summarize(source)
                 self._is_changed = True
-            self._summaries[file] = stored[key]
-        return self._summaries[file]
+            self._summaries[name] = found
+        return self._summaries[name]
+
+    def _name_of(self, file: Path) -> str:
+        """Return the name of a file relative to the root. Raises ValueError for another file."""
+        return file.relative_to(self.root).as_posix()
 
     def _load(self) -> dict[str, Summary]:
         if self._stored is None:
