@@ -22,10 +22,13 @@ from windtunnel.harness.dissect.archive_files.recorded_log import IDENTITY_LENGT
 from windtunnel.harness.dissect.capture.capture_stream import CaptureStream, Reading
 from windtunnel.harness.dissect.capture.pcap import read_capture
 from windtunnel.harness.dissect.driver_files.expected_log import expected_log
+from windtunnel.harness.dissect.driver_files.log_walk import RESULT_LENGTH, compare_logs
 from windtunnel.harness.middlebox.__main__ import assemble
+from windtunnel.harness.middlebox.impairment.impairment import is_on
 from windtunnel.harness.middlebox.relay.port import Port
 from windtunnel.harness.middlebox.relay.relay import run
 from windtunnel.harness.scenario.resolved.case import Case, HostCase, Payload, TrafficCase
+from windtunnel.harness.verdict.checks.retransmission.retransmit_checks import find_unrequested
 from windtunnel.harness.verdict.core.compare import (
     first_difference,
     first_differing_pair,
@@ -76,6 +79,7 @@ def relay(_folder: Path) -> None:
         ports = Port("left", left, mac, None, MTU), Port("right", right, mac, None, MTU)
         made, engine = assemble(_case(), ports)
         run(made, engine, 0, False)
+        is_on(made.impairments, 0)
 
 
 def judge(folder: Path) -> None:
@@ -92,6 +96,9 @@ def judge(folder: Path) -> None:
     first_wrong_message(mapped, mapped, lengths, starts)
     first_difference(mapped, 0, mapped, 0, 1)
     first_differing_pair(mapped, starts, mapped, starts, lengths)
+    stretch, fills = mapped.copy(), np.zeros((1, 2), dtype=np.int64)
+    compare_logs(stretch, stretch, 0, 0, fills, np.zeros(RESULT_LENGTH, dtype=np.int64))
+    find_unrequested(*(starts,) * 6, np.zeros(len(starts), dtype=np.bool_))
     identity = np.ones(IDENTITY_LENGTH, dtype=np.int64)
     first_wrong_frame(mapped, 0, expected.frames, mapped, identity)
 
