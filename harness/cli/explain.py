@@ -79,18 +79,10 @@ def _with_directory(case: "Case", directory: Path) -> "Case":
     """Return the case with the folder of the scenario file in the commands and variables of its
     applications, as they are when a run starts them.
     """
-    from windtunnel.harness.scenario.applications.placeholder import SCENARIO_DIRECTORY, fill_in
+    from windtunnel.harness.scenario.applications.placeholder import SCENARIO_DIRECTORY
 
     values = {SCENARIO_DIRECTORY: str(directory)}
-    applications = tuple(
-        each.model_copy(
-            update={
-                "command": tuple(fill_in(word, values) for word in each.command),
-                "env": {name: fill_in(value, values) for name, value in each.env.items()},
-            }
-        )
-        for each in case.applications
-    )
+    applications = tuple(each.filled_in(values) for each in case.applications)
     return case.model_copy(update={"applications": applications})
 
 

@@ -22,6 +22,7 @@ from types import FrameType
 import numpy as np
 
 from windtunnel.harness.artifact.middlebox.decision import read_replayable
+from windtunnel.harness.artifact.run.simulation import STUCK, SUBJECT_FAILED
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.middlebox.engine.replayed_decisions import compile_decisions
 from windtunnel.harness.middlebox.relay.report import DecisionLog
@@ -52,8 +53,6 @@ SETTLE_NS = 200 * NS_PER_MS
 DRAIN_NS = 12_000 * NS_PER_MS
 """Maximum wait for the last frames to arrive, longer than a scenario can hold a frame."""
 PROGRESS_S = 0.2
-SUBJECT_FAILED, STUCK = 1, 3
-"""Exit codes if a program under test, or the simulator itself, did not end its turn."""
 DRIVER_SETTINGS = (
     "WINDTUNNEL_NAK_ALL_GAPS",
     "WINDTUNNEL_GAP_FILL_DATAGRAMS",

@@ -11,6 +11,10 @@ from windtunnel.harness.artifact.documents import read_as, write_document
 from windtunnel.harness.artifact.run.manifest import ProcessExit
 
 SCHEMA = "windtunnel-simulation/1"
+SUBJECT_FAILED, STUCK = 1, 3
+"""Exit codes of the simulator if a program under test, or the simulator itself, did not end its
+turn.
+"""
 
 
 @dataclass

@@ -92,15 +92,14 @@ class Applications:
             name = "" if case.driver == "shared" else case.id
             directory = self._processes.directory(case.host, name)
             values[placeholder.AERON_DIRECTORY] = env["AERON_DIR"] = directory
-        env |= {name: placeholder.fill_in(value, values) for name, value in case.env.items()}
-        command = [placeholder.fill_in(each, values) for each in case.command]
+        case = case.filled_in(values)
         offset = files.log.stat().st_size if files.log.exists() else 0
         watched = self._processes.spawn(
             ROLE,
             case.host,
-            launcher_command(files, command),
+            launcher_command(files, case.command),
             files.launcher_log,
-            env,
+            env | case.env,
             what=f"{ROLE}-{case.id}",
         )
         process = ApplicationProcess(watched.process, files)

@@ -13,7 +13,7 @@ import time
 
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.run.manifest import ProcessExit
-from windtunnel.harness.artifact.run.simulation import Simulation
+from windtunnel.harness.artifact.run.simulation import SUBJECT_FAILED, Simulation
 from windtunnel.harness.orchestrate.lab import MID, Lab, LabError, Unsupported
 from windtunnel.harness.orchestrate.processes import watch
 from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
@@ -32,7 +32,6 @@ REAL = "pyaeron"
 """Name of the real C driver, which the simulator supports next to ours."""
 ROLE = "simulator"
 TRAFFIC = "traffic"
-SUBJECT_FAILED = 1
 CRASHES = frozenset({signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV})
 """Signals that a process receives because of a defect in its code. SIGBUS is not one of them: it is
 also sent if the memory for a mapped file is exhausted."""

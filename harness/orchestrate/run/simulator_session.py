@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
 
+from windtunnel.harness.artifact.run.simulation import SUBJECT_FAILED
 from windtunnel.harness.installation import ROOT
 from windtunnel.harness.orchestrate.lab import MID, Lab, LabError, LabProcess
 from windtunnel.harness.orchestrate.labs.namespaces import environment
@@ -27,7 +28,6 @@ from windtunnel.harness.orchestrate.run.phases import READY_TIMEOUT_S, Emit, Run
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.run.simulation import (
     SLOWNESS_MAX,
-    SUBJECT_FAILED,
     SimulatedRun,
     mutant_variables,
 )

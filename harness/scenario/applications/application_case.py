@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Self
 
 from pydantic import Field
 
@@ -42,6 +43,12 @@ class ApplicationCase(Part):
     log_never: tuple[str, ...] = ()
     ends_by_itself: bool = False
 
+    def filled_in(self, values: Mapping[str, str]) -> Self:
+        """Return a copy whose command and variables have these values for their placeholders."""
+        command = tuple(fill_in(each, values) for each in self.command)
+        env = {name: fill_in(value, values) for name, value in self.env.items()}
+        return self.model_copy(update={"command": command, "env": env})
+
     @property
     def expected_exit_codes(self) -> tuple[int, ...]:
         """The exit codes with which it may end, as a shell reports them."""
@@ -62,8 +69,8 @@ def application_case(application: Application, addresses: Mapping[str, str]) -> 
     return ApplicationCase(
         id=application.id,
         host=application.host,
-        command=tuple(fill_in(each, addresses) for each in application.command),
-        env={name: fill_in(value, addresses) for name, value in application.env.items()},
+        command=application.command,
+        env=application.env,
         driver=application.driver,
         ready_log=ready.log if ready else "",
         ready_within_ns=ready.within_ns if ready else 0,
@@ -72,7 +79,7 @@ def application_case(application: Application, addresses: Mapping[str, str]) -> 
         exit_code=expect.exit_code,
         log_never=expect.log_never,
         ends_by_itself=expect.ends_by_itself,
-    )
+    ).filled_in(addresses)
 
 
 def application_case_problems(
