@@ -223,7 +223,14 @@ def key_of(value: object) -> str | None:
 
 
 def _key_of_dtype(dtype: np.dtype) -> str:
-    return dtype.str if dtype.names is None else repr(dtype)
+    return dtype.str if dtype.names is None else _key_of_fields(dtype, dtype.isalignedstruct)
+
+
+@cache
+def _key_of_fields(dtype: np.dtype, is_aligned: bool) -> str:
+    """Return the key of a structured type. Two types that differ in their alignment are equal."""
+    del is_aligned
+    return repr(dtype)
 
 
 def _key_of_array(array: np.ndarray) -> str:

@@ -1,9 +1,9 @@
-"""Executes the system calls that a real driver makes in each duty cycle as machine code.
+"""Executes the system calls that a real driver makes most often as machine code.
 
-    library --slot--> machine code --the usual case--> result
-                           `-- any other case --> Python, see `system_calls`
+    library --slot--> C function --> kernel --the usual case--> result
+                                           `-- any other case --> Python, see `system_calls`
 
-Reading the clock, and receiving from an empty socket, are nearly all calls of a driver. In Python
+Reading the clock, and sending and receiving datagrams, are nearly all calls of a driver. In Python
 each of them would take longer than the rest of the duty cycle. The code reads the table of this
 module, whose words the running world sets, and is stored in the cache like a kernel.
 """
@@ -20,19 +20,32 @@ from windtunnel.driver.kernels import native_runtime, processor
 from windtunnel.driver.kernels.jit import JIT_DISABLED
 from windtunnel.driver.kernels.kernel_image import KernelImage, from_object
 from windtunnel.driver.kernels.kernel_store import KernelStore
+from windtunnel.harness.simulator.real_driver import fast_calls_kernels
 from windtunnel.harness.simulator.real_driver.fast_calls_table import (
     CALLS,
     EPOCH_NS,
     FIRST_DESCRIPTOR,
-    FUNCTIONS,
+    INNER,
     NOW_AT,
-    RINGS,
-    RINGS_MAX,
     SLOW,
+    SOCKET_WORDS,
+    SOCKETS,
+    SOCKETS_MAX,
     TABLE,
+    WORDS,
 )
 
-table: NDArray[np.int64] = np.zeros(RINGS + RINGS_MAX, dtype=np.int64)
+FUNCTIONS: dict[str, tuple[int, ...]] = {
+    "clock_gettime": (32, 32, 64),
+    "recvmmsg": (32, 32, 64, 32, 32, 64),
+    "recvmsg": (64, 32, 64, 32),
+    "sendmmsg": (32, 32, 64, 32, 32),
+    "sendmsg": (64, 32, 64, 32),
+    "send": (64, 32, 64, 64, 32),
+}
+"""The functions, with the sizes of their result and of their arguments in bits."""
+_KERNEL = "kernel"
+table: NDArray[np.int64] = np.zeros(WORDS, dtype=np.int64)
 _code: list[Any] = []
 
 
@@ -48,10 +61,8 @@ def make(slow: dict[str, Any]) -> dict[str, Any]:
     found = {}
     for index, name in enumerate(FUNCTIONS):
         table[SLOW + index] = ctypes.cast(slow[name], ctypes.c_void_p).value or 0
-        image = _image(name)
-        code, _ = native_runtime.place(image)
-        _code.append(code)
-        found[name] = type(slow[name])(code.ctypes.data + image.entry)
+        table[INNER + index] = _place(_kernel_image(name))
+        found[name] = type(slow[name])(_place(_wrapper_image(index, name)))
     return found
 
 
@@ -64,26 +75,49 @@ def open_world(now_at: int, epoch_ns: int) -> None:
 def close_world() -> None:
     """Make all functions use Python until the next world opens."""
     table[NOW_AT] = table[CALLS] = 0
-    table[RINGS:] = 0
+    table[SOCKETS:] = 0
 
 
-def set_ring(descriptor: int, address: int) -> None:
-    """Set the address of a socket's inbound ring, or 0 when the socket closes.
+def set_socket(descriptor: int, words: tuple[int, int, int, int]) -> None:
+    """Set the words of a socket when it gets a mailbox, or zeros when it closes.
 
-    Only the first `RINGS_MAX` sockets of a world have fast calls.
+    Only the first `SOCKETS_MAX` sockets of a world have fast calls.
     """
     index = descriptor - FIRST_DESCRIPTOR
-    if index < RINGS_MAX:
-        table[RINGS + index] = address
+    if index < SOCKETS_MAX:
+        at = SOCKETS + index * SOCKET_WORDS
+        table[at : at + SOCKET_WORDS] = words
 
 
-def _image(name: str) -> KernelImage:
-    """Return a function's machine code from the kernel cache, or compile and store it."""
+def _place(image: KernelImage) -> int:
+    """Return the address of machine code that stays for the life of the process."""
+    placed = native_runtime.place(image)
+    _code.append(placed)
+    return int(placed[0].ctypes.data) + image.entry
+
+
+def _kernel_image(name: str) -> KernelImage:
+    """Return a kernel's machine code for callers in machine code, from the cache or compiled."""
+    kernel: Any = getattr(fast_calls_kernels, name)
+    store = KernelStore(kernel.py_func)
+    found = store.load(_KERNEL)
+    if found is None:
+        dispatcher = kernel.numba_dispatcher
+        dispatcher.prepare((0,) * len(FUNCTIONS[name]))
+        (result,) = dispatcher.overloads.values()
+        found = from_object(result.library.object_code(), result.fndesc.llvm_func_name)
+        store.save(_KERNEL, found)
+    return found
+
+
+def _wrapper_image(index: int, name: str) -> KernelImage:
+    """Return the machine code of a C function, from the cache or compiled."""
     store = KernelStore(make)
     found = store.load(name)
     if found is None:
         from windtunnel.harness.simulator.real_driver import fast_calls_code
 
-        found = from_object(fast_calls_code.object_code(name), f"fast_{name}")
+        code = fast_calls_code.object_code(name, index, FUNCTIONS[name])
+        found = from_object(code, f"fast_{name}")
         store.save(name, found)
     return found

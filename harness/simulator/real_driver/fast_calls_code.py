@@ -1,41 +1,33 @@
-"""LLVM code of the functions that `fast_calls` installs.
+"""LLVM code that gives the kernels of `fast_calls_kernels` the interface of C functions.
 
-    int clock_gettime(int which, struct timespec *time)
-    int recvmmsg(int descriptor, struct mmsghdr *messages, unsigned count, int flags, timespec *)
+    C caller --> wrapper --> kernel --the usual case--> result, and errno
+                                    `--UNUSUAL--> the version in Python
 
 This module is imported only to compile them, because it imports llvmlite.
+Source: numba 0.68, `CPUCallConv`, for the arguments of a kernel's machine code.
 """
 
-import errno
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import binding as llvm
 from llvmlite import ir
 
-from windtunnel.harness.simulator.real_driver.fast_calls_table import (
-    CALLS,
-    CALLS_MAX,
-    EPOCH_NS,
-    FIRST_DESCRIPTOR,
-    FUNCTIONS,
-    NOW_AT,
-    RINGS,
-    RINGS_MAX,
-    SLOW,
-    TABLE,
-)
+from windtunnel.harness.simulator.real_driver.fast_calls_kernels import UNUSUAL
+from windtunnel.harness.simulator.real_driver.fast_calls_table import INNER, SLOW, TABLE
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
-_NS_PER_SECOND = 1_000_000_000
-_REALTIME, _REALTIME_COARSE = 0, 5
 
 
-def object_code(name: str) -> bytes:
-    """Return the function `fast_<name>` as an ELF object file."""
+def object_code(name: str, index: int, bits: Sequence[int]) -> bytes:
+    """Return the function `fast_<name>` as an ELF object file.
+
+    `index` is its index in the table's addresses, and `bits` are the sizes of its result and of its
+    arguments, which are integers or pointers.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    write = {"clock_gettime": _clock_gettime, "recvmmsg": _recvmmsg}[name]
-    module = llvm.parse_assembly(str(write()))
+    module = llvm.parse_assembly(str(_wrapper(name, index, bits)))
     module.verify()
     machine = llvm.Target.from_default_triple().create_target_machine(
         reloc="static", codemodel="jitdefault", jit=True
@@ -44,75 +36,37 @@ def object_code(name: str) -> bytes:
     return found
 
 
-class _Function:
-    """A function with its entry block, and a block that calls the function in Python."""
-
-    def __init__(self, name: str, arguments: list[Any]) -> None:
-        self.module = ir.Module(name)
-        kind = ir.FunctionType(_I32, arguments)
-        self.function = ir.Function(self.module, kind, f"fast_{name}")
-        self.table = ir.GlobalVariable(self.module, ir.IntType(8), TABLE)
-        self.entry, self.slow = self.block("entry"), self.block("slow")
-        address = self.load(self.slow, SLOW + FUNCTIONS.index(name))
-        python = self.slow.inttoptr(address, kind.as_pointer())
-        self.slow.ret(self.slow.call(python, list(self.function.args)))
-
-    def block(self, name: str) -> Any:
-        return ir.IRBuilder(self.function.append_basic_block(name))
-
-    def at(self, builder: Any, word: Any) -> Any:
-        """Return a pointer to a word of the table."""
-        base = builder.ptrtoint(self.table, _I64)
-        index = _I64(word) if isinstance(word, int) else word
-        address = builder.add(base, builder.mul(index, _I64(8)))
-        return builder.inttoptr(address, _I64.as_pointer())
-
-    def load(self, builder: Any, word: Any) -> Any:
-        return builder.load(self.at(builder, word))
-
-    def count_call(self, builder: Any) -> Any:
-        """Count a call. Returns whether the limit between checks is not reached."""
-        calls = builder.add(self.load(builder, CALLS), _I64(1))
-        builder.store(calls, self.at(builder, CALLS))
-        return builder.icmp_signed("<", calls, _I64(CALLS_MAX))
-
-
-def _clock_gettime() -> ir.Module:
-    made = _Function("clock_gettime", [_I32, _I64])
-    which, time = made.function.args
-    entry, fast = made.entry, made.block("fast")
-    now_at = made.load(entry, NOW_AT)
-    is_open = entry.icmp_signed("!=", now_at, _I64(0))
-    entry.cbranch(entry.and_(made.count_call(entry), is_open), fast.block, made.slow.block)
-    is_epoch = fast.or_(
-        fast.icmp_signed("==", which, _I32(_REALTIME)),
-        fast.icmp_signed("==", which, _I32(_REALTIME_COARSE)),
+def _wrapper(name: str, index: int, bits: Sequence[int]) -> ir.Module:
+    module = ir.Module(name)
+    result, *arguments = (ir.IntType(each) for each in bits)
+    kind = ir.FunctionType(result, arguments)
+    function = ir.Function(module, kind, f"fast_{name}")
+    table = ir.GlobalVariable(module, ir.IntType(8), TABLE)
+    entry, slow, usual, fault, done = (
+        ir.IRBuilder(function.append_basic_block(each))
+        for each in ("entry", "slow", "usual", "fault", "done")
     )
-    epoch = fast.select(is_epoch, made.load(fast, EPOCH_NS), _I64(0))
-    now = fast.add(epoch, fast.load(fast.inttoptr(now_at, _I64.as_pointer())))
-    seconds = fast.udiv(now, _I64(_NS_PER_SECOND))
-    rest = fast.urem(now, _I64(_NS_PER_SECOND))
-    fast.store(seconds, fast.inttoptr(time, _I64.as_pointer()))
-    fast.store(rest, fast.inttoptr(fast.add(time, _I64(8)), _I64.as_pointer()))
-    fast.ret(_I32(0))
-    return made.module
 
+    def address(builder: Any, word: int) -> Any:
+        """Return a word of the table."""
+        at = builder.add(builder.ptrtoint(table, _I64), _I64(8 * word))
+        return builder.load(builder.inttoptr(at, _I64.as_pointer()))
 
-def _recvmmsg() -> ir.Module:
-    """Return that no datagram is available if the socket's ring is empty."""
-    made = _Function("recvmmsg", [_I32, _I64, _I32, _I32, _I64])
-    entry, known, look, empty = made.entry, *(made.block(f"step{step}") for step in range(3))
-    index = entry.sub(entry.sext(made.function.args[0], _I64), _I64(FIRST_DESCRIPTOR))
-    is_known = entry.icmp_unsigned("<", index, _I64(RINGS_MAX))
-    entry.cbranch(entry.and_(made.count_call(entry), is_known), known.block, made.slow.block)
-    ring = made.load(known, known.add(index, _I64(RINGS)))
-    known.cbranch(known.icmp_signed("!=", ring, _I64(0)), look.block, made.slow.block)
-    head = look.load(look.inttoptr(ring, _I64.as_pointer()))
-    tail = look.load(look.inttoptr(look.add(ring, _I64(8)), _I64.as_pointer()))
-    look.cbranch(look.icmp_signed("==", head, tail), empty.block, made.slow.block)
-    errno_location = ir.Function(
-        made.module, ir.FunctionType(_I32.as_pointer(), []), "__errno_location"
-    )
-    empty.store(_I32(errno.EAGAIN), empty.call(errno_location, []))
-    empty.ret(_I32(-1))
-    return made.module
+    found, error = entry.alloca(_I64), entry.alloca(_I64)
+    wide = [entry.sext(each, _I64) if each.type != _I64 else each for each in function.args]
+    given = [found, error, entry.ptrtoint(table, _I64), *wide]
+    inner = ir.FunctionType(_I32, [each.type for each in given])
+    entry.call(entry.inttoptr(address(entry, INNER + index), inner.as_pointer()), given)
+    value = entry.load(found)
+    is_unusual = entry.icmp_signed("==", value, _I64(UNUSUAL))
+    entry.cbranch(is_unusual, slow.block, usual.block)
+    python = slow.inttoptr(address(slow, SLOW + index), kind.as_pointer())
+    slow.ret(slow.call(python, list(function.args)))
+    usual.cbranch(usual.icmp_signed("<", value, _I64(0)), fault.block, done.block)
+    location = ir.FunctionType(_I32.as_pointer(), [])
+    errno_location = ir.Function(module, location, "__errno_location")
+    number = fault.trunc(fault.neg(value), _I32)
+    fault.store(number, fault.call(errno_location, []))
+    fault.ret(result(-1))
+    done.ret(value if result == _I64 else done.trunc(value, result))
+    return module

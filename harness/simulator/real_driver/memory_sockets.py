@@ -26,13 +26,14 @@ from windtunnel.driver.channel.socket_address import (
 from windtunnel.driver.media import link
 from windtunnel.driver.media.channel_sockets import FIRST_EPHEMERAL_PORT
 from windtunnel.driver.media.link import Links
-from windtunnel.harness.simulator.real_driver.fast_calls import set_ring
+from windtunnel.harness.simulator.real_driver.fast_calls import set_socket
+from windtunnel.harness.simulator.real_driver.fast_calls_kernels import DATAGRAM_BYTES_MAX
 from windtunnel.harness.simulator.real_driver.fast_calls_table import FIRST_DESCRIPTOR
 
-DATAGRAM_BYTES_MAX = 1 << 16
 _BUFFER_BYTES = 212_992
 """Linux's default length of a socket buffer."""
 _PORT_MAX = 0xFFFF
+_NO_MAILBOX = (0, 0, 0, 0)
 _ANY, _LOOPBACK = "0.0.0.0", "127.0.0.1"  # compared, never bound
 
 
@@ -82,7 +83,7 @@ class MemorySockets:
 
     def close(self, descriptor: int) -> int:
         found = self._sockets.pop(descriptor)
-        set_ring(descriptor, 0)
+        set_socket(descriptor, _NO_MAILBOX)
         if found.mailbox != link.NOTHING:
             self._links[found.host].mailboxes[found.mailbox].is_open = 0
         return 0
@@ -100,8 +101,7 @@ class MemorySockets:
         local = address.host if address.is_multicast else own
         status = self._claim(found, SocketAddress(local, port))
         if status == 0:
-            rings = self._links[found.host].rings
-            set_ring(descriptor, rings.ctypes.data + 2 * found.mailbox * rings.itemsize)
+            set_socket(descriptor, _words_of(self._links[found.host], found.mailbox))
         return status
 
     def connect(self, descriptor: int, peer: SocketAddress | None) -> int:
@@ -197,6 +197,17 @@ class MemorySockets:
             each.host == host and each.bound is not None and each.bound.port == port
             for each in self._sockets.values()
         )
+
+
+def _words_of(links: Links, mailbox: int) -> tuple[int, int, int, int]:
+    """Return the words of a socket in the table of `fast_calls`."""
+    ring_bytes = links.memory.size // links.rings.size
+    return (
+        links.rings.ctypes.data + 2 * mailbox * links.rings.itemsize,
+        links.memory.ctypes.data + 2 * mailbox * ring_bytes,
+        ring_bytes,
+        links.mailboxes.ctypes.data + mailbox * links.mailboxes.itemsize,
+    )
 
 
 def decode_address(name: bytes) -> SocketAddress | None:

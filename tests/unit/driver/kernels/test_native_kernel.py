@@ -45,6 +45,11 @@ def readonly(array):
 
 
 BYTES = np.zeros(24, np.uint8)
+ALIGNED = np.dtype([("a", "i4"), ("b", "i8")], align=True)
+LAID_OUT_ALIKE = np.dtype(
+    {"names": ["a", "b"], "formats": ["i4", "i8"], "offsets": [0, 8], "itemsize": 16}
+)
+assert ALIGNED == LAID_OUT_ALIKE
 VALUES = [
     *(7, -1, True, 1.5, None, np.int32(1), np.int64(1), np.uint8(1), np.float32(1), np.bool_(True)),
     *(Color.RED, Size.LARGE, BYTES, BYTES[::2], readonly(np.zeros(3, np.uint8)), BYTES[1:9]),
@@ -52,6 +57,7 @@ VALUES = [
     *(np.zeros((2, 2)), np.zeros((2, 2), order="F"), np.zeros((4, 4))[::2, ::2], np.zeros(())),
     *(np.zeros(2, RECORD), np.zeros(2, RECORD).view(np.recarray), np.zeros(2, RECORD)[0]),
     *(np.zeros(2, np.dtype(RECORD.descr, align=True)), np.zeros(2, bool)),
+    *(np.zeros(2, ALIGNED), np.zeros(2, LAID_OUT_ALIKE)),
     *((), (1,), (1, 2.0), (BYTES, 1), Pair(1, 2), Pair(1, BYTES), Other(1, 2), Pair(Pair(1, 2), 1)),
 ]
 
