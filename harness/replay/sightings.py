@@ -36,6 +36,8 @@ from windtunnel.harness.dissect.capture.capture_stream import (
 
 FRAMES_MAX = 20_000_000
 """Maximum number of frames in a capture. Their records must fit in an ordinary machine's memory."""
+STREAMS_MAX = 16_384
+"""Maximum number of streams in a capture."""
 TERM_LENGTH_MIN = 1 << 16
 DEFAULT_MTU = 1408
 BEGIN, END, EOS = 0x80, 0x40, 0x20
@@ -125,12 +127,23 @@ def read_streams(file: Path) -> dict[tuple[int, int], Stream]:
     Raises CaptureError if the file does not exist, is not a capture, or holds no Aeron stream.
     """
     rows, addresses, counts = _read(file)
-    sent = np.isin(rows["frame_type"], (DATA, PAD, HEARTBEAT, SETUP))
+    keys = _keys(rows)
+    firsts = _firsts(keys, np.isin(rows["frame_type"], (DATA, PAD)))
+    if len(firsts) > STREAMS_MAX:
+        raise CaptureError(
+            f"{file}: expected at most {STREAMS_MAX} streams, found {len(firsts)}: split the "
+            "capture"
+        )
+    # The frames are sorted once, instead of searched for each stream.
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
     found = {}
-    for index in _firsts(rows, sent & np.isin(rows["frame_type"], (DATA, PAD))):
+    for index in firsts:
         key = int(rows["session_id"][index]), int(rows["stream_id"][index])
-        chosen = (rows["session_id"] == key[0]) & (rows["stream_id"] == key[1])
-        stream = _stream(key, rows[chosen & sent], rows[chosen & ~sent], addresses)
+        start, end = (np.searchsorted(ordered, keys[index], side) for side in ("left", "right"))
+        mine = rows[order[start:end]]
+        is_sent = np.isin(mine["frame_type"], (DATA, PAD, HEARTBEAT, SETUP))
+        stream = _stream(key, mine[is_sent], mine[~is_sent], addresses)
         if len(stream.transmissions):
             found[key] = stream
     if not found:
@@ -210,11 +223,16 @@ def _opened(file: Path) -> Iterator[BufferedIOBase]:
             yield unpacked
 
 
-def _firsts(rows: NDArray[Any], selected: NDArray[np.bool_]) -> list[int]:
+def _keys(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """Return a number for each frame that identifies its stream."""
+    found: NDArray[np.int64] = rows["session_id"] * _TERM_SPACE + rows["stream_id"]
+    return found
+
+
+def _firsts(keys: NDArray[np.int64], selected: NDArray[np.bool_]) -> list[int]:
     """Return the index of the first selected frame of each stream, in ascending order."""
     seen = np.flatnonzero(selected)
-    keys = rows["session_id"][seen] * _TERM_SPACE + rows["stream_id"][seen]
-    _, first = np.unique(keys, return_index=True)
+    _, first = np.unique(keys[seen], return_index=True)
     return [int(each) for each in np.sort(seen[first])]
 
 

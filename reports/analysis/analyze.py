@@ -96,8 +96,8 @@ def _read_twice(
     write: Callable[[pa.RecordBatch], None] | None,
 ) -> Tables:
     frames = local_frames(files, settings, on_progress)
-    totals, left_out = limit_streams(_totals(frames))
-    known = learn_geometry(totals)
+    totals, endpoints, left_out = limit_streams(_totals(frames), options.limits)
+    known = learn_geometry(totals, endpoints)
     points = joined_streams(totals)
     walks = StreamSet(known, options.walk_settings)
     joins = JoinedStreams(known, points, write is not None)

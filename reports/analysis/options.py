@@ -5,6 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from windtunnel.reports.analysis.links.join import JOIN_COLUMNS
+from windtunnel.reports.analysis.streams.stream_limit import (
+    DESTINATIONS_MAX,
+    STREAMS_MAX,
+    Limits,
+)
 from windtunnel.reports.analysis.streams.stream_set import FRAME_COLUMNS
 from windtunnel.reports.analysis.streams.stream_walk import WalkSettings
 
@@ -14,7 +19,9 @@ OUTCOME_COLUMNS = tuple(dict.fromkeys((*FRAME_COLUMNS, *JOIN_COLUMNS)))
 
 @dataclass(frozen=True)
 class AnalysisOptions:
-    """Options that request results in addition to the tables that every analysis returns."""
+    """Options that request results in addition to the tables that every analysis returns, and
+    limits.
+    """
 
     checksums: bool = False
     "Whether to compute the CRC-32 of each payload and message. This reads every payload byte."
@@ -22,6 +29,16 @@ class AnalysisOptions:
     "Whether to return a row per message; implies `checksums`."
     outcomes_dir: Path | None = None
     "Folder for the table `fates`, written as Parquet because it may be larger than memory."
+
+    max_streams: int = STREAMS_MAX
+    "Maximum number of streams, and of their destinations and receivers in total."
+    max_destinations: int = DESTINATIONS_MAX
+    "Maximum number of destinations of a stream, and of its receivers."
+
+    @property
+    def limits(self) -> Limits:
+        """The limits on what is analysed."""
+        return Limits(self.max_streams, self.max_destinations)
 
     @property
     def read_settings(self) -> dict[str, Any]:

@@ -29,6 +29,8 @@ def test_its_limits_are_those_of_the_code() -> None:
         f"have {waiting_commands.WAITING_PER_CLIENT_MAX} waiting commands",
         f"and {waiting_commands.LOOKUPS_PER_CLIENT_MAX} lookups in progress",
         f"at most {stream_limit.STREAMS_MAX:,} are analysed",
+        f"at most {stream_limit.DESTINATIONS_MAX} of one stream, and {stream_limit.STREAMS_MAX:,} "
+        "in total",
         f"at most {xz_reader.MEMORY_BYTES_MAX >> 20} MiB, whatever a compressed capture claims",
         f"records of more than {records.RECORDS_BYTES_MAX >> 30} GiB, and compressed or sparse "
         f"captures of more than {compressed_file.PLAIN_BYTES_MAX >> 30} GiB",

@@ -63,6 +63,17 @@ EXIT_CODES = (
 @click.option(
     "--messages", is_flag=True, help="Also write a table with one row per message and its CRC-32."
 )
+@click.option(
+    "--max-streams",
+    type=click.IntRange(1),
+    help="Analyse at most this many streams, and as many destinations and receivers in total.  "
+    "[default: 16384]",
+)
+@click.option(
+    "--max-destinations",
+    type=click.IntRange(1),
+    help="Analyse at most this many destinations and receivers of a stream.  [default: 256]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all tables as one JSON document.")
 def analyze(
     captures: tuple[str, ...],
@@ -74,6 +85,8 @@ def analyze(
     into_report: bool,
     fates: bool,
     messages: bool,
+    max_streams: int | None,
+    max_destinations: int | None,
     as_json: bool,
 ) -> int:
     """Show which frames were lost in captures, which NAKs followed, and how long recovery took.
@@ -96,9 +109,13 @@ def analyze(
     with _failures():
         from windtunnel.harness.artifact.regular_file import real_path
         from windtunnel.reports.analysis.options import AnalysisOptions
+        from windtunnel.reports.analysis.streams.stream_limit import DESTINATIONS_MAX, STREAMS_MAX
 
         options = AnalysisOptions(
-            messages=messages, outcomes_dir=out / "fates" if fates and out else None
+            messages=messages,
+            outcomes_dir=out / "fates" if fates and out else None,
+            max_streams=max_streams or STREAMS_MAX,
+            max_destinations=max_destinations or DESTINATIONS_MAX,
         )
         tables = _analyze(captures, ports, options, on_spark or master is not None, master)
         _write(tables, out, html, RunDir(real_path(Path(captures[0]))) if into_report else None)

@@ -30,7 +30,7 @@ class JoinedStreams:
         """Add a batch of frames with JOIN_COLUMNS, and yield all frame outcomes that are then
         known.
         """
-        for key, rows in by_stream(frames):
+        for key, rows in by_stream(frames, self._points):
             yield from self.feed_stream(key, rows)
 
     def feed_stream(self, walk_key: WalkKey, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -24,6 +24,7 @@ from windtunnel.reports.analysis.streams.geometry import Geometry, positions_in
 
 _STATUS_SETUP = 0x80
 _NONE = 255
+_LEFT_OUT = -2
 _KIND_OF = np.full(HEARTBEAT + 1, _NONE, dtype=np.uint8)
 "The event kind for each frame type code."
 _KIND_OF[[DATA, PAD]] = kernel.FRAME
@@ -127,8 +128,8 @@ class StreamEvents:
         return np.where(np.arange(len(found)) < first, found, NO_IDENTIFICATION)
 
     def _flows_of(self, frames: Any, kinds: Any) -> tuple[Any, Any]:
-        """Return each frame's flow (-1 if none matches), and the number of the receiver that sent
-        the frame (-1 if the stream's sender did).
+        """Return each frame's flow (negative if none matches, or it is left out), and the number of
+        the receiver that sent the frame (negative if the stream's sender did).
         """
         sent = (kinds == kernel.FRAME) | (kinds == kernel.HEARTBEAT)
         found = np.full(len(kinds), -1, dtype=np.int32)
@@ -141,12 +142,25 @@ class StreamEvents:
             known = [self._flow_index(text, side == "destination") for text in texts]
             found[rows] = np.array(known, dtype=np.int32)[codes]
             if side == "source":
-                numbers = [self._receivers.setdefault(text, len(self._receivers)) for text in texts]
+                numbers = [self._receiver_number(text) for text in texts]
                 receivers[rows] = np.array(numbers, dtype=np.int32)[codes]
-        self.unmatched += int(np.count_nonzero((kinds != _NONE) & (found < 0)))
+        self.unmatched += int(np.count_nonzero((kinds != _NONE) & (found == -1)))
         return found, receivers
 
+    def _is_left_out(self, endpoint: str, is_destination: bool) -> bool:
+        known = self._geometry.endpoints
+        if known is None:
+            return False
+        return endpoint not in (known.destinations if is_destination else known.receivers)
+
+    def _receiver_number(self, endpoint: str) -> int:
+        if self._is_left_out(endpoint, False):
+            return _LEFT_OUT
+        return self._receivers.setdefault(endpoint, len(self._receivers))
+
     def _flow_index(self, endpoint: str, is_destination: bool) -> int:
+        if self._is_left_out(endpoint, is_destination):
+            return _LEFT_OUT
         index = self._flows.get(endpoint)
         if index is None and not is_destination:
             # Receivers in a multicast group send from their unicast addresses.

@@ -9,7 +9,8 @@ but absolute positions are unknown, which the basis indicates. Term ids wrap, so
 by difference.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,19 @@ from numpy.typing import NDArray
 FROM_SETUP, FROM_TERMS, FROM_ONE_TERM, UNKNOWN = "SETUP", "terms", "one term", "unknown"
 TERM_LENGTH_MIN = 1 << 16
 
+FROM_SENDER = ("DATA", "PAD", "HEARTBEAT", "SETUP")
+"""Types of the frames that a stream's sender sends to its destinations."""
+
 StreamKey = tuple[int, int]
 """Identifies a stream: its session id and stream id."""
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """The endpoints of a stream that are analysed, each in the form `address port`."""
+
+    destinations: frozenset[str]
+    receivers: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,8 @@ class Geometry:
     mtu: int | None
     problem: str = ""
     "The reason why positions may be wrong, or an empty string if they are reliable."
+    endpoints: Endpoints | None = None
+    "The endpoints that are analysed, or None if all are."
 
 
 def wrapped(difference: int) -> int:
@@ -41,13 +55,22 @@ def wrapped(difference: int) -> int:
     return (difference + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
-def learn_geometry(totals: pa.Table) -> dict[StreamKey, Geometry]:
-    """Determine each stream's geometry from its frames at all vantage points."""
-    from_sender = pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD", "HEARTBEAT", "SETUP"]))
+def learn_geometry(
+    totals: pa.Table, endpoints: Mapping[StreamKey, Endpoints] | None = None
+) -> dict[StreamKey, Geometry]:
+    """Determine each stream's geometry from its frames at all vantage points.
+
+    `endpoints`: those of the streams of which not all endpoints are analysed.
+    """
+    limited = endpoints or {}
+    from_sender = pc.is_in(totals["frame_type"], pa.array(FROM_SENDER))
     rows: dict[StreamKey, list[dict[str, Any]]] = {}
     for row in totals.filter(from_sender).to_pylist():
         rows.setdefault((row["session_id"], row["stream_id"]), []).append(row)
-    return {key: _geometry(of_stream) for key, of_stream in sorted(rows.items())}
+    return {
+        key: replace(_geometry(of_stream), endpoints=limited.get(key))
+        for key, of_stream in sorted(rows.items())
+    }
 
 
 def _geometry(rows: list[dict[str, Any]]) -> Geometry:

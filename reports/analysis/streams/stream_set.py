@@ -7,7 +7,7 @@ The local engine delivers the frames of all streams interleaved. Spark delivers 
 stream after the other. Only unfinished walks are kept.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ class StreamSet:
         self, frames: pa.RecordBatch
     ) -> Iterator[tuple[WalkKey, StreamWalk, Any, WalkedFrames]]:
         """Process frames, and yield the key, analysis, frames and outcomes of each stream."""
-        for key, rows in by_stream(frames):
+        for key, rows in by_stream(frames, self._known):
             yield from self.follow_stream(key, rows)
 
     def follow_stream(
@@ -79,8 +79,12 @@ class StreamSet:
         return rows
 
 
-def by_stream(frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]]:
-    """Split frames by vantage point and stream, in order. Frames without a session are dropped."""
+def by_stream(
+    frames: pa.RecordBatch, known: Container[StreamKey] | None = None
+) -> Iterator[tuple[WalkKey, pa.RecordBatch]]:
+    """Split frames by vantage point and stream, in order. Frames without a session are dropped,
+    and so are those of streams that are not `known`, if given.
+    """
     chosen = with_session(frames)
     if not chosen.num_rows:
         return
@@ -90,14 +94,19 @@ def by_stream(frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]
     pairs = sessions << 32 | (streams & 0xFFFFFFFF)
     if (pairs == pairs[0]).all() and (points == points[0]).all():
         # This is the usual case, in which sorting would take as long as processing the frames.
-        yield _walk_key(names[points[0]].as_py(), int(pairs[0])), chosen
+        key = _walk_key(names[points[0]].as_py(), int(pairs[0]))
+        if known is None or key[1:] in known:
+            yield key, chosen
         return
+    # A batch may have as many streams as frames, so it is sorted once instead of searched for each.
     codes, which = np.unique(pairs, return_inverse=True)
     which = which * len(names) + points
-    for code in np.unique(which):
-        rows = np.flatnonzero(which == code)
-        key = _walk_key(names[int(code) % len(names)].as_py(), int(codes[code // len(names)]))
-        yield key, compact_dictionaries(chosen.take(pa.array(rows)))
+    order = np.argsort(which, kind="stable")
+    found, starts = np.unique(which[order], return_index=True)
+    for code, rows in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
+        key = _walk_key(names[code % len(names)].as_py(), int(codes[code // len(names)]))
+        if known is None or key[1:] in known:
+            yield key, compact_dictionaries(chosen.take(pa.array(rows)))
 
 
 def _walk_key(point: str, stream: int) -> WalkKey:

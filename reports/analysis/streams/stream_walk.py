@@ -97,7 +97,8 @@ class StreamWalk:
             self._samples.append(PositionSamples())
             self._messages.append([])
             self._refused.append(RefusedRanges())
-        for flow in range(count):
+        # Flows without frames in this batch are left as they are: a stream may have many.
+        for flow in np.unique(events.flow_of).tolist():
             self._samples[flow].feed(events, outcomes, flow)
             self._keep(flow, self._images[flow].feed(parts_of(frames, events, outcomes, flow)))
             in_order = parts_of(frames, events, outcomes, flow, is_over_run)

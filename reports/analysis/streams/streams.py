@@ -10,7 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from windtunnel.reports.analysis.streams.geometry import Geometry, StreamKey, wrapped
+from windtunnel.reports.analysis.streams.geometry import (
+    FROM_SENDER,
+    Geometry,
+    StreamKey,
+    wrapped,
+)
 
 SIZES = pa.list_(pa.struct([("at_most_bytes", pa.int64()), ("frames", pa.int64())]))
 STREAMS = pa.schema(
@@ -53,7 +58,6 @@ STREAMS = pa.schema(
 frame. Rates are null if both times are equal.
 """
 
-_FROM_SENDER = ("DATA", "PAD", "HEARTBEAT", "SETUP")
 _EOS, _REVOKED = 0x20, 0x10
 
 
@@ -67,7 +71,7 @@ def streams_of(totals: pa.Table, known: dict[StreamKey, Geometry]) -> pa.Table:
     rows = [
         _stream(key, group, known[key[1:]])
         for key, group in groups.items()
-        if key[1:] in known and any(row["frame_type"] in _FROM_SENDER for row in group)
+        if key[1:] in known and any(row["frame_type"] in FROM_SENDER for row in group)
     ]
     rows.sort(key=lambda row: (row["first_ns"], row["vantage_point"], row["session_id"]))
     return pa.Table.from_pylist(rows, schema=STREAMS)
@@ -76,7 +80,7 @@ def streams_of(totals: pa.Table, known: dict[StreamKey, Geometry]) -> pa.Table:
 def _stream(
     key: tuple[str, int, int], rows: list[dict[str, Any]], geometry: Geometry
 ) -> dict[str, Any]:
-    sent = [row for row in rows if row["frame_type"] in _FROM_SENDER]
+    sent = [row for row in rows if row["frame_type"] in FROM_SENDER]
     filled = [row for row in sent if row["frame_type"] in ("DATA", "PAD")]
     terms = {wrapped(row["term_id"] - geometry.initial_term_id) for row in filled}
     first_ns = min(row["first_ns"] for row in sent)

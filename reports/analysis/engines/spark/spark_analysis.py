@@ -187,8 +187,8 @@ def _analyze(
 ) -> Tables:
     quick = replace(settings, keeps_hash=False, keeps_crc32=False)
     captures, totals = unpack_survey(read_captures(spark, paths, quick, "survey").toArrow())
-    totals, left_out = limit_streams(totals)
-    known = learn_geometry(totals)
+    totals, endpoints, left_out = limit_streams(totals, options.limits)
+    known = learn_geometry(totals, endpoints)
     points = joined_streams(totals)
     offsets = coarse_offsets(totals, captures["vantage_point"].unique().to_pylist())
     batches = read_captures(spark, paths, settings, "frame_batches")

@@ -5,8 +5,9 @@ import struct
 
 import pytest
 
+from tests.stand_ins import made_capture as made
 from tests.stand_ins.lossy_stream import MS, NAK_DELAY_NS, STEP, LossyStream, Plan
-from windtunnel.harness.replay import from_capture
+from windtunnel.harness.replay import from_capture, sightings
 from windtunnel.harness.replay.frame_outcome import DROP, infer_outcomes, repeatable
 from windtunnel.harness.replay.from_capture import from_captures
 from windtunnel.harness.replay.observed import _window
@@ -157,3 +158,14 @@ def test_a_stream_whose_frames_all_precede_its_start_is_no_stream(tmp_path):
     capture.write_bytes(content)
     with pytest.raises(CaptureError, match="expected an Aeron stream, found"):
         from_captures([capture], tmp_path / "out.yaml")
+
+
+def test_a_capture_with_too_many_streams_is_rejected(tmp_path, monkeypatch):
+    """Each datagram may claim a stream of its own."""
+    frames = [made.packet(made.START_NS, made.data(0, session=number)) for number in range(3)]
+    capture = tmp_path / "claims.pcap"
+    capture.write_bytes(made.pcap(frames))
+    assert list(read_streams(capture)) == [(0, 1001), (1, 1001), (2, 1001)]
+    monkeypatch.setattr(sightings, "STREAMS_MAX", 2)
+    with pytest.raises(CaptureError, match="expected at most 2 streams, found 3: split the"):
+        read_streams(capture)

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from windtunnel.reports.analysis.analyze import analyze
+from windtunnel.reports.analysis.options import AnalysisOptions
 from windtunnel.reports.analysis.output.summary import summary_lines
-from windtunnel.reports.analysis.streams import stream_limit
 
 FEW, MANY = 200, 2_200
 RESIDENT_PER_STREAM_MAX_KIB, VIRTUAL_PER_STREAM_MAX_KIB = 48, 96
@@ -61,7 +61,8 @@ FRAMES_OF = {1: 3, 2: 1, 3: 5, 4: 1, 5: 2}
 KEPT = {1, 3, 5}
 LEFT_OUT = (
     "found 5 streams, expected at most 3: the 2 streams with the fewest frames were left out, with "
-    "2 frames in total; analyse fewer files at a time, or only the UDP ports of interest"
+    "2 frames in total; raise the limit with --max-streams, analyse fewer files at a time, or only "
+    "the UDP ports of interest"
 )
 
 
@@ -78,22 +79,20 @@ def is_limited(tables):
     assert summary_lines(tables)[-1] == f"PARTIAL: {LEFT_OUT}"
 
 
-def test_streams_beyond_the_limit_are_left_out_and_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream_limit, "STREAMS_MAX", 3)
+def test_streams_beyond_the_limit_are_left_out_and_reported(tmp_path):
     write_claims(tmp_path / "claims.pcap", FRAMES_OF)
-    is_limited(analyze([str(tmp_path / "claims.pcap")]))
+    is_limited(analyze([str(tmp_path / "claims.pcap")], options=AnalysisOptions(max_streams=3)))
 
 
-def test_of_streams_with_equal_frames_the_lowest_ids_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream_limit, "STREAMS_MAX", 2)
+def test_of_streams_with_equal_frames_the_lowest_ids_are_kept(tmp_path):
     write_claims(tmp_path / "claims.pcap", {5: 1, -3: 1, 4: 1})
-    tables = analyze([str(tmp_path / "claims.pcap")])
+    tables = analyze([str(tmp_path / "claims.pcap")], options=AnalysisOptions(max_streams=2))
     assert set(tables.flows["session_id"].to_pylist()) == {-3, 4}
 
 
-def test_as_many_streams_as_expected_are_no_problem(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream_limit, "STREAMS_MAX", len(FRAMES_OF))
+def test_as_many_streams_as_expected_are_no_problem(tmp_path):
     write_claims(tmp_path / "claims.pcap", FRAMES_OF)
-    tables = analyze([str(tmp_path / "claims.pcap")])
+    options = AnalysisOptions(max_streams=len(FRAMES_OF))
+    tables = analyze([str(tmp_path / "claims.pcap")], options=options)
     assert tables.problems == []
     assert set(tables.flows["session_id"].to_pylist()) == set(FRAMES_OF)

@@ -12,6 +12,7 @@ from tests.unit.reports.made_suite import make_suite
 from tests.unit.reports.test_page import SMALL
 from windtunnel.harness.artifact.run_dir import SuiteDir
 from windtunnel.harness.cli.root import main
+from windtunnel.reports.analysis.streams import stream_limit
 
 
 @pytest.fixture
@@ -39,6 +40,21 @@ def sound(count=1_000):
     return made.pcap(
         [packet(START_NS, made.setup(term_length=1 << 20)), *made.stream_packets(count)]
     )
+
+
+def test_limits_can_be_raised(run, capture):
+    sent = [packet(START_NS, made.data(0, session=number)) for number in range(3)]
+    sent += [packet(START_NS, made.data(0), destination=f"10.0.0.{number}") for number in range(4)]
+    path = capture(made.pcap(sent))
+    code, out, _ = run(path, "--max-streams", 3, "--max-destinations", 3)
+    assert code == 2
+    assert "PARTIAL: found 4 streams, expected at most 3" in out
+    assert "PARTIAL: found 6 destinations of streams, expected at most 3 of one stream" in out
+    code, out, _ = run(path, "--max-streams", 7, "--max-destinations", 4)
+    assert (code, "PARTIAL" in out) == (0, False)
+    _, out, _ = run("--help")
+    for limit in (stream_limit.STREAMS_MAX, stream_limit.DESTINATIONS_MAX):
+        assert f"[default: {limit}]" in out
 
 
 def test_tells_a_golden_capture(run, tmp_path):

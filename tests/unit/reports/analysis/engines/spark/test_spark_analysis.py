@@ -5,6 +5,7 @@ they share one Java machine and its Python workers, which cost more than most of
 """
 
 import json
+from dataclasses import replace
 
 import numba
 import pyarrow as pa
@@ -16,6 +17,7 @@ from tests.golden.reader import GOLDEN, load
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.lossy_stream import LossyStream, Plan
 from tests.unit.reports.analysis.sources import test_recording_tables, test_run_tables
+from tests.unit.reports.analysis.test_claimed_endpoints import LIMITED, write_endpoints
 from tests.unit.reports.analysis.test_claimed_streams import FRAMES_OF, is_limited, write_claims
 from windtunnel import reports
 from windtunnel.harness.dissect.capture.capture_stream import CELL_LENGTH
@@ -35,7 +37,6 @@ from windtunnel.reports.analysis.sources.recording_source import TABLES
 from windtunnel.reports.analysis.sources.recording_tables import RECORDINGS
 from windtunnel.reports.analysis.sources.run_source import SOURCES
 from windtunnel.reports.analysis.sources.run_tables import READERS
-from windtunnel.reports.analysis.streams import stream_limit
 from windtunnel.reports.analysis.streams.frame_outcomes import FRAME_OUTCOMES, in_order
 
 # A worker imports numba and Arrow first, and a busy machine has two cores for all.
@@ -222,10 +223,22 @@ def test_sql_reaches_the_tables_of_an_analysis(spark, tmp_path):
         spark.catalog.dropTempView(name)
 
 
-def test_spark_leaves_out_the_same_streams(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(stream_limit, "STREAMS_MAX", 3)
+def test_spark_leaves_out_the_same_streams(spark, tmp_path):
     write_claims(tmp_path / "claims.pcap", FRAMES_OF)
-    is_limited(analyze([str(tmp_path / "claims.pcap")], spark=spark))
+    options = AnalysisOptions(max_streams=3)
+    is_limited(analyze([str(tmp_path / "claims.pcap")], options=options, spark=spark))
+
+
+def test_spark_leaves_out_the_same_destinations(spark, tmp_path):
+    paths = [str(path) for path in write_endpoints(tmp_path)]
+    here, there = (
+        analyze(paths, options=replace(LIMITED, outcomes_dir=tmp_path / name), spark=session)
+        for name, session in (("here", None), ("there", spark))
+    )
+    assert there.left_out == here.left_out != ()
+    for name, table in here.named().items():
+        assert getattr(there, name).to_pylist() == table.to_pylist(), name
+    assert fates_of(tmp_path / "there").equals(fates_of(tmp_path / "here"))
 
 
 def test_recordings_have_the_same_rows(spark, tmp_path):
