@@ -10,6 +10,7 @@ import base64
 import gzip
 import json
 import struct
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,11 @@ COMPRESSION_LEVEL = 6
 WORD_BYTES = 8
 
 
+@cache
 def library() -> Markup:
-    """Return an HTML element that contains plotly.js as compressed text."""
+    """Return an HTML element that contains plotly.js as compressed text. Each page of a suite
+    contains it.
+    """
     return packed("library", compress(plotly_script()))
 
 

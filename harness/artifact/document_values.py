@@ -98,6 +98,9 @@ def _parse(kind: Any, value: object, place: str) -> Any:
 def _list(kind: Any, value: object, place: str) -> list[Any]:
     if not isinstance(value, list):
         raise refuse(place, "a list", value)
+    if kind in _PLAIN and all(type(each) is kind for each in value):
+        # Records have very many numbers: no place is composed for each.
+        return list(value)
     return [_parse(kind, each, f"{place}[{index}]") for index, each in enumerate(value)]
 
 

@@ -17,6 +17,8 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+import numpy as np
+
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.fuzz.finding import Input
 from windtunnel.harness.fuzz.tools.base_files import FOLDERS
@@ -35,6 +37,7 @@ from windtunnel.harness.fuzz.tools.programs import BY_NAME, PROGRAMS, Program
 COMMAND = "command"
 CONTENT_MAX = 256 << 20
 """Maximum length of a file in a finding."""
+BLOCK = 4_096
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
@@ -95,7 +98,7 @@ def place(path: Path, damaged: Damaged, canary: Path) -> None:
     """Put a damaged file, or what replaces it, at a path that does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if damaged.kind == FILE:
-        path.write_bytes(damaged.content)
+        write_sparse(path, damaged.content)
     elif damaged.kind == FIFO:
         os.mkfifo(path)
     elif damaged.kind == FOLDER:
@@ -105,6 +108,18 @@ def place(path: Path, damaged: Damaged, canary: Path) -> None:
         path.symlink_to(targets[damaged.content.decode()])
     else:
         assert damaged.kind == ABSENT
+
+
+def write_sparse(path: Path, content: bytes) -> None:
+    """Write a file whose blocks of zeros take no memory: most of a driver's files is zeros."""
+    with path.open("wb") as file:
+        file.truncate(len(content))
+        words = np.frombuffer(content, np.uint64, len(content) // BLOCK * (BLOCK // 8))
+        is_used = words.reshape(-1, BLOCK // 8).any(axis=1)
+        edges = np.flatnonzero(np.diff(is_used, prepend=False, append=False)) * BLOCK
+        rest = len(words) * 8
+        for start, end in (*edges.reshape(-1, 2).tolist(), (rest, len(content))):
+            os.pwrite(file.fileno(), content[start:end], start)
 
 
 def packed(trial: Trial, base: BaseFiles) -> list[Input]:

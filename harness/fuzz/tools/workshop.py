@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 
 from windtunnel.harness.fuzz.finding import Violation
-from windtunnel.harness.fuzz.tools.trial import BaseFiles, Trial, place
+from windtunnel.harness.fuzz.tools.trial import BaseFiles, Trial, place, write_sparse
 
 CANARY = b"canary: not to be read or changed through a link\n"
 IN_OPEN = 0x20
@@ -100,7 +100,7 @@ class Workshop:
             _remove(self.work / name)
         for name in sorted(changed.intersection(self.base.names)):
             (self.work / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(self.base.folder / name, self.work / name)
+            write_sparse(self.work / name, self.base.content(name))
         for name in ("out", *EMPTY):
             for path in (self.folder / name).iterdir():
                 _remove(path)

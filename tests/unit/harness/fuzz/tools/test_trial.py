@@ -9,11 +9,13 @@ from windtunnel.harness.fuzz.finding import Input
 from windtunnel.harness.fuzz.tools.damage import ABSENT, FILE, LINK, Damaged
 from windtunnel.harness.fuzz.tools.programs import BY_NAME, PROGRAMS
 from windtunnel.harness.fuzz.tools.trial import (
+    BLOCK,
     BaseFiles,
     Trial,
     make_trial,
     packed,
     unpacked,
+    write_sparse,
 )
 
 NAMES = [
@@ -109,3 +111,14 @@ def test_content_that_is_too_long_is_refused(monkeypatch):
 def test_an_unknown_command_is_refused(inputs):
     with pytest.raises(DocumentError, match=r"inputs\[0\]: expected the name of a command"):
         unpacked(inputs)
+
+
+@pytest.mark.parametrize("length", [0, 5, BLOCK, 3 * BLOCK + 5, 100 * BLOCK])
+def test_a_sparse_file_has_its_content(tmp_path, length):
+    for used in ((), (0,), (length - 1,), (0, length // 2), (length // 2, length - 1)):
+        content = bytearray(length)
+        for at in used if length else ():
+            content[at] = 1
+        write_sparse(tmp_path / "file", bytes(content))
+        assert (tmp_path / "file").read_bytes() == content
+    assert (tmp_path / "file").stat().st_blocks * 512 <= max(4 * BLOCK, length // 2)
