@@ -6,6 +6,7 @@ runs/<suite-id>/               report.html  suite.json
     run.json  scenario.yaml  case.json  repro.txt  payload.bin
     decisions.bin  ledger.json  verdict.json  relay.log  netem.json  netem.log
     host-events.json                        if host events pause or kill processes
+    link-requests.json  link-changes.json   if a program controls the run
     replayed.bin  replay.json               if the run replays the decisions of another
     simulation.json  simulator.log          instead of relay.log, in a simulated run
     captures/<host>.pcap or .pcap.gz  captures/<host>.json  captures/<host>.log
@@ -274,6 +275,16 @@ class RunDir:
     @property
     def ledger(self) -> Path:
         return self.path / "ledger.json"
+
+    @property
+    def link_requests(self) -> Path:
+        """The path of the changes of links that a live run has asked for."""
+        return self.path / "link-requests.json"
+
+    @property
+    def link_changes(self) -> Path:
+        """The path of the changes of links that the relay has applied, with their times."""
+        return self.path / "link-changes.json"
 
     @property
     def netem(self) -> Path:

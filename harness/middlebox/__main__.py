@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.middlebox.decision import DecisionLogError, read_replayable
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.middlebox.engine.packet import ENVELOPE_LENGTH_MAX
@@ -40,13 +41,14 @@ from windtunnel.harness.middlebox.engine.state import (
 from windtunnel.harness.middlebox.impairment.impairment import make_impairments
 from windtunnel.harness.middlebox.relay import relay as loop
 from windtunnel.harness.middlebox.relay import relay_state as sockets
-from windtunnel.harness.middlebox.relay.drain import drain_ns
+from windtunnel.harness.middlebox.relay.link_control import LinkControl, with_whole_pool
 from windtunnel.harness.middlebox.relay.neighbour import find_neighbour
 from windtunnel.harness.middlebox.relay.port import Port, PortError, open_port
 from windtunnel.harness.middlebox.relay.relay import run
 from windtunnel.harness.middlebox.relay.relay_state import Relay, make_relay
 from windtunnel.harness.middlebox.relay.report import DecisionLog, ledger
 from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.resolved.link_change import CHANGED
 
 EXIT_HARNESS = 3
 PRIORITY = -15
@@ -78,7 +80,7 @@ def main() -> int:
         return _fail(f"{arguments.case}: {error}")
     try:
         return _forward(case, arguments.interface, RunDir(arguments.out), stop)
-    except (PortError, DecisionLogError, ReplayError) as error:
+    except (PortError, DecisionLogError, DocumentError, ReplayError) as error:
         return _fail(str(error))
     except OSError as error:
         return _fail(f"{error.filename or 'the relay'}: {error.strerror}")
@@ -115,9 +117,10 @@ def _forward(case: Case, interfaces: Sequence[str], run_dir: RunDir, stop: Stop)
     for port in ports:
         port.discard()
     _reset_accounts(relay, engine)
+    control = LinkControl(case, run_dir)
     print(READY.format(interfaces=" ".join(interfaces)), flush=True)
-    longest_ns = drain_ns(case, max(port.packet_length_max for port in ports))
-    failure = _turn_until_stopped(relay, engine, log, stop, longest_ns)
+    length_max = max(port.packet_length_max for port in ports)
+    failure = _turn_until_stopped(relay, engine, log, stop, control, length_max)
     log.drain(engine)
     log.close()
     drops = [port.kernel_drops() for port in ports]
@@ -134,6 +137,9 @@ def assemble(
 ) -> tuple[Relay, Engine]:
     """Create the relay and its engine for open interfaces, leaving the MAC addresses unset."""
     length_max = max(port.packet_length_max for port in ports)
+    impairments = make_impairments(case, length_max)
+    if case.live:
+        impairments = with_whole_pool(impairments, length_max)
     relay = make_relay(
         fds=[port.socket.fileno() for port in ports],
         hosts=np.array([_halves(host.address) for host in case.hosts], dtype=np.int64),
@@ -142,7 +148,7 @@ def assemble(
         ports=np.array(case.ports, dtype=np.int64),
         packet_length_max=length_max,
         rewritten_ports=make_rewritten_ports(case),
-        impairments=make_impairments(case, length_max),
+        impairments=impairments,
     )
     engine = make_engine(
         case,
@@ -179,17 +185,22 @@ def _find_macs(case: Case, ports: Sequence[Port], relay: Relay, stop: Stop) -> N
 
 
 def _turn_until_stopped(
-    relay: Relay, engine: Engine, log: DecisionLog, stop: Stop, longest_ns: int
+    relay: Relay,
+    engine: Engine,
+    log: DecisionLog,
+    stop: Stop,
+    control: LinkControl,
+    packet_length_max: int,
 ) -> str:
     """Forward packets until a stop is requested and all held packets are sent. Returns an error
     message, or an empty string.
-
-    `longest_ns` is the longest time that the last frames may take to leave.
     """
     give_up_ns = 0
     while True:
         if stop.is_requested and not give_up_ns:
-            give_up_ns = time.time_ns() + longest_ns
+            give_up_ns = time.time_ns() + control.drain_ns(packet_length_max)
+        for number in control.update(relay):
+            print(f"{CHANGED} {number}", flush=True)
         status = run(relay, engine, time.time_ns() + TURN_NS, bool(give_up_ns))
         log.drain(engine)
         if status == loop.FAILED:

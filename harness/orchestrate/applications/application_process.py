@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from windtunnel.harness.artifact.run_dir import ApplicationFiles
 from windtunnel.harness.orchestrate.applications import launcher
@@ -18,10 +19,15 @@ _SIGNALS = {signal.SIGSTOP: launcher.PAUSE, signal.SIGCONT: launcher.RESUME}
 _PROBLEMS = (launcher.CANNOT_START, launcher.LOG_TOO_LONG)
 
 
-def launcher_command(files: ApplicationFiles, command: Sequence[str]) -> list[str]:
-    """Return the command line of the launcher that runs an application's command."""
+def launcher_command(
+    files: ApplicationFiles, command: Sequence[str], folder: Path | None = None
+) -> list[str]:
+    """Return the command line of the launcher that runs an application's command, in `folder` or,
+    without it, in a folder of its own.
+    """
     launched = [sys.executable, "-I", "-S", launcher.__file__]
-    return [*launched, str(files.log), str(LOG_BYTES_MAX), str(files.folder), *command]
+    where = files.folder if folder is None else folder
+    return [*launched, str(files.log), str(LOG_BYTES_MAX), str(where), *command]
 
 
 class ApplicationProcess:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from windtunnel.harness.artifact.run.manifest import LOG_TOO_LONG, NOT_READY
 from windtunnel.harness.orchestrate.applications.application_process import (
@@ -35,8 +36,17 @@ CAPTURE_BYTES_MAX = 2 << 30
 LOOK_INTERVAL_S = 1.0
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What an application finds where it is started, besides what its scenario says."""
+
+    folder: Path | None = None
+    """Its working folder, or None for one of its own in the run folder."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass
-class _Started:
+class Started:
     """An application that has been started."""
 
     case: ApplicationCase
@@ -60,7 +70,7 @@ class Applications:
     def __init__(self, cases: tuple[ApplicationCase, ...], processes: RunProcesses) -> None:
         self._cases = {each.id: each for each in cases}
         self._processes = processes
-        self._started: list[_Started] = []
+        self._started: list[Started] = []
         self._looks_s = 0.0
         """Time at which the lengths of the captures are compared with their limit again."""
         processes.starters[ROLE] = self.start
@@ -87,7 +97,8 @@ class Applications:
             placeholder.SCENARIO_DIRECTORY: str(spec.scenario_file.parent),
             placeholder.PYTHON: self._processes.lab.python(case.host),
         }
-        env = dict(self._processes.timeouts)
+        around = self._surroundings(case.id)
+        env = {**self._processes.timeouts, **around.variables}
         if case.driver != "none":
             name = "" if case.driver == "shared" else case.id
             directory = self._processes.directory(case.host, name)
@@ -97,7 +108,7 @@ class Applications:
         watched = self._processes.spawn(
             ROLE,
             case.host,
-            launcher_command(files, case.command),
+            launcher_command(files, case.command, around.folder),
             files.launcher_log,
             env | case.env,
             what=f"{ROLE}-{case.id}",
@@ -105,7 +116,10 @@ class Applications:
         process = ApplicationProcess(watched.process, files)
         watched.process, watched.log, watched.offset = process, files.log, offset
         late_s = time.monotonic() + case.ready_within_ns / NS_PER_S
-        self._started.append(_Started(case, watched, process, late_s, not case.ready_log))
+        self._started.append(Started(case, watched, process, late_s, not case.ready_log))
+
+    def _surroundings(self, application_id: str) -> Surroundings:
+        return Surroundings()
 
     @property
     def names_awaited(self) -> list[str]:
@@ -158,7 +172,7 @@ class Applications:
             each.watched.problem = each.watched.problem or each.process.problem()[0]
 
 
-def _require_expected_end(each: _Started) -> None:
+def _require_expected_end(each: Started) -> None:
     """Raise RunFailed unless an application that has ended is expected to end by itself, was ready
     and has the expected exit code.
     """
@@ -169,7 +183,7 @@ def _require_expected_end(each: _Started) -> None:
     if each.watched.problem:
         raise RunFailed(f"{name} cannot be started: {text}", harness_fault=False)
     if each.is_ready and each.case.ends_by_itself:
-        if each.case.may_end_with(each.process.poll() or 0):
+        if each.case.may_end_with(each.process.poll() or 0, asked=False):
             return
         raise RunFailed(each.watched.describe_exit(), harness_fault=False)
     early = "before it was ready" if not each.is_ready else "before it was asked to end"

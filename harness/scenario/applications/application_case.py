@@ -42,6 +42,8 @@ class ApplicationCase(Part):
     """The expected exit code, or None for 0, or 128 + N for the stop signal."""
     log_never: tuple[str, ...] = ()
     ends_by_itself: bool = False
+    ends_at_any_time: bool = False
+    """Whether it may both end by itself and be asked to end, in a lab that a program controls."""
 
     def filled_in(self, values: Mapping[str, str]) -> Self:
         """Return a copy whose command and variables have these values for their placeholders."""
@@ -49,18 +51,20 @@ class ApplicationCase(Part):
         env = {name: fill_in(value, values) for name, value in self.env.items()}
         return self.model_copy(update={"command": command, "env": env})
 
-    @property
-    def expected_exit_codes(self) -> tuple[int, ...]:
-        """The exit codes with which it may end, as a shell reports them."""
+    def expected_exit_codes(self, *, asked: bool) -> tuple[int, ...]:
+        """Return the exit codes with which it may end, as a shell reports them. `asked` is whether
+        it was asked to end.
+        """
         if self.exit_code is not None:
             return (self.exit_code,)
-        if self.ends_by_itself:
+        if self.ends_by_itself or not asked:
             return (0,)
         return 0, SIGNAL_BASE + signal.Signals[f"SIG{self.stop_signal}"]
 
-    def may_end_with(self, code: int) -> bool:
+    def may_end_with(self, code: int, *, asked: bool) -> bool:
         """Return whether it may end with an exit code, which is -N if signal N has ended it."""
-        return (code if code >= 0 else SIGNAL_BASE - code) in self.expected_exit_codes
+        codes = self.expected_exit_codes(asked=asked)
+        return (code if code >= 0 else SIGNAL_BASE - code) in codes
 
 
 def application_case(application: Application, addresses: Mapping[str, str]) -> ApplicationCase:

@@ -122,6 +122,8 @@ class Case(Part):
     """Streams of the applications. Their content is unknown."""
     replays: str = ""
     """Id of the run whose logged decisions replace the rules, or empty to evaluate the rules."""
+    live: bool = False
+    """Whether a program controlled the run, and could change the impairments of all links."""
 
     @property
     def link_names(self) -> tuple[str, ...]:

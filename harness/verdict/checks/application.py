@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from windtunnel.harness.artifact.regular_file import open_regular
 from windtunnel.harness.artifact.run.manifest import (
@@ -110,6 +110,8 @@ def _end(manifest: Manifest, application: ApplicationCase, each: ProcessExit) ->
         yield failure(f"{text}, and was killed", Kind.LIVENESS, conclusive=False)
     elif each.exit_code is None:
         yield Finding(NAME, Outcome.INCONCLUSIVE, f"{each.name} has no exit code", about, where)
+    elif application.ends_at_any_time:
+        yield from _exit_code(application, each, failure)
     elif application.ends_by_itself and each.asked:
         if manifest.overran:
             yield failure("did not end by itself", Kind.LIVENESS, conclusive=False)
@@ -118,9 +120,19 @@ def _end(manifest: Manifest, application: ApplicationCase, each: ProcessExit) ->
             yield Finding(NAME, Outcome.INCONCLUSIVE, text, about, where)
     elif not application.ends_by_itself and not each.asked:
         yield failure(f"{_how(each.exit_code)} before it was asked to end", Kind.SAFETY)
-    elif not application.may_end_with(each.exit_code):
-        expected = " or ".join(map(str, application.expected_exit_codes))
-        yield failure(f"{_how(each.exit_code)}, expected exit code {expected}", Kind.SAFETY)
+    else:
+        yield from _exit_code(application, each, failure)
+
+
+def _exit_code(
+    application: ApplicationCase, each: ProcessExit, failure: Callable[[str, Kind], Finding]
+) -> Iterator[Finding]:
+    """Yield a finding if an application ended with an exit code that is not expected of it."""
+    code = each.exit_code or 0
+    if not application.may_end_with(code, asked=each.asked):
+        codes = application.expected_exit_codes(asked=each.asked)
+        expected = " or ".join(map(str, codes))
+        yield failure(f"{_how(code)}, expected exit code {expected}", Kind.SAFETY)
 
 
 def _how(code: int) -> str:

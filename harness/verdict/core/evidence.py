@@ -60,6 +60,8 @@ from windtunnel.harness.dissect.driver_files.log_buffer import (
     read_log_buffer,
 )
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
+from windtunnel.harness.scenario.resolved.link_change import LinkChange, read_changes
 from windtunnel.harness.verdict.core.completeness import (
     completed_writing,
     index_mismatch,
@@ -182,6 +184,26 @@ class Evidence:
         return self._document(self.folder.host_events, read_applied_events)
 
     @cached_property
+    def link_changes(self) -> tuple[LinkChange, ...] | Missing:
+        """The changes of links while the run was in progress, which only live runs have."""
+        case = self.case
+        if isinstance(case, Missing):
+            return case
+        if not case.live:
+            return ()
+        path = self.folder.link_changes
+        return self._document(path, lambda at: read_changes(at, case))
+
+    @property
+    def impairments(self) -> tuple[ImpairmentCase, ...]:
+        """The impairments that any link direction had at any time, as far as it is known."""
+        case, changes = self.case, self.link_changes
+        if isinstance(case, Missing):
+            return ()
+        later = () if isinstance(changes, Missing) else tuple(each.weather for each in changes)
+        return (*case.impairments, *later)
+
+    @cached_property
     def replayed(self) -> Records | Missing:
         return self._records(self.folder.replayed, read_decisions, DECISION)
 
@@ -228,7 +250,7 @@ class Evidence:
         path = self.folder.capture(host)
         # If the scenario corrupts packets, a datagram that the receiver's kernel rejects did not
         # arrive.
-        corrupts = any(each.corrupt_ppb for each in case.impairments)
+        corrupts = any(each.corrupt_ppb for each in self.impairments)
         ports = case.ports or NO_PORTS
         found = self._document(path, lambda at: read_capture(at, ports, skip_damaged=corrupts))
         if isinstance(found, Capture) and found.problem:

@@ -9,7 +9,7 @@ are not checked here.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
 from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
@@ -18,9 +18,16 @@ from windtunnel.harness.dissect.capture.pcap import Capture, sent_by
 from windtunnel.harness.netem.readback import Applied, differences
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
+from windtunnel.harness.scenario.resolved.link_change import COUNTS, LinkPeriod, periods
 from windtunnel.harness.scenario.schema.units import BILLION
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, inconclusive, passed
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    all_or_missing,
+    inconclusive,
+    passed,
+)
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.statistics import chain_counts
 from windtunnel.harness.verdict.statistics.binomial import interval, min_trials
@@ -64,6 +71,8 @@ def impairments_applied(evidence: Evidence) -> list[Finding]:
     case = evidence.case
     if isinstance(case, Missing):
         return [inconclusive(NAME, case)]
+    if case.live:
+        return _live(evidence, case)
     if not case.impairments:
         return [passed(NAME, "the scenario has no impairments")]
     findings = []
@@ -71,6 +80,48 @@ def impairments_applied(evidence: Evidence) -> list[Finding]:
         look = _by_netem if case.backend_of(impairment.link) == "netem" else _by_relay
         findings += look(evidence, case, impairment)
     return findings
+
+
+def _live(evidence: Evidence, case: Case) -> list[Finding]:
+    """Compare each period between two changes of a link direction with its own impairments.
+
+    The periods are as long as a program needs, so few packets are no reason to doubt a run.
+    """
+    found = all_or_missing(evidence.ledger, evidence.link_changes)
+    if isinstance(found, Missing):
+        return [inconclusive(NAME, found)]
+    ledger, changes = found
+    where = tuple(
+        evidence.name_of(each) for each in (evidence.folder.link_changes, evidence.folder.ledger)
+    )
+    findings = []
+    for name in case.link_names:
+        link = ledger.links.get(name)
+        if link is None or link.weather is None:
+            text = "the relay's ledger has no counts of the link's impairments"
+            findings.append(Finding(NAME, Outcome.HARNESS, text, name, where))
+            continue
+        for each in periods(case, changes, name, link.weather):
+            findings += _period(each, link, where)
+    text = "the links had no impairments whose effects are counted"
+    return findings or [passed(NAME, text, evidence=where)]
+
+
+def _period(period: LinkPeriod, link: LinkAccount, where: tuple[str, ...]) -> list[Finding]:
+    impairment, account = period.impairment, period.account
+    if any(getattr(account, name) < 0 for name in COUNTS):
+        text = "counts of the link's impairments decrease from one change to the next"
+        return [Finding(NAME, Outcome.HARNESS, text, impairment.link, where)]
+    if impairment.loss is not None and impairment.loss.model != "iid" and link.other_in:
+        # Packets that are not counted, such as those of streams that nobody observes, are in the
+        # bursts, too.
+        impairment = impairment.model_copy(update={"loss": None})
+    counts = _counts(
+        impairment, account.received, account.lost, account.duplicated, account.corrupted
+    )
+    if impairment.reorder_ppb:
+        counts.append(_reordered(impairment, link, account))
+    return [replace(each, least=0).finding(impairment.link, where) for each in counts]
 
 
 def _by_relay(evidence: Evidence, case: Case, impairment: ImpairmentCase) -> list[Finding]:

@@ -112,7 +112,9 @@ def both_sides_talked(evidence: Evidence) -> list[Finding]:
     if not case.traffic and case.applications:
         return [passed(name, "the scenario has no streams of its own")]
     if not case.traffic:
-        return [Finding(name, Outcome.INCONCLUSIVE, "the scenario has no traffic")]
+        text = "the scenario has no traffic"
+        text = "no program was started in the lab" if case.live else text
+        return [Finding(name, Outcome.INCONCLUSIVE, text)]
     findings = []
     for traffic in (flow for each in case.traffic for flow in each.flows):
         near, far = evidence.capture(traffic.from_host), evidence.capture(traffic.to_host)

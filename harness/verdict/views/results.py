@@ -131,7 +131,7 @@ def _gaps(evidence: Evidence, case: Case, flow: TrafficCase) -> ReaderGaps | Mis
     wire, planned, subscriber = found
     if not np.isin(wire.sent.starts, planned.log.frames["position"]).all():
         return Missing("the publisher", "did not follow its plan")
-    copies = any(each.duplicate_ppb for each in case.impairments)
+    copies = any(each.duplicate_ppb for each in evidence.impairments)
     decisions = evidence.decisions
     if isinstance(decisions, Missing) or copies or (decisions["action"] == DUPLICATE).any():
         copies = True

@@ -71,14 +71,21 @@ def test_the_relay_waits_as_long_as_the_case_says(monkeypatch):
         def drain(self, *_):
             pass
 
+        def update(self, *_):
+            return []
+
+        def drain_ns(self, packet_length_max):
+            return packet_length_max * S
+
         is_requested = True
 
     clock = Clock()
     monkeypatch.setattr(process, "run", clock.run)
     monkeypatch.setattr(process, "time", clock)
     clock.turns_left = 43
-    assert process._turn_until_stopped(np.zeros(0), np.zeros(0), clock, clock, 22 * S) == ""
+    nothing = np.zeros(0)
+    assert process._turn_until_stopped(nothing, nothing, clock, clock, clock, 22) == ""
     clock.turns_left = 50
     assert "drain timeout expired" in process._turn_until_stopped(
-        np.zeros(0), np.zeros(0), clock, clock, 22 * S
+        nothing, nothing, clock, clock, clock, 22
     )

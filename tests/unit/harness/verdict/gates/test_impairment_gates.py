@@ -8,6 +8,7 @@ from tests.unit.harness.verdict.synthetic_run import A_TO_B, make_run
 from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
 from windtunnel.harness.artifact.middlebox.netem import NetemAccount, NetemLink
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
+from windtunnel.harness.scenario.resolved.link_change import LinkChange, LinkChanges, LinkCounts
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.gates.impairment_gates import (
@@ -198,3 +199,58 @@ def test_of_a_delay_alone_nothing_is_counted(run):
     run.case = run.case.model_copy(update={"impairments": (weather,)})
     (found,) = look(by_relay(run))
     assert (found.outcome, "effects of these impairments are not" in found.text) == (PASS, True)
+
+
+def live(run, *changes, **account):
+    """Make the run a live one, whose link a->b had no impairments until its changes."""
+    both = tuple(ImpairmentCase(link=name) for name in ("a->b", "b->a"))
+    run.case = run.case.model_copy(update={"live": True, "impairments": both})
+    by_relay(run, **account)
+    back = run.links["b->a"]
+    back.weather = ImpairmentAccount(received=back.datagrams_out, sent=back.datagrams_out)
+    LinkChanges(changes=changes).write(run.folder.link_changes)
+    return run
+
+
+def changed(at_ns, loss, **counts):
+    weather = ImpairmentCase(link="a->b", loss=loss)
+    return LinkChange(number=1, at_ns=at_ns, weather=weather, counts=LinkCounts(**counts))
+
+
+ALL = LossCase(model="iid", shares_ppb=(10**9,))
+
+
+def test_each_period_of_a_live_run_is_compared_with_its_own_impairments(run):
+    """5 datagrams pass, 10 are lost in a partition, the others pass."""
+    down, up = changed(1, ALL, received=5, sent=5), changed(2, None, received=15, lost=10, sent=5)
+    live(run, down, up, lost=10)
+    (found,) = look(run)
+    assert found.outcome is PASS, found.text
+    assert "iid loss 100.0000% for 10 datagrams: 10 affected, expected 10 to 10" in found.text
+
+
+def test_a_partition_that_lets_a_datagram_pass_is_noticed(run):
+    down, up = changed(1, ALL, received=5, sent=5), changed(2, None, received=15, lost=9, sent=6)
+    (found,) = look(live(run, down, up, lost=9))
+    assert found.outcome is INCONCLUSIVE
+    assert "9 affected, expected 10 to 10" in found.text
+
+
+def test_counts_that_decrease_are_no_counts(run):
+    down, up = changed(1, ALL, received=5, sent=5), changed(2, None, received=4, sent=4)
+    found = look(live(run, down, up))
+    assert [each.outcome for each in found] == [HARNESS]
+
+
+def test_a_short_period_of_a_live_run_is_no_reason_to_doubt_it(run):
+    (found,) = look(live(run, changed(1, LOSS, received=run.links[A_TO_B].datagrams_out - 3)))
+    assert found.outcome is PASS, found.text
+
+
+def test_a_live_run_without_impairments_passes_and_needs_its_file(run):
+    (found,) = look(live(run))
+    assert found.outcome is PASS
+    run.folder.link_changes.unlink()
+    (found,) = look(run)
+    assert found.outcome is INCONCLUSIVE
+    assert "link-changes.json: is missing" in found.text
