@@ -18,7 +18,7 @@ import pytest
 from windtunnel.driver.kernels.sources import CACHE_VARIABLE, cache_root
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILT_FROM = ("driver", "harness", "reports", "scenarios")
+BUILT_FROM = ("driver", "harness", "lab", "reports", "scenarios")
 FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 SCENARIO = "loss/reliable-2pct"
 

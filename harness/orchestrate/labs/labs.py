@@ -36,7 +36,7 @@ def require(fidelity: str, on_progress: OnProgress = print_progress) -> None:
     reports their number to `on_progress`. In containers, another process compiles them.
     """
     if fidelity == NETNS:
-        missing = [program for program in _PACKAGES if shutil.which(program) is None]
+        missing = missing_programs()
         if missing:
             packages = " ".join(sorted({_PACKAGES[program] for program in missing}))
             raise LabError(
@@ -53,6 +53,11 @@ def require(fidelity: str, on_progress: OnProgress = print_progress) -> None:
         precompile.compile_all(cache_root(), SIM, on_progress)
     else:
         raise LabError(f"fidelity {fidelity!r}: expected {NETNS}, {COMPOSE} or {SIM}")
+
+
+def missing_programs() -> list[str]:
+    """Return the programs that labs of network namespaces need and this machine lacks."""
+    return [program for program in _PACKAGES if shutil.which(program) is None]
 
 
 def require_hosts(fidelity: str, scenarios: Iterable[Scenario]) -> None:

@@ -40,7 +40,7 @@ class ProcessControl(Protocol):
 
 
 @dataclass
-class _ActiveEvent:
+class ActiveEvent:
     """A host event that has begun but not ended."""
 
     case: EventCase
@@ -55,7 +55,7 @@ class HostEvents:
     def __init__(self, events: Sequence[EventCase], control: ProcessControl) -> None:
         self._waiting = list(events)
         self._control = control
-        self._active: list[_ActiveEvent] = []
+        self._active: list[ActiveEvent] = []
         self._applied: list[AppliedEvent] = []
         self._first_s: float | None = None
         """Time at which the first published message was observed."""
@@ -82,15 +82,16 @@ class HostEvents:
         if self._first_s is None and published_bytes:
             self._first_s = now_s
         for each in [each for each in self._active if now_s >= each.until_s]:
-            self._end(each)
+            self.end_event(each)
         reached = {"published": published_bytes, "delivered": delivered_bytes, "after": -1}
         if self._first_s is not None:
             reached["after"] = int((now_s - self._first_s) * NS_PER_S)
         for event in [each for each in self._waiting if reached[each.trigger] >= each.at]:
             self._waiting.remove(event)
-            self._begin(event)
+            self.begin_event(event)
 
-    def _begin(self, event: EventCase) -> None:
+    def begin_event(self, event: EventCase) -> ActiveEvent:
+        """Begin an event now."""
         victims = [
             each
             for each in self._control.on_host(event.host, *event.roles)
@@ -105,11 +106,13 @@ class HostEvents:
                 self._control.kill(each)
             else:
                 each.process.send_signal(signal.SIGSTOP)
-        active = _ActiveEvent(event, victims, time.monotonic() + event.lasts_ns / NS_PER_S)
+        active = ActiveEvent(event, victims, time.monotonic() + event.lasts_ns / NS_PER_S)
         active.applied = applied
         self._active.append(active)
+        return active
 
-    def _end(self, each: _ActiveEvent) -> None:
+    def end_event(self, each: ActiveEvent) -> None:
+        """End an event now: continue or restart the processes."""
         self._active.remove(each)
         for victim in sorted(each.victims, key=lambda victim: victim.role != "driver"):
             if each.case.action == "kill":

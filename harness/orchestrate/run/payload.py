@@ -108,6 +108,17 @@ def default_payload(store: Path, library: Path | None = None) -> Payload:
     return Payload(target, file_sha256(target), target.stat().st_size, source="")
 
 
+def content_payload(store: Path, name: str, content: bytes) -> Payload:
+    """Return a stored payload with the given content. Creates it if it does not exist."""
+    sha256 = hashlib.sha256(content).hexdigest()
+    target = store / f"{name}-{sha256[:16]}"
+    if not target.exists():
+        with _unfinished(store) as unfinished:
+            unfinished.write_bytes(content)
+            os.replace(unfinished, target)
+    return Payload(target, sha256, len(content), source="")
+
+
 def file_payload(store: Path, source: Path) -> Payload:
     """Return a stored copy of the user's payload file. Creates the copy if it does not exist."""
     if not source.is_file():

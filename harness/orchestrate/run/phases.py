@@ -133,7 +133,7 @@ class Run:
 
     def _write_case(self) -> None:
         spec, folder = self.spec, self.spec.folder
-        shutil.copyfile(spec.scenario_file, folder.scenario)
+        self._write_scenario()
         folder.repro.write_text(shlex.join(spec.command) + "\n")
         folder.payload.unlink(missing_ok=True)
         try:
@@ -156,9 +156,20 @@ class Run:
         if spec.replayed is not None:
             shutil.copyfile(spec.replayed.decisions, folder.replayed)
             self._case = self._case.model_copy(update={"replays": spec.replayed.run_id})
+        self._case = self._completed(self._case)
         self._case.write(folder.case)
         self.processes.timeouts = self._case.timeouts.variables
-        self._applications = Applications(self._case.applications, self.processes)
+        self._applications = self._make_applications(self._case)
+
+    def _write_scenario(self) -> None:
+        shutil.copyfile(self.spec.scenario_file, self.spec.folder.scenario)
+
+    def _completed(self, case: Case) -> Case:
+        """Return the case with what is not known from the scenario."""
+        return case
+
+    def _make_applications(self, case: Case) -> Applications:
+        return Applications(case.applications, self.processes)
 
     def _start(self) -> None:
         try:

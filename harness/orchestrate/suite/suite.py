@@ -94,14 +94,20 @@ class SuiteOptions:
 class RunningSuite:
     """A suite that is being executed: its folder, its document and its results so far."""
 
-    def __init__(self, folder: Path, common: SuiteOptions) -> None:
+    def __init__(
+        self, folder: Path, common: SuiteOptions, program: Sequence[str] | None = None
+    ) -> None:
+        """Create the folder of a suite. `program` is the command line of the program that controls
+        its runs, if there is one.
+        """
         self._common = common
+        self._program = program
         self._dir = SuiteDir(folder)
         self._dir.path.mkdir(parents=True)
         self._document = Suite(
             folder.name,
             common.fidelity,
-            list(sys.argv),
+            list(sys.argv if program is None else program),
             started_ns=time.time_ns(),
             publisher=common.tested.publisher.name,
             subscriber=common.tested.subscriber.name,
@@ -160,6 +166,8 @@ class RunningSuite:
         common = self._common
         if common.replayed is not None:
             return common.replayed.command
+        if self._program is not None:
+            return tuple(self._program)
         command = ["windtunnel", "run", str(planned.file)]
         command += ["--fidelity", common.fidelity, "--seed", str(planned.seed), "--seeds", "1"]
         for side, tested in zip(("publisher", "subscriber"), common.tested, strict=True):

@@ -1,0 +1,66 @@
+"""The labs of one test: what the fixture `windtunnel` gives to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+from windtunnel.lab.opening import LabOpening
+from windtunnel.lab.options import LinkOptions, lab_options
+from windtunnel.lab.verdict import Verdict
+
+
+class Windtunnel:
+    """Opens labs for a test, and knows their verdicts."""
+
+    def __init__(
+        self,
+        *,
+        test: str,
+        folder: Path,
+        out: Path,
+        seed: int | None,
+        on_verdict: Callable[[Verdict], None],
+    ) -> None:
+        self._test = test
+        self._folder = folder
+        self._out = out
+        self._seed = seed
+        self._on_verdict = on_verdict
+
+    def lab(
+        self,
+        hosts: Sequence[str] = ("a", "b"),
+        link: str | Sequence[str] | None = None,
+        *,
+        links: Mapping[str, LinkOptions] | None = None,
+        observe: Sequence[Mapping[str, Any]] = (),
+        timeouts: Mapping[str, str] | None = None,
+        name: str | None = None,
+        about: str = "",
+        seed: int = 0,
+        folder: str | os.PathLike[str] | None = None,
+        **weather: Unpack[LinkOptions],
+    ) -> LabOpening:
+        """Return a lab for `async with` or `with`, as `open_lab` does.
+
+        Its name is that of the test, and its programs start in the folder of the test's file.
+        `--windtunnel-seed` takes precedence over `seed`.
+        """
+        options = lab_options(
+            hosts=hosts,
+            link=link,
+            links=links,
+            weather=weather,
+            observe=observe,
+            timeouts=timeouts,
+            name=name or self._test.rpartition("::")[2],
+            about=about or f"A lab of the test {self._test}.",
+            seed=seed if self._seed is None else self._seed,
+            out=self._out,
+            folder=Path(folder or self._folder).resolve(),
+            argv=["python", "-m", "pytest", self._test],
+        )
+        return LabOpening(options, self._on_verdict)

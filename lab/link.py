@@ -1,0 +1,83 @@
+"""The links of a lab, whose impairments can change at any time, and the drivers of its hosts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Unpack
+
+from windtunnel.lab.connection import Connection
+from windtunnel.lab.options import LinkOptions
+
+
+class Link:
+    """A link between two hosts. `Lab.link` returns it.
+
+    Each change has happened when its call returns, and is in `link-changes.json` with its time.
+    `to` limits a change to the direction that leads to this host.
+    """
+
+    def __init__(self, connection: Connection, between: Sequence[str]) -> None:
+        self._connection = connection
+        self._between = list(between)
+
+    async def impair(self, *, to: str | None = None, **changes: Unpack[LinkOptions]) -> None:
+        """Change some impairments of the link, such as `loss="10%"`. All others remain; None
+        removes one.
+        """
+        await self._request("impair", to, dict(changes))
+
+    async def partition(self, *, to: str | None = None) -> None:
+        """Lose every packet, until `reconnect` or `heal`. Packets that are on their way arrive."""
+        await self._request("partition", to)
+
+    async def reconnect(self, *, to: str | None = None) -> None:
+        """End a partition. The link has the impairments from before it again."""
+        await self._request("reconnect", to)
+
+    async def heal(self, *, to: str | None = None) -> None:
+        """Return the link to the impairments with which the lab was opened."""
+        await self._request("heal", to)
+
+    @asynccontextmanager
+    async def partitioned(self, *, to: str | None = None) -> AsyncIterator[None]:
+        """Partition the link for the duration of an `async with` block."""
+        await self.partition(to=to)
+        try:
+            yield
+        finally:
+            await self.reconnect(to=to)
+
+    async def _request(
+        self, action: str, to: str | None, weather: dict[str, object] | None = None
+    ) -> None:
+        await self._connection.request(
+            "link", action=action, between=self._between, to=to, weather=weather
+        )
+
+
+class Driver:
+    """The media driver of a host. `Lab.driver` returns it."""
+
+    def __init__(self, connection: Connection, host: str) -> None:
+        self._connection = connection
+        self.host = host
+
+    async def pause(self) -> None:
+        """Stop the driver until `resume`."""
+        await self._event("pause")
+
+    async def resume(self) -> None:
+        """Continue a paused driver."""
+        await self._event("resume")
+
+    async def kill(self) -> None:
+        """Kill the driver with SIGKILL. The verdict does not hold that against it."""
+        await self._event("kill")
+
+    async def restart(self) -> None:
+        """Start a new driver in place of a killed one."""
+        await self._event("restart")
+
+    async def _event(self, action: str) -> None:
+        await self._connection.request("event", action=action, host=self.host)

@@ -1,0 +1,92 @@
+"""Opens labs, for `async with` and for `with`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Unpack
+
+from windtunnel.lab.lab import Lab
+from windtunnel.lab.options import LinkOptions, lab_options
+from windtunnel.lab.plain import PlainLab
+from windtunnel.lab.verdict import Verdict
+
+
+class LabOpening:
+    """A lab that an `async with` or a `with` block opens, and closes at its end."""
+
+    def __init__(
+        self, options: Mapping[str, Any], on_verdict: Callable[[Verdict], None] | None = None
+    ) -> None:
+        self._options = options
+        self._on_verdict = on_verdict
+        self._lab: Lab | None = None
+        self._plain: PlainLab | None = None
+
+    async def __aenter__(self) -> Lab:
+        self._lab = Lab(self._options, self._on_verdict)
+        return await self._lab.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._lab is not None
+        await self._lab.__aexit__(kind, error, traceback)
+
+    def __enter__(self) -> PlainLab:
+        self._plain = PlainLab(Lab(self._options, self._on_verdict))
+        return self._plain.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._plain is not None
+        self._plain.__exit__(kind, error, traceback)
+
+
+def open_lab(
+    hosts: Sequence[str] = ("a", "b"),
+    link: str | Sequence[str] | None = None,
+    *,
+    links: Mapping[str, LinkOptions] | None = None,
+    observe: Sequence[Mapping[str, Any]] = (),
+    timeouts: Mapping[str, str] | None = None,
+    name: str = "lab",
+    about: str = "",
+    seed: int = 0,
+    out: str | os.PathLike[str] = "runs",
+    folder: str | os.PathLike[str] | None = None,
+    **weather: Unpack[LinkOptions],
+) -> LabOpening:
+    """Return a lab, to be opened with `async with` (`Lab`) or `with` (`PlainLab`).
+
+    `link` is the only link, such as `a-b`, and the further keywords are its impairments, such as
+    `loss="2%"`. `links` has several links, with the impairments of each. `observe` has the streams
+    that the verdict judges: tables like those of `observe` in a scenario file, with `stream`,
+    `channel`, `from` and `to`. `timeouts` are those of drivers and clients. The run folder is
+    created in `out`. Programs start in `folder`, by default the current one.
+    """
+    options = lab_options(
+        hosts=hosts,
+        link=link,
+        links=links,
+        weather=weather,
+        observe=observe,
+        timeouts=timeouts,
+        name=name,
+        about=about,
+        seed=seed,
+        out=Path(out).resolve(),
+        folder=Path(folder or Path.cwd()).resolve(),
+        argv=sys.orig_argv,
+    )
+    return LabOpening(options)

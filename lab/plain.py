@@ -1,0 +1,288 @@
+"""A lab that a program controls without asyncio: the same methods, which return when they are done.
+
+    with open_lab(hosts=["a", "b"], link="a-b", loss="2%") as lab:
+        feed = lab.start("a", ["python", "feed.py"], ready="feed started")
+        with lab.link("a", "b").partitioned():
+            time.sleep(2)
+    lab.verdict.assert_passed()
+
+A thread of its own runs the event loop of the lab.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar, Unpack
+
+from windtunnel.lab.application import EXITED_WITHIN_S, Application
+from windtunnel.lab.lab import WITHIN_S, Counter, Lab
+from windtunnel.lab.link import Driver, Link
+from windtunnel.lab.options import LinkOptions
+from windtunnel.lab.verdict import Verdict
+
+_RESULT = TypeVar("_RESULT")
+_Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+class _Loop:
+    """An event loop in a thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
+        """Run a coroutine to its end, and return its result. An exception of this thread, such as
+        KeyboardInterrupt, cancels it.
+        """
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class PlainApplication:
+    """A program on a host. `PlainLab.start` returns it."""
+
+    def __init__(self, run: _Run, application: Application) -> None:
+        self._run = run
+        self._application = application
+        self.name = application.name
+        self.host = application.host
+        self.log: Path = application.log
+
+    def exited(self, *, within: float = EXITED_WITHIN_S, code: int | None = None) -> int:
+        """Wait until the program has ended by itself, as `Application.exited` does."""
+        return int(self._run(self._application.exited(within=within, code=code)))
+
+    def stop(self) -> int:
+        """Ask the program to end, wait for that, and return the exit code."""
+        return int(self._run(self._application.stop()))
+
+    def pause(self) -> None:
+        """Stop all processes of the program until `resume`."""
+        self._run(self._application.pause())
+
+    def resume(self) -> None:
+        """Continue a paused program."""
+        self._run(self._application.resume())
+
+    def kill(self) -> None:
+        """Kill the program with SIGKILL. The verdict does not hold that against it."""
+        self._run(self._application.kill())
+
+    def restart(self) -> None:
+        """Start a killed program again."""
+        self._run(self._application.restart())
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Pause the program for the duration of a `with` block."""
+        self.pause()
+        try:
+            yield
+        finally:
+            self.resume()
+
+    def log_text(self) -> str:
+        """Return what the program has printed so far."""
+        return self._application.log_text()
+
+
+class PlainLink:
+    """A link between two hosts. `PlainLab.link` returns it."""
+
+    def __init__(self, run: _Run, link: Link) -> None:
+        self._run = run
+        self._link = link
+
+    def impair(self, *, to: str | None = None, **changes: Unpack[LinkOptions]) -> None:
+        """Change some impairments of the link. All others remain; None removes one."""
+        self._run(self._link.impair(to=to, **changes))
+
+    def partition(self, *, to: str | None = None) -> None:
+        """Lose every packet, until `reconnect` or `heal`."""
+        self._run(self._link.partition(to=to))
+
+    def reconnect(self, *, to: str | None = None) -> None:
+        """End a partition. The link has the impairments from before it again."""
+        self._run(self._link.reconnect(to=to))
+
+    def heal(self, *, to: str | None = None) -> None:
+        """Return the link to the impairments with which the lab was opened."""
+        self._run(self._link.heal(to=to))
+
+    @contextmanager
+    def partitioned(self, *, to: str | None = None) -> Iterator[None]:
+        """Partition the link for the duration of a `with` block."""
+        self.partition(to=to)
+        try:
+            yield
+        finally:
+            self.reconnect(to=to)
+
+
+class PlainDriver:
+    """The media driver of a host. `PlainLab.driver` returns it."""
+
+    def __init__(self, run: _Run, driver: Driver) -> None:
+        self._run = run
+        self._driver = driver
+        self.host = driver.host
+
+    def pause(self) -> None:
+        """Stop the driver until `resume`."""
+        self._run(self._driver.pause())
+
+    def resume(self) -> None:
+        """Continue a paused driver."""
+        self._run(self._driver.resume())
+
+    def kill(self) -> None:
+        """Kill the driver with SIGKILL. The verdict does not hold that against it."""
+        self._run(self._driver.kill())
+
+    def restart(self) -> None:
+        """Start a new driver in place of a killed one."""
+        self._run(self._driver.restart())
+
+
+class PlainLab:
+    """A lab whose methods return when they are done. See `Lab`."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._loop: _Loop | None = None
+
+    def __enter__(self) -> PlainLab:
+        self._loop = _Loop()
+        try:
+            self._loop.run(self._lab.open())
+        except BaseException:
+            self._loop.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._loop is not None
+        try:
+            self._run(self._lab.__aexit__(kind, error, traceback))
+        finally:
+            self._loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
+        assert self._loop is not None
+        return self._loop.run(work)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict. It is known when the lab has been closed."""
+        return self._lab.verdict
+
+    @property
+    def run_dir(self) -> Path:
+        """The run folder, with the logs and all other evidence."""
+        return self._lab.run_dir
+
+    def address(self, host: str) -> str:
+        """Return the IPv4 address of a host."""
+        return self._lab.address(host)
+
+    def aeron_dir(self, host: str) -> Path:
+        """Return the directory of a host's driver, which applications find in `AERON_DIR`."""
+        return self._lab.aeron_dir(host)
+
+    def start(
+        self,
+        host: str,
+        command: Sequence[str | os.PathLike[str]],
+        *,
+        ready: str | None = None,
+        within: float = WITHIN_S,
+        env: Mapping[str, str] | None = None,
+        name: str | None = None,
+        driver: str = "shared",
+        stop_signal: str = "TERM",
+        stop_within: float = 10.0,
+        exit_code: int | None = None,
+        log_never: Sequence[str] = (),
+        folder: str | os.PathLike[str] | None = None,
+    ) -> PlainApplication:
+        """Start a program on a host, and wait until it is ready, as `Lab.start` does."""
+        started = self._run(
+            self._lab.start(
+                host,
+                command,
+                ready=ready,
+                within=within,
+                env=env,
+                name=name,
+                driver=driver,
+                stop_signal=stop_signal,
+                stop_within=stop_within,
+                exit_code=exit_code,
+                log_never=log_never,
+                folder=folder,
+            )
+        )
+        return PlainApplication(self._run, started)
+
+    def link(self, first: str, second: str | None = None) -> PlainLink:
+        """Return the link between two hosts."""
+        return PlainLink(self._run, self._lab.link(first, second))
+
+    def driver(self, host: str) -> PlainDriver:
+        """Return the driver of a host, to pause or kill it."""
+        return PlainDriver(self._run, self._lab.driver(host))
+
+    def counters(self, host: str) -> list[Counter]:
+        """Return all counters of a host's driver."""
+        return self._run(self._lab.counters(host))
+
+    def wait_for_counter(
+        self,
+        host: str,
+        counter: str,
+        *,
+        at_least: int,
+        stream: int | None = None,
+        session: int | None = None,
+        within: float = WITHIN_S,
+    ) -> int:
+        """Wait until a counter has reached a value, as `Lab.wait_for_counter` does."""
+        return self._run(
+            self._lab.wait_for_counter(
+                host, counter, at_least=at_least, stream=stream, session=session, within=within
+            )
+        )
+
+    def wait_for_position(
+        self, host: str, *, stream: int, at_least: int, within: float = WITHIN_S
+    ) -> int:
+        """Wait until a subscriber on a host has consumed a stream up to a position."""
+        return self._run(
+            self._lab.wait_for_position(host, stream=stream, at_least=at_least, within=within)
+        )
+
+    def status(self) -> dict[str, Any]:
+        """Return the present state of links and applications."""
+        return self._run(self._lab.status())

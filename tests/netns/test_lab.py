@@ -1,0 +1,306 @@
+"""Labs that a program controls: links, programs and drivers, while the lab is up."""
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.scenario.loader import load_scenario
+from windtunnel.lab import LabError, open_lab
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(bool(privileges.missing()), reason="network namespaces need root"),
+]
+SERVICE = """
+import socket, sys
+link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+link.bind((sys.argv[1], 5000))
+print("ready", flush=True)
+while True:
+    data, peer = link.recvfrom(2000)
+    link.sendto(data, peer)
+"""
+PROBE = """
+import socket, sys
+link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+link.settimeout(0.3)
+arrived = 0
+for count in range(int(sys.argv[2])):
+    link.sendto(b"%d" % count, (sys.argv[1], 5000))
+    try:
+        arrived += link.recv(2000) != b""
+    except TimeoutError:
+        pass
+print("arrived", arrived, flush=True)
+"""
+SENDER = """
+import os, signal, sys, time
+from windtunnel.driver.client import Aeron
+running = True
+def stop(number, frame):
+    global running
+    running = False
+signal.signal(signal.SIGTERM, stop)
+with Aeron(os.environ["AERON_DIR"]) as aeron:
+    publication = aeron.add_exclusive_publication(os.environ["CHANNEL"], 1001)
+    print("publication ready", flush=True)
+    sent = 0
+    while running:
+        sent += publication.offer(b"x" * 500) > 0
+        time.sleep(0.002)
+    end = publication.position
+    print("position", end, flush=True)
+    time.sleep(0.5)
+"""
+READER = """
+import os, signal, time
+from windtunnel.driver.client import Aeron
+running = True
+def stop(number, frame):
+    global running
+    running = False
+signal.signal(signal.SIGTERM, stop)
+with Aeron(os.environ["AERON_DIR"]) as aeron:
+    subscription = aeron.add_subscription(os.environ["CHANNEL"], 1001)
+    print("subscription ready", flush=True)
+    while running:
+        if not subscription.poll(lambda payload, header: None):
+            time.sleep(0.001)
+"""
+CHANNEL = "aeron:udp?endpoint=${b}:24325|term-length=64k"
+OBSERVE = [{"id": "feed", "stream": 1001, "channel": CHANNEL, "from": "a", "to": "b"}]
+
+
+def python(text: str, *arguments: str) -> list[str]:
+    return ["python", "-c", text, *arguments]
+
+
+def changes(run_dir: Path) -> list[dict]:
+    return json.loads(RunDir(run_dir).link_changes.read_text())["changes"]
+
+
+async def arrived(lab, count: int) -> int:
+    """How many of a program's requests over the link are answered now."""
+    probe = await lab.start("a", python(PROBE, "${b}", str(count)), name=None)
+    await probe.exited(within=30)
+    return int(probe.log_text().split()[-1])
+
+
+async def test_links_change_while_programs_run(tmp_path: Path) -> None:
+    began_ns = time.time_ns()
+    async with open_lab(delay="5ms", out=tmp_path, name="made/links") as lab:
+        assert lab.address("a") != lab.address("b")
+        link = lab.link("a", "b")
+        await lab.start("b", python(SERVICE, "${b}"), ready="ready", name="service")
+        assert await arrived(lab, 5) == 5
+        async with link.partitioned():
+            assert await arrived(lab, 3) == 0
+        assert await arrived(lab, 5) == 5
+        await link.partition(to="b")
+        assert await arrived(lab, 2) == 0
+        await link.heal()
+        await link.impair(loss="100%", to="a")
+        status = await lab.status()
+        assert [each["weather"] for each in status["links"]] == [
+            {"delay": "5ms"},
+            {"delay": "5ms", "loss": "100%"},
+        ]
+        assert await arrived(lab, 2) == 0
+        await link.impair(loss=None)
+        assert await arrived(lab, 5) == 5
+    lab.verdict.assert_passed()
+    found = changes(lab.run_dir)
+    assert [each["number"] for each in found] == [1, 1, 2, 2, 3, 4, 4, 5, 6, 6]
+    assert [each["weather"]["link"] for each in found[:5]] == ["a->b", "b->a"] * 2 + ["a->b"]
+    times_ns = [each["at_ns"] for each in found]
+    assert times_ns == sorted(times_ns)
+    assert began_ns < times_ns[0] < times_ns[-1] < time.time_ns()
+    # The scenario in the run folder is one that can be read, and names what was started.
+    scenario = load_scenario(RunDir(lab.run_dir).scenario, lambda found: [])
+    assert scenario.applications[0].id == "service"
+    assert lab.verdict.report is not None
+    assert lab.verdict.report.is_file()
+
+
+async def test_an_observed_stream_is_judged_through_a_partition(tmp_path: Path) -> None:
+    async with open_lab(loss="5%", delay="2ms", observe=OBSERVE, out=tmp_path, seed=3) as lab:
+        env = {"CHANNEL": CHANNEL}
+        await lab.start("b", python(READER), env=env, ready="subscription ready")
+        sender = await lab.start("a", python(SENDER), env=env, ready="publication ready")
+        await lab.wait_for_position("b", stream=1001, at_least=100_000, within=30)
+        async with lab.link("a-b").partitioned():
+            await asyncio.sleep(1)
+        sent = await lab.wait_for_counter("a", "snd-pos", stream=1001, at_least=200_000)
+        labels = {each.label.split(":")[0] for each in await lab.counters("a")}
+        assert await sender.stop() == 0
+        end = int(sender.log_text().split()[-1])
+        assert end >= sent
+        await lab.wait_for_position("b", stream=1001, at_least=end, within=30)
+    lab.verdict.assert_passed()
+    assert "Bytes sent" in labels
+    named = {each["name"] for each in lab.verdict.checks}
+    assert "observed_stream" in named or len(named) > 2, named
+
+
+async def test_programs_and_drivers_are_paused_and_killed(tmp_path: Path) -> None:
+    async with open_lab(out=tmp_path) as lab:
+        await lab.driver("a").kill()
+        await lab.driver("a").restart()
+        await lab.driver("b").pause()
+        await lab.driver("b").resume()
+        with pytest.raises(LabError, match="the driver of host b was not paused"):
+            await lab.driver("b").resume()
+        service = await lab.start("b", python(SERVICE, "${b}"), ready="ready", name="service")
+        async with service.paused():
+            assert await arrived(lab, 2) == 0
+        assert await arrived(lab, 2) >= 1
+        await service.kill()
+        assert await arrived(lab, 2) == 0
+        await service.restart()
+        await asyncio.sleep(0.5)
+        assert await arrived(lab, 2) >= 1
+        await service.kill()
+        with pytest.raises(LabError, match="application service is paused or killed already"):
+            await service.pause()
+    lab.verdict.assert_passed()
+    events = json.loads(RunDir(lab.run_dir).host_events.read_text())["events"]
+    assert [each["action"] for each in events] == ["kill", "pause", "pause", "kill", "kill"]
+
+
+async def test_a_failed_program_fails_the_run_and_is_named(tmp_path: Path) -> None:
+    async with open_lab(out=tmp_path) as lab:
+        first = await lab.start("a", ["sh", "-c", "echo broken; exit 7"], name="first")
+        with pytest.raises(LabError, match=r"a/first ended with exit code 7, expected 0.*broken"):
+            await first.exited()
+        second = await lab.start("a", ["sh", "-c", "exit 3"], name="second")
+        assert await second.exited(code=3) == 3
+        with pytest.raises(LabError, match="cannot be started: there is no program 'absent'"):
+            await lab.start("b", ["absent"], ready="x")
+        with pytest.raises(LabError, match=r"not ready after 300ms: no line .* contains 'never'"):
+            await lab.start("b", ["sleep", "60"], ready="never", within=0.3)
+        slow = await lab.start("b", ["sleep", "60"])
+        with pytest.raises(LabError, match=r"sleep-2 has not ended after 0.2 s"):
+            await slow.exited(within=0.2)
+    with pytest.raises(AssertionError, match="FAIL: applications_ran") as caught:
+        lab.verdict.assert_passed()
+    assert f"run folder: {lab.run_dir}" in str(caught.value)
+    failed = {each["about"] for each in lab.verdict.checks if each["outcome"] == "FAIL"}
+    assert failed == {"first", "sleep"}
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"loss": "2"}, "weather.both.loss"),
+        ({"link": "a-c"}, "expected two of the hosts a, b"),
+        ({"hosts": ["a", "b", "c"]}, "expected two hosts"),
+        ({"observe": [{"stream": 1}]}, "this key is missing"),
+        ({"queue": 3}, "queue"),
+        ({"hosts": ["a", "A!"]}, "hosts"),
+    ],
+)
+async def test_wrong_options_are_refused_before_anything_starts(
+    tmp_path: Path, options: dict, text: str
+) -> None:
+    with pytest.raises(LabError, match=text):
+        async with open_lab(out=tmp_path, **options):
+            pass
+    assert not list(tmp_path.glob("*/*/run.json"))
+
+
+async def test_wrong_requests_leave_the_lab_usable(tmp_path: Path) -> None:
+    async with open_lab(out=tmp_path) as lab:
+        for wrong, text in (
+            (lab.start("c", ["true"]), "expected a host of the network, found 'c'"),
+            (lab.start("a", ["echo", "${c}"]), "expected a host or directory"),
+            (lab.start("a", ["true"], folder="/absent"), "working folder /absent does not exist"),
+            (lab.link("a-b").impair(loss="lots"), "loss"),
+            (lab.link("a-b").impair(to="x"), "to: expected a or b, found 'x'"),
+            (lab.wait_for_counter("a", "no-such", at_least=1, within=0.1), "no such counter"),
+        ):
+            with pytest.raises(LabError, match=text):
+                await wrong
+        await (await lab.start("a", ["true"])).exited()
+    lab.verdict.assert_passed()
+
+
+def test_a_lab_without_asyncio(tmp_path: Path) -> None:
+    with open_lab(hosts=["x", "y"], link="x-y", loss="1%", out=tmp_path, folder=tmp_path) as lab:
+        service = lab.start("y", python(SERVICE, "${y}"), ready="ready", log_never=["Traceback"])
+        with lab.link("x", "y").partitioned():
+            probe = lab.start("x", python(PROBE, "${y}", "2"))
+            assert probe.exited() == 0
+            assert "arrived 0" in probe.log_text()
+        where = lab.start("x", ["sh", "-c", "pwd; echo $AERON_DIR"])
+        where.exited()
+        assert where.log_text().split() == [str(tmp_path), str(lab.aeron_dir("x"))]
+        assert lab.counters("x")
+        service.pause()
+        service.resume()
+        lab.driver("y").pause()
+        lab.driver("y").resume()
+        service.stop()
+    lab.verdict.assert_passed()
+
+
+def test_three_hosts_have_their_own_links(tmp_path: Path) -> None:
+    links = {"a-b": {"delay": "1ms"}, "b-c": {}}
+    with open_lab(hosts=["a", "b", "c"], links=links, out=tmp_path) as lab:
+        lab.start("b", python(SERVICE, "${b}"), ready="ready")
+        lab.link("b-c").partition()
+        first = lab.start("a", python(PROBE, "${b}", "3"))
+        second = lab.start("c", python(PROBE, "${b}", "3"))
+        first.exited()
+        second.exited()
+        assert (first.log_text().split()[-1], second.log_text().split()[-1]) == ("3", "0")
+        with pytest.raises(LabError, match="there is no link a-c: the links are a-b, b-c"):
+            lab.link("a", "c").heal()
+    lab.verdict.assert_passed()
+
+
+async def test_an_exception_in_the_block_is_raised_with_the_verdict(tmp_path: Path) -> None:
+    async def use() -> None:
+        async with open_lab(out=tmp_path) as lab:
+            await (await lab.start("a", ["true"])).exited()
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        await use()
+    assert "verdict of the lab: PASS" in caught.value.__notes__[0]
+
+
+def test_a_lab_without_programs_has_shown_nothing(tmp_path: Path) -> None:
+    with open_lab(out=tmp_path) as lab:
+        pass
+    assert lab.verdict.outcome == "INCONCLUSIVE"
+    assert "no program was started in the lab" in lab.verdict.reason
+
+
+async def test_a_program_that_dies_leaves_no_lab_behind(tmp_path: Path) -> None:
+    program = (
+        "import asyncio, os\nfrom windtunnel.lab import open_lab\n"
+        "async def main():\n"
+        f"    async with open_lab(out={str(tmp_path)!r}) as lab:\n"
+        "        print(lab.run_dir, flush=True)\n"
+        "        os._exit(9)\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await asyncio.wait_for(process.communicate(), 120)
+    assert process.returncode == 9
+    folder = RunDir(Path(output.decode().strip()))
+    deadline_s = time.monotonic() + 90
+    while not folder.verdict.exists() and time.monotonic() < deadline_s:
+        await asyncio.sleep(0.1)
+    verdict = json.loads(folder.verdict.read_text())
+    assert verdict["outcome"] == "INCONCLUSIVE"
+    assert "ended without closing it" in verdict["reason"]

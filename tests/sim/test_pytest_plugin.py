@@ -1,0 +1,149 @@
+"""Scenarios as tests, in a project folder of its own, with pytest-xdist and without."""
+
+import re
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.stand_ins.plugin_project import run_pytest
+
+# A machine's first run compiles every kernel of the simulator.
+pytestmark = pytest.mark.timeout(900)
+
+SCENARIO = """
+schema: windtunnel/1
+name: made/{name}
+about: For a test of the plugin.
+seeds: {{root: 5}}
+fidelity: [{fidelity}]
+network:
+  hosts: [a, b]
+  link: {{between: [a, b]}}
+traffic:
+  - id: orders
+    stream: 1001
+    from: a
+    to: b
+    publication: exclusive
+    channel: "aeron:udp?endpoint=${{b}}:24325|term-length=64k"
+    receive: "aeron:udp?endpoint=${{b}}:24325"
+    content: {{bytes: 100KiB, message: 1316B}}
+faults:
+  - {{id: loss, where: {{link: a->b}}, what: {{type: DATA}}, act: {{drop: {loss}}}}}
+expect: [{expect}]
+budget: {{wall: 60s}}
+"""
+TESTS = """
+import pytest
+
+@pytest.mark.windtunnel("good.yaml", seeds=2)
+def test_good(windtunnel_run):
+    assert windtunnel_run.verdict.passed
+    assert windtunnel_run.verdict.results[0]["lost_frames"] > 0
+    assert (windtunnel_run.verdict.run_dir / "case.json").is_file()
+
+@pytest.mark.windtunnel("good.yaml", seed=9)
+async def test_without_the_fixture(tmp_path):
+    raise AssertionError("the body of the test")
+
+@pytest.mark.windtunnel("bad.yaml")
+def test_bad():
+    raise AssertionError("never reached")
+
+@pytest.mark.windtunnel("netns.yaml")
+def test_elsewhere():
+    raise AssertionError("never reached")
+"""
+
+
+def scenario(name: str, loss: str, expect: str, fidelity: str = "netns, sim") -> str:
+    return SCENARIO.format(name=name, loss=loss, expect=expect, fidelity=fidelity)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "test_streams.py").write_text(TESTS)
+    (tmp_path / "good.yaml").write_text(scenario("good", "20%", "delivered_once"))
+    # It is inconclusive, because its rule applies to too few frames.
+    (tmp_path / "bad.yaml").write_text(scenario("bad", "0.001%", "delivered_once"))
+    (tmp_path / "netns.yaml").write_text(scenario("netns", "20%", "delivered_once", "netns"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_a_scenario_is_a_test_case_for_each_seed(project: Path, workers: tuple[str, ...]) -> None:
+    arguments = ("--windtunnel-fidelity", "sim", "-v", "-rs", "--junit-xml", "junit.xml")
+    session = run_pytest(project, *arguments, *workers)
+    text = session.output
+    assert session.counts == {"passed": 2, "failed": 2, "skipped": 1}, text
+    assert "test_good[good.yaml-seed5]" in text
+    assert "test_good[good.yaml-seed6]" in text
+    assert "scenario made/netns: does not support fidelity sim, but netns" in text
+    # The failures name the run folder and the report, and only one reached its test.
+    assert "never reached" not in text.partition("short test summary")[0].replace("raise", "")
+    assert re.search(r"^E +AssertionError: the body of the test$", text, re.M), text
+    assert text.count("run folder: ") == 2
+    assert "report: " in text
+    assert "repeat: windtunnel run " in text
+    _check_properties(project)
+
+
+def _check_properties(project: Path) -> None:
+    cases = ElementTree.parse(project / "junit.xml").getroot().iter("testcase")
+    found = {
+        case.attrib["name"]: {each.attrib["name"]: each.attrib["value"] for each in properties}
+        for case in cases
+        if (properties := case.findall("properties/property"))
+    }
+    good = found["test_good[good.yaml-seed5]"]
+    assert good["windtunnel_outcome"] == "PASS"
+    assert (Path(good["windtunnel_run"]) / "verdict.json").is_file()
+    assert Path(good["windtunnel_run"]).is_relative_to(project / "runs")
+    assert Path(good["windtunnel_report"]).is_file()
+
+
+def test_options_choose_the_seed_and_the_folder(project: Path) -> None:
+    arguments = ("--windtunnel-fidelity", "sim", "--windtunnel-seed", "70", "-k", "test_good")
+    session = run_pytest(project, *arguments, "--windtunnel-out", "elsewhere", "-v")
+    assert session.counts["passed"] == 2, session.output
+    assert "test_good[good.yaml-seed70]" in session.output
+    assert not (project / "runs").exists()
+    assert len(list((project / "elsewhere").rglob("verdict.json"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("mark", "text"),
+    [
+        ('"goood.yaml"', "no scenario or file named 'goood.yaml'"),
+        ('"good.yaml", seeds=0', "expected `seeds` from 1 to 10000, found 0"),
+        ('"good.yaml", seed=-1', "expected `seed` from 0 to"),
+        ('"good.yaml", sedes=3', "unknown arguments sedes"),
+        ("3", "expected one scenario's name or file, found (3,)"),
+        ('"broken.yaml"', "broken.yaml"),
+    ],
+)
+def test_a_wrong_marker_is_an_error_of_its_file(project: Path, mark: str, text: str) -> None:
+    (project / "broken.yaml").write_text("schema: windtunnel/1\n")
+    module = f"import pytest\n@pytest.mark.windtunnel({mark})\ndef test_one(): pass\n"
+    (project / "test_streams.py").write_text(module)
+    session = run_pytest(project)
+    assert session.counts["error"] == 1, session.output
+    assert text in session.output
+    assert "Traceback" not in session.output
+
+
+def test_without_privileges_a_test_is_skipped_by_name_or_simulated(project: Path) -> None:
+    """The programs of namespaces are missing here, which is the same to the plugin."""
+    path = project / "empty"
+    path.mkdir()
+    arguments = ("-rs", "-k", "test_elsewhere or seed5")
+    session = run_pytest(project, *arguments, variables={"PATH": str(path)})
+    assert session.counts == {"passed": 1, "skipped": 1, "failed": 1}, session.output
+    assert "scenario made/netns: netns: this machine lacks ip, nsenter" in session.output
+    forced = run_pytest(project, *arguments, "--windtunnel-fidelity", "netns",
+                        variables={"PATH": str(path)})  # fmt: skip
+    assert forced.counts["failed"] == 3, forced.output
+    assert "fidelity netns was requested, but this machine lacks ip" in forced.output
+    shutil.rmtree(path)

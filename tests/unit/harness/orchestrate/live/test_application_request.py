@@ -1,0 +1,59 @@
+"""Applications as a program asks for them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.harness.middlebox.made import case
+from windtunnel.harness.orchestrate.live.application_request import (
+    ApplicationRequest,
+    application_request,
+)
+from windtunnel.harness.orchestrate.live.live_scenario import OptionError
+
+
+def request(where: Path, **changed: Any) -> ApplicationRequest:
+    document = {"on": "a", "command": ["true"], "folder": str(where), **changed}
+    return application_request(document, case(), lambda name: name)
+
+
+def test_addresses_are_filled_in(tmp_path: Path) -> None:
+    found = request(tmp_path, command=["x", "${b}:5"], env={"X": "${a}"}).case
+    assert found.command == ("x", "10.64.0.19:5")
+    assert found.env == {"X": "10.64.0.3"}
+    assert found.ends_at_any_time
+
+
+def test_the_surroundings_are_those_of_the_program(tmp_path: Path) -> None:
+    around = request(tmp_path, variables={"PATH": "/x"}).surroundings
+    assert (around.folder, around.variables) == (tmp_path, {"PATH": "/x"})
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["python", "feed.py"], "feed"),
+        (["/usr/bin/java", "-jar", "My_Gateway-1.2.jar"], "my-gateway-1-2"),
+        (["python", "-c", "print()"], "python"),
+        (["./7z"], "application-7z"),
+        (["..."], "application"),
+    ],
+)
+def test_a_name_comes_from_the_command(tmp_path: Path, command: list[str], name: str) -> None:
+    assert request(tmp_path, command=command).case.id == name
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"folder": "/absent/folder"}, "working folder /absent/folder does not exist"),
+        ({"variables": {"PATH": 3}}, "variables: expected names and texts"),
+        ({"name": "No Name"}, "id"),
+        ({"ready": {"log": ""}}, "ready.log"),
+        ({"command": []}, "command"),
+    ],
+)
+def test_wrong_requests_are_refused(tmp_path: Path, changed: dict[str, Any], text: str) -> None:
+    with pytest.raises(OptionError, match=text):
+        request(tmp_path, **changed)

@@ -1,0 +1,39 @@
+"""Which counters a program asks for."""
+
+import pytest
+
+from windtunnel.harness.artifact.host.counter_sample import CounterFacts
+from windtunnel.harness.orchestrate.live import live_counters
+from windtunnel.harness.orchestrate.live.live_counters import Selection
+from windtunnel.harness.orchestrate.live.live_scenario import OptionError
+
+KEY = (1).to_bytes(8, "little") + (77).to_bytes(4, "little") + (1001).to_bytes(4, "little")
+
+
+def counter(label: str, type_id: int) -> CounterFacts:
+    return CounterFacts(1, type_id, 1, 1, 1, label, KEY.hex(), 5)
+
+
+POSITION = counter("sub-pos: 1 77 1001 aeron:udp?endpoint=x:1 @0", 4)
+SYSTEM = counter("Bytes sent", 0)
+
+
+def test_a_counter_is_chosen_by_the_beginning_of_its_label_and_its_stream() -> None:
+    assert Selection("sub-pos", None, None).has(POSITION)
+    assert Selection("sub-pos", 1001, 77).has(POSITION)
+    assert not Selection("sub-pos", 1002, None).has(POSITION)
+    assert not Selection("sub-pos", None, 78).has(POSITION)
+    assert not Selection("rcv-pos", 1001, None).has(POSITION)
+    assert Selection("Bytes", None, None).has(SYSTEM)
+    assert not Selection("Bytes", 1001, None).has(SYSTEM)
+
+
+def test_a_request_needs_whole_numbers() -> None:
+    assert Selection.of({"counter": "x", "stream": 3}) == Selection("x", 3, None)
+    with pytest.raises(OptionError, match="expected whole numbers"):
+        Selection.of({"counter": "x", "stream": "3"})
+
+
+def test_a_driver_that_has_not_started_has_no_counters(tmp_path) -> None:
+    assert live_counters.documents(str(tmp_path)) == []
+    assert live_counters.largest(str(tmp_path), Selection("x", None, None)) is None
