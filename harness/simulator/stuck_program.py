@@ -8,10 +8,12 @@ anything else                           None: the harness
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+from windtunnel.harness.artifact.run.simulation import STUCK
 from windtunnel.harness.simulator.applications.application_set import ApplicationSet
 from windtunnel.harness.simulator.applications.programs import Application, DriverProgram
 from windtunnel.harness.simulator.blame import is_drivers_file
@@ -29,23 +31,55 @@ def stuck_program(
     `frame` is where the simulation's thread is, and `cpu_s` the CPU time that it has used there.
     """
     part = world.running_part
-    place = next(_drivers_places(frame), "")
     program: DriverProgram | Application | None = None
-    what = "the simulator"
+    client = ""
     if part is not None and part[1] != _CLIENT:
-        host, agent = part
-        program = next(each for each in programs.drivers[::-1] if each.host.name == host)
-        what = f"the {agent} of the driver on host {host}"
+        program = next(each for each in programs.drivers[::-1] if each.host.name == part[0])
     elif part is not None:
         of_host = [each for each in programs.living if each.host.name == part[0]]
         program = of_host[0] if of_host else None
-        what = f"a client on host {part[0]}"
-    elif programs.stepping is not None and place:
+    elif programs.stepping is not None and any(_drivers_places(frame)):
         program = programs.stepping
-        what = f"the client of {program.name}"
+        client = f"the client of {program.name}"
+    return program, describe_stuck_part(world, frame, cpu_s, client)[1]
+
+
+def describe_stuck_part(
+    world: SimulatedWorld, frame: FrameType | None, cpu_s: float, client: str = "a client"
+) -> tuple[bool, str]:
+    """Return whether the part of the world that has not ended its turn is under test, and a text.
+
+    `client` names the program to which the driver's Python code belongs outside the parts of the
+    world, or is empty if that code does not belong to a program.
+    """
+    part = world.running_part
+    place = next(_drivers_places(frame), "")
+    what = client if place else ""
+    if part is not None:
+        host, name = part
+        what = "a client" if name == _CLIENT else f"the {name} of the driver"
+        what += f" on host {host}"
     at_s = (world.now_ns - START_NS) / 1e9
-    text = f"{what} did not end its turn: {cpu_s:.0f} s of CPU time at virtual time {at_s:.6f} s"
-    return program, text + (f", in {place}" if place else "")
+    text = (
+        f"{what or 'the simulator'} did not end its turn: {cpu_s:.0f} s of CPU time "
+        f"at virtual time {at_s:.6f} s"
+    )
+    return bool(what), text + (f", in {place}" if place else "")
+
+
+def end_stuck_process(world: SimulatedWorld, cpu_s: float, frame: FrameType | None) -> None:
+    """End the process of a trial, because code in it works without end.
+
+    Code under test ends it with SIGABRT, like a real driver that does so.
+    """
+    is_under_test = False
+    try:
+        is_under_test, text = describe_stuck_part(world, frame, cpu_s)
+        print(text, flush=True)
+    finally:
+        if is_under_test:
+            os.abort()
+        os._exit(STUCK)
 
 
 def _drivers_places(frame: FrameType | None) -> Iterator[str]:

@@ -1,6 +1,7 @@
-"""A driver or client that works without end in one turn ends the run, and is blamed."""
+"""A driver or client that works without end in one turn ends the run or trial, and is blamed."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -11,7 +12,8 @@ from windtunnel.harness.artifact.run.simulation import Simulation
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.loader import load_scenario
 from windtunnel.harness.scenario.resolved.case import resolve
-from windtunnel.harness.simulator.run_case import STUCK, SUBJECT_FAILED
+from windtunnel.harness.simulator.run_case import SUBJECT_FAILED
+from windtunnel.harness.simulator.stuck_program import STUCK
 
 SCENARIO = """
 schema: windtunnel/1
@@ -32,22 +34,29 @@ traffic:
 expect: [delivered_once]
 budget: {wall: 60s}
 """
-CHILD = """
+PRELUDE = """
 import sys
 from windtunnel.harness.simulator import turn_watch
 turn_watch.TurnWatch.__init__.__kwdefaults__.update(limit_s=1.0, poll_s=0.05)
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.media_driver.conductor.conductor import Conductor
-from windtunnel.harness.simulator.__main__ import main
 from windtunnel.harness.simulator.applications.subscriber import Subscriber
+from windtunnel.harness.simulator.swarm.trial import Trial
 from windtunnel.harness.simulator.world import turn
 
 def endless(*arguments):
     while True:
         pass
 
-{plant}
+"""
+RUN = """
+from windtunnel.harness.simulator.__main__ import main
 sys.exit(main(sys.argv[1:]))
+"""
+TRIAL = """
+from pathlib import Path
+from windtunnel.harness.simulator.swarm.swarm import run_trial
+run_trial(0, Path(sys.argv[1]), frames=20)
 """
 # Kernels run as Python code, so that a loop can be planted into an agent.
 PLANTED = {
@@ -56,7 +65,20 @@ PLANTED = {
     "receiver": "turn.receiver.do_work = endless",
     "client": "Aeron.invoke = endless",
     "harness": "Subscriber.step = endless",
+    "trial": "Trial._begin = endless",
 }
+
+
+def execute(command):
+    return subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def simulate(where, folder):
@@ -71,18 +93,12 @@ def simulate(where, folder):
         payload=payload_in(run_dir),
     )
     case.write(run_dir.case)
-    done = subprocess.run(
+    done = execute(
         [
-            *(sys.executable, "-c", CHILD.format(plant=PLANTED[where]), "run"),
+            *(sys.executable, "-c", PRELUDE + PLANTED[where] + RUN, "run"),
             *("--case", str(run_dir.case), "--out", str(run_dir.path)),
             *("--memory", str(folder / "memory")),
-        ],
-        cwd=REPOSITORY,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        ]
     )
     return done, Simulation.read(run_dir.simulation)
 
@@ -111,4 +127,22 @@ def test_an_endless_application_is_the_harness_failure(tmp_path):
     done, simulation = simulate("harness", tmp_path)
     assert done.returncode == STUCK, done.stderr
     assert simulation is None
+    assert "the simulator did not end its turn: " in done.stdout
+
+
+def try_once(where, folder):
+    return execute([sys.executable, "-c", PRELUDE + PLANTED[where] + TRIAL, str(folder)])
+
+
+@pytest.mark.parametrize("part", ["conductor", "sender", "client"])
+def test_an_endless_part_aborts_its_trial(part, tmp_path):
+    done = try_once(part, tmp_path)
+    assert done.returncode == -signal.SIGABRT, done.stderr
+    assert f"{part} o" in done.stdout
+    assert "did not end its turn: " in done.stdout
+
+
+def test_an_endless_trial_is_the_simulators_failure(tmp_path):
+    done = try_once("trial", tmp_path)
+    assert done.returncode == STUCK, done.stderr
     assert "the simulator did not end its turn: " in done.stdout

@@ -240,9 +240,7 @@ class Swarm:
     def _results(self) -> Iterator[Result]:
         spec = self._spec
         run = partial(run_chunk, memory=self._memory, spec=spec, end_s=self._end_s)
-        if spec.jobs == 1 and spec.drivers == OURS:
-            return (result for chunk in self._chunks() for result in run(chunk))
-        # Also a single process for real drivers, because their native code may end it.
+        # Also a single process, because a trial may end it.
         return Workers(spec.jobs, run, self._on_death, self._memory).results(self._chunks())
 
     def _on_death(self, seed: int, text: str, is_native: bool) -> Result:

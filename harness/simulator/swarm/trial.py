@@ -7,12 +7,14 @@ complete.
 
 Every turn is audited, and the first violation ends the trial. A stream may end in a known stall of
 the protocol, see `trial_end`. A stall is reported separately. Misbehaviour of the driver is the
-trial's outcome and raises no exception.
+trial's outcome and raises no exception, but a driver or client that works without end in one turn
+ends the process: with SIGABRT, like a real driver.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from windtunnel.driver.client.publication.publication import Publication
@@ -28,6 +30,7 @@ from windtunnel.harness.simulator.audit.stream_record import (
     NO_GOAL,
 )
 from windtunnel.harness.simulator.output.trial_folder import NO_OBSERVER, TrialObserver
+from windtunnel.harness.simulator.stuck_program import end_stuck_process
 from windtunnel.harness.simulator.swarm.choice import Choice
 from windtunnel.harness.simulator.swarm.trial_end import (
     describe_stuck,
@@ -39,6 +42,7 @@ from windtunnel.harness.simulator.swarm.trial_figures import read_figures
 from windtunnel.harness.simulator.swarm.trial_plan import lay_out
 from windtunnel.harness.simulator.swarm.trial_sabotage import NEVER_HEAL, sabotage_stream
 from windtunnel.harness.simulator.swarm.trial_stream import Stream
+from windtunnel.harness.simulator.turn_watch import TurnWatch
 from windtunnel.harness.simulator.world.virtual_time import START_NS
 from windtunnel.harness.simulator.world.world import SimulatedWorld, open_world
 from windtunnel.harness.simulator.world.world_state import OVERFLOWS, UNBOUND
@@ -112,7 +116,8 @@ class Trial:
             self._observer.open(world)
             streams: list[Stream] = []
             try:
-                violation = self._phases(world, streams)
+                with TurnWatch(lambda: world.now_ns, partial(end_stuck_process, world)):
+                    violation = self._phases(world, streams)
             finally:
                 self._observer.close(world)
                 for each in streams:
