@@ -7,6 +7,7 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.archive import recording
 from windtunnel.harness.verdict.checks.counters import (
     gap_counters,
+    identities,
     packet_counts,
     positions,
     rejected_datagrams,
@@ -175,6 +176,7 @@ CHECKS: dict[str, Check] = {
         Check(
             rejected_datagrams.INVALID, Kind.PROTOCOL, rejected_datagrams.invalid_packets_counted
         ),
+        Check(identities.IDENTIFY, Kind.STATE, _each(identities.counters_identify_streams)),
         Check(gap_counters.AGREE, Kind.STATE, _each(gap_counters.gap_counters_agree)),
         Check(gap_filling.COUNTED, Kind.PROTOCOL, gap_filling.gap_fills_counted),
         Check(gap_filling.EMPTY, Kind.SAFETY, _each(gap_filling.gap_fills_cover_nothing)),

@@ -24,6 +24,7 @@ SEND_CHANNEL_STATUS = 6
 RECEIVE_CHANNEL_STATUS = 7
 SENDER_LIMIT = 9
 PER_IMAGE = 10
+CLIENT_HEARTBEAT = 11
 PUBLISHER_POSITION = 12
 SENDER_BACK_PRESSURE_EVENTS = 13
 FLOW_CONTROL_RECEIVERS = 17
@@ -121,10 +122,19 @@ def identity(counter: CounterFacts) -> int:
 
 def channel(counter: CounterFacts) -> str:
     """Return the channel from the key of a stream counter or endpoint counter."""
+    at = _channel_at(counter) + 4
     key = bytes.fromhex(counter.key_hex)
-    at = ENDPOINT_CHANNEL_AT if counter.type_id in ENDPOINT_TYPES else STREAM_CHANNEL_AT
-    length = int.from_bytes(key[at : at + 4], "little", signed=True)
-    return key[at + 4 : at + 4 + max(0, length)].decode("utf-8", "replace")
+    return key[at : at + max(0, channel_length(counter))].decode("utf-8", "replace")
+
+
+def channel_length(counter: CounterFacts) -> int:
+    """Return the length of the channel that the key of such a counter specifies."""
+    at = _channel_at(counter)
+    return int.from_bytes(bytes.fromhex(counter.key_hex)[at : at + 4], "little", signed=True)
+
+
+def _channel_at(counter: CounterFacts) -> int:
+    return ENDPOINT_CHANNEL_AT if counter.type_id in ENDPOINT_TYPES else STREAM_CHANNEL_AT
 
 
 def session_and_stream(counter: CounterFacts) -> tuple[int, int]:

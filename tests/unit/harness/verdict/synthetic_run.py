@@ -117,7 +117,10 @@ OF_RESTS = ("heartbeats_in_silence", "delivered_in_parts")
 """Checks of streams that pause, or whose image is replaced; neither happens in this run."""
 OF_ARCHIVES = ("recording_equals_published", "merged_into_live")
 """Checks of recordings and merges; this stream is not recorded."""
-assert {*RELIABLE_CHECKS, *UNRELIABLE_CHECKS, *OF_RESTS, *OF_ARCHIVES} == set(CHECKS)
+OF_LABELS = ("counters_identify_streams",)
+"""Checks of descriptions of counters; those of this run are shortened."""
+_ALL_CHECKS = {*RELIABLE_CHECKS, *UNRELIABLE_CHECKS, *OF_RESTS, *OF_ARCHIVES, *OF_LABELS}
+assert set(CHECKS) == _ALL_CHECKS
 
 PACKETS_SENT = {"NAK": 5, "SM": 7, "HEARTBEAT": 9}
 PACKETS_RECEIVED = {"NAK": 6, "SM": 8, "HEARTBEAT": 10}

@@ -1,0 +1,218 @@
+"""Each counter of a stream names its stream, its client and its log."""
+
+import struct
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.harness.verdict.synthetic_run import SESSION_ID, STREAM_ID, make_run
+from windtunnel.harness.artifact.host.counter_sample import CounterFacts, write_counters
+from windtunnel.harness.dissect.driver_files.log_buffer import METADATA_LENGTH
+from windtunnel.harness.verdict.checks.counters.identities import counters_identify_streams
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+PUBLISHING_CLIENT, READING_CLIENT = 11, 12
+PUBLICATION, IMAGE, SUBSCRIPTION, TAP = 5, 6, 21, 22
+"""Registration ids. Those of logs are the ones of the synthetic run."""
+CORRELATION_ID_AT = 256
+
+
+def counter(counter_id, name, type_id, registration_id, owner_id, channel, reference_id=0, end=""):
+    text = channel.encode()[:92]
+    key = struct.pack("<qiii", registration_id, SESSION_ID, STREAM_ID, len(text)) + text
+    label = f"{name}: {registration_id} {SESSION_ID} {STREAM_ID} {channel}{end}"
+    key_hex = key.ljust(112, b"\0").hex()
+    return CounterFacts(
+        counter_id, type_id, registration_id, owner_id, reference_id, label, key_hex, 0
+    )
+
+
+def system_counter(counter_id):
+    key_hex = struct.pack("<i", counter_id).ljust(112, b"\0").hex()
+    return CounterFacts(counter_id, 0, counter_id, -1, 0, f"system {counter_id}", key_hex, 0)
+
+
+def heartbeat(counter_id, client_id):
+    key_hex = struct.pack("<q", client_id).ljust(112, b"\0").hex()
+    label = f"client-heartbeat: id={client_id}"
+    return CounterFacts(counter_id, 11, client_id, client_id, 0, label, key_hex, 0)
+
+
+@pytest.fixture
+def run(tmp_path):
+    made = make_run(tmp_path)
+    for host, registration_id in (("a", PUBLICATION), ("b", IMAGE)):
+        made.logs[host] = made.logs[host].copy()
+        at = len(made.logs[host]) - METADATA_LENGTH + CORRELATION_ID_AT
+        made.logs[host][at : at + 8] = list(struct.pack("<q", registration_id))
+    return made
+
+
+def counters_of(run):
+    channel, receive = run.traffic.channel, run.traffic.receive
+    kind = run.traffic.publication
+    near = {
+        name.partition(" ")[0]: counter(
+            50 + at, name, type_id, PUBLICATION, PUBLISHING_CLIENT, channel
+        )
+        for at, (name, type_id) in enumerate(
+            [(f"pub-pos ({kind})", 12), ("pub-lmt", 1), ("snd-pos", 2), ("snd-lmt", 9)]
+        )
+    }
+    near["fc-receivers"] = counter(54, "fc-receivers", 17, PUBLICATION, -1, channel)
+    near["client"] = heartbeat(49, PUBLISHING_CLIENT)
+    near["system"] = system_counter(7)
+    far = {
+        name: counter(60 + at, name, type_id, IMAGE, READING_CLIENT, receive)
+        for at, (name, type_id) in enumerate([("rcv-hwm", 3), ("rcv-pos", 5)])
+    }
+    for at, (name, registration_id) in enumerate([("sub-pos", SUBSCRIPTION), ("tap", TAP)]):
+        far[name] = counter(
+            62 + at, "sub-pos", 4, registration_id, READING_CLIENT, receive, IMAGE, " @0"
+        )
+    far["client"] = heartbeat(59, READING_CLIENT)
+    return {"a": near, "b": far}
+
+
+def look(run, counters):
+    folder = run.write()
+    for host, rows in counters.items():
+        write_counters(run.folder.host(host).counters, list(rows.values()))
+    return counters_identify_streams(Evidence(folder), run.traffic)
+
+
+def changed(run, host, name, **fields):
+    counters = counters_of(run)
+    counters[host][name] = replace(counters[host][name], **fields)
+    return look(run, counters)
+
+
+def test_counters_that_name_their_stream_are_a_pass(run):
+    finding = look(run, counters_of(run))
+    assert finding.outcome is Outcome.PASS, finding.text
+    assert finding.text.startswith("9 counters ")
+
+
+@pytest.mark.parametrize(
+    ("host", "name", "field", "value", "text"),
+    [
+        ("a", "snd-pos", "owner_id", READING_CLIENT, "has owner 12, expected a client of 11"),
+        ("a", "fc-receivers", "owner_id", PUBLISHING_CLIENT, "has owner 11, expected -1"),
+        ("a", "pub-lmt", "reference_id", IMAGE, "has reference id 6, expected 0"),
+        ("a", "snd-lmt", "registration_id", 7, "has registration id 5 in its key"),
+        ("b", "rcv-pos", "owner_id", -1, "has owner -1, expected a client of 12"),
+        ("b", "sub-pos", "reference_id", 0, "has reference id 0, expected 6"),
+        ("b", "tap", "owner_id", 0, "has owner 0, expected a client of 12"),
+        ("b", "client", "owner_id", 0, "has owner 12, expected a client of none"),
+        ("a", "system", "registration_id", 0, "(7, 7, 0, -1), expected (7, 7, 7, -1)"),
+        ("a", "system", "owner_id", 0, "(7, 7, 7, 0), expected (7, 7, 7, -1)"),
+    ],
+)
+def test_a_wrong_id_is_reported(run, host, name, field, value, text):
+    finding = changed(run, host, name, **{field: value})
+    assert finding.outcome is Outcome.FAIL
+    assert text in finding.text
+
+
+@pytest.mark.parametrize(
+    ("host", "name", "old", "new", "text"),
+    [
+        ("a", "pub-pos", "pub-pos (", "pub-pos of (", "has the name"),
+        ("a", "snd-pos", "snd-pos", "snd-lmt", "has the name 'snd-lmt' in its label"),
+        ("a", "pub-lmt", str(SESSION_ID), "4242", "expected '5 -4242 1001 "),
+        ("b", "rcv-hwm", "aeron:udp", "aeron:ipc", "expected '6 -4242 1001 "),
+        ("b", "sub-pos", " @0", " @32", "expected it to end with '@0'"),
+    ],
+)
+def test_a_wrong_label_is_reported(run, host, name, old, new, text):
+    label = counters_of(run)[host][name].label.replace(old, new)
+    finding = changed(run, host, name, label=label)
+    assert finding.outcome is Outcome.FAIL
+    assert text in finding.text
+
+
+def test_a_wrong_channel_is_reported(run):
+    counters = counters_of(run)
+    channel = "aeron:udp?endpoint=10.0.0.1:1"
+    counters["b"]["rcv-pos"] = counter(61, "rcv-pos", 5, IMAGE, READING_CLIENT, channel)
+    finding = look(run, counters)
+    assert finding.outcome is Outcome.FAIL
+    assert f"has the channel {channel!r} in its key" in finding.text
+
+
+def test_a_length_beyond_the_channel_is_reported(run):
+    """A key has room for 92 bytes of a channel, and must not claim more."""
+    counters = counters_of(run)
+    channel = run.traffic.channel + "|alias=" + "x" * 92
+    counters["a"]["snd-pos"] = long = counter(52, "snd-pos", 2, PUBLICATION, 11, channel)
+    run.case = run.case.model_copy(
+        update={"traffic": (run.traffic.model_copy(update={"channel": channel}),)}
+    )
+    for name in ("pub-pos", "pub-lmt", "snd-lmt", "fc-receivers"):
+        old = counters["a"][name]
+        made = counter(
+            old.counter_id,
+            old.label.partition(":")[0],
+            old.type_id,
+            old.registration_id,
+            old.owner_id,
+            channel,
+        )
+        counters["a"][name] = made
+    assert look(run, counters).outcome is Outcome.PASS
+    key = bytearray.fromhex(long.key_hex)
+    key[16:20] = struct.pack("<i", len(channel))
+    counters["a"]["snd-pos"] = replace(long, key_hex=key.hex())
+    finding = look(run, counters)
+    assert finding.outcome is Outcome.FAIL
+    assert "bytes of channel in its key, found 92" in finding.text
+
+
+@pytest.mark.parametrize(("host", "name"), [("a", "snd-pos"), ("b", "rcv-hwm")])
+def test_an_absent_counter_is_reported(run, host, name):
+    counters = counters_of(run)
+    del counters[host][name]
+    finding = look(run, counters)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.text == f"on host {host}, no {name} has session -4242, stream 1001 in its key"
+
+
+def test_a_subscription_with_the_id_of_an_image_is_reported(run):
+    counters = counters_of(run)
+    receive = run.traffic.receive
+    counters["b"]["tap"] = counter(63, "sub-pos", 4, IMAGE, READING_CLIENT, receive, IMAGE, " @0")
+    finding = look(run, counters)
+    assert finding.outcome is Outcome.FAIL
+    assert "expected a subscription's" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("offset", "text"),
+    [
+        (1, "the log images-6 has registration id 7 in its metadata"),
+        (0, "the log images-6 has counters with registration id 8"),
+    ],
+)
+def test_a_log_without_counters_is_reported(run, offset, text):
+    counters = counters_of(run)
+    at = len(run.logs["b"]) - METADATA_LENGTH + CORRELATION_ID_AT
+    run.logs["b"][at] += offset
+    receive = run.traffic.receive
+    if not offset:
+        for at, (name, type_id) in enumerate([("rcv-hwm", 3), ("rcv-pos", 5)]):
+            counters["b"][name] = counter(60 + at, name, type_id, 8, READING_CLIENT, receive)
+        for at, name in enumerate(["sub-pos", "tap"]):
+            counters["b"][name] = counter(
+                62 + at, "sub-pos", 4, 21 + at, READING_CLIENT, receive, 8, " @0"
+            )
+    finding = look(run, counters)
+    assert finding.outcome is Outcome.FAIL
+    assert text in finding.text
+
+
+def test_missing_counters_are_inconclusive(run):
+    folder = run.write()
+    run.folder.host("b").counters.unlink()
+    finding = counters_identify_streams(Evidence(folder), run.traffic)
+    assert finding.outcome is Outcome.INCONCLUSIVE
