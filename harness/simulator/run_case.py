@@ -137,7 +137,9 @@ class CaseRun:
                 decisions.drain(engine)
                 decisions.close()
                 self._write(world, programs)
-        return int(bool(self._driver_error) or any(each.error for each in programs.applications))
+        errors = [each.error for each in programs.applications]
+        errors += [each.error for each in programs.exercises]
+        return int(bool(self._driver_error) or any(errors))
 
     def _end_stuck(
         self,
@@ -245,10 +247,10 @@ def _is_over(programs: ApplicationSet, events: HostEvents) -> bool:
     events are complete, or an application has failed.
     """
     events.look(programs.count_bytes("publisher"), programs.count_bytes("subscriber"))
-    living = programs.living
-    if any(each.error for each in living):
+    running = programs.running
+    if any(each.error for each in running):
         return True
-    return not events.is_open and all(each.is_done for each in living)
+    return not events.is_open and all(each.is_done for each in running)
 
 
 def _is_in_flight(world: SimulatedWorld) -> bool:

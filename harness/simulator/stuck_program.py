@@ -17,6 +17,7 @@ from windtunnel.harness.artifact.run.simulation import STUCK
 from windtunnel.harness.simulator.applications.application_set import ApplicationSet
 from windtunnel.harness.simulator.applications.programs import Application, DriverProgram
 from windtunnel.harness.simulator.blame import is_drivers_file
+from windtunnel.harness.simulator.exercises.exercise import Exercise
 from windtunnel.harness.simulator.world.virtual_time import START_NS
 from windtunnel.harness.simulator.world.world import SimulatedWorld
 
@@ -25,18 +26,18 @@ _CLIENT = "client"
 
 def stuck_program(
     world: SimulatedWorld, programs: ApplicationSet, frame: FrameType | None, cpu_s: float
-) -> tuple[DriverProgram | Application | None, str]:
+) -> tuple[DriverProgram | Application | Exercise | None, str]:
     """Return the program that has not ended its turn, or None if it is the harness, and a text.
 
     `frame` is where the simulation's thread is, and `cpu_s` the CPU time that it has used there.
     """
     part = world.running_part
-    program: DriverProgram | Application | None = None
+    program: DriverProgram | Application | Exercise | None = None
     client = ""
     if part is not None and part[1] != _CLIENT:
         program = next(each for each in programs.drivers[::-1] if each.host.name == part[0])
     elif part is not None:
-        of_host = [each for each in programs.living if each.host.name == part[0]]
+        of_host = [each for each in programs.running if each.host.name == part[0]]
         program = of_host[0] if of_host else None
     elif programs.stepping is not None and any(_drivers_places(frame)):
         program = programs.stepping

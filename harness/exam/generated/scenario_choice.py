@@ -22,6 +22,7 @@ CANDIDATES = (
     *("host/pause-sender", "host/slow-consumer", "many/mdc-min-one-lossy"),
     *("many/multicast-one-lossy", "many/partition-and-heal", "many/two-paths-one-worse"),
     *("path/source-port-change", "recovery/group"),
+    *("coverage/local-streams", "coverage/parameters", "coverage/remote-streams"),
 )
 """Scenarios that are simulated in seconds, and together execute most of the driver."""
 SCENARIOS_MAX = 5

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.scenario.applications.observed_case import observed_line
+from windtunnel.harness.scenario.exercises import ABOUT
 from windtunnel.harness.scenario.explain.application_lines import application_lines
 from windtunnel.harness.scenario.explain.crossed_timeouts import (
     cut_timeouts,
@@ -131,6 +132,10 @@ def _lines(case: Case) -> Iterator[str]:
             yield "  window and padding exceed half a term: a subscriber that an event stops for"
             yield "  5 s may be considered dead (a smaller rcv-wnd prevents this)"
     yield from application_lines(case)
+    if case.exercises:
+        yield ""
+        yield f"exercises between {' and '.join(each.name for each in case.hosts[:2])}"
+        yield from (f"  {each}: {ABOUT[each]}" for each in case.exercises)
     if case.observed:
         yield ""
         yield "observed streams of applications (their content is unknown)"

@@ -23,6 +23,8 @@ from windtunnel.harness.scenario.applications.application_case import (
 )
 from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX
 from windtunnel.harness.scenario.applications.observed_case import observed_case
+from windtunnel.harness.scenario.exercises import ABOUT, ExerciseName
+from windtunnel.harness.scenario.exercises import PORTS as EXERCISE_PORTS
 from windtunnel.harness.scenario.resolved.case_validation import (
     fault_problems,
     impairment_problems,
@@ -118,6 +120,8 @@ class Case(Part):
     """Archives that record streams."""
     applications: tuple[ApplicationCase, ...] = ()
     """Programs of the user, in the order in which they are started."""
+    exercises: tuple[ExerciseName, ...] = ()
+    """Exercises, which run between the first two hosts."""
     observed: tuple[TrafficCase, ...] = ()
     """Streams of the applications. Their content is unknown."""
     replays: str = ""
@@ -186,6 +190,7 @@ class Case(Part):
         found = {port for each in streams for port in each.all_ports}
         if any(each.replicated for each in self.traffic):
             found |= set(REPLICATION_PORTS)
+        found |= {port for each in self.exercises for port in EXERCISE_PORTS.get(each, ())}
         return tuple(sorted(found))
 
     def traffic_by_id(self, traffic_id: str) -> TrafficCase:
@@ -262,6 +267,7 @@ def _lists(case: Case, hosts: Sequence[str]) -> Iterator[Problem]:
         ("expect", len(case.expect), EXPECT_MAX),
         ("events", len(case.events), EVENTS_MAX),
         ("applications", len(case.applications), APPLICATIONS_MAX),
+        ("exercises", len(case.exercises), len(ABOUT)),
         ("observed", len(case.observed), OBSERVED_MAX),
     ):
         if count > most:
@@ -334,6 +340,7 @@ def resolve(
         timeouts=timeouts_case(scenario.timeouts),
         archives=tuple(archive_case(each) for each in scenario.archives),
         applications=tuple(application_case(each, addresses) for each in scenario.applications),
+        exercises=scenario.exercises,
         observed=tuple(observed_case(each, addresses) for each in scenario.observe),
     )
 

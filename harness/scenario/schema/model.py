@@ -21,6 +21,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from windtunnel.harness.scenario.applications.application import APPLICATIONS_MAX, Application
 from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX, Observed
+from windtunnel.harness.scenario.exercises import ABOUT, ExerciseName
 from windtunnel.harness.scenario.schema.archive import ARCHIVES_MAX, Archive
 from windtunnel.harness.scenario.schema.fault import Fault
 from windtunnel.harness.scenario.schema.host_event import EVENTS_MAX, HostEvent, Timeouts
@@ -153,6 +154,11 @@ class Scenario(Table):
 
     faults: tuple[Fault, ...] = Field(default=(), strict=False, max_length=FAULTS_MAX)
     """Fault rules in the order of evaluation. Default: none."""
+
+    exercises: tuple[ExerciseName, ...] = Field(default=(), strict=False, max_length=len(ABOUT))
+    """Exercises, which clients of the harness run between the first two hosts. They need `fidelity:
+    [sim]`. Default: none.
+    """
 
     events: tuple[HostEvent, ...] = Field(default=(), strict=False, max_length=EVENTS_MAX)
     """Host events. Default: none."""

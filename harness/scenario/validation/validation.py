@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from windtunnel.harness.scenario.applications.application_validation import application_problems
 from windtunnel.harness.scenario.applications.observe_validation import observe_problems
+from windtunnel.harness.scenario.exercises import exercise_problems
 from windtunnel.harness.scenario.schema.host_event import IMAGE_LIVENESS_NS, event_problems
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem
@@ -39,6 +40,7 @@ def problems(scenario: Scenario) -> list[Problem]:
     found += _unique("applications", "id", [each.id for each in scenario.applications])
     found += fault_problems(scenario)
     found += _unique("faults", "id", [each.id for each in scenario.faults])
+    found += exercise_problems(scenario.exercises, scenario.fidelity)
     found += _events(scenario)
     found += interruption_problems(scenario)
     found += group_problems(scenario)

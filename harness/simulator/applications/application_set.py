@@ -3,6 +3,7 @@ their replacements.
 
 drivers       one per host, each with its sampler
 applications  subscribers, then publishers: one for each end of each stream
+exercises     one program for each, with clients on the first two hosts
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from windtunnel.harness.scenario.resolved.cut import may_disconnect
 from windtunnel.harness.simulator.applications.programs import Application, DriverProgram, Program
 from windtunnel.harness.simulator.applications.publisher import Publisher
 from windtunnel.harness.simulator.applications.subscriber import Subscriber
+from windtunnel.harness.simulator.exercises.exercise import Exercise
 from windtunnel.harness.simulator.sabotage import Sabotage
 from windtunnel.harness.simulator.world.world import SimulatedWorld
 
@@ -45,8 +47,10 @@ class ApplicationSet:
             DriverProgram(each, folder.host(each.name), clock_ns) for each in world.hosts
         ]
         self.applications: list[Application] = []
-        self.stepping: Application | None = None
-        """The application that is taking a step, if any."""
+        near, far = world.hosts[:2]
+        self.exercises = [Exercise(name, near, far, clock_ns) for name in self._case.exercises]
+        self.stepping: Application | Exercise | None = None
+        """The application or exercise that is taking a step, if any."""
 
     def add_subscribers(self) -> None:
         """Add one subscriber for each stream and receiving host."""
@@ -100,8 +104,13 @@ class ApplicationSet:
 
     @property
     def living(self) -> list[Application]:
-        """Return the applications that have not been killed."""
+        """Return the publishers and subscribers that have not been killed."""
         return [each for each in self.applications if not each.is_killed]
+
+    @property
+    def running(self) -> list[Application | Exercise]:
+        """Return the applications that have not been killed, and the exercises."""
+        return [*self.living, *self.exercises]
 
     @property
     def subscribers(self) -> list[Subscriber]:
@@ -127,7 +136,7 @@ class ApplicationSet:
         """Run one step of every live publisher and subscriber, and take each counter sample that is
         due.
         """
-        for each in self.living:
+        for each in self.running:
             self.stepping = each
             each.step()
         self.stepping = None
@@ -172,4 +181,5 @@ class ApplicationSet:
             for driver in self.drivers:
                 driver.error = driver_error
         programs: list[Program] = [*self.drivers, *self.applications]
-        return [each.exit(log) for each in programs]
+        exercises = [each.exit(log) for each in self.exercises]
+        return [*(each.exit(log) for each in programs), *exercises]

@@ -8,7 +8,7 @@ The driver's directory is in memory and is removed with the host. The world prov
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -130,15 +130,18 @@ class Host:
         """Return the time at which the next Python duty cycle is due."""
         return min(self._shell_ns, self._client_ns)
 
-    def connect(self) -> HostClient:
-        """Create a client of the driver without blocking. The driver must be running."""
+    def connect(self, **handlers: Callable[..., object]) -> HostClient:
+        """Create a client of the driver without blocking. The driver must be running.
+
+        `handlers` are settings of the client.
+        """
         assert self.is_running, f"the driver of {self.name} is paused or dead"
         if not self._has_fresh_heartbeat:
             # A client rejects a driver with a stale heartbeat and would wait for a fresh one.
             self._refresh_heartbeat()
             self._has_fresh_heartbeat = True
         context = client_context(
-            self._variables, dir=self.directory, error_handler=self.errors.append
+            self._variables, dir=self.directory, error_handler=self.errors.append, **handlers
         )
         client = HostClient(Aeron(context=context, clock=self._clock, invoked=True))
         self._clients.append(client)

@@ -27,7 +27,10 @@ from windtunnel.harness.verdict.gates.overload import PHASE
 from windtunnel.harness.verdict.views.stalls import stall_detector
 
 NAME = "subject_lived"
-ROLES = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer", "replicator")
+ROLES = (
+    *("driver", "publisher", "subscriber", "archive", "recorder", "replayer", "replicator"),
+    "exercise",
+)
 SERVERS = ("driver", "archive")
 """Roles whose processes run until a shutdown request. Processes of other roles end on their own."""
 _Facts = PublisherFacts | SubscriberFacts | RecorderFacts
@@ -71,6 +74,8 @@ def _expected(evidence: Evidence) -> list[str]:
         needless.add("replayer")
     if not any(each.replicated for each in traffic):
         needless.add("replicator")
+    if isinstance(case, Missing) or not case.exercises:
+        needless.add("exercise")
     return [each for each in ROLES if each not in needless]
 
 

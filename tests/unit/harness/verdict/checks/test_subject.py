@@ -72,6 +72,21 @@ def test_a_driver_that_breaks_on_a_shutdown_request_fails(run, code, how):
     )
 
 
+def test_an_exercise_that_failed_says_what_it_expected(run):
+    text = "expected a connection within 15 s"
+    run.manifest.processes.append(ProcessExit("a/exercise-spies", "exercise", 1, False, "", text))
+    finding = only(look(run))
+    assert finding.outcome is Outcome.FAIL
+    assert text in finding.text
+
+
+def test_an_exercise_that_is_missing_is_noticed(run):
+    run.case = run.case.model_copy(update={"exercises": ("spies",)})
+    finding = only(look(run))
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "lists no exercise" in finding.text
+
+
 def test_an_archive_that_breaks_on_a_shutdown_request_fails(run):
     run.manifest.processes.append(ProcessExit("b/archive", "archive", 1, True, "", ""))
     assert only(look(run)).about == "b/archive"

@@ -1,0 +1,1 @@
+"""Clients that use one feature of their drivers and verify what they observe."""

@@ -1,0 +1,113 @@
+"""Exercises of destinations that are added and removed while a stream is published and read."""
+
+from __future__ import annotations
+
+from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.scenario.exercises import PORTS
+from windtunnel.harness.simulator.exercises.messages import Reader, exchange, message, offer
+from windtunnel.harness.simulator.exercises.party import (
+    Party,
+    Site,
+    connected,
+    disconnected,
+    image_of,
+)
+from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
+
+SEND_STREAM, RECEIVE_STREAM = 3301, 3302
+LENGTH = 500
+
+
+def send_destinations(site: Site) -> Routine[None]:
+    """Add and remove destinations of a publication with control-mode=manual."""
+    near, far = site.near, site.far
+    ports = PORTS["send-destinations"]
+    channels = [f"aeron:udp?endpoint={far.address}:{port}" for port in ports]
+    publication = yield from near.publication(
+        "aeron:udp?control-mode=manual|term-length=64k|linger=0|fc=max", SEND_STREAM
+    )
+    readers = []
+    for channel in channels:
+        readers.append(Reader((yield from far.subscription(channel, SEND_STREAM))))
+    yield from _counts(near, 0)
+    yield from near.answered(publication.async_add_destination(channels[0]))
+    yield from _counts(near, 1)
+    yield connected(publication)
+    yield from image_of(readers[0].subscription)
+    yield from exchange(publication, readers[:1], 50, LENGTH)
+    require(not readers[1].subscription.images, "no image before its destination was added")
+    second = publication.async_add_destination(channels[1])
+    yield from near.answered(second)
+    yield from _counts(near, 2)
+    image = yield from image_of(readers[1].subscription)
+    require(
+        image.join_position <= publication.position,
+        f"a later destination to join at {publication.position}, found {image.join_position}",
+    )
+    yield from exchange(publication, readers, 150, LENGTH, first=100)
+    yield from near.answered(publication.async_remove_destination(channels[0]))
+    yield from _counts(near, 1)
+    yield from exchange(publication, readers[1:], 50, LENGTH, first=300)
+    require(readers[0].poll() == 0, "no message at a destination that was removed")
+    yield from near.answered(publication.async_remove_destination_by_id(second))
+    yield from _counts(near, 0)
+    yield disconnected(publication)
+    require(not near.errors, f"no errors, found {near.errors}")
+    publication.close()
+    for each in readers:
+        each.subscription.close()
+
+
+def _counts(party: Party, count: int) -> Routine[None]:
+    """Wait until the counter of destinations has a value."""
+    yield Wait(
+        lambda: [each.value for each in party.of_type(counter_key.DESTINATIONS)] == [count],
+        f"the counter of destinations to be {count}",
+    )
+
+
+def receive_destinations(site: Site) -> Routine[None]:
+    """Add and remove destinations of a subscription with control-mode=manual: two addresses, an IPC
+    stream and a spy.
+    """
+    near, far = site.near, site.far
+    ports = PORTS["receive-destinations"]
+    channels = [f"aeron:udp?endpoint={far.address}:{port}" for port in ports]
+    reader = Reader((yield from far.subscription("aeron:udp?control-mode=manual", RECEIVE_STREAM)))
+    subscription = reader.subscription
+    publications = []
+    for channel in channels:
+        added = yield from near.publication(f"{channel}|term-length=64k|linger=0", RECEIVE_STREAM)
+        publications.append(added)
+    for index, channel in enumerate(channels):
+        yield from far.answered(subscription.async_add_destination(channel))
+        yield from image_of(subscription, index + 1)
+        publication = publications[index]
+        yield connected(publication)
+        yield from exchange(publication, [reader], 50, LENGTH, first=100 * index)
+    yield from far.answered(subscription.async_remove_destination(channels[0]))
+    yield from exchange(publications[1], [reader], 50, LENGTH, first=400)
+    yield disconnected(publications[0])
+    yield from image_of(subscription, 1)
+    require(publications[1].is_connected, "the connection by the destination that remains")
+    yield from _local(far, reader)
+    yield from far.answered(subscription.async_remove_destination(channels[1]))
+    yield disconnected(publications[1])
+    yield Wait(lambda: not subscription.images, "no image without destinations")
+    require(not far.errors, f"no errors, found {far.errors}")
+    for each in publications:
+        each.close()
+    subscription.close()
+
+
+def _local(far: Party, reader: Reader) -> Routine[None]:
+    """Add an IPC destination and remove it again."""
+    publication = yield from far.publication("aeron:ipc?term-length=64k", RECEIVE_STREAM)
+    yield from far.answered(reader.subscription.async_add_destination("aeron:ipc"))
+    yield from image_of(reader.subscription, 2)
+    yield from exchange(publication, [reader], 50, LENGTH, first=700)
+    yield from far.answered(reader.subscription.async_remove_destination("aeron:ipc"))
+    yield from image_of(reader.subscription, 1)
+    yield disconnected(publication)
+    require(not offer(publication, message(1, LENGTH)), "an offer without readers to be refused")
+    publication.close()

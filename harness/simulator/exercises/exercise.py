@@ -1,0 +1,80 @@
+"""The exercises of a scenario, by name. Each one runs as a program of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.harness.artifact.run.manifest import ProcessExit
+from windtunnel.harness.simulator.exercises import (
+    destinations,
+    image_rejection,
+    ipc_streams,
+    responses,
+    sessions,
+    spies,
+    untethered,
+    user_counters,
+)
+from windtunnel.harness.simulator.exercises.party import Party, Site
+from windtunnel.harness.simulator.exercises.waiting import Routine, Waiting
+from windtunnel.harness.simulator.support import Unsupported
+from windtunnel.harness.simulator.world.host import Host
+from windtunnel.harness.workload.stop import SubjectError, error_text
+
+ROUTINES: Mapping[str, Callable[[Site], Routine[None]]] = {
+    "dying-client": user_counters.dying_client,
+    "image-rejection": image_rejection.image_rejection,
+    "ipc-exclusive": ipc_streams.exclusive,
+    "ipc-shared": ipc_streams.shared,
+    "receive-destinations": destinations.receive_destinations,
+    "responses": responses.responses,
+    "send-destinations": destinations.send_destinations,
+    "sessions": sessions.sessions,
+    "spies": spies.spies,
+    "untethered": untethered.untethered,
+    "user-counters": user_counters.user_counters,
+}
+
+
+class Exercise:
+    """A program with clients on two hosts that runs one exercise."""
+
+    role = "exercise"
+
+    def __init__(self, exercise: str, near: Host, far: Host, clock_ns: Callable[[], int]) -> None:
+        """Create a program that connects its clients on its first step."""
+        self.host, self._far, self._clock_ns = near, far, clock_ns
+        self.name = f"{near.name}/exercise-{exercise}"
+        self._exercise = exercise
+        self._waiting: Waiting | None = None
+        self.error = ""
+        """The error that ended the exercise, or empty."""
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether the exercise has ended."""
+        return self._waiting is not None and self._waiting.is_over
+
+    def step(self) -> None:
+        """Run the exercise until it has to wait.
+
+        Raises Unsupported if the driver reports NOT_SUPPORTED.
+        """
+        if self.error or self.is_done:
+            return
+        try:
+            if self._waiting is None:
+                site = Site(Party(self.host), Party(self.host), Party(self._far))
+                self._waiting = Waiting(ROUTINES[self._exercise](site), self._clock_ns)
+            self._waiting.step()
+        except (DriverError, SubjectError) as error:
+            if getattr(error, "code", None) == ErrorCode.NOT_SUPPORTED:
+                raise Unsupported(str(error)) from error
+            self.error = error_text(error)
+
+    def exit(self, log: str) -> ProcessExit:
+        """Return the exit code of the program and its last error."""
+        code = int(bool(self.error)) if self.is_done or self.error else None
+        return ProcessExit(self.name, self.role, code, code is None, log, self.error)

@@ -1,0 +1,53 @@
+"""Exercise of spies, which read a publication on its own host."""
+
+from __future__ import annotations
+
+from windtunnel.harness.scenario.exercises import PORTS
+from windtunnel.harness.simulator.exercises.messages import Reader, exchange
+from windtunnel.harness.simulator.exercises.party import Party, Site, connected, image_of
+from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
+
+STREAM, SIMULATED_STREAM = 3101, 3102
+(PORT,) = PORTS["spies"]
+LENGTH = 1_300
+COUNT = 300
+"""Number of messages: more than three terms, so that their positions wrap around the log."""
+
+
+def spies(site: Site) -> Routine[None]:
+    """Read a stream with a spy and a remote subscription, then with a spy alone."""
+    near, far = site.near, site.far
+    channel = f"aeron:udp?endpoint={far.address}:{PORT}"
+    publication = yield from near.publication(f"{channel}|term-length=64k|linger=0", STREAM)
+    spy = Reader((yield from near.subscription(f"aeron-spy:{channel}", STREAM)))
+    yield from image_of(spy.subscription)
+    require(not publication.is_connected, "no connection by a spy alone")
+    remote = Reader((yield from far.subscription(f"{channel}|rcv-wnd=16k", STREAM)))
+    yield connected(publication)
+    yield from image_of(remote.subscription)
+    yield from exchange(publication, [spy, remote], COUNT, LENGTH)
+    image = spy.subscription.images[-1]
+    publication.close()
+    yield Wait(lambda: image.is_end_of_stream, "the end of the stream at a spy")
+    yield Wait(lambda: not spy.subscription.images, "the image of a spy to become unavailable")
+    remote.subscription.close()
+    spy.subscription.close()
+    yield from _simulated(near, channel)
+
+
+def _simulated(near: Party, channel: str) -> Routine[None]:
+    """Publish to spies alone, which simulate a connection."""
+    simulating = f"{channel}|term-length=64k|ssc=true|linger=0"
+    publication = yield from near.publication(simulating, SIMULATED_STREAM)
+    first = Reader((yield from near.subscription(f"aeron-spy:{channel}", SIMULATED_STREAM)))
+    yield connected(publication)
+    second = Reader((yield from near.subscription(f"aeron-spy:{channel}", SIMULATED_STREAM)))
+    yield from image_of(second.subscription)
+    yield from exchange(publication, [first, second], COUNT, LENGTH)
+    first.subscription.close()
+    yield from exchange(publication, [second], 50, LENGTH)
+    second.subscription.close()
+    yield Wait(
+        lambda: not publication.is_connected, "no connection after the last spy has been closed"
+    )
+    publication.close()

@@ -1,0 +1,49 @@
+"""Exercise of an untethered subscription, which does not hold its stream up and comes back."""
+
+from __future__ import annotations
+
+from windtunnel.harness.scenario.exercises import PORTS
+from windtunnel.harness.simulator.exercises.messages import Reader, exchange
+from windtunnel.harness.simulator.exercises.party import Site, connected, image_of
+from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
+
+STREAM = 3601
+(PORT,) = PORTS["untethered"]
+LENGTH = 1_000
+COUNT = 150
+"""Number of messages: more than twice the receiver window, and two terms."""
+TIMEOUTS = (
+    "untethered-window-limit-timeout=100ms|untethered-linger-timeout=100ms|"
+    "untethered-resting-timeout=200ms"
+)
+
+
+def untethered(site: Site) -> Routine[None]:
+    """Let an untethered subscription stop reading: it loses its image, the other one goes on
+    reading, and after a rest it joins again.
+    """
+    near, far = site.near, site.far
+    channel = f"aeron:udp?endpoint={far.address}:{PORT}"
+    publication = yield from near.publication(f"{channel}|term-length=64k|linger=0", STREAM)
+    receive = f"{channel}|rcv-wnd=16k|{TIMEOUTS}"
+    tethered = Reader((yield from far.subscription(receive, STREAM)))
+    resting = Reader((yield from far.subscription(f"{receive}|tether=false", STREAM)))
+    yield connected(publication)
+    yield from image_of(tethered.subscription)
+    first = yield from image_of(resting.subscription)
+    yield from exchange(publication, [tethered, resting], COUNT, LENGTH)
+    yield from exchange(publication, [tethered], COUNT, LENGTH, first=1_000)
+    yield Wait(
+        lambda: first.is_closed or first not in resting.subscription.images,
+        "an untethered subscription that does not read to lose its image",
+    )
+    second = yield from image_of(resting.subscription)
+    require(
+        second.join_position > first.join_position,
+        f"to join again behind {first.join_position}, found {second.join_position}",
+    )
+    require(tethered.subscription.images, "the image of the other subscription to remain")
+    yield from exchange(publication, [tethered, resting], COUNT, LENGTH, first=2_000)
+    publication.close()
+    for each in (tethered, resting):
+        each.subscription.close()

@@ -1,0 +1,24 @@
+"""Scenarios that execute what no other scenario does pass: exercises, and parameters at limits."""
+
+import pytest
+
+from tests.sim.real_runs import real_runs
+from tests.sim.simulated import SCENARIOS, run
+
+# A machine's first run compiles every kernel of the simulator.
+pytestmark = pytest.mark.timeout(400)
+FOLDER = SCENARIOS / "coverage"
+
+
+@pytest.mark.parametrize("name", ["local-streams", "parameters", "remote-streams"])
+def test_coverage_passes(name, tmp_path):
+    result = run(FOLDER / f"{name}.yaml", tmp_path)
+    assert result.outcome == "PASS", result.reason
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["local-streams", "parameters", "remote-streams"])
+def test_coverage_passes_with_the_real_driver(name, tmp_path):
+    with real_runs(tmp_path) as run_with_real:
+        result, _ = run_with_real(FOLDER / f"{name}.yaml")
+    assert result.outcome == "PASS", result.reason
