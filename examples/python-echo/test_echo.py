@@ -1,16 +1,30 @@
-"""Tests the service under loss, as a part of your own tests: `pytest examples/python-echo`."""
+"""Tests the service under loss, and through a partition: `pytest examples/python-echo`."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
+import time
 
-SCENARIO = Path(__file__).with_name("python-echo.yaml")
+import pytest
+
+CHANNELS = {
+    "REQUESTS": "aeron:udp?endpoint=${b}:24325",
+    "RESPONSES": "aeron:udp?endpoint=${a}:24326",
+}
+STREAMS = [
+    {"id": "requests", "stream": 1001, "from": "a", "to": "b", "channel": CHANNELS["REQUESTS"]},
+    {"id": "responses", "stream": 1002, "from": "b", "to": "a", "channel": CHANNELS["RESPONSES"]},
+]
 
 
-def test_every_request_is_answered_despite_losses(tmp_path):
-    command = [sys.executable, "-m", "windtunnel.harness", "run", str(SCENARIO)]
-    command += ["--allow-commands", "--json", "--out", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
-    runs = [json.loads(line) for line in done.stdout.splitlines()]
-    assert done.returncode == 0, f"{runs}\n{done.stderr}"
+@pytest.mark.windtunnel("python-echo.yaml", allow_commands=True)
+def test_every_request_is_answered_despite_losses(windtunnel_run):
+    assert windtunnel_run.verdict.passed
+
+
+def test_every_request_is_answered_after_a_partition(windtunnel):
+    with windtunnel.lab(link="a-b", loss="2%", delay="2ms", observe=STREAMS) as lab:
+        lab.start("b", ["python", "service.py"], env=CHANNELS, ready="service ready")
+        client = lab.start("a", ["python", "client.py"], env=CHANNELS, name="client")
+        lab.wait_for_position("b", stream=1001, at_least=10_000)
+        with lab.link("a-b").partitioned():
+            time.sleep(2)
+        client.exited(within=60)
+    lab.verdict.assert_passed()

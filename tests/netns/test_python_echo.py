@@ -44,12 +44,12 @@ about which stream.
 """
 
 
-def test_the_example_passes_its_own_test() -> None:
+def test_the_example_passes_its_own_tests(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
-    done = subprocess.run(
-        [*command, str(EXAMPLE)], capture_output=True, text=True, timeout=290, check=False
-    )
+    command += ["--windtunnel-out", str(tmp_path), str(EXAMPLE)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=290, check=False)
     assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
 
 
 def planted(name: str, folder: Path) -> Path:

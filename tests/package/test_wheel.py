@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.stand_ins.plugin_project import run_pytest
 from windtunnel.driver.kernels.sources import CACHE_VARIABLE, cache_root
+from windtunnel.lab.fidelity import obstacle_to
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT_FROM = ("driver", "harness", "lab", "reports", "scenarios")
@@ -139,3 +141,38 @@ def test_the_example_of_the_client_runs(environment, tmp_path):
     done = run(environment, tmp_path, "python", "example.py", timeout=200)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "b'hello'\n"
+
+
+PLUGIN_TESTS = """
+import pytest
+
+@pytest.mark.windtunnel("loss/reliable-2pct", seed=7)
+def test_scenario(windtunnel_run):
+    assert windtunnel_run.verdict.results[0]["lost_frames"] > 0
+
+async def test_lab(windtunnel):
+    async with windtunnel.lab(loss="1%", delay="2ms") as lab:
+        program = await lab.start("a", ["python", "-c", "import windtunnel.lab as l; print(l)"])
+        await program.exited(within=60)
+        async with lab.link("a-b").partitioned():
+            pass
+    lab.verdict.assert_passed()
+    assert "site-packages" in program.log_text()
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_the_plugin_works_in_a_project_of_its_own(environment, tmp_path, workers):
+    (tmp_path / "test_feed.py").write_text(PLUGIN_TESTS)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    session = run_pytest(
+        tmp_path, *workers, "-rs", "--windtunnel-out", "kept",
+        python=str(environment / "python"), timeout_s=500,
+        variables=kept | {CACHE_VARIABLE: str(cache_root())},
+    )  # fmt: skip
+    can_have_labs = not obstacle_to("netns")
+    expected = {"passed": 2} if can_have_labs else {"passed": 1, "skipped": 1}
+    assert session.counts == expected, session.output
+    assert "windtunnel-0.1.0" in session.output
+    assert len(list((tmp_path / "kept").glob("*/*/verdict.json"))) == expected["passed"]
