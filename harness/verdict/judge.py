@@ -41,6 +41,7 @@ from windtunnel.harness.verdict.core.limit import Limit
 from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
 from windtunnel.harness.verdict.registry import BLAMED_ON, CHECKS, GATES
 from windtunnel.harness.verdict.views.observations import observations
+from windtunnel.harness.verdict.views.observed_results import observed_rows
 from windtunnel.harness.verdict.views.results import Reading, readings
 from windtunnel.harness.verdict.views.undelivered import undelivered_notes
 from windtunnel.harness.verdict.views.unrecorded import unrecorded_notes
@@ -112,6 +113,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
     missing: tuple[str, ...] = ()
     read: tuple[Reading, ...] = ()
     seen: tuple[Observations, ...] = ()
+    rows: tuple[ResultRow, ...] = ()
     if not isinstance(case, Missing):
         for name, notes in (("undelivered", undelivered_notes), ("unrecorded", unrecorded_notes)):
             found, raised = _guarded_view(name, notes, evidence, case)
@@ -122,6 +124,8 @@ def verdict_of(evidence: Evidence) -> Verdict:
         checks += raised
         seen, raised = _guarded_view("observed", observations, evidence, case, read)
         checks += raised
+        rows, raised = _guarded_view("results", observed_rows, evidence, case)
+        checks += raised
     outcome, reason, at_fault = _conclude(evidence, gates, checks, missing)
     return Verdict(
         scenario="" if isinstance(case, Missing) else case.name,
@@ -131,7 +135,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
         at_fault=at_fault,
         gates=tuple(gates),
         checks=tuple(checks),
-        results=tuple(each.row for each in read),
+        results=(*(each.row for each in read), *rows),
         observed=seen[0] if seen else Observations(),
     )
 

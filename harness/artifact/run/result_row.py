@@ -35,7 +35,8 @@ class ResultRow:
     asked_messages_per_s: float | None = None
     reached_bytes_per_s: float | None = None
     """Delivered message bytes divided by the time from the first offer to the last delivery, or to
-    `ended_ns` if that is known."""
+    `ended_ns` if that is known. Of an observed stream: payload bytes that arrived, divided by the
+    time from the first frame that was sent to the last one that arrived."""
     reached_messages_per_s: float | None = None
     latency_p50_ns: int | None = None
     "Time from the first offer of a message to its delivery."
@@ -45,7 +46,7 @@ class ResultRow:
     """Longest time without a delivery, from the first offer to the last delivery, or to `ended_ns`
     if the subscriber did not receive the end of the stream."""
     finished_ns: int | None = None
-    "Time from the first offer to the last delivery."
+    "Time from the first offer to the last delivery, or, of an observed stream, as above."
     ended_ns: int | None = None
     """Only if the subscriber did not receive the last published message: time from the first offer
     to the last one, or to the subscriber's own end."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from windtunnel.harness.scenario.applications.observe import Observed
 from windtunnel.harness.scenario.schema.channel import (
     SELF,
+    Channel,
     check_parameters,
     parse_channel,
     placeholders,
@@ -73,3 +74,29 @@ def _channel(scenario: Scenario, observed: Observed, path: Path) -> Iterator[Pro
     if not ports or 0 in ports:
         text = "expected a UDP channel with a port, in `endpoint` or `control`: its packets are "
         yield Problem(path, f"{text}recognized by that port")
+    elif wrong := _swapped_hosts(observed, channel):
+        yield Problem(path, wrong)
+
+
+def _swapped_hosts(observed: Observed, channel: Channel) -> str:
+    """Return why a channel cannot be that of a publication on the host `from` whose subscription is
+    on the host `to`, or an empty string. Addresses that name no host are not checked.
+    """
+    endpoint, control = (_named_host(observed, channel, key) for key in ("endpoint", "control"))
+    if channel.control_mode:
+        if control in (None, observed.from_host):
+            return ""
+        text = f"the control address is on host {control}, which therefore sends the stream"
+        return f"{text}: expected `from: {control}`, found {observed.from_host}"
+    if endpoint in (None, observed.to_host):
+        return ""
+    text = f"the endpoint is on host {endpoint}, which therefore receives the stream"
+    return f"{text}: expected `to: {endpoint}`, found {observed.to_host}"
+
+
+def _named_host(observed: Observed, channel: Channel, key: str) -> str | None:
+    """Return the host that an address of the channel names, or None if it names none."""
+    names = placeholders(channel.parameters.get(key, ""))
+    if not names:
+        return None
+    return observed.from_host if names[0] == SELF else names[0]

@@ -80,7 +80,7 @@ def _reading(evidence: Evidence, case: Case, flow: TrafficCase) -> Reading:
     found = _gaps(evidence, case, flow)
     gaps = None if isinstance(found, Missing) else found
     if gaps is not None:
-        values |= _link_figures(gaps)
+        values |= link_figures(gaps)
     times: dict[str, Any] = {}
     if not isinstance(planned, Missing) and not isinstance(delivered, Missing):
         figures, times = _delivery_figures(evidence, flow, planned, delivered, gaps)
@@ -131,17 +131,24 @@ def _gaps(evidence: Evidence, case: Case, flow: TrafficCase) -> ReaderGaps | Mis
     wire, planned, subscriber = found
     if not np.isin(wire.sent.starts, planned.log.frames["position"]).all():
         return Missing("the publisher", "did not follow its plan")
-    copies = any(each.duplicate_ppb for each in evidence.impairments)
-    decisions = evidence.decisions
-    if isinstance(decisions, Missing) or copies or (decisions["action"] == DUPLICATE).any():
-        copies = True
     return reader_gaps(
         wire,
         planned.log,
         subscriber.join_position,
-        has_copies=copies and not _passed_all(evidence, case, flow),
+        has_copies=makes_copies(evidence, case, flow),
         closed_ns=NEVER_NS if subscriber.eos_seen else subscriber.ended_ns,
     )
+
+
+def makes_copies(evidence: Evidence, case: Case, flow: TrafficCase) -> bool:
+    """Return whether the link may have duplicated frames of a flow, which makes lost ones
+    uncountable.
+    """
+    copies = any(each.duplicate_ppb for each in evidence.impairments)
+    decisions = evidence.decisions
+    if isinstance(decisions, Missing) or copies or (decisions["action"] == DUPLICATE).any():
+        copies = True
+    return copies and not _passed_all(evidence, case, flow)
 
 
 def _passed_all(evidence: Evidence, case: Case, flow: TrafficCase) -> bool:
@@ -161,7 +168,8 @@ def _passed_all(evidence: Evidence, case: Case, flow: TrafficCase) -> bool:
     return not gone and not kept and not dropped
 
 
-def _link_figures(gaps: ReaderGaps) -> dict[str, Any]:
+def link_figures(gaps: ReaderGaps) -> dict[str, Any]:
+    """Return the figures of a link by field name: losses, retransmits, NAKs and repairs."""
     repairs = gaps.repair_ns
     values: dict[str, Any] = {
         "resent_frames": gaps.resent_frames,

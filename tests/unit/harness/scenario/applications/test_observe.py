@@ -5,6 +5,7 @@ import pytest
 from tests.unit.harness.scenario.applications.sample import SAMPLE, resolved
 from tests.unit.harness.scenario.test_scenario_loader import GOOD, faults_of
 from windtunnel.harness.scenario.explain.explain import explain
+from windtunnel.harness.scenario.loader import parse_scenario
 from windtunnel.harness.scenario.resolved.case import Case
 
 OBSERVE = """\
@@ -57,11 +58,39 @@ def test_explain_names_them():
         ("${b}:24325|mtu", "${b}:0|mtu", "observe[0].channel: "),
         ("|mtu=1408", "|mtv=1408", "observe[0].channel: "),
         ("id: orders,", "", "observe[0].id: this key is missing"),
+        (
+            "from: a, to: b, c",
+            "from: b, to: a, c",
+            "observe[0].channel: the endpoint is on host b, which therefore receives the stream: "
+            "expected `to: b`, found a",
+        ),
+        ("endpoint=${b}:24325|mtu", "endpoint=${self}:24325|mtu", "the endpoint is on host a, whi"),
+        (
+            "endpoint=${b}:24325|mtu",
+            "control=${b}:24325|control-mode=dynamic|mtu",
+            "the control address is on host b, which therefore sends the stream: expected "
+            "`from: b`, found a",
+        ),
     ],
 )
 def test_locates_an_error(old, new, fault):
     assert TEXT.count(old) == 1
     assert any(fault in each for each in faults_of(TEXT.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        "control=${a}:24325|control-mode=dynamic",
+        "control=${self}:24325|control-mode=dynamic",
+        "endpoint=10.0.0.9:24325",
+        "endpoint=224.20.30.39:24325|interface=${self}",
+    ],
+)
+def test_a_channel_may_name_its_own_host_or_none(channel):
+    text = TEXT.replace("endpoint=${b}:24325|mtu=1408", channel)
+    assert channel in text
+    assert parse_scenario(text, "made.yaml").observe[0].to_host == "b"
 
 
 def test_a_stream_of_traffic_is_not_observed():

@@ -1,0 +1,102 @@
+"""The results of observed streams: a row of figures for each session, from captures alone.
+
+    first frame sent --> ... --> last frame arrived, first transmissions and repairs
+    |<------------------ finished after ----------->|   goodput: payload bytes that arrived / this
+
+What arrived at the subscription's host is not what its application has read, so figures of
+messages and latencies are unknown. A stream whose image was replaced has no row: its gaps are those
+of several images.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.artifact.middlebox.frame_class import DATA
+from windtunnel.harness.artifact.run.result_row import ResultRow
+from windtunnel.harness.dissect.driver_files.expected_log import (
+    EXPECTED_FRAME,
+    NO_MESSAGE,
+    ExpectedLog,
+)
+from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
+from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.verdict.checks.observed.sessions import (
+    SESSIONS_MAX,
+    image_count,
+    killed_driver,
+    sessions_of,
+)
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
+from windtunnel.harness.verdict.views.reader_gaps import reader_gaps
+from windtunnel.harness.verdict.views.results import link_figures, makes_copies
+
+NS_PER_S = 1_000_000_000
+
+
+def observed_rows(evidence: Evidence, case: Case) -> Iterator[ResultRow]:
+    """Yield a row for each session of each observed stream whose captures are complete."""
+    for traffic in case.observed:
+        near = evidence.capture(traffic.from_host)
+        if isinstance(near, Missing):
+            continue
+        sessions = sessions_of(near, case, traffic)[:SESSIONS_MAX]
+        for session_id in sessions:
+            flow = traffic.model_copy(update={"session_id": session_id})
+            name = f"{traffic.id} session {session_id}" if len(sessions) > 1 else traffic.id
+            row = _row(evidence, case, flow, name)
+            if row is not None:
+                yield row
+
+
+def _row(evidence: Evidence, case: Case, flow: TrafficCase, name: str) -> ResultRow | None:
+    found = all_or_missing(evidence.wire(flow), evidence.planned(flow))
+    if isinstance(found, Missing) or killed_driver(evidence.host_events, flow):
+        return None
+    wire, planned = found
+    if image_count(evidence, flow, wire) > 1:
+        return None
+    start = planned.log.start_position
+    # What was sent before the image began is not missing from it.
+    wire = replace(wire, sent=wire.sent.where(wire.sent.starts >= start))
+    log = sent_log(wire.sent, start)
+    gaps = reader_gaps(wire, log, start, has_copies=makes_copies(evidence, case, flow))
+    return ResultRow(
+        name, flow.from_host, flow.to_host, **link_figures(gaps), **_arrival_figures(wire)
+    )
+
+
+def sent_log(sent: FrameSequence, start: int) -> ExpectedLog:
+    """Return the log of a publication as far as it was sent, from the frames on the wire."""
+    positions, first = np.unique(sent.starts, return_index=True)
+    frames = np.zeros(len(positions), dtype=EXPECTED_FRAME)
+    frames["position"] = positions
+    frames["message"] = NO_MESSAGE
+    for name in ("frame_length", "flags", "frame_type"):
+        frames[name] = sent.frames[name][first]
+    end = int(sent.ends.max(initial=start))
+    return ExpectedLog(frames, np.zeros(0, dtype=np.int64), start, end)
+
+
+def _arrival_figures(wire: Wire) -> dict[str, Any]:
+    """Return the goodput of a session, and when its last new frame arrived."""
+    arrived = wire.arrived
+    _, first = np.unique(arrived.starts, return_index=True)
+    new = arrived.frames[first]
+    if len(new) == 0 or len(wire.sent.frames) == 0:
+        return {}
+    payload = _payload_bytes(new["frame_length"], new["frame_type"])
+    took_ns = int(new["time_ns"].max()) - int(wire.sent.frames["time_ns"].min())
+    if took_ns <= 0:
+        return {}
+    return {"finished_ns": took_ns, "reached_bytes_per_s": payload * NS_PER_S / took_ns}
+
+
+def _payload_bytes(lengths: NDArray[Any], kinds: NDArray[Any]) -> int:
+    data = lengths[kinds == DATA].astype(np.int64)
+    return int((data - DATA_HEADER_LENGTH).sum())

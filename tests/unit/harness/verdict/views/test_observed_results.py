@@ -1,0 +1,92 @@
+"""The figures of observed streams equal a plain account of the two captures."""
+
+import pytest
+
+from tests.naive.observed_figures import figures
+from tests.unit.harness.verdict.synthetic_run import ADDRESS, SyntheticRun, make_run
+from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
+from windtunnel.harness.artifact.run.result_row import ResultRow
+from windtunnel.harness.scenario.applications.application_case import ApplicationCase
+from windtunnel.harness.scenario.schema.host_event import EventCase
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.judge import judge
+from windtunnel.harness.verdict.views.observed_results import observed_rows
+
+
+@pytest.fixture
+def run(tmp_path) -> SyntheticRun:
+    """A run whose only stream is observed."""
+    made = make_run(tmp_path)
+    seen = made.traffic.model_copy(
+        update={"id": "seen", "observed": True, "rejoins": True, "total_bytes": 1}
+    )
+    application = ApplicationCase(id="one", host="a", command=("x",), stop_within_ns=1)
+    made.case = made.case.model_copy(
+        update={
+            "observed": (seen,), "traffic": (), "faults": (), "expect": (),
+            "applications": (application,),
+        }
+    )  # fmt: skip
+    return made
+
+
+def rows(run: SyntheticRun) -> list[ResultRow]:
+    evidence = Evidence(run.write())
+    assert not isinstance(evidence.case, str)
+    return list(observed_rows(evidence, evidence.case))
+
+
+def plain(run: SyntheticRun) -> dict:
+    folder = run.folder
+    stream = run.case.observed[0].stream_id
+    return figures(folder.capture("a"), folder.capture("b"), stream, ADDRESS["a"], ADDRESS["b"])
+
+
+def test_the_figures_are_those_of_a_plain_account(run):
+    (row,) = rows(run)
+    expected = plain(run)
+    assert expected["lost_frames"] > 0
+    assert expected["gaps"] > 0
+    assert {name: getattr(row, name) for name in expected} == expected
+    assert (row.traffic, row.from_host, row.to_host) == ("seen", "a", "b")
+
+
+def test_each_change_of_a_capture_changes_the_figures_alike(run):
+    for index in (3, 9, 10):
+        lost = [each for each in run.packets["b"] if each.kind == "DATA"][index]
+        run.packets["b"].remove(lost)
+    (row,) = rows(run)
+    expected = plain(run)
+    assert {name: getattr(row, name) for name in expected} == expected
+
+
+def test_what_only_applications_know_is_absent(run):
+    (row,) = rows(run)
+    assert row.delivered_messages is None
+    assert row.published_messages is None
+    assert row.latency_p50_ns is None
+    assert dict(row.cells())["delivered"] == "-"
+
+
+def test_the_row_is_in_the_verdict_and_alone(run):
+    verdict = judge(run.write())
+    assert [each.traffic for each in verdict.results] == ["seen"]
+    assert not [each for each in verdict.checks if each.name == "results"]
+
+
+def test_a_replaced_image_has_no_figures(run):
+    event = EventCase(
+        id="crash", host="b", process="driver", trigger="after", at=1, action="kill", lasts_ns=1
+    )
+    run.case = run.case.model_copy(update={"events": (event,)})
+    path = run.write()
+    applied = AppliedEvent("crash", "b", "kill", ["driver"], 1, 2)
+    write_applied_events(run.folder.host_events, [applied])
+    evidence = Evidence(path)
+    assert list(observed_rows(evidence, evidence.case)) == []
+
+
+def test_a_stream_that_nobody_sends_has_no_row(run):
+    seen = run.case.observed[0].model_copy(update={"stream_id": 77})
+    run.case = run.case.model_copy(update={"observed": (seen,)})
+    assert rows(run) == []
