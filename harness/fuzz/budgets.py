@@ -46,6 +46,10 @@ from windtunnel.harness.orchestrate.processes.process import (
     with_parent_death_signal,
 )
 
+COUNTERS = {"AERON_COUNTERS_BUFFER_LENGTH": str(64 << 20)}
+"""Room for 524,288 counters. In DEDICATED mode, forged SETUPs use up the default number, 65,536, in
+the C driver, which then refuses all further publications.
+"""
 RATE = 10_000
 ROUNDS = 8
 ROUND_S = 1.0
@@ -88,7 +92,7 @@ def measure(name: str, mode: str, folder: Path, seed: int) -> Figures:
     """Measure how an attack affects one driver in one threading mode. Raises Violation if the
     driver fails, or LabError if it cannot be started.
     """
-    settings = BenchSettings(threading_mode=mode, both_set=SETTINGS)
+    settings = BenchSettings(threading_mode=mode, both_set=SETTINGS | COUNTERS)
     with DriverHost(SUBJECTS[name], settings, folder / f"{name}-{mode}") as host:
         context = ClientContext(dir=host.directory, driver_timeout_ms=30_000)
         with Aeron(context=context) as aeron:
