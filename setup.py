@@ -7,7 +7,7 @@ Everything else about the build is in pyproject.toml, which cannot map one name 
 
 from setuptools import find_namespace_packages, setup
 
-FOLDERS = ("driver", "harness", "lab", "reports", "scenarios")
+FOLDERS = ("driver", "harness", "reports", "scenarios")
 PREFIX = "windtunnel."
 
 setup(

@@ -5,8 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 mkdir -p build/types/windtunnel
-for folder in driver harness lab reports; do
+for folder in driver harness reports; do
   ln -sfn "../../../$folder" "build/types/windtunnel/$folder"
 done
 MYPYPATH=build/types .venv/bin/mypy --explicit-package-bases \
-  -p windtunnel.driver -p windtunnel.harness -p windtunnel.lab -p windtunnel.reports
+  -p windtunnel.driver -p windtunnel.harness -p windtunnel.reports

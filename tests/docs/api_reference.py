@@ -14,7 +14,7 @@ MODULES = (
     "windtunnel.driver.media_driver.context",
     "windtunnel.driver.client",
     "windtunnel.driver.archive.client",
-    "windtunnel.lab",
+    "windtunnel.harness.lab",
     "windtunnel.reports",
 )
 _HIDDEN_BASES = ("Protocol", "object")

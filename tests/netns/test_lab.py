@@ -10,9 +10,9 @@ import pytest
 
 from tests.naive.observed_figures import figures
 from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.lab import LabError, open_lab
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.scenario.loader import load_scenario
-from windtunnel.lab import LabError, open_lab
 
 pytestmark = [
     pytest.mark.netns,
@@ -291,7 +291,7 @@ def test_a_lab_without_programs_has_shown_nothing(tmp_path: Path) -> None:
 
 async def test_a_program_that_dies_leaves_no_lab_behind(tmp_path: Path) -> None:
     program = (
-        "import asyncio, os\nfrom windtunnel.lab import open_lab\n"
+        "import asyncio, os\nfrom windtunnel.harness.lab import open_lab\n"
         "async def main():\n"
         f"    async with open_lab(out={str(tmp_path)!r}) as lab:\n"
         "        print(lab.run_dir, flush=True)\n"

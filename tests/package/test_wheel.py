@@ -17,10 +17,10 @@ import pytest
 
 from tests.stand_ins.plugin_project import run_pytest
 from windtunnel.driver.kernels.sources import CACHE_VARIABLE, cache_root
-from windtunnel.lab.fidelity import obstacle_to
+from windtunnel.harness.lab.fidelity import obstacle_to
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILT_FROM = ("driver", "harness", "lab", "reports", "scenarios")
+BUILT_FROM = ("driver", "harness", "reports", "scenarios")
 FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 SCENARIO = "loss/reliable-2pct"
 
@@ -152,7 +152,7 @@ def test_scenario(windtunnel_run):
 
 async def test_lab(windtunnel):
     async with windtunnel.lab(loss="1%", delay="2ms") as lab:
-        program = await lab.start("a", ["python", "-c", "import windtunnel.lab as l; print(l)"])
+        program = await lab.start("a", ["python", "-c", "import windtunnel.harness as h; print(h)"])
         await program.exited(within=60)
         async with lab.link("a-b").partitioned():
             pass

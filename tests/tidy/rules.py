@@ -43,7 +43,7 @@ MODULE_HOMES = {
         "driver/archive/server/driver_child.py",
         "harness/orchestrate/processes/process.py",
         "harness/uml/",
-        "lab/child_process.py",
+        "harness/lab/child_process.py",
         "examples/",
         "tests/",
     ),

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-FOLDERS = ("driver", "harness", "lab", "reports")
+FOLDERS = ("driver", "harness", "reports")
 DOCSTRINGS, SENTENCES = 100, 60
 _SAYS = ("failed", "passed", "echo", "Fact", "secho", "Finding", "inconclusive", "could_not_look")
 _WORDS_MIN = 4

@@ -13,7 +13,7 @@ import pytest
 from tests.tidy import rules
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("driver", "harness", "lab", "reports")
+PACKAGES = ("driver", "harness", "reports")
 IGNORED = {".git", ".venv", ".env", "__pycache__", ".hypothesis"}
 IGNORED_AT_TOP = {"runs", "build"}
 IGNORED_SUFFIXES = (".egg-info", "_cache")

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.tidy import import_graph
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("driver", "harness", "lab", "reports")
+FOLDERS = ("driver", "harness", "reports")
 MODULES_MAX = 20
 """In one folder, without `__init__`."""
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from windtunnel.lab.connection import Connection
-from windtunnel.lab.errors import LabError
+from windtunnel.harness.lab.connection import Connection
+from windtunnel.harness.lab.errors import LabError
 
 LOG_BYTES_MAX = 64 << 20
 EXITED_WITHIN_S = 30.0

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Unpack
 
-from windtunnel.lab.connection import Connection
-from windtunnel.lab.options import LinkOptions
+from windtunnel.harness.lab.connection import Connection
+from windtunnel.harness.lab.options import LinkOptions
 
 
 class Link:

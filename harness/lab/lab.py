@@ -18,12 +18,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from windtunnel.lab.application import Application
-from windtunnel.lab.connection import Connection
-from windtunnel.lab.errors import LabError
-from windtunnel.lab.link import Driver, Link
-from windtunnel.lab.options import link_ends
-from windtunnel.lab.verdict import Verdict, read_verdict
+from windtunnel.harness.lab.application import Application
+from windtunnel.harness.lab.connection import Connection
+from windtunnel.harness.lab.errors import LabError
+from windtunnel.harness.lab.link import Driver, Link
+from windtunnel.harness.lab.options import link_ends
+from windtunnel.harness.lab.verdict import Verdict, read_verdict
 
 WITHIN_S = 20.0
 """Default time limit of all waits, in seconds."""

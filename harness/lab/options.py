@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from windtunnel.lab.errors import LabError
+from windtunnel.harness.lab.errors import LabError
 
 NAME_LENGTH_MAX = 80
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from windtunnel.lab.child_process import Finished, last_lines, run_command
-from windtunnel.lab.verdict import Verdict, read_verdict
+from windtunnel.harness.lab.child_process import Finished, last_lines, run_command
+from windtunnel.harness.lab.verdict import Verdict, read_verdict
 
 
 class RunError(Exception):

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from windtunnel.lab.errors import LabError
-from windtunnel.lab.options import lab_options, link_ends, scenario_name
+from windtunnel.harness.lab.errors import LabError
+from windtunnel.harness.lab.options import lab_options, link_ends, scenario_name
 
 
 def options(**changed: Any) -> dict[str, Any]:

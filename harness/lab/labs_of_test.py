@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from windtunnel.lab.opening import LabOpening
-from windtunnel.lab.options import LinkOptions, lab_options
-from windtunnel.lab.verdict import Verdict
+from windtunnel.harness.lab.opening import LabOpening
+from windtunnel.harness.lab.options import LinkOptions, lab_options
+from windtunnel.harness.lab.verdict import Verdict
 
 
 class Windtunnel:

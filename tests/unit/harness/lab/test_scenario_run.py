@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
-from windtunnel.lab.scenario_run import RunError, ScenarioRun
+from windtunnel.harness.lab.scenario_run import RunError, ScenarioRun
 
 
 def a_run(folder: Path) -> ScenarioRun:

@@ -9,10 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Unpack
 
-from windtunnel.lab.lab import Lab
-from windtunnel.lab.options import LinkOptions, lab_options
-from windtunnel.lab.plain import PlainLab
-from windtunnel.lab.verdict import Verdict
+from windtunnel.harness.lab.lab import Lab
+from windtunnel.harness.lab.options import LinkOptions, lab_options
+from windtunnel.harness.lab.plain import PlainLab
+from windtunnel.harness.lab.verdict import Verdict
 
 
 class LabOpening:

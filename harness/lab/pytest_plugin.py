@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from windtunnel.lab.fidelity import FIDELITIES, NotPossible, NotSupported, choose
-from windtunnel.lab.verdict import UNSUPPORTED, Verdict
+from windtunnel.harness.lab.fidelity import FIDELITIES, NotPossible, NotSupported, choose
+from windtunnel.harness.lab.verdict import UNSUPPORTED, Verdict
 
 if TYPE_CHECKING:
+    from windtunnel.harness.lab.labs_of_test import Windtunnel
+    from windtunnel.harness.lab.scenario_run import ScenarioRun
     from windtunnel.harness.scenario.schema.model import Scenario
-    from windtunnel.lab.labs_of_test import Windtunnel
-    from windtunnel.lab.scenario_run import ScenarioRun
 
 MARKER = "windtunnel"
 RUN_FIXTURE = "windtunnel_run"
@@ -152,7 +152,7 @@ class MarkedRun:
 
     def execute(self, config: pytest.Config) -> Verdict:
         """Run the scenario. Skips or fails the test if it cannot be run."""
-        from windtunnel.lab.scenario_run import RunError, ScenarioRun
+        from windtunnel.harness.lab.scenario_run import RunError, ScenarioRun
 
         fidelity = chosen_fidelity(config, self._supported, f"scenario {self.scenario}")
         run: ScenarioRun = ScenarioRun(
@@ -222,7 +222,7 @@ def _case_of(item: pytest.Function) -> Any:
 def windtunnel(request: pytest.FixtureRequest) -> Windtunnel:
     """Opens labs: hosts with media drivers, links between them, and the test's own programs."""
     chosen_fidelity(request.config, ("netns",), "a lab")
-    from windtunnel.lab.labs_of_test import Windtunnel as Labs
+    from windtunnel.harness.lab.labs_of_test import Windtunnel as Labs
 
     node = request.node
     return Labs(

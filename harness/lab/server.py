@@ -1,6 +1,6 @@
 """The process of a lab: builds it, answers the program that uses it, judges and reports the run.
 
-    python -m windtunnel.lab.server FD
+    python -m windtunnel.harness.lab.server FD
 
     program                                       this process
       {"open": {hosts, links, observe, ...}}  -->   prepare, lab, drivers

@@ -20,11 +20,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
-from windtunnel.lab.application import EXITED_WITHIN_S, Application
-from windtunnel.lab.lab import WITHIN_S, Counter, Lab
-from windtunnel.lab.link import Driver, Link
-from windtunnel.lab.options import LinkOptions
-from windtunnel.lab.verdict import Verdict
+from windtunnel.harness.lab.application import EXITED_WITHIN_S, Application
+from windtunnel.harness.lab.lab import WITHIN_S, Counter, Lab
+from windtunnel.harness.lab.link import Driver, Link
+from windtunnel.harness.lab.options import LinkOptions
+from windtunnel.harness.lab.verdict import Verdict
 
 _RESULT = TypeVar("_RESULT")
 _Run = Callable[[Coroutine[Any, Any, Any]], Any]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from windtunnel.lab.fidelity import NotPossible, NotSupported, choose, obstacle_to
+from windtunnel.harness.lab.fidelity import NotPossible, NotSupported, choose, obstacle_to
 
 
 def nothing(fidelity: str) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.lab.verdict import Verdict, read_verdict
+from windtunnel.harness.lab.verdict import Verdict, read_verdict
 
 
 def test_a_verdict_that_passed_asserts_nothing() -> None:

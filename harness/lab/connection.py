@@ -11,11 +11,11 @@ import json
 import socket
 from typing import Any
 
-from windtunnel.lab.child_process import ModuleProcess
-from windtunnel.lab.errors import LabError
+from windtunnel.harness.lab.child_process import ModuleProcess
+from windtunnel.harness.lab.errors import LabError
 
 LINE_BYTES_MAX = 4 << 20
-SERVER = "windtunnel.lab.server"
+SERVER = "windtunnel.harness.lab.server"
 
 
 class Connection:
