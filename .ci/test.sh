@@ -37,6 +37,6 @@ processes=$(($(nproc) < 4 ? $(nproc) + 1 : 4))
 # tests/conftest.py, the long ones first, instead of by their number of tests.
 part sharing "$@" --durations 50 --numprocesses "$processes" --dist loadfile \
   --no-loadscope-reorder -o timeout=300 \
-  && part alone "$@" --durations 50 --numprocesses 2 --dist loadgroup -o timeout=600
+  && part alone "$@" --durations 50 --numprocesses 2 --dist loadscope -o timeout=600
 [ -z "$failed" ] || printf 'tests: some failed in part:%s\n' "$failed" >&2
 exit $worst

@@ -98,6 +98,7 @@ def test_a_copy_over_a_bad_link_is_the_recording(tmp_path):
     assert sorted(findings(run)) == ["orders", "orders copied to a"]
 
 
+@pytest.mark.full
 def test_a_full_disk_ends_a_recording_and_nothing_else(tmp_path):
     run = run_of(tmp_path, "disk-full")
     assert_sound(run.path)

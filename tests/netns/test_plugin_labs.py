@@ -67,7 +67,9 @@ def project(tmp_path: Path) -> Path:
     return folder.parent
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.full)], ids=["alone", "xdist"]
+)
 def test_a_lab_is_a_fixture(project: Path, workers: tuple[str, ...]) -> None:
     session = run_pytest(project, "--junit-xml", "junit.xml", *workers)
     text = session.output

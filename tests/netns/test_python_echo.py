@@ -68,21 +68,18 @@ def planted(name: str, folder: Path) -> Path:
     return result
 
 
-@pytest.fixture(scope="module")
-def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
-    folder = tmp_path_factory.mktemp("echo")
-    files = [planted(name, folder) for name in BUGS]
-    made = run_suite(files, out=folder / "runs", jobs=2, allow_commands=True)
-    return {
-        each.scenario.removeprefix("made/"): read_verdict(RunDir(each.run_dir).verdict) or {}
-        for each in made.runs
-    }
-
-
-@pytest.mark.parametrize("name", BUGS)
-def test_a_planted_bug_fails_and_is_named(verdicts: dict[str, dict], name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "changes-a-response",
+        *(pytest.param(each, marks=pytest.mark.full) for each in BUGS if "changes" not in each),
+    ],
+)
+def test_a_planted_bug_fails_and_is_named(name: str, tmp_path: Path) -> None:
     *_, stream, text = BUGS[name]
-    verdict = verdicts[name]
+    made = run_suite([planted(name, tmp_path)], out=tmp_path / "runs", allow_commands=True)
+    verdict = read_verdict(RunDir(made.runs[0].run_dir).verdict)
+    assert verdict is not None
     assert verdict["outcome"] == "FAIL", verdict["reason"]
     assert verdict["at_fault"] == "application"
     failures = [each for each in verdict["checks"] if each["outcome"] == "FAIL"]

@@ -72,7 +72,9 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.full)], ids=["alone", "xdist"]
+)
 def test_a_scenario_is_a_test_case_for_each_seed(project: Path, workers: tuple[str, ...]) -> None:
     arguments = ("--windtunnel-fidelity", "sim", "-v", "-rs", "--junit-xml", "junit.xml")
     session = run_pytest(project, *arguments, *workers)

@@ -89,6 +89,7 @@ def test_a_stream_that_starts_with_all_is_joined_at_its_start(tmp_path):
     assert joins == [0, 0]
 
 
+@pytest.mark.full
 def test_thirty_two_hosts(tmp_path):
     path = scenario(tmp_path, 32, channel="fc=min,g:/31")
     path.write_text(path.read_text().replace("messages: 200", "messages: 50"))
