@@ -26,6 +26,7 @@ from windtunnel.harness.cli.inspect.logbuffer import logbuffer
 from windtunnel.harness.cli.inspect.loss import loss
 from windtunnel.harness.cli.inspect.stat import stat
 from windtunnel.harness.cli.inspect.streams import streams
+from windtunnel.harness.cli.lab.lab import OrderedGroup, lab
 from windtunnel.harness.cli.list import list_scenarios
 from windtunnel.harness.cli.render.table import echo
 from windtunnel.harness.cli.runs.calibrate import calibrate
@@ -61,6 +62,7 @@ byte by byte.
   windtunnel shrink runs/<suite>/<run>    find the smallest scenario that fails in the same way
   windtunnel from-capture bad-night.pcap  make a scenario from the losses in a capture
   windtunnel analyze lan/*.pcap           analyse loss and recovery in captures
+  windtunnel lab up --loss 2%             bring up a lab that stays, for your own programs
   windtunnel doctor                       check prerequisites and show fallbacks
 
 \b Tools that inspect an Aeron driver, real Aeron's or ours, during or after its execution:
@@ -79,13 +81,6 @@ The tools that inspect a driver: 0 shown, 1 not found, 2 not readable.
 Shell completion, which includes scenario names (bash; similar for zsh and fish):
   eval "$(_WINDTUNNEL_COMPLETE=bash_source windtunnel)"
 """
-
-
-class OrderedGroup(click.Group):
-    """A click command group that lists its commands in the order in which they were added."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
 
 
 def _version() -> str:
@@ -127,7 +122,7 @@ def windtunnel(ctx: click.Context) -> None:
 RUN_COMMANDS = (
     *(run, matrix, swarm, list_scenarios, explain, schema, judge, report, compare),
     *(decisions, replay, shrink, from_capture, analyze),
-    *(doctor, clean),
+    *(lab, doctor, clean),
 )
 DRIVER_COMMANDS = (stat, streams, backlog, loss, errors, logbuffer, driver_info, archive)
 for command in (*RUN_COMMANDS, *DRIVER_COMMANDS, bench, exam, calibrate, fuzz):

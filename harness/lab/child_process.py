@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 END_TIMEOUT_S = 90.0
@@ -43,6 +45,34 @@ def run_command(argv: Sequence[str]) -> Finished:
 def last_lines(text: str) -> str:
     """Return the last lines of what a process has printed."""
     return "\n".join(text.strip().splitlines()[-ERROR_LINES:])
+
+
+@contextlib.contextmanager
+def detached(module: str, name: str, text: str, log: Path) -> Iterator[Iterator[str]]:
+    """Start a module as a process that stays when the caller ends, with a text as its input. Yields
+    an iterator over the lines that it reports. Its errors go to a log.
+    """
+    reading, writing = os.pipe()
+    with open(reading, encoding="utf-8") as lines:
+        with log.open("wb") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, name, str(writing)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                pass_fds=[writing],
+                start_new_session=True,
+                text=True,
+            )
+        os.close(writing)
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), process.stdin:
+            process.stdin.write(text)
+        try:
+            yield iter(lines)
+        except BaseException:
+            process.terminate()
+            raise
 
 
 class ModuleProcess:

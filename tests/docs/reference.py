@@ -29,6 +29,10 @@ def commands() -> str:
     lines = ["# Command line", "", "The output of `windtunnel COMMAND --help` for each command."]
     for name, command in windtunnel.commands.items():
         lines += ["", f"## {name}", "", "```text", _help(name, command), "```"]
+        if isinstance(command, click.Group):
+            for inner, each in command.commands.items():
+                full = f"{name} {inner}"
+                lines += ["", f"### {full}", "", "```text", _help(full, each), "```"]
     return "\n".join(lines) + "\n"
 
 

@@ -52,6 +52,11 @@ def fault_of(words: list[str]) -> str:
     command: click.Command | None = windtunnel.commands.get(name)
     if command is None:
         return f"no command {name}"
+    if isinstance(command, click.Group):
+        inner = command.commands.get(rest[0]) if rest else None
+        if inner is None:
+            return f"no command {' '.join(words[1:3])}"
+        command, rest = inner, rest[: rest.index("--")] if "--" in rest else rest
     known = {option for each in command.params for option in each.opts} | {"--help"}
     if name in ("archive",):
         return ""

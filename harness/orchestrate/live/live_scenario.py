@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -83,6 +83,11 @@ def require_application(hosts: Sequence[str], table: Mapping[str, Any]) -> Appli
     return _parse({**document, "applications": [table, stand_in]}).applications[0]
 
 
+def _shown(problem: str) -> str:
+    """Return a problem without line, column and index, since the text was never a file."""
+    return _MARK.sub("", problem).removeprefix("applications[0].")
+
+
 def text_of(document: Mapping[str, Any]) -> str:
     """Return a document as the text of a scenario file. Raises OptionError for values that no file
     has.
@@ -100,9 +105,4 @@ def _parse(document: Mapping[str, Any]) -> Scenario:
     try:
         return parse_scenario(text_of(document), SOURCE)
     except ScenarioError as error:
-        raise OptionError("; ".join(_without_marks(error.errors))) from error
-
-
-def _without_marks(errors: Iterable[str]) -> list[str]:
-    """Return the problems without lines and columns, since the text was never a file."""
-    return [_MARK.sub("", each) for each in errors]
+        raise OptionError("; ".join(map(_shown, error.errors))) from error

@@ -92,7 +92,7 @@ def _new_suite(out: Path, common: SuiteOptions, options: Mapping[str, Any]) -> R
 
 def _report(channel: LineChannel, done: CompileProgress) -> None:
     """Report the progress. Raises ChannelClosed if the program does not wait any more."""
-    channel.send({"progress": f"compiling kernels: {done}"})
+    channel.send({"progress": str(done)})
 
 
 def _note(channel: LineChannel, event: RunEvent) -> None:

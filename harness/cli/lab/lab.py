@@ -1,0 +1,317 @@
+"""`windtunnel lab`: brings up a lab that stays, changes it, and takes it down.
+
+up --> start, impair, partition, heal, pause, kill, status ... --> down: verdict and report
+"""
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.failure import Failure
+from windtunnel.harness.cli.lab.impairment_options import impairment_options
+from windtunnel.harness.cli.options import name_values
+from windtunnel.harness.cli.render.table import echo
+from windtunnel.harness.cli.render.verdict_text import run_line
+
+NAME = "lab"
+name_option = click.option(
+    "--name", default=NAME, help=f"Name of the lab, if there are several.  [default: {NAME}]"
+)
+to_option = click.option("--to", metavar="HOST", help="Only in the direction to this host.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+class OrderedGroup(click.Group):
+    """A click command group that lists its commands in the order in which they were added."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=OrderedGroup, short_help="Work in a lab that stays up, and change its links.")
+def lab() -> None:
+    """Work in a lab that stays up: hosts with media drivers in network namespaces, and links whose
+    impairments change when you say so.
+
+    \b
+      windtunnel lab up --loss 2% --delay 20ms
+      windtunnel lab start b --ready "reader ready" -- python reader.py
+      windtunnel lab start a -- python feed.py
+      windtunnel lab impair a-b --loss 10%
+      windtunnel lab partition a-b
+      windtunnel lab heal a-b
+      windtunnel lab status
+      windtunnel lab down
+
+    `down` judges the run like any other, and writes its report. Programs find the directory of
+    their host's driver in AERON_DIR. In their arguments and variables, ${b} is the address of host
+    b; quote it for the shell.
+    """
+
+
+def ask(lab_name: str, do: str, /, **fields: Any) -> dict[str, Any]:
+    """Make a request to a lab. Raises Failure if there is none, or if it refuses."""
+    from windtunnel.harness.lab.control.control_socket import NoLab
+    from windtunnel.harness.lab.control.control_socket import ask as ask_keeper
+    from windtunnel.harness.lab.errors import LabError
+
+    try:
+        return ask_keeper(lab_name, {"do": do, **fields})
+    except NoLab as error:
+        raise Failure(str(error), exit_code.NOTHING) from error
+    except LabError as error:
+        raise Failure(str(error), exit_code.HARNESS) from error
+
+
+def _ends(name: str, link: str) -> list[str]:
+    """Return the two hosts of a link such as a-b."""
+    from windtunnel.harness.lab.errors import LabError
+    from windtunnel.harness.lab.options import link_ends
+
+    try:
+        return link_ends(list(ask(name, "status")["addresses"]), link)
+    except LabError as error:
+        raise click.UsageError(str(error)) from error
+
+
+@lab.command(short_help="Bring up a lab.")
+@click.option("--hosts", default="a,b", help="Names of the hosts.  [default: a,b]")
+@click.option(
+    "--link",
+    "links",
+    multiple=True,
+    metavar="A-B",
+    help="A link between two hosts, with these impairments. Can be repeated.  [default: the hosts, "
+    "if there are two]",
+)
+@click.option(
+    "--observe",
+    multiple=True,
+    metavar="STREAM:FROM:TO:CHANNEL",
+    help="A stream of your programs that the verdict judges. Can be repeated.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs"),
+    help="Parent folder of the suite folder.  [default: runs]",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of losses.  [default: 0]")
+@impairment_options
+@name_option
+@json_option
+def up(
+    hosts: str,
+    links: tuple[str, ...],
+    observe: tuple[str, ...],
+    out: Path,
+    seed: int,
+    name: str,
+    as_json: bool,
+    **weather: Any,
+) -> int:
+    """Bring up a lab: hosts with a media driver each, and links with these impairments.
+
+    It stays until `windtunnel lab down`. A channel in --observe contains colons, which is fine:
+    `--observe '1001:a:b:aeron:udp?endpoint=${b}:24325'`.
+    """
+    from windtunnel.harness.lab.control.launch import bring_up
+    from windtunnel.harness.lab.errors import LabError
+    from windtunnel.harness.lab.options import LinkOptions, lab_options
+
+    given = cast(LinkOptions, weather)
+    try:
+        options = lab_options(
+            hosts=hosts.split(","),
+            link=None,
+            links=dict.fromkeys(links, given) if links else None,
+            weather={} if links else given,
+            observe=[_observed(each) for each in observe],
+            timeouts=None,
+            name=_scenario(name),
+            about="",
+            seed=seed,
+            out=out.resolve(),
+            folder=Path.cwd(),
+            argv=sys.argv,
+        )
+        found = bring_up(name, options, lambda text: click.echo(text, err=True))
+    except LabError as error:
+        raise Failure(str(error), exit_code.HARNESS) from error
+    if as_json:
+        click.echo(json.dumps(found))
+        return exit_code.OK
+    for host, address in found["addresses"].items():
+        echo(f"host {host}: {address}, AERON_DIR {found['aeron_dirs'][host]}")
+    echo(f"run folder: {found['run_dir']}")
+    return exit_code.OK
+
+
+def _scenario(name: str) -> str:
+    """Return the name of a lab's scenario, which is part of its run folder's name."""
+    return NAME if name == NAME else f"{NAME}/{name}"
+
+
+def _observed(text: str) -> dict[str, Any]:
+    """Parse the value of --observe."""
+    parts = text.split(":", 3)
+    if len(parts) != 4 or not parts[0].lstrip("-").isdigit():
+        expected = "expected STREAM:FROM:TO:CHANNEL, such as 1001:a:b:aeron:udp?endpoint=${b}:24325"
+        raise click.BadParameter(f"{expected}, found {text!r}", param_hint="--observe")
+    stream, source, to, channel = parts
+    return {"stream": int(stream), "from": source, "to": to, "channel": channel}
+
+
+@lab.command(
+    short_help="Start a program on a host.", context_settings={"ignore_unknown_options": True}
+)
+@click.argument("host")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--ready", metavar="TEXT", help="Wait for a line of its log with this text.")
+@click.option("--within", type=float, default=20.0, help="For how many seconds.  [default: 20]")
+@click.option(
+    "--env", multiple=True, callback=name_values, metavar="NAME=VALUE", help="Set a variable."
+)
+@click.option("--id", "id_", metavar="ID", help="Its name.  [default: that of the program]")
+@name_option
+def start(
+    host: str,
+    command: tuple[str, ...],
+    ready: str | None,
+    within: float,
+    env: dict[str, str],
+    id_: str | None,
+    name: str,
+) -> int:
+    """Start a program on a host, in the current folder. Write `--` before a command that has
+    options.
+    """
+    table: dict[str, Any] = {"on": host, "command": list(command), "env": env}
+    if ready is not None:
+        table["ready"] = {"log": ready, "within": f"{round(within * 1000)}ms"}
+    search = {"PATH": os.environ["PATH"]} if "PATH" in os.environ else {}
+    found = ask(name, "start", name=id_, folder=str(Path.cwd()), variables=search, **table)
+    echo(f"{found['application']}: {shlex.join(command)}")
+    echo(f"log: {found['log']}")
+    return exit_code.OK
+
+
+@lab.command(short_help="Change impairments of a link now.")
+@click.argument("link")
+@to_option
+@impairment_options
+@name_option
+def impair(link: str, to: str | None, name: str, **weather: Any) -> int:
+    """Change impairments of a link such as a-b now. The others remain; `none` removes one."""
+    changes = {key: None if value == "none" else value for key, value in weather.items() if value}
+    if not changes:
+        raise click.UsageError("expected at least one impairment, such as --loss 10%")
+    ends = _ends(name, link)
+    ask(name, "link", action="impair", between=ends, to=to, weather=changes)
+    return exit_code.OK
+
+
+def _link_command(action: str, short: str, text: str) -> None:
+    @click.command(name=action, short_help=short, help=text)
+    @click.argument("link")
+    @to_option
+    @name_option
+    def command(link: str, to: str | None, name: str) -> int:
+        ask(name, "link", action=action, between=_ends(name, link), to=to)
+        return exit_code.OK
+
+    lab.add_command(command)
+
+
+_link_command("partition", "Lose every packet of a link.", "Lose every packet of a link, until "
+              "`reconnect` or `heal`. Packets that are on their way arrive.")  # fmt: skip
+_link_command("reconnect", "End a partition.", "End a partition. The link has the impairments from "
+              "before it again.")  # fmt: skip
+_link_command("heal", "Undo all changes of a link.", "Return a link to the impairments with which "
+              "the lab was brought up.")  # fmt: skip
+
+
+def _event_command(action: str, short: str, text: str) -> None:
+    @click.command(name=action, short_help=short, help=text)
+    @click.argument("whom")
+    @name_option
+    def command(whom: str, name: str) -> int:
+        is_host = whom in ask(name, "status")["addresses"]
+        target = {"host": whom} if is_host else {"application": whom}
+        ask(name, "event", action=action, **target)
+        return exit_code.OK
+
+    lab.add_command(command)
+
+
+_WHOM = "WHOM is the name of a program, or of a host, for the media driver of the host."
+_event_command("pause", "Stop a program or a driver.", f"Stop all its processes. {_WHOM}")
+_event_command("resume", "Continue it.", f"Continue what was paused. {_WHOM}")
+_event_command("kill", "Kill a program or a driver.", f"Kill it with SIGKILL. {_WHOM}")
+_event_command("restart", "Start it again.", f"Start again what was killed. {_WHOM}")
+
+
+@lab.command(short_help="Ask a program to end.")
+@click.argument("program")
+@name_option
+def stop(program: str, name: str) -> int:
+    """Ask a program to end with SIGTERM, and wait for that. Prints its exit code."""
+    echo(f"exit code {ask(name, 'stop', application=program)['code']}")
+    return exit_code.OK
+
+
+@lab.command(short_help="Show links and programs.")
+@name_option
+@json_option
+def status(name: str, as_json: bool) -> int:
+    """Show the links with their impairments, and the programs with their logs."""
+    found = ask(name, "status")
+    if as_json:
+        click.echo(json.dumps(found))
+        return exit_code.OK
+    for line in status_lines(found):
+        echo(line)
+    return exit_code.OK
+
+
+def status_lines(found: dict[str, Any]) -> list[str]:
+    """Return the lines that show the state of a lab."""
+    lines = [f"run folder: {found['run_dir']}"]
+    for each in found["links"]:
+        weather = ", ".join(f"{key} {value}" for key, value in each["weather"].items())
+        state = "partitioned" if each["partitioned"] else weather or "no impairments"
+        lines.append(f"link {each['from']}->{each['to']}: {state}")
+    for each in found["applications"]:
+        code = each["exit_code"]
+        state = "running" if code is None else f"ended with exit code {code}"
+        state = state if each["ready"] or code is not None else "not ready"
+        lines.append(f"{each['host']}/{each['id']}: {state}, log {each['log']}")
+    return lines
+
+
+@lab.command(short_help="Take the lab down, and judge it.")
+@name_option
+@json_option
+def down(name: str, as_json: bool) -> int:
+    """End all programs, take the lab down, judge the run and write its report. The exit code is
+    that of the verdict.
+    """
+    from windtunnel.harness.verdict.core.outcome import Outcome
+    from windtunnel.harness.verdict.core.outcome import exit_code as code_of
+
+    found = ask(name, "down")
+    if as_json:
+        click.echo(json.dumps(found))
+    else:
+        click.echo(run_line(found["outcome"], _scenario(name), None, found["reason"], None))
+        for key, what in (("run_dir", "run folder"), ("report", "report")):
+            if found.get(key):
+                echo(f"{what}: {found[key]}")
+    known = found["outcome"] in Outcome.__members__
+    return code_of(Outcome[found["outcome"]]) if known else exit_code.HARNESS

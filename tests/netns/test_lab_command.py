@@ -1,0 +1,99 @@
+"""`windtunnel lab`: a lab that stays up between commands."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.labs import privileges
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(bool(privileges.missing()), reason="network namespaces need root"),
+]
+Command = Callable[..., subprocess.CompletedProcess[str]]
+SERVICE = (
+    "import socket, sys; link = socket.socket(2, 2); link.bind((sys.argv[1], 5000)); "
+    "print('ready', flush=True); print('got', link.recv(99), flush=True)"
+)
+SEND = "import socket, sys; socket.socket(2, 2).sendto(b'hello', (sys.argv[1], 5000))"
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[Command]:
+    (tmp_path / "sockets").mkdir()
+
+    def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "windtunnel.harness", "lab", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path / "sockets")},
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    yield run
+    subprocess.run(
+        [sys.executable, "-m", "windtunnel.harness", "lab", "down"],
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path / "sockets")},
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_a_lab_stays_up_until_it_is_taken_down(command: Command, tmp_path: Path) -> None:
+    assert "no lab is up" in command("status", code=1).stderr
+    up = json.loads(command("up", "--delay", "5ms", "--seed", "4", "--json").stdout)
+    assert set(up["addresses"]) == {"a", "b"}
+    assert "lab 'lab' is up already" in command("up", code=3).stderr
+    started = command("start", "b", "--ready", "ready", "--", sys.executable, "-c", SERVICE, "${b}")
+    log = Path(started.stdout.splitlines()[-1].removeprefix("log: "))
+    command("partition", "a-b")
+    command("start", "a", "--id", "lost", "--", sys.executable, "-c", SEND, "${b}")
+    command("heal", "a-b")
+    command("impair", "a-b", "--loss", "0.001%", "--to", "a")
+    state = json.loads(command("status", "--json").stdout)
+    assert [each["weather"] for each in state["links"]] == [
+        {"delay": "5ms"},
+        {"delay": "5ms", "loss": "0.001%"},
+    ]
+    assert "expected a host of the network, found 'c'" in command("start", "c", "x", code=3).stderr
+    command("start", "a", "--id", "sent", "--", sys.executable, "-c", SEND, "${b}")
+    command("pause", "b")
+    command("resume", "b")
+    command("start", "a", "--id", "sleeper", "--", "sleep", "60")
+    assert command("stop", "sleeper").stdout == "exit code -15\n"
+    down = json.loads(command("down", "--json").stdout)
+    assert down["outcome"] == "PASS", down["reason"]
+    assert Path(down["report"]).is_file()
+    assert log.read_text() == "ready\ngot b'hello'\n"
+    folder = RunDir(Path(down["run_dir"]))
+    assert folder.path.is_relative_to(tmp_path / "runs")
+    changes = json.loads(folder.link_changes.read_text())["changes"]
+    assert [each["number"] for each in changes] == [1, 1, 2, 2, 3]
+    assert "no lab is up" in command("down", code=1).stderr
+
+
+def test_a_lab_that_cannot_be_had_is_explained(command: Command) -> None:
+    wrong = command("up", "--loss", "lots", code=3)
+    assert "weather.both.loss" in wrong.stderr
+    assert "no lab is up" in command("status", code=1).stderr
+
+
+def test_labs_have_names(command: Command) -> None:
+    command("up", "--name", "one", "--hosts", "x,y,z", "--link", "x-y", "--link", "y-z")
+    assert "no lab is up" in command("status", code=1).stderr
+    assert "link z->y: no impairments" in command("status", "--name", "one").stdout
+    command("start", "--name", "one", "x", "true")
+    assert command("down", "--name", "one").stdout.startswith("PASS")

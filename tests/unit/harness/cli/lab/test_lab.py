@@ -1,0 +1,96 @@
+"""The arguments of `windtunnel lab`, and what it prints. tests/netns uses a real lab."""
+
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from click.testing import CliRunner, Result
+
+from windtunnel.harness.cli.lab.lab import lab, status_lines
+
+STATUS: dict[str, Any] = {
+    "run_dir": "runs/x",
+    "addresses": {"a": "10.0.0.3", "b": "10.0.0.19"},
+    "links": [
+        {"from": "a", "to": "b", "partitioned": False, "weather": {"loss": "2%", "delay": "5ms"}},
+        {"from": "b", "to": "a", "partitioned": True, "weather": {}},
+    ],
+    "applications": [
+        {"id": "feed", "host": "a", "exit_code": None, "ready": True, "log": "feed.log"},
+        {"id": "slow", "host": "a", "exit_code": None, "ready": False, "log": "slow.log"},
+        {"id": "old", "host": "b", "exit_code": 3, "ready": False, "log": "old.log"},
+    ],
+}
+
+
+def invoke(*arguments: str) -> tuple[Result, list[dict[str, Any]]]:
+    """Run a command whose requests are answered, and return the requests."""
+    asked: list[dict[str, Any]] = []
+
+    def ask(name: str, request: dict[str, Any]) -> dict[str, Any]:
+        asked.append({"lab": name, **request})
+        return STATUS if request["do"] == "status" else {"code": 0, "application": "x", "log": "y"}
+
+    with patch("windtunnel.harness.lab.control.control_socket.ask", ask):
+        result = CliRunner().invoke(lab, list(arguments))
+    return result, [each for each in asked if each["do"] != "status"]
+
+
+def test_links_and_programs_are_shown() -> None:
+    assert status_lines(STATUS) == [
+        "run folder: runs/x",
+        "link a->b: loss 2%, delay 5ms",
+        "link b->a: partitioned",
+        "a/feed: running, log feed.log",
+        "a/slow: not ready, log slow.log",
+        "b/old: ended with exit code 3, log old.log",
+    ]
+
+
+def test_an_impairment_is_changed_in_one_direction() -> None:
+    _, asked = invoke("impair", "a-b", "--loss", "10%", "--delay", "none", "--to", "b")
+    assert asked == [
+        {
+            "lab": "lab", "do": "link", "action": "impair", "between": ["a", "b"], "to": "b",
+            "weather": {"loss": "10%", "delay": None},
+        }
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("action", ["partition", "reconnect", "heal"])
+def test_a_link_is_named_by_its_hosts(action: str) -> None:
+    result, asked = invoke(action, "b-a", "--name", "other")
+    assert result.exit_code == 0
+    assert [(each["lab"], each["action"], each["between"]) for each in asked] == [
+        ("other", action, ["b", "a"])
+    ]
+
+
+def test_a_driver_is_named_by_its_host_and_a_program_by_its_name() -> None:
+    assert invoke("pause", "a")[1][0]["host"] == "a"
+    assert invoke("kill", "feed")[1][0]["application"] == "feed"
+
+
+def test_a_program_starts_in_the_current_folder_with_its_options() -> None:
+    _, asked = invoke("start", "a", "--ready", "up", "--env", "X=1", "--", "java", "-jar", "x.jar")
+    (request,) = asked
+    assert request["command"] == ["java", "-jar", "x.jar"]
+    assert request["ready"] == {"log": "up", "within": "20000ms"}
+    assert request["env"] == {"X": "1"}
+    assert request["folder"] == str(Path.cwd())
+
+
+def test_a_wrong_argument_is_named() -> None:
+    assert "expected at least one impairment" in invoke("impair", "a-b")[0].output
+    assert "expected two of the hosts a, b" in invoke("heal", "a-c")[0].output
+    result, _ = invoke("up", "--observe", "1001:a:b")
+    assert "expected STREAM:FROM:TO:CHANNEL" in result.output
+
+
+def test_without_a_lab_every_command_says_so(tmp_path: Path) -> None:
+    runner = CliRunner(env={"XDG_RUNTIME_DIR": str(tmp_path)})
+    for arguments in (["status"], ["down"], ["heal", "a-b"], ["start", "a", "true"]):
+        result = runner.invoke(lab, arguments)
+        assert result.exit_code == 1
+        assert "no lab is up: start one with `windtunnel lab up`" in result.output
