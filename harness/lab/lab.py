@@ -54,6 +54,7 @@ class Lab:
         self._connection = Connection()
         self._description: dict[str, Any] = {}
         self._verdict: Verdict | None = None
+        self._is_read = False
         self._on_verdict = on_verdict
 
     async def open(self) -> Lab:
@@ -107,7 +108,13 @@ class Lab:
         """The verdict. It is known when the lab has been closed."""
         if self._verdict is None:
             raise LabError("there is no verdict before the lab is closed: read it after `with`")
+        self._is_read = True
         return self._verdict
+
+    @property
+    def unread_verdict(self) -> Verdict | None:
+        """The verdict, if it is known and the program has not read it."""
+        return None if self._is_read else self._verdict
 
     @property
     def run_dir(self) -> Path:

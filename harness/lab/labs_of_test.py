@@ -22,13 +22,21 @@ class Windtunnel:
         folder: Path,
         out: Path,
         seed: int | None,
+        driver: str,
         on_verdict: Callable[[Verdict], None],
     ) -> None:
         self._test = test
         self._folder = folder
         self._out = out
         self._seed = seed
+        self._driver = driver
         self._on_verdict = on_verdict
+        self._openings: list[LabOpening] = []
+
+    def unread_failures(self) -> list[Verdict]:
+        """Return the verdicts that did not pass, and that the test has not read."""
+        found = [each.unread_verdict for each in self._openings]
+        return [each for each in found if each is not None and not each.passed]
 
     def lab(
         self,
@@ -38,6 +46,7 @@ class Windtunnel:
         links: Mapping[str, LinkOptions] | None = None,
         observe: Sequence[Mapping[str, Any]] = (),
         timeouts: Mapping[str, str] | None = None,
+        driver: str | None = None,
         name: str | None = None,
         about: str = "",
         seed: int = 0,
@@ -47,7 +56,7 @@ class Windtunnel:
         """Return a lab for `async with` or `with`, as `open_lab` does.
 
         Its name is that of the test, and its programs start in the folder of the test's file.
-        `--windtunnel-seed` takes precedence over `seed`.
+        `--windtunnel-seed` takes precedence over `seed`, and `driver` over `--windtunnel-driver`.
         """
         options = lab_options(
             hosts=hosts,
@@ -56,6 +65,7 @@ class Windtunnel:
             weather=weather,
             observe=observe,
             timeouts=timeouts,
+            driver=driver or self._driver,
             name=name or self._test.rpartition("::")[2],
             about=about or f"A lab of the test {self._test}.",
             seed=seed if self._seed is None else self._seed,
@@ -63,4 +73,6 @@ class Windtunnel:
             folder=Path(folder or self._folder).resolve(),
             argv=["python", "-m", "pytest", self._test],
         )
-        return LabOpening(options, self._on_verdict)
+        opening = LabOpening(options, self._on_verdict)
+        self._openings.append(opening)
+        return opening

@@ -21,13 +21,15 @@ class LabOpening:
     def __init__(
         self, options: Mapping[str, Any], on_verdict: Callable[[Verdict], None] | None = None
     ) -> None:
-        self._options = options
-        self._on_verdict = on_verdict
-        self._lab: Lab | None = None
-        self._plain: PlainLab | None = None
+        self._lab = Lab(options, on_verdict)
+        self._plain = PlainLab(self._lab)
+
+    @property
+    def unread_verdict(self) -> Verdict | None:
+        """The verdict, if the lab was closed and the program has not read it."""
+        return self._lab.unread_verdict
 
     async def __aenter__(self) -> Lab:
-        self._lab = Lab(self._options, self._on_verdict)
         return await self._lab.open()
 
     async def __aexit__(
@@ -36,11 +38,9 @@ class LabOpening:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._lab is not None
         await self._lab.__aexit__(kind, error, traceback)
 
     def __enter__(self) -> PlainLab:
-        self._plain = PlainLab(Lab(self._options, self._on_verdict))
         return self._plain.__enter__()
 
     def __exit__(
@@ -49,7 +49,6 @@ class LabOpening:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._plain is not None
         self._plain.__exit__(kind, error, traceback)
 
 
@@ -60,6 +59,7 @@ def open_lab(
     links: Mapping[str, LinkOptions] | None = None,
     observe: Sequence[Mapping[str, Any]] = (),
     timeouts: Mapping[str, str] | None = None,
+    driver: str = "ours",
     name: str = "lab",
     about: str = "",
     seed: int = 0,
@@ -72,8 +72,9 @@ def open_lab(
     `link` is the only link, such as `a-b`, and the further keywords are its impairments, such as
     `loss="2%"`. `links` has several links, with the impairments of each. `observe` has the streams
     that the verdict judges: tables like those of `observe` in a scenario file, with `stream`,
-    `channel`, `from` and `to`. `timeouts` are those of drivers and clients. The run folder is
-    created in `out`. Programs start in `folder`, by default the current one.
+    `channel`, `from` and `to`. `timeouts` are those of drivers and clients. `driver` is the media
+    driver of all hosts: `ours`, `pyaeron` for Aeron's C driver, `java`, or `aeronmd:/path`. The run
+    folder is created in `out`. Programs start in `folder`, by default the current one.
     """
     options = lab_options(
         hosts=hosts,
@@ -82,6 +83,7 @@ def open_lab(
         weather=weather,
         observe=observe,
         timeouts=timeouts,
+        driver=driver,
         name=name,
         about=about,
         seed=seed,

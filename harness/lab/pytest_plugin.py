@@ -12,7 +12,8 @@ harness only where a test needs it.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import warnings
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=_seed,
         metavar="N",
         help="Seed of labs, and first seed of each scenario. Default: from the test or scenario.",
+    )
+    group.addoption(
+        "--windtunnel-driver",
+        default="ours",
+        metavar="PEER",
+        help="Media driver of all hosts: ours, pyaeron for Aeron's C driver, java, or "
+        "aeronmd:/path. Default: ours.",
     )
     group.addoption(
         "--windtunnel-out",
@@ -162,6 +170,7 @@ class MarkedRun:
             fidelity=fidelity,
             out=out_folder(config),
             allow_commands=self._allow_commands,
+            driver=config.getoption("--windtunnel-driver"),
         )
         try:
             self._verdict = run.execute()
@@ -219,19 +228,24 @@ def _case_of(item: pytest.Function) -> Any:
 
 
 @pytest.fixture
-def windtunnel(request: pytest.FixtureRequest) -> Windtunnel:
+def windtunnel(request: pytest.FixtureRequest) -> Iterator[Windtunnel]:
     """Opens labs: hosts with media drivers, links between them, and the test's own programs."""
     chosen_fidelity(request.config, ("netns",), "a lab")
     from windtunnel.harness.lab.labs_of_test import Windtunnel as Labs
 
     node = request.node
-    return Labs(
+    labs = Labs(
         test=node.nodeid,
         folder=node.path.parent,
         out=out_folder(request.config),
         seed=request.config.getoption("--windtunnel-seed"),
+        driver=request.config.getoption("--windtunnel-driver"),
         on_verdict=lambda verdict: note_run(node, verdict),
     )
+    yield labs
+    for verdict in labs.unread_failures():
+        text = "the test did not read the verdict of its lab, for example with "
+        warnings.warn(f"{text}`lab.verdict.assert_passed()`: {verdict.text}", stacklevel=1)
 
 
 def note_run(item: pytest.Item, verdict: Verdict) -> None:

@@ -36,6 +36,8 @@ class ScenarioRun:
     """The folder of all suites."""
 
     allow_commands: bool = False
+    driver: str = "ours"
+    """The media driver of all hosts."""
 
     def execute(self) -> Verdict:
         """Run the scenario and return its verdict. Raises RunError if there is none."""
@@ -44,7 +46,7 @@ class ScenarioRun:
     def _command(self) -> list[str]:
         argv = [sys.executable, "-m", "windtunnel.harness", "run", str(self.file), "--json"]
         argv += ["--fidelity", self.fidelity, "--seed", str(self.seed), "--seeds", "1"]
-        argv += ["--out", str(self.out)]
+        argv += ["--out", str(self.out), "--publisher", self.driver, "--subscriber", self.driver]
         return [*argv, "--allow-commands"] if self.allow_commands else argv
 
 

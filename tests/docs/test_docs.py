@@ -53,7 +53,9 @@ def fault_of(words: list[str]) -> str:
     if command is None:
         return f"no command {name}"
     if isinstance(command, click.Group):
-        inner = command.commands.get(rest[0]) if rest else None
+        if not rest:
+            return ""
+        inner = command.commands.get(rest[0])
         if inner is None:
             return f"no command {' '.join(words[1:3])}"
         command, rest = inner, rest[: rest.index("--")] if "--" in rest else rest
@@ -74,6 +76,9 @@ def test_commands_that_are_documented_exist(page: str) -> None:
 def test_a_command_that_does_not_exist_is_noticed() -> None:
     assert fault_of(["windtunnel", "fly"]) == "no command fly"
     assert fault_of(["windtunnel", "run", "--fly=1"]) == "run has no --fly "
+    assert fault_of(["windtunnel", "lab", "fly"]) == "no command lab fly"
+    assert fault_of(["windtunnel", "lab", "up", "--fly", "--", "--loss"]) == "lab has no --fly "
+    assert fault_of(["windtunnel", "lab", "start", "a", "--", "x", "--fly"]) == ""
     assert commands_of("    $ windtunnel run x --seed 1  # why\nsee `windtunnel list`") == [
         ["windtunnel", "run", "x", "--seed", "1"],
         ["windtunnel", "list"],

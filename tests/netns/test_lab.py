@@ -10,7 +10,11 @@ import pytest
 
 from tests.naive.observed_figures import figures
 from windtunnel.harness.artifact.run_dir import RunDir
+<<<<<<< HEAD
 from windtunnel.harness.lab import LabError, open_lab
+=======
+from windtunnel.harness.cli.root import main
+>>>>>>> 21c78c1f (Let labs have Aeron's own drivers, and test the guide of the plugin)
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.scenario.loader import load_scenario
 
@@ -94,7 +98,9 @@ async def arrived(lab, count: int) -> int:
     return int(probe.log_text().split()[-1])
 
 
-async def test_links_change_while_programs_run(tmp_path: Path) -> None:
+async def test_links_change_while_programs_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     began_ns = time.time_ns()
     async with open_lab(delay="5ms", out=tmp_path, name="made/links") as lab:
         assert lab.address("a") != lab.address("b")
@@ -128,6 +134,9 @@ async def test_links_change_while_programs_run(tmp_path: Path) -> None:
     assert scenario.applications[0].id == "service"
     assert lab.verdict.report is not None
     assert lab.verdict.report.is_file()
+    assert main(["judge", str(lab.run_dir)]) == 0
+    assert main(["replay", str(lab.run_dir)]) == 64
+    assert "a program controlled this run" in capsys.readouterr().err
 
 
 async def test_an_observed_stream_is_judged_through_a_partition(tmp_path: Path) -> None:
@@ -254,6 +263,29 @@ def test_a_lab_without_asyncio(tmp_path: Path) -> None:
         lab.driver("y").resume()
         service.stop()
     lab.verdict.assert_passed()
+
+
+def test_hosts_may_have_aerons_own_driver(tmp_path: Path) -> None:
+    pytest.importorskip("pyaeron")
+    env = {"CHANNEL": CHANNEL}
+    with open_lab(driver="pyaeron", loss="2%", observe=OBSERVE, out=tmp_path, seed=2) as lab:
+        lab.start("b", python(READER), env=env, ready="subscription ready")
+        sender = lab.start("a", python(SENDER), env=env, ready="publication ready")
+        lab.wait_for_position("b", stream=1001, at_least=50_000, within=30)
+        with lab.link("a-b").partitioned():
+            time.sleep(2)
+        sender.stop()
+        end = int(sender.log_text().split()[-1])
+        lab.wait_for_position("b", stream=1001, at_least=end, within=30)
+    lab.verdict.assert_passed()
+    subjects = json.loads(RunDir(lab.run_dir).manifest.read_text())["subjects"]
+    assert {each["peer"] for each in subjects.values()} == {"pyaeron"}
+
+
+def test_a_driver_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    for driver, text in (("theirs", "unknown peer 'theirs'"), ("aeronmd:/absent", "no such file")):
+        with pytest.raises(LabError, match=text), open_lab(driver=driver, out=tmp_path):
+            pass
 
 
 def test_three_hosts_have_their_own_links(tmp_path: Path) -> None:

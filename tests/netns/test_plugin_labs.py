@@ -71,7 +71,7 @@ def project(tmp_path: Path) -> Path:
     "workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.full)], ids=["alone", "xdist"]
 )
 def test_a_lab_is_a_fixture(project: Path, workers: tuple[str, ...]) -> None:
-    session = run_pytest(project, "--junit-xml", "junit.xml", *workers)
+    session = run_pytest(project, "-W", "error", "--junit-xml", "junit.xml", *workers)
     text = session.output
     assert session.counts == {"passed": 2, "failed": 2}, text
     found = re.search(r"AssertionError: FAIL: applications_ran \(broken\): .*exit code 5", text)
@@ -89,6 +89,22 @@ def test_a_lab_is_a_fixture(project: Path, workers: tuple[str, ...]) -> None:
     assert all(each.is_relative_to(project / "runs") for each in folders)
     repeat = next(each for each in folders if "plain" in each.name) / "repro.txt"
     assert repeat.read_text().startswith("python -m pytest tests/test_feed.py::test_plain\n")
+
+
+UNREAD = """
+def test_one(windtunnel):
+    with windtunnel.lab() as lab:
+        lab.start("b", ["sh", "-c", "exit 5"], name="broken")
+        lab.start("a", ["sleep", "0.2"]).exited()
+"""
+
+
+def test_a_verdict_that_is_not_read_is_a_warning(project: Path) -> None:
+    (project / "tests" / "test_feed.py").write_text(UNREAD)
+    session = run_pytest(project)
+    assert session.counts["passed"] == 1, session.output
+    assert "the test did not read the verdict of its lab" in session.output
+    assert "FAIL: applications_ran (broken)" in session.output
 
 
 def test_a_lab_is_skipped_by_name_without_what_it_needs(project: Path) -> None:

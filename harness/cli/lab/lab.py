@@ -103,6 +103,12 @@ def _ends(name: str, link: str) -> list[str]:
     help="Parent folder of the suite folder.  [default: runs]",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of losses.  [default: 0]")
+@click.option(
+    "--driver",
+    metavar="PEER",
+    default="ours",
+    help="Media driver of all hosts: ours, pyaeron, java or aeronmd:/path.  [default: ours]",
+)
 @impairment_options
 @name_option
 @json_option
@@ -112,6 +118,7 @@ def up(
     observe: tuple[str, ...],
     out: Path,
     seed: int,
+    driver: str,
     name: str,
     as_json: bool,
     **weather: Any,
@@ -134,6 +141,7 @@ def up(
             weather={} if links else given,
             observe=[_observed(each) for each in observe],
             timeouts=None,
+            driver=driver,
             name=_scenario(name),
             about="",
             seed=seed,

@@ -212,6 +212,11 @@ def require_replayable(folder: "RunDir") -> None:
             f"{folder.path}: the run had applications, and programs named by a run folder are not "
         )
         text += "started: run the original scenario with `windtunnel run FILE --allow-commands`"
+        if case.live:
+            text = (
+                f"{folder.path}: a program controlled this run, so it is repeated by running the "
+            )
+            text += f"program again: {folder.repro.name} has its command line"
         raise Failure(text, exit_code.USAGE)
     try:
         decisions = read_replayable(folder.decisions)

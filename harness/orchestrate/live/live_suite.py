@@ -17,7 +17,7 @@ from windtunnel.harness.orchestrate.lab import Lab, LabError
 from windtunnel.harness.orchestrate.labs import labs
 from windtunnel.harness.orchestrate.live.line_channel import ChannelClosed, LineChannel
 from windtunnel.harness.orchestrate.live.live_run import LiveRun
-from windtunnel.harness.orchestrate.live.live_scenario import live_scenario
+from windtunnel.harness.orchestrate.live.live_scenario import OptionError, live_scenario
 from windtunnel.harness.orchestrate.precompile.progress import CompileProgress
 from windtunnel.harness.orchestrate.run import payload
 from windtunnel.harness.orchestrate.run.one_run import (
@@ -28,6 +28,8 @@ from windtunnel.harness.orchestrate.run.one_run import (
 )
 from windtunnel.harness.orchestrate.run.phases import Emit, Run
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
+from windtunnel.harness.orchestrate.subjects import peers
+from windtunnel.harness.orchestrate.subjects.subject import OURS, Pair
 from windtunnel.harness.orchestrate.suite.runner import PAYLOAD_STORE
 from windtunnel.harness.orchestrate.suite.suite import PlannedRun, RunningSuite, SuiteOptions
 
@@ -52,10 +54,12 @@ def run_lab(channel: LineChannel, options: Mapping[str, Any]) -> LabEnd:
     Raises LabError if the lab cannot be built at all, and Cancelled if a signal ends it.
     """
     scenario = live_scenario(options)
-    labs.require(NETNS, lambda done: _report(channel, done))
     out = Path(str(options["out"])).resolve()
+    tested = _tested(str(options.get("driver") or OURS.name), out)
+    labs.require(NETNS, lambda done: _report(channel, done))
     content = payload.content_payload(out / PAYLOAD_STORE, "lab", _CONTENT)
-    suite = _new_suite(out, SuiteOptions(out, NETNS, content, allow_commands=True), options)
+    common = SuiteOptions(out, NETNS, content, tested=tested, allow_commands=True)
+    suite = _new_suite(out, common, options)
     # The file need not exist: its folder is what `${scenario.dir}` means to the applications.
     file = Path(str(options["folder"])) / FILE
     spec = suite.spec(PlannedRun(scenario, file, scenario.seeds.root))
@@ -79,6 +83,17 @@ def run_lab(channel: LineChannel, options: Mapping[str, Any]) -> LabEnd:
         suite.close()
     (result,) = results
     return LabEnd(result.outcome, result.reason, spec.folder.path, suite.result.suite_dir)
+
+
+def _tested(driver: str, out: Path) -> Pair:
+    """Return the drivers of a lab's hosts, which are all the same."""
+    try:
+        found = peers.pair(driver, driver, NETNS, out / peers.STORE)
+    except peers.PeerError as error:
+        raise OptionError(f"driver: {error}") from error
+    if found.missing:
+        raise LabError(f"driver: {found.missing}")
+    return found
 
 
 def _new_suite(out: Path, common: SuiteOptions, options: Mapping[str, Any]) -> RunningSuite:

@@ -1,6 +1,7 @@
 """How the output of `windtunnel run` becomes a verdict."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -24,6 +25,10 @@ def test_the_command_names_the_scenario_and_one_seed(tmp_path: Path) -> None:
     assert command[1:5] == ["-m", "windtunnel.harness", "run", str(tmp_path / "x.yaml")]
     assert command[command.index("--seed") + 1] == "7"
     assert "--allow-commands" not in command
+    assert command[command.index("--publisher") + 1] == "ours"
+    other = replace(a_run(tmp_path), allow_commands=True, driver="pyaeron")._command()
+    assert other.count("pyaeron") == 2
+    assert "--allow-commands" in other
 
 
 def test_a_process_without_a_verdict_is_an_error_with_its_last_lines(tmp_path: Path) -> None:
