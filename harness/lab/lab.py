@@ -99,6 +99,7 @@ class Lab:
             error.add_note(f"the lab could not be closed: {closing}")
             return
         if error is not None:
+            self._is_read = True
             error.add_note(f"verdict of the lab: {verdict.text}")
 
     # ---- facts ----
