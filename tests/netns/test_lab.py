@@ -10,11 +10,8 @@ import pytest
 
 from tests.naive.observed_figures import figures
 from windtunnel.harness.artifact.run_dir import RunDir
-<<<<<<< HEAD
-from windtunnel.harness.lab import LabError, open_lab
-=======
 from windtunnel.harness.cli.root import main
->>>>>>> 21c78c1f (Let labs have Aeron's own drivers, and test the guide of the plugin)
+from windtunnel.harness.lab import LabError, open_lab
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.scenario.loader import load_scenario
 

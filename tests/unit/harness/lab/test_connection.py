@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 import pytest
 
-from windtunnel.lab import connection as module
-from windtunnel.lab.connection import Connection
-from windtunnel.lab.errors import LabError
+from windtunnel.harness.lab import connection as module
+from windtunnel.harness.lab.connection import Connection
+from windtunnel.harness.lab.errors import LabError
 
 START = """
 import json, socket, sys
