@@ -26,20 +26,22 @@ def analyze(
     outcomes_dir: Path | None = None,
     max_streams: int | None = None,
     max_destinations: int | None = None,
+    max_gaps: int | None = None,
     spark: "SparkSession | None" = None,
 ) -> "Tables":
     """Analyse captures and return Arrow tables. Example:
     `reports.analyze(["a.pcap"]).flows.to_pandas()`.
 
     `checksums` computes the CRC-32 of each flow's messages, `messages` returns a row per message,
-    and `outcomes_dir` is a folder for the table `fates`, with a row per frame. `max_streams` and
-    `max_destinations` change the limits on what is analysed, see `AnalysisOptions`. With a Spark
-    session, the analysis runs on its workers, and `reports.analysis.engines.spark.sql.register`
-    creates views of the tables. Needs the extra `spark`; raises the errors of
-    `windtunnel.reports.analysis.analyze`.
+    and `outcomes_dir` is a folder for the table `fates`, with a row per frame. `max_streams`,
+    `max_destinations` and `max_gaps` change the limits on what is analysed, see `AnalysisOptions`.
+    With a Spark session, the analysis runs on its workers, and
+    `reports.analysis.engines.spark.sql.register` creates views of the tables. Needs the extra
+    `spark`; raises the errors of `windtunnel.reports.analysis.analyze`.
     """
     from windtunnel.reports.analysis.analyze import analyze as analyze_captures
     from windtunnel.reports.analysis.options import AnalysisOptions
+    from windtunnel.reports.analysis.streams.repair import GAPS_MAX
     from windtunnel.reports.analysis.streams.stream_limit import DESTINATIONS_MAX, STREAMS_MAX
 
     options = AnalysisOptions(
@@ -48,5 +50,6 @@ def analyze(
         outcomes_dir=outcomes_dir,
         max_streams=max_streams or STREAMS_MAX,
         max_destinations=max_destinations or DESTINATIONS_MAX,
+        max_gaps=max_gaps or GAPS_MAX,
     )
     return analyze_captures(paths, ports=ports, options=options, spark=spark)

@@ -99,7 +99,7 @@ def _read_twice(
     totals, endpoints, left_out = limit_streams(_totals(frames), options.limits)
     known = learn_geometry(totals, endpoints)
     points = joined_streams(totals)
-    walks = StreamSet(known, options.walk_settings)
+    walks = StreamSet(known, options.walk_settings(len(known)))
     joins = JoinedStreams(known, points, write is not None)
     offsets = coarse_offsets(totals, {each.vantage_point for each in files})
     for batch in frames.merged(OUTCOME_COLUMNS, offsets) if known else ():

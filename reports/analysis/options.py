@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from windtunnel.reports.analysis.links.join import JOIN_COLUMNS
+from windtunnel.reports.analysis.streams.repair import GAPS_MAX, GAPS_OF_STREAM_MIN
 from windtunnel.reports.analysis.streams.stream_limit import (
     DESTINATIONS_MAX,
     STREAMS_MAX,
@@ -35,6 +36,9 @@ class AnalysisOptions:
     max_destinations: int = DESTINATIONS_MAX
     "Maximum number of destinations of a stream, and of its receivers."
 
+    max_gaps: int = GAPS_MAX
+    "Maximum number of gaps of all streams."
+
     @property
     def limits(self) -> Limits:
         """The limits on what is analysed."""
@@ -45,7 +49,10 @@ class AnalysisOptions:
         """The keyword arguments for `ReadSettings` that these options require."""
         return {"keeps_hash": False, "keeps_crc32": self.checksums or self.messages}
 
-    @property
-    def walk_settings(self) -> WalkSettings:
-        """The settings of each stream's `StreamWalk` that these options require."""
-        return WalkSettings(keeps_messages=self.messages)
+    def walk_settings(self, stream_count: int) -> WalkSettings:
+        """Return the settings of each stream's `StreamWalk`. The streams share the maximum number
+        of gaps equally, so that a result does not depend on the order in which they are read.
+        """
+        least = min(self.max_gaps, GAPS_OF_STREAM_MIN)
+        share = max(least, self.max_gaps // max(1, stream_count))
+        return WalkSettings(keeps_messages=self.messages, max_gaps=share)

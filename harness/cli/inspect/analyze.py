@@ -74,6 +74,11 @@ EXIT_CODES = (
     type=click.IntRange(1),
     help="Analyse at most this many destinations and receivers of a stream.  [default: 256]",
 )
+@click.option(
+    "--max-gaps",
+    type=click.IntRange(1),
+    help="Track at most this many gaps, divided equally among the streams.  [default: 524288]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all tables as one JSON document.")
 def analyze(
     captures: tuple[str, ...],
@@ -87,6 +92,7 @@ def analyze(
     messages: bool,
     max_streams: int | None,
     max_destinations: int | None,
+    max_gaps: int | None,
     as_json: bool,
 ) -> int:
     """Show which frames were lost in captures, which NAKs followed, and how long recovery took.
@@ -109,6 +115,7 @@ def analyze(
     with _failures():
         from windtunnel.harness.artifact.regular_file import real_path
         from windtunnel.reports.analysis.options import AnalysisOptions
+        from windtunnel.reports.analysis.streams.repair import GAPS_MAX
         from windtunnel.reports.analysis.streams.stream_limit import DESTINATIONS_MAX, STREAMS_MAX
 
         options = AnalysisOptions(
@@ -116,6 +123,7 @@ def analyze(
             outcomes_dir=out / "fates" if fates and out else None,
             max_streams=max_streams or STREAMS_MAX,
             max_destinations=max_destinations or DESTINATIONS_MAX,
+            max_gaps=max_gaps or GAPS_MAX,
         )
         tables = _analyze(captures, ports, options, on_spark or master is not None, master)
         _write(tables, out, html, RunDir(real_path(Path(captures[0]))) if into_report else None)

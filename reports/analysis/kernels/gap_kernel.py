@@ -58,8 +58,13 @@ GAP = np.dtype(
 PIECE = np.dtype([("gap", "<i8"), ("start", "<i8"), ("end", "<i8")])
 
 GAPS, PIECES, PIECES_OVERFLOWED, EVENTS = range(4)
-"""Indices in the control array: number of gaps, pieces, pieces that did not fit, and events."""
-CONTROL_LENGTH = 4
+GAPS_OVERFLOWED, HIGHEST_END, LOWEST_END, BLOCKED = range(4, 8)
+"""Indices in the control array: number of gaps, pieces, pieces that did not fit, events, and gaps
+that did not fit; positions at or above and at or below the ends of all pieces; and the number, plus
+one, of the flow whose first missing byte has been found since a piece was last dropped. The last
+three save searches, because a stream may have tens of thousands of pieces.
+"""
+CONTROL_LENGTH = 8
 RECENT_GAPS = 512
 """Number of most recent gaps that are searched for the range of a NAK or status message."""
 DUPLICATE_DISTANCE_MAX = 4
@@ -79,6 +84,8 @@ def add_piece(gap_index: int, start: int, end: int, gaps: Any, pieces: Any, cont
     piece = pieces[control[PIECES]]
     piece["gap"], piece["start"], piece["end"] = gap_index, start, end
     gaps[gap_index]["remaining"] += end - start
+    control[HIGHEST_END] = max(control[HIGHEST_END], end)
+    control[LOWEST_END] = end if control[PIECES] == 0 else min(control[LOWEST_END], end)
     control[PIECES] += 1
 
 
@@ -87,6 +94,7 @@ def _drop_piece(index: int, gaps: Any, pieces: Any, control: Any) -> None:
     piece = pieces[index]
     gaps[piece["gap"]]["remaining"] -= piece["end"] - piece["start"]
     control[PIECES] -= 1
+    control[BLOCKED] = 0
     last = pieces[control[PIECES]]
     piece["gap"], piece["start"], piece["end"] = last["gap"], last["start"], last["end"]
 
@@ -97,10 +105,11 @@ def open_gap(
     pieces: Any, control: Any,
 ) -> Any:  # fmt: skip
     """Add a gap with all bytes missing. `order` is the sending order of the frame that revealed the
-    gap.
+    gap. If there is no room, the gap is only counted, and the last record, which is free, returned.
     """
     index = control[GAPS]
-    control[GAPS] += 1
+    is_kept = index < len(gaps) - 1
+    control[GAPS if is_kept else GAPS_OVERFLOWED] += 1
     gap = gaps[index]
     gap["flow"], gap["start"], gap["end"], gap["remaining"] = flow, start, end, 0
     gap["cause"], gap["opened_ns"], gap["is_whole"], gap["whole_ns"] = cause, time_ns, 0, 0
@@ -112,20 +121,26 @@ def open_gap(
     gap["order"], gap["seen"] = order, 0
     gap["filled_now"], gap["late_bytes"] = 0, 0
     gap["repaired_bytes"], gap["guessed_bytes"] = 0, 0
-    add_piece(index, start, end, gaps, pieces, control)
+    if is_kept:
+        add_piece(index, start, end, gaps, pieces, control)
     return gap
 
 
 @allocating_kernel
 def drop_pieces(position: int, flow: int, gaps: Any, pieces: Any, control: Any) -> None:
     """Stop tracking a flow's missing pieces that end at or before a position."""
+    if control[PIECES] == 0 or control[LOWEST_END] > position:
+        return
     index = 0
+    lowest = control[HIGHEST_END]
     while index < control[PIECES]:
         piece = pieces[index]
-        if gaps[piece["gap"]]["flow"] == flow and piece["end"] <= position:
+        if piece["end"] <= position and gaps[piece["gap"]]["flow"] == flow:
             _drop_piece(index, gaps, pieces, control)
         else:
+            lowest = min(lowest, piece["end"])
             index += 1
+    control[LOWEST_END] = lowest
 
 
 @allocating_kernel
@@ -150,15 +165,17 @@ def fill(
     then gaps lost before the capture point, then the oldest gap.
     """
     best, best_rank = -1, -1
+    if control[HIGHEST_END] <= start:
+        return best
     index = 0
     while index < control[PIECES]:
         piece = pieces[index]
-        gap_index = piece["gap"]
-        gap = gaps[gap_index]
         piece_start, piece_end = piece["start"], piece["end"]
-        if gap["flow"] != flow or piece_start >= end or piece_end <= start:
+        if piece_start >= end or piece_end <= start or gaps[piece["gap"]]["flow"] != flow:
             index += 1
             continue
+        gap_index = piece["gap"]
+        gap = gaps[gap_index]
         _drop_piece(index, gaps, pieces, control)
         add_piece(gap_index, piece_start, start, gaps, pieces, control)
         add_piece(gap_index, end, piece_end, gaps, pieces, control)
@@ -183,9 +200,11 @@ def fill(
 @allocating_kernel
 def is_complete(flow: int, start: int, end: int, gaps: Any, pieces: Any, control: Any) -> bool:
     """Return True if no gap has missing bytes in a range of positions."""
+    if control[HIGHEST_END] <= start:
+        return True
     for index in range(control[PIECES]):
         piece = pieces[index]
-        if gaps[piece["gap"]]["flow"] == flow and piece["start"] < end and piece["end"] > start:
+        if piece["start"] < end and piece["end"] > start and gaps[piece["gap"]]["flow"] == flow:
             return False
     return True
 

@@ -22,6 +22,7 @@ from windtunnel.reports.analysis.kernels.frame_outcome_kernel import (
 from windtunnel.reports.analysis.kernels.gap_kernel import (
     BEFORE_CAPTURE,
     BEHIND_CAPTURE,
+    BLOCKED,
     EVENTS,
     GAPS,
     PIECES,
@@ -126,9 +127,9 @@ def follow(
     """Determine a stream's gaps and frame outcomes from its events, in capture order.
 
     Shapes:  times_ns, starts, ends, orders, packets int64[n]; kinds uint8[n]; flow_of int32[n];
-             is_believed bool[n]; outcomes EVENT_OUTCOME[n], written; flows FLOW[f]; gaps GAP[g]
-             with n free; pieces PIECE[p]; control int64[CONTROL_LENGTH]; all but the events persist
-             between calls
+             is_believed bool[n]; outcomes EVENT_OUTCOME[n], written; flows FLOW[f]; gaps GAP[g],
+             of which the last is never used; pieces PIECE[p]; control int64[CONTROL_LENGTH]; all
+             but the events persist between calls
     Units:   positions in bytes of the stream; a STATUS event spans from the consumption position to
              the end of the window; `orders` and `is_believed` as in `sending_order`
     """
@@ -167,7 +168,11 @@ def follow(
             result["outcome"], result["is_new"] = outcome, is_new
             state["frames"][outcome] += 1
             state["bytes"][outcome] += end - start
-        state["rebuilt"] = max(state["rebuilt"], first_missing(flow, state, gaps, pieces, control))
+        if control[BLOCKED] != flow + 1:
+            missing = first_missing(flow, state, gaps, pieces, control)
+            state["rebuilt"] = max(state["rebuilt"], missing)
+            # Until a piece is dropped, more pieces cannot move the first missing byte forward.
+            control[BLOCKED] = flow + 1 if missing < state["hwm"] else 0
         if order > state["order"]:
             state["order"], state["packet"] = order, packet
         result["rebuilt"], result["high"] = state["rebuilt"], state["hwm"]

@@ -124,6 +124,10 @@ elsewhere  not taken from this destination by a reliable receiver, which joined 
 open       incomplete at the end of the capture
 """
 
+GAPS_MAX = 1 << 19
+"""Maximum number of gaps in an analysis, per vantage point. Each takes about 3 kB in its tables."""
+GAPS_OF_STREAM_MIN = 64
+"""Number of gaps that each stream may have, however many streams there are."""
 _ALL_PIECES = np.zeros(1 << 16, dtype=gap_kernel.PIECE)
 """Shared memory for the missing pieces of the stream that is being processed. Between batches each
 stream keeps only the pieces that it uses, because a capture may contain very many streams.
@@ -134,8 +138,8 @@ _HIGHEST = np.iinfo(np.int64).max
 class RepairWalk:
     """Tracks the gaps of a stream at one vantage point. `feed` it with events in capture order."""
 
-    def __init__(self, geometry: Geometry) -> None:
-        self._geometry = geometry
+    def __init__(self, geometry: Geometry, max_gaps: int) -> None:
+        self._geometry, self._max_gaps = geometry, max_gaps
         self._senders = np.zeros(1, dtype=sending_order.SENDER)
         self._flows = np.zeros(1, dtype=FLOW)
         self._consumed: dict[int, dict[int, int]] = {}
@@ -164,7 +168,8 @@ class RepairWalk:
             self._senders,
         )
         self._flows = grow(self._flows, flow_count)
-        self._gaps = grow(self._gaps, int(self._control[gap_kernel.GAPS]) + count)
+        gap_count = min(self._max_gaps, int(self._control[gap_kernel.GAPS]) + count)
+        self._gaps = grow(self._gaps, gap_count + 1)
         kernel.follow(
             events.times_ns,
             events.kinds,
@@ -177,7 +182,7 @@ class RepairWalk:
             self._geometry.term_length,
             outcomes,
             self._flows,
-            self._gaps,
+            self._gaps[: gap_count + 1],
             self._expanded_pieces(),
             self._control,
         )
@@ -247,6 +252,11 @@ class RepairWalk:
         row["problem"] = self._geometry.problem
         if self._control[gap_kernel.PIECES_OVERFLOWED]:
             row["problem"] = "too many gaps were open at once, so some were not tracked"
+        if self._control[gap_kernel.GAPS_OVERFLOWED]:
+            row["problem"] = (
+                f"found more than {self._max_gaps:,} gaps: later ones were not tracked; "
+                "raise the limit with --max-gaps"
+            )
         return row
 
     def late_bytes(self, index: int) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from windtunnel.reports.analysis.streams.refused import RefusedRanges
 from windtunnel.reports.analysis.streams.repair import (
     FLOWS,
     GAPS,
+    GAPS_MAX,
     KEY,
     RepairWalk,
     is_requested,
@@ -51,10 +52,12 @@ NESTED_FLOWS = pa.schema(
 
 @dataclass(frozen=True)
 class WalkSettings:
-    """Settings that request optional results from a StreamWalk."""
+    """Settings of a StreamWalk: what it returns, and its limit."""
 
     keeps_messages: bool = False
     "Whether to return a row per message."
+    max_gaps: int = GAPS_MAX
+    "Maximum number of gaps that are tracked."
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class StreamWalk:
     def __init__(self, key: WalkKey, geometry: Geometry, settings: WalkSettings) -> None:
         self._key, self._geometry, self._settings = key, geometry, settings
         self.events = StreamEvents(key, geometry)
-        self._repair = RepairWalk(geometry)
+        self._repair = RepairWalk(geometry, settings.max_gaps)
         self._control = FlowControlWalk(geometry)
         self._images: list[ImageWalk] = []
         self._images_in_order: list[ImageWalk] = []

@@ -88,7 +88,10 @@ def flows(
 
 
 def single_point_outcomes(
-    batches: DataFrame, known: dict[StreamKey, Geometry], points: dict[StreamKey, list[str]]
+    batches: DataFrame,
+    known: dict[StreamKey, Geometry],
+    points: dict[StreamKey, list[str]],
+    settings: WalkSettings,
 ) -> DataFrame:
     """Return the table FRAME_OUTCOMES for the streams that were captured at only one vantage
     point.
@@ -96,7 +99,7 @@ def single_point_outcomes(
     unjoined = {key: geometry for key, geometry in known.items() if key not in points}
 
     def follow(rows: _Batches) -> _Batches:
-        walks = StreamSet(unjoined)
+        walks = StreamSet(unjoined, settings)
         for batch_key, batch in _frames_of(rows):
             yield from missing_batches(walks.finish_all_but(batch_key), points)
             for key, walk, frames, walked in walks.follow_stream(batch_key, batch):
@@ -192,15 +195,16 @@ def _analyze(
     points = joined_streams(totals)
     offsets = coarse_offsets(totals, captures["vantage_point"].unique().to_pylist())
     batches = read_captures(spark, paths, settings, "frame_batches")
+    walk_settings = options.walk_settings(len(known))
     rows: list[dict[str, Any]] = []
     link_rows: list[dict[str, Any]] = []
     with _small_arrow_batches(spark):
         if known:
-            rows = flows(batches, known, options.walk_settings).toArrow().to_pylist()
+            rows = flows(batches, known, walk_settings).toArrow().to_pylist()
         if points:
             link_rows = links(batches, known, points, offsets, False).toArrow().to_pylist()
         if options.outcomes_dir is not None:
-            found = single_point_outcomes(batches, known, points)
+            found = single_point_outcomes(batches, known, points, walk_settings)
             if points:
                 found = found.unionAll(links(batches, known, points, offsets, True))
             by_point = found.write.mode("overwrite").partitionBy("vantage_point")

@@ -12,7 +12,7 @@ from tests.unit.reports.made_suite import make_suite
 from tests.unit.reports.test_page import SMALL
 from windtunnel.harness.artifact.run_dir import SuiteDir
 from windtunnel.harness.cli.root import main
-from windtunnel.reports.analysis.streams import stream_limit
+from windtunnel.reports.analysis.streams import repair, stream_limit
 
 
 @pytest.fixture
@@ -52,8 +52,9 @@ def test_limits_can_be_raised(run, capture):
     assert "PARTIAL: found 6 destinations of streams, expected at most 3 of one stream" in out
     code, out, _ = run(path, "--max-streams", 7, "--max-destinations", 4)
     assert (code, "PARTIAL" in out) == (0, False)
-    _, out, _ = run("--help")
-    for limit in (stream_limit.STREAMS_MAX, stream_limit.DESTINATIONS_MAX):
+    _, told, _ = run("--help")
+    out = " ".join(told.split())
+    for limit in (stream_limit.STREAMS_MAX, stream_limit.DESTINATIONS_MAX, repair.GAPS_MAX):
         assert f"[default: {limit}]" in out
 
 

@@ -1,5 +1,7 @@
 """The kernel that follows a stream agrees with a naive one that knows every word."""
 
+import time
+
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -17,14 +19,14 @@ KINDS["status"] = kernel.STATUS
 
 def follow(
     events, flows=None, pieces_max=1_000, reach_bytes=1 << 30, at_once=1 << 30, tells_news=False,
-    sent=None,
+    sent=None, gaps_max=None,
 ):  # fmt: skip
     """(fates of frames, rows of gaps, flow states, control) of events of flow 0, or as told.
 
     With `tells_news` also how many frames were new, and the extent of each.
     """
     states = np.zeros(3, dtype=FLOW)
-    gaps = np.zeros(len(events) + 1, dtype=gap_kernel.GAP)
+    gaps = np.zeros((gaps_max or len(events)) + 1, dtype=gap_kernel.GAP)
     pieces = np.zeros(pieces_max, dtype=gap_kernel.PIECE)
     control = np.zeros(gap_kernel.CONTROL_LENGTH, dtype=np.int64)
     names, extents, news = [], [], 0
@@ -148,3 +150,38 @@ def test_gives_up_pieces_out_of_reach_and_says_when_there_is_no_room():
     assert len(rows) == 9_998
     _, _, _, control = follow(holes, pieces_max=100)
     assert control[gap_kernel.PIECES_OVERFLOWED] == 9_998 - 100
+
+
+@given(EVENTS, st.integers(1, 10))
+def test_gaps_for_which_there_is_no_room_are_counted(raw, gaps_max):
+    events = timed(raw)
+    _, all_rows, _, _ = follow(events)
+    _, rows, _, control = follow(events, gaps_max=gaps_max)
+    assert len(rows) == min(gaps_max, len(all_rows))
+    assert (control[gap_kernel.GAPS_OVERFLOWED] > 0) == (len(all_rows) > gaps_max)
+    if len(all_rows) <= gaps_max:
+        assert rows == all_rows
+
+
+def test_the_time_for_a_gap_does_not_grow_with_the_number_of_open_gaps():
+    used_s = []
+    for count in (8_000, 60_000):
+        numbers = np.arange(count, dtype=np.int64)
+        none, truths = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+        outcomes = np.zeros(count, dtype=EVENT_OUTCOME)
+        durations_s = []
+        for _ in range(4):
+            gaps = np.zeros(count + 1, dtype=gap_kernel.GAP)
+            pieces = np.zeros(count, dtype=gap_kernel.PIECE)
+            states = np.zeros(1, dtype=FLOW)
+            control = np.zeros(gap_kernel.CONTROL_LENGTH, dtype=np.int64)
+            began_s = time.process_time()
+            kernel.follow(
+                numbers, np.full(count, kernel.FRAME, dtype=np.uint8), none.astype(np.int32),
+                64 * numbers, 64 * numbers + 32, np.full(count, UNKNOWN), truths, none, 1 << 30,
+                outcomes, states, gaps, pieces, control,
+            )  # fmt: skip
+            durations_s.append(time.process_time() - began_s)
+        assert control[gap_kernel.PIECES] == count - 1
+        used_s.append(min(durations_s) / count)
+    assert used_s[1] < 4 * used_s[0]

@@ -16,8 +16,10 @@ from tests.golden.archive_files import unpack
 from tests.golden.reader import GOLDEN, load
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.lossy_stream import LossyStream, Plan
+from tests.unit.reports.analysis import test_claimed_gaps
 from tests.unit.reports.analysis.sources import test_recording_tables, test_run_tables
 from tests.unit.reports.analysis.test_claimed_endpoints import LIMITED, write_endpoints
+from tests.unit.reports.analysis.test_claimed_gaps import write_gaps
 from tests.unit.reports.analysis.test_claimed_streams import FRAMES_OF, is_limited, write_claims
 from windtunnel import reports
 from windtunnel.harness.dissect.capture.capture_stream import CELL_LENGTH
@@ -236,6 +238,22 @@ def test_spark_leaves_out_the_same_destinations(spark, tmp_path):
         for name, session in (("here", None), ("there", spark))
     )
     assert there.left_out == here.left_out != ()
+    for name, table in here.named().items():
+        assert getattr(there, name).to_pylist() == table.to_pylist(), name
+    assert fates_of(tmp_path / "there").equals(fates_of(tmp_path / "here"))
+
+
+def test_spark_tracks_the_same_gaps(spark, tmp_path):
+    path = write_gaps(tmp_path / "gaps.pcap")
+    here, there = (
+        analyze(
+            [path],
+            options=replace(test_claimed_gaps.LIMITED, outcomes_dir=tmp_path / name),
+            spark=session,
+        )
+        for name, session in (("here", None), ("there", spark))
+    )
+    assert there.problems == here.problems != []
     for name, table in here.named().items():
         assert getattr(there, name).to_pylist() == table.to_pylist(), name
     assert fates_of(tmp_path / "there").equals(fates_of(tmp_path / "here"))
