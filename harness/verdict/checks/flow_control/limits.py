@@ -103,7 +103,7 @@ def _contents(messages: NDArray[np.void]) -> NDArray[np.void]:
 
 def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """pub-lmt always equals a position that the sender reached, or such a position plus the
-    publication window.
+    publication window. After the end of the stream, it is not ahead of that end.
     """
     found = all_or_missing(evidence.wire(traffic), evidence.planned(traffic))
     if isinstance(found, Missing):
@@ -121,8 +121,10 @@ def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding
     if not isinstance(facts, Missing):
         ends.append(facts.end_position)
     sender_positions = np.unique(np.concatenate([[start, *ends], wire.sent.ends]))
-    violation = _misplaced(series, sender_positions, window) or _too_far_ahead(
-        series, wire, window, start, ends
+    violation = (
+        _misplaced(series, sender_positions, window)
+        or _too_far_ahead(series, wire, window, start, ends)
+        or _left_open(series, wire, ends)
     )
     if violation is not None:
         value, text = violation
@@ -168,6 +170,18 @@ def _too_far_ahead(
         f"pub-lmt was {value}, but data had been sent only up to {int(sent[at])}, and the window "
         f"is {window} bytes"
     )
+
+
+def _left_open(series: Series, wire: Wire, ends: list[int]) -> tuple[int, str] | None:
+    """Return the last pub-lmt sample if it is ahead of a stream that has ended.
+
+    A driver signals the end only after it has taken the limit back to the publication's position,
+    so that a client that it has given up cannot continue.
+    """
+    signals, _ = wire.end_of_stream_heartbeats(wire.heartbeats_sent)
+    if len(signals) == 0 or series.last <= max(ends):
+        return None
+    return series.last, f"pub-lmt ended at {series.last}, but the stream ended at {max(ends)}"
 
 
 def _where(evidence: Evidence, traffic: TrafficCase) -> tuple[str, ...]:

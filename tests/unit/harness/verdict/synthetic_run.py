@@ -565,6 +565,7 @@ def _play(run: SyntheticRun, reliable: bool, drops: bool) -> None:
             _send_status_message(run, told)
     for flags in (0xC0, 0xE0, 0xE0):
         run.send("a", heartbeat(run.log.end_position, flags), "HEARTBEAT")
+    run.sample("a", "pub-lmt", run.log.end_position)
     _send_status_message(run, told)
     lost = set() if reliable else {int(run.log.frames["message"][each]) for each in dropped}
     for message in range(run.plan.count):

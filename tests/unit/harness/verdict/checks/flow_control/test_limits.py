@@ -104,6 +104,20 @@ def test_a_publisher_that_leaves_early_leaves_its_limit_where_its_production_end
         assert found.outcome is outcome
 
 
+def test_a_limit_ahead_of_a_stream_that_has_ended_is_reported(run):
+    value = change(run, "pub-lmt", -1, lambda before: before + PUBLICATION_WINDOW)
+    finding = publisher(run)
+    assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
+    assert f"but the stream ended at {run.log.end_position}" in finding.text
+
+
+def test_a_limit_ahead_of_a_stream_without_a_signalled_end_passes(run):
+    change(run, "pub-lmt", -1, lambda before: before + PUBLICATION_WINDOW)
+    for host in ("a", "b"):
+        run.packets[host] = [each for each in run.packets[host] if each.kind != "HEARTBEAT"]
+    assert publisher(run).outcome is Outcome.PASS
+
+
 def test_a_publisher_that_is_not_connected_may_go_as_far_as_its_sender(run):
     place = [each[2] for each in run.samples["a"] if each[1] == "snd-pos"][-1]
     change(run, "pub-lmt", -1, place)
