@@ -48,6 +48,16 @@ def processor_ns(pid: int) -> int:
     return parse_processor_ns(Path(f"/proc/{pid}/stat").read_text())
 
 
+def run_delay_ns(pid: int) -> int:
+    """Return how long the main thread of a process has waited for a processor, in ns, or 0 if the
+    kernel does not tell. Source: sched-stats.rst, /proc/<pid>/schedstat.
+    """
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
 def memory(pid: int) -> Memory:
     """Return a process's resident memory. Raises OSError if the process has ended."""
     return parse_memory(Path(f"/proc/{pid}/status").read_text())

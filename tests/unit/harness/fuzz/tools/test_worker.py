@@ -77,6 +77,62 @@ def test_a_command_that_waits_for_ever_is_ended(monkeypatch):
     assert "did not end within" in made.violations[0][1]
 
 
+def test_time_in_which_the_attack_was_stopped_is_no_waiting(monkeypatch):
+    monkeypatch.setattr(worker, "CPU_S_MAX", 0.1)
+    monkeypatch.setattr(worker, "HANG_S_MAX", 5.0)
+    now_ns = time.monotonic_ns()
+    monkeypatch.setattr(worker.time, "monotonic_ns", lambda: now_ns)
+    monkeypatch.setattr(worker.process_facts, "run_delay_ns", lambda pid: 0)
+
+    def target(reporter):
+        reporter.begin(4)
+        time.sleep(PATIENCE_S)
+
+    made = Worker(target)
+    try:
+        deadline_s = time.monotonic() + PATIENCE_S
+        while made._clock[0] != 4:
+            assert time.monotonic() < deadline_s
+        for _ in range(2):
+            made.watch()
+            now_ns += 600_000_000_000
+        made.watch()
+        assert made.is_running
+        assert made.violations == []
+        while made.is_running:
+            now_ns += 1_000_000_000
+            made.watch()
+        assert made.violations == [(4, "the command did not end within 6 s")]
+    finally:
+        made.end()
+
+
+def test_waiting_for_a_processor_is_excused(monkeypatch):
+    monkeypatch.setattr(worker, "CPU_S_MAX", 0.0)
+    monkeypatch.setattr(worker, "HANG_S_MAX", 5.0)
+    now_ns = delay_ns = time.monotonic_ns()
+    monkeypatch.setattr(worker.time, "monotonic_ns", lambda: now_ns)
+    monkeypatch.setattr(worker.process_facts, "run_delay_ns", lambda pid: delay_ns)
+    monkeypatch.setattr(worker.process_facts, "processor_ns", lambda pid: 0)
+
+    def target(reporter):
+        reporter.begin(4)
+        time.sleep(PATIENCE_S)
+
+    made = Worker(target)
+    try:
+        deadline_s = time.monotonic() + PATIENCE_S
+        while made._clock[0] != 4:
+            assert time.monotonic() < deadline_s
+        for _ in range(20):
+            made.watch()
+            now_ns += 1_000_000_000
+            delay_ns += 900_000_000
+        assert made.violations == []
+    finally:
+        made.end()
+
+
 def test_an_error_of_the_worker_itself_is_raised():
     def target(reporter):
         raise ValueError("a defect of the attack")
