@@ -48,6 +48,8 @@ def sessions(site: Site) -> Routine[None]:
     yield from exchange(publications[1], single[1:], 50, LENGTH, first=500)
     for each in publications:
         each.close()
+    # A session id is in use until its publication has been freed.
+    yield from _refuse(near, channel, SESSIONS[1])
     yield Wait(
         lambda: not single[1].subscription.images, "the image of a closed publication to end"
     )

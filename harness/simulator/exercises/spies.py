@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.exercises import PORTS
-from windtunnel.harness.simulator.exercises.messages import Reader, exchange
+from windtunnel.harness.simulator.exercises.messages import Reader, exchange, message, offer
 from windtunnel.harness.simulator.exercises.party import Party, Site, connected, image_of
 from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
 
 STREAM, SIMULATED_STREAM = 3101, 3102
 (PORT,) = PORTS["spies"]
 LENGTH = 1_300
+LAST = 5
+"""Number of messages that a spy has not read when its publication is closed."""
 COUNT = 300
 """Number of messages: more than three terms, so that their positions wrap around the log."""
 
@@ -26,13 +29,30 @@ def spies(site: Site) -> Routine[None]:
     yield connected(publication)
     yield from image_of(remote.subscription)
     yield from exchange(publication, [spy, remote], COUNT, LENGTH)
+    _require_channel(near, spy)
     image = spy.subscription.images[-1]
+    for number in range(LAST):
+        require(offer(publication, message(number, LENGTH)), "one of the last messages")
     publication.close()
+    yield Wait(lambda: remote.poll() == LAST, "the last messages at the remote subscription")
+    yield Wait(lambda: not remote.subscription.images, "the end of the stream at it")
+    yield Wait(lambda: spy.poll() == LAST, "the last messages at a spy that is behind")
     yield Wait(lambda: image.is_end_of_stream, "the end of the stream at a spy")
     yield Wait(lambda: not spy.subscription.images, "the image of a spy to become unavailable")
     remote.subscription.close()
     spy.subscription.close()
     yield from _simulated(near, channel)
+
+
+def _require_channel(near: Party, spy: Reader) -> None:
+    """Require that the counter of a spy's position names the spy's channel."""
+    wanted = spy.subscription.registration_id
+    positions = near.of_type(counter_key.SUBSCRIBER_POSITION)
+    labels = [each.label for each in positions if each.registration_id == wanted]
+    require(
+        labels and all(spy.subscription.channel in each for each in labels),
+        f"a counter of {spy.subscription.channel}, found {labels}",
+    )
 
 
 def _simulated(near: Party, channel: str) -> Routine[None]:

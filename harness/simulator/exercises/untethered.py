@@ -25,14 +25,14 @@ def untethered(site: Site) -> Routine[None]:
     near, far = site.near, site.far
     channel = f"aeron:udp?endpoint={far.address}:{PORT}"
     publication = yield from near.publication(f"{channel}|term-length=64k|linger=0", STREAM)
-    receive = f"{channel}|rcv-wnd=16k|{TIMEOUTS}"
-    tethered = Reader((yield from far.subscription(receive, STREAM)))
-    resting = Reader((yield from far.subscription(f"{receive}|tether=false", STREAM)))
+    receive = f"{channel}|rcv-wnd=16k|tether=false|{TIMEOUTS}"
+    reading = Reader((yield from far.subscription(receive, STREAM)))
+    resting = Reader((yield from far.subscription(receive, STREAM)))
     yield connected(publication)
-    yield from image_of(tethered.subscription)
+    yield from image_of(reading.subscription)
     first = yield from image_of(resting.subscription)
-    yield from exchange(publication, [tethered, resting], COUNT, LENGTH)
-    yield from exchange(publication, [tethered], COUNT, LENGTH, first=1_000)
+    yield from exchange(publication, [reading, resting], COUNT, LENGTH)
+    yield from exchange(publication, [reading], COUNT, LENGTH, first=1_000)
     yield Wait(
         lambda: first.is_closed or first not in resting.subscription.images,
         "an untethered subscription that does not read to lose its image",
@@ -42,8 +42,8 @@ def untethered(site: Site) -> Routine[None]:
         second.join_position > first.join_position,
         f"to join again behind {first.join_position}, found {second.join_position}",
     )
-    require(tethered.subscription.images, "the image of the other subscription to remain")
-    yield from exchange(publication, [tethered, resting], COUNT, LENGTH, first=2_000)
+    require(reading.subscription.images, "the image of the other subscription to remain")
+    yield from exchange(publication, [reading, resting], COUNT, LENGTH, first=2_000)
     publication.close()
-    for each in (tethered, resting):
+    for each in (reading, resting):
         each.subscription.close()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from windtunnel.driver.client.counter import Counter
-from windtunnel.harness.simulator.exercises.party import Party, Site, connected
+from windtunnel.harness.simulator.exercises.party import Party, Site, connected, disconnected
 from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
 
 TYPE_ID, STATIC_TYPE_ID = 5_001, 5_002
 STATIC_ID = 77
 CLIENT_TIMEOUTS = 24
+STREAM, READ_STREAM = 3201, 3202
+IPC = "aeron:ipc?term-length=64k"
 _DEFAULT_REFERENCE = 0
 
 
@@ -82,10 +84,16 @@ def dying_client(site: Site) -> Routine[None]:
     Another client on its host sees that.
     """
     near, heir = site.near, site.beside
+    answering = yield from heir.publication(IPC, READ_STREAM)
+    for _ in range(3):
+        yield from near.subscription("aeron:ipc", READ_STREAM)
+    yield connected(answering)
     timeouts = near.value(CLIENT_TIMEOUTS)
     counter = yield from _add(near, b"dying", "a counter of a client that dies")
-    publication = yield from near.publication("aeron:ipc?term-length=64k", 3201, is_exclusive=True)
-    subscription = yield from heir.subscription("aeron:ipc", 3201)
+    publication = yield from near.publication(
+        "aeron:ipc?term-length=64k", STREAM, is_exclusive=True
+    )
+    subscription = yield from heir.subscription("aeron:ipc", STREAM)
     image = yield Wait(lambda: subscription.images, "an image at the other client")
     yield connected(publication)
     require(publication.offer(b"the last message") > 0, "the last message to be accepted")
@@ -100,6 +108,7 @@ def dying_client(site: Site) -> Routine[None]:
         f"{timeouts + 1} timeouts of clients, found {heir.value(CLIENT_TIMEOUTS)}",
     )
     require(heir.counter(counter.counter_id) is None, "the counter of a dead client to be free")
+    yield disconnected(answering)
     yield Wait(
         lambda: subscription.poll(lambda payload, _: read.append(bytes(payload))) and read,
         "the last message of a client that died",
