@@ -1,9 +1,16 @@
 """Files with long time limits run before the others, and the tests of a file stay together."""
 
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
 from tests import conftest
+
+ROOT = Path(conftest.__file__).resolve().parents[1]
 
 
 def item(config, name, limit_s=None, *, full=False):
@@ -11,9 +18,7 @@ def item(config, name, limit_s=None, *, full=False):
     if limit_s is not None:
         markers["timeout"] = SimpleNamespace(args=(limit_s,))
     path = Path(name.partition(":")[0])
-    made = SimpleNamespace(name=name, path=path, config=config, get_closest_marker=markers.get)
-    made.add_marker = lambda marker: setattr(made, "group", marker.args[0])
-    return made
+    return SimpleNamespace(name=name, path=path, config=config, get_closest_marker=markers.get)
 
 
 def ordered(full, *items_of):
@@ -44,11 +49,32 @@ def test_tests_that_are_left_out_do_not_count():
     assert left_out == ["longest:1", "quick:3"]
 
 
-def test_tests_of_namespaces_are_a_group_of_their_own():
-    config = SimpleNamespace(getoption=lambda _: True, getini=lambda _: "0")
-    items = [
-        item(config, f"{conftest.HERE}/{folder}/test_x.py:1")
-        for folder in ("netns", "docker", "fuzz")
-    ]
-    conftest.pytest_collection_modifyitems(config, items)
-    assert [each.group for each in items] == ["networks", "others", "others"]
+WHERE = """
+import os, pathlib, pytest
+
+@pytest.mark.parametrize("number", range(5))
+def test_where(number):
+    with open("workers", "a") as file:
+        file.write(f"{pathlib.Path(__file__).parent.name} {os.environ['PYTEST_XDIST_WORKER']}\\n")
+"""
+
+
+def test_tests_of_namespaces_have_a_process_of_their_own(tmp_path):
+    for folder in ("netns", "docker", "fuzz"):
+        (tmp_path / "tests" / folder).mkdir(parents=True)
+        for name in ("a", "b"):
+            (tmp_path / "tests" / folder / f"test_{folder}_{name}.py").write_text(WHERE)
+    shutil.copy(conftest.__file__, tmp_path / "tests")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    script = (ROOT / ".ci" / "test.sh").read_text()
+    command = re.search(r"part alone (.*)", script)
+    assert command is not None
+    options = command[1].replace('"$@"', "").split()
+    argv = [sys.executable, "-m", "pytest", "--part", "alone", *options]
+    subprocess.run(argv, cwd=tmp_path, check=True, timeout=100, stdout=subprocess.DEVNULL)
+    used = Counter(line for line in (tmp_path / "workers").read_text().splitlines())
+    assert sum(used.values()) == 30
+    workers = {folder: {each.split()[1] for each in used if folder in each} for folder in
+               ("netns", "docker", "fuzz")}  # fmt: skip
+    assert [len(each) for each in workers.values()] == [1, 1, 1]
+    assert workers["docker"] == workers["fuzz"] != workers["netns"]
