@@ -49,3 +49,18 @@ def test_a_negative_session_id_hides_the_stream_id_from_the_c_driver(name, run, 
 def test_our_driver_tells_streams_of_a_negative_session_id_apart(name, run):
     result, _ = run(SCENARIOS / "findings" / f"{name}.yaml", "ours", "ours")
     assert result.outcome == "PASS", result.reason
+
+
+def test_a_nak_past_the_sent_position_makes_the_c_driver_exceed_the_window(run, tmp_path):
+    file = SCENARIOS / "findings" / "nak-past-sent-position.yaml"
+    result, _ = run(file, "pyaeron", "ours")
+    assert result.outcome == "FAIL"
+    assert "sends_within_window" in result.reason
+    within = tmp_path / file.name
+    text = file.read_text(encoding="utf-8")
+    within.write_text(text.replace("length: 32KiB", "length: 24KiB"), encoding="utf-8")
+    assert within.read_text(encoding="utf-8") != text
+    result, _ = run(within, "pyaeron", "ours")
+    assert result.outcome == "PASS", result.reason
+    result, _ = run(file, "ours", "ours")
+    assert result.outcome == "PASS", result.reason
