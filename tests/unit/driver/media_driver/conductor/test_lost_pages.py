@@ -10,13 +10,18 @@ from pathlib import Path
 import pytest
 
 from tests.peer.processes import process
-from tests.unit.driver.media_driver.invoked_driver import TO_PEER, lab
+from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, TO_PEER, lab, patient_lab
+from tests.unit.driver.media_driver.receiving_rig import setup
 from windtunnel.driver.base import handoff
+from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.cnc.error_log import read_errors
+from windtunnel.driver.command.image import AvailableImage, UnavailableImage
 from windtunnel.driver.command.publication import AddPublication
+from windtunnel.driver.command.subscription import AddSubscription
 from windtunnel.driver.media_driver.sender import sender_state
 
 ROOT = Path(__file__).resolve().parents[5]
+HERE = SocketAddress("10.0.0.1", 20_121)
 SCRIPT = """
 import os, sys
 from pathlib import Path
@@ -113,18 +118,44 @@ def test_a_truncated_cnc_file_ends_the_driver_with_an_error(tmp_path):
         assert driver.wait(60) == 1
 
 
+def fail_to_send(driver):
+    """Tell the conductor that a datagram was in a page that the system could not read."""
+    record = handoff.make_record()
+    record[:3] = sender_state.SEND_FAILED, 0, -errno.EFAULT
+    assert handoff.put(driver.driver.agents[1].events, record)
+    driver.turn()
+
+
+def reports_of(driver, path):
+    """Return how often each error that names the file was reported."""
+    errors = read_errors(driver.driver._cnc.error_log)
+    return [item.observation_count for item in errors if str(path) in item.text]
+
+
+def test_the_driver_ends_an_image_with_lost_pages_itself(tmp_path):
+    with patient_lab(tmp_path / "aeron") as driver:
+        driver.add(AddSubscription, CHANNEL)
+        driver.send(HERE, setup(session_id=7))
+        driver.turn(3)
+        assert AvailableImage in map(type, driver.take())
+        (path,) = (tmp_path / "aeron" / "images").glob("*.logbuffer")
+        os.truncate(path, path.stat().st_size - 4_096)
+        fail_to_send(driver)
+        fail_to_send(driver)
+        assert reports_of(driver, path) == [1]
+        # The timers, of a second each, then let it drain and tell the subscriber.
+        driver.run_for(3_200 * MS)
+        assert [type(item) for item in driver.take()] == [UnavailableImage]
+
+
 def test_a_page_that_only_the_system_finds_lost_ends_its_stream(tmp_path):
     with lab(tmp_path / "aeron") as driver:
         driver.turn()
         driver.add(AddPublication, TO_PEER)
         path = next((tmp_path / "aeron").rglob("*.logbuffer"))
         os.truncate(path, path.stat().st_size - 4_096)
-        record = handoff.make_record()
-        record[:3] = sender_state.SEND_FAILED, 0, -errno.EFAULT
-        for _ in range(2):
-            assert handoff.put(driver.driver.agents[1].events, record)
-            driver.turn()
-        texts = [item.text for item in read_errors(driver.driver._cnc.error_log)]
-        assert [str(path) in text for text in texts].count(True) == 1
+        fail_to_send(driver)
+        fail_to_send(driver)
+        assert reports_of(driver, path) == [1]
         # The timer then ends the publication.
         assert driver.driver.conductor.components.network.publications[0].is_revoked
