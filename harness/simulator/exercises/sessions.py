@@ -53,7 +53,7 @@ def sessions(site: Site) -> Routine[None]:
     yield Wait(
         lambda: not single[1].subscription.images, "the image of a closed publication to end"
     )
-    returned = yield from _publish(near, channel, SESSIONS[1])
+    returned = yield from _publish_again(near, channel, SESSIONS[1])
     image = yield from image_of(single[1].subscription)
     require(image.session_id == SESSIONS[1], "the session that returns")
     yield connected(returned)
@@ -62,17 +62,36 @@ def sessions(site: Site) -> Routine[None]:
     single[1].subscription.close()
 
 
+def _full(channel: str, session: int) -> str:
+    return f"{channel}|session-id={session}|term-length=64k|linger=0"
+
+
 def _publish(near: Party, channel: str, session: int) -> Routine[Publication]:
-    full = f"{channel}|session-id={session}|term-length=64k|linger=0"
-    publication = yield from near.publication(full, STREAM, is_exclusive=True)
+    publication = yield from near.publication(_full(channel, session), STREAM, is_exclusive=True)
+    return publication
+
+
+def _publish_again(near: Party, channel: str, session: int) -> Routine[Publication]:
+    """Add a publication with a session id as soon as the driver has freed the last one."""
+    full, client = _full(channel, session), near.client
+    wanted = client.async_add_exclusive_publication(full, STREAM)
+
+    def found() -> Publication | None:
+        nonlocal wanted
+        try:
+            return client.get_exclusive_publication(wanted)
+        except RegistrationError:
+            wanted = client.async_add_exclusive_publication(full, STREAM)
+            return None
+
+    publication: Publication = yield Wait(found, f"session id {session} to be free again")
     return publication
 
 
 def _refuse(near: Party, channel: str, session: int) -> Routine[None]:
     """Add an exclusive publication with a session id that is in use."""
-    full = f"{channel}|session-id={session}|term-length=64k|linger=0"
     client = near.client
-    wanted = client.async_add_exclusive_publication(full, STREAM)
+    wanted = client.async_add_exclusive_publication(_full(channel, session), STREAM)
     refused: list[str] = []
 
     def is_answered() -> bool:
