@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.harness.middlebox.made import case as made_case
 from tests.unit.harness.verdict.synthetic_run import make_run
 from tests.unit.harness.verdict.synthetic_times import write_times
 from tests.unit.reports.made_suite import make_suite
@@ -46,6 +47,15 @@ from windtunnel.harness.artifact.run.suite import ScenarioResult, Suite, SuiteRu
 from windtunnel.harness.artifact.run.verdict import read_verdict
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
+from windtunnel.harness.scenario.resolved.link_change import (
+    LinkChange,
+    LinkChanges,
+    LinkCounts,
+    LinkRequest,
+    LinkRequests,
+    read_changes,
+)
 from windtunnel.harness.verdict.judge import judge
 from windtunnel.reports.matrix_page import write_matrix_page
 from windtunnel.reports.page import write_run_report, write_suite_report
@@ -81,6 +91,8 @@ READERS: dict[str, Callable[[Path], object]] = {
     "ledger.json": Ledger.read,
     "netem.json": NetemAccount.read,
     "host-events.json": read_applied_events,
+    "link-requests.json": LinkRequests.read,
+    "link-changes.json": lambda path: read_changes(path, made_case()),
     "replay.json": Agreement.read,
     "simulation.json": Simulation.read,
     "suite.json": Suite.read,
@@ -112,6 +124,10 @@ def run(tmp_path_factory):
     NetemAccount({"a->b": NetemLink("eth0", ["delay"], {"limit": 1})}).write(folder.netem)
     events = [AppliedEvent("freeze", "b", "pause", ["driver"], 1, 2)]
     write_applied_events(folder.host_events, events)
+    weather = ImpairmentCase(link="a->b", loss=LossCase(model="iid", shares_ppb=(1,)))
+    LinkRequests(requests=(LinkRequest(number=1, weather=(weather,)),)).write(folder.link_requests)
+    change = LinkChange(number=1, at_ns=1, weather=weather, counts=LinkCounts(received=1))
+    LinkChanges(changes=(change,)).write(folder.link_changes)
     frame = {"action": "drop", "link": "a->b", "frame_type": "DATA", "stream_id": 1, "order": 1}
     Agreement("other", 2, 1, 0, [frame]).write(folder.replay)
     exits = [ProcessExit("a/driver", "driver", 0, True, "", "")]
@@ -214,6 +230,7 @@ def test_reading_either_accepts_a_document_or_names_it(run, refusals):
 
 def _in_turn(run: RunDir, refusals: dict[Change, str], most: int) -> Iterator[Change]:
     """Replace files by a sample of the accepted documents, one after the other."""
+    judge(run.path)  # The verdict of an earlier test may be that of a changed document.
     accepted = [change for change, message in refusals.items() if not message]
     for change in random.Random(1).sample(accepted, min(most, len(accepted))):
         file = _documents(run)[change.document]
