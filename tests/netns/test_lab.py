@@ -32,7 +32,7 @@ while True:
 PROBE = """
 import socket, sys
 link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-link.settimeout(0.3)
+link.settimeout(float(sys.argv[3]))
 arrived = 0
 for count in range(int(sys.argv[2])):
     link.sendto(b"%d" % count, (sys.argv[1], 5000))
@@ -76,6 +76,8 @@ with Aeron(os.environ["AERON_DIR"]) as aeron:
         if not subscription.poll(lambda payload, header: None):
             time.sleep(0.001)
 """
+SHORT_S, LONG_S = 0.3, 15.0
+"""How long a program waits for answers that must not come, and for those that must."""
 CHANNEL = "aeron:udp?endpoint=${b}:24325|term-length=64k"
 OBSERVE = [{"id": "feed", "stream": 1001, "channel": CHANNEL, "from": "a", "to": "b"}]
 
@@ -88,10 +90,10 @@ def changes(run_dir: Path) -> list[dict]:
     return json.loads(RunDir(run_dir).link_changes.read_text())["changes"]
 
 
-async def arrived(lab, count: int) -> int:
-    """How many of a program's requests over the link are answered now."""
-    probe = await lab.start("a", python(PROBE, "${b}", str(count)), name=None)
-    await probe.exited(within=30)
+async def arrived(lab, count: int, patience_s: float = SHORT_S) -> int:
+    """How many of a program's requests over the link are answered, each in this time."""
+    probe = await lab.start("a", python(PROBE, "${b}", str(count), str(patience_s)))
+    await probe.exited(within=60)
     return int(probe.log_text().split()[-1])
 
 
@@ -103,10 +105,10 @@ async def test_links_change_while_programs_run(
         assert lab.address("a") != lab.address("b")
         link = lab.link("a", "b")
         await lab.start("b", python(SERVICE, "${b}"), ready="ready", name="service")
-        assert await arrived(lab, 5) == 5
+        assert await arrived(lab, 5, LONG_S) == 5
         async with link.partitioned():
             assert await arrived(lab, 3) == 0
-        assert await arrived(lab, 5) == 5
+        assert await arrived(lab, 5, LONG_S) == 5
         await link.partition(to="b")
         assert await arrived(lab, 2) == 0
         await link.heal()
@@ -118,7 +120,7 @@ async def test_links_change_while_programs_run(
         ]
         assert await arrived(lab, 2) == 0
         await link.impair(loss=None)
-        assert await arrived(lab, 5) == 5
+        assert await arrived(lab, 5, LONG_S) == 5
     lab.verdict.assert_passed()
     found = changes(lab.run_dir)
     assert [each["number"] for each in found] == [1, 1, 2, 2, 3, 4, 4, 5, 6, 6]
@@ -141,15 +143,15 @@ async def test_an_observed_stream_is_judged_through_a_partition(tmp_path: Path) 
         env = {"CHANNEL": CHANNEL}
         await lab.start("b", python(READER), env=env, ready="subscription ready")
         sender = await lab.start("a", python(SENDER), env=env, ready="publication ready")
-        await lab.wait_for_position("b", stream=1001, at_least=100_000, within=30)
+        await lab.wait_for_position("b", stream=1001, at_least=100_000, within=90)
         async with lab.link("a-b").partitioned():
             await asyncio.sleep(1)
-        sent = await lab.wait_for_counter("a", "snd-pos", stream=1001, at_least=200_000)
+        sent = await lab.wait_for_counter("a", "snd-pos", stream=1001, at_least=200_000, within=90)
         labels = {each.label.split(":")[0] for each in await lab.counters("a")}
         assert await sender.stop() == 0
         end = int(sender.log_text().split()[-1])
         assert end >= sent
-        await lab.wait_for_position("b", stream=1001, at_least=end, within=30)
+        await lab.wait_for_position("b", stream=1001, at_least=end, within=90)
     lab.verdict.assert_passed()
     assert "Bytes sent" in labels
     assert "observed_data_arrived" in {each["name"] for each in lab.verdict.checks}
@@ -172,12 +174,11 @@ async def test_programs_and_drivers_are_paused_and_killed(tmp_path: Path) -> Non
         service = await lab.start("b", python(SERVICE, "${b}"), ready="ready", name="service")
         async with service.paused():
             assert await arrived(lab, 2) == 0
-        assert await arrived(lab, 2) >= 1
+        assert await arrived(lab, 2, LONG_S) >= 1
         await service.kill()
         assert await arrived(lab, 2) == 0
         await service.restart()
-        await asyncio.sleep(0.5)
-        assert await arrived(lab, 2) >= 1
+        assert await arrived(lab, 10, 2.0) >= 1
         await service.kill()
         with pytest.raises(LabError, match="application service is paused or killed already"):
             await service.pause()
@@ -203,8 +204,9 @@ async def test_a_failed_program_fails_the_run_and_is_named(tmp_path: Path) -> No
     with pytest.raises(AssertionError, match="FAIL: applications_ran") as caught:
         lab.verdict.assert_passed()
     assert f"run folder: {lab.run_dir}" in str(caught.value)
-    failed = {each["about"] for each in lab.verdict.checks if each["outcome"] == "FAIL"}
-    assert failed == {"first", "sleep"}
+    failed = {each["about"] for each in lab.verdict.checks if each["outcome"] != "PASS"}
+    # An overloaded machine excuses that one was not ready. One could not be started at all.
+    assert failed == {"first", "sleep", "absent"}
 
 
 @pytest.mark.parametrize(
@@ -247,7 +249,7 @@ def test_a_lab_without_asyncio(tmp_path: Path) -> None:
     with open_lab(hosts=["x", "y"], link="x-y", loss="1%", out=tmp_path, folder=tmp_path) as lab:
         service = lab.start("y", python(SERVICE, "${y}"), ready="ready", log_never=["Traceback"])
         with lab.link("x", "y").partitioned():
-            probe = lab.start("x", python(PROBE, "${y}", "2"))
+            probe = lab.start("x", python(PROBE, "${y}", "2", str(SHORT_S)))
             assert probe.exited() == 0
             assert "arrived 0" in probe.log_text()
         where = lab.start("x", ["sh", "-c", "pwd; echo $AERON_DIR"])
@@ -268,12 +270,12 @@ def test_hosts_may_have_aerons_own_driver(tmp_path: Path) -> None:
     with open_lab(driver="pyaeron", loss="2%", observe=OBSERVE, out=tmp_path, seed=2) as lab:
         lab.start("b", python(READER), env=env, ready="subscription ready")
         sender = lab.start("a", python(SENDER), env=env, ready="publication ready")
-        lab.wait_for_position("b", stream=1001, at_least=50_000, within=30)
+        lab.wait_for_position("b", stream=1001, at_least=50_000, within=90)
         with lab.link("a-b").partitioned():
             time.sleep(2)
         sender.stop()
         end = int(sender.log_text().split()[-1])
-        lab.wait_for_position("b", stream=1001, at_least=end, within=30)
+        lab.wait_for_position("b", stream=1001, at_least=end, within=90)
     lab.verdict.assert_passed()
     subjects = json.loads(RunDir(lab.run_dir).manifest.read_text())["subjects"]
     assert {each["peer"] for each in subjects.values()} == {"pyaeron"}
@@ -290,9 +292,9 @@ def test_three_hosts_have_their_own_links(tmp_path: Path) -> None:
     with open_lab(hosts=["a", "b", "c"], links=links, out=tmp_path) as lab:
         lab.start("b", python(SERVICE, "${b}"), ready="ready")
         lab.link("b-c").partition()
-        first = lab.start("a", python(PROBE, "${b}", "3"))
-        second = lab.start("c", python(PROBE, "${b}", "3"))
-        first.exited()
+        first = lab.start("a", python(PROBE, "${b}", "3", str(LONG_S)))
+        second = lab.start("c", python(PROBE, "${b}", "3", str(SHORT_S)))
+        first.exited(within=60)
         second.exited()
         assert (first.log_text().split()[-1], second.log_text().split()[-1]) == ("3", "0")
         with pytest.raises(LabError, match="there is no link a-c: the links are a-b, b-c"):
