@@ -1,4 +1,4 @@
-"""What `docs/findings` says of Aeron's C driver is still so, and is not so of our driver.
+"""What `docs/findings` says of Aeron's C driver is still so, and of our driver, too.
 
 Each scenario of a finding is run a second time with one value changed, with which the C driver is
 right. If a first run passes, Aeron has been mended, and the page needs to say since when.
@@ -63,4 +63,18 @@ def test_a_nak_past_the_sent_position_makes_the_c_driver_exceed_the_window(run, 
     result, _ = run(within, "pyaeron", "ours")
     assert result.outcome == "PASS", result.reason
     result, _ = run(file, "ours", "ours")
+    assert result.outcome == "PASS", result.reason
+
+
+@pytest.mark.parametrize("peer", ["pyaeron", "ours"])
+def test_a_pad_beyond_the_window_stops_a_stream_after_a_burst_of_losses(peer, run, tmp_path):
+    file = SCENARIOS / "findings" / "pad-beyond-the-window.yaml"
+    result, _ = run(file, peer, peer)
+    assert result.outcome == "FAIL"
+    assert "delivered 25000 of 500000 bytes" in result.reason
+    narrow = tmp_path / file.name
+    text = file.read_text(encoding="utf-8")
+    narrow.write_text(text.replace("rcv-wnd=32k", "rcv-wnd=24k"), encoding="utf-8")
+    assert narrow.read_text(encoding="utf-8") != text
+    result, _ = run(narrow, peer, peer)
     assert result.outcome == "PASS", result.reason
