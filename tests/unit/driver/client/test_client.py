@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, SECOND, STREAM, lab
-from windtunnel.driver.base import system
+from windtunnel.driver.base import bus_error_guard, system
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.client.context import ClientContext
 from windtunnel.driver.client.errors import (
@@ -17,7 +17,7 @@ from windtunnel.driver.client.errors import (
     DriverTimeoutError,
     RegistrationError,
 )
-from windtunnel.driver.cnc import broadcast
+from windtunnel.driver.cnc import broadcast, cnc_file
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.command.image import AvailableImage
 from windtunnel.driver.logbuffer import publication_result as result
@@ -287,3 +287,13 @@ def test_the_conductor_thread_keeps_a_client_alive(tmp_path):
             while not client.is_closed and time.monotonic() < deadline_s:
                 time.sleep(0.001)
             assert client.failure == "the driver has been shut down"
+
+
+def test_a_client_is_protected_from_lost_pages_before_it_maps_a_file(tmp_path, monkeypatch):
+    """Its driver is in another process, so nobody else protects it."""
+    calls = []
+    monkeypatch.setattr(bus_error_guard, "install", lambda: calls.append("install"))
+    monkeypatch.setattr(cnc_file, "connect", lambda *_: calls.append("connect"))
+    with pytest.raises(AttributeError):
+        Aeron(context=ClientContext(dir=tmp_path))
+    assert calls == ["install", "connect"]
