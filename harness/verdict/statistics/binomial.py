@@ -10,6 +10,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+WHOLE_MAX = 1 << 20
+"""Most trials for which the probabilities of all counts are computed."""
+TRIALS_MAX = 1 << 40
+"""More trials than any run has. Beyond that, nothing is said about a count."""
+DEVIATIONS, COUNTS_MIN = 12.0, 60.0
+"""How far from the mean counts may occur, in standard deviations and in counts."""
 _HALVINGS = 50
 
 
@@ -31,11 +37,32 @@ def interval(trials: int, share: float, confidence: float) -> tuple[int, int]:
         return 0, 0
     if share >= 1.0:
         return trials, trials
+    if trials > TRIALS_MAX:
+        return 0, trials
     tail = (1.0 - confidence) / 2.0
-    cumulated = np.cumsum(np.exp(_log_probabilities(trials, share)))
-    low = int(np.searchsorted(cumulated, tail, side="right"))
-    high = int(np.searchsorted(cumulated, 1.0 - tail, side="left"))
+    first, probabilities = _probabilities_near_mean(trials, share)
+    cumulated = np.cumsum(probabilities)
+    low = first + int(np.searchsorted(cumulated, tail, side="right"))
+    high = first + int(np.searchsorted(cumulated, 1.0 - tail, side="left"))
     return low, min(high, trials)
+
+
+def _probabilities_near_mean(trials: int, share: float) -> tuple[int, NDArray[np.float64]]:
+    """Return the lowest count that is not practically impossible, and the probabilities of the
+    counts from there. With few trials, these are all counts.
+
+    Counts come from run folders, so memory must not grow with a number of trials that no run has.
+    """
+    if trials <= WHOLE_MAX:
+        return 0, np.exp(_log_probabilities(trials, share))
+    mean = trials * share
+    reach = DEVIATIONS * math.sqrt(mean * (1.0 - share)) + COUNTS_MIN
+    first, last = max(0, math.floor(mean - reach)), min(trials, math.ceil(mean + reach))
+    counts = np.arange(first, last, dtype=np.float64)
+    steps = np.log((trials - counts) / (counts + 1.0)) + math.log(share) - math.log1p(-share)
+    logs = np.concatenate([[0.0], np.cumsum(steps)])
+    probabilities = np.exp(logs - logs.max())
+    return first, probabilities / probabilities.sum()
 
 
 def min_trials(share: float, confidence: float) -> int:

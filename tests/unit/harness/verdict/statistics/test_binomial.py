@@ -5,6 +5,7 @@ from math import comb
 
 import pytest
 
+from windtunnel.harness.verdict.statistics import binomial
 from windtunnel.harness.verdict.statistics.binomial import interval, min_trials, rate_interval
 
 
@@ -70,3 +71,27 @@ def test_at_each_end_so_extreme_a_count_is_a_matter_of_half_the_rest(events, tri
 
 def test_nothing_tried_is_nothing_known():
     assert rate_interval(0, 0, 0.95) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("share", [1e-9, 1e-4, 0.02, 0.5, 0.999_999])
+@pytest.mark.parametrize("trials", [1, 50, 4_000])
+def test_counts_near_the_mean_are_enough(monkeypatch, trials, share):
+    whole = binomial.interval(trials, share, 0.999)
+    monkeypatch.setattr(binomial, "WHOLE_MAX", 0)
+    assert binomial.interval(trials, share, 0.999) == whole
+
+
+def test_memory_does_not_grow_with_the_trials():
+    """All counts of a thousand million trials would take gigabytes."""
+    _, probabilities = binomial._probabilities_near_mean(1 << 30, 0.02)
+    assert len(probabilities) < 200_000
+    low, high = binomial.interval(1 << 30, 0.02, 0.999)
+    mean = (1 << 30) * 0.02
+    deviation = (mean * 0.98) ** 0.5
+    assert low == pytest.approx(mean - 3.29 * deviation, abs=0.01 * deviation)
+    assert high == pytest.approx(mean + 3.29 * deviation, abs=0.01 * deviation)
+
+
+@pytest.mark.parametrize("trials", [1 << 41, 1 << 62, 1 << 70])
+def test_of_trials_that_no_run_has_nothing_is_known(trials):
+    assert binomial.interval(trials, 0.02, 0.999) == (0, trials)
