@@ -19,7 +19,7 @@ from windtunnel.harness.scenario.yaml_document import YamlDocument, read_yaml
 WIDTH = 96
 KEYS = (
     "schema", "name", "about", "seeds", "fidelity", "network", "archives", "applications",
-    "traffic", "observe", "faults", "events", "timeouts", "expect", "budget",
+    "traffic", "observe", "faults", "exercises", "events", "timeouts", "expect", "budget",
 )  # fmt: skip
 """All top-level keys of a scenario file, in the order in which they are written."""
 
