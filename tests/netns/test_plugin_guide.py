@@ -31,6 +31,7 @@ def test_the_tests_of_the_guide_pass(project: Path) -> None:
     assert session.counts == {"passed": 2}, session.output
 
 
+@pytest.mark.full
 def test_a_stream_without_repairs_fails_as_the_guide_says(project: Path) -> None:
     test = project / "test_feed.py"
     text = test.read_text().replace("${b}:24325", "${b}:24325|reliable=false")

@@ -106,6 +106,7 @@ def _check_properties(project: Path) -> None:
     assert Path(good["windtunnel_report"]).is_file()
 
 
+@pytest.mark.full
 def test_options_choose_the_seed_and_the_folder(project: Path) -> None:
     arguments = ("--windtunnel-fidelity", "sim", "--windtunnel-seed", "70", "-k", "test_good")
     session = run_pytest(project, *arguments, "--windtunnel-out", "elsewhere", "-v")

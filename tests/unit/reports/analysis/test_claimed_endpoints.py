@@ -143,6 +143,7 @@ def test_as_many_endpoints_as_expected_are_no_problem(tmp_path):
     assert tables.flows.num_rows == 2 * 13
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_claimed_destination_takes_little_memory_and_time(tmp_path):
     """Each has a gap that its receiver passes: whether others contain it is a question per pair."""
