@@ -212,7 +212,7 @@ async def test_a_failed_program_fails_the_run_and_is_named(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"loss": "2"}, "weather.both.loss"),
+        ({"loss": "2"}, "loss: expected a share"),
         ({"link": "a-c"}, "expected two of the hosts a, b"),
         ({"hosts": ["a", "b", "c"]}, "expected two hosts"),
         ({"observe": [{"stream": 1}]}, "this key is missing"),

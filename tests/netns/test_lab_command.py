@@ -87,7 +87,7 @@ def test_a_lab_stays_up_until_it_is_taken_down(command: Command, tmp_path: Path)
 
 def test_a_lab_that_cannot_be_had_is_explained(command: Command) -> None:
     wrong = command("up", "--loss", "lots", code=3)
-    assert "weather.both.loss" in wrong.stderr
+    assert "windtunnel: loss: expected a share" in wrong.stderr
     assert "no lab is up" in command("status", code=1).stderr
 
 

@@ -24,7 +24,9 @@ from windtunnel.harness.scenario.yaml_document import ScenarioError
 
 SOURCE = "lab"
 WALL = "1440min"
-_MARK = re.compile(rf"^{SOURCE}:\d+:\d+: ")
+_MARK = re.compile(
+    rf"^{SOURCE}:\d+:\d+: (applications\[0\]\.|network\.links?(\[\d+\])?\.weather\.both\.)?"
+)
 _STAND_IN = {"command": ["true"], "expect": {"ends_by_itself": True}}
 """An application, without which a scenario is not valid. It is never started."""
 
@@ -84,8 +86,8 @@ def require_application(hosts: Sequence[str], table: Mapping[str, Any]) -> Appli
 
 
 def _shown(problem: str) -> str:
-    """Return a problem without line, column and index, since the text was never a file."""
-    return _MARK.sub("", problem).removeprefix("applications[0].")
+    """Return a problem without its place, since the text was never a file."""
+    return _MARK.sub("", problem)
 
 
 def text_of(document: Mapping[str, Any]) -> str:
