@@ -5,11 +5,13 @@ import subprocess
 import sys
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.options import AnalysisOptions
 from windtunnel.reports.analysis.output.summary import summary_lines
+from windtunnel.reports.analysis.reading.stream_events import trim
 
 FEW, MANY = 200, 2_200
 RESIDENT_PER_STREAM_MAX_KIB, VIRTUAL_PER_STREAM_MAX_KIB = 48, 96
@@ -96,3 +98,11 @@ def test_as_many_streams_as_expected_are_no_problem(tmp_path):
     tables = analyze([str(tmp_path / "claims.pcap")], options=options)
     assert tables.problems == []
     assert set(tables.flows["session_id"].to_pylist()) == set(FRAMES_OF)
+
+
+def test_an_array_with_few_used_entries_is_replaced_by_a_copy():
+    array = np.arange(1_000)
+    kept = trim(array, 3)
+    assert kept.tolist() == [0, 1, 2]
+    assert kept.base is None
+    assert trim(array, 600) is array
