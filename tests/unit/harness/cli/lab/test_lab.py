@@ -7,7 +7,8 @@ from unittest.mock import patch
 import pytest
 from click.testing import CliRunner, Result
 
-from windtunnel.harness.cli.lab.lab import lab, status_lines
+from windtunnel.harness.cli.lab.lab import status_lines
+from windtunnel.harness.cli.root import windtunnel
 
 STATUS: dict[str, Any] = {
     "run_dir": "runs/x",
@@ -33,7 +34,7 @@ def invoke(*arguments: str) -> tuple[Result, list[dict[str, Any]]]:
         return STATUS if request["do"] == "status" else {"code": 0, "application": "x", "log": "y"}
 
     with patch("windtunnel.harness.lab.control.control_socket.ask", ask):
-        result = CliRunner().invoke(lab, list(arguments))
+        result = CliRunner().invoke(windtunnel, ["lab", *arguments])
     return result, [each for each in asked if each["do"] != "status"]
 
 
@@ -91,6 +92,6 @@ def test_a_wrong_argument_is_named() -> None:
 def test_without_a_lab_every_command_says_so(tmp_path: Path) -> None:
     runner = CliRunner(env={"XDG_RUNTIME_DIR": str(tmp_path)})
     for arguments in (["status"], ["down"], ["heal", "a-b"], ["start", "a", "true"]):
-        result = runner.invoke(lab, arguments)
+        result = runner.invoke(windtunnel, ["lab", *arguments])
         assert result.exit_code == 1
         assert "no lab is up: start one with `windtunnel lab up`" in result.output
