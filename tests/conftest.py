@@ -33,6 +33,10 @@ NETWORKS = "netns"
 one at a time in a process of their own, beside the others, and each group leaves the other's
 namespaces, containers and files alone.
 """
+WITH_OTHERS = ("test_plugin_", "test_python_echo")
+"""Files of `NETWORKS` that run with the tests of the other folders, because nothing in their labs
+depends on how busy the machine is. Without them, both processes take equally long.
+"""
 BUDGET_S = 240.0
 """CPU seconds that a test may use, its ended child processes included, unless it is marked `full`.
 
@@ -69,7 +73,9 @@ class _TwoGroups(LoadScopeScheduling):
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return NETWORKS if nodeid.startswith(f"{HERE.name}/{NETWORKS}/") else "others"
+        before, _, name = nodeid.partition(f"{HERE.name}/{NETWORKS}/")
+        is_alone = not before and not name.startswith(WITH_OTHERS)
+        return NETWORKS if is_alone else "others"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:

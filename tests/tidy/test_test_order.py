@@ -64,6 +64,9 @@ def test_tests_of_namespaces_have_a_process_of_their_own(tmp_path):
         (tmp_path / "tests" / folder).mkdir(parents=True)
         for name in ("a", "b"):
             (tmp_path / "tests" / folder / f"test_{folder}_{name}.py").write_text(WHERE)
+    (tmp_path / "tests" / "netns" / "test_plugin_x.py").write_text(
+        WHERE.replace("__file__).parent.name", "__file__).stem")
+    )
     shutil.copy(conftest.__file__, tmp_path / "tests")
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     script = (ROOT / ".ci" / "test.sh").read_text()
@@ -73,8 +76,8 @@ def test_tests_of_namespaces_have_a_process_of_their_own(tmp_path):
     argv = [sys.executable, "-m", "pytest", "--part", "alone", *options]
     subprocess.run(argv, cwd=tmp_path, check=True, timeout=100, stdout=subprocess.DEVNULL)
     used = Counter(line for line in (tmp_path / "workers").read_text().splitlines())
-    assert sum(used.values()) == 30
+    assert sum(used.values()) == 35
     workers = {folder: {each.split()[1] for each in used if folder in each} for folder in
-               ("netns", "docker", "fuzz")}  # fmt: skip
-    assert [len(each) for each in workers.values()] == [1, 1, 1]
-    assert workers["docker"] == workers["fuzz"] != workers["netns"]
+               ("netns", "docker", "fuzz", "test_plugin_x")}  # fmt: skip
+    assert [len(each) for each in workers.values()] == [1, 1, 1, 1]
+    assert workers["docker"] == workers["fuzz"] == workers["test_plugin_x"] != workers["netns"]
