@@ -41,6 +41,7 @@ from windtunnel.driver.media.link import (
     SOURCE,
     SOURCE_LENGTH,
 )
+from windtunnel.driver.media.system_message import IOVEC, MESSAGE
 from windtunnel.harness.simulator.real_driver.fast_calls_table import (
     CALLS,
     CALLS_MAX,
@@ -60,11 +61,18 @@ from windtunnel.harness.simulator.real_driver.fast_calls_table import (
 UNUSUAL = -(1 << 32)
 DATAGRAM_BYTES_MAX = 1 << 16
 
-MESSAGE_BYTES, MESSAGE_LENGTH = 64, 56
-NAME, NAME_LENGTH, VECTOR, VECTOR_COUNT, CONTROL_LENGTH, FLAGS = 0, 8, 16, 24, 40, 48
-"""Length of a `struct mmsghdr`, and offsets in it."""
-VECTOR_BYTES, VECTOR_LENGTH = 16, 8
-"""Length of a `struct iovec`, and offset of its length."""
+MESSAGE_BYTES, VECTOR_BYTES = MESSAGE.itemsize, IOVEC.itemsize
+_OF_MESSAGE = dict(MESSAGE.fields or {})
+NAME, NAME_LENGTH, VECTOR, VECTOR_COUNT, CONTROL_LENGTH, FLAGS, MESSAGE_LENGTH = (
+    _OF_MESSAGE[each][1]
+    for each in (
+        *("name", "name_length", "vectors", "vector_count", "control_length", "message_flags"),
+        "length",
+    )
+)
+"""Offsets in a `struct mmsghdr`. MESSAGE_LENGTH is also the length of the `struct msghdr` in it."""
+VECTOR_LENGTH = dict(IOVEC.fields or {})["length"][1]
+"""Offset of the length in a `struct iovec`."""
 
 REALTIME, REALTIME_COARSE = 0, 5
 _NS_PER_SECOND = 1_000_000_000
@@ -87,8 +95,12 @@ def _is_usual(table: Any) -> bool:
 
 
 @kernel
-def _words_of(table: Any, descriptor: int) -> int:
-    """Return the offset of a socket's words in the table, or 0 if it has none there."""
+def _usual_socket(table: Any, descriptor: int) -> int:
+    """Count a call. Returns the offset of the socket's words in the table, or 0 if it has none
+    there or the call is unusual.
+    """
+    if not _is_usual(table):
+        return 0
     index = descriptor - FIRST_DESCRIPTOR
     if index < 0 or index >= SOCKETS_MAX:
         return 0
@@ -115,8 +127,8 @@ def recvmmsg(
     table_at: int, descriptor: int, messages_at: int, count: int, flags: int, timeout: int
 ) -> int:
     table = bytes_at(table_at, _WORD * WORDS)
-    at = _words_of(table, descriptor)
-    if not _is_usual(table) or at == 0:
+    at = _usual_socket(table, descriptor)
+    if at == 0:
         return UNUSUAL
     for index in range(count):
         message = bytes_at(messages_at + index * MESSAGE_BYTES, MESSAGE_BYTES)
@@ -130,8 +142,8 @@ def recvmmsg(
 @kernel
 def recvmsg(table_at: int, descriptor: int, message_at: int, flags: int) -> int:
     table = bytes_at(table_at, _WORD * WORDS)
-    at = _words_of(table, descriptor)
-    if not _is_usual(table) or at == 0:
+    at = _usual_socket(table, descriptor)
+    if at == 0:
         return UNUSUAL
     return _receive(table, at, bytes_at(message_at, MESSAGE_LENGTH))
 
@@ -169,8 +181,8 @@ def _receive(table: Any, at: int, message: Any) -> int:
 @kernel
 def sendmmsg(table_at: int, descriptor: int, messages_at: int, count: int, flags: int) -> int:
     table = bytes_at(table_at, _WORD * WORDS)
-    at = _words_of(table, descriptor)
-    if not _is_usual(table) or at == 0:
+    at = _usual_socket(table, descriptor)
+    if at == 0:
         return UNUSUAL
     for index in range(count):
         if not _has_usual_name(bytes_at(messages_at + index * MESSAGE_BYTES, MESSAGE_BYTES)):
@@ -187,9 +199,9 @@ def sendmmsg(table_at: int, descriptor: int, messages_at: int, count: int, flags
 @kernel
 def sendmsg(table_at: int, descriptor: int, message_at: int, flags: int) -> int:
     table = bytes_at(table_at, _WORD * WORDS)
-    at = _words_of(table, descriptor)
+    at = _usual_socket(table, descriptor)
     message = bytes_at(message_at, MESSAGE_LENGTH)
-    if not _is_usual(table) or at == 0 or not _has_usual_name(message):
+    if at == 0 or not _has_usual_name(message):
         return UNUSUAL
     return _send_message(table, at, message)
 
@@ -197,8 +209,8 @@ def sendmsg(table_at: int, descriptor: int, message_at: int, flags: int) -> int:
 @kernel
 def send(table_at: int, descriptor: int, bytes_from: int, length: int, flags: int) -> int:
     table = bytes_at(table_at, _WORD * WORDS)
-    at = _words_of(table, descriptor)
-    if not _is_usual(table) or at == 0:
+    at = _usual_socket(table, descriptor)
+    if at == 0:
         return UNUSUAL
     length = min(length, DATAGRAM_BYTES_MAX)
     ring_bytes = get_i64(table, at + _WORD * SOCKET_RING_BYTES)

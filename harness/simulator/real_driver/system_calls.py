@@ -28,14 +28,25 @@ from numpy.typing import NDArray
 from windtunnel.driver.channel.resolver import UnknownHostError
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.harness.simulator.real_driver import fast_calls
+from windtunnel.harness.simulator.real_driver.fast_calls_kernels import (
+    CONTROL_LENGTH,
+    FLAGS,
+    MESSAGE_BYTES,
+    MESSAGE_LENGTH,
+    NAME,
+    NAME_LENGTH,
+    REALTIME,
+    REALTIME_COARSE,
+    VECTOR,
+    VECTOR_BYTES,
+    VECTOR_COUNT,
+    VECTOR_LENGTH,
+)
 from windtunnel.harness.simulator.real_driver.fast_calls_table import CALLS, CALLS_MAX
 from windtunnel.harness.simulator.real_driver.memory_sockets import MemorySockets, decode_address
 from windtunnel.harness.simulator.world.single_interface import OneInterface
 
 _NS_PER_SECOND = 1_000_000_000
-_REALTIME, _REALTIME_COARSE = 0, 5
-_MESSAGE_BYTES, _MESSAGE_LENGTH_AT = 64, 56
-_NAME, _NAME_LENGTH, _VECTOR, _VECTOR_COUNT, _CONTROL_LENGTH, _FLAGS = 0, 8, 16, 24, 40, 48
 _IP_ADD_MEMBERSHIP = 35
 _EPOLL_ADD, _EPOLL_DELETE, _EPOLL_IN = 1, 2, 1
 _EPOLL_EVENT_BYTES = 12
@@ -170,20 +181,20 @@ def _address(at: int, length: int) -> SocketAddress | None:
 def _clock_gettime(which: int, timespec: int) -> int:
     machine = calls[-1]
     now_ns = machine.now_ns()
-    if which in (_REALTIME, _REALTIME_COARSE):
+    if which in (REALTIME, REALTIME_COARSE):
         now_ns += machine.epoch_ns
     ctypes.memmove(timespec, struct.pack("<qq", *divmod(now_ns, _NS_PER_SECOND)), 16)
     return 0
 
 
-def _gather(vector: int, count: int) -> int:
+def _gather(vectors: int, count: int) -> int:
     """Copy the buffers of an outgoing message to one contiguous buffer. Returns the number of
     bytes.
     """
     buffer = calls[-1].sockets.buffer
     length = 0
-    for index in range(count):
-        at, size = _read_u64(vector + 16 * index), _read_u64(vector + 16 * index + 8)
+    for vector in range(vectors, vectors + count * VECTOR_BYTES, VECTOR_BYTES):
+        at, size = _read_u64(vector), _read_u64(vector + VECTOR_LENGTH)
         size = min(size, buffer.size - length)
         ctypes.memmove(buffer.ctypes.data + length, at, size)
         length += size
@@ -197,18 +208,18 @@ def _transfer_each(
     messages transferred, or -1 with `errno` set if the first one failed.
     """
     for index in range(count):
-        message = messages + _MESSAGE_BYTES * index
+        message = messages + MESSAGE_BYTES * index
         length = transfer(descriptor, message)
         if length < 0:
             return index or _result(length)
-        ctypes.c_uint32.from_address(message + _MESSAGE_LENGTH_AT).value = length
+        ctypes.c_uint32.from_address(message + MESSAGE_LENGTH).value = length
     return count
 
 
 def _send_message(descriptor: int, message: int) -> int:
-    name_length = ctypes.c_uint32.from_address(message + _NAME_LENGTH).value
-    peer = _address(_read_u64(message + _NAME), name_length)
-    length = _gather(_read_u64(message + _VECTOR), _read_u64(message + _VECTOR_COUNT))
+    name_length = ctypes.c_uint32.from_address(message + NAME_LENGTH).value
+    peer = _address(_read_u64(message + NAME), name_length)
+    length = _gather(_read_u64(message + VECTOR), _read_u64(message + VECTOR_COUNT))
     return calls[-1].sockets.send(descriptor, peer, length)
 
 
@@ -232,15 +243,15 @@ def _receive_message(descriptor: int, message: int) -> int:
     length, source = sockets.receive(descriptor)
     if length < 0:
         return length
-    vector = _read_u64(message + _VECTOR)
-    room = _read_u64(vector + 8)
+    vector = _read_u64(message + VECTOR)
+    room = _read_u64(vector + VECTOR_LENGTH)
     ctypes.memmove(_read_u64(vector), sockets.buffer.ctypes.data, min(room, length))
-    name, name_length = _read_u64(message + _NAME), c_socklen.from_address(message + _NAME_LENGTH)
+    name, name_length = _read_u64(message + NAME), c_socklen.from_address(message + NAME_LENGTH)
     if name:
         ctypes.memmove(name, source, min(len(source), name_length.value))
         name_length.value = len(source)
-    ctypes.c_uint64.from_address(message + _CONTROL_LENGTH).value = 0
-    ctypes.c_int32.from_address(message + _FLAGS).value = (
+    ctypes.c_uint64.from_address(message + CONTROL_LENGTH).value = 0
+    ctypes.c_int32.from_address(message + FLAGS).value = (
         int(socket.MSG_TRUNC) if length > room else 0
     )
     return min(length, room)
