@@ -10,11 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from windtunnel.harness.artifact.document_values import described
-from windtunnel.harness.artifact.documents import DocumentError, parse_text
-from windtunnel.harness.artifact.regular_file import read_text
+from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.scenario.applications.application import APPLICATIONS_MAX
 from windtunnel.harness.scenario.applications.application_case import (
     ApplicationCase,
@@ -42,6 +40,7 @@ from windtunnel.harness.scenario.resolved.link_case import (
     directions,
     link_names,
 )
+from windtunnel.harness.scenario.resolved.stored_part import dotted, read_part
 from windtunnel.harness.scenario.resolved.traffic_case import TrafficCase, resolve_traffic
 from windtunnel.harness.scenario.schema.archive import REPLICATION_PORTS, ArchiveCase, archive_case
 from windtunnel.harness.scenario.schema.host_event import (
@@ -206,21 +205,9 @@ class Case(Part):
     @classmethod
     def read(cls, path: Path) -> "Case":
         """Read case.json. Raises OSError, or DocumentError for the first invalid value."""
-        try:
-            text = read_text(path)
-        except UnicodeDecodeError as error:
-            raise DocumentError(f"{path.name}: not UTF-8: {error}") from error
-        parse_text(text, path.name)
-        try:
-            case = cls.model_validate_json(text, strict=True)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            reason = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
-            found = described(first["input"])
-            where = _dotted(first["loc"])
-            raise DocumentError(f"{path.name}: {where}: {reason}, found {found}") from error
+        case = read_part(cls, path)
         for problem in _problems(case):
-            raise DocumentError(f"{path.name}: {_dotted(problem.path)}: {problem.text}")
+            raise DocumentError(f"{path.name}: {dotted(problem.path)}: {problem.text}")
         return case
 
 
@@ -279,11 +266,6 @@ def _lists(case: Case, hosts: Sequence[str]) -> Iterator[Problem]:
     ):
         if len(set(values)) != len(values):
             yield Problem((name,), "expected distinct names, but one occurs twice")
-
-
-def _dotted(path: tuple[str | int, ...]) -> str:
-    steps = (f"[{each}]" if isinstance(each, int) else f".{each[:80]}" for each in path)
-    return "".join(steps).lstrip(".") or "its value"
 
 
 def run_seeds(scenario: Scenario, root: int | None = None, count: int | None = None) -> list[int]:

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from windtunnel.harness.artifact.document_values import described
-from windtunnel.harness.artifact.documents import DocumentError, parse_text
+from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
-from windtunnel.harness.artifact.regular_file import read_text, replace_file
+from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.resolved.case_validation import impairment_problems
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
+from windtunnel.harness.scenario.resolved.stored_part import read_part
 from windtunnel.harness.scenario.schema.part import Part
 
 CHANGE_SIGNAL = signal.SIGUSR1
@@ -72,22 +72,7 @@ class _Document(Part):
     @classmethod
     def read(cls, path: Path) -> Self | None:
         """Read the file. Returns None if it is missing. Raises DocumentError or OSError."""
-        if not path.exists():
-            return None
-        try:
-            text = read_text(path)
-        except UnicodeDecodeError as error:
-            raise DocumentError(f"{path.name}: not UTF-8: {error}") from error
-        parse_text(text, path.name)
-        try:
-            return cls.model_validate_json(text, strict=True)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(each)[:80] for each in first["loc"])
-            text = (
-                f"{first['msg'][:1].lower()}{first['msg'][1:]}, found {described(first['input'])}"
-            )
-            raise DocumentError(f"{path.name}: {where}: {text}") from error
+        return read_part(cls, path) if path.exists() else None
 
     def write(self, path: Path) -> None:
         """Replace the file, so that no reader sees a part of it."""

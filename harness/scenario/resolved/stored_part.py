@@ -1,0 +1,36 @@
+"""Reads parts of a resolved case that are stored as JSON in a run folder: untrusted data."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from windtunnel.harness.artifact.document_values import described
+from windtunnel.harness.artifact.documents import DocumentError, parse_text
+from windtunnel.harness.artifact.regular_file import read_text
+from windtunnel.harness.scenario.schema.part import Part
+
+_PART = TypeVar("_PART", bound=Part)
+
+
+def read_part(kind: type[_PART], path: Path) -> _PART:
+    """Read a file. Raises OSError, or DocumentError for the first value of a wrong type."""
+    try:
+        text = read_text(path)
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"{path.name}: not UTF-8: {error}") from error
+    parse_text(text, path.name)
+    try:
+        return kind.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        reason = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+        found, where = described(first["input"]), dotted(first["loc"])
+        raise DocumentError(f"{path.name}: {where}: {reason}, found {found}") from error
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """Return the place of a value as a text, such as `hosts[0].name`."""
+    steps = (f"[{each}]" if isinstance(each, int) else f".{each[:80]}" for each in path)
+    return "".join(steps).lstrip(".") or "its value"
