@@ -246,7 +246,8 @@ def _is_over(programs: ApplicationSet, events: HostEvents) -> bool:
     """Handle the host events that are due. Returns whether the run has ended: all applications and
     events are complete, or an application has failed.
     """
-    events.look(programs.count_bytes("publisher"), programs.count_bytes("subscriber"))
+    if events.has_more:
+        events.look(programs.count_bytes("publisher"), programs.count_bytes("subscriber"))
     running = programs.running
     if any(each.error for each in running):
         return True

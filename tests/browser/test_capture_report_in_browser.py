@@ -44,17 +44,24 @@ def _payloads() -> list[bytes]:
     return [made.data(index * 256, bytes(range(200)), session=5) for index in range(FRAMES)]
 
 
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
 @pytest.fixture
-def opened(report: Path, tmp_path: Path) -> Iterator[Browser]:
+def opened(browser: Browser, report: Path) -> Iterator[Browser]:
     """The report, drawn; afterwards no complaint and no request but the file itself."""
-    with Browser(tmp_path / "profile") as browser:
-        browser.prefer_dark(False)
-        browser.resize(1280, 1000)
-        browser.open(report)
-        browser.wait_for("document.querySelector('.chart[data-drawn]')")
-        yield browser
-        assert browser.complaints == []
-        assert browser.requests == [report.as_uri()]
+    browser.complaints.clear()
+    browser.requests.clear()
+    browser.prefer_dark(False)
+    browser.resize(1280, 1000)
+    browser.open(report)
+    browser.wait_for("document.querySelector('.chart[data-drawn]')")
+    yield browser
+    assert browser.complaints == []
+    assert browser.requests == [report.as_uri()]
 
 
 def plot(name: str) -> str:

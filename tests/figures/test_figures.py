@@ -89,13 +89,13 @@ def check(seed: int, folder: Path, fidelity: str = "sim") -> None:
         pytest.fail("\n".join([*found, f"smallest scenario: {shown}"]))
 
 
-@pytest.mark.parametrize("seed", [*range(1, 21), 50018, 50054, 50078, 50444, 51080])
+@pytest.mark.parametrize("seed", [*range(1, 11), 50018, 50054, 50078, 50444])
 def test_figures_of_random_scenarios_agree_with_the_records(seed, tmp_path):
     check(seed, tmp_path)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(1_001, 1_301))
+@pytest.mark.parametrize("seed", [*range(11, 21), 51080, *range(1_001, 1_301)])
 def test_figures_of_many_random_scenarios_agree_with_the_records(seed, tmp_path):
     check(seed, tmp_path)
 

@@ -35,7 +35,7 @@ def test_in_good_weather_nothing_is_asked_for_twice(tmp_path, kind, drivers):
         assert made.near.total(counter.RETRANSMITTED_BYTES) == 0
 
 
-@pytest.mark.parametrize("clients", ["own", "crossed"])
+@pytest.mark.parametrize("clients", ["own", pytest.param("crossed", marks=pytest.mark.full)])
 @pytest.mark.parametrize("drivers", DIRECTIONS, ids="-to-".join)
 @pytest.mark.parametrize("kind", KINDS)
 def test_bad_weather_is_mended(tmp_path, kind, drivers, clients):

@@ -18,7 +18,10 @@ FILES = (
 )
 
 
-@pytest.mark.parametrize("name", ["loss/reliable-2pct", "reorder/reliable-swap-and-hold"])
+@pytest.mark.parametrize(
+    "name",
+    ["reorder/reliable-swap-and-hold", pytest.param("loss/reliable-2pct", marks=pytest.mark.full)],
+)
 def test_two_processes_see_the_same(name, tmp_path):
     scenario = shortened(name, tmp_path, "2MiB")
     first, second = run_twice(scenario, tmp_path, (7, 7))

@@ -103,7 +103,9 @@ def simulate(where, folder):
     return done, Simulation.read(run_dir.simulation)
 
 
-@pytest.mark.parametrize("agent", ["conductor", "sender", "receiver"])
+@pytest.mark.parametrize(
+    "agent", ["conductor", "receiver", pytest.param("sender", marks=pytest.mark.full)]
+)
 def test_an_endless_agent_is_its_drivers_failure(agent, tmp_path):
     done, simulation = simulate(agent, tmp_path)
     assert done.returncode == SUBJECT_FAILED, done.stderr
@@ -134,7 +136,9 @@ def try_once(where, folder):
     return execute([sys.executable, "-c", PRELUDE + PLANTED[where] + TRIAL, str(folder)])
 
 
-@pytest.mark.parametrize("part", ["conductor", "sender", "client"])
+@pytest.mark.parametrize(
+    "part", ["sender", "client", pytest.param("conductor", marks=pytest.mark.full)]
+)
 def test_an_endless_part_aborts_its_trial(part, tmp_path):
     done = try_once(part, tmp_path)
     assert done.returncode == -signal.SIGABRT, done.stderr

@@ -106,7 +106,9 @@ events:
 PACED = ", pace: {rate: 128KiB/s}"
 
 
-@pytest.mark.parametrize(("lasts", "exceeds"), [("4s", False), ("5s", True)])
+@pytest.mark.parametrize(
+    ("lasts", "exceeds"), [pytest.param("4s", False, marks=pytest.mark.full), ("5s", True)]
+)
 def test_a_cut_disconnects_where_the_connection_timeout_is_exceeded(tmp_path, lasts, exceeds):
     folder, text = made(tmp_path, pace=PACED, rules=CUT % lasts)
     assert ("exceeds the connection timeout of 5s" in text) is exceeds
@@ -122,7 +124,7 @@ def test_a_cut_disconnects_where_the_connection_timeout_is_exceeded(tmp_path, la
         pytest.param(
             *("subscriber", "12s", "client liveness timeout of 10s"), marks=pytest.mark.full
         ),
-        ("driver", "3s", ""),
+        pytest.param("driver", "3s", "", marks=pytest.mark.full),
         pytest.param(*("driver", "12s", "image liveness timeout of 10s"), marks=pytest.mark.full),
     ],
 )

@@ -18,6 +18,11 @@ NEGATIVE_SESSION = {
     "subscriptions-of-one-session": ("b", "the traffic did not complete"),
 }
 """Scenario -> host that has the C driver, and the reason of the verdict."""
+SESSION_SCENARIOS = [
+    "status-of-another-stream",
+    pytest.param("publications-of-one-session", marks=pytest.mark.full),
+    pytest.param("subscriptions-of-one-session", marks=pytest.mark.full),
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +35,7 @@ def drivers(real: str) -> list[str]:
     return ["pyaeron" if host == real else "ours" for host in ("a", "b")]
 
 
-@pytest.mark.parametrize("name", NEGATIVE_SESSION)
+@pytest.mark.parametrize("name", SESSION_SCENARIOS)
 def test_a_negative_session_id_hides_the_stream_id_from_the_c_driver(name, run, tmp_path):
     real, reason = NEGATIVE_SESSION[name]
     file = SCENARIOS / "findings" / f"{name}.yaml"
@@ -45,7 +50,7 @@ def test_a_negative_session_id_hides_the_stream_id_from_the_c_driver(name, run, 
     assert result.outcome == "PASS", result.reason
 
 
-@pytest.mark.parametrize("name", NEGATIVE_SESSION)
+@pytest.mark.parametrize("name", SESSION_SCENARIOS)
 def test_our_driver_tells_streams_of_a_negative_session_id_apart(name, run):
     result, _ = run(SCENARIOS / "findings" / f"{name}.yaml", "ours", "ours")
     assert result.outcome == "PASS", result.reason
@@ -66,7 +71,7 @@ def test_a_nak_past_the_sent_position_makes_the_c_driver_exceed_the_window(run, 
     assert result.outcome == "PASS", result.reason
 
 
-@pytest.mark.parametrize("peer", ["pyaeron", "ours"])
+@pytest.mark.parametrize("peer", ["pyaeron", pytest.param("ours", marks=pytest.mark.full)])
 def test_a_pad_beyond_the_window_stops_a_stream_after_a_burst_of_losses(peer, run, tmp_path):
     file = SCENARIOS / "findings" / "pad-beyond-the-window.yaml"
     result, _ = run(file, peer, peer)

@@ -1,5 +1,5 @@
-"""Samples the counters and the log buffers of a simulated host every millisecond of simulated time,
-and copies its loss report.
+"""Samples the counters of a simulated host every millisecond of simulated time, holds its log
+buffers, and copies its loss report.
 
 All fidelity levels use the same sampler and log holder. Simulated time does not advance while a
 driver works, so a host is never under pressure. The pressure file records this.
@@ -20,6 +20,8 @@ from windtunnel.harness.simulator.world.host import Host
 from windtunnel.harness.simulator.world.virtual_time import NS_PER_MS
 
 INTERVAL_NS = NS_PER_MS
+LOGS_INTERVAL_NS = 5 * NS_PER_MS
+"""The interval at which new log buffers are searched for, as in the other fidelity levels."""
 CNC_FILE, LOSS_REPORT_FILE = "cnc.dat", "loss-report.dat"
 
 
@@ -35,14 +37,16 @@ class CounterSamples:
         self._logs = LogHolder(host.directory)
         self._losses = np.memmap(host.directory / LOSS_REPORT_FILE, dtype=np.uint8, mode="r")
         self._times_ns: list[int] = []
-        self._next_ns = 0
+        self._next_ns = self._next_logs_ns = 0
 
     def look(self, now_ns: int) -> None:
         """Take a sample if one is due."""
         if now_ns >= self._next_ns:
             self._next_ns = now_ns + INTERVAL_NS
             self._times_ns.append(now_ns)
-            self._logs.poll()
+            if now_ns >= self._next_logs_ns:
+                self._next_logs_ns = now_ns + LOGS_INTERVAL_NS
+                self._logs.poll()
             self._output.write(self._sampler.sample(now_ns).tobytes())
 
     def close(self, now_ns: int) -> None:

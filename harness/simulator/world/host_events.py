@@ -62,11 +62,16 @@ class HostEvents:
         """Return whether a program is paused, or killed and not yet restarted."""
         return bool(self._open)
 
+    @property
+    def has_more(self) -> bool:
+        """Return whether an event has not begun, or has not ended."""
+        return bool(self._pending or self._open)
+
     def look(self, published_bytes: int, delivered_bytes: int) -> None:
         """Begin and end the pauses and kills that are due, given the number of bytes published and
         delivered so far.
         """
-        if not self._pending and not self._open:
+        if not self.has_more:
             return
         now_ns = self._clock_ns()
         if not self._first_ns and published_bytes:

@@ -13,7 +13,7 @@ from windtunnel.reports.analysis.options import AnalysisOptions
 from windtunnel.reports.analysis.output.summary import summary_lines
 from windtunnel.reports.analysis.reading.stream_events import trim
 
-FEW, MANY = 200, 2_200
+FEW, MANY = 200, 1_200
 RESIDENT_PER_STREAM_MAX_KIB, VIRTUAL_PER_STREAM_MAX_KIB = 48, 96
 MEASURE = """
 import sys

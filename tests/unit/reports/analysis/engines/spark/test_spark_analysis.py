@@ -59,7 +59,9 @@ SETTINGS = {
 }
 PLANS = [
     Plan(7, frames=150, receivers=2, in_group=True, loss=0.05, resend_loss=0.2, sees_others=True),
-    Plan(3, frames=150, loss=0.05, late=0.05, is_reliable=False),
+    pytest.param(
+        Plan(3, frames=150, loss=0.05, late=0.05, is_reliable=False), marks=pytest.mark.full
+    ),
 ]
 
 
@@ -205,6 +207,7 @@ def test_a_file_that_cannot_be_split_is_read_whole(spark, tmp_path):
     assert told.flows["first_frames"].to_pylist() == [600]
 
 
+@pytest.mark.full
 def test_sql_reaches_the_tables_of_an_analysis(spark, tmp_path):
     paths = [str(GOLDEN / "loss-reliable" / "capture.pcap.xz")]
     tables = reports.analyze(paths, messages=True, outcomes_dir=tmp_path / "fates")
@@ -231,6 +234,7 @@ def test_spark_leaves_out_the_same_streams(spark, tmp_path):
     is_limited(analyze([str(tmp_path / "claims.pcap")], options=options, spark=spark))
 
 
+@pytest.mark.full
 def test_spark_leaves_out_the_same_destinations(spark, tmp_path):
     paths = [str(path) for path in write_endpoints(tmp_path)]
     here, there = (
@@ -243,6 +247,7 @@ def test_spark_leaves_out_the_same_destinations(spark, tmp_path):
     assert fates_of(tmp_path / "there").equals(fates_of(tmp_path / "here"))
 
 
+@pytest.mark.full
 def test_spark_tracks_the_same_gaps(spark, tmp_path):
     path = write_gaps(tmp_path / "gaps.pcap")
     here, there = (
