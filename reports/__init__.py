@@ -27,6 +27,7 @@ def analyze(
     max_streams: int | None = None,
     max_destinations: int | None = None,
     max_gaps: int | None = None,
+    max_totals: int | None = None,
     spark: "SparkSession | None" = None,
 ) -> "Tables":
     """Analyse captures and return Arrow tables. Example:
@@ -34,13 +35,14 @@ def analyze(
 
     `checksums` computes the CRC-32 of each flow's messages, `messages` returns a row per message,
     and `outcomes_dir` is a folder for the table `fates`, with a row per frame. `max_streams`,
-    `max_destinations` and `max_gaps` change the limits on what is analysed, see `AnalysisOptions`.
-    With a Spark session, the analysis runs on its workers, and
+    `max_destinations`, `max_gaps` and `max_totals` change the limits on what is analysed, see
+    `AnalysisOptions`. With a Spark session, the analysis runs on its workers, and
     `reports.analysis.engines.spark.sql.register` creates views of the tables. Needs the extra
     `spark`; raises the errors of `windtunnel.reports.analysis.analyze`.
     """
     from windtunnel.reports.analysis.analyze import analyze as analyze_captures
     from windtunnel.reports.analysis.options import AnalysisOptions
+    from windtunnel.reports.analysis.reading.totals import TOTALS_MAX
     from windtunnel.reports.analysis.streams.repair import GAPS_MAX
     from windtunnel.reports.analysis.streams.stream_limit import DESTINATIONS_MAX, STREAMS_MAX
 
@@ -51,5 +53,6 @@ def analyze(
         max_streams=max_streams or STREAMS_MAX,
         max_destinations=max_destinations or DESTINATIONS_MAX,
         max_gaps=max_gaps or GAPS_MAX,
+        max_totals=max_totals or TOTALS_MAX,
     )
     return analyze_captures(paths, ports=ports, options=options, spark=spark)

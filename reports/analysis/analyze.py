@@ -96,7 +96,7 @@ def _read_twice(
     write: Callable[[pa.RecordBatch], None] | None,
 ) -> Tables:
     frames = local_frames(files, settings, on_progress)
-    totals, endpoints, left_out = limit_streams(_totals(frames), options.limits)
+    totals, endpoints, left_out = limit_streams(_totals(frames, options), options.limits)
     known = learn_geometry(totals, endpoints)
     points = joined_streams(totals)
     walks = StreamSet(known, options.walk_settings(len(known)))
@@ -120,11 +120,11 @@ def _read_twice(
     )
 
 
-def _totals(frames: LocalFrames) -> pa.Table:
-    total = TotalsSum()
+def _totals(frames: LocalFrames, options: AnalysisOptions) -> TotalsSum:
+    total = TotalsSum(options.max_totals)
     for batch in frames.batches((*OUTCOME_COLUMNS, *TOTALS_COLUMNS), keep=OUTCOME_COLUMNS):
         total.add(totals_of(batch))
-    return total.table()
+    return total
 
 
 def _process(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from windtunnel.reports.analysis.links.join import JOIN_COLUMNS
+from windtunnel.reports.analysis.reading.totals import TOTALS_MAX
 from windtunnel.reports.analysis.streams.repair import GAPS_MAX, GAPS_OF_STREAM_MIN
 from windtunnel.reports.analysis.streams.stream_limit import (
     DESTINATIONS_MAX,
@@ -39,15 +40,22 @@ class AnalysisOptions:
     max_gaps: int = GAPS_MAX
     "Maximum number of gaps of all streams."
 
+    max_totals: int = TOTALS_MAX
+    "Maximum number of combinations of stream, vantage point, addresses, frame type and term."
+
     @property
     def limits(self) -> Limits:
         """The limits on what is analysed."""
-        return Limits(self.max_streams, self.max_destinations)
+        return Limits(self.max_streams, self.max_destinations, self.max_totals)
 
     @property
     def read_settings(self) -> dict[str, Any]:
         """The keyword arguments for `ReadSettings` that these options require."""
-        return {"keeps_hash": False, "keeps_crc32": self.checksums or self.messages}
+        return {
+            "keeps_hash": False,
+            "keeps_crc32": self.checksums or self.messages,
+            "totals_max": self.max_totals,
+        }
 
     def walk_settings(self, stream_count: int) -> WalkSettings:
         """Return the settings of each stream's `StreamWalk`. The streams share the maximum number

@@ -10,7 +10,7 @@ from windtunnel.driver.media_driver.conductor import waiting_commands
 from windtunnel.driver.media_driver.name_resolution import name_cache, suppliers
 from windtunnel.harness.artifact import compressed_file, records
 from windtunnel.harness.fuzz.budgets import LIMITS
-from windtunnel.reports.analysis.reading import xz_reader
+from windtunnel.reports.analysis.reading import totals, xz_reader
 from windtunnel.reports.analysis.streams import repair, stream_limit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,6 +32,7 @@ def test_its_limits_are_those_of_the_code() -> None:
         f"at most {stream_limit.DESTINATIONS_MAX} of one stream, and {stream_limit.STREAMS_MAX:,} "
         "in total",
         f"At most {repair.GAPS_MAX:,} gaps are tracked",
+        f"at most {totals.TOTALS_MAX:,} combinations of stream",
         f"at most {xz_reader.MEMORY_BYTES_MAX >> 20} MiB, whatever a compressed capture claims",
         f"records of more than {records.RECORDS_BYTES_MAX >> 30} GiB, and compressed or sparse "
         f"captures of more than {compressed_file.PLAIN_BYTES_MAX >> 30} GiB",

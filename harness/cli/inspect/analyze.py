@@ -79,6 +79,12 @@ EXIT_CODES = (
     type=click.IntRange(1),
     help="Track at most this many gaps, divided equally among the streams.  [default: 524288]",
 )
+@click.option(
+    "--max-totals",
+    type=click.IntRange(1),
+    help="Count the frames of at most this many combinations of stream, capture point, addresses, "
+    "frame type and term.  [default: 262144]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all tables as one JSON document.")
 def analyze(
     captures: tuple[str, ...],
@@ -93,6 +99,7 @@ def analyze(
     max_streams: int | None,
     max_destinations: int | None,
     max_gaps: int | None,
+    max_totals: int | None,
     as_json: bool,
 ) -> int:
     """Show which frames were lost in captures, which NAKs followed, and how long recovery took.
@@ -115,6 +122,7 @@ def analyze(
     with _failures():
         from windtunnel.harness.artifact.regular_file import real_path
         from windtunnel.reports.analysis.options import AnalysisOptions
+        from windtunnel.reports.analysis.reading.totals import TOTALS_MAX
         from windtunnel.reports.analysis.streams.repair import GAPS_MAX
         from windtunnel.reports.analysis.streams.stream_limit import DESTINATIONS_MAX, STREAMS_MAX
 
@@ -124,6 +132,7 @@ def analyze(
             max_streams=max_streams or STREAMS_MAX,
             max_destinations=max_destinations or DESTINATIONS_MAX,
             max_gaps=max_gaps or GAPS_MAX,
+            max_totals=max_totals or TOTALS_MAX,
         )
         tables = _analyze(captures, ports, options, on_spark or master is not None, master)
         _write(tables, out, html, RunDir(real_path(Path(captures[0]))) if into_report else None)

@@ -28,6 +28,7 @@ from windtunnel.harness.dissect.capture.capture_stream import (
 from windtunnel.reports.analysis.reading.capture_files import CaptureFile, open_capture
 from windtunnel.reports.analysis.reading.frame_table import FrameTable
 from windtunnel.reports.analysis.reading.schema import CAPTURES, READ_FRAMES
+from windtunnel.reports.analysis.reading.totals import TOTALS_MAX
 
 PART_LENGTH = 1 << 27
 """Length in bytes of each part of an uncompressed file, unless more parts are requested."""
@@ -45,6 +46,8 @@ class ReadSettings:
     "Minimum number of parts, if files and cells allow it, or 0 for one part per PART_LENGTH bytes."
     may_split: bool = True
     cell_length: int = CELL_LENGTH
+    totals_max: int = TOTALS_MAX
+    "Maximum number of totals of a survey."
 
     def __post_init__(self) -> None:
         """Check all settings. Raises ValueError with the invalid value and its limits."""
@@ -93,7 +96,7 @@ class PartReader:
     """Reads one part of a capture file, once. `captures` is final after the last batch."""
 
     def __init__(self, part: Part, settings: ReadSettings) -> None:
-        self._part, self._settings = part, settings
+        self._part, self.settings = part, settings
         self._stream: CaptureStream | None = None
         self._problem = ""
 
@@ -103,7 +106,7 @@ class PartReader:
 
         Raises SplitError.
         """
-        part, settings = self._part, self._settings
+        part, settings = self._part, self.settings
         table = FrameTable(part.file.vantage_point, part.file.index, columns)
         reading = Reading(
             start=part.start,

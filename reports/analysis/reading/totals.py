@@ -5,8 +5,8 @@
     batch -> totals --+
 
 A row sums one stream's frames with the same vantage point, endpoints, type, term, size class and
-end-of-stream flags. The number of rows is small regardless of the number of frames, so only totals
-are transferred.
+end-of-stream flags. There are usually few rows, however many frames there are, so only totals are
+transferred.
 """
 
 from typing import Any
@@ -55,6 +55,8 @@ _SUMMED = (
     "term_id", "term_offset", "frame_length", "flags", "time_ns", "initial_term_id", "term_length",
     "mtu",
 )  # fmt: skip
+TOTALS_MAX = 1 << 18
+"""Maximum number of rows. Each takes about 2 kB."""
 COLUMNS = (
     "vantage_point", "session_id", "stream_id", "source_address", "source_port",
     "destination_address", "destination_port", "frame_type", *_SUMMED,

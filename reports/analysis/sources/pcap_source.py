@@ -15,6 +15,7 @@ Options, all strings:
     hash           "false": leave payload_hash null, which is faster
     crc32          "true": also compute payload_crc32
     cell           bytes per cell; for tests
+    totals         maximum number of totals of a survey
 
 Schema: `schema.FRAMES`, `schema.CAPTURES`, `survey.SURVEY` or `frame_batches.FRAME_BATCHES`.
 Partitions: a compressed file is one partition. An uncompressed file is split every 128 MiB (or into
@@ -41,11 +42,12 @@ from windtunnel.reports.analysis.reading.capture_files import find_captures
 from windtunnel.reports.analysis.reading.parts import Part, PartReader, ReadSettings, plan
 from windtunnel.reports.analysis.reading.schema import CAPTURES, FRAMES, decode_dictionaries
 from windtunnel.reports.analysis.reading.survey import SURVEY, survey_of
+from windtunnel.reports.analysis.reading.totals import TOTALS_MAX
 from windtunnel.reports.analysis.sources.frame_batches import FRAME_BATCHES, pack_frames
 
 FORMAT = "aeron.pcap"
 TABLES = {"frames": FRAMES, "captures": CAPTURES, "survey": SURVEY, "frame_batches": FRAME_BATCHES}
-OPTIONS = ("path", "paths", "ports", "table", "parts", "split", "hash", "crc32", "cell")
+OPTIONS = ("path", "paths", "ports", "table", "parts", "split", "hash", "crc32", "cell", "totals")
 
 
 class CaptureOptionError(ValueError):
@@ -83,6 +85,7 @@ def read_options(options: Mapping[str, str]) -> tuple[list[str], str, ReadSettin
             keeps_hash=_boolean(options, "hash"),
             keeps_crc32=_boolean(options, "crc32", "false"),
             cell_length=int(options.get("cell", str(CELL_LENGTH))),
+            totals_max=int(options.get("totals", str(TOTALS_MAX))),
         )
     except ValueError as error:
         raise CaptureOptionError(f"invalid options for {FORMAT}: {error}") from error

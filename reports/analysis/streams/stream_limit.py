@@ -1,5 +1,5 @@
 """Limits on the numbers of streams, destinations and receivers in an analysis. What is left out is
-reported.
+reported, also if totals were left out earlier (see `survey`).
 
     totals --> the streams with the most frames
                  --> of each, the destinations and receivers with the most frames --> walks, joins
@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windtunnel.harness.artifact.noun_form import counted, noun_for
+from windtunnel.reports.analysis.reading.survey import TotalsSum
+from windtunnel.reports.analysis.reading.totals import TOTALS_MAX
 from windtunnel.reports.analysis.streams.geometry import FROM_SENDER, Endpoints, StreamKey
 
 STREAMS_MAX = 16_384
@@ -37,6 +39,7 @@ class Limits(NamedTuple):
 
     streams: int
     destinations: int
+    totals: int = TOTALS_MAX
 
 
 class Limited(NamedTuple):
@@ -49,13 +52,14 @@ class Limited(NamedTuple):
     """A sentence for each limit that was exceeded."""
 
 
-def limit_streams(totals: pa.Table, limits: Limits) -> Limited:
+def limit_streams(sums: TotalsSum, limits: Limits) -> Limited:
     """Return the totals of the streams, destinations and receivers with the most frames.
 
     Among those with equally many frames, the ones with the lowest ids or addresses are kept. The
     first destination of a stream takes precedence over others of other streams.
     """
-    totals, problems = _limit_streams(totals, limits)
+    totals, problems = _limit_streams(sums.table(), limits)
+    problems = _problem_of_totals(sums.left_out, limits) + problems
     destinations, others = _split(_endpoints(totals, FROM_SENDER, "destination"), limits)
     totals = _without(totals, FROM_SENDER, "destination", others)
     # A receiver is left out with its destination.
@@ -123,6 +127,17 @@ def _without(
     kept = totals.filter(is_concerned).join(removed, keys=keys, join_type="left anti")
     others = totals.filter(pc.invert(is_concerned))
     return pa.concat_tables([others, kept.select(totals.column_names).cast(totals.schema)])
+
+
+def _problem_of_totals(left_out: int, limits: Limits) -> tuple[str, ...]:
+    if not left_out:
+        return ()
+    return (
+        f"found more than {limits.totals:,} combinations of stream, capture point, addresses, "
+        f"frame type and term: {counted(left_out, 'frame')} of the streams with the highest ids "
+        f"{noun_for(left_out, 'is', 'are')} not in the table of streams; raise the limit with "
+        f"--max-totals, {_FEWER}",
+    )
 
 
 def _keys(endpoints: pa.Table) -> list[StreamKey]:

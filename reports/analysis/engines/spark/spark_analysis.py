@@ -64,6 +64,7 @@ def read_captures(
         "split": str(settings.may_split).lower(),
         "parts": str(settings.parts),
         "cell": str(settings.cell_length),
+        "totals": str(settings.totals_max),
         "table": table,
     }
     return spark.read.format(FORMAT).options(**options).load()
@@ -189,8 +190,9 @@ def _analyze(
     spark: SparkSession, paths: list[str], settings: ReadSettings, options: AnalysisOptions
 ) -> Tables:
     quick = replace(settings, keeps_hash=False, keeps_crc32=False)
-    captures, totals = unpack_survey(read_captures(spark, paths, quick, "survey").toArrow())
-    totals, endpoints, left_out = limit_streams(totals, options.limits)
+    survey = read_captures(spark, paths, quick, "survey").toArrow()
+    captures, sums = unpack_survey(survey, options.max_totals)
+    totals, endpoints, left_out = limit_streams(sums, options.limits)
     known = learn_geometry(totals, endpoints)
     points = joined_streams(totals)
     offsets = coarse_offsets(totals, captures["vantage_point"].unique().to_pylist())

@@ -12,6 +12,7 @@ from tests.unit.reports.made_suite import make_suite
 from tests.unit.reports.test_page import SMALL
 from windtunnel.harness.artifact.run_dir import SuiteDir
 from windtunnel.harness.cli.root import main
+from windtunnel.reports.analysis.reading import totals
 from windtunnel.reports.analysis.streams import repair, stream_limit
 
 
@@ -52,9 +53,15 @@ def test_limits_can_be_raised(run, capture):
     assert "PARTIAL: found 6 destinations of streams, expected at most 3 of one stream" in out
     code, out, _ = run(path, "--max-streams", 7, "--max-destinations", 4)
     assert (code, "PARTIAL" in out) == (0, False)
+    code, out, _ = run(path, "--max-totals", 6)
+    assert code == 2
+    assert "PARTIAL: found more than 6 combinations of stream," in out
+    code, out, _ = run(path, "--max-totals", 7)
+    assert (code, "PARTIAL" in out) == (0, False)
     _, told, _ = run("--help")
     out = " ".join(told.split())
-    for limit in (stream_limit.STREAMS_MAX, stream_limit.DESTINATIONS_MAX, repair.GAPS_MAX):
+    limits = stream_limit.STREAMS_MAX, stream_limit.DESTINATIONS_MAX, repair.GAPS_MAX
+    for limit in (*limits, totals.TOTALS_MAX):
         assert f"[default: {limit}]" in out
 
 

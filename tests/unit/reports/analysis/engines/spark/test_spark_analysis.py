@@ -16,11 +16,12 @@ from tests.golden.archive_files import unpack
 from tests.golden.reader import GOLDEN, load
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.lossy_stream import LossyStream, Plan
-from tests.unit.reports.analysis import test_claimed_gaps
+from tests.unit.reports.analysis import test_claimed_gaps, test_claimed_terms
 from tests.unit.reports.analysis.sources import test_recording_tables, test_run_tables
 from tests.unit.reports.analysis.test_claimed_endpoints import LIMITED, write_endpoints
 from tests.unit.reports.analysis.test_claimed_gaps import write_gaps
 from tests.unit.reports.analysis.test_claimed_streams import FRAMES_OF, is_limited, write_claims
+from tests.unit.reports.analysis.test_claimed_terms import write_many
 from windtunnel import reports
 from windtunnel.harness.dissect.capture.capture_stream import CELL_LENGTH
 from windtunnel.reports.analysis.analyze import analyze
@@ -262,6 +263,17 @@ def test_spark_tracks_the_same_gaps(spark, tmp_path):
     for name, table in here.named().items():
         assert getattr(there, name).to_pylist() == table.to_pylist(), name
     assert fates_of(tmp_path / "there").equals(fates_of(tmp_path / "here"))
+
+
+def test_spark_leaves_out_the_same_totals(spark, tmp_path):
+    path = write_many(tmp_path / "many.pcap")
+    here, there = (
+        analyze([path], options=test_claimed_terms.LIMITED, spark=session)
+        for session in (None, spark)
+    )
+    assert there.problems == here.problems != []
+    for name, table in here.named().items():
+        assert getattr(there, name).to_pylist() == table.to_pylist(), name
 
 
 def test_recordings_have_the_same_rows(spark, tmp_path):
