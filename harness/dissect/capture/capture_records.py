@@ -58,6 +58,10 @@ SHORT = -1
 """Status: fewer bytes are left than a record header needs."""
 IMPLAUSIBLE = -2
 NOT_FOUND, FOUND, MORE = 0, 1, 2
+TIME_MAX_NS = (1 << 62) - 1
+"""Latest time of a packet, in 2116. Differences of times, and sums of two, have 64 bits."""
+_TIME_MAX_S = TIME_MAX_NS // 1_000_000_000
+UNKNOWN_TIME = -1
 
 CHAIN_LENGTH = 66_560
 """Number of bytes that consecutive plausible records must cover to be trusted. It is more than the
@@ -286,22 +290,39 @@ def read_interface(buf: Any, at: int, total: int, big_endian: int, interface: An
 
 @allocating_kernel
 def ticks_to_ns(ticks: int, interface: Any) -> int:
-    """Convert a pcapng timestamp to epoch nanoseconds, truncating finer units."""
-    exponent = int(interface["exponent"])
-    start_ns = int(interface["offset_s"]) * 1_000_000_000
-    if interface["is_binary"]:
+    """Convert a pcapng timestamp to epoch nanoseconds, truncating finer units. Returns UNKNOWN_TIME
+    if it is not between 0 and TIME_MAX_NS.
+    """
+    offset_s = int(interface["offset_s"])
+    since_ns = _ticks_since_offset_ns(ticks, int(interface["exponent"]), interface["is_binary"])
+    if since_ns == UNKNOWN_TIME or not -_TIME_MAX_S <= offset_s <= _TIME_MAX_S:
+        return UNKNOWN_TIME
+    time_ns = offset_s * 1_000_000_000 + since_ns
+    return time_ns if 0 <= time_ns <= TIME_MAX_NS else UNKNOWN_TIME
+
+
+@allocating_kernel
+def _ticks_since_offset_ns(ticks: int, exponent: int, is_binary: int) -> int:
+    # Ticks are unsigned: a negative number is one of more than 63 bits.
+    if ticks < 0:
+        return UNKNOWN_TIME
+    if is_binary:
         if exponent > 62:
-            return start_ns
+            return 0
         fraction = ticks & ((1 << exponent) - 1)
         seconds = ticks >> exponent
+        if seconds > _TIME_MAX_S:
+            return UNKNOWN_TIME
         if exponent > 33:
             fraction >>= exponent - 33
             exponent = 33
-        return start_ns + seconds * 1_000_000_000 + (fraction * 1_000_000_000 >> exponent)
+        return seconds * 1_000_000_000 + (fraction * 1_000_000_000 >> exponent)
     while exponent < 9:
+        if ticks > TIME_MAX_NS // 10:
+            return UNKNOWN_TIME
         ticks *= 10
         exponent += 1
     while exponent > 9:
         ticks //= 10
         exponent -= 1
-    return start_ns + ticks
+    return ticks if ticks <= TIME_MAX_NS else UNKNOWN_TIME

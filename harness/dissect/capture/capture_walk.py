@@ -26,6 +26,7 @@ from windtunnel.harness.dissect.capture.capture_records import (
     PACKET_BLOCK,
     SHORT,
     SIMPLE_PACKET,
+    UNKNOWN_TIME,
     read_interface,
     record_length,
     section_is_big_endian,
@@ -69,8 +70,11 @@ def _pcapng_packet(
         return -1, 0, 0, 0, 0
     interface = interfaces[index]
     ticks = u32(buf, at + 12, big_endian) << 32 | u32(buf, at + 16, big_endian)
-    captured = u32(buf, at + 20, big_endian)
-    return at + 28, captured, interface["link_type"], ticks_to_ns(ticks, interface), index
+    time_ns = ticks_to_ns(ticks, interface)
+    if time_ns == UNKNOWN_TIME:
+        counts[UNTIMED] += 1
+        return -1, 0, 0, 0, 0
+    return at + 28, u32(buf, at + 20, big_endian), interface["link_type"], time_ns, index
 
 
 @kernel

@@ -36,7 +36,7 @@ _LOSSES = (
     ("unseen_bytes", "byte", "bytes", "{} beyond the snap length may contain frames"),
     ("fragments_incomplete", "fragmented datagram is", "fragmented datagrams are", "{} incomplete"),
     ("unknown_link", "packet has", "packets have", "{} an unknown link layer or interface"),
-    ("untimed", "packet has", "packets have", "{} no capture time"),
+    ("untimed", "packet has", "packets have", "{} no valid capture time"),
 )
 """Columns of the captures table that count what was not read, and their descriptions."""
 

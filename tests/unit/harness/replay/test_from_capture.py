@@ -7,6 +7,7 @@ import pytest
 
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.lossy_stream import MS, NAK_DELAY_NS, STEP, LossyStream, Plan
+from tests.stand_ins.made_capture import packet
 from windtunnel.harness.replay import from_capture, sightings
 from windtunnel.harness.replay.frame_outcome import DROP, infer_outcomes, repeatable
 from windtunnel.harness.replay.from_capture import from_captures
@@ -169,3 +170,18 @@ def test_a_capture_with_too_many_streams_is_rejected(tmp_path, monkeypatch):
     monkeypatch.setattr(sightings, "STREAMS_MAX", 2)
     with pytest.raises(CaptureError, match="expected at most 2 streams, found 3: split the"):
         read_streams(capture)
+
+
+def test_times_that_no_clock_has_are_not_compared(tmp_path):
+    """Their differences have more than 64 bits."""
+    files = [tmp_path / "near.pcapng", tmp_path / "far.pcapng"]
+    for path, ticks in zip(files, (1 << 63, (1 << 63) - 1), strict=True):
+        packets = [
+            packet(0, made.setup()),
+            packet(0, made.data(0, b"x" * 100)),
+            packet(0, made.sm(0, 4_096), source=made.B, destination=made.A),
+        ]
+        head = made.pcapng_head(options=made.option(9, b"\x09"))
+        path.write_bytes(head + made.pcapng_packets(packets, ticks=lambda _, ticks=ticks: ticks))
+    with pytest.raises(CaptureError, match="found 3 packets, 3 untimed"):
+        from_captures(files, tmp_path / "out.yaml")

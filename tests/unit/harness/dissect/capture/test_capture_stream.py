@@ -13,7 +13,12 @@ from tests.naive.checksum import complete
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.made_capture import START_NS, Packet, packet
 from windtunnel.harness.dissect.capture.capture_format import PCAP, CaptureFormatError, read_format
-from windtunnel.harness.dissect.capture.capture_records import FOUND, WINDOW, find_record
+from windtunnel.harness.dissect.capture.capture_records import (
+    FOUND,
+    TIME_MAX_NS,
+    WINDOW,
+    find_record,
+)
 from windtunnel.harness.dissect.capture.capture_stream import (
     CELL_LENGTH_MIN,
     NO_STOP,
@@ -124,6 +129,32 @@ def test_tells_pcapng_times_of_any_unit(options, ticks, time_ns):
     )
     rows, _ = read(capture)
     assert [row[2] for row in rows] == [time_ns]
+
+
+@pytest.mark.parametrize(
+    ("options", "ticks", "time_ns"),
+    [
+        (made.option(9, b"\x09"), TIME_MAX_NS, TIME_MAX_NS),
+        (made.option(9, b"\x09"), TIME_MAX_NS + 1, None),
+        (made.option(9, b"\x09"), (1 << 64) - 1, None),
+        (made.option(9, b"\x00"), TIME_MAX_NS // 10**9, TIME_MAX_NS // 10**9 * 10**9),
+        # Each of these would be 0 ns if it wrapped around.
+        (made.option(9, b"\x00"), 1 << 55, None),
+        (made.option(9, b"\x80"), 1 << 55, None),
+        (made.option(14, (1 << 55).to_bytes(8, "little")), 0, None),
+        (made.option(14, (1 << 55).to_bytes(8, "little")) + made.option(9, b"\xff"), 0, None),
+        (made.option(14, (-1 << 63).to_bytes(8, "little", signed=True)), 0, None),
+        (made.option(14, (-1).to_bytes(8, "little", signed=True)), 999_999, None),
+        (made.option(14, (-1).to_bytes(8, "little", signed=True)), 1_000_000, 0),
+    ],
+)
+def test_a_time_that_cannot_be_told_is_counted(options, ticks, time_ns):
+    capture = made.pcapng_head(options=options) + made.pcapng_packets(
+        around(LINKS["ethernet"][1]), ticks=lambda _: ticks
+    )
+    rows, counts = read(capture)
+    assert [row[2] for row in rows] == ([] if time_ns is None else [time_ns])
+    assert (counts["packets"], counts.get("untimed", 0)) == (1, int(time_ns is None))
 
 
 def test_follows_interfaces_and_sections():
