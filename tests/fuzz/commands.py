@@ -28,6 +28,8 @@ from windtunnel.harness.fuzz.commands import Hostile
 from windtunnel.harness.fuzz.streams import KINDS, Kind
 
 EPOCH = 20_000
+DRIVER_TURNS = 5
+"""Number of turns of the driver before a turn of all."""
 DEFECT = re.compile(r"[A-Z]\w*(?:Error|Exception|Iteration): ")
 """How the driver answers a command when it met what nobody thought of."""
 GROWTH_KIB_MAX = 24 * 1024
@@ -131,8 +133,10 @@ def _epoch(made: World, hostile: Hostile, listener: Listener, ring: np.ndarray, 
         if hostile.random.randrange(500) == 0:
             _starve(made, hostile, ring)
         is_slow = hostile.random.randrange(40) == 0
-        for _ in range(1 if is_slow else 6):
-            made.turn(100 * MS if is_slow else MS // 4)
+        # The driver executes one command a turn. The healthy clients take half of the time.
+        for _ in range(0 if is_slow else DRIVER_TURNS):
+            made.driver_turn(MS // 4)
+        made.turn(100 * MS if is_slow else MS // 4)
         # A record that nobody finishes holds the ring up until the time-out; then it must go on.
         if stuck > 200:
             for _ in range(120):
