@@ -14,6 +14,7 @@ from windtunnel.harness.artifact.documents import write_document
 from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
 from windtunnel.reports.charts import comparison_document
+from windtunnel.reports.compare_page import write_comparison
 from windtunnel.reports.comparison import COLUMNS_MAX, distinct_names
 from windtunnel.reports.matrix_page import write_matrix_page
 from windtunnel.reports.page import write_suite_report
@@ -113,3 +114,12 @@ def test_times_begin_with_the_first_activity_of_each_run(tmp_path: Path) -> None
 )
 def test_names_are_as_long_as_it_takes_to_tell_runs_apart(paths, names) -> None:
     assert distinct_names([Path(each) for each in paths]) == names
+
+
+def test_a_link_in_place_of_the_page_is_replaced(tmp_path: Path) -> None:
+    victim, page = tmp_path / "victim", tmp_path / "compared.html"
+    victim.write_text("secret")
+    page.symlink_to(victim)
+    assert write_comparison(suite_of(tmp_path / "suite", 2).runs(), page) == page
+    assert victim.read_text() == "secret"
+    assert not page.is_symlink()

@@ -86,3 +86,12 @@ def test_a_matrix_that_was_cut_short_is_drawn(tmp_path: Path) -> None:
 def test_a_folder_without_a_matrix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match=r"matrix\.json"):
         write_matrix_page(tmp_path)
+
+
+def test_a_link_in_place_of_the_page_is_replaced(made: MatrixDir, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("secret")
+    made.page.symlink_to(victim)
+    assert write_matrix_page(made.path) == made.page
+    assert victim.read_text() == "secret"
+    assert not made.page.is_symlink()
