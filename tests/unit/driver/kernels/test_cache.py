@@ -289,6 +289,14 @@ def test_a_cache_that_others_can_only_read_is_used(tmp_path, mode):
     require_trusted(tmp_path)
 
 
+def test_kernels_are_not_copied_from_a_cache_that_others_can_write_to(tmp_path, monkeypatch):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    tmp_path.chmod(0o777)
+    require_trusted.cache_clear()
+    with pytest.raises(KernelCacheError, match="mode 0777"):
+        cache.copy_to(tmp_path / "other")
+
+
 def test_a_cache_of_another_user_is_refused(tmp_path, monkeypatch):
     require_trusted.cache_clear()
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)

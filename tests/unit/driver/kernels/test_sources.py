@@ -1,6 +1,7 @@
 """Digests depend on the source code that determines the machine code, and on nothing else."""
 
 import json
+import stat
 from pathlib import Path
 
 import pytest
@@ -114,12 +115,13 @@ def test_imports_are_followed_in_every_form(tree):
 
 
 def test_summaries_are_stored_and_damage_to_them_is_harmless(tree, tmp_path, monkeypatch):
-    store = tmp_path / "summaries.json"
+    store = tmp_path / "cache" / "summaries.json"
     known = Sources(tree.parents[1], store)
     before = known.digest(tree / "top.py")
     assert not store.exists()
     known.save()
     assert len(json.loads(store.read_text())) == 2
+    assert stat.S_IMODE(store.parent.stat().st_mode) == 0o700
     with monkeypatch.context() as patched:
         patched.setattr("windtunnel.driver.kernels.sources.summarize", lambda _: pytest.fail("no"))
         assert digest(tree, "top.py", store) == before

@@ -81,6 +81,17 @@ def test_links_are_refused(tmp_path: Path) -> None:
         map_plain_bytes(tmp_path / "link")
 
 
+def test_a_planted_name_of_the_new_file_is_not_written_through(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("secret")
+    (tmp_path / "a").write_bytes(CONTENT)
+    (tmp_path / ".a.gz.new").symlink_to(victim)
+    with pytest.raises(FileExistsError):
+        compress_file(tmp_path / "a")
+    assert victim.read_text() == "secret"
+    assert (tmp_path / "a").read_bytes() == CONTENT
+
+
 def test_a_file_that_could_not_be_read_back_stays_plain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

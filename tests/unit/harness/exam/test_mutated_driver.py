@@ -1,11 +1,13 @@
 """The copy is the current driver with all mutants, one of them active, and reuses compilations."""
 
 import os
+import stat
 import subprocess
 import sys
 
 import pytest
 
+from windtunnel.driver.kernels.cache import KernelCacheError, require_trusted
 from windtunnel.harness.exam import child_run, mutated_driver, mutation_source
 from windtunnel.harness.exam.mutant import NONE, Mutant, MutantError
 from windtunnel.harness.exam.mutation_switch import COUNTS, EXECUTIONS, VARIABLE
@@ -43,6 +45,17 @@ def prepare(folder, *mutants, at_work=MUTANT, fidelity="sim"):
 def tree_of(folder):
     (home,) = folder.iterdir()
     return home / "tree" / "windtunnel"
+
+
+def test_a_folder_that_others_can_write_to_is_refused(tmp_path, compiled):
+    """The copy is code."""
+    prepare(tmp_path)
+    (home,) = tmp_path.iterdir()
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    home.chmod(0o777)
+    require_trusted.cache_clear()
+    with pytest.raises(KernelCacheError, match="mode 0777"):
+        prepare(tmp_path)
 
 
 def test_the_copy_differs_by_the_edits_and_the_switch_alone(tmp_path, compiled):

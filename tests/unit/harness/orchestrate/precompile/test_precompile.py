@@ -1,5 +1,6 @@
 """Kernels are compiled once for what decides them, and nobody says so before they are."""
 
+import stat
 from types import SimpleNamespace
 
 import pytest
@@ -79,6 +80,7 @@ def test_everything_is_compiled_once(sources, commands, tmp_path):
         (list(each), str(cache)) for each in precompile.OF_PROCESSES
     )
     assert precompile.is_complete(cache)
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
     precompile.compile_all(cache)
     assert len(commands.seen) == len(precompile.OF_PROCESSES)
 
