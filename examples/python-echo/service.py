@@ -1,7 +1,11 @@
 """A request and response service: it sends each request back as it is.
 
-Channels come from the environment, and AERON_DIR names the driver. The lines `WT GOT` and `WT SENT`
-tell Windtunnel what this program has received and sent.
+It executes each request once, and in order. The last one that it has executed is in a file. After a
+restart, it answers this one again, since its answer may be lost, and continues with the next. So it
+does with a request that the client sends again.
+
+Channels and the name of that file come from the environment, and AERON_DIR names the driver. The
+lines `WT GOT` and `WT SENT` tell Windtunnel what this program has received and sent.
 """
 
 import os
@@ -9,11 +13,16 @@ import signal
 import sys
 import time
 import zlib
+from pathlib import Path
 
 import pyaeron
 
 REQUESTS, RESPONSES = 1001, 1002
-SEND_TIMEOUT_S = 10.0
+SEND_TIMEOUT_S = 20.0
+
+
+def number_of(message: bytes) -> int:
+    return int(message.split()[1])
 
 
 def send(publication: pyaeron.Publication, message: bytes) -> None:
@@ -36,23 +45,35 @@ def main() -> None:
     client = pyaeron.Aeron(dir=os.environ["AERON_DIR"])
     responses = client.add_publication(os.environ["RESPONSES"], RESPONSES)
     requests = client.add_subscription(os.environ["REQUESTS"], REQUESTS)
-    received = sent = 0
+    state = Path(os.environ["EXECUTED"])
+    last = state.read_bytes() if state.exists() else b""
+    executed = number_of(last) + 1 if last else 0
 
-    def answer(request: pyaeron.BufferView, header: pyaeron.Header) -> None:
-        nonlocal received, sent
+    def execute(request: bytes) -> None:
+        nonlocal executed
+        print(f"WT GOT requests {number_of(request)} {zlib.crc32(request)}")
+        send(responses, request)
+        print(f"WT SENT responses {number_of(request)} {zlib.crc32(request)}")
+        executed = number_of(request) + 1
+        state.write_bytes(request)
+
+    def take(request: pyaeron.BufferView, header: pyaeron.Header) -> None:
         message = bytes(request)
-        print(f"WT GOT requests {received} {zlib.crc32(message)}")
-        received += 1
-        send(responses, message)
-        print(f"WT SENT responses {sent} {zlib.crc32(message)}")
-        sent += 1
+        if number_of(message) == executed:
+            execute(message)
+        elif number_of(message) < executed:
+            print(f"service: request {number_of(message)} again")
+            send(responses, message)
+        # Otherwise one before it is missing, and the client sends both again.
 
     print("service ready")
+    if last:
+        send(responses, last)
     while running:
-        if not requests.poll(answer):
+        if not requests.poll(take):
             time.sleep(0.0005)
     client.close()
-    print(f"service answered {sent} requests")
+    print(f"service executed {executed} requests")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import pytest
 
 from windtunnel.harness.artifact.run.verdict import read_verdict
 from windtunnel.harness.artifact.run_dir import RunDir
-from windtunnel.harness.orchestrate.suite.runner import run_suite
 
 pytestmark = [pytest.mark.netns, pytest.mark.peer, pytest.mark.timeout(300)]
 pytest.importorskip("pyaeron")
@@ -17,31 +16,50 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "python-echo"
 
 BUGS = {
-    "answers-twice": (
-        "service.py",
-        "    send(responses, message)\n        print",
-        "    [send(responses, message) for _ in range(1 + (received == 20))]\n        print",
-        "responses",
-        "reports message",
-    ),
-    "drops-a-request": (
-        "service.py",
-        "        received += 1\n",
-        "        received += 1\n        if received == 20:\n            return\n",
-        "",
-        "request 19 was not answered within",
-    ),
     "changes-a-response": (
-        "service.py",
-        "        send(responses, message)\n",
-        "        send(responses, message if received != 20 else message[:-1] + b'?')\n",
+        "partition",
+        {"send(responses, request)": "send(responses, request.replace(b'x', b'y'))"},
         "responses",
         "reports another checksum than was sent",
     ),
+    "drops-a-message-on-reconnect": (
+        "killed",
+        {"executed = number_of(last) + 1 if": "executed = number_of(last) + 2 if"},
+        "requests",
+        "has skipped it: it reports a later one",
+    ),
+    "delivers-twice-after-a-restart": (
+        "killed",
+        {"    if last:\n        send(responses, last)": "    if last:\n        execute(last)"},
+        "requests",
+        "again instead",
+    ),
+    "never-retries-back-pressure": (
+        "partition",
+        {
+            "if is_due and requests.offer(request(following)):": "if is_due:\n"
+            "            requests.offer(request(following))",
+            "REPEAT_S = 1.0": "REPEAT_S = 1000.0",
+        },
+        "requests",
+        "not on the wire, after position",
+    ),
+    "leaks-a-subscription": (
+        "partition",
+        {
+            "    while running:\n": "    leaked = []\n    while running:\n"
+            "        if executed > 20 and not leaked:\n            leaked.append(requests)\n"
+            "            requests = client.add_subscription(os.environ['REQUESTS'], REQUESTS)\n"
+        },
+        "requests",
+        "not on the wire, after position",
+    ),
 }
-"""For each bug: the file, the code that is replaced, its replacement, and what the verdict says
-about which stream.
+"""For each bug: the test of the example that finds it, what is replaced in the programs, and what
+the verdict says about which stream.
 """
+QUICK = "delivers-twice-after-a-restart"
+"""The bug that is always planted. The others are for the long tests."""
 
 
 def test_the_example_passes_its_own_tests(tmp_path: Path) -> None:
@@ -49,42 +67,48 @@ def test_the_example_passes_its_own_tests(tmp_path: Path) -> None:
     command += ["--windtunnel-out", str(tmp_path), str(EXAMPLE)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=290, check=False)
     assert done.returncode == 0, done.stdout
-    assert "2 passed" in done.stdout
+    assert "3 passed" in done.stdout
 
 
 def planted(name: str, folder: Path) -> Path:
-    """Return a copy of the example's scenario whose programs have a bug."""
-    file, old, new, _, _ = BUGS[name]
+    """Return a copy of the example whose programs have a bug."""
     copy = folder / name
-    shutil.copytree(EXAMPLE, copy)
-    text = (copy / file).read_text()
-    assert text.count(old) == 1, name
-    (copy / file).write_text(text.replace(old, new))
-    client = copy / "client.py"
-    client.write_text(client.read_text().replace("TIMEOUT_S = 20.0", "TIMEOUT_S = 5.0"))
-    scenario = (copy / "python-echo.yaml").read_text()
-    result = copy / f"{name}.yaml"
-    result.write_text(scenario.replace("name: examples/python-echo", f"name: made/{name}"))
-    return result
+    shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("runs", "__pycache__"))
+    for old, new in BUGS[name][1].items():
+        (file,) = [each for each in copy.glob("*.py") if old in each.read_text()]
+        file.write_text(file.read_text().replace(old, new, 1))
+    return copy
 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "changes-a-response",
-        *(pytest.param(each, marks=pytest.mark.full) for each in BUGS if "changes" not in each),
-    ],
+    [QUICK, *(pytest.param(each, marks=pytest.mark.full) for each in BUGS if each != QUICK)],
 )
 def test_a_planted_bug_fails_and_is_named(name: str, tmp_path: Path) -> None:
-    *_, stream, text = BUGS[name]
-    made = run_suite([planted(name, tmp_path)], out=tmp_path / "runs", allow_commands=True)
-    verdict = read_verdict(RunDir(made.runs[0].run_dir).verdict)
+    test, _, stream, text = BUGS[name]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
+    command += ["--windtunnel-out", str(tmp_path / "runs"), "-k", test]
+    done = subprocess.run(
+        [*command, str(planted(name, tmp_path))],
+        capture_output=True,
+        text=True,
+        timeout=290,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout
+    (file,) = (tmp_path / "runs").glob("*/*/verdict.json")
+    verdict = read_verdict(RunDir(file.parent).verdict)
     assert verdict is not None
+    found = next(
+        each
+        for each in verdict["checks"]
+        if each["name"] == "reported_once_in_order" and each["outcome"] != "PASS"
+    )
+    assert found["about"] == stream
+    assert found["position"] >= 0
+    assert text in found["text"]
+    if "misses" in found["text"] and verdict["outcome"] == "INCONCLUSIVE":
+        return  # An overloaded machine excuses what may only be late.
     assert verdict["outcome"] == "FAIL", verdict["reason"]
     assert verdict["at_fault"] == "application"
-    failures = [each for each in verdict["checks"] if each["outcome"] == "FAIL"]
-    assert any(text in each["text"] for each in failures), failures
-    if stream:
-        found = next(each for each in failures if each["name"] == "reported_once_in_order")
-        assert found["about"] == stream
-        assert found["position"] >= 0
+    assert f"{stream}): {found['text']}" in verdict["reason"]

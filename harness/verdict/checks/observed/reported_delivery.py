@@ -6,13 +6,12 @@ receiver  GOT 0    GOT 1    GOT 1                 message 1 again, and 2 and 3 n
 
 from collections.abc import Iterable, Iterator
 
-from windtunnel.harness.artifact.middlebox.frame_class import DATA
 from windtunnel.harness.artifact.noun_form import counted
-from windtunnel.harness.dissect.frames.layout import FLAG_BEGIN
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.checks.observed.message_places import message_position
 from windtunnel.harness.verdict.checks.observed.reported_messages import Report, Reports
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing, failed, passed
+from windtunnel.harness.verdict.core.finding import AtFault, Finding, failed, passed
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
 
@@ -34,8 +33,9 @@ def reported_once_in_order(
         text = f"{counted(len(sent.reports), 'message')} of {sent.applications[0]} reached "
         return passed(DELIVERED, f"{text}{got.applications[0]}, once and in order", traffic.id)
     index, text, is_late = wrong
-    position = message_position(evidence, traffic, index)
-    where = "" if position is None else f" (position {position})"
+    checksums = [each.checksum for each in sent.reports]
+    position, place = message_position(evidence, traffic, checksums, index)
+    where = f" ({place})" if place else ""
     return failed(
         DELIVERED,
         f"message {index}{where}: {got.applications[0]} {text}",
@@ -95,14 +95,3 @@ def _first_wrong(sent: list[Report], got: list[Report]) -> tuple[int, str, bool]
         missing = counted(len(sent) - len(got), "message")
         return len(got), f"does not report it, and misses {missing} at the end", True
     return None
-
-
-def message_position(evidence: Evidence, traffic: TrafficCase, index: int) -> int | None:
-    """Return the position of a message in the stream's last session, from the capture."""
-    wire = evidence.wire(traffic)
-    if isinstance(wire, Missing):
-        return None
-    frames = wire.sent.frames
-    begins = (frames["frame_type"] == DATA) & ((frames["flags"] & FLAG_BEGIN) != 0)
-    starts = sorted({*wire.sent.where(begins).starts.tolist()})
-    return starts[index] if index < len(starts) else None

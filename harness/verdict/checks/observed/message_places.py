@@ -1,0 +1,121 @@
+"""Where the messages of an observed stream are in its sessions, found by their checksums.
+
+    reports      SENT 0 crc    SENT 1 crc                      SENT 2 crc
+    session 7    [message 0]   [message 1]   [message 1 again]
+    session 9                                                  [message 2]      after a restart
+
+A message that was reported as sent may not be there: it was never sent, or waits for the window.
+"""
+
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from windtunnel.harness.artifact.middlebox.frame_class import DATA
+from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
+from windtunnel.harness.dissect.frames.layout import FLAG_BEGIN, FLAG_END
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.checks.observed.sessions import SESSIONS_MAX, sessions_of
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import Missing
+from windtunnel.harness.verdict.core.wire import Wire
+
+
+class Place(NamedTuple):
+    """A message in a session of its stream."""
+
+    session_id: int
+    start: int
+    """Position of its first byte."""
+    end: int
+    """Position after its last byte."""
+    checksum: int
+
+
+def message_position(
+    evidence: Evidence, traffic: TrafficCase, checksums: Sequence[int], index: int
+) -> tuple[int | None, str]:
+    """Return the position of a message, given the checksums of all messages that were reported as
+    sent, and a description of it. If the message is not on the wire, the position is the end of
+    what was sent before it.
+    """
+    places = _places(evidence, traffic)
+    if not places:
+        return None, ""
+    sessions = len({each.session_id for each in places})
+    found, before = _found(places, checksums[: index + 1])
+    text = "position"
+    if found is None and before is None:
+        # The applications compute their checksums otherwise, so the messages are counted.
+        found = places[index] if index < len(places) else None
+    elif index >= len(checksums):
+        found, before, text = None, found or before, "after position"
+    elif found is None:
+        text = "not on the wire, after position"
+    if found is None and before is None:
+        return None, ""
+    place = found or before
+    assert place is not None
+    position = place.end if found is None else place.start
+    session = f" of session {place.session_id}" if sessions > 1 else ""
+    return position, f"{text} {position}{session}"
+
+
+def _found(places: list[Place], checksums: Sequence[int]) -> tuple[Place | None, Place | None]:
+    """Return the place of the message with the last checksum, or None, and that of the last message
+    before it that was found.
+    """
+    by_checksum: dict[int, list[int]] = {}
+    for at, place in enumerate(places):
+        by_checksum.setdefault(place.checksum, []).append(at)
+    found, last, before = -1, -1, -1
+    for checksum in checksums:
+        candidates = by_checksum.get(checksum, [])
+        following = bisect_right(candidates, last)
+        before = max(before, found)
+        found = candidates[following] if following < len(candidates) else -1
+        last = max(last, found)
+    return (
+        places[found] if found >= 0 else None,
+        places[before] if before >= 0 else None,
+    )
+
+
+def _places(evidence: Evidence, traffic: TrafficCase) -> list[Place]:
+    """Return all messages of a stream, in the order of its sessions and of their positions."""
+    near, case = evidence.capture(traffic.from_host), evidence.case
+    if isinstance(near, Missing) or isinstance(case, Missing):
+        return []
+    found: list[Place] = []
+    for session_id in sessions_of(near, case, traffic)[:SESSIONS_MAX]:
+        wire = evidence.wire(traffic.model_copy(update={"session_id": session_id}))
+        if not isinstance(wire, Missing):
+            found += _messages(wire, session_id)
+    return found
+
+
+def _messages(wire: Wire, session_id: int) -> Iterator[Place]:
+    """Yield the messages of a session, each at its first place. One that is not in the capture as a
+    whole is left out.
+    """
+    frames, ends = wire.sent.frames, wire.sent.ends
+    positions, firsts = np.unique(wire.sent.starts, return_index=True)
+    start, checksum, expected = -1, 0, -1
+    for position, row in zip(positions.tolist(), firsts.tolist(), strict=True):
+        frame = frames[row]
+        if frame["frame_type"] != DATA:
+            start = -1
+            continue
+        if frame["flags"] & FLAG_BEGIN:
+            start, checksum = position, 0
+        elif position != expected:
+            start = -1
+        at, length = int(frame["at"]), int(frame["frame_length"])
+        checksum = zlib.crc32(wire.sender_buf[at + DATA_HEADER_LENGTH : at + length], checksum)
+        expected = int(ends[row])
+        if start >= 0 and frame["flags"] & FLAG_END:
+            yield Place(session_id, start, expected, checksum)
+            start = -1
