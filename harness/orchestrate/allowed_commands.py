@@ -5,10 +5,10 @@ file to `windtunnel run` and has allowed its commands, and never by a command th
 folder.
 """
 
-import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
+from windtunnel.harness.scenario.explain.application_lines import command_text
 from windtunnel.harness.scenario.loader import ScenarioError
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.units import shown
@@ -22,7 +22,7 @@ def require_allowed(scenarios: Iterable[tuple[Path, Scenario]]) -> None:
     for file, scenario in scenarios:
         if scenario.applications:
             first = scenario.applications[0]
-            command = shown(shlex.join(first.command))
+            command = shown(command_text(first.image, first.command))
             text = f"{file}: the scenario starts programs on this machine, such as `{command}`: "
             text += f"read its `applications`, and allow them with `windtunnel run {file} {OPTION}`"
             errors.append(text)

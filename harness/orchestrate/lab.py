@@ -11,8 +11,9 @@ processes do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 MID = "mid"
 """The name of the place where the middlebox runs."""
@@ -24,6 +25,29 @@ class LabError(Exception):
 
 class Unsupported(Exception):
     """Raised if the lab or the driver under test cannot do what the scenario requires."""
+
+
+@dataclass(frozen=True)
+class ApplicationRequest:
+    """An application that a lab of containers starts in a container of its own."""
+
+    image: str
+    """The user's image, or an empty string for that of the harness."""
+    command: tuple[str, ...]
+    """The command, or nothing for that of the image."""
+    env: Mapping[str, str]
+    work: Path
+    """The application's own folder. Nothing else of the run folder is visible to it."""
+    scenario: Path
+    """The folder of the scenario, which it can only read."""
+    starts_in_scenario: bool
+    """Whether it starts in the folder of the scenario, instead of its own."""
+    log: Path
+    log_bytes_max: int
+    memory_bytes: int = 0
+    milli_cpus: int = 0
+    processes_max: int = 0
+    """Limits, or 0 for none."""
 
 
 class LabProcess(Protocol):
@@ -50,6 +74,15 @@ class LabProcess(Protocol):
 
     def tail(self, lines: int = 5) -> str:
         """Return the last lines of the process's log, for an error message."""
+
+
+class LabApplication(LabProcess, Protocol):
+    """An application in a container."""
+
+    def problem(self) -> tuple[str, str]:
+        """Return why the application was killed or could not be started, as a keyword and a text.
+        Both are empty if it did neither.
+        """
 
 
 class Lab(Protocol):
@@ -107,4 +140,14 @@ class Lab(Protocol):
         """Kill all processes, remove everything that `up` created, and verify that nothing is left.
 
         Can be called repeatedly. The LabError that is raised on failure names what was not removed.
+        """
+
+
+@runtime_checkable
+class ContainerLab(Protocol):
+    """A lab whose hosts are containers, next to which it starts applications."""
+
+    def start_application(self, name: str, request: ApplicationRequest) -> LabApplication:
+        """Start an application in a container of its own on the host that its name begins with, as
+        in `b/application-feed`.
         """

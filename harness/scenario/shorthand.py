@@ -31,7 +31,7 @@ def expand(document: Any) -> list[Problem]:
     """Replace the short forms in a scenario's plain values. Returns the problems with them."""
     if not isinstance(document, dict):
         return []
-    found: list[Problem] = list(_images(document.get("applications")))
+    found: list[Problem] = []
     traffic = _items(document.get("traffic"))
     lengths: dict[object, int | None] = {}
     for index, stream in traffic:
@@ -127,16 +127,6 @@ def _expand_rate(pace: object, length: int | None, path: Path) -> Iterator[Probl
         yield Problem(path, f"{text}: write it, or a rate such as 20MiB/s")
         return
     pace["rate"] = format_byte_rate(messages_per_s * length)
-
-
-def _images(applications: object) -> Iterator[Problem]:
-    """Yield a problem for each application that is given as a container image, and remove it."""
-    for index, each in _items(applications):
-        if "image" in each:
-            text = "images are not supported: expected `command`, found an image"
-            yield Problem(("applications", index, "image"), text)
-            del each["image"]
-            each.setdefault("command", ["image"])
 
 
 def _expand_delays(network: object) -> None:

@@ -47,7 +47,12 @@ MODULE_HOMES = {
         "examples/",
         "tests/",
     ),
-    "docker": ("harness/orchestrate/labs/engine.py", "harness/cli/machine.py", "tests/docker/"),
+    "docker": (
+        "harness/orchestrate/labs/engine.py",
+        "harness/orchestrate/labs/application_container.py",
+        "harness/cli/machine.py",
+        "tests/docker/",
+    ),
     "pyspark": ("reports/", "tests/"),
 }
 """Where a module may be imported; everything else is at home everywhere."""

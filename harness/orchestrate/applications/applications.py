@@ -12,37 +12,23 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from windtunnel.harness.artifact.run.manifest import LOG_TOO_LONG, NOT_READY
-from windtunnel.harness.orchestrate.applications.application_process import (
-    ApplicationProcess,
-    launcher_command,
-)
-from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.applications import start
+from windtunnel.harness.orchestrate.applications.start import ROLE, Surroundings
+from windtunnel.harness.orchestrate.lab import LabApplication, LabError
 from windtunnel.harness.orchestrate.processes import watch
 from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
 from windtunnel.harness.orchestrate.run.run_processes import RunProcesses
-from windtunnel.harness.scenario.applications import placeholder
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
 from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
 
-ROLE = "application"
 NS_PER_S = 1_000_000_000
 CAPTURE_BYTES_MAX = 2 << 30
 """Maximum length of a host's capture in a run with applications."""
 LOOK_INTERVAL_S = 1.0
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What an application finds where it is started, besides what its scenario says."""
-
-    folder: Path | None = None
-    """Its working folder, or None for one of its own in the run folder."""
-    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -51,7 +37,7 @@ class Started:
 
     case: ApplicationCase
     watched: WatchedProcess
-    process: ApplicationProcess
+    process: LabApplication
     late_s: float
     """Time at which it should be ready."""
     is_ready: bool
@@ -92,29 +78,7 @@ class Applications:
         case, spec = self._cases[application_id], self._processes.spec
         if not spec.allow_commands:
             raise LabError(f"the command of application {case.id} is not allowed")
-        files = spec.folder.host(case.host).application(case.id)
-        values = {
-            placeholder.SCENARIO_DIRECTORY: str(spec.scenario_file.parent),
-            placeholder.PYTHON: self._processes.lab.python(case.host),
-        }
-        around = self._surroundings(case.id)
-        env = {**self._processes.timeouts, **around.variables}
-        if case.driver != "none":
-            name = "" if case.driver == "shared" else case.id
-            directory = self._processes.directory(case.host, name)
-            values[placeholder.AERON_DIRECTORY] = env["AERON_DIR"] = directory
-        case = case.filled_in(values)
-        offset = files.log.stat().st_size if files.log.exists() else 0
-        watched = self._processes.spawn(
-            ROLE,
-            case.host,
-            launcher_command(files, case.command, around.folder),
-            files.launcher_log,
-            env | case.env,
-            what=f"{ROLE}-{case.id}",
-        )
-        process = ApplicationProcess(watched.process, files)
-        watched.process, watched.log, watched.offset = process, files.log, offset
+        watched, process = start.start(case, self._surroundings(case.id), self._processes)
         late_s = time.monotonic() + case.ready_within_ns / NS_PER_S
         self._started.append(Started(case, watched, process, late_s, not case.ready_log))
 

@@ -25,6 +25,9 @@ HOST_SERVICE = f"{HOST_PREFIX}a"
 
 CODE_IN_CONTAINER = Path("/windtunnel")
 RUNS_IN_CONTAINER = CODE_IN_CONTAINER / "runs"
+SCENARIO_IN_CONTAINER = "/scenario"
+WORK_IN_CONTAINER = "/work"
+"""Folders of an application in a container of its own."""
 AGENT_MODULE = "windtunnel.harness.orchestrate.labs.host_agent"
 MTU_OPTION = "com.docker.network.driver.mtu"
 

@@ -23,7 +23,12 @@ from typing import Protocol
 
 from windtunnel.driver.kernels.sources import CACHE_VARIABLE
 from windtunnel.harness.installation import COMPOSE_FILE, is_checkout
-from windtunnel.harness.orchestrate.lab import MID, LabError
+from windtunnel.harness.orchestrate.lab import (
+    MID,
+    ApplicationRequest,
+    LabApplication,
+    LabError,
+)
 from windtunnel.harness.orchestrate.labs import agent_link, compose_file
 from windtunnel.harness.orchestrate.labs.agent_link import AgentLink, AgentProcess
 from windtunnel.harness.orchestrate.labs.compose_file import RUNS_IN_CONTAINER
@@ -50,6 +55,11 @@ class Containers(Protocol):
     def start(self) -> Path:
         """Start all containers. Returns the folder that contains their agents' sockets."""
 
+    def start_application(
+        self, name: str, place: str, request: ApplicationRequest
+    ) -> LabApplication:
+        """Start an application in a container that shares network and memory of a host's."""
+
     def remove(self) -> None:
         """Remove everything that `start` created. Can be called repeatedly."""
 
@@ -59,6 +69,12 @@ class ComposeContainers:
 
     def start(self) -> Path:
         return Path(os.environ[CONTROL_VARIABLE])
+
+    def start_application(
+        self, name: str, place: str, request: ApplicationRequest
+    ) -> LabApplication:
+        text = "applications need a container engine, to which `docker compose up` has no access: "
+        raise LabError(f"{text}use `windtunnel run --fidelity compose` outside the containers")
 
     def remove(self) -> None:
         pass
@@ -217,6 +233,10 @@ class ComposeLab:
         return self._link(place).spawn(
             f"{place}/{log.stem}", argv, env=env or {}, log=log, log_in_container=self.path(log)
         )
+
+    def start_application(self, name: str, request: ApplicationRequest) -> LabApplication:
+        place = name.partition("/")[0]
+        return self._containers.start_application(name, place, request)
 
     def _link(self, place: str) -> AgentLink:
         if place not in self._links:

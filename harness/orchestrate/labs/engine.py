@@ -1,4 +1,4 @@
-"""Access to the container engine. No other module calls the engine.
+"""Access to the container engine. No other module connects to it.
 
     label windtunnel.token   the lab of a container or a network
     label windtunnel.owner   the harness that created it, as in the lab's record
@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,8 +27,14 @@ import docker
 from docker.errors import DockerException, ImageNotFound, NotFound
 
 from windtunnel.harness.installation import ROOT
-from windtunnel.harness.orchestrate.lab import MID, LabError
-from windtunnel.harness.orchestrate.labs import compose_file
+from windtunnel.harness.orchestrate.lab import (
+    MID,
+    ApplicationRequest,
+    LabApplication,
+    LabError,
+)
+from windtunnel.harness.orchestrate.labs import application_container, compose_file
+from windtunnel.harness.orchestrate.labs.application_container import ApplicationContainer
 from windtunnel.harness.orchestrate.labs.host_agent import CONTROL_VARIABLE
 from windtunnel.harness.orchestrate.processes import process
 from windtunnel.harness.orchestrate.processes.process import CleanupWatchdog
@@ -40,6 +46,7 @@ OWNER_LABEL = "windtunnel.owner"
 USER_LABEL = "windtunnel.user"
 CONTROL_IN_CONTAINER = "/control"
 CONTROL_SOURCE = "control"
+RUNS_SOURCE = "./runs"
 BUILD_SCRIPT = ROOT / "docker" / "build.sh"
 BUILD_TIMEOUT_S = 1800.0
 ENGINE_TIMEOUT_S = 60
@@ -127,6 +134,7 @@ class EphemeralContainers:
         self._record = records.resolve() / f"{lab.token}.json"
         self._control = control_folder(self._record)
         self._watchdog: CleanupWatchdog | None = None
+        self._applications: list[ApplicationContainer] = []
 
     def start(self) -> Path:
         document = compose_file.read()
@@ -195,13 +203,34 @@ class EphemeralContainers:
             volumes=self._volumes(plan.mounts),
             environment={CONTROL_VARIABLE: CONTROL_IN_CONTAINER},
             labels=labels_of(self._state),
+            # An application on a host is in another container, and shares this memory.
+            ipc_mode=None if place == MID else "shareable",
         )
+
+    def start_application(
+        self, name: str, place: str, request: ApplicationRequest
+    ) -> LabApplication:
+        """Start an application in a container that shares network and memory of a host's."""
+        plan = compose_file.container_spec(compose_file.read(), place)
+        code = [each for each in plan.mounts if each.source not in (CONTROL_SOURCE, RUNS_SOURCE)]
+        container = ApplicationContainer(name, request, connect())
+        self._applications.append(container)
+        made = application_container.settings(
+            request,
+            host=self._name(place),
+            name=f"{self._name(place)}-{len(self._applications)}",
+            image=plan.image,
+            labels=labels_of(self._state),
+            code=self._volumes([replace(each, read_only=True) for each in code]),
+        )
+        container.start(made)
+        return container
 
     def _volumes(self, mounts: Sequence[compose_file.Mount]) -> dict[str, dict[str, str]]:
         """Return a container's mounts as in compose.yaml, but with this lab's folders for `runs`
         and `control`.
         """
-        sources = {CONTROL_SOURCE: str(self._control), "./runs": str(self._runs)}
+        sources = {CONTROL_SOURCE: str(self._control), RUNS_SOURCE: str(self._runs)}
         volumes = {}
         for mount in mounts:
             source = sources.get(mount.source, mount.source)
@@ -213,6 +242,9 @@ class EphemeralContainers:
     def remove(self) -> None:
         if self._watchdog is None:
             return
+        for each in self._applications:
+            each.remove()
+        self._applications.clear()
         with connection() as client:
             remove_labelled(client, f"{TOKEN_LABEL}={self._state.token}")
         shutil.rmtree(self._control, ignore_errors=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from windtunnel.harness.orchestrate.applications.applications import Surroundings
+from windtunnel.harness.orchestrate.applications.start import Surroundings
 from windtunnel.harness.orchestrate.live.live_scenario import OptionError, require_application
 from windtunnel.harness.scenario.applications.application_case import (
     ApplicationCase,

@@ -17,8 +17,8 @@ from windtunnel.harness.orchestrate.applications.applications import (
     NS_PER_S,
     Applications,
     Started,
-    Surroundings,
 )
+from windtunnel.harness.orchestrate.applications.start import Surroundings
 from windtunnel.harness.orchestrate.live.live_scenario import OptionError
 from windtunnel.harness.orchestrate.run.run_processes import RunProcesses
 from windtunnel.harness.scenario.applications.application import APPLICATIONS_MAX

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from windtunnel.harness.capture import sniffer
-from windtunnel.harness.orchestrate.lab import MID, Lab
+from windtunnel.harness.orchestrate.lab import MID, Lab, LabProcess
 from windtunnel.harness.orchestrate.processes import watch
 from windtunnel.harness.orchestrate.processes.watch import WatchedProcess
 from windtunnel.harness.orchestrate.run import archives
@@ -127,13 +127,21 @@ class RunProcesses:
         env: dict[str, str] | None = None,
         what: str = "",
     ) -> WatchedProcess:
+        return self.add(
+            role, place, log, lambda name: self.lab.spawn(place, argv, env=env, log=log), what
+        )
+
+    def add(
+        self, role: str, place: str, log: Path, start: Callable[[str], LabProcess], what: str = ""
+    ) -> WatchedProcess:
+        """Start a process with a function of its unique name, and supervise it."""
         log.parent.mkdir(parents=True, exist_ok=True)
         what = what or (log.stem if role in WORKLOADS else role)
         before = sum(each.name.split(SUCCESSOR)[0] == f"{place}/{what}" for each in self.watched)
         what += f"{SUCCESSOR}{before + 1}" if before else ""
         offset = log.stat().st_size if before and log.exists() else 0
-        process = self.lab.spawn(place, argv, env=env, log=log)
-        watched = WatchedProcess(f"{place}/{what}", process, role, log, offset=offset)
+        name = f"{place}/{what}"
+        watched = WatchedProcess(name, start(name), role, log, offset=offset)
         self.watched.append(watched)
         return watched
 

@@ -6,19 +6,21 @@
         command: [java, -cp, feed.jar, com.example.Feed]
         env: {FEED_CHANNEL: "aeron:udp?endpoint=${b}:24325"}
         driver: shared
+        limits: {memory: 512MiB, cpus: 1.5}
         ready: {log: "feed started", within: 20s}
         stop: {signal: TERM, within: 10s}
         expect: {exit: 0, log_never: ["Exception"], ends_by_itself: true}
 
 They are started in the order of the file, each when the one before it is ready. No shell reads a
-command: each item of the list is one argument.
+command: each item of the list is one argument. In containers, an application may have an image of
+its own: `image: example/feed:1.2`.
 """
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from windtunnel.harness.scenario.schema.table import Duration, Name, Table
+from windtunnel.harness.scenario.schema.table import Bytes, Duration, Name, Table
 from windtunnel.harness.scenario.schema.units import shown
 
 APPLICATIONS_MAX = 32
@@ -27,6 +29,10 @@ VARIABLES_MAX = 64
 LOG_TEXTS_MAX, LOG_TEXT_LENGTH_MAX = 16, 200
 WITHIN_NS_MAX = 600_000_000_000
 EXIT_CODE_MAX = 255
+IMAGE_LENGTH_MAX = 300
+MEMORY_BYTES_MIN, MEMORY_BYTES_MAX = 6 << 20, 1 << 44
+CPUS_MIN, CPUS_MAX = 0.01, 1024.0
+PROCESSES_MAX = 1 << 20
 _WITHOUT_NUL = r"^[^\x00]*$"
 
 Driver = Literal["shared", "embedded", "none"]
@@ -42,6 +48,8 @@ def _words(value: object) -> Any:
 
 Word = Annotated[str, Field(max_length=WORD_LENGTH_MAX, pattern=_WITHOUT_NUL)]
 Program = Annotated[tuple[Word, ...], BeforeValidator(_words)]
+_IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$"
+Image = Annotated[str, Field(max_length=IMAGE_LENGTH_MAX, pattern=_IMAGE)]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
 LogText = Annotated[
     str, Field(min_length=1, max_length=LOG_TEXT_LENGTH_MAX, pattern=r"^[^\x00\n]*$")
@@ -85,6 +93,21 @@ class ExpectedEnd(Table):
     """
 
 
+class Limits(Table):
+    """What an application may use, in a container. An omitted limit is that of the engine."""
+
+    memory_bytes: Bytes | None = Field(
+        default=None, alias="memory", ge=MEMORY_BYTES_MIN, le=MEMORY_BYTES_MAX
+    )
+    """Memory, such as 512MiB. The application is killed when it needs more. Default: no limit."""
+
+    cpus: float | None = Field(default=None, ge=CPUS_MIN, le=CPUS_MAX)
+    """Processors that it may use at a time, such as 1.5. Default: all."""
+
+    processes: int | None = Field(default=None, ge=1, le=PROCESSES_MAX)
+    """Number of its processes and threads. Default: 4096."""
+
+
 class Application(Table):
     """A program of the user that runs on a host."""
 
@@ -94,10 +117,17 @@ class Application(Table):
     host: Name = Field(alias="on")
     """The host on which it runs."""
 
-    command: Program = Field(strict=False, min_length=1, max_length=WORDS_MAX)
-    """The program and its arguments. `${b}` is the address of host b, `${aeron.dir}` the directory
-    of the application's driver, `${scenario.dir}` the folder of the scenario file, and
-    `${harness.python}` the Python interpreter that runs Windtunnel.
+    image: Image | None = None
+    """The container image that it runs in, which this machine has already. Only with `fidelity:
+    [compose]`. Default: that of Windtunnel, in containers.
+    """
+
+    command: Program = Field(default=(), strict=False, max_length=WORDS_MAX)
+    """The program and its arguments. Default: those of `image`.
+
+    `${b}` is the address of host b, `${aeron.dir}` the directory of the application's driver,
+    `${scenario.dir}` the folder of the scenario file, and `${harness.python}` the Python
+    interpreter that runs Windtunnel.
     """
 
     env: dict[VariableName, Word] = Field(default_factory=dict, max_length=VARIABLES_MAX)
@@ -110,6 +140,9 @@ class Application(Table):
     driver of its own, and `AERON_DIR` is a directory for it. `none`: it has no driver. Default:
     shared.
     """
+
+    limits: Limits = Limits()
+    """What it may use. Only with `fidelity: [compose]`. Default: no limits, but for processes."""
 
     ready: Ready | None = None
     """What the next application, and the traffic, wait for. Default: nothing."""

@@ -7,9 +7,12 @@ from typing import Self
 from pydantic import Field
 
 from windtunnel.harness.scenario.applications.application import (
+    CPUS_MAX,
     EXIT_CODE_MAX,
     LOG_TEXT_LENGTH_MAX,
     LOG_TEXTS_MAX,
+    MEMORY_BYTES_MAX,
+    PROCESSES_MAX,
     WITHIN_NS_MAX,
     Application,
     Driver,
@@ -20,6 +23,7 @@ from windtunnel.harness.scenario.schema.part import Part
 from windtunnel.harness.scenario.schema.problem import Path, Problem
 from windtunnel.harness.scenario.schema.table import Name
 
+MILLI = 1000
 SIGNAL_BASE = 128
 """A shell reports a program that signal N has ended with this number plus N as its exit code."""
 
@@ -33,6 +37,12 @@ class ApplicationCase(Part):
     """The program and its arguments. Directories and the interpreter are still placeholders."""
     env: dict[str, str] = Field(default_factory=dict)
     driver: Driver = "shared"
+    image: str = ""
+    """Its container image, or an empty string for that of the harness."""
+    memory_bytes: int = 0
+    milli_cpus: int = 0
+    processes_max: int = 0
+    """Limits of its container, or 0 for none."""
     ready_log: str = ""
     """Text in the line that shows that it is ready, or empty if nothing waits for it."""
     ready_within_ns: int = 0
@@ -76,6 +86,10 @@ def application_case(application: Application, addresses: Mapping[str, str]) -> 
         command=application.command,
         env=application.env,
         driver=application.driver,
+        image=application.image or "",
+        memory_bytes=application.limits.memory_bytes or 0,
+        milli_cpus=round((application.limits.cpus or 0) * MILLI),
+        processes_max=application.limits.processes or 0,
         ready_log=ready.log if ready else "",
         ready_within_ns=ready.within_ns if ready else 0,
         stop_signal=stop.signal,
@@ -98,6 +112,9 @@ def application_case_problems(
         ("stop_within_ns", application.stop_within_ns, 1, WITHIN_NS_MAX),
         ("exit_code", application.exit_code or 0, 0, EXIT_CODE_MAX),
         ("log_never", len(application.log_never), 0, LOG_TEXTS_MAX),
+        ("memory_bytes", application.memory_bytes, 0, MEMORY_BYTES_MAX),
+        ("milli_cpus", application.milli_cpus, 0, int(CPUS_MAX * MILLI)),
+        ("processes_max", application.processes_max, 0, PROCESSES_MAX),
     ):
         if not least <= value <= most:
             yield Problem((*path, name), f"expected {least} to {most}, found {value}")

@@ -11,8 +11,9 @@ from windtunnel.harness.scenario.schema.channel import placeholders
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem, unknown_name
 
-FIDELITY = "netns"
-"""The only fidelity level that has applications."""
+FIDELITIES = ("netns", "compose")
+"""The fidelity levels that have applications."""
+ONLY_CONTAINERS = ("compose",)
 
 
 def application_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -25,8 +26,9 @@ def application_problems(scenario: Scenario) -> Iterator[Problem]:
                 yield Problem((key,), "this key is missing")
         return
     for index, each in enumerate(scenario.fidelity):
-        if each != FIDELITY:
-            text = f"{each} does not start applications: write `fidelity: [{FIDELITY}]`"
+        if each not in FIDELITIES:
+            levels = ", ".join(FIDELITIES)
+            text = f"{each} does not start applications: write `fidelity: [{levels}]`"
             yield Problem(("fidelity", index), text)
     for index, application in enumerate(scenario.applications):
         yield from _application(scenario, application, ("applications", index))
@@ -57,8 +59,24 @@ def _application(scenario: Scenario, application: Application, path: Path) -> It
                 yield Problem(at, unknown_name("a host or directory in ${...}", name, known, hint))
             elif name == AERON_DIRECTORY and application.driver == "none":
                 yield Problem(at, f"`driver: none` has no ${{{name}}}: use shared or embedded")
-    if not application.command[0]:
+    yield from _program(scenario, application, path)
+
+
+def _program(scenario: Scenario, application: Application, path: Path) -> Iterator[Problem]:
+    """Yield the problems with what an application starts, and in which container."""
+    if application.command and not application.command[0]:
         yield Problem((*path, "command", 0), "expected the name of a program, found an empty text")
+    if not application.command and application.image is None:
+        yield Problem((*path, "command"), "this key is missing, and there is no `image`")
+    if scenario.fidelity == ONLY_CONTAINERS:
+        return
+    for key, is_given in (
+        ("image", application.image is not None),
+        ("limits", bool(application.limits.model_fields_set)),
+    ):
+        if is_given:
+            text = "only containers have one: write `fidelity: [compose]`"
+            yield Problem((*path, key), text if key == "image" else text.replace("one", "them"))
 
 
 def _without_traffic(scenario: Scenario) -> Iterator[Problem]:

@@ -1,11 +1,11 @@
 """Describes the applications of a case."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from windtunnel.harness.scenario.applications.application_case import ApplicationCase
+from windtunnel.harness.scenario.applications.application_case import MILLI, ApplicationCase
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.harness.scenario.schema.units import format_duration
+from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
 
 _DRIVERS = {
     "shared": "uses the driver of its host",
@@ -21,14 +21,34 @@ def application_lines(case: Case) -> Iterator[str]:
     yield ""
     yield "applications (started in this order, and only with `run --allow-commands`)"
     for each in case.applications:
-        yield f"  {each.id} on {each.host}: {shlex.join(each.command)}"
+        yield f"  {each.id} on {each.host}: {command_text(each.image, each.command)}"
         yield from (f"      {line}" for line in _lines(each))
+
+
+def command_text(image: str | None, command: Sequence[str]) -> str:
+    """Return what an application starts, as text: its command, in its image if it has one."""
+    words = shlex.join(command)
+    if not image:
+        return words
+    return f"{words} (image {image})" if words else f"image {image}"
+
+
+def _limits(application: ApplicationCase) -> Iterator[str]:
+    """Yield a text for each limit of an application."""
+    if application.memory_bytes:
+        yield f"{format_bytes(application.memory_bytes)} of memory"
+    if application.milli_cpus:
+        yield f"{application.milli_cpus / MILLI:g} processors"
+    if application.processes_max:
+        yield f"{application.processes_max} processes"
 
 
 def _lines(application: ApplicationCase) -> Iterator[str]:
     for name, value in application.env.items():
         yield f"{name}={shlex.quote(value)}"
     yield _DRIVERS[application.driver]
+    if limits := ", ".join(_limits(application)):
+        yield f"may use {limits}"
     if application.ready_log:
         within = format_duration(application.ready_within_ns)
         yield f"ready when its log contains {application.ready_log!r}, within {within}"

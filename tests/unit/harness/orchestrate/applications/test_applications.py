@@ -60,6 +60,10 @@ class Processes:
     def directory(self, host, application_id=""):
         return f"/shm/{host}/aeron{application_id and '-'}{application_id}"
 
+    def add(self, role, place, log, start, what):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return WatchedProcess(f"{place}/{what}", start(f"{place}/{what}"), role, log)
+
     def spawn(self, role, place, argv, log, env, what):
         log.parent.mkdir(parents=True, exist_ok=True)
         process = Made()

@@ -57,7 +57,13 @@ def test_stands_beside_traffic():
         ("WHERE: ", "1WHERE: ", "applications[0].env"),
         ("WHERE: \"${aeron.dir}/x\"", "WHERE: 5", "12:11: applications[0].env.WHERE: input should"),
         ("id: client", "id: service", "16:5: applications[1].id: 'service' occurs twice"),
-        ("driver: embedded", "image: example/feed:1.2", "19:5: applications[1].image: images are"),
+        ("driver: embedded", "image: example/feed:1.2", "19:5: applications[1].image: only cont"),
+        ("driver: embedded", "image: 'a b'", "applications[1].image: string should match"),
+        ("driver: embedded", "limits: {cpus: 1}", "19:5: applications[1].limits: only containers"),
+        ("driver: embedded", "limits: {cpus: 0}", "applications[1].limits.cpus: input sh"),
+        ("driver: embedded", "limits: {memory: 1MiB}", "applications[1].limits.memory: input sh"),
+        ('    command: ["${harness.python}", client.py]\n', "",
+         "applications[1].command: this key is missing, and there is no `image`"),
         ("{ends_by_itself: true}", "{}", "8:1: applications: nothing ends the run: expected `tr"),
         ("    driver: embedded", "    driver: none\n    env: {D: '${aeron.dir}'}",
          "20:11: applications[1].env.D: `driver: none` has no ${aeron.dir}"),
@@ -96,9 +102,15 @@ def test_events_affect_applications(whom, when, fault):
         assert any(fault in each for each in faults_of(text))
 
 
-def test_an_image_is_one_error():
-    text = changed('command: ["${harness.python}", client.py]', "image: example/feed:1.2")
-    assert len(faults_of(text)) == 1
+def test_an_image_and_limits_are_for_containers():
+    image = "image: example/feed:1.2\n    limits: {memory: 512MiB, cpus: 1.5, processes: 9}"
+    text = changed('command: ["${harness.python}", client.py]', image)
+    assert len(faults_of(text)) == 2
+    assert len(faults_of(f"fidelity: [netns, compose]\n{text}")) == 2
+    scenario = parse_scenario(f"fidelity: [compose]\n{text}", "made.yaml")
+    client = scenario.applications[1]
+    assert (client.image, client.command) == ("example/feed:1.2", ())
+    assert (client.limits.memory_bytes, client.limits.cpus) == (512 << 20, 1.5)
 
 
 def test_a_scenario_needs_traffic_or_applications():

@@ -1,0 +1,233 @@
+"""An application in a container of its own, which shares the network and the memory of its host.
+
+    container of host b   [agent, driver]        network, /dev/shm  ---- shared
+    container of one      [init -> application]                          with each other
+
+It has no capabilities and cannot gain any, does not see the processes of its host, and cannot write
+to the scenario's folder. Its output goes directly from the engine to its log, whose length is
+limited; the engine stores none of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import docker
+from docker.errors import DockerException, ImageNotFound, NotFound
+
+from windtunnel.harness.artifact.run.manifest import CANNOT_START, LOG_TOO_LONG
+from windtunnel.harness.orchestrate.lab import ApplicationRequest, LabError
+from windtunnel.harness.orchestrate.labs.compose_file import (
+    SCENARIO_IN_CONTAINER,
+    WORK_IN_CONTAINER,
+)
+from windtunnel.harness.orchestrate.processes.process import tail_of
+
+FAILED_EXIT_CODE = 125
+SIGNAL_BASE = 128
+PROCESSES_MAX = 4096
+"""Maximum number of processes and threads of an application, unless the scenario says otherwise."""
+_NANO_PER_MILLI = 1_000_000
+_END_TIMEOUT_S = 60.0
+_POLL_S = 0.01
+
+
+@dataclass
+class ApplicationContainer:
+    """The container of an application. Implements `LabProcess`."""
+
+    name: str
+    request: ApplicationRequest
+    client: docker.DockerClient
+    _container: Any = None
+    _output: Any = None
+    _problem: tuple[str, str] = ("", "")
+    _code: int | None = None
+    _is_paused: bool = False
+    _threads: list[threading.Thread] = field(default_factory=list)
+
+    def start(self, settings: Mapping[str, Any]) -> None:
+        """Create and start the container, with settings that depend on its host. A container that
+        cannot be started has a problem and has ended.
+        """
+        request = self.request
+        _make_work_folder(request.work)
+        try:
+            self._container = self.client.containers.create(
+                command=list(request.command) or None,
+                environment=dict(request.env),
+                init=True,
+                cap_drop=["ALL"],
+                security_opt=["no-new-privileges"],
+                # The files of a driver can only be used by the driver's user.
+                user="0:0",
+                log_config={"type": "none"},
+                mem_limit=request.memory_bytes or None,
+                nano_cpus=request.milli_cpus * _NANO_PER_MILLI or None,
+                pids_limit=request.processes_max or PROCESSES_MAX,
+                **settings,
+            )
+            self._output = self._container.attach(stdout=True, stderr=True, stream=True)
+            self._container.start()
+        except ImageNotFound:
+            text = f"there is no image {settings['image']!r} on this machine: build it, or use "
+            self._fail(CANNOT_START, f"{text}`docker pull`")
+        except (DockerException, OSError) as error:
+            self._fail(CANNOT_START, _reason(error))
+        else:
+            for work in (self._copy, self._await_end):
+                self._threads.append(threading.Thread(target=work, daemon=True))
+                self._threads[-1].start()
+
+    def _fail(self, problem: str, text: str) -> None:
+        self._close_output()
+        self._problem = problem, text
+        self._code = FAILED_EXIT_CODE
+
+    def _close_output(self) -> None:
+        if self._output is not None:
+            with contextlib.suppress(OSError, DockerException):
+                self._output.close()
+                # The stream shuts its socket down, but leaves it open.
+                self._output._response.close()
+
+    def _copy(self) -> None:
+        """Append the application's output to its log, and kill it if the log becomes too long."""
+        limit = self.request.log_bytes_max
+        with self.request.log.open("ab", buffering=0) as file, contextlib.suppress(Exception):
+            room = limit - file.tell()
+            for data in self._output:
+                file.write(data[: max(0, room)])
+                room -= len(data)
+                if room < 0:
+                    self._problem = LOG_TOO_LONG, f"the log exceeds {limit} bytes"
+                    self._container.kill()
+                    break
+        self._close_output()
+
+    def _await_end(self) -> None:
+        try:
+            code = int(self._container.wait(timeout=None)["StatusCode"])
+        except (DockerException, OSError, ValueError):
+            code = SIGNAL_BASE + signal.SIGKILL  # It was removed.
+        self._threads[0].join(_END_TIMEOUT_S)
+        # The engine reports the end by signal N as 128 + N, as shells do.
+        is_signal = SIGNAL_BASE < code < SIGNAL_BASE + signal.NSIG
+        self._code = SIGNAL_BASE - code if is_signal else code
+
+    def poll(self) -> int | None:
+        return self._code
+
+    def wait(self, timeout_s: float) -> int | None:
+        deadline_s = time.monotonic() + timeout_s
+        while self._code is None and time.monotonic() < deadline_s:
+            time.sleep(_POLL_S)
+        return self._code
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the application. SIGSTOP and SIGCONT reach all its processes."""
+        if number == signal.SIGSTOP:
+            self._ask(lambda: self._container.pause())
+            self._is_paused = True
+        elif number == signal.SIGCONT:
+            self._continue()
+        else:
+            self._ask(lambda: self._container.kill(signal=int(number)))
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._continue()
+        self.send_signal(signal.SIGKILL)
+        self.wait(_END_TIMEOUT_S)
+
+    def _continue(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self._ask(lambda: self._container.unpause())
+
+    def _ask(self, what: Any) -> None:
+        """Ask the engine for something, unless the application has ended."""
+        if self._code is not None:
+            return
+        try:
+            what()
+        except (DockerException, OSError) as error:
+            if self.wait(1.0) is None:
+                raise LabError(f"{self.name}: the engine reported: {_reason(error)}") from error
+
+    def tail(self, lines: int = 5) -> str:
+        """Return the last lines of the application's log, or the reason why it has none."""
+        problem, text = self._problem
+        return text if problem == CANNOT_START else tail_of(self.request.log, lines)
+
+    def problem(self) -> tuple[str, str]:
+        """Return why the application was killed or could not be started, as a keyword and a text.
+        Both are empty if it did neither.
+        """
+        return self._problem
+
+    def remove(self) -> None:
+        """Remove the container. Its output that was not copied yet is lost."""
+        if self._container is not None:
+            with contextlib.suppress(NotFound):
+                self._container.remove(force=True)
+        for thread in self._threads:
+            thread.join(_END_TIMEOUT_S)
+        self.client.close()
+
+
+def _reason(error: Exception) -> str:
+    """Return what the engine has reported, in one line."""
+    text = getattr(error, "explanation", None) or str(error)
+    return " ".join(str(text).split())
+
+
+def settings(
+    request: ApplicationRequest,
+    *,
+    host: str,
+    name: str,
+    image: str,
+    labels: Mapping[str, str],
+    code: Mapping[str, Mapping[str, str]],
+) -> dict[str, Any]:
+    """Return the settings of a container that depend on its host, and on whose image it has."""
+    volumes = {
+        str(request.work): {"bind": WORK_IN_CONTAINER, "mode": "rw"},
+        str(request.scenario): {"bind": SCENARIO_IN_CONTAINER, "mode": "ro"},
+    }
+    found: dict[str, Any] = {
+        "image": request.image or image,
+        "name": name,
+        "network_mode": f"container:{host}",
+        "ipc_mode": f"container:{host}",
+        "labels": dict(labels),
+        "volumes": volumes,
+    }
+    if not request.image:
+        found["volumes"] = {**code, **volumes}
+        found["working_dir"] = (
+            SCENARIO_IN_CONTAINER if request.starts_in_scenario else WORK_IN_CONTAINER
+        )
+        found["read_only"] = True
+        found["tmpfs"] = {"/tmp": "size=64m"}
+    return found
+
+
+def _make_work_folder(folder: Path) -> None:
+    """Create the folder of an application, in which root of a container without capabilities can
+    write.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() != 0:
+        folder.chmod(0o777)

@@ -1,0 +1,194 @@
+"""The container of an application, with an engine that is played."""
+
+import signal
+import threading
+import time
+
+import pytest
+
+from windtunnel.harness.orchestrate.lab import ApplicationRequest, LabError
+from windtunnel.harness.orchestrate.labs.application_container import (
+    ApplicationContainer,
+    DockerException,
+    ImageNotFound,
+    settings,
+)
+
+
+class Refused(DockerException):
+    """A refusal of the engine, with its reason."""
+
+    def __init__(self, explanation):
+        super().__init__("500 Server Error")
+        self.explanation = explanation
+
+
+class Output:
+    """What an application prints: an item for each write, until its container ends."""
+
+    def __init__(self, chunks, ended):
+        self._chunks, self._ended = chunks, ended
+        self._response = self
+        self.is_closed = False
+
+    def __iter__(self):
+        yield from self._chunks
+        self._ended.wait(10)
+
+    def close(self):
+        self.is_closed = True
+
+
+class Engine:
+    """An engine, and the only container that it creates."""
+
+    def __init__(self, chunks=(), create_error=None, start_error=None, ignores=()):
+        self.containers = self
+        self.ended = threading.Event()
+        self.output = Output(chunks, self.ended)
+        self.asked, self.code = [], 0
+        self._errors = {"create": create_error, "start": start_error}
+        self._ignores = ignores
+
+    def _do(self, what):
+        self.asked.append(what)
+        if self._errors.get(what):
+            raise self._errors[what]
+
+    def create(self, **settings):
+        self.settings = settings
+        self._do("create")
+        return self
+
+    def attach(self, **_):
+        return self.output
+
+    def start(self):
+        self._do("start")
+
+    def wait(self, timeout):
+        assert self.ended.wait(10)
+        return {"StatusCode": self.code}
+
+    def kill(self, signal=signal.SIGKILL):
+        self._do(f"kill {int(signal)}")
+        if signal not in self._ignores:
+            self.end(128 + signal)
+
+    def end(self, code):
+        self.code = code
+        self.ended.set()
+
+    def pause(self):
+        self._do("pause")
+
+    def unpause(self):
+        self._do("unpause")
+
+    def remove(self, force):
+        self._do("remove")
+        self.ended.set()
+
+    def close(self):
+        self._do("close")
+
+
+@pytest.fixture
+def request_(tmp_path):
+    return ApplicationRequest(
+        image="",
+        command=("feed", "-v"),
+        env={"A": "1"},
+        work=tmp_path / "work",
+        scenario=tmp_path,
+        starts_in_scenario=False,
+        log=tmp_path / "feed.log",
+        log_bytes_max=100,
+        memory_bytes=64 << 20,
+        milli_cpus=1500,
+    )
+
+
+def begun(engine, request):
+    found = ApplicationContainer("b/application-feed", request, engine)
+    made = settings(request, host="wt-b", name="wt-b-1", image="ours", labels={}, code={})
+    found.start(made)
+    return found
+
+
+def test_it_has_few_rights_and_its_limits(request_):
+    engine = Engine([b"one\n", b"two\n"])
+    container = begun(engine, request_)
+    engine.end(0)
+    assert container.wait(10) == 0
+    assert request_.log.read_bytes() == b"one\ntwo\n"
+    assert container.tail(1) == "two"
+    found = engine.settings
+    assert (found["cap_drop"], found["security_opt"]) == (["ALL"], ["no-new-privileges"])
+    assert (found["mem_limit"], found["nano_cpus"]) == (64 << 20, 1_500_000_000)
+    assert (found["network_mode"], found["ipc_mode"]) == ("container:wt-b", "container:wt-b")
+    assert found["volumes"][str(request_.scenario)]["mode"] == "ro"
+    assert (found["image"], found["read_only"]) == ("ours", True)
+    assert (found["log_config"], found["command"]) == ({"type": "none"}, ["feed", "-v"])
+    container.remove()
+    assert engine.asked[-2:] == ["remove", "close"]
+    assert engine.output.is_closed
+
+
+def test_the_end_by_a_signal_has_the_number_of_the_signal(request_):
+    engine = Engine()
+    container = begun(engine, request_)
+    container.terminate()
+    assert container.wait(10) == -signal.SIGTERM
+    container.terminate()
+    assert engine.asked.count("kill 15") == 1
+
+
+def test_a_pause_stops_all_its_processes_until_it_continues(request_):
+    engine = Engine()
+    container = begun(engine, request_)
+    container.send_signal(signal.SIGSTOP)
+    container.send_signal(signal.SIGCONT)
+    container.send_signal(signal.SIGCONT)
+    assert engine.asked[2:] == ["pause", "unpause"]
+    container.send_signal(signal.SIGSTOP)
+    container.kill()
+    assert engine.asked[4:] == ["pause", "unpause", "kill 9"]
+    assert container.poll() == -9
+
+
+def test_a_log_that_becomes_too_long_ends_it(request_):
+    engine = Engine([b"x" * 60, b"y" * 60])
+    container = begun(engine, request_)
+    assert container.wait(10) == -9
+    assert request_.log.read_bytes() == b"x" * 60 + b"y" * 40
+    assert container.problem() == ("log-too-long", "the log exceeds 100 bytes")
+
+
+@pytest.mark.parametrize(
+    ("engine", "text"),
+    [
+        (Engine(create_error=ImageNotFound("no")), "there is no image 'ours' on this machine"),
+        (Engine(start_error=Refused('exec: "feed":\nnot found')),
+         'exec: "feed": not found'),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_started_has_ended_with_a_reason(request_, engine, text):
+    container = begun(engine, request_)
+    assert container.poll() == 125
+    problem, reason = container.problem()
+    assert problem == "cannot-start"
+    assert text in reason
+    assert container.tail() == reason
+    container.remove()
+
+
+def test_an_engine_that_fails_is_an_error_of_the_lab(request_, monkeypatch):
+    engine = Engine()
+    container = begun(engine, request_)
+    monkeypatch.setattr(engine, "pause", lambda: (_ for _ in ()).throw(Refused("no engine")))
+    before_s = time.monotonic()
+    with pytest.raises(LabError, match="b/application-feed: the engine reported: no engine"):
+        container.send_signal(signal.SIGSTOP)
+    assert time.monotonic() - before_s >= 1
+    container.remove()
