@@ -53,9 +53,12 @@ def main() -> None:
         nonlocal executed
         print(f"WT GOT requests {number_of(request)} {zlib.crc32(request)}")
         send(responses, request)
-        print(f"WT SENT responses {number_of(request)} {zlib.crc32(request)}")
         executed = number_of(request) + 1
-        state.write_bytes(request)
+        # A file that is replaced is never half written.
+        written = state.with_suffix(".new")
+        written.write_bytes(request)
+        written.replace(state)
+        print(f"WT SENT responses {number_of(request)} {zlib.crc32(request)}")
 
     def take(request: pyaeron.BufferView, header: pyaeron.Header) -> None:
         message = bytes(request)

@@ -81,11 +81,11 @@ class ModuleProcess:
     It is in a session of its own, so that Ctrl-C reaches only the caller, which ends it in order.
     """
 
-    def __init__(self, module: str, descriptor: int) -> None:
+    def __init__(self, module: str, descriptor: int, *arguments: str) -> None:
         # It is closed in `close`.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module, str(descriptor)],
+            [sys.executable, "-m", module, str(descriptor), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._errors,

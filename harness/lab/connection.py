@@ -39,7 +39,7 @@ class Connection:
         loop = asyncio.get_running_loop()
         self._ready, self._end = loop.create_future(), loop.create_future()
         own, other = socket.socketpair()
-        self._process = ModuleProcess(SERVER, other.fileno())
+        self._process = ModuleProcess(SERVER, other.fileno(), str(options.get("fidelity", "netns")))
         other.close()
         reader, self._writer = await asyncio.open_connection(sock=own, limit=LINE_BYTES_MAX)
         self._reading = asyncio.create_task(self._read(reader))

@@ -146,8 +146,10 @@ class Lab:
     async def start(
         self,
         host: str,
-        command: Sequence[str | os.PathLike[str]],
+        command: Sequence[str | os.PathLike[str]] = (),
         *,
+        image: str | None = None,
+        limits: Mapping[str, Any] | None = None,
         ready: str | None = None,
         within: float = WITHIN_S,
         env: Mapping[str, str] | None = None,
@@ -165,7 +167,9 @@ class Lab:
         waited for. In the command and in the values of `env`, `${b}` is the address of host b. The
         working folder is the test's, or the current one. `driver` is `shared`, `embedded` or
         `none`. The verdict is FAIL if the program ends with another exit code than 0, or
-        `exit_code`, or if its log has a text of `log_never`.
+        `exit_code`, or if its log has a text of `log_never`. In containers, `image` is its image,
+        whose own command is used if none is given, and `limits` has `memory`, `cpus` and
+        `processes`, as in a scenario file.
         """
         table: dict[str, Any] = {
             "on": host,
@@ -175,6 +179,10 @@ class Lab:
             "stop": {"signal": stop_signal, "within": _seconds(stop_within)},
             "expect": {"log_never": list(log_never)},
         }
+        if image is not None:
+            table["image"] = image
+        if limits is not None:
+            table["limits"] = dict(limits)
         if ready is not None:
             table["ready"] = {"log": ready, "within": _seconds(within)}
         if exit_code is not None:

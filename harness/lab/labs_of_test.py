@@ -23,6 +23,7 @@ class Windtunnel:
         out: Path,
         seed: int | None,
         driver: str,
+        fidelity: str,
         on_verdict: Callable[[Verdict], None],
     ) -> None:
         self._test = test
@@ -30,6 +31,7 @@ class Windtunnel:
         self._out = out
         self._seed = seed
         self._driver = driver
+        self._fidelity = fidelity
         self._on_verdict = on_verdict
         self._openings: list[LabOpening] = []
 
@@ -66,6 +68,7 @@ class Windtunnel:
             observe=observe,
             timeouts=timeouts,
             driver=driver or self._driver,
+            fidelity=self._fidelity,
             name=name or self._test.rpartition("::")[2],
             about=about or f"A lab of the test {self._test}.",
             seed=seed if self._seed is None else self._seed,

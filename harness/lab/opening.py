@@ -60,6 +60,7 @@ def open_lab(
     observe: Sequence[Mapping[str, Any]] = (),
     timeouts: Mapping[str, str] | None = None,
     driver: str = "ours",
+    fidelity: str = "netns",
     name: str = "lab",
     about: str = "",
     seed: int = 0,
@@ -73,8 +74,10 @@ def open_lab(
     `loss="2%"`. `links` has several links, with the impairments of each. `observe` has the streams
     that the verdict judges: tables like those of `observe` in a scenario file, with `stream`,
     `channel`, `from` and `to`. `timeouts` are those of drivers and clients. `driver` is the media
-    driver of all hosts: `ours`, `pyaeron` for Aeron's C driver, `java`, or `aeronmd:/path`. The run
-    folder is created in `out`. Programs start in `folder`, by default the current one.
+    driver of all hosts: `ours`, `pyaeron` for Aeron's C driver, `java`, or `aeronmd:/path`.
+    `fidelity` is `netns`, or `compose` for hosts that are containers. The run folder is created in
+    `out`. Programs start in `folder`, by default the current one; in containers, they can only read
+    it.
     """
     options = lab_options(
         hosts=hosts,
@@ -84,6 +87,7 @@ def open_lab(
         observe=observe,
         timeouts=timeouts,
         driver=driver,
+        fidelity=fidelity,
         name=name,
         about=about,
         seed=seed,

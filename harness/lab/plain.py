@@ -214,8 +214,10 @@ class PlainLab:
     def start(
         self,
         host: str,
-        command: Sequence[str | os.PathLike[str]],
+        command: Sequence[str | os.PathLike[str]] = (),
         *,
+        image: str | None = None,
+        limits: Mapping[str, Any] | None = None,
         ready: str | None = None,
         within: float = WITHIN_S,
         env: Mapping[str, str] | None = None,
@@ -232,6 +234,8 @@ class PlainLab:
             self._lab.start(
                 host,
                 command,
+                image=image,
+                limits=limits,
                 ready=ready,
                 within=within,
                 env=env,

@@ -230,7 +230,10 @@ def _case_of(item: pytest.Function) -> Any:
 @pytest.fixture
 def windtunnel(request: pytest.FixtureRequest) -> Iterator[Windtunnel]:
     """Opens labs: hosts with media drivers, links between them, and the test's own programs."""
-    chosen_fidelity(request.config, ("netns",), "a lab")
+    # Programs of this machine are not in containers, so that these have to be asked for.
+    is_asked_for = request.config.getoption("--windtunnel-fidelity") is not None
+    supported = ("netns", "compose") if is_asked_for else ("netns",)
+    fidelity = chosen_fidelity(request.config, supported, "a lab")
     from windtunnel.harness.lab.labs_of_test import Windtunnel as Labs
 
     node = request.node
@@ -240,6 +243,7 @@ def windtunnel(request: pytest.FixtureRequest) -> Iterator[Windtunnel]:
         out=out_folder(request.config),
         seed=request.config.getoption("--windtunnel-seed"),
         driver=request.config.getoption("--windtunnel-driver"),
+        fidelity=fidelity,
         on_verdict=lambda verdict: note_run(node, verdict),
     )
     yield labs

@@ -1,6 +1,6 @@
 """The process of a lab: builds it, answers the program that uses it, judges and reports the run.
 
-    python -m windtunnel.harness.lab.server FD
+    python -m windtunnel.harness.lab.server FD FIDELITY
 
     program                                       this process
       {"open": {hosts, links, observe, ...}}  -->   prepare, lab, drivers
@@ -24,6 +24,7 @@ from contextlib import suppress
 from typing import Any
 
 from windtunnel.harness.orchestrate.cancel import Cancelled
+from windtunnel.harness.orchestrate.fidelity import NETNS
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.live.line_channel import ChannelClosed, LineChannel
@@ -35,8 +36,10 @@ OPEN_TIMEOUT_S = 30.0
 def main() -> int:
     """Serve one lab. Returns the exit code."""
     try:
-        # Executes this program again in a user namespace, unless it has the privileges.
-        privileges.acquire()
+        # Executes this program again in a user namespace, unless it has the privileges. A
+        # container engine has its own.
+        if sys.argv[2] == NETNS:
+            privileges.acquire()
         lacking = ""
     except LabError as error:
         lacking = str(error)

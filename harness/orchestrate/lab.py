@@ -151,3 +151,6 @@ class ContainerLab(Protocol):
         """Start an application in a container of its own on the host that its name begins with, as
         in `b/application-feed`.
         """
+
+    def outside(self, host: str, path: str) -> Path:
+        """Return the path at which this machine has a file of a host."""

@@ -109,6 +109,12 @@ def _ends(name: str, link: str) -> list[str]:
     default="ours",
     help="Media driver of all hosts: ours, pyaeron, java or aeronmd:/path.  [default: ours]",
 )
+@click.option(
+    "--fidelity",
+    type=click.Choice(["netns", "compose"]),
+    default="netns",
+    help="Hosts as network namespaces or as containers.  [default: netns]",
+)
 @impairment_options
 @name_option
 @json_option
@@ -119,6 +125,7 @@ def up(
     out: Path,
     seed: int,
     driver: str,
+    fidelity: str,
     name: str,
     as_json: bool,
     **weather: Any,
@@ -142,6 +149,7 @@ def up(
             observe=[_observed(each) for each in observe],
             timeouts=None,
             driver=driver,
+            fidelity=fidelity,
             name=_scenario(name),
             about="",
             seed=seed,

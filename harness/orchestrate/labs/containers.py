@@ -60,6 +60,9 @@ class Containers(Protocol):
     ) -> LabApplication:
         """Start an application in a container that shares network and memory of a host's."""
 
+    def outside(self, place: str, path: str) -> Path:
+        """Return the path at which this machine has a file of a container."""
+
     def remove(self) -> None:
         """Remove everything that `start` created. Can be called repeatedly."""
 
@@ -75,6 +78,9 @@ class ComposeContainers:
     ) -> LabApplication:
         text = "applications need a container engine, to which `docker compose up` has no access: "
         raise LabError(f"{text}use `windtunnel run --fidelity compose` outside the containers")
+
+    def outside(self, place: str, path: str) -> Path:
+        raise LabError(f"{place}: files of other containers cannot be read in a container")
 
     def remove(self) -> None:
         pass
@@ -237,6 +243,9 @@ class ComposeLab:
     def start_application(self, name: str, request: ApplicationRequest) -> LabApplication:
         place = name.partition("/")[0]
         return self._containers.start_application(name, place, request)
+
+    def outside(self, host: str, path: str) -> Path:
+        return self._containers.outside(host, path)
 
     def _link(self, place: str) -> AgentLink:
         if place not in self._links:

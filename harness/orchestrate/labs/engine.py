@@ -135,6 +135,7 @@ class EphemeralContainers:
         self._control = control_folder(self._record)
         self._watchdog: CleanupWatchdog | None = None
         self._applications: list[ApplicationContainer] = []
+        self._roots: dict[str, Path] = {}
 
     def start(self) -> Path:
         document = compose_file.read()
@@ -225,6 +226,20 @@ class EphemeralContainers:
         )
         container.start(made)
         return container
+
+    def outside(self, place: str, path: str) -> Path:
+        """Return the path at which this machine has a file of a container. Raises LabError if this
+        process may not read it, or if the engine is on another machine.
+        """
+        if place not in self._roots:
+            with connection() as client:
+                state = client.containers.get(self._name(place)).attrs["State"]
+            root = Path(f"/proc/{state['Pid']}/root")
+            if not os.access(root / "dev/shm", os.R_OK | os.X_OK):
+                text = f"the memory of host {place} cannot be read: it needs root, and an engine "
+                raise LabError(f"{text}on this machine")
+            self._roots[place] = root
+        return self._roots[place] / path.lstrip("/")
 
     def _volumes(self, mounts: Sequence[compose_file.Mount]) -> dict[str, dict[str, str]]:
         """Return a container's mounts as in compose.yaml, but with this lab's folders for `runs`

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from windtunnel.harness.orchestrate.applications.start import Surroundings
+from windtunnel.harness.orchestrate.fidelity import NETNS
 from windtunnel.harness.orchestrate.live.live_scenario import OptionError, require_application
 from windtunnel.harness.scenario.applications.application_case import (
     ApplicationCase,
@@ -16,7 +17,7 @@ from windtunnel.harness.scenario.applications.application_case import (
 )
 from windtunnel.harness.scenario.resolved.case import Case
 
-KEYS = ("on", "command", "env", "driver", "ready", "stop", "expect")
+KEYS = ("on", "command", "image", "limits", "env", "driver", "ready", "stop", "expect")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 NAME_LENGTH_MAX = 24
 
@@ -30,14 +31,14 @@ class ApplicationRequest:
 
 
 def application_request(
-    document: Mapping[str, Any], case: Case, free_id: Callable[[str], str]
+    document: Mapping[str, Any], case: Case, free_id: Callable[[str], str], fidelity: str = NETNS
 ) -> ApplicationRequest:
     """Return the application that a request describes. Raises OptionError if it is not valid."""
     table = {key: document[key] for key in KEYS if document.get(key) is not None}
-    named = document.get("name")
-    table["id"] = named if named else free_id(_name_of(document.get("command")))
+    named, words = document.get("name"), document.get("command") or [document.get("image")]
+    table["id"] = named if named else free_id(_name_of(words))
     hosts = [each.name for each in case.hosts]
-    application = require_application(hosts, table)
+    application = require_application(hosts, table, fidelity)
     addresses = {each.name: each.address for each in case.hosts}
     found = application_case(application, addresses)
     found = found.model_copy(update={"ends_at_any_time": not found.ends_by_itself})

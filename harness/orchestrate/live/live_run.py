@@ -24,9 +24,9 @@ from windtunnel.harness.orchestrate.processes import watch
 from windtunnel.harness.orchestrate.processes.watch import RunFailed
 from windtunnel.harness.orchestrate.run.phases import REQUIRED, Emit, Run
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
-from windtunnel.harness.scenario.applications.application_case import ApplicationCase
+from windtunnel.harness.scenario.applications.application_case import MILLI, ApplicationCase
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.harness.scenario.schema.units import format_duration
+from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
 
 POLL_S = 0.02
 HEADER = """\
@@ -118,7 +118,18 @@ class LiveRun(Run):
 
 def _application_document(case: ApplicationCase) -> dict[str, Any]:
     """Return an application as the table of a scenario file."""
-    found: dict[str, Any] = {"id": case.id, "on": case.host, "command": list(case.command)}
+    found: dict[str, Any] = {"id": case.id, "on": case.host}
+    if case.image:
+        found["image"] = case.image
+    if case.command:
+        found["command"] = list(case.command)
+    limits = {
+        "memory": format_bytes(case.memory_bytes) if case.memory_bytes else None,
+        "cpus": case.milli_cpus / MILLI or None,
+        "processes": case.processes_max or None,
+    }
+    if any(limits.values()):
+        found["limits"] = {key: value for key, value in limits.items() if value}
     if case.env:
         found["env"] = dict(case.env)
     found["driver"] = case.driver

@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from windtunnel.harness.orchestrate.fidelity import NETNS
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.scenario.applications.application import Application
 from windtunnel.harness.scenario.loader import parse_scenario
@@ -54,7 +55,7 @@ def document_of(options: Mapping[str, Any]) -> dict[str, Any]:
         "name": options.get("name", "lab"),
         "about": options.get("about") or "A lab that a program controlled.",
         "seeds": {"root": options.get("seed", 0)},
-        "fidelity": ["netns"],
+        "fidelity": [options.get("fidelity") or NETNS],
         "network": {"hosts": list(options.get("hosts", ()))},
     }
     if len(links) == 1:
@@ -76,12 +77,14 @@ def require_impairments(between: Sequence[str], weather: Mapping[str, Any]) -> S
     return live_scenario({"hosts": list(between), "links": [link]})
 
 
-def require_application(hosts: Sequence[str], table: Mapping[str, Any]) -> Application:
+def require_application(
+    hosts: Sequence[str], table: Mapping[str, Any], fidelity: str = NETNS
+) -> Application:
     """Return an application as a scenario has it. Raises OptionError if it is not valid."""
     pairs = [list(each) for each in itertools.pairwise(hosts)]
     links = [{"between": each} for each in pairs]
     stand_in = {"id": "stand-in", "on": hosts[0], **_STAND_IN}
-    document = document_of({"hosts": hosts, "links": links})
+    document = document_of({"hosts": hosts, "links": links, "fidelity": fidelity})
     return _parse({**document, "applications": [table, stand_in]}).applications[0]
 
 

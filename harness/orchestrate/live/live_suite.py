@@ -12,7 +12,7 @@ from typing import Any
 from windtunnel.harness.artifact.run_dir import new_suite_id
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 from windtunnel.harness.orchestrate.event import RunEvent
-from windtunnel.harness.orchestrate.fidelity import NETNS
+from windtunnel.harness.orchestrate.fidelity import COMPOSE, NETNS, Fidelity
 from windtunnel.harness.orchestrate.lab import Lab, LabError
 from windtunnel.harness.orchestrate.labs import labs
 from windtunnel.harness.orchestrate.live.line_channel import ChannelClosed, LineChannel
@@ -55,10 +55,11 @@ def run_lab(channel: LineChannel, options: Mapping[str, Any]) -> LabEnd:
     """
     scenario = live_scenario(options)
     out = Path(str(options["out"])).resolve()
-    tested = _tested(str(options.get("driver") or OURS.name), out)
-    labs.require(NETNS, lambda done: _report(channel, done))
+    fidelity = _fidelity(options)
+    tested = _tested(str(options.get("driver") or OURS.name), fidelity, out)
+    labs.require(fidelity, lambda done: _report(channel, done))
     content = payload.content_payload(out / PAYLOAD_STORE, "lab", _CONTENT)
-    common = SuiteOptions(out, NETNS, content, tested=tested, allow_commands=True)
+    common = SuiteOptions(out, fidelity, content, tested=tested, allow_commands=True)
     suite = _new_suite(out, common, options)
     # The file need not exist: its folder is what `${scenario.dir}` means to the applications.
     file = Path(str(options["folder"])) / FILE
@@ -85,10 +86,20 @@ def run_lab(channel: LineChannel, options: Mapping[str, Any]) -> LabEnd:
     return LabEnd(result.outcome, result.reason, spec.folder.path, suite.result.suite_dir)
 
 
-def _tested(driver: str, out: Path) -> Pair:
+def _fidelity(options: Mapping[str, Any]) -> Fidelity:
+    """Return the kind of lab that a program has asked for."""
+    found = options.get("fidelity") or NETNS
+    if found == NETNS:
+        return NETNS
+    if found == COMPOSE:
+        return COMPOSE
+    raise OptionError(f"fidelity: expected {NETNS} or {COMPOSE}, found {str(found)[:80]!r}")
+
+
+def _tested(driver: str, fidelity: Fidelity, out: Path) -> Pair:
     """Return the drivers of a lab's hosts, which are all the same."""
     try:
-        found = peers.pair(driver, driver, NETNS, out / peers.STORE)
+        found = peers.pair(driver, driver, fidelity, out / peers.STORE)
     except peers.PeerError as error:
         raise OptionError(f"driver: {error}") from error
     if found.missing:

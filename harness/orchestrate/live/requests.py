@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.lab import ContainerLab, LabError
 from windtunnel.harness.orchestrate.live import live_counters
 from windtunnel.harness.orchestrate.live.application_request import application_request
 from windtunnel.harness.orchestrate.live.link_requester import LinkRequester
@@ -120,7 +120,9 @@ class Requests:
     # ---- applications ----
 
     def _start(self, document: Mapping[str, Any]) -> Condition:
-        wanted = application_request(document, self._case, self._applications.free_id)
+        wanted = application_request(
+            document, self._case, self._applications.free_id, self._spec.fidelity
+        )
         case = wanted.case
         self._applications.launch(case, wanted.surroundings)
         started = self._applications.newest(case.id)
@@ -203,14 +205,14 @@ class Requests:
         return condition
 
     def _counters(self, document: Mapping[str, Any]) -> Condition:
-        directory = self._processes.directory(self._host(document))
+        directory = self._directory(self._host(document))
         found = {"counters": live_counters.documents(directory)}
         return lambda: found
 
     def _counter(self, document: Mapping[str, Any]) -> Condition:
         """Wait until a counter has reached a value."""
         host = self._host(document)
-        directory = self._processes.directory(host)
+        directory = self._directory(host)
         selected = live_counters.Selection.of(document)
         least = _whole(document["at_least"], "at_least", -(1 << 63), (1 << 63) - 1)
         late_s, within_s = _deadline_s(document)
@@ -228,6 +230,11 @@ class Requests:
             return None
 
         return condition
+
+    def _directory(self, host: str) -> str:
+        """Return the path at which this process finds the directory of a host's driver."""
+        lab, directory = self._processes.lab, self._processes.directory(host)
+        return str(lab.outside(host, directory)) if isinstance(lab, ContainerLab) else directory
 
     def _host(self, document: Mapping[str, Any]) -> str:
         host, hosts = str(document["host"]), [each.name for each in self._case.hosts]

@@ -12,8 +12,8 @@ from windtunnel.harness.lab.options import lab_options, link_ends, scenario_name
 def options(**changed: Any) -> dict[str, Any]:
     given: dict[str, Any] = {
         "hosts": ["a", "b"], "link": None, "links": None, "weather": {}, "observe": (),
-        "timeouts": None, "driver": "ours", "name": "lab", "about": "", "seed": 0,
-        "out": Path("runs"), "folder": Path("."), "argv": ["pytest"],
+        "timeouts": None, "driver": "ours", "fidelity": "netns", "name": "lab",
+        "about": "", "seed": 0, "out": Path("runs"), "folder": Path("."), "argv": ["pytest"],
     }  # fmt: skip
     return lab_options(**given | changed)
 

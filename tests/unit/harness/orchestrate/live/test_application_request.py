@@ -30,6 +30,16 @@ def test_the_surroundings_are_those_of_the_program(tmp_path: Path) -> None:
     assert (around.folder, around.variables) == (tmp_path, {"PATH": "/x"})
 
 
+def test_in_containers_an_application_may_have_an_image(tmp_path: Path) -> None:
+    document = {"on": "a", "image": "example/feed:1.2", "folder": str(tmp_path)}
+    document["limits"] = {"memory": "64MiB", "cpus": 0.5}
+    found = application_request(document, case(), lambda name: name, "compose").case
+    assert (found.id, found.image, found.command) == ("feed-1", "example/feed:1.2", ())
+    assert (found.memory_bytes, found.milli_cpus) == (64 << 20, 500)
+    with pytest.raises(OptionError, match="image: only containers have one"):
+        application_request(document, case(), lambda name: name)
+
+
 @pytest.mark.parametrize(
     ("command", "name"),
     [

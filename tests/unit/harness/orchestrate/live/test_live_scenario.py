@@ -31,6 +31,7 @@ def test_a_lab_is_a_scenario_without_applications() -> None:
     assert scenario.network.all_links[0].impairments["both"].delay is not None
     assert [each.stream_id for each in scenario.observe] == [1]
     assert "applications" not in document_of(OPTIONS)
+    assert live_scenario({**OPTIONS, "fidelity": "compose"}).fidelity == ("compose",)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ class Lab:
         self.requests = Requests(
             spec=SimpleNamespace(folder=RunDir(folder)),
             case=case(),
-            processes=SimpleNamespace(directory=lambda host: f"/dev/shm/{host}"),
+            processes=SimpleNamespace(lab=None, directory=lambda host: f"/dev/shm/{host}"),
             applications=SimpleNamespace(
                 newest=lambda name: started,
                 expect_exit=lambda name, code: self.codes.append(code),
