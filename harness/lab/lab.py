@@ -23,6 +23,7 @@ from windtunnel.harness.lab.connection import Connection
 from windtunnel.harness.lab.errors import LabError
 from windtunnel.harness.lab.link import Driver, Link
 from windtunnel.harness.lab.options import link_ends
+from windtunnel.harness.lab.placing import Container, Place, compose_text, place
 from windtunnel.harness.lab.verdict import Verdict, read_verdict
 
 WITHIN_S = 20.0
@@ -202,6 +203,35 @@ class Lab:
         """Return the driver of a host, to pause or kill it."""
         self._of_host("addresses", host)
         return Driver(self._connection, host)
+
+    def place(self, host: str, container: Container) -> Container:
+        """Place a container of testcontainers on a host, before it is started, and return it.
+
+        It shares the network and the memory of the host, and finds the host's driver in
+        `AERON_DIR`. In the values of its variables, `${b}` is the address of host b. Only in a lab
+        with `fidelity="compose"`.
+        """
+        return place(container, self._place(host))
+
+    def compose_file(self, services: Mapping[str, str], path: str | os.PathLike[str]) -> Path:
+        """Write a compose file that places services on hosts, and return its path: `{"feed": "a"}`.
+
+        It is used after your own file: `docker compose -f yours.yaml -f PATH up`, or
+        `DockerCompose(folder, compose_file_name=["yours.yaml", PATH])`. The services find the
+        host's driver in `AERON_DIR`, and the address of host b in `WT_ADDRESS_B`. Only in a lab
+        with `fidelity="compose"`.
+        """
+        places = {service: self._place(host) for service, host in services.items()}
+        written = Path(path)
+        written.write_text(compose_text(places))
+        return written
+
+    def _place(self, host: str) -> Place:
+        self._of_host("addresses", host)
+        if "places" not in self._description:
+            raise LabError('the hosts are no containers: open the lab with fidelity="compose"')
+        found = self._description["places"][host]
+        return Place(host, **found, addresses=self._known("addresses"))
 
     # ---- counters ----
 

@@ -24,6 +24,7 @@ from windtunnel.harness.lab.application import EXITED_WITHIN_S, Application
 from windtunnel.harness.lab.lab import WITHIN_S, Counter, Lab
 from windtunnel.harness.lab.link import Driver, Link
 from windtunnel.harness.lab.options import LinkOptions
+from windtunnel.harness.lab.placing import Container
 from windtunnel.harness.lab.verdict import Verdict
 
 _RESULT = TypeVar("_RESULT")
@@ -257,6 +258,14 @@ class PlainLab:
     def driver(self, host: str) -> PlainDriver:
         """Return the driver of a host, to pause or kill it."""
         return PlainDriver(self._run, self._lab.driver(host))
+
+    def place(self, host: str, container: Container) -> Container:
+        """Place a container of testcontainers on a host, as `Lab.place` does."""
+        return self._lab.place(host, container)
+
+    def compose_file(self, services: Mapping[str, str], path: str | os.PathLike[str]) -> Path:
+        """Write a compose file that places services on hosts, as `Lab.compose_file` does."""
+        return self._lab.compose_file(services, path)
 
     def counters(self, host: str) -> list[Counter]:
         """Return all counters of a host's driver."""

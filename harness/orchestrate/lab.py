@@ -50,6 +50,15 @@ class ApplicationRequest:
     """Limits, or 0 for none."""
 
 
+@dataclass(frozen=True)
+class Neighbor:
+    """The container of a host, for other containers that share its network and memory."""
+
+    name: str
+    labels: Mapping[str, str]
+    """Labels of containers that are to be removed with the lab."""
+
+
 class LabProcess(Protocol):
     """A process in a lab. Its stdout and stderr are appended to a log file."""
 
@@ -151,6 +160,9 @@ class ContainerLab(Protocol):
         """Start an application in a container of its own on the host that its name begins with, as
         in `b/application-feed`.
         """
+
+    def neighbor(self, host: str) -> Neighbor:
+        """Return the container of a host."""
 
     def outside(self, host: str, path: str) -> Path:
         """Return the path at which this machine has a file of a host."""

@@ -46,6 +46,7 @@ with Aeron() as aeron:
         while publication.offer(message) < 0:
             time.sleep(0.001)
         print("WT SENT", number, zlib.crc32(message))
+        time.sleep(0.002)
     publication.close()
     time.sleep(0.5)
 """

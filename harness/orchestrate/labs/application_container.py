@@ -15,7 +15,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -199,13 +199,13 @@ def settings(
     name: str,
     image: str,
     labels: Mapping[str, str],
-    code: Mapping[str, Mapping[str, str]],
+    code: Sequence[tuple[str, str]],
 ) -> dict[str, Any]:
     """Return the settings of a container that depend on its host, and on whose image it has."""
-    volumes = {
-        str(request.work): {"bind": WORK_IN_CONTAINER, "mode": "rw"},
-        str(request.scenario): {"bind": SCENARIO_IN_CONTAINER, "mode": "ro"},
-    }
+    volumes = [
+        f"{request.work}:{WORK_IN_CONTAINER}:rw",
+        f"{request.scenario}:{SCENARIO_IN_CONTAINER}:ro",
+    ]
     found: dict[str, Any] = {
         "image": request.image or image,
         "name": name,
@@ -215,7 +215,8 @@ def settings(
         "volumes": volumes,
     }
     if not request.image:
-        found["volumes"] = {**code, **volumes}
+        # The folder of the scenario may be one of these.
+        found["volumes"] = [*(f"{source}:{target}:ro" for source, target in code), *volumes]
         found["working_dir"] = (
             SCENARIO_IN_CONTAINER if request.starts_in_scenario else WORK_IN_CONTAINER
         )

@@ -28,6 +28,7 @@ from windtunnel.harness.orchestrate.lab import (
     ApplicationRequest,
     LabApplication,
     LabError,
+    Neighbor,
 )
 from windtunnel.harness.orchestrate.labs import agent_link, compose_file
 from windtunnel.harness.orchestrate.labs.agent_link import AgentLink, AgentProcess
@@ -60,6 +61,9 @@ class Containers(Protocol):
     ) -> LabApplication:
         """Start an application in a container that shares network and memory of a host's."""
 
+    def neighbor(self, place: str) -> Neighbor:
+        """Return the container of a place."""
+
     def outside(self, place: str, path: str) -> Path:
         """Return the path at which this machine has a file of a container."""
 
@@ -78,6 +82,9 @@ class ComposeContainers:
     ) -> LabApplication:
         text = "applications need a container engine, to which `docker compose up` has no access: "
         raise LabError(f"{text}use `windtunnel run --fidelity compose` outside the containers")
+
+    def neighbor(self, place: str) -> Neighbor:
+        raise LabError(f"{place}: a lab of `docker compose up` takes no other containers")
 
     def outside(self, place: str, path: str) -> Path:
         raise LabError(f"{place}: files of other containers cannot be read in a container")
@@ -243,6 +250,9 @@ class ComposeLab:
     def start_application(self, name: str, request: ApplicationRequest) -> LabApplication:
         place = name.partition("/")[0]
         return self._containers.start_application(name, place, request)
+
+    def neighbor(self, host: str) -> Neighbor:
+        return self._containers.neighbor(host)
 
     def outside(self, host: str, path: str) -> Path:
         return self._containers.outside(host, path)

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -32,6 +32,7 @@ from windtunnel.harness.orchestrate.lab import (
     ApplicationRequest,
     LabApplication,
     LabError,
+    Neighbor,
 )
 from windtunnel.harness.orchestrate.labs import application_container, compose_file
 from windtunnel.harness.orchestrate.labs.application_container import ApplicationContainer
@@ -213,7 +214,9 @@ class EphemeralContainers:
     ) -> LabApplication:
         """Start an application in a container that shares network and memory of a host's."""
         plan = compose_file.container_spec(compose_file.read(), place)
-        code = [each for each in plan.mounts if each.source not in (CONTROL_SOURCE, RUNS_SOURCE)]
+        code = self._volumes(
+            [each for each in plan.mounts if each.source not in (CONTROL_SOURCE, RUNS_SOURCE)]
+        )
         container = ApplicationContainer(name, request, connect())
         self._applications.append(container)
         made = application_container.settings(
@@ -222,10 +225,14 @@ class EphemeralContainers:
             name=f"{self._name(place)}-{len(self._applications)}",
             image=plan.image,
             labels=labels_of(self._state),
-            code=self._volumes([replace(each, read_only=True) for each in code]),
+            code=[(source, mount["bind"]) for source, mount in code.items()],
         )
         container.start(made)
         return container
+
+    def neighbor(self, place: str) -> Neighbor:
+        """Return the container of a place."""
+        return Neighbor(self._name(place), labels_of(self._state))
 
     def outside(self, place: str, path: str) -> Path:
         """Return the path at which this machine has a file of a container. Raises LabError if this

@@ -83,8 +83,17 @@ class Requests:
         """Return what a program needs to know about the lab."""
         hosts = {each.name: each.address for each in self._case.hosts}
         directories = {each: self._processes.directory(each) for each in hosts}
-        folder = str(self._spec.folder.path)
-        return {"run_dir": folder, "addresses": hosts, "aeron_dirs": directories}
+        folder, lab = str(self._spec.folder.path), self._processes.lab
+        found = {"run_dir": folder, "addresses": hosts, "aeron_dirs": directories}
+        if not isinstance(lab, ContainerLab):
+            return found
+        places = {}
+        for host, directory in directories.items():
+            neighbor = lab.neighbor(host)
+            variables = {**self._processes.timeouts, "AERON_DIR": directory}
+            described = {"container": neighbor.name, "labels": dict(neighbor.labels)}
+            places[host] = {**described, "variables": variables}
+        return {**found, "places": places}
 
     def begin(self, document: Mapping[str, Any]) -> None:
         """Begin a request. Its answer is sent now, or by a later call of `update`."""

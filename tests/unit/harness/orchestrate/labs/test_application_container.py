@@ -111,7 +111,14 @@ def request_(tmp_path):
 
 def begun(engine, request):
     found = ApplicationContainer("b/application-feed", request, engine)
-    made = settings(request, host="wt-b", name="wt-b-1", image="ours", labels={}, code={})
+    made = settings(
+        request,
+        host="wt-b",
+        name="wt-b-1",
+        image="ours",
+        labels={},
+        code=[(str(request.scenario), "/x")],
+    )
     found.start(made)
     return found
 
@@ -127,7 +134,11 @@ def test_it_has_few_rights_and_its_limits(request_):
     assert (found["cap_drop"], found["security_opt"]) == (["ALL"], ["no-new-privileges"])
     assert (found["mem_limit"], found["nano_cpus"]) == (64 << 20, 1_500_000_000)
     assert (found["network_mode"], found["ipc_mode"]) == ("container:wt-b", "container:wt-b")
-    assert found["volumes"][str(request_.scenario)]["mode"] == "ro"
+    assert found["volumes"] == [
+        f"{request_.scenario}:/x:ro",
+        f"{request_.work}:/work:rw",
+        f"{request_.scenario}:/scenario:ro",
+    ]
     assert (found["image"], found["read_only"]) == ("ours", True)
     assert (found["log_config"], found["command"]) == ({"type": "none"}, ["feed", "-v"])
     container.remove()

@@ -171,3 +171,22 @@ def test_mounts_take_the_folders_of_the_lab(tmp_path):
         str(tmp_path / ".lab" / "0123abcd.control"): {"bind": "/control", "mode": "rw"},
         "windtunnel-kernels": {"bind": "/kernels", "mode": "rw"},
     }
+
+
+def test_files_of_a_container_are_found_below_its_root(play, monkeypatch, tmp_path):
+    client = SimpleNamespace(
+        containers=SimpleNamespace(
+            get=lambda name: SimpleNamespace(name=name, attrs={"State": {"Pid": os.getpid()}})
+        ),
+        close=lambda: None,
+    )
+    monkeypatch.setattr(engine, "connect", lambda: client)
+    lab = LabState(token="0123abcd", run_id="x", kind="compose")
+    made = engine.EphemeralContainers(lab, tmp_path, ("a", "mid"), tmp_path)
+    assert made.neighbor("a").name == "wt-0123abcd-a"
+    assert made.neighbor("a").labels[engine.TOKEN_LABEL] == "0123abcd"
+    root = f"/proc/{os.getpid()}/root"
+    assert str(made.outside("a", "/dev/shm/x")) == f"{root}/dev/shm/x"
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(LabError, match="the memory of host mid cannot be read: it needs root"):
+        made.outside("mid", "/dev/shm/x")
