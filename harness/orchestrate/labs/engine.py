@@ -241,7 +241,7 @@ class EphemeralContainers:
         if place not in self._roots:
             with connection() as client:
                 state = client.containers.get(self._name(place)).attrs["State"]
-            root = Path(f"/proc/{state['Pid']}/root")
+            root = Path("/proc", str(state["Pid"]), "root")
             if not os.access(root / "dev/shm", os.R_OK | os.X_OK):
                 text = f"the memory of host {place} cannot be read: it needs root, and an engine "
                 raise LabError(f"{text}on this machine")
