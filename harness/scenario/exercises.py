@@ -12,7 +12,9 @@ from typing import Literal
 from windtunnel.harness.scenario.schema.problem import Problem
 
 ExerciseName = Literal[
+    "cool-down",
     "dying-client",
+    "image-ends",
     "image-rejection",
     "ipc-exclusive",
     "ipc-shared",
@@ -25,7 +27,9 @@ ExerciseName = Literal[
     "user-counters",
 ]
 ABOUT: Mapping[ExerciseName, str] = {
+    "cool-down": "sessions return to a subscription without rejoin, or may not",
     "dying-client": "a client dies: its counter, its publication and its image end",
+    "image-ends": "images end while others begin, and a reader reads on after the end",
     "image-rejection": "a subscriber rejects an image, and its publisher learns the reason",
     "ipc-exclusive": "an exclusive IPC publication, with a slow and a late reader",
     "ipc-shared": "IPC publications that share a log, and one that does not",
@@ -38,6 +42,8 @@ ABOUT: Mapping[ExerciseName, str] = {
     "user-counters": "counters that clients add and remove",
 }
 PORTS: Mapping[ExerciseName, tuple[int, ...]] = {
+    "cool-down": (24_533,),
+    "image-ends": (24_536,),
     "image-rejection": (24_530,),
     "receive-destinations": (24_520, 24_521),
     "responses": (24_560, 24_561),

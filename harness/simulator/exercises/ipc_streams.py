@@ -5,7 +5,7 @@ from __future__ import annotations
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.harness.dissect.driver_files import counter_key
-from windtunnel.harness.simulator.exercises.messages import Reader, exchange, message
+from windtunnel.harness.simulator.exercises.messages import Reader, exchange, has_read, message
 from windtunnel.harness.simulator.exercises.party import (
     Party,
     Site,
@@ -48,6 +48,7 @@ def exclusive(site: Site) -> Routine[None]:
     )
     late.take()
     yield from exchange(publication, [first, late], TERMS // LENGTH, 3 * LENGTH, first=1_000)
+    yield from _join_behind(near, publication, [first, late])
     yield from _fill(publication, first, late)
     yield from _reaches(near, publication.registration_id, publication.position)
     yield from _reaches(near, late.subscription.registration_id, joined.position)
@@ -66,6 +67,25 @@ def _reaches(near: Party, registration_id: int, position: int) -> Routine[None]:
     yield Wait(
         lambda: near.value(counter.counter_id) == position, f"{counter.label} to reach {position}"
     )
+
+
+def _join_behind(near: Party, publication: Publication, readers: list[Reader]) -> Routine[None]:
+    """Join while other readers are behind: all of them read what is left."""
+    start = publication.position
+    require(publication.offer(message(5, LENGTH)) > 0, "a message to be accepted")
+    last = Reader((yield from near.subscription("aeron:ipc", STREAM)))
+    image = yield from image_of(last.subscription)
+    found = image.join_position
+    # The C driver notices what readers have read only after a part of the window.
+    require(found <= start, f"to join at the other readers' position {start}, found {found}")
+    for each in readers:
+        yield has_read(each, 1)
+        each.take()
+    yield Wait(
+        lambda: last.poll() >= 0 and image.position == publication.position,
+        "the last reader to read it, too",
+    )
+    last.subscription.close()
 
 
 def _fill(publication: Publication, first: Reader, late: Reader) -> Routine[None]:

@@ -46,6 +46,11 @@ class Reader:
         return taken
 
 
+def has_read(reader: Reader, count: int) -> Wait:
+    """Return the condition that a reader has read a number of messages."""
+    return Wait(lambda: reader.poll() == count, f"{count} messages at each reader")
+
+
 def offer(publication: Publication, content: bytes) -> int:
     """Offer a message. Returns the position, or 0 if it must be offered again."""
     position = publication.offer(content)

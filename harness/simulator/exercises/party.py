@@ -41,6 +41,15 @@ class Party:
         """Errors that the driver or the clients on the host reported."""
         return self._host.errors
 
+    def now_ns(self) -> int:
+        """Return the virtual time."""
+        return self._host.now_ns()
+
+    def pause(self, duration_ns: int) -> Wait:
+        """Return the condition that some time has passed."""
+        until_ns = self.now_ns() + duration_ns
+        return Wait(lambda: self.now_ns() >= until_ns, "time to pass")
+
     def die(self) -> None:
         """Stop the client without closing it, as if its process had been killed."""
         self._host.drop_client(self._host_client)

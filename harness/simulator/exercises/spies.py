@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from windtunnel.driver.base.system import NS_PER_MS
+from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.exercises import PORTS
 from windtunnel.harness.simulator.exercises.messages import Reader, exchange, message, offer
@@ -64,10 +66,34 @@ def _simulated(near: Party, channel: str) -> Routine[None]:
     second = Reader((yield from near.subscription(f"aeron-spy:{channel}", SIMULATED_STREAM)))
     yield from image_of(second.subscription)
     yield from exchange(publication, [first, second], COUNT, LENGTH)
-    first.subscription.close()
+    yield from _leave(near, publication, first, second)
     yield from exchange(publication, [second], 50, LENGTH)
     second.subscription.close()
     yield Wait(
         lambda: not publication.is_connected, "no connection after the last spy has been closed"
     )
     publication.close()
+
+
+def _leave(near: Party, publication: Publication, first: Reader, second: Reader) -> Routine[None]:
+    """Let the faster one of two spies leave: the sender's position stays where it led it."""
+    for number in range(LAST):
+        require(offer(publication, message(number, LENGTH)), "a message to be accepted")
+    yield Wait(lambda: first.poll() == LAST, "the messages at the faster spy")
+    end = publication.position
+    yield Wait(lambda: _sender_position(near, publication) == end, f"a sender position of {end}")
+    first.subscription.close()
+    yield near.pause(1_500 * NS_PER_MS)
+    found = _sender_position(near, publication)
+    require(found == end, f"a sender position of {end} without the faster spy, found {found}")
+    yield Wait(lambda: second.poll() == LAST, "the messages at the slower spy")
+    second.take()
+
+
+def _sender_position(near: Party, publication: Publication) -> int:
+    (counter,) = [
+        each
+        for each in near.of_type(counter_key.SENDER_POSITION)
+        if each.registration_id == publication.registration_id
+    ]
+    return near.value(counter.counter_id)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from windtunnel.driver.base.system import NS_PER_MS
 from windtunnel.harness.scenario.exercises import PORTS
 from windtunnel.harness.simulator.exercises.messages import Reader, exchange
 from windtunnel.harness.simulator.exercises.party import Site, connected, image_of
 from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
 
-STREAM = 3601
+STREAM, ONCE_STREAM = 3601, 3602
 (PORT,) = PORTS["untethered"]
 LENGTH = 1_000
 COUNT = 150
@@ -44,6 +45,30 @@ def untethered(site: Site) -> Routine[None]:
     )
     require(reading.subscription.images, "the image of the other subscription to remain")
     yield from exchange(publication, [reading, resting], COUNT, LENGTH, first=2_000)
+    publication.close()
+    for each in (reading, resting):
+        each.subscription.close()
+    yield from _once(site, channel)
+
+
+def _once(site: Site, channel: str) -> Routine[None]:
+    """Let an untethered subscription without rejoin stop reading: it does not come back."""
+    near, far = site.near, site.far
+    publication = yield from near.publication(f"{channel}|term-length=64k|linger=0", ONCE_STREAM)
+    receive = f"{channel}|rcv-wnd=16k|tether=false|rejoin=false|{TIMEOUTS}"
+    reading = Reader((yield from far.subscription(receive, ONCE_STREAM)))
+    resting = Reader((yield from far.subscription(receive, ONCE_STREAM)))
+    yield connected(publication)
+    yield from image_of(resting.subscription)
+    yield from image_of(reading.subscription)
+    yield from exchange(publication, [reading], COUNT, LENGTH)
+    yield Wait(
+        lambda: not resting.subscription.images,
+        "an untethered subscription that does not read to lose its image",
+    )
+    yield far.pause(3_000 * NS_PER_MS)
+    require(not resting.subscription.images, "no image again without rejoin")
+    yield from exchange(publication, [reading], COUNT, LENGTH, first=1_000)
     publication.close()
     for each in (reading, resting):
         each.subscription.close()

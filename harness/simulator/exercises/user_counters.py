@@ -48,6 +48,8 @@ def user_counters(site: Site) -> Routine[None]:
     one.close()
     yield Wait(lambda: ids[0] in near.counters_removed, "a notification of the removed counter")
     require(near.counter(one.counter_id) is None, "a removed counter to be free")
+    third = yield from _add(near, b"three", "the third counter")
+    require(third.counter_id != one.counter_id, "an id that was freed just now not to be reused")
     require(near.counter(two.counter_id) is not None, "another counter to remain")
     require(ids[1] not in near.counters_removed, "no notification of a counter that remains")
     two.close()

@@ -130,6 +130,10 @@ class Host:
         """Return the time at which the next Python duty cycle is due."""
         return min(self._shell_ns, self._client_ns)
 
+    def now_ns(self) -> int:
+        """Return the virtual time."""
+        return self._clock.now_ns()
+
     def connect(self, **handlers: Callable[..., object]) -> HostClient:
         """Create a client of the driver without blocking. The driver must be running.
 
