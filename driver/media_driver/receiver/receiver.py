@@ -16,6 +16,7 @@ from windtunnel.driver.media_driver.receiver import (
     image_feedback,
     receive_transport,
     receiver_commands,
+    segment_run,
     session_state,
 )
 from windtunnel.driver.wire import frame_type, header
@@ -62,21 +63,29 @@ def _poll(state, slot, now_ns):
         state.agent[0].receive_time_ns = system.epoch_ns()
     received_bytes = 0
     for index in range(count):
-        message_length = transport.incoming_length(state.inbox, index)
-        received_bytes += message_length
-        at = transport.incoming_at(state.inbox, index)
-        end = at + message_length
-        segment_length = transport.segment_length(state.inbox, index)
-        # One datagram or a GRO packet. An empty datagram is processed too and counts as invalid.
-        while True:
-            length = min(segment_length, end - at)
-            _on_datagram(state, slot, index, at, length, now_ns)
-            at += segment_length
-            if at >= end:
-                break
+        received_bytes += transport.incoming_length(state.inbox, index)
+        on_message(state, slot, index, now_ns)
     if received_bytes > 0:
         counters.add(state.counters, system_counters.BYTES_RECEIVED, received_bytes)
     return max(count, 0)
+
+
+@kernel
+def on_message(state, slot, index, now_ns):
+    """Process a received message: one datagram, or a GRO packet of several."""
+    at = transport.incoming_at(state.inbox, index)
+    end = at + transport.incoming_length(state.inbox, index)
+    segment_length = transport.segment_length(state.inbox, index)
+    if segment_length < end - at and state.losses.rules.size == 0:
+        at = segment_run.insert(state, slot, at, end, segment_length, index, now_ns)
+        if at == end:
+            return
+    # An empty datagram is processed too and counts as invalid.
+    while True:
+        _on_datagram(state, slot, index, at, min(segment_length, end - at), now_ns)
+        at += segment_length
+        if at >= end:
+            break
 
 
 @kernel

@@ -1,0 +1,112 @@
+"""Inserts consecutive datagrams of a GRO packet into an image together.
+
+    packet   | DATA 0 | DATA 1 | DATA 2 | DATA 3 | other |
+    term     |<------- one copy, one release --->|
+
+A sender that uses GSO sends parts of a term, which GRO combines again: each datagram continues the
+previous one. Each frame is validated and each slot is checked, as for single datagrams. The state
+of the image and its connection is updated once. Any other datagram is left to `dispatcher`, as are
+those of images that write timestamps or fill gaps with a delay.
+"""
+
+from windtunnel.driver.base.atomics import bytes_at, get_i32_acquire
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import position, rebuilder
+from windtunnel.driver.media import receive_endpoint, stream_map, transport
+from windtunnel.driver.media_driver.image import image_connections, written_pages
+from windtunnel.driver.media_driver.image import publication_image as image
+from windtunnel.driver.wire import data, frame_type, header
+
+
+@kernel
+def insert(state, transport_slot, at, end, segment_length, inbox_index, now_ns):
+    """Insert the first datagrams of a GRO packet, as many as continue each other in one term.
+
+    Shapes:  the packet is `state.inbox.slots[at:end]`; its datagrams have `segment_length` bytes,
+             the last may be shorter
+    Returns: the offset in the inbox of the first datagram that was not inserted
+    """
+    packet = state.inbox.slots
+    if transport.is_truncated(state.inbox, inbox_index):
+        return at
+    endpoint = state.endpoints[transport_slot].serves
+    stream_id, session_id = data.stream_id(packet, at), data.session_id(packet, at)
+    slot = stream_map.find(state.sessions, endpoint, stream_id, session_id)
+    if slot < 0:
+        return at
+    rec = state.images[slot]
+    if rec.is_rejected or rec.is_stamping or rec.is_fill_delayed:
+        return at
+    number = state.endpoints[transport_slot].connection
+    connection = state.connections[slot * image.CONNECTIONS_MAX + number]
+    term_id, term_offset = data.term_id(packet, at), data.term_offset(packet, at)
+    if connection.control_length == 0:
+        return at
+    # Negative if the term is before the first one.
+    begin = position.of(term_id, term_offset, rec.bits, rec.initial_term_id)
+    if begin < rec.last_status_position:
+        return at
+    log = bytes_at(rec.log_address, rec.log_length)
+    base = position.index(begin, rec.bits) * rec.term_length
+    limit = at + rec.over_run_threshold - begin
+    reached = _end_of_run(log, base, packet, at, end, limit, segment_length, rec.term_length)
+    length = reached - at
+    if length == 0:
+        return at
+    receive_endpoint.set_last_activity_release(state.endpoint_words, transport_slot, now_ns)
+    connection.last_activity_ns = now_ns
+    connection.last_frame_ns = now_ns
+    image_connections.earn(rec, connection, length)
+    image.set_shared_release(state.words, slot, image.LAST_PACKET_NS, now_ns)
+    pages = bytes_at(rec.pages_address, rec.pages_length)
+    written_pages.mark(pages, base + term_offset, length)
+    rebuilder.insert(log, base, term_offset, packet, at, length)
+    # Insert before the counter moves, so that the frame below the high-water mark is visible.
+    counters.propose_max_release(state.counters, rec.hwm_id, begin + length)
+    return reached
+
+
+@kernel
+def _is_data(packet, at, length):
+    """Return whether a datagram begins with a valid header of a DATA or PAD frame."""
+    return (
+        header.check(packet, at, length) >= 0 and header.frame_type(packet, at) <= frame_type.DATA
+    )
+
+
+@kernel
+def _end_of_run(log, base, packet, at, end, limit, segment_length, term_length):
+    """Return the offset after the last datagram of the run that begins at `at`, which is at most
+    `limit`.
+
+    A heartbeat or a PAD, whose length in the term differs from the datagram's, is not part of it.
+    """
+    reached = at
+    while reached < end:
+        length = min(segment_length, end - reached)
+        offset = data.term_offset(packet, at) + reached - at
+        if reached + length > limit:
+            break
+        if not _is_data(packet, reached, length) or not _continues(packet, at, reached, offset):
+            break
+        if data.validate(packet, reached, length, term_length) != length:
+            break
+        # `validate` has checked that the datagram is within the term.
+        if get_i32_acquire(log, base + offset) != 0:
+            break
+        reached += length
+    return reached
+
+
+@kernel
+def _continues(packet, at, reached, offset):
+    """Return whether a datagram belongs to the stream, session and term of the first, at the term
+    offset that follows.
+    """
+    return (
+        data.term_offset(packet, reached) == offset
+        and data.stream_id(packet, reached) == data.stream_id(packet, at)
+        and data.session_id(packet, reached) == data.session_id(packet, at)
+        and data.term_id(packet, reached) == data.term_id(packet, at)
+    )
