@@ -35,6 +35,7 @@ from windtunnel.harness.fuzz.archive_process import MARK_FILE, ArchiveProcess
 from windtunnel.harness.fuzz.checked_streams import LOOPBACK
 from windtunnel.harness.fuzz.driver_attack import DEFECT, FIRST_OWN_ID, GROWTH_BYTES_MAX
 from windtunnel.harness.fuzz.finding import Input, Violation
+from windtunnel.harness.fuzz.waiting import Waiting
 
 EPOCH_REQUESTS, LIVES = 2_000, 4
 BURST = 40
@@ -167,14 +168,13 @@ class ArchiveAttack:
     def _start(self, process: ArchiveProcess) -> None:
         """Start the archive. If it refuses, do what its message advises, once."""
         for _ in range(2):
-            process.launch()
-            deadline_s = time.monotonic() + PATIENCE_S
+            waiting = Waiting(process.launch().pid)
             before = _segments(process.directory)
             while not process.is_ready():
                 code = process.wait(0)
                 if code is not None:
                     break
-                if time.monotonic() > deadline_s:
+                if waiting.seconds() > PATIENCE_S:
                     raise Violation(f"the archive was not ready within {PATIENCE_S:g} s")
                 time.sleep(0.002)
             else:

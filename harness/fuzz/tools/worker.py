@@ -30,14 +30,13 @@ from windtunnel.harness.fuzz.finding import Violation
 from windtunnel.harness.fuzz.tools.programs import Program, mains
 from windtunnel.harness.fuzz.tools.trial import Trial, undamaged
 from windtunnel.harness.fuzz.tools.workshop import Workshop
+from windtunnel.harness.fuzz.waiting import Waiting
 from windtunnel.harness.orchestrate.lab import LabError
 
 CPU_S_MAX = 20.0
 """Processor time of a trial above which it is a violation. Most need some milliseconds."""
 HANG_S_MAX = 60.0
 """Duration of a trial above which it is a violation, whatever it waits for but a processor."""
-STEP_NS_MAX = 1_000_000_000
-"""Most time between two looks at a worker that counts. The attack itself may have been stopped."""
 MEMORY_GROWTH_MAX = 512 << 20
 ADDRESS_SPACE_MORE = 4 << 30
 FILE_LENGTH_MAX = 256 << 20
@@ -162,7 +161,8 @@ class Worker:
         self._clock[:] = _NEVER
         self._pipe, write_end = os.pipe()
         self._rest, self._failure = b"", ""
-        self._since_ns = self._waited_ns = self._watched_ns = self._delay_ns = 0
+        self._since_ns = 0
+        self._waiting: Waiting | None = None
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()
@@ -177,7 +177,9 @@ class Worker:
         """Read reports, and end the worker if its trial exceeds a limit. Does not wait."""
         number, cpu_ns, since_ns = self._clock.tolist()
         reason = ""
-        waited_s = self._waited_s(since_ns)
+        if self._waiting is None or since_ns != self._since_ns:
+            self._since_ns, self._waiting = since_ns, Waiting(self.pid)
+        waited_s = self._waiting.seconds()
         if number != _NEVER and time.monotonic_ns() - since_ns > CPU_S_MAX * 1e9:
             used_s = (process_facts.processor_ns(self.pid) - cpu_ns) / 1e9
             if used_s > CPU_S_MAX:
@@ -199,19 +201,6 @@ class Worker:
             raise LabError(
                 f"a worker ended with exit code {code} outside of a trial: {self._failure}"
             )
-
-    def _waited_s(self, since_ns: int) -> float:
-        """Return the duration of the trial that began at `since_ns`, without the time in which the
-        worker waited for a processor, or both processes were stopped.
-        """
-        now_ns, delay_ns = time.monotonic_ns(), process_facts.run_delay_ns(self.pid)
-        if since_ns != self._since_ns:
-            self._since_ns, self._waited_ns = since_ns, 0
-        else:
-            step_ns = min(now_ns - self._watched_ns, STEP_NS_MAX)
-            self._waited_ns += max(0, step_ns - (delay_ns - self._delay_ns))
-        self._watched_ns, self._delay_ns = now_ns, delay_ns
-        return self._waited_ns / 1e9
 
     def _read(self) -> None:
         try:
