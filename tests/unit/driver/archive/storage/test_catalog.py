@@ -456,6 +456,16 @@ def test_files_that_are_not_there_or_too_short_are_told(tmp_path):
         CatalogWriter.create(tmp_path)
 
 
+def test_a_link_in_place_of_a_new_catalog_is_not_written_through(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"secret")
+    (tmp_path / catalog_writer.REPLACEMENT_NAME).symlink_to(victim)
+    CatalogWriter.create(tmp_path).close()
+    assert victim.read_bytes() == b"secret"
+    assert _file(tmp_path).is_file()
+    assert not _file(tmp_path).is_symlink()
+
+
 def test_a_catalog_has_its_name_only_when_it_is_whole(tmp_path, monkeypatch):
     """An earlier version, killed during creation, left an empty file that could not be opened."""
 

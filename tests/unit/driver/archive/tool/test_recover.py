@@ -133,6 +133,14 @@ def test_what_is_deleted_stays_so_and_its_id_is_not_used_again(tool, golden):
         assert catalog.add(own.descriptor()) == 4
 
 
+def test_ids_of_entries_that_were_lost_are_not_used_again(tool, golden):
+    _patch(golden, 8, struct.pack("<q", 9))
+    _patch(golden, _offsets(golden)[1], bytes(4))
+    assert "next recording id: 9" in tool("recover").out
+    with CatalogWriter(golden) as catalog:
+        assert catalog.add(own.descriptor()) == 9
+
+
 @pytest.mark.parametrize("cut", [0, 16, 32, 40, 300, 700])
 def test_a_catalog_that_was_cut_keeps_what_is_left(tool, golden, cut):
     expected = _descriptors(golden)

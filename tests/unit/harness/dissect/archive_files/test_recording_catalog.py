@@ -1,5 +1,6 @@
 """Catalogs of Aeron's archive and of ours are read, and what cannot be in one is named."""
 
+import os
 import re
 import struct
 from dataclasses import replace
@@ -48,6 +49,19 @@ def spoil(folder, at, content):
     with (folder / CATALOG_NAME).open("r+b") as file:
         file.seek(at)
         file.write(content)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("kind", ["link", "fifo"])
+def test_only_a_regular_file_is_read(tmp_path, kind):
+    path = own_catalog(tmp_path, own.descriptor(stop=0)) / CATALOG_NAME
+    path.rename(tmp_path / "elsewhere")
+    if kind == "link":
+        path.symlink_to(tmp_path / "elsewhere")
+    else:
+        os.mkfifo(path)
+    with pytest.raises(CatalogError, match="expected a regular file"):
+        read_catalog(tmp_path)
 
 
 def test_the_golden_catalog_is_told_as_aerons_tool_told_it(tmp_path):

@@ -1,5 +1,7 @@
 """Reports of applications about their messages: how they are read, and what they prove."""
 
+import os
+
 import pytest
 
 from tests.unit.harness.verdict.checks.observed import test_observed_streams
@@ -51,6 +53,18 @@ def test_equal_reports_pass_and_nothing_is_unknown(run, stream):
     assert found["observed_streams"].text.endswith("nothing is unknown")
     assert "unknown of" not in judge(run.path).reason
     assert list(reported_notes(found.values())) == [f"seen: {found[CHECK].text}"]
+
+
+@pytest.mark.timeout(60)
+def test_a_log_that_is_a_link_or_a_fifo_reports_nothing(run, tmp_path):
+    look(run, SENT, lines("GOT", (0, 10), (1, 11), (2, 12)))
+    log = run.folder.host("b").application("receiver").log
+    log.rename(tmp_path / "elsewhere")
+    log.symlink_to(tmp_path / "elsewhere")
+    assert CHECK not in {each.name for each in observed_streams(Evidence(run.path))}
+    log.unlink()
+    os.mkfifo(log)
+    assert CHECK not in {each.name for each in observed_streams(Evidence(run.path))}
 
 
 def test_without_reports_of_both_sides_the_delivery_is_unknown(run):
