@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from windtunnel.harness.lab.opening import LabOpening
-from windtunnel.harness.lab.options import LinkOptions, lab_options
+from windtunnel.harness.lab.options import LinkOptions, Observe, lab_options
 from windtunnel.harness.lab.verdict import Verdict
 
 
@@ -46,7 +46,7 @@ class Windtunnel:
         link: str | Sequence[str] | None = None,
         *,
         links: Mapping[str, LinkOptions] | None = None,
-        observe: Sequence[Mapping[str, Any]] = (),
+        observe: Observe = (),
         timeouts: Mapping[str, str] | None = None,
         driver: str | None = None,
         name: str | None = None,

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Unpack
 
 from windtunnel.harness.lab.lab import Lab
-from windtunnel.harness.lab.options import LinkOptions, lab_options
+from windtunnel.harness.lab.options import LinkOptions, Observe, lab_options
 from windtunnel.harness.lab.plain import PlainLab
 from windtunnel.harness.lab.verdict import Verdict
 
@@ -57,7 +57,7 @@ def open_lab(
     link: str | Sequence[str] | None = None,
     *,
     links: Mapping[str, LinkOptions] | None = None,
-    observe: Sequence[Mapping[str, Any]] = (),
+    observe: Observe = (),
     timeouts: Mapping[str, str] | None = None,
     driver: str = "ours",
     fidelity: str = "netns",
@@ -73,8 +73,9 @@ def open_lab(
     `link` is the only link, such as `a-b`, and the further keywords are its impairments, such as
     `loss="2%"`. `links` has several links, with the impairments of each. `observe` has the streams
     that the verdict judges: tables like those of `observe` in a scenario file, with `stream`,
-    `channel`, `from` and `to`. `timeouts` are those of drivers and clients. `driver` is the media
-    driver of all hosts: `ours`, `pyaeron` for Aeron's C driver, `java`, or `aeronmd:/path`.
+    `channel`, `from` and `to`, or `"all"` for all that the captures show. `timeouts` are those of
+    drivers and clients. `driver` is the media driver of all hosts: `ours`, `pyaeron` for Aeron's C
+    driver, `java`, or `aeronmd:/path`.
     `fidelity` is `netns`, or `compose` for hosts that are containers. The run folder is created in
     `out`. Programs start in `folder`, by default the current one; in containers, they can only read
     it.

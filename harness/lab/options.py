@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from windtunnel.harness.lab.errors import LabError
 
 NAME_LENGTH_MAX = 80
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+
+
+Observe = Sequence[Mapping[str, Any]] | Literal["all"]
+"""The streams that the verdict judges: tables, or all that the captures show."""
 
 
 class LinkOptions(TypedDict, total=False):
@@ -46,7 +50,7 @@ def lab_options(
     link: str | Sequence[str] | None,
     links: Mapping[str, LinkOptions] | None,
     weather: LinkOptions,
-    observe: Sequence[Mapping[str, Any]],
+    observe: Observe,
     timeouts: Mapping[str, str] | None,
     driver: str,
     fidelity: str,
@@ -74,7 +78,9 @@ def lab_options(
         "seed": seed,
         "hosts": names,
         "links": found,
-        "observe": [{"id": f"stream-{index + 1}", **each} for index, each in enumerate(observe)],
+        "observe": observe
+        if isinstance(observe, str)
+        else [{"id": f"stream-{index + 1}", **each} for index, each in enumerate(observe)],
         "timeouts": dict(timeouts or {}),
         "driver": driver,
         "fidelity": fidelity,

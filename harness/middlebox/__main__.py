@@ -145,7 +145,7 @@ def assemble(
         hosts=np.array([_halves(host.address) for host in case.hosts], dtype=np.int64),
         macs=np.zeros((len(ports), 12), dtype=np.uint8),
         routes=routes(case),
-        ports=np.array(case.ports, dtype=np.int64),
+        ports=np.array(case.aeron_ports, dtype=np.int64),
         packet_length_max=length_max,
         rewritten_ports=make_rewritten_ports(case),
         impairments=impairments,

@@ -25,7 +25,7 @@ from windtunnel.harness.scenario.schema.table import (
     quantity,
 )
 from windtunnel.harness.scenario.schema.units import MESSAGES_PER_SECOND
-from windtunnel.harness.scenario.shorthand import MESSAGES_MAX
+from windtunnel.harness.scenario.shorthand import ALL, MESSAGES_MAX
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -85,6 +85,7 @@ def json_schema() -> Schema:
     tables = schema["$defs"]
     for name, rules in TABLES.items():
         tables[name] |= rules
+    _allow(schema["properties"]["observe"], {"const": ALL})
     for name, key in (("What", "order"), ("Fault", "attempt")):
         number = {"type": "integer", "minimum": 1, "exclusiveMaximum": COUNT_MAX}
         _allow(tables[name]["properties"][key], number)

@@ -23,6 +23,7 @@ from windtunnel.harness.scenario.schema.units import (
 )
 from windtunnel.harness.scenario.yaml_document import quoted
 
+ALL = "all"
 MESSAGES_MAX = 1 << 40
 """Maximum number of messages, as for bytes. `validation` has a lower limit, and explains it."""
 
@@ -31,6 +32,9 @@ def expand(document: Any) -> list[Problem]:
     """Replace the short forms in a scenario's plain values. Returns the problems with them."""
     if not isinstance(document, dict):
         return []
+    if document.get("observe") == ALL:
+        document["observe_all"] = True
+        del document["observe"]
     found: list[Problem] = []
     traffic = _items(document.get("traffic"))
     lengths: dict[object, int | None] = {}

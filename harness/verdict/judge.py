@@ -105,7 +105,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
     else:
         if case.applications:
             checks += _guarded(APPLICATION_CHECK, applications_ran, evidence)
-        if case.observed:
+        if case.observed or case.observes_all:
             checks += _guarded(OBSERVED_CHECK, observed_streams, evidence)
         if case.expect or not case.applications:
             checks += _expectations(evidence, case)

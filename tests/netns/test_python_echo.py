@@ -9,6 +9,7 @@ import pytest
 
 from windtunnel.harness.artifact.run.verdict import read_verdict
 from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.suite.runner import run_suite
 
 pytestmark = [pytest.mark.netns, pytest.mark.peer, pytest.mark.timeout(300)]
 pytest.importorskip("pyaeron")
@@ -112,3 +113,25 @@ def test_a_planted_bug_fails_and_is_named(name: str, tmp_path: Path) -> None:
     assert verdict["outcome"] == "FAIL", verdict["reason"]
     assert verdict["at_fault"] == "application"
     assert f"{stream}): {found['text']}" in verdict["reason"]
+
+
+@pytest.mark.full
+def test_streams_are_found_without_their_names(tmp_path: Path) -> None:
+    copy = tmp_path / "echo"
+    shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("runs", "__pycache__"))
+    for file in copy.glob("*.py"):
+        text = file.read_text()
+        for name, stream in (("requests", 1001), ("responses", 1002)):
+            for kind in ("GOT", "SENT"):
+                text = text.replace(f"WT {kind} {name}", f"WT {kind} stream-{stream}")
+        file.write_text(text)
+    scenario = copy / "python-echo.yaml"
+    text = scenario.read_text()
+    start, end = text.index("observe:"), text.index("events:")
+    scenario.write_text(f"{text[:start]}observe: all\n{text[end:]}")
+    made = run_suite([scenario], out=tmp_path / "runs", allow_commands=True)
+    verdict = read_verdict(RunDir(made.runs[0].run_dir).verdict)
+    assert verdict is not None
+    assert verdict["outcome"] == "PASS", verdict["reason"]
+    reported = [each for each in verdict["checks"] if each["name"] == "reported_once_in_order"]
+    assert [each["about"] for each in reported] == ["stream-1001", "stream-1002"]

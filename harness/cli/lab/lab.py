@@ -93,8 +93,8 @@ def _ends(name: str, link: str) -> list[str]:
 @click.option(
     "--observe",
     multiple=True,
-    metavar="STREAM:FROM:TO:CHANNEL",
-    help="A stream of your programs that the verdict judges. Can be repeated.",
+    metavar="STREAM:FROM:TO:CHANNEL|all",
+    help="A stream of your programs that the verdict judges. Can be repeated. Or `all`.",
 )
 @click.option(
     "--out",
@@ -146,7 +146,7 @@ def up(
             link=None,
             links=dict.fromkeys(links, given) if links else None,
             weather={} if links else given,
-            observe=[_observed(each) for each in observe],
+            observe="all" if observe == ("all",) else [_observed(each) for each in observe],
             timeouts=None,
             driver=driver,
             fidelity=fidelity,

@@ -59,7 +59,7 @@ def classify(
     """Classify a packet that arrived from host `near`, and find the relay port of its destination
     host.
 
-    Shapes:  buf uint8[n]; hosts int64[h, 2]: address halves; ports int64[p]
+    Shapes:  buf uint8[n]; hosts int64[h, 2]: address halves; ports int64[p], none for all
     Returns: the class; the port, NO_HOST or ALL_HOSTS; and the envelope and payload lengths of a
              UDP datagram, or 0 for any other packet
     """
@@ -82,6 +82,8 @@ def classify(
     if length >= 0 and envelope_length <= ENVELOPE_LENGTH_MAX:
         source, destination = u16_be(buf, udp_at), u16_be(buf, udp_at + 2)
         if is_known:
+            if len(ports) == 0:
+                return AERON, far, envelope_length, length
             for port in ports:
                 if port in (source, destination):
                     return AERON, far, envelope_length, length

@@ -17,11 +17,11 @@ from windtunnel.harness.scenario.schema.problem import Path, Problem, unknown_na
 
 def observe_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yield all problems with a scenario's observed streams."""
-    if scenario.observe and not scenario.applications:
-        text = (
-            "expected `applications`, which send the observed streams: `traffic` is judged anyway"
-        )
-        yield Problem(("observe",), text)
+    if not scenario.applications:
+        text = "expected `applications`, which send the observed streams: `traffic` is judged "
+        for key, is_given in (("observe", scenario.observe), ("observe_all", scenario.observe_all)):
+            if is_given:
+                yield Problem((key,), f"{text}anyway")
     ids = {each.id for each in scenario.traffic}
     streams = {each.stream_id for each in scenario.traffic}
     flows = set()

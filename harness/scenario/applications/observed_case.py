@@ -1,6 +1,6 @@
 """Observed streams in a resolved case, in the form in which the judge's checks know streams."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from windtunnel.harness.scenario.applications.observe import Observed
 from windtunnel.harness.scenario.resolved.traffic_case import TrafficCase
@@ -37,6 +37,20 @@ def observed_case(observed: Observed, addresses: Mapping[str, str]) -> TrafficCa
         rejoins=True,
         observed=True,
     )
+
+
+def found_case(
+    stream_id: int, from_host: str, to_host: str, address: str, ports: Sequence[int], name: str
+) -> TrafficCase:
+    """Return a stream that was found in the captures, in the same form. `address` and `ports` are
+    those to which its data went.
+    """
+    channel = f"aeron:udp?endpoint={address}:{ports[0]}"
+    ends = {"from": from_host, "to": to_host}
+    observed = Observed(id="found", stream=stream_id, channel=channel, **ends)
+    made = observed_case(observed, {from_host: ""})
+    several = tuple(ports) if len(ports) > 1 else ()
+    return made.model_copy(update={"id": name, "found": True, "ports": several})
 
 
 def observed_line(observed: TrafficCase) -> str:

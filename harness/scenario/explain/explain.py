@@ -140,6 +140,9 @@ def _lines(case: Case) -> Iterator[str]:
         yield ""
         yield "observed streams of applications (their content is unknown)"
         yield from (f"  {observed_line(each)}" for each in case.observed)
+    if case.observes_all:
+        yield ""
+        yield "all streams that the captures show are observed (their content is unknown)"
     yield ""
     yield "faults (for each frame, only the first rule that applies is executed)"
     if not case.faults:
@@ -159,7 +162,7 @@ def _lines(case: Case) -> Iterator[str]:
     yield ""
     checks = [check.name for check in case.expect]
     checks += ["applications_ran"] if case.applications else []
-    checks += ["those of observed streams"] if case.observed else []
+    checks += ["those of observed streams"] if case.observed or case.observes_all else []
     yield "checks    " + (", ".join(checks) or "none")
 
 

@@ -87,6 +87,10 @@ class CheckCase(Part):
     arguments: Arguments
 
 
+NO_PORTS = (0,)
+"""The ports of a case without streams: no datagram has this one."""
+
+
 class Case(Part):
     """The complete description of a run: the scenario with all defaults filled in."""
 
@@ -123,6 +127,8 @@ class Case(Part):
     """Exercises, which run between the first two hosts."""
     observed: tuple[TrafficCase, ...] = ()
     """Streams of the applications. Their content is unknown."""
+    observes_all: bool = False
+    """Whether all streams that the captures show are observed, also those that are not listed."""
     replays: str = ""
     """Id of the run whose logged decisions replace the rules, or empty to evaluate the rules."""
     live: bool = False
@@ -181,6 +187,11 @@ class Case(Part):
             and "publisher" in each.roles
         ]
         return 1 + len(kills)
+
+    @property
+    def aeron_ports(self) -> tuple[int, ...]:
+        """Return the UDP ports whose datagrams are Aeron's. An empty tuple means all ports."""
+        return () if self.observes_all else self.ports or NO_PORTS
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -324,6 +335,7 @@ def resolve(
         applications=tuple(application_case(each, addresses) for each in scenario.applications),
         exercises=scenario.exercises,
         observed=tuple(observed_case(each, addresses) for each in scenario.observe),
+        observes_all=scenario.observe_all,
     )
 
 

@@ -73,6 +73,8 @@ class TrafficCase(Part):
     """Whether the stream continues after an interruption."""
     observed: bool = False
     """Whether an application publishes the stream, so that its content is unknown."""
+    found: bool = False
+    """Whether an observed stream was found in the captures, so that its channel is unknown."""
     session_id: int | None = None
     """The only session of an observed stream that is judged, or None for the last one."""
     starts_with: int = 0

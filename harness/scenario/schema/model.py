@@ -148,8 +148,13 @@ class Scenario(Table):
     """
 
     observe: tuple[Observed, ...] = Field(default=(), strict=False, max_length=OBSERVED_MAX)
-    """Streams of the applications, which are judged by what captures and counters show. Default:
-    none.
+    """Streams of the applications, which are judged by what captures and counters show. `observe:
+    all` observes all streams that the captures show. Default: none.
+    """
+
+    observe_all: bool = False
+    """Whether all streams between hosts that the captures show are observed. `observe: all` is the
+    same. Default: false.
     """
 
     faults: tuple[Fault, ...] = Field(default=(), strict=False, max_length=FAULTS_MAX)

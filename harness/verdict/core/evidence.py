@@ -74,8 +74,6 @@ from windtunnel.harness.verdict.core.wire import Wire, wire_of
 
 _VALUE = TypeVar("_VALUE")
 
-NO_PORTS = (0,)
-"""The ports of a case without streams: no datagram has this one. An empty list means all ports."""
 UNKNOWN_NS = -1
 """The time of an event that did not happen."""
 
@@ -251,7 +249,7 @@ class Evidence:
         # If the scenario corrupts packets, a datagram that the receiver's kernel rejects did not
         # arrive.
         corrupts = any(each.corrupt_ppb for each in self.impairments)
-        ports = case.ports or NO_PORTS
+        ports = case.aeron_ports
         found = self._document(path, lambda at: read_capture(at, ports, skip_damaged=corrupts))
         if isinstance(found, Capture) and found.problem:
             return Missing(self.name_of(path), found.problem, damaged=True)

@@ -24,6 +24,7 @@ from windtunnel.harness.dissect.driver_files.expected_log import (
 )
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.verdict.checks.observed.found_streams import observed_of
 from windtunnel.harness.verdict.checks.observed.sessions import (
     SESSIONS_MAX,
     image_count,
@@ -41,7 +42,7 @@ NS_PER_S = 1_000_000_000
 
 def observed_rows(evidence: Evidence, case: Case) -> Iterator[ResultRow]:
     """Yield a row for each session of each observed stream whose captures are complete."""
-    for traffic in case.observed:
+    for traffic in observed_of(evidence, case):
         near = evidence.capture(traffic.from_host)
         if isinstance(near, Missing):
             continue

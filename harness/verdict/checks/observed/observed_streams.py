@@ -16,6 +16,7 @@ from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.checks.counters import positions
 from windtunnel.harness.verdict.checks.logs import log_comparison
 from windtunnel.harness.verdict.checks.observed import arrival
+from windtunnel.harness.verdict.checks.observed.found_streams import not_judged, observed_of
 from windtunnel.harness.verdict.checks.observed.reported_delivery import reported_once_in_order
 from windtunnel.harness.verdict.checks.observed.reported_messages import (
     GOT,
@@ -64,7 +65,10 @@ def observed_streams(evidence: Evidence) -> list[Finding]:
         return [inconclusive(NAME, case)]
     reports = reports_of(evidence, case)
     findings: list[Finding] = []
-    for each in case.observed:
+    for text in not_judged(evidence, case):
+        where = evidence.name_of(evidence.folder.captures)
+        findings.append(inconclusive(NAME, Missing(where, f"also have {text}")))
+    for each in observed_of(evidence, case):
         sent, got = (reports.get((kind, each.id), Reports()) for kind in (SENT, GOT))
         is_reported = bool(sent.applications and got.applications)
         findings += _stream(evidence, case, each, is_reported=is_reported)

@@ -13,11 +13,13 @@ from typing import BinaryIO
 
 from windtunnel.harness.artifact.regular_file import open_regular
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
-from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.verdict.checks.observed.found_streams import observed_of
 from windtunnel.harness.verdict.core.evidence import Evidence
 
 SENT, GOT = "SENT", "GOT"
 PREFIX = b"WT "
+Streams = tuple[TrafficCase, ...]
 REPORTS_MAX = 1 << 20
 """Maximum number of reports that are read from a log."""
 LINE_BYTES_MAX = 200
@@ -48,11 +50,12 @@ class Reports:
 def reports_of(evidence: Evidence, case: Case) -> dict[tuple[str, str], Reports]:
     """Return what all applications have reported, by kind (`SENT` or `GOT`) and stream."""
     found: dict[tuple[str, str], Reports] = {}
+    streams = observed_of(evidence, case)
     for application in case.applications:
         path = evidence.folder.host(application.host).application(application.id).log
         try:
             with open_regular(path) as file:
-                _read(file, evidence.name_of(path), case, application, found)
+                _read(file, evidence.name_of(path), streams, application, found)
         except OSError:
             continue  # The check of the application reports it.
     return found
@@ -61,7 +64,7 @@ def reports_of(evidence: Evidence, case: Case) -> dict[tuple[str, str], Reports]
 def _read(
     file: BinaryIO,
     name: str,
-    case: Case,
+    streams: Streams,
     application: ApplicationCase,
     found: dict[tuple[str, str], Reports],
 ) -> None:
@@ -74,8 +77,8 @@ def _read(
         if len(words) < 2 or words[1].decode("ascii", "replace") not in (SENT, GOT):
             continue
         kind = words[1].decode()
-        stream, report = _parsed(case, application, kind, words[2:], number)
-        for each in [stream] if stream else _streams(case, application, kind):
+        stream, report = _parsed(streams, application, kind, words[2:], number)
+        for each in [stream] if stream else _streams(streams, application, kind):
             reports = found.setdefault((kind, each), Reports())
             if application.id not in reports.applications:
                 reports.applications.append(application.id)
@@ -91,10 +94,10 @@ def _read(
 
 
 def _parsed(
-    case: Case, application: ApplicationCase, kind: str, words: list[bytes], line: int
+    observed: Streams, application: ApplicationCase, kind: str, words: list[bytes], line: int
 ) -> tuple[str, Report | None]:
     """Return the stream of a report, if it is known, and the report, if it is valid."""
-    streams = _streams(case, application, kind)
+    streams = _streams(observed, application, kind)
     stream = streams[0] if len(streams) == 1 else ""
     if len(words) == 3:
         named = words[0].decode("ascii", "replace")
@@ -106,8 +109,8 @@ def _parsed(
     return stream, Report(numbers[0], numbers[1], line)
 
 
-def _streams(case: Case, application: ApplicationCase, kind: str) -> list[str]:
+def _streams(streams: Streams, application: ApplicationCase, kind: str) -> list[str]:
     """Return the observed streams that an application may have sent or received."""
     host = application.host
-    ends = [(each.id, each.from_host if kind == SENT else each.to_host) for each in case.observed]
+    ends = [(each.id, each.from_host if kind == SENT else each.to_host) for each in streams]
     return [stream for stream, end in ends if end == host]

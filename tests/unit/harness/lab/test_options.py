@@ -18,6 +18,11 @@ def options(**changed: Any) -> dict[str, Any]:
     return lab_options(**given | changed)
 
 
+def test_all_streams_may_be_observed() -> None:
+    assert options(observe="all")["observe"] == "all"
+    assert options(observe=[{"stream": 1}])["observe"] == [{"id": "stream-1", "stream": 1}]
+
+
 def test_two_hosts_have_a_link_without_being_asked() -> None:
     assert options()["links"] == [{"between": ["a", "b"]}]
 

@@ -71,6 +71,14 @@ def test_recognises_aeron_in_both_directions():
     assert sorted_out(back, near=0)[0] == STRAY
 
 
+def test_without_ports_all_datagrams_between_hosts_are_aerons():
+    buf = np.frombuffer(built(sport=7, dport=8), dtype=np.uint8)
+    no_ports = np.zeros(0, dtype=np.int64)
+    assert classify(buf, 0, len(buf), hosts(), 0, PORTS)[0] == OTHER
+    assert classify(buf, 0, len(buf), hosts(), 0, no_ports)[0] == AERON
+    assert classify(buf, 0, len(buf), hosts(), 1, no_ports)[0] == STRAY
+
+
 def test_recognises_aeron_over_ipv6():
     packet = built(source=A6, destination=B6)
     assert sorted_out(packet, table=hosts(A6, B6)) == (AERON, 62, len(FRAMES))

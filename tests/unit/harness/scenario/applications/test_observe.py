@@ -1,8 +1,10 @@
 """Observed streams as written in a scenario, and in a resolved case."""
 
 import pytest
+import yaml
 
 from tests.unit.harness.scenario.applications.sample import SAMPLE, resolved
+from tests.unit.harness.scenario.test_json_schema import accepts
 from tests.unit.harness.scenario.test_scenario_loader import GOOD, faults_of
 from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.loader import parse_scenario
@@ -34,6 +36,20 @@ def test_ports_are_those_of_the_channels():
 def test_is_read_as_it_was_written(tmp_path):
     resolved(TEXT).write(tmp_path / "case.json")
     assert Case.read(tmp_path / "case.json") == resolved(TEXT)
+
+
+def test_all_streams_may_be_observed_without_names(tmp_path):
+    found = resolved(SAMPLE.replace("budget:", "observe: all\nbudget:"))
+    assert (found.observes_all, found.observed, found.aeron_ports) == (True, (), ())
+    assert accepts(yaml.safe_load(SAMPLE.replace(" on:", " 'on':")) | {"observe": "all"})
+    found.write(tmp_path / "case.json")
+    assert Case.read(tmp_path / "case.json") == found
+    assert "all streams that the captures show are observed" in explain(found)
+    assert found != resolved(SAMPLE)
+    both = TEXT.replace("budget:", "observe_all: true\nbudget:")
+    assert len(resolved(both).observed) == 2
+    without = GOOD.replace("faults:\n", "observe: all\nfaults:\n")
+    assert any("observe_all: expected `applications`" in each for each in faults_of(without))
 
 
 def test_explain_names_them():

@@ -1,0 +1,74 @@
+"""Streams that are observed without being named."""
+
+from dataclasses import replace
+
+from tests.unit.harness.verdict.checks.observed import test_observed_streams
+from tests.unit.harness.verdict.synthetic_run import PORT, STREAM_ID
+from windtunnel.harness.scenario.resolved.case import NO_PORTS
+from windtunnel.harness.verdict.checks.observed import found_streams
+from windtunnel.harness.verdict.checks.observed.found_streams import not_judged, observed_of
+from windtunnel.harness.verdict.checks.observed.observed_streams import observed_streams
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.judge import judge
+
+run = test_observed_streams.run
+
+
+def test_a_case_that_observes_all_reads_all_ports(run):
+    assert run.case.aeron_ports == (PORT,)
+    assert run.case.model_copy(update={"traffic": (), "observed": ()}).aeron_ports == NO_PORTS
+    assert run.case.model_copy(update={"observes_all": True}).aeron_ports == ()
+
+
+def test_a_stream_is_found_by_its_setup_and_judged(run):
+    path = run.write()
+    case = run.case.model_copy(update={"observed": (), "traffic": (), "observes_all": True})
+    case.write(run.folder.case)
+    evidence = Evidence(path)
+    (found,) = observed_of(evidence, case)
+    assert (found.id, found.stream_id, found.from_host) == (f"stream-{STREAM_ID}", STREAM_ID, "a")
+    assert (found.to_host, found.all_ports, found.found) == ("b", (PORT,), True)
+    judged = {each.name: each for each in observed_streams(evidence)}
+    assert judged["observed_data_arrived"].outcome is Outcome.PASS
+    assert {each.about for each in judged.values()} == {f"stream-{STREAM_ID}"}
+    assert "observed_data_arrived" in [each.name for each in judge(path).checks]
+
+
+def test_a_stream_that_the_case_names_is_not_found_again(run):
+    path = run.write()
+    case = run.case.model_copy(update={"observes_all": True})
+    assert observed_of(Evidence(path), case) == case.observed
+    (seen,) = case.observed
+    planned = case.model_copy(update={"observed": (), "traffic": (seen,)})
+    assert observed_of(Evidence(path), planned) == ()
+
+
+def test_streams_that_cannot_be_judged_are_named(run, monkeypatch):
+    setup = next(each for each in run.packets["a"] if each.kind == "SETUP")
+    other = bytearray(setup.payload)
+    other[16:20] = (STREAM_ID + 1).to_bytes(4, "little")
+    run.packets["a"].append(replace(setup, payload=bytes(other)))
+    case = run.case.model_copy(update={"observed": (), "traffic": (), "observes_all": True})
+    path = run.write()
+    case.write(run.folder.case)
+    assert len(observed_of(Evidence(path), case)) == 2
+    monkeypatch.setattr(found_streams, "OBSERVED_MAX", 1)
+    assert len(observed_of(Evidence(path), case)) == 1
+    assert list(not_judged(Evidence(path), case)) == ["1 of 2 streams"]
+    first = observed_streams(Evidence(path))[0]
+    assert (first.outcome, first.about) == (Outcome.INCONCLUSIVE, "")
+    assert "also have 1 of 2 streams" in first.text
+
+
+def test_missing_data_that_nobody_asked_for_may_be_unreliable(run):
+    lost = test_observed_streams.data_packets(run, "b")[-1].payload
+    run.packets["b"] = [each for each in run.packets["b"] if each.payload != lost]
+    for packets in run.packets.values():
+        packets[:] = [each for each in packets if each.kind != "NAK"]
+    path = run.write()
+    case = run.case.model_copy(update={"observed": (), "traffic": (), "observes_all": True})
+    case.write(run.folder.case)
+    found = {each.name: each for each in observed_streams(Evidence(path))}["observed_data_arrived"]
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "the stream may be unreliable: name it in `observe`" in found.text
