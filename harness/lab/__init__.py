@@ -12,6 +12,8 @@ from windtunnel.harness.lab.link import Driver, Link
 from windtunnel.harness.lab.opening import LabOpening, open_lab
 from windtunnel.harness.lab.options import LinkOptions
 from windtunnel.harness.lab.plain import PlainApplication, PlainDriver, PlainLab, PlainLink
+from windtunnel.harness.lab.plain_target import PlainTarget
+from windtunnel.harness.lab.target import Target
 from windtunnel.harness.lab.verdict import Verdict
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "PlainDriver",
     "PlainLab",
     "PlainLink",
+    "PlainTarget",
+    "Target",
     "Verdict",
     "open_lab",
 ]

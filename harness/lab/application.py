@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from windtunnel.harness.lab.connection import Connection
 from windtunnel.harness.lab.errors import LabError
+from windtunnel.harness.lab.target import Target
 
 LOG_BYTES_MAX = 64 << 20
 EXITED_WITHIN_S = 30.0
 
 
-class Application:
+class Application(Target):
     """A program on a host. `Lab.start` returns it."""
 
     def __init__(self, connection: Connection, name: str, host: str, log: Path) -> None:
-        self._connection = connection
+        super().__init__(connection, application=name)
         self.name = name
         """Its name in the verdict and in the names of its files."""
         self.host = host
@@ -45,35 +44,7 @@ class Application:
         found = await self._connection.request("stop", application=self.name)
         return int(found["code"])
 
-    async def pause(self) -> None:
-        """Stop all processes of the program until `resume`."""
-        await self._event("pause")
-
-    async def resume(self) -> None:
-        """Continue a paused program."""
-        await self._event("resume")
-
-    async def kill(self) -> None:
-        """Kill the program with SIGKILL. The verdict does not hold that against it."""
-        await self._event("kill")
-
-    async def restart(self) -> None:
-        """Start a killed program again."""
-        await self._event("restart")
-
-    @asynccontextmanager
-    async def paused(self) -> AsyncIterator[None]:
-        """Pause the program for the duration of an `async with` block."""
-        await self.pause()
-        try:
-            yield
-        finally:
-            await self.resume()
-
     def log_text(self) -> str:
         """Return what the program has printed so far."""
         with self.log.open("rb") as file:
             return file.read(LOG_BYTES_MAX).decode(errors="replace")
-
-    async def _event(self, action: str) -> None:
-        await self._connection.request("event", action=action, application=self.name)

@@ -8,6 +8,7 @@ from typing import Unpack
 
 from windtunnel.harness.lab.connection import Connection
 from windtunnel.harness.lab.options import LinkOptions
+from windtunnel.harness.lab.target import Target
 
 
 class Link:
@@ -56,28 +57,9 @@ class Link:
         )
 
 
-class Driver:
+class Driver(Target):
     """The media driver of a host. `Lab.driver` returns it."""
 
     def __init__(self, connection: Connection, host: str) -> None:
-        self._connection = connection
+        super().__init__(connection, host=host)
         self.host = host
-
-    async def pause(self) -> None:
-        """Stop the driver until `resume`."""
-        await self._event("pause")
-
-    async def resume(self) -> None:
-        """Continue a paused driver."""
-        await self._event("resume")
-
-    async def kill(self) -> None:
-        """Kill the driver with SIGKILL. The verdict does not hold that against it."""
-        await self._event("kill")
-
-    async def restart(self) -> None:
-        """Start a new driver in place of a killed one."""
-        await self._event("restart")
-
-    async def _event(self, action: str) -> None:
-        await self._connection.request("event", action=action, host=self.host)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -25,10 +25,10 @@ from windtunnel.harness.lab.lab import WITHIN_S, Counter, Lab
 from windtunnel.harness.lab.link import Driver, Link
 from windtunnel.harness.lab.options import LinkOptions
 from windtunnel.harness.lab.placing import Container
+from windtunnel.harness.lab.plain_target import PlainTarget, Run
 from windtunnel.harness.lab.verdict import Verdict
 
 _RESULT = TypeVar("_RESULT")
-_Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
 class _Loop:
@@ -56,11 +56,11 @@ class _Loop:
         self._loop.close()
 
 
-class PlainApplication:
+class PlainApplication(PlainTarget):
     """A program on a host. `PlainLab.start` returns it."""
 
-    def __init__(self, run: _Run, application: Application) -> None:
-        self._run = run
+    def __init__(self, run: Run, application: Application) -> None:
+        super().__init__(run, application)
         self._application = application
         self.name = application.name
         self.host = application.host
@@ -74,31 +74,6 @@ class PlainApplication:
         """Ask the program to end, wait for that, and return the exit code."""
         return int(self._run(self._application.stop()))
 
-    def pause(self) -> None:
-        """Stop all processes of the program until `resume`."""
-        self._run(self._application.pause())
-
-    def resume(self) -> None:
-        """Continue a paused program."""
-        self._run(self._application.resume())
-
-    def kill(self) -> None:
-        """Kill the program with SIGKILL. The verdict does not hold that against it."""
-        self._run(self._application.kill())
-
-    def restart(self) -> None:
-        """Start a killed program again."""
-        self._run(self._application.restart())
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Pause the program for the duration of a `with` block."""
-        self.pause()
-        try:
-            yield
-        finally:
-            self.resume()
-
     def log_text(self) -> str:
         """Return what the program has printed so far."""
         return self._application.log_text()
@@ -107,7 +82,7 @@ class PlainApplication:
 class PlainLink:
     """A link between two hosts. `PlainLab.link` returns it."""
 
-    def __init__(self, run: _Run, link: Link) -> None:
+    def __init__(self, run: Run, link: Link) -> None:
         self._run = run
         self._link = link
 
@@ -137,29 +112,12 @@ class PlainLink:
             self.reconnect(to=to)
 
 
-class PlainDriver:
+class PlainDriver(PlainTarget):
     """The media driver of a host. `PlainLab.driver` returns it."""
 
-    def __init__(self, run: _Run, driver: Driver) -> None:
-        self._run = run
-        self._driver = driver
+    def __init__(self, run: Run, driver: Driver) -> None:
+        super().__init__(run, driver)
         self.host = driver.host
-
-    def pause(self) -> None:
-        """Stop the driver until `resume`."""
-        self._run(self._driver.pause())
-
-    def resume(self) -> None:
-        """Continue a paused driver."""
-        self._run(self._driver.resume())
-
-    def kill(self) -> None:
-        """Kill the driver with SIGKILL. The verdict does not hold that against it."""
-        self._run(self._driver.kill())
-
-    def restart(self) -> None:
-        """Start a new driver in place of a killed one."""
-        self._run(self._driver.restart())
 
 
 class PlainLab:

@@ -73,7 +73,8 @@ def _options(channel: LineChannel) -> dict[str, Any]:
 
 def _serve(channel: LineChannel, options: Mapping[str, Any]) -> None:
     end = run_lab(channel, options)
-    document = {"outcome": end.outcome, "reason": end.reason, "run_dir": str(end.run_dir)}
+    document = {"outcome": end.outcome, "reason": end.reason, "seed": end.seed}
+    document["run_dir"] = str(end.run_dir)
     channel.send({"end": {**document, **_report(end)}})
 
 

@@ -14,7 +14,7 @@ import click
 
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
-from windtunnel.harness.cli.lab.impairment_options import impairment_options
+from windtunnel.harness.cli.lab.impairment_options import NONE, impairment_options
 from windtunnel.harness.cli.options import name_values
 from windtunnel.harness.cli.render.table import echo
 from windtunnel.harness.cli.render.verdict_text import run_line
@@ -110,6 +110,14 @@ def _ends(name: str, link: str) -> list[str]:
     help="Media driver of all hosts: ours, pyaeron, java or aeronmd:/path.  [default: ours]",
 )
 @click.option(
+    "--timeouts",
+    multiple=True,
+    callback=name_values,
+    metavar="NAME=TIME",
+    help="A timeout of drivers and clients: image_liveness, client_liveness or driver, such as "
+    "client_liveness=5s. Can be repeated.",
+)
+@click.option(
     "--fidelity",
     type=click.Choice(["netns", "compose"]),
     default="netns",
@@ -125,6 +133,7 @@ def up(
     out: Path,
     seed: int,
     driver: str,
+    timeouts: dict[str, str],
     fidelity: str,
     name: str,
     as_json: bool,
@@ -147,7 +156,7 @@ def up(
             links=dict.fromkeys(links, given) if links else None,
             weather={} if links else given,
             observe="all" if observe == ("all",) else [_observed(each) for each in observe],
-            timeouts=None,
+            timeouts=timeouts,
             driver=driver,
             fidelity=fidelity,
             name=_scenario(name),
@@ -225,7 +234,7 @@ def start(
 @name_option
 def impair(link: str, to: str | None, name: str, **weather: Any) -> int:
     """Change impairments of a link such as a-b now. The others remain; `none` removes one."""
-    changes = {key: None if value == "none" else value for key, value in weather.items() if value}
+    changes = {key: None if value == NONE else value for key, value in weather.items() if value}
     if not changes:
         raise click.UsageError("expected at least one impairment, such as --loss 10%")
     ends = _ends(name, link)
@@ -325,7 +334,8 @@ def down(name: str, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps(found))
     else:
-        click.echo(run_line(found["outcome"], _scenario(name), None, found["reason"], None))
+        seed = found.get("seed")
+        click.echo(run_line(found["outcome"], _scenario(name), seed, found["reason"], None))
         for key, what in (("run_dir", "run folder"), ("report", "report")):
             if found.get(key):
                 echo(f"{what}: {found[key]}")

@@ -44,6 +44,7 @@ class LabEnd:
 
     outcome: str
     reason: str
+    seed: int
     run_dir: Path
     suite_dir: Path
 
@@ -83,7 +84,8 @@ def run_lab(channel: LineChannel, options: Mapping[str, Any]) -> LabEnd:
             raise
         suite.close()
     (result,) = results
-    return LabEnd(result.outcome, result.reason, spec.folder.path, suite.result.suite_dir)
+    folder = spec.folder.path
+    return LabEnd(result.outcome, result.reason, spec.seed, folder, suite.result.suite_dir)
 
 
 def _fidelity(options: Mapping[str, Any]) -> Fidelity:

@@ -49,6 +49,40 @@ def test_links_and_programs_are_shown() -> None:
     ]
 
 
+def test_the_end_of_a_lab_has_its_seed() -> None:
+    end = {"outcome": "PASS", "reason": "good", "seed": 9, "run_dir": "runs/x"}
+    with patch("windtunnel.harness.lab.control.control_socket.ask", lambda *_: end):
+        result = CliRunner().invoke(windtunnel, ["lab", "down"])
+    assert "lab  seed 9  good" in result.output
+
+
+def test_timeouts_are_options_of_the_lab() -> None:
+    opened: list[dict[str, Any]] = []
+    found = {"addresses": {}, "aeron_dirs": {}, "run_dir": "runs/x"}
+
+    def bring_up(name: str, options: dict[str, Any], on_progress: object) -> dict[str, Any]:
+        opened.append(options)
+        return found
+
+    arguments = ["--timeouts", "client_liveness=5s", "--observe", "all", "--reorder", "1%/5"]
+    with patch("windtunnel.harness.lab.control.launch.bring_up", bring_up):
+        result = CliRunner().invoke(windtunnel, ["lab", "up", *arguments])
+    assert result.exit_code == 0, result.output
+    (options,) = opened
+    assert (options["timeouts"], options["observe"]) == ({"client_liveness": "5s"}, "all")
+    assert options["links"][0]["weather"]["both"] == {"reorder": {"share": "1%", "gap": 5}}
+
+
+def test_queue_and_reordering_are_values_of_their_own_kind() -> None:
+    _, asked = invoke("impair", "a-b", "--queue", "50", "--reorder", "1%/5")
+    assert asked[0]["weather"] == {"queue": 50, "reorder": {"share": "1%", "gap": 5}}
+    _, asked = invoke("impair", "a-b", "--queue", "none", "--reorder", "1%")
+    assert asked[0]["weather"] == {"queue": None, "reorder": {"share": "1%"}}
+    for wrong in (["--queue", "x"], ["--reorder", "1%/x"]):
+        result, asked = invoke("impair", "a-b", *wrong)
+        assert (result.exit_code, asked) == (2, [])
+
+
 def test_an_impairment_is_changed_in_one_direction() -> None:
     _, asked = invoke("impair", "a-b", "--loss", "10%", "--delay", "none", "--to", "b")
     assert asked == [
