@@ -21,6 +21,7 @@ from windtunnel.harness.dissect.capture.packet import (
     address_v4,
     address_v6,
     ip_start,
+    matches_ports,
     udp_payload_length,
     udp_start,
 )
@@ -81,12 +82,8 @@ def classify(
     envelope_length = udp_at + _UDP_HEADER - at
     if length >= 0 and envelope_length <= ENVELOPE_LENGTH_MAX:
         source, destination = u16_be(buf, udp_at), u16_be(buf, udp_at + 2)
-        if is_known:
-            if len(ports) == 0:
-                return AERON, far, envelope_length, length
-            for port in ports:
-                if port in (source, destination):
-                    return AERON, far, envelope_length, length
+        if is_known and matches_ports(ports, source, destination):
+            return AERON, far, envelope_length, length
     else:
         envelope_length, length = 0, 0
     if far == ALL_HOSTS:

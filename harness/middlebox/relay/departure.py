@@ -9,6 +9,7 @@ interface refuses.
 """
 
 from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.dissect.capture.packet import matches_ports
 from windtunnel.harness.dissect.frames.bytes_at import u16_be
 from windtunnel.harness.middlebox.engine import held_frames
 from windtunnel.harness.middlebox.engine import outbox as out
@@ -102,10 +103,9 @@ def _impair(relay: Relay, engine: Engine, index: int) -> None:
     if length:
         ports_at = at + envelope_length - 8
         source, destination = u16_be(buf, ports_at), u16_be(buf, ports_at + 2)
-        for port in relay.ports:
-            if port in (source, destination):
-                impairment.apply(relay.impairments, link, buf, at, envelope_length, length, came_ns)
-                return
+        if matches_ports(relay.ports, source, destination):
+            impairment.apply(relay.impairments, link, buf, at, envelope_length, length, came_ns)
+            return
     impairment.apply(relay.impairments, link, buf, at, envelope_length + length, 0, came_ns)
 
 
