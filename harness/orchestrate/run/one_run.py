@@ -123,10 +123,14 @@ def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin
 
 
 def _require_timeouts(spec: RunSpec) -> None:
-    """Raise Unsupported if the scenario sets timeouts that a driver does not read from its
-    environment.
+    """Raise Unsupported if the scenario sets timeouts or settings that a driver does not read from
+    its environment.
     """
     timeouts = spec.scenario.timeouts.model_fields_set
+    for host in spec.scenario.drivers:
+        if not spec.subject(host).reads_environment:
+            text = f"{spec.subject(host).name} does not read the settings in `drivers`"
+            raise Unsupported(text)
     for each in spec.tested:
         if timeouts and not each.reads_environment:
             names = ", ".join(sorted(timeouts))

@@ -170,6 +170,7 @@ class RunProcesses:
         log = self.spec.folder.host(host).driver_log
         env = {**tested.variables(*placeholders), **self.timeouts}
         env |= archives.driver_variables(self.spec.scenario.archives, host)
+        env |= self.spec.scenario.drivers.get(host, {})
         if killed_ms:
             env |= subject.DELETE_DIRECTORY_ON_START
         return self.spawn("driver", host, tested.driver_command(*placeholders), log, env)

@@ -158,6 +158,8 @@ def _lines(case: Case) -> Iterator[str]:
             yield from (f"      {line}" for line in (*lines, *kill_lines(case, event)))
     for name, value in case.timeouts.variables.items():
         yield f"  {name}={value}"
+    for host, settings in case.drivers.items():
+        yield from (f"  driver of host {host}: {name}={settings[name]}" for name in settings)
     yield from impairment_lines(case)
     yield ""
     checks = [check.name for check in case.expect]

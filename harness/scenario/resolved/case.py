@@ -43,6 +43,7 @@ from windtunnel.harness.scenario.resolved.link_case import (
 from windtunnel.harness.scenario.resolved.stored_part import dotted, read_part
 from windtunnel.harness.scenario.resolved.traffic_case import TrafficCase, resolve_traffic
 from windtunnel.harness.scenario.schema.archive import REPLICATION_PORTS, ArchiveCase, archive_case
+from windtunnel.harness.scenario.schema.driver_settings import SETTING_NAMES
 from windtunnel.harness.scenario.schema.host_event import (
     DEFAULT_TIMEOUTS,
     EVENTS_MAX,
@@ -119,6 +120,8 @@ class Case(Part):
     """Host events."""
     timeouts: TimeoutsCase = DEFAULT_TIMEOUTS
     """Timeouts of drivers and clients."""
+    drivers: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """Settings of the driver on each host, by the names of environment variables."""
     archives: tuple[ArchiveCase, ...] = ()
     """Archives that record streams."""
     applications: tuple[ApplicationCase, ...] = ()
@@ -249,6 +252,9 @@ def _problems(case: Case) -> Iterator[Problem]:
         yield from known_names((*path, "host"), [event.host], hosts)
         yield from within(path, "at", event.at, 0, max(BYTES_MAX * TRAFFIC_MAX, DURATION_NS_MAX))
         yield from within(path, "lasts_ns", event.lasts_ns, 0, DURATION_NS_MAX)
+    yield from known_names(("drivers",), list(case.drivers), hosts)
+    for place, settings in case.drivers.items():
+        yield from known_names(("drivers", place), list(settings), sorted(SETTING_NAMES))
     for name, value in case.timeouts:
         yield from within(("timeouts",), name, value, 0, DURATION_NS_MAX)
     for index, archive in enumerate(case.archives):
@@ -331,6 +337,7 @@ def resolve(
         ),
         events=tuple(event_case(each) for each in scenario.events),
         timeouts=timeouts_case(scenario.timeouts),
+        drivers={host: dict(settings) for host, settings in scenario.drivers.items()},
         archives=tuple(archive_case(each) for each in scenario.archives),
         applications=tuple(application_case(each, addresses) for each in scenario.applications),
         exercises=scenario.exercises,

@@ -23,10 +23,11 @@ from windtunnel.harness.scenario.applications.application import APPLICATIONS_MA
 from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX, Observed
 from windtunnel.harness.scenario.exercises import ABOUT, ExerciseName
 from windtunnel.harness.scenario.schema.archive import ARCHIVES_MAX, Archive
+from windtunnel.harness.scenario.schema.driver_settings import Settings
 from windtunnel.harness.scenario.schema.fault import Fault
 from windtunnel.harness.scenario.schema.host_event import EVENTS_MAX, HostEvent, Timeouts
 from windtunnel.harness.scenario.schema.network import Network
-from windtunnel.harness.scenario.schema.table import Arguments, Duration, Share, Table
+from windtunnel.harness.scenario.schema.table import Arguments, Duration, Name, Share, Table
 from windtunnel.harness.scenario.schema.traffic import TRAFFIC_MAX, Traffic
 
 SCHEMA = "windtunnel/1"
@@ -167,6 +168,12 @@ class Scenario(Table):
 
     events: tuple[HostEvent, ...] = Field(default=(), strict=False, max_length=EVENTS_MAX)
     """Host events. Default: none."""
+
+    drivers: dict[Name, Settings] = Field(default_factory=dict)
+    """Settings of the media driver on each host, by the names of Aeron's environment variables:
+    `{a: {AERON_SOCKET_SO_RCVBUF: 2m}}`. Only without `traffic`, which is judged with the defaults.
+    Default: none.
+    """
 
     timeouts: Timeouts = Timeouts()
     """Timeouts of drivers and clients that differ from the defaults."""

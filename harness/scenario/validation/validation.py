@@ -14,6 +14,7 @@ from windtunnel.harness.scenario.schema.host_event import IMAGE_LIVENESS_NS, eve
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem
 from windtunnel.harness.scenario.validation.archive_validation import archive_problems
+from windtunnel.harness.scenario.validation.driver_validation import driver_problems
 from windtunnel.harness.scenario.validation.fault_validation import fault_problems, sends_over
 from windtunnel.harness.scenario.validation.group_validation import group_problems
 from windtunnel.harness.scenario.validation.impairment_validation import (
@@ -36,6 +37,7 @@ def problems(scenario: Scenario) -> list[Problem]:
     found += _unique("traffic", "stream", [each.stream_id for each in scenario.traffic])
     found += archive_problems(scenario)
     found += application_problems(scenario)
+    found += driver_problems(scenario)
     found += observe_problems(scenario)
     found += _unique("applications", "id", [each.id for each in scenario.applications])
     found += fault_problems(scenario)

@@ -4,9 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.processes.watch import WatchedProcess
 from windtunnel.harness.orchestrate.run import run_processes as crews
 from windtunnel.harness.orchestrate.run.run_processes import RunProcesses
+from windtunnel.harness.orchestrate.subjects.subject import OURS
 
 
 class Stubborn:
@@ -76,3 +78,25 @@ def test_who_ends_when_it_is_asked_to_is_not_late(processes, errors, tmp_path):
     driver = join(processes, tmp_path, "driver", Obedient())
     processes.end("driver", "relay")
     assert (errors, driver.facts(tmp_path).late_s) == ([], 0.0)
+
+
+def test_a_driver_has_the_settings_of_its_host(tmp_path):
+    spawned = []
+
+    class Lab:
+        def python(self, place):
+            return "python"
+
+        def shared_memory(self, host):
+            return f"/dev/shm/{host}"
+
+        def spawn(self, place, argv, *, env, log):
+            spawned.append((place, env))
+            return Stubborn()
+
+    scenario = SimpleNamespace(archives=(), drivers={"a": {"AERON_MTU_LENGTH": "4k"}})
+    spec = SimpleNamespace(scenario=scenario, folder=RunDir(tmp_path), subject=lambda host: OURS)
+    processes = RunProcesses(spec, Lab(), [])
+    for host in ("a", "b"):
+        processes.start_driver(host)
+    assert [env.get("AERON_MTU_LENGTH") for _, env in spawned] == ["4k", None]
