@@ -19,6 +19,7 @@ from windtunnel.harness.scenario.applications.application_case import (
     application_case,
     application_case_problems,
 )
+from windtunnel.harness.scenario.applications.driver_settings import SETTING_NAMES
 from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX
 from windtunnel.harness.scenario.applications.observed_case import observed_case
 from windtunnel.harness.scenario.exercises import ABOUT, ExerciseName
@@ -43,7 +44,6 @@ from windtunnel.harness.scenario.resolved.link_case import (
 from windtunnel.harness.scenario.resolved.stored_part import dotted, read_part
 from windtunnel.harness.scenario.resolved.traffic_case import TrafficCase, resolve_traffic
 from windtunnel.harness.scenario.schema.archive import REPLICATION_PORTS, ArchiveCase, archive_case
-from windtunnel.harness.scenario.schema.driver_settings import SETTING_NAMES
 from windtunnel.harness.scenario.schema.host_event import (
     DEFAULT_TIMEOUTS,
     EVENTS_MAX,

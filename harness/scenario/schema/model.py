@@ -20,10 +20,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from windtunnel.harness.scenario.applications.application import APPLICATIONS_MAX, Application
+from windtunnel.harness.scenario.applications.driver_settings import Settings
 from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX, Observed
 from windtunnel.harness.scenario.exercises import ABOUT, ExerciseName
 from windtunnel.harness.scenario.schema.archive import ARCHIVES_MAX, Archive
-from windtunnel.harness.scenario.schema.driver_settings import Settings
 from windtunnel.harness.scenario.schema.fault import Fault
 from windtunnel.harness.scenario.schema.host_event import EVENTS_MAX, HostEvent, Timeouts
 from windtunnel.harness.scenario.schema.network import Network
@@ -171,8 +171,8 @@ class Scenario(Table):
 
     drivers: dict[Name, Settings] = Field(default_factory=dict)
     """Settings of the media driver on each host, by the names of Aeron's environment variables:
-    `{a: {AERON_SOCKET_SO_RCVBUF: 2m}}`. Only without `traffic`, which is judged with the defaults.
-    Default: none.
+    `{a: {AERON_SOCKET_SO_RCVBUF: 2m}}`. Only in a scenario with applications alone: `traffic` and
+    `exercises` are judged with the defaults. Default: none.
     """
 
     timeouts: Timeouts = Timeouts()

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from windtunnel.harness.scenario.schema.driver_settings import SET_OTHERWISE, SETTING_NAMES
+from windtunnel.harness.scenario.applications.driver_settings import SET_OTHERWISE, SETTING_NAMES
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem, unknown_name
 
 
 def driver_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yield all problems with the settings of a scenario's drivers."""
-    if scenario.drivers and scenario.traffic:
-        text = "`traffic` is judged with the default settings: use parameters of its channels, or "
-        yield Problem(("drivers",), f"{text}a scenario with applications only")
+    if scenario.drivers and (scenario.traffic or scenario.exercises):
+        text = "`traffic` and `exercises` are judged with the default settings: use parameters of "
+        yield Problem(("drivers",), f"{text}channels, or a scenario with applications only")
     hosts = scenario.network.hosts
     for host, settings in scenario.drivers.items():
         if host not in hosts:

@@ -6,9 +6,9 @@ from tests.unit.harness.scenario.applications.sample import SAMPLE, resolved
 from tests.unit.harness.scenario.test_scenario_loader import GOOD, faults_of
 from windtunnel.driver.media_driver.context import SETTINGS
 from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.scenario.applications.driver_settings import SET_OTHERWISE, SETTING_NAMES
 from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.harness.scenario.schema.driver_settings import SET_OTHERWISE, SETTING_NAMES
 
 DRIVERS = "drivers: {a: {AERON_SOCKET_SO_RCVBUF: 2m, AERON_SPIES_SIMULATE_CONNECTION: true}}\n"
 TEXT = SAMPLE.replace("budget:", f"{DRIVERS}budget:")
@@ -59,6 +59,7 @@ def test_locates_an_error(old, new, fault):
     assert any(fault in each for each in faults_of(TEXT.replace(old, new)))
 
 
-def test_streams_of_ours_are_judged_with_defaults():
-    text = GOOD.replace("faults:\n", f"{DRIVERS}faults:\n")
-    assert any("drivers: `traffic` is judged with the default" in each for each in faults_of(text))
+@pytest.mark.parametrize("text", [GOOD, TEXT.replace("drivers:", "exercises: [spies]\ndrivers:")])
+def test_streams_of_ours_are_judged_with_defaults(text):
+    text = text.replace("faults:\n", f"{DRIVERS}faults:\n")
+    assert any("drivers: `traffic` and `exercises` are judged" in each for each in faults_of(text))
