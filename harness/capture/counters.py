@@ -6,6 +6,7 @@
     DIR/counters.bin           samples, written during the run
     DIR/counters.json          the descriptions of the counters, at the end
     DIR/cnc-errors.json        the driver's distinct error log, at the end
+    DIR/loss-report.dat        the used part of the driver's loss report, at the end
     DIR/pressure.json          how long the driver waited for a processor, over time
     DIR/logs.json, DIR/logs/   copies of the driver's log buffers, at the end
 
@@ -26,6 +27,7 @@ from windtunnel.harness.artifact.host.counter_sample import write_counters
 from windtunnel.harness.artifact.host.host_facts import write_error_log
 from windtunnel.harness.artifact.run_dir import HostDir
 from windtunnel.harness.capture.log_holder import LogHolder
+from windtunnel.harness.capture.loss_report_copy import LossReportCopy
 from windtunnel.harness.capture.pressure_gauge import PressureGauge
 from windtunnel.harness.capture.sampler import Sampler
 from windtunnel.harness.capture.shutdown_signal import ShutdownSignal
@@ -55,7 +57,12 @@ def wait_for_driver(
 
 
 def follow(
-    cnc: CncFile, logs: LogHolder, files: HostDir, stop: ShutdownSignal, interval_s: float
+    cnc: CncFile,
+    logs: LogHolder,
+    losses: LossReportCopy,
+    files: HostDir,
+    stop: ShutdownSignal,
+    interval_s: float,
 ) -> None:
     """Sample a driver's counters until stopped, take a final sample, and write the sampler's
     documents.
@@ -82,6 +89,7 @@ def follow(
     gauge.poll(time.time_ns())
     write_counters(files.counters, sampler.counters())
     write_error_log(files.cnc_errors, cnc.errors())
+    losses.write(files.loss_report)
     gauge.pressure().write(files.pressure)
     logs.poll()
     logs.copy(files)
@@ -118,8 +126,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"stopped before a driver started in {options.aeron_dir}")
             return 0
         print(READY_LINE, flush=True)
-        logs = LogHolder(options.aeron_dir)
-        follow(cnc, logs, HostDir(options.out), stop, interval_s)
+        logs, losses = LogHolder(options.aeron_dir), LossReportCopy(options.aeron_dir)
+        follow(cnc, logs, losses, HostDir(options.out), stop, interval_s)
     except CncFileError as error:
         print(f"{options.aeron_dir / CNC_FILE}: {error}")
         return EXIT_HARNESS

@@ -8,6 +8,7 @@ from windtunnel.harness.verdict.checks.archive import recording
 from windtunnel.harness.verdict.checks.counters import (
     gap_counters,
     identities,
+    loss_reports,
     packet_counts,
     positions,
     rejected_datagrams,
@@ -22,6 +23,8 @@ from windtunnel.harness.verdict.checks.delivery import (
 )
 from windtunnel.harness.verdict.checks.flow_control import (
     acknowledgement,
+    back_pressure,
+    cubic_windows,
     heartbeat_checks,
     limits,
     status_message_checks,
@@ -159,6 +162,8 @@ CHECKS: dict[str, Check] = {
         Check(nak_response.SPACED, Kind.TIMING, _each(nak_response.retransmits_spaced)),
         Check(limits.SENDER, Kind.PROTOCOL, _each(limits.snd_lmt_follows_status)),
         Check(limits.PUBLISHER, Kind.PROTOCOL, _each(limits.pub_lmt_follows_snd_pos)),
+        Check(back_pressure.COUNTED, Kind.STATE, _each(back_pressure.back_pressure_counted)),
+        Check(cubic_windows.WINDOWS, Kind.PROTOCOL, _each(cubic_windows.cubic_windows_shrink)),
         Check(stream_setup.SETUPS, Kind.TIMING, _each(stream_setup.setups_until_answered)),
         Check(
             acknowledgement.CONSUMED, Kind.PROTOCOL, _each(acknowledgement.status_messages_consumed)
@@ -177,6 +182,7 @@ CHECKS: dict[str, Check] = {
             rejected_datagrams.INVALID, Kind.PROTOCOL, rejected_datagrams.invalid_packets_counted
         ),
         Check(identities.IDENTIFY, Kind.STATE, _each(identities.counters_identify_streams)),
+        Check(loss_reports.AGREES, Kind.STATE, _each(loss_reports.loss_report_agrees)),
         Check(gap_counters.AGREE, Kind.STATE, _each(gap_counters.gap_counters_agree)),
         Check(gap_filling.COUNTED, Kind.PROTOCOL, gap_filling.gap_fills_counted),
         Check(gap_filling.EMPTY, Kind.SAFETY, _each(gap_filling.gap_fills_cover_nothing)),

@@ -14,6 +14,7 @@ from windtunnel.harness.artifact.host.host_facts import write_error_log
 from windtunnel.harness.artifact.host.pressure import UNKNOWN, Pressure
 from windtunnel.harness.artifact.run_dir import HostDir
 from windtunnel.harness.capture.log_holder import LogHolder
+from windtunnel.harness.capture.loss_report_copy import LossReportCopy
 from windtunnel.harness.capture.sampler import Sampler
 from windtunnel.harness.dissect.driver_files.cnc_file import map_cnc
 from windtunnel.harness.simulator.world.host import Host
@@ -22,7 +23,7 @@ from windtunnel.harness.simulator.world.virtual_time import NS_PER_MS
 INTERVAL_NS = NS_PER_MS
 LOGS_INTERVAL_NS = 5 * NS_PER_MS
 """The interval at which new log buffers are searched for, as in the other fidelity levels."""
-CNC_FILE, LOSS_REPORT_FILE = "cnc.dat", "loss-report.dat"
+CNC_FILE = "cnc.dat"
 
 
 class CounterSamples:
@@ -35,7 +36,7 @@ class CounterSamples:
         self._files, self._cnc, self._sampler = files, cnc, Sampler(cnc)
         self._output = files.counter_samples.open("wb")
         self._logs = LogHolder(host.directory)
-        self._losses = np.memmap(host.directory / LOSS_REPORT_FILE, dtype=np.uint8, mode="r")
+        self._losses = LossReportCopy(host.directory)
         self._times_ns: list[int] = []
         self._next_ns = self._next_logs_ns = 0
 
@@ -58,8 +59,7 @@ class CounterSamples:
         self._output.close()
         write_counters(self._files.counters, self._sampler.counters())
         write_error_log(self._files.cnc_errors, self._cnc.errors())
-        used = np.flatnonzero(self._losses)
-        self._files.loss_report.write_bytes(self._losses[: used[-1] + 1 if used.size else 0])
+        self._losses.write(self._files.loss_report)
         self._logs.copy(self._files)
         rows = [(each, each, 0, UNKNOWN, INTERVAL_NS, 0) for each in (*self._times_ns, now_ns)]
         Pressure(INTERVAL_NS, np.array(rows, dtype=np.int64)).write(self._files.pressure)

@@ -26,6 +26,7 @@ from windtunnel.harness.verdict.core.finding import (
     inconclusive,
     passed,
 )
+from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
 
 SETUPS = "setups_until_answered"
@@ -35,7 +36,9 @@ INTERVAL_NS = 100_000_000
 
 
 def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """SETUPs are sent every 100 ms until a status message arrives, and then only on request."""
+    """SETUPs are sent every 100 ms until a status message arrives, and then only on request, and
+    not sooner after the last one.
+    """
     found = all_or_missing(
         evidence.wire(traffic), evidence.case, evidence.capture(traffic.from_host)
     )
@@ -59,6 +62,11 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if lead_ns > INTERVAL_NS + PACE_SLACK_NS:
         text = f"SETUPs were {lead_ns} ns early, expected an interval of {INTERVAL_NS} ns"
         return failed(SETUPS, text, traffic.id, evidence=where)
+    if is_virtual(case) and not parse_channel(traffic.channel).control_mode:
+        lead_ns = _lead_ns(setups_ns)
+        if lead_ns > PACE_SLACK_NS:
+            text = f"a SETUP was sent {lead_ns} ns early, expected an interval of {INTERVAL_NS} ns"
+            return failed(SETUPS, text, traffic.id, evidence=where)
     waits = np.diff(np.append(early, first_answer_ns) if len(answers_ns) else early)
     if (waits > INTERVAL_NS + TOLERANCE_NS).any():
         text = f"no SETUP was sent for {int(waits.max())} ns before the first status message, "

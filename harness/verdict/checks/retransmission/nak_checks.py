@@ -35,6 +35,7 @@ from windtunnel.harness.verdict.core.finding import (
     passed,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.acceptance import certainly_accepted
 from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
@@ -51,6 +52,9 @@ PACED = "naks_paced"
 STALE_NS = 100_000_000
 """Maximum delay of a NAK after its gap was filled. Aeron's drivers count a longer duty cycle as
 exceeding their threshold, so a healthy driver scans for gaps more often."""
+
+STALE_VIRTUAL_NS = 1_000_000
+"""The same in a simulation, in which a driver is never late."""
 
 NAK_DELAY_NS = 1_000
 """A unicast receiver's default NAK delay. The retry delay is RETRY_RATIO times as long."""
@@ -203,16 +207,19 @@ def _closed_ns(wire: Wire, naks: _Naks, start: int) -> NDArray[np.int64]:
 
 
 def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A NAK is repeated only after the retry delay, and not after its gap was filled.
+    """A NAK is repeated only after the retry delay, and not after a part of its gap was filled.
 
     If NAKs are sent for all gaps, the retry delay is the measured repair time, and doubles.
     """
     found = all_or_missing(
-        evidence.wire(traffic), evidence.planned(traffic), pauses_of(evidence, traffic.to_host)
+        evidence.wire(traffic),
+        evidence.planned(traffic),
+        pauses_of(evidence, traffic.to_host),
+        evidence.case,
     )
     if isinstance(found, Missing):
         return inconclusive(PACED, found, traffic.id)
-    wire, planned, pauses = found
+    wire, planned, pauses, case = found
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
     naks, all_gaps = _naks(wire), has_all_gaps(evidence, traffic)
     is_group = parse_channel(traffic.channel).is_group
@@ -221,7 +228,8 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return Finding(PACED, Outcome.INCONCLUSIVE, text, traffic.id, where)
     delay_ns = parse_channel(traffic.receive).nak_delay_ns
     retry_ns = (NAK_DELAY_NS if delay_ns is None else delay_ns) * RETRY_RATIO
-    late = _late_nak(wire, naks, planned.log.start_position, pauses)
+    limit_ns = STALE_VIRTUAL_NS if is_virtual(case) else STALE_NS
+    late = _late_nak(wire, naks, planned.log.start_position, pauses, limit_ns)
     if late is not None:
         position, text = late
         return failed(PACED, text, traffic.id, evidence=where, position=position)
@@ -282,15 +290,18 @@ def _paced_by_repairs(
     return passed(PACED, text, about, evidence=where, facts=facts)
 
 
-def _late_nak(wire: Wire, naks: _Naks, start: int, pauses: Pauses) -> tuple[int, str] | None:
-    """Return the first NAK sent too long after its gap was filled."""
+def _late_nak(
+    wire: Wire, naks: _Naks, start: int, pauses: Pauses, limit_ns: int
+) -> tuple[int, str] | None:
+    """Return the first NAK sent too long after a part of its gap was filled."""
     closed_ns = _closed_ns(wire, naks, start)
     stale_ns = naks.times_ns - closed_ns - pauses.within_ns(closed_ns, naks.times_ns)
-    late = np.flatnonzero(stale_ns > STALE_NS)
+    late = np.flatnonzero(stale_ns > limit_ns)
     if len(late) == 0:
         return None
     position = int(naks.starts[late[0]])
     return position, (
         f"a NAK for position {position} was sent {int(stale_ns[late[0]]) // 1_000_000} ms after "
-        f"its gap was filled (limit {STALE_NS // 1_000_000} ms); {len(late)} NAKs were too late"
+        f"a part of its gap was filled (limit {limit_ns // 1_000_000} ms); {len(late)} NAKs were "
+        "too late"
     )

@@ -28,6 +28,7 @@ from windtunnel.harness.verdict.checks.retransmission.recovery import system_val
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
 from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
 
 WHOLE = "naks_answered_whole"
@@ -141,7 +142,9 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
     The linger time starts when the sender reads its clock, and the response may leave at any time
     after that. So two responses may be arbitrarily close, but a third one must follow the first by
-    at least 10 ms. A sender of many ranges remembers each of them; another one only the last.
+    at least 10 ms. A sender of many ranges remembers each of them; another one only the last. In a
+    simulation no response is delayed, so a second one within 10 ms is too early as well, wherever
+    in the first one's range it begins.
     """
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
@@ -151,6 +154,12 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     naks = wire.naks(wire.feedback_arrived_from_all)
     nak_positions = positions(naks, wire.facts.initial_term_id, wire.facts.term_length)
     nak_times_ns = naks["time_ns"].astype(np.int64)
+    is_single = not parse_channel(traffic.channel).is_group and not has_ranges(evidence, traffic)
+    if is_single and is_virtual(evidence.case):
+        again = _second_within(found, nak_positions, nak_times_ns)
+        if again is not None:
+            position, text = again
+            return failed(SPACED, text, traffic.id, evidence=where, position=position)
     least_ns = LINGER_NS - LINGER_SLACK_NS
     remembers_all = has_ranges(evidence, traffic)
     starts, times_ns = found.starts, found.times_ns
@@ -175,6 +184,28 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     responses = noun_for(len(found.starts), "response")
     text = f"{len(found.starts)} {responses}, none within the linger time of a previous one"
     return passed(SPACED, text, traffic.id, evidence=where)
+
+
+def _second_within(
+    found: Retransmits, nak_positions: NDArray[np.int64], nak_times_ns: NDArray[np.int64]
+) -> tuple[int, str] | None:
+    """Return the first response that begins in the range of the last one within the linger time,
+    although no NAK for another range has come between them.
+    """
+    for at in range(len(found.starts) - 1):
+        begin, end = int(found.starts[at]), int(found.ends[at])
+        since_ns, position = int(found.times_ns[at]), int(found.starts[at + 1])
+        passed_ns = int(found.times_ns[at + 1]) - since_ns
+        if not begin <= position < end or passed_ns >= LINGER_NS - LINGER_SLACK_NS:
+            continue
+        after = nak_times_ns > since_ns
+        between = nak_positions[after & (nak_times_ns <= since_ns + passed_ns)]
+        if ((between >= begin) & (between < end)).all():
+            return position, (
+                f"position {position} was retransmitted again {passed_ns} ns after the response "
+                f"from {begin} to {end}, expected an interval of {LINGER_NS} ns"
+            )
+    return None
 
 
 def _earliest_nak_ns(nak_times_ns: NDArray[np.int64], answered_ns: int) -> int:

@@ -246,7 +246,7 @@ def stream_total(evidence: Evidence, host: str, type_id: int, wire: Wire) -> int
     facts = wire.facts
     found = counter_key.of_stream(counted.counters, type_id, facts.session_id, facts.stream_id)
     if not found:
-        name = counter_key.STREAM_NAMES[type_id]
+        name = counter_key.STREAM_NAMES.get(type_id, f"counter of type {type_id}")
         why = f"has no {name} of session {facts.session_id}, stream {facts.stream_id}"
         return Missing(evidence.name_of(evidence.folder.host(host).counters), why)
     return sum(counter.final_value for counter in found)

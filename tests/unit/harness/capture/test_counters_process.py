@@ -17,6 +17,7 @@ from windtunnel.harness.artifact.host.pressure import Pressure
 from windtunnel.harness.artifact.run_dir import HostDir
 from windtunnel.harness.capture.counters import follow
 from windtunnel.harness.capture.log_holder import LogHolder
+from windtunnel.harness.capture.loss_report_copy import LossReportCopy
 from windtunnel.harness.capture.shutdown_signal import ShutdownSignal
 from windtunnel.harness.dissect.driver_files import cnc_file
 
@@ -178,7 +179,8 @@ def test_receives_a_signal_whatever_it_is_doing(tmp_path):
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         note = AskedWhileHoldingEveryLock.install()
-        follow(cnc, LogHolder(tmp_path / "aeron"), HostDir(tmp_path / "out"), note, 0.001)
+        aeron, out = tmp_path / "aeron", HostDir(tmp_path / "out")
+        follow(cnc, LogHolder(aeron), LossReportCopy(aeron), out, note, 0.001)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

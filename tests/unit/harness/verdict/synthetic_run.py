@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from tests.unit.harness.verdict.synthetic_checks import RELIABLE_CHECKS, UNRELIABLE_CHECKS
 from tests.unit.harness.verdict.synthetic_log import ring_offset, synthetic_log
+from tests.unit.harness.verdict.synthetic_report import loss_report
 from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
 from windtunnel.harness.artifact.host.counter_sample import (
     COUNTER_SAMPLE,
@@ -45,7 +47,6 @@ from windtunnel.harness.scenario.resolved.case import (
     TrafficCase,
 )
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase
-from windtunnel.harness.verdict.registry import CHECKS
 
 SEED = 7
 SESSION_ID = -4242
@@ -63,65 +64,6 @@ PUBLICATION_WINDOW = TERM_LENGTH // 2
 START_NS = 1_700_000_000_000_000_000
 A_TO_B, B_TO_A = decision.LINKS
 TRAFFIC = "one"
-RELIABLE_CHECKS = (
-    "delivered_once",
-    "delivered_unbroken",
-    "positions_covered",
-    "image_log_equals_publication",
-    "naks_only_for_gaps",
-    "naks_paced",
-    "retransmits_only_if_asked",
-    "naks_and_retransmits_agree",
-    "retransmits_identical",
-    "counters_agree_with_packets",
-    "sends_within_window",
-    "status_messages_on_time",
-    "status_messages_backed",
-    "rcv_pos_reaches_end",
-    "eos_reaches_end",
-    "rcv_pos_monotonic",
-    "rcv_hwm_from_wire",
-    "invalid_packets_zero",
-    "invalid_packets_counted",
-    "naks_answered_whole",
-    "retransmits_spaced",
-    "retransmits_counted",
-    "snd_lmt_follows_status",
-    "pub_lmt_follows_snd_pos",
-    "setups_until_answered",
-    "status_messages_consumed",
-    "status_messages_in_strides",
-    "over_under_runs_counted",
-    "gap_counters_agree",
-)
-UNRELIABLE_CHECKS = (
-    "delivered_intact",
-    "positions_covered",
-    "image_log_equals_publication",
-    "pad_only_where_lost",
-    "no_naks",
-    "counters_agree_with_packets",
-    "sends_within_window",
-    "status_messages_on_time",
-    "status_messages_backed",
-    "rcv_pos_reaches_end",
-    "eos_reaches_end",
-    "rcv_pos_monotonic",
-    "rcv_hwm_from_wire",
-    "invalid_packets_zero",
-    "gap_fills_counted",
-    "gap_fills_cover_nothing",
-    "gap_counters_agree",
-)
-OF_RESTS = ("heartbeats_in_silence", "delivered_in_parts")
-"""Checks of streams that pause, or whose image is replaced; neither happens in this run."""
-OF_ARCHIVES = ("recording_equals_published", "merged_into_live")
-"""Checks of recordings and merges; this stream is not recorded."""
-OF_LABELS = ("counters_identify_streams",)
-"""Checks of descriptions of counters; those of this run are shortened."""
-_ALL_CHECKS = {*RELIABLE_CHECKS, *UNRELIABLE_CHECKS, *OF_RESTS, *OF_ARCHIVES, *OF_LABELS}
-assert set(CHECKS) == _ALL_CHECKS
-
 PACKETS_SENT = {"NAK": 5, "SM": 7, "HEARTBEAT": 9}
 PACKETS_RECEIVED = {"NAK": 6, "SM": 8, "HEARTBEAT": 10}
 """Ids of the system counters, by name."""
@@ -132,6 +74,8 @@ COUNTERS = {
         "snd-naks-received": (51, 19),
         "snd-lmt": (52, 9),
         "pub-lmt": (53, 1),
+        "snd-bpe": (54, 13),
+        "pub-pos": (55, 12),
     },
     "b": {"rcv-hwm": (60, 3), "rcv-pos": (61, 5), "sub-pos": (62, 4), "rcv-naks-sent": (63, 20)},
 }
@@ -189,6 +133,8 @@ class SyntheticRun:
     rcvbuf_errors: dict[str, int] = field(default_factory=lambda: {"a": 0, "b": 0})
     pressure: dict[str, list[list[int]]] = field(default_factory=dict)
     "Rows by host, as in the artifact."
+    lost: list[int] = field(default_factory=list)
+    "Lengths of the gaps in the loss report at b."
     logs: dict[str, np.ndarray] = field(default_factory=dict)
     "The publication's log at a, the image's log at b."
     now_ns: int = START_NS
@@ -373,6 +319,10 @@ class SyntheticRun:
             if name in self.values
         ]
         write_counters(files.counters, facts)
+        if host == "b":
+            names = SESSION_ID, STREAM_ID, self.traffic.receive
+            source = f"{self.case.address('a')}:{SENDER_PORT}"
+            files.loss_report.write_bytes(loss_report(self.lost, *names, source))
         rows = [
             (time_ns, *COUNTERS[host][name], 6, value)
             for time_ns, name, value in self.samples[host]
@@ -584,6 +534,7 @@ def _send_status_message(run: SyntheticRun, position: int) -> None:
 
 def _repair(run: SyntheticRun, index: int, reliable: bool) -> None:
     """Recover a lost frame, or fill its gap, after a later frame has arrived."""
+    run.lost.append(run.frame_end(index) - int(run.log.frames["position"][index]))
     if not reliable:
         run.see_pad(index, index)
         run.values["b/23"] = run.values.get("b/23", 0) + 1

@@ -195,13 +195,22 @@ def test_the_channel_may_ask_for_a_longer_delay(run):
     assert "expected an interval of 1000000 ns" in slower.text
 
 
-@pytest.mark.parametrize(("later_ms", "outcome"), [(90, Outcome.PASS), (120, Outcome.FAIL)])
-def test_a_nak_long_after_its_gap_was_closed_is_reported(run, later_ms, outcome):
+@pytest.mark.parametrize(
+    ("fidelity", "later_ms", "limit", "outcome"),
+    [
+        ("netns", 90, 100, Outcome.PASS),
+        ("netns", 120, 100, Outcome.FAIL),
+        ("sim", 90, 1, Outcome.FAIL),
+    ],
+)
+def test_a_nak_long_after_its_gap_was_closed_is_reported(run, fidelity, later_ms, limit, outcome):
+    run.case = run.case.model_copy(update={"fidelity": fidelity})
     packet, _, _ = third_nak(run)
     late = copy.copy(packet)
     late.time_ns += later_ms * STEP_NS
     run.packets["b"].append(late)
     finding = pace(run)
     assert finding.outcome is outcome
-    assert ("after its gap was filled (limit 100" in finding.text) == (outcome is Outcome.FAIL)
+    text = f"after a part of its gap was filled (limit {limit} ms"
+    assert (text in finding.text) == (outcome is Outcome.FAIL)
     assert look(run).outcome is Outcome.PASS

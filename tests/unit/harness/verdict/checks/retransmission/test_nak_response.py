@@ -138,6 +138,31 @@ def test_answers_within_the_linger_of_one_before_are_reported(run, after_ns, out
         assert finding.position == position(again)
 
 
+@pytest.mark.parametrize(
+    ("fidelity", "after_ns", "outcome"),
+    [
+        ("sim", 5_000, Outcome.FAIL),
+        ("sim", LINGER_NS, Outcome.PASS),
+        ("netns", 5_000, Outcome.PASS),
+    ],
+)
+def test_on_virtual_time_a_second_answer_is_reported(run, fidelity, after_ns, outcome):
+    run.case = run.case.model_copy(update={"fidelity": fidelity})
+    asked, again = first_answer(run)
+    for each in run.packets["a"]:
+        if each.time_ns > again.time_ns:
+            each.time_ns += 3 * LINGER_NS
+    for (source, target), payload, kind, more in (
+        ("ba", asked.payload, "NAK", after_ns - 1), ("ab", again.payload, again.kind, after_ns),
+    ):  # fmt: skip
+        run.packets["a"].append(
+            type(again)(again.time_ns + more, source, target, again.ports, payload, kind)
+        )
+    finding = spaced(run)
+    assert finding.outcome is outcome
+    assert ("was retransmitted again" in finding.text) == (outcome is Outcome.FAIL)
+
+
 @pytest.mark.parametrize("before_ns", [-1, 1])
 def test_a_nak_for_elsewhere_ends_the_linger_of_a_unicast_sender(run, before_ns):
     asked, again = first_answer(run)

@@ -1,0 +1,146 @@
+"""Check that the loss report of a receiving driver agrees with the capture at its host.
+
+    arrived   |####|    gap    |####|          bytes that NAKs asked for, each counted once
+              NAK  [-----------)                 <=  bytes lost according to the report
+              NAK  [------)  (a part is left)    <=  bytes of all gaps that could be detected
+
+A driver reports a gap when its NAK is due, and that of an unreliable stream when it fills it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.artifact.regular_file import UnsafeFileError, map_bytes
+from windtunnel.harness.dissect.driver_files.loss_report import Loss, read_loss_report
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.checks.counters.packet_counts import was_killed
+from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops
+from windtunnel.harness.verdict.core.evidence import Evidence, Planned
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    all_or_missing,
+    failed,
+    inconclusive,
+    passed,
+)
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.views.acceptance import certainly_accepted
+from windtunnel.harness.verdict.views.coverage import filled_gaps
+
+AGREES = "loss_report_agrees"
+
+LENGTH_MAX = 1 << 24
+"""Maximum length of a loss report, far above that of the drivers under test."""
+
+
+def loss_report_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """The loss report counts each byte that NAKs asked for once, and no others than those of gaps,
+    and names the stream and its source.
+    """
+    found = all_or_missing(
+        evidence.wire(traffic),
+        evidence.planned(traffic),
+        evidence.case,
+        _losses(evidence, traffic.to_host),
+    )
+    if isinstance(found, Missing):
+        return inconclusive(AGREES, found, traffic.id)
+    wire, planned, case, losses = found
+    several = traffic.rejoins or len(traffic.publishers) > 1 or case.sessions_of(traffic) > 1
+    if several or was_killed(evidence, traffic.to_host):
+        text = "not applicable: the captured frames belong to several images"
+        return Finding(AGREES, Outcome.INCONCLUSIVE, text, traffic.id)
+    where = (
+        evidence.name_of(evidence.folder.host(traffic.to_host).loss_report),
+        evidence.name_of(evidence.folder.capture(traffic.to_host)),
+    )
+    ids = wire.facts.session_id, wire.facts.stream_id
+    own = [each for each in losses if (each.session_id, each.stream_id) == ids]
+    asked = _union_length(*wire.nak_ranges(wire.naks(wire.feedback_sent)))
+    if not traffic.reliable:
+        asked = _filled_bytes(evidence, traffic, planned)
+    start = max(planned.log.start_position, evidence.join_position(traffic))
+    most = _gap_bytes(wire, start)
+    lost = sum(each.bytes_lost for each in own)
+    facts = {"lost": lost, "least": asked, "most": most}
+    text = f"the loss report has {lost} bytes, expected {asked} to {most} according to the capture"
+    dropped = socket_drops(evidence, traffic.to_host)
+    if not asked <= lost <= most and dropped:
+        text += f"; however, the host's sockets dropped {dropped} captured datagrams"
+        return Finding(AGREES, Outcome.INCONCLUSIVE, text, traffic.id, where, facts=facts)
+    if not asked <= lost <= most:
+        return failed(AGREES, text, traffic.id, evidence=where, facts=facts)
+    for each in own:
+        wrong = _misnamed(each, wire, traffic)
+        if wrong:
+            return failed(AGREES, wrong, traffic.id, evidence=where, facts=facts)
+    return passed(AGREES, text, traffic.id, evidence=where, facts=facts)
+
+
+def _filled_bytes(evidence: Evidence, traffic: TrafficCase, planned: Planned) -> int:
+    """Return the number of bytes in gaps that the driver of an unreliable stream has filled."""
+    frames = evidence.frames_seen(traffic)
+    if isinstance(frames, Missing):
+        return 0
+    _, spans, _ = filled_gaps(frames, planned)
+    return int(spans.sum())
+
+
+def _losses(evidence: Evidence, host: str) -> list[Loss] | Missing:
+    """Return the entries of a host's loss report."""
+    path = evidence.folder.host(host).loss_report
+    name = evidence.name_of(path)
+    try:
+        content = map_bytes(path)
+    except UnsafeFileError as error:
+        return Missing(name, f"cannot be parsed: {error}", damaged=True)
+    except OSError:
+        return Missing(name, "is missing")
+    if len(content) > LENGTH_MAX:
+        text = f"has {len(content)} bytes, expected at most {LENGTH_MAX}"
+        return Missing(name, text, damaged=True)
+    report = read_loss_report(content)
+    return Missing(name, report.problem, damaged=True) if report.problem else report.losses
+
+
+def _misnamed(loss: Loss, wire: Wire, traffic: TrafficCase) -> str:
+    """Describe a wrong channel, source or count of an entry, or return ""."""
+    if loss.channel not in {traffic.receive, *(channel for _, channel in traffic.receives)}:
+        return f"the loss report has channel {loss.channel!r}, expected {traffic.receive!r}"
+    ports = {int(each) for each in np.unique(wire.arrived.frames["source_port"])}
+    if int(loss.source.rpartition(":")[2] or 0) not in ports:
+        return f"the loss report has source {loss.source!r}, expected one with a port of {ports}"
+    if not 1 <= loss.observation_count <= loss.bytes_lost:
+        return (
+            f"the loss report has {loss.observation_count} observations of {loss.bytes_lost} bytes"
+        )
+    return ""
+
+
+def _union_length(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
+    """Return the number of positions that lie in at least one range."""
+    if len(starts) == 0:
+        return 0
+    order = np.argsort(starts, kind="stable")
+    starts, tops = starts[order], np.maximum.accumulate(ends[order])
+    covered = np.append(starts[:1], np.maximum(starts[1:], tops[:-1]))
+    return int(np.maximum(tops - covered, 0).sum())
+
+
+def _gap_bytes(wire: Wire, start: int) -> int:
+    """Return the number of bytes in gaps that a receiver could detect: those that were missing when
+    a frame or a heartbeat beyond them arrived.
+    """
+    sure = wire.arrived.where(certainly_accepted(wire, start))
+    # At equal times, heartbeats and forged frames come first: they may show a longer gap.
+    parts = (
+        (wire.heartbeat_times_ns, wire.heartbeat_positions, wire.heartbeat_positions),
+        (wire.forged.frames["time_ns"].astype(np.int64), wire.forged.ends, wire.forged.ends),
+        (sure.frames["time_ns"].astype(np.int64), sure.starts, sure.ends),
+    )
+    times_ns, begins, ends = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.argsort(times_ns, kind="stable")
+    tops = np.maximum.accumulate(np.append(start, ends[order]))[:-1]
+    return int(np.maximum(begins[order] - tops, 0).sum())

@@ -1,0 +1,91 @@
+"""Check of the windows of cc=cubic: each loss shrinks the window by a fifth.
+
+    packets   10 ... 75   60   61 ... 48        the first window is 10 packets of one MTU; a window
+              first  ^ loss  growth  ^ loss     of n becomes max(1, 0.8 n), rounded down
+
+Growth is not compared with the cubic curve, which depends on when the driver computes it. On real
+time a window may grow and shrink between two status messages, so only a simulation shows each loss.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    all_or_missing,
+    failed,
+    inconclusive,
+    passed,
+)
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.virtual import is_virtual
+from windtunnel.harness.verdict.core.wire import status_messages
+
+WINDOWS = "cubic_windows_shrink"
+
+PARAMETER, CUBIC = "cc", "cubic"
+INITIAL_PACKETS = 10
+B = 0.2
+
+
+def cubic_windows_shrink(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """With cc=cubic, the first window is ten packets, and each loss shrinks it by a fifth, to one
+    packet at least.
+    """
+    found = all_or_missing(evidence.wire(traffic), evidence.case)
+    if isinstance(found, Missing):
+        return inconclusive(WINDOWS, found, traffic.id)
+    wire, case = found
+    where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
+    receive = parse_channel(traffic.receive)
+    if receive.parameters.get(PARAMETER) != CUBIC:
+        text = f"not applicable: the receiving channel does not have {PARAMETER}={CUBIC}"
+        return Finding(WINDOWS, Outcome.INCONCLUSIVE, text, traffic.id, where)
+    mtu = wire.facts.mtu
+    messages = status_messages(wire.feedback_sent)
+    windows = messages["window_bytes"].astype(np.int64)
+    if len(windows) == 0:
+        return inconclusive(WINDOWS, Missing(where[0], "has no status message"), traffic.id)
+    most = min(receive.receiver_window_bytes or wire.facts.term_length, wire.facts.term_length // 2)
+    text = _violation(windows, mtu, most) or (_too_short(windows, mtu) if is_virtual(case) else "")
+    if text:
+        return failed(WINDOWS, text, traffic.id, evidence=where)
+    losses = int((np.diff(windows) < 0).sum())
+    text = f"{len(windows)} windows of {windows.min()} to {windows.max()} bytes, {losses} of them "
+    text += "shorter than the one before"
+    return passed(WINDOWS, text, traffic.id, evidence=where)
+
+
+def _violation(windows: NDArray[np.int64], mtu: int, most: int) -> str:
+    first = min(INITIAL_PACKETS * mtu, max(1, most // mtu) * mtu, most)
+    if windows[0] != first:
+        return f"the first window is {int(windows[0])} bytes, expected {first}"
+    uneven = windows[(windows % mtu != 0) & (windows != most)]
+    if len(uneven):
+        return f"a window is {int(uneven[0])} bytes, expected packets of {mtu} bytes, or {most}"
+    return ""
+
+
+def _too_short(windows: NDArray[np.int64], mtu: int) -> str:
+    packets = -(-windows // mtu)
+    for before, after in zip(packets[:-1].tolist(), packets[1:].tolist(), strict=True):
+        if after < before and after not in _shrunk(before):
+            return (
+                f"the window shrank from {before} to {after} packets, expected {_shrunk(before)[0]}"
+            )
+    return ""
+
+
+def _shrunk(packets: int) -> list[int]:
+    """Return the windows after one loss, after two, and so on. Several losses may precede a status
+    message.
+    """
+    found = []
+    while packets > 1:
+        packets = max(1, int(packets * (1.0 - B)))
+        found.append(packets)
+    return found

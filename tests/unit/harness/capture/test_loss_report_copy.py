@@ -1,0 +1,23 @@
+"""A loss report is copied without its unused rest, also after its driver has removed it."""
+
+from windtunnel.harness.capture.loss_report_copy import LOSS_REPORT_FILE, LossReportCopy
+
+
+def test_the_used_part_is_copied_after_the_file_was_removed(tmp_path):
+    file = tmp_path / LOSS_REPORT_FILE
+    file.write_bytes(b"entry" + bytes(100))
+    held = LossReportCopy(tmp_path)
+    file.unlink()
+    held.write(tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"entry"
+
+
+def test_an_empty_report_has_an_empty_copy(tmp_path):
+    (tmp_path / LOSS_REPORT_FILE).write_bytes(bytes(64))
+    LossReportCopy(tmp_path).write(tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b""
+
+
+def test_without_a_report_there_is_no_copy(tmp_path):
+    LossReportCopy(tmp_path).write(tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()

@@ -1,0 +1,66 @@
+"""The checks of a synthetic run: those of a reliable stream, those of an unreliable one, and others
+that its evidence does not decide.
+"""
+
+from windtunnel.harness.verdict.registry import CHECKS
+
+RELIABLE_CHECKS = (
+    "delivered_once",
+    "delivered_unbroken",
+    "positions_covered",
+    "image_log_equals_publication",
+    "naks_only_for_gaps",
+    "naks_paced",
+    "retransmits_only_if_asked",
+    "naks_and_retransmits_agree",
+    "retransmits_identical",
+    "counters_agree_with_packets",
+    "sends_within_window",
+    "status_messages_on_time",
+    "status_messages_backed",
+    "rcv_pos_reaches_end",
+    "eos_reaches_end",
+    "rcv_pos_monotonic",
+    "rcv_hwm_from_wire",
+    "invalid_packets_zero",
+    "invalid_packets_counted",
+    "naks_answered_whole",
+    "retransmits_spaced",
+    "retransmits_counted",
+    "snd_lmt_follows_status",
+    "pub_lmt_follows_snd_pos",
+    "setups_until_answered",
+    "status_messages_consumed",
+    "status_messages_in_strides",
+    "over_under_runs_counted",
+    "gap_counters_agree",
+    "loss_report_agrees",
+)
+UNRELIABLE_CHECKS = (
+    "delivered_intact",
+    "positions_covered",
+    "image_log_equals_publication",
+    "pad_only_where_lost",
+    "no_naks",
+    "counters_agree_with_packets",
+    "sends_within_window",
+    "status_messages_on_time",
+    "status_messages_backed",
+    "rcv_pos_reaches_end",
+    "eos_reaches_end",
+    "rcv_pos_monotonic",
+    "rcv_hwm_from_wire",
+    "invalid_packets_zero",
+    "gap_fills_counted",
+    "gap_fills_cover_nothing",
+    "gap_counters_agree",
+    "loss_report_agrees",
+)
+OF_RESTS = ("heartbeats_in_silence", "delivered_in_parts")
+"""Checks of streams that pause, or whose image is replaced; neither happens in this run."""
+OF_ARCHIVES = ("recording_equals_published", "merged_into_live")
+"""Checks of recordings and merges; this stream is not recorded."""
+OF_LABELS = ("counters_identify_streams", "back_pressure_counted", "cubic_windows_shrink")
+"""Checks of descriptions of counters, and of counters and windows that this run does not have."""
+_ALL_CHECKS = {*RELIABLE_CHECKS, *UNRELIABLE_CHECKS, *OF_RESTS, *OF_ARCHIVES, *OF_LABELS}
+assert set(CHECKS) == _ALL_CHECKS
