@@ -24,12 +24,13 @@ from windtunnel.harness.verdict.checks.retransmission.range_responses import (
     joined,
     most_ranges,
 )
-from windtunnel.harness.verdict.checks.retransmission.recovery import system_value
+from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops, system_value
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.views.series import known_at
 
 WHOLE = "naks_answered_whole"
 SPACED = "retransmits_spaced"
@@ -40,6 +41,9 @@ WINDOWS = 16
 GROUP_WINDOWS = 4
 """Maximum number of windows in one response to a group. A window is at most half a term."""
 LINGER_NS = 10_000_000
+LINGER_MAX_NS = 60_000_000
+"""Maximum time for which a sender ignores NAKs for what it has sent."""
+ANSWER_NS = 1_000_000
 LINGER_SLACK_NS = 1_000_000
 """Tolerance for the timestamps of a capture."""
 
@@ -71,7 +75,8 @@ def retransmits_of(wire: Wire) -> Retransmits:
 
 
 def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """The response to a NAK extends to the NAK's end, or to the end of the data sent so far.
+    """The response to a NAK extends to the NAK's end, or to the end of the data sent so far. In a
+    simulation, each NAK is answered that is not for a part of the last response.
 
     A sender of many ranges may divide it, and does not repeat what it sent recently.
     """
@@ -83,6 +88,13 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return inconclusive(WHOLE, short_sends, traffic.id)
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     found = retransmits_of(wire)
+    is_full = bool(short_sends or socket_drops(evidence, traffic.from_host))
+    if is_virtual(evidence.case) and not is_full and _has_single_responses(evidence, traffic):
+        ignored = _unanswered(wire, found)
+        if ignored is not None:
+            text = f"a NAK for position {ignored} was not answered, and is not for a part of the "
+            text += "last response"
+            return failed(WHOLE, text, traffic.id, evidence=where, position=ignored)
     ends = found.ends
     if has_ranges(evidence, traffic):
         found = joined(found)
@@ -102,6 +114,43 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
     responses = noun_for(len(found.starts), "response")
     text = f"{len(found.starts)} {responses}, each up to the end of its NAK"
     return passed(WHOLE, text, traffic.id, evidence=where, facts=facts)
+
+
+def _has_single_responses(evidence: Evidence, traffic: TrafficCase) -> bool:
+    """Return whether a sender remembers only its last response."""
+    is_group = parse_channel(traffic.channel).is_group or len(traffic.publishers) > 1
+    return not is_group and not has_ranges(evidence, traffic) and not traffic.rejoins
+
+
+def _unanswered(wire: Wire, found: Retransmits) -> int | None:
+    """Return the position of the first NAK that its sender had to answer and did not, or None.
+
+    It may ignore a NAK for a part of its last response, and for data that it did not send recently.
+    """
+    naks = wire.naks(wire.feedback_arrived_from_all)
+    begins, times_ns = wire.nak_positions(naks), naks["time_ns"].astype(np.int64)
+    frames_ns = wire.sent.frames["time_ns"].astype(np.int64)
+    tops = np.maximum.accumulate(wire.sent.ends) if len(frames_ns) else frames_ns
+    sent = known_at(frames_ns, tops, times_ns - ANSWER_NS, 0)
+    known = np.isin(begins, wire.sent.starts) & (begins < sent)
+    known &= (begins >= sent - wire.facts.term_length // 2) & (naks["nak_length"] > 0)
+    known &= times_ns + ANSWER_NS < int(frames_ns.max(initial=0))
+    asked = begins + naks["nak_length"].astype(np.int64)
+    order = np.argsort(found.times_ns, kind="stable")
+    answers_ns, starts, ends = found.times_ns[order], found.starts[order], found.ends[order]
+    for begin, time_ns in zip(begins[known].tolist(), times_ns[known].tolist(), strict=True):
+        near = np.abs(answers_ns - time_ns) <= ANSWER_NS
+        if (near & (starts <= begin) & (begin < ends)).any():
+            continue
+        last = int(np.searchsorted(answers_ns, time_ns)) - 1
+        if last < 0:
+            return int(begin)
+        same = (begins == starts[last]) & (times_ns <= time_ns)
+        end = max(int(ends[last]), int(asked[same].max(initial=0)))
+        recent = time_ns - int(answers_ns[last]) <= LINGER_MAX_NS
+        if not (recent and starts[last] <= begin < end):
+            return int(begin)
+    return None
 
 
 def max_retransmit_bytes(traffic: TrafficCase, term_length: int) -> int:
@@ -154,8 +203,7 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     naks = wire.naks(wire.feedback_arrived_from_all)
     nak_positions = positions(naks, wire.facts.initial_term_id, wire.facts.term_length)
     nak_times_ns = naks["time_ns"].astype(np.int64)
-    is_single = not parse_channel(traffic.channel).is_group and not has_ranges(evidence, traffic)
-    if is_single and is_virtual(evidence.case):
+    if _has_single_responses(evidence, traffic) and is_virtual(evidence.case):
         again = _second_within(found, nak_positions, nak_times_ns)
         if again is not None:
             position, text = again

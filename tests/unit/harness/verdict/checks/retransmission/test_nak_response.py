@@ -82,6 +82,23 @@ def test_an_answer_that_ends_early_is_reported(run):
     assert finding.facts["short"] == 1
 
 
+@pytest.mark.parametrize(
+    ("fidelity", "short_sends", "outcome"),
+    [("sim", 0, Outcome.FAIL), ("sim", 1, Outcome.PASS), ("netns", 0, Outcome.PASS)],
+)
+def test_on_virtual_time_a_nak_without_an_answer_is_reported(run, fidelity, short_sends, outcome):
+    run.case = run.case.model_copy(update={"fidelity": fidelity})
+    run.values["a/16"] = short_sends
+    asked, again = first_answer(run)
+    assert whole(run).outcome is Outcome.PASS
+    run.packets["a"].remove(again)
+    finding = whole(run)
+    assert finding.outcome is outcome
+    if outcome is Outcome.FAIL:
+        assert finding.position == position(asked)
+        assert "was not answered" in finding.text
+
+
 def test_an_answer_in_two_datagrams_is_whole_if_they_follow_each_other(run):
     again, behind = ask_for_more(run)
     second = type(again)(again.time_ns + 1, "a", "b", again.ports, behind.payload, behind.kind)
