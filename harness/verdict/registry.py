@@ -18,6 +18,7 @@ from windtunnel.harness.verdict.checks.delivery import (
     end_of_stream,
     gap_filling,
     parts,
+    prompt_filling,
     replay_merge,
     stream_setup,
 )
@@ -185,6 +186,7 @@ CHECKS: dict[str, Check] = {
         Check(loss_reports.AGREES, Kind.STATE, _each(loss_reports.loss_report_agrees)),
         Check(gap_counters.AGREE, Kind.STATE, _each(gap_counters.gap_counters_agree)),
         Check(gap_filling.COUNTED, Kind.PROTOCOL, gap_filling.gap_fills_counted),
+        Check(prompt_filling.PROMPT, Kind.TIMING, _each(prompt_filling.gap_fills_prompt)),
         Check(gap_filling.EMPTY, Kind.SAFETY, _each(gap_filling.gap_fills_cover_nothing)),
     )
 }

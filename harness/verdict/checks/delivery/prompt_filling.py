@@ -1,0 +1,78 @@
+"""Check that the gaps of an unreliable stream are filled at once.
+
+    arrived   |####|    gap    |####|            t0: a frame beyond the gap shows it
+    rcv-pos        ^ - - - - - ^ t1              t1 - t0: at most a few duty cycles
+
+Nothing is asked for, so there is nothing to wait for. Images that wait for evidence before they
+fill a gap are left out; `pad_only_where_lost` judges them.
+"""
+
+import numpy as np
+
+from windtunnel.harness.artifact.noun_form import noun_for
+from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    all_or_missing,
+    failed,
+    inconclusive,
+    passed,
+)
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.virtual import is_virtual
+from windtunnel.harness.verdict.views.coverage import filled_gaps
+from windtunnel.harness.verdict.views.fill_evidence import fill_rule
+from windtunnel.harness.verdict.views.pauses import pauses_of
+from windtunnel.harness.verdict.views.series import END_OF_TIME_NS, highest_by, stream_series
+
+PROMPT = "gap_fills_prompt"
+
+LIMIT_NS = 100_000_000
+"""Tolerance for late fills. Aeron's drivers count a longer duty cycle as exceeding their threshold,
+so a healthy driver scans for gaps more often."""
+VIRTUAL_LIMIT_NS = 10_000_000
+"""The same in a simulation, whose counters are sampled each millisecond."""
+
+
+def gap_fills_prompt(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """A gap of an unreliable stream is filled as soon as it can be detected."""
+    found = all_or_missing(
+        evidence.wire(traffic), evidence.planned(traffic), evidence.frames_seen(traffic)
+    )
+    if isinstance(found, Missing):
+        return inconclusive(PROMPT, found, traffic.id)
+    wire, planned, frames = found
+    if traffic.reliable or fill_rule(evidence, traffic) is not None:
+        text = "not applicable: gaps are repaired, or filled on evidence"
+        return Finding(PROMPT, Outcome.INCONCLUSIVE, text, traffic.id)
+    series = stream_series(evidence, traffic.to_host, counter_key.RECEIVER_POSITION, wire)
+    if isinstance(series, Missing):
+        return inconclusive(PROMPT, series, traffic.id)
+    pauses = pauses_of(evidence, traffic.to_host)
+    if isinstance(pauses, Missing):
+        return inconclusive(PROMPT, pauses, traffic.id)
+    starts, spans, _ = filled_gaps(frames, planned)
+    ends = starts + spans
+    times_ns, tops = highest_by(wire)
+    shown_ns = np.append(times_ns, END_OF_TIME_NS)[np.searchsorted(tops, ends)]
+    passed_ns = np.append(series.times_ns, 0)[np.searchsorted(series.values, ends)]
+    waited_ns = passed_ns - shown_ns - pauses.within_ns(shown_ns, passed_ns)
+    limit_ns = VIRTUAL_LIMIT_NS if is_virtual(evidence.case) else LIMIT_NS
+    where = (
+        evidence.name_of(evidence.folder.host(traffic.to_host).counter_samples),
+        evidence.name_of(evidence.folder.capture(traffic.to_host)),
+    )
+    late = np.flatnonzero(waited_ns > limit_ns)
+    if len(late):
+        position, waited_ms = int(starts[late[0]]), int(waited_ns[late[0]]) // 1_000_000
+        text = (
+            f"the gap at position {position} was filled {waited_ms} ms after it could be detected "
+            f"(limit {limit_ns // 1_000_000} ms); {len(late)} of {len(starts)} were late"
+        )
+        return failed(PROMPT, text, traffic.id, evidence=where, position=position)
+    text = f"{len(starts)} {noun_for(len(starts), 'gap')}, each filled within "
+    text += f"{limit_ns // 1_000_000} ms"
+    return passed(PROMPT, text, traffic.id, evidence=where)
