@@ -319,7 +319,7 @@ class SyntheticRun:
             if name in self.values
         ]
         write_counters(files.counters, facts)
-        if host == "b":
+        if host == "b" and self.case.traffic:
             names = SESSION_ID, STREAM_ID, self.traffic.receive
             source = f"{self.case.address('a')}:{SENDER_PORT}"
             files.loss_report.write_bytes(loss_report(self.lost, *names, source))
