@@ -88,7 +88,7 @@ CASES: dict[str, tuple[list[dict[str, object]], list[dict[str, object]], str, st
         [shell("sleep 60"), CLOCK | {"command": ["no-such-program"]}],
         [],
         "INCONCLUSIVE",
-        "a/application-clock cannot be started",
+        "a/application-clock cannot be started: 'no-such-program' cannot be executed in its image",
     ),
     "imageless": (
         [shell("sleep 60"), CLOCK | {"image": "windtunnel-test/no-such-image:1"}],

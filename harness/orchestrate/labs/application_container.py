@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import threading
 import time
@@ -32,6 +33,9 @@ from windtunnel.harness.orchestrate.labs.compose_file import (
 from windtunnel.harness.orchestrate.processes.process import tail_of
 
 FAILED_EXIT_CODE = 125
+NOT_FOUND_CODES = (126, 127)
+INIT_FAILURE = re.compile(r"\[FATAL tini [^\]]*\] exec (.{1,200}) failed: (.{1,200})")
+"""What the init process of the container prints if it cannot execute the command."""
 SIGNAL_BASE = 128
 PROCESSES_MAX = 4096
 """Maximum number of processes and threads of an application, unless the scenario says otherwise."""
@@ -119,6 +123,10 @@ class ApplicationContainer:
         except (DockerException, OSError, ValueError):
             code = SIGNAL_BASE + signal.SIGKILL  # It was removed.
         self._threads[0].join(_END_TIMEOUT_S)
+        found = INIT_FAILURE.search(tail_of(self.request.log, 1))
+        if found is not None and code in NOT_FOUND_CODES:
+            text = f"{found[1]!r} cannot be executed in its image: {found[2]}"
+            self._problem = CANNOT_START, text
         # The engine reports the end by signal N as 128 + N, as shells do.
         is_signal = SIGNAL_BASE < code < SIGNAL_BASE + signal.NSIG
         self._code = SIGNAL_BASE - code if is_signal else code

@@ -194,6 +194,17 @@ def test_what_cannot_be_started_has_ended_with_a_reason(request_, engine, text):
     container.remove()
 
 
+def test_a_command_that_is_not_in_the_image_is_named(request_):
+    engine = Engine([b"[FATAL tini (7)] exec feed failed: No such file or directory\n"])
+    container = begun(engine, request_)
+    engine.end(127)
+    assert container.wait(10) == 127
+    assert container.problem() == (
+        "cannot-start",
+        "'feed' cannot be executed in its image: No such file or directory",
+    )
+
+
 def test_an_engine_that_fails_is_an_error_of_the_lab(request_, monkeypatch):
     engine = Engine()
     container = begun(engine, request_)
