@@ -272,6 +272,17 @@ def test_a_linked_run_is_not_written_into(suite, tmp_path, told):
     assert not (tmp_path / "elsewhere" / "verdict.json").exists()
 
 
+def test_a_report_on_a_capture_is_not_made_of_a_linked_run_beside_it(suite, tmp_path, told):
+    (run,) = suite.runs()
+    (tmp_path / "elsewhere").mkdir()
+    (suite.path / "other").symlink_to(tmp_path / "elsewhere")
+    before = suite.report.read_text() if suite.report.exists() else None
+    code, _, err = told("analyze", "--report", run.path)
+    assert code == exit_code.HARNESS
+    assert "found a symbolic link" in err
+    assert (suite.report.read_text() if suite.report.exists() else None) == before
+
+
 # ---- what a folder has read ----
 
 
