@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import docker
-from docker.errors import DockerException, ImageNotFound, NotFound
+from docker.errors import DockerException, ImageNotFound
 
 from windtunnel.harness.artifact.run.manifest import CANNOT_START, LOG_TOO_LONG
 from windtunnel.harness.orchestrate.lab import ApplicationRequest, LabError
@@ -75,6 +75,8 @@ class ApplicationContainer:
                 user="0:0",
                 log_config={"type": "none"},
                 mem_limit=request.memory_bytes or None,
+                # No swap in addition.
+                memswap_limit=request.memory_bytes or None,
                 nano_cpus=request.milli_cpus * _NANO_PER_MILLI or None,
                 pids_limit=request.processes_max or PROCESSES_MAX,
                 **settings,
@@ -187,8 +189,9 @@ class ApplicationContainer:
     def remove(self) -> None:
         """Remove the container. Its output that was not copied yet is lost."""
         if self._container is not None:
-            with contextlib.suppress(NotFound):
-                self._container.remove(force=True)
+            # The lab removes all of its containers again, and verifies it.
+            with contextlib.suppress(DockerException, OSError):
+                self._container.remove(force=True, v=True)
         for thread in self._threads:
             thread.join(_END_TIMEOUT_S)
         self.client.close()
@@ -208,8 +211,12 @@ def settings(
     image: str,
     labels: Mapping[str, str],
     code: Sequence[tuple[str, str]],
+    runs: Path,
 ) -> dict[str, Any]:
-    """Return the settings of a container that depend on its host, and on whose image it has."""
+    """Return the settings of a container that depend on its host, and on whose image it has.
+
+    It has no access to the folders of runs and of the lab's own sockets, which `runs` contains.
+    """
     volumes = [
         f"{request.work}:{WORK_IN_CONTAINER}:rw",
         f"{request.scenario}:{SCENARIO_IN_CONTAINER}:ro",
@@ -230,7 +237,25 @@ def settings(
         )
         found["read_only"] = True
         found["tmpfs"] = {"/tmp": "size=64m"}
+    seen = [(str(request.scenario), SCENARIO_IN_CONTAINER), *([] if request.image else code)]
+    hidden = {target: _below(runs, source) for source, target in seen}
+    covers = {f"{target}/{path}": "ro,size=4k" for target, path in hidden.items() if path}
+    if covers:
+        found["tmpfs"] = found.get("tmpfs", {}) | covers
     return found
+
+
+def _below(runs: Path, source: str) -> str:
+    """Return the path of the folder of runs below a folder that a container sees, or an empty
+    string if it is elsewhere.
+
+    Raises LabError if the container would see a part of it.
+    """
+    runs, folder = runs.resolve(), Path(source).resolve()
+    if folder.is_relative_to(runs):
+        text = f"{folder}: an application would have access to the runs in {runs}"
+        raise LabError(f"{text}: expected the scenario in another folder")
+    return str(runs.relative_to(folder)) if runs.is_relative_to(folder) else ""
 
 
 def _make_work_folder(folder: Path) -> None:

@@ -222,10 +222,11 @@ class EphemeralContainers:
         made = application_container.settings(
             request,
             host=self._name(place),
-            name=f"{self._name(place)}-{len(self._applications)}",
+            name=f"{self._name(place)}.{len(self._applications)}",
             image=plan.image,
             labels=labels_of(self._state),
             code=[(source, mount["bind"]) for source, mount in code.items()],
+            runs=Path(self._runs),
         )
         container.start(made)
         return container
@@ -320,7 +321,7 @@ def remove_labelled(client: docker.DockerClient, label: str) -> list[str]:
 
 def _remove_container(container: Any) -> None:
     try:
-        container.remove(force=True)
+        container.remove(force=True, v=True)
     except NotFound:
         return
 
@@ -342,7 +343,7 @@ def remove_leftovers() -> list[str]:
             if not _is_left_over(labels):
                 continue
             try:
-                each.remove(force=True) if kind == "container" else each.remove()
+                each.remove(force=True, v=True) if kind == "container" else each.remove()
                 removed.append(f"{kind} {each.name}")
             except NotFound:
                 continue

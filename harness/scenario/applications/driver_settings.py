@@ -66,6 +66,6 @@ def _text(value: object) -> Any:
 
 SettingName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$", max_length=100)]
 SettingValue = Annotated[
-    str, Field(max_length=VALUE_LENGTH_MAX, pattern=r"^[^\x00]*$"), BeforeValidator(_text)
+    str, Field(max_length=VALUE_LENGTH_MAX, pattern=r"^[^\x00-\x1f\x7f]*$"), BeforeValidator(_text)
 ]
 Settings = Annotated[dict[SettingName, SettingValue], Field(max_length=SETTINGS_MAX)]

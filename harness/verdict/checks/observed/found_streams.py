@@ -12,12 +12,15 @@ import numpy as np
 
 from windtunnel.harness.artifact.middlebox.frame_class import SETUP
 from windtunnel.harness.dissect.capture.pcap import sent_by, sent_to
-from windtunnel.harness.dissect.frames.frames import Frames
+from windtunnel.harness.dissect.frames.frames import FRAME, Frames
 from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX
 from windtunnel.harness.scenario.applications.observed_case import found_case
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
+
+NAMED_MAX = 8
+"""Maximum number of streams of a host that are reported by name because they are not judged."""
 
 
 def observed_of(evidence: Evidence, case: Case) -> tuple[TrafficCase, ...]:
@@ -51,9 +54,12 @@ def not_judged(evidence: Evidence, case: Case) -> Iterator[str]:
         to_hosts = np.zeros(len(setups), dtype=np.bool_)
         for address in known:
             to_hosts |= sent_to(setups, address)
-        for stream in sorted({*setups["stream_id"][~to_hosts].tolist()}):
+        streams = np.unique(setups["stream_id"][~to_hosts]).tolist()
+        for stream in streams[:NAMED_MAX]:
             text = f"stream {stream} from {host}, which no single host receives"
             yield f"{text}: name it in `observe`"
+        if len(streams) > NAMED_MAX:
+            yield f"{len(streams) - NAMED_MAX} more such streams from {host}"
 
 
 def _found(evidence: Evidence, case: Case) -> Iterator[tuple[int, str, str, list[int]]]:
@@ -63,18 +69,20 @@ def _found(evidence: Evidence, case: Case) -> Iterator[tuple[int, str, str, list
     for sender, receiver in case.directions:
         setups = _setups(evidence, case, sender)
         setups = setups[sent_to(setups, case.address(receiver))]
-        for stream in sorted({*setups["stream_id"].tolist()}):
+        ports: dict[int, list[int]] = {}
+        for stream, port in np.unique(setups[["stream_id", "destination_port"]]).tolist():
+            ports.setdefault(stream, []).append(port)
+        for stream in sorted(ports):
             if stream not in planned and (stream, sender, receiver) not in named:
-                ports = setups["destination_port"][setups["stream_id"] == stream]
-                yield stream, sender, receiver, sorted({*ports.tolist()})
+                yield stream, sender, receiver, ports[stream]
 
 
 def _setups(evidence: Evidence, case: Case, host: str) -> Frames:
     """Return the valid SETUPs that a host has sent. A host without a capture has sent none."""
     near = evidence.capture(host)
     if isinstance(near, Missing):
-        return np.zeros(0, dtype=[("stream_id", "<i4"), ("destination_port", "<u2")])
+        return np.zeros(0, dtype=FRAME)
     setups = near.frames[near.frames["frame_type"] == SETUP]
     setups = setups[sent_by(setups, case.address(host))]
-    valid: Frames = setups[setups["term_length"] > 0]
+    valid: Frames = setups[(setups["term_length"] > 0) & (setups["destination_port"] > 0)]
     return valid

@@ -65,10 +65,17 @@ def observed_streams(evidence: Evidence) -> list[Finding]:
         return [inconclusive(NAME, case)]
     reports = reports_of(evidence, case)
     findings: list[Finding] = []
+    where = evidence.name_of(evidence.folder.captures)
     for text in not_judged(evidence, case):
-        where = evidence.name_of(evidence.folder.captures)
         findings.append(inconclusive(NAME, Missing(where, f"also have {text}")))
-    for each in observed_of(evidence, case):
+    found = observed_of(evidence, case)
+    if case.observes_all:
+        captures = (evidence.capture(host.name) for host in case.hosts)
+        findings += [inconclusive(NAME, each) for each in captures if isinstance(each, Missing)]
+        if not found:
+            text = "have no SETUP from one host to another, expected at least one stream"
+            findings.append(inconclusive(NAME, Missing(where, text)))
+    for each in found:
         sent, got = (reports.get((kind, each.id), Reports()) for kind in (SENT, GOT))
         is_reported = bool(sent.applications and got.applications)
         findings += _stream(evidence, case, each, is_reported=is_reported)

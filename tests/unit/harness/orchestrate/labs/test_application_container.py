@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -85,7 +86,7 @@ class Engine:
     def unpause(self):
         self._do("unpause")
 
-    def remove(self, force):
+    def remove(self, force, v):
         self._do("remove")
         self.ended.set()
 
@@ -118,6 +119,7 @@ def begun(engine, request):
         image="ours",
         labels={},
         code=[(str(request.scenario), "/x")],
+        runs=request.scenario / "runs",
     )
     found.start(made)
     return found
@@ -140,6 +142,13 @@ def test_it_has_few_rights_and_its_limits(request_):
         f"{request_.scenario}:/scenario:ro",
     ]
     assert (found["image"], found["read_only"]) == ("ours", True)
+    # It does not see the folder of runs, in which the lab's sockets are.
+    assert found["tmpfs"] == {
+        "/tmp": "size=64m",
+        "/scenario/runs": "ro,size=4k",
+        "/x/runs": "ro,size=4k",
+    }
+    assert found["memswap_limit"] == found["mem_limit"]
     assert (found["log_config"], found["command"]) == ({"type": "none"}, ["feed", "-v"])
     container.remove()
     assert engine.asked[-2:] == ["remove", "close"]
@@ -214,3 +223,11 @@ def test_an_engine_that_fails_is_an_error_of_the_lab(request_, monkeypatch):
         container.send_signal(signal.SIGSTOP)
     assert time.monotonic() - before_s >= 1
     container.remove()
+
+
+@pytest.mark.parametrize("below", [".", "suite"])
+def test_a_scenario_among_the_runs_is_refused(request_, below):
+    runs = request_.scenario
+    request = replace(request_, image="other", scenario=runs / below)
+    with pytest.raises(LabError, match="an application would have access to the runs"):
+        settings(request, host="h", name="n", image="i", labels={}, code=[], runs=runs)

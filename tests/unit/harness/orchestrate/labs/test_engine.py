@@ -43,7 +43,7 @@ class Thing:
             self.labels[engine.USER_LABEL] = str(user)
         self.attrs = {"Labels": self.labels}
 
-    def remove(self, force=False):
+    def remove(self, force=False, v=False):
         if self._fails is not None:
             raise self._fails
         self.is_there = False

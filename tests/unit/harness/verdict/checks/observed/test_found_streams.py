@@ -72,3 +72,16 @@ def test_missing_data_that_nobody_asked_for_may_be_unreliable(run):
     found = {each.name: each for each in observed_streams(Evidence(path))}["observed_data_arrived"]
     assert found.outcome is Outcome.INCONCLUSIVE
     assert "the stream may be unreliable: name it in `observe`" in found.text
+
+
+def test_a_run_without_any_stream_is_not_passed(run):
+    for host, packets in run.packets.items():
+        run.packets[host] = [each for each in packets if each.kind != "SETUP"]
+    case = run.case.model_copy(update={"observed": (), "traffic": (), "observes_all": True})
+    path = run.write()
+    case.write(run.folder.case)
+    (found,) = observed_streams(Evidence(path))
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "have no SETUP from one host to another, expected at least one stream" in found.text
+    run.folder.capture("b").unlink()
+    assert len(observed_streams(Evidence(path))) == 2
