@@ -152,6 +152,7 @@ def test_a_loss_report_counts(tmp_path):
         run.folder.host("b").loss_report.write_bytes(entry.tobytes())
 
     sound, other = written(tmp_path / "sound"), written(tmp_path / "other")
+    other.folder.host("b").loss_report.write_bytes(b"")
     after(sound, 64)
     (missing,) = differences(sound.folder, other.folder)
     assert (missing.kind, missing.place, missing.found) == ("loss report", "host b", "nothing")
