@@ -62,19 +62,30 @@ def insert_packet(state, slot, transport_slot, at, length, inbox_index, now_ns):
         image.set_shared_release(state.words, slot, image.LAST_PACKET_NS, now_ns)
         if rec.is_fill_delayed:
             gap_filling.on_datagram(state, slot, begin, end)
-        log = bytes_at(rec.log_address, rec.log_length)
-        base = position.index(begin, rec.bits) * rec.term_length
-        pages = bytes_at(rec.pages_address, rec.pages_length)
-        written_pages.mark(pages, base + term_offset, length)
-        rebuilder.insert(log, base, term_offset, packet, at, length)
-        # Insert before the counter moves, so that the frame below the high-water mark is visible.
-        counters.propose_max_release(state.counters, rec.hwm_id, end)
+        write_frames(state, rec, begin, end, at, length)
     else:
         counters.increment(state.counters, system_counters.FLOW_CONTROL_UNDER_RUNS)
         if rec.is_fill_delayed:
             gap_filling.on_late_datagram(state, slot, begin)
         if end >= rec.last_status_position - rec.window_max:
             image_connections.track(state, slot, transport_slot, length, inbox_index, now_ns)
+
+
+@kernel
+def write_frames(state, rec, begin, end, at, length):
+    """Write accepted frames to the log of an image, and move its high-water mark to their end.
+
+    Shapes:  the frames are `state.inbox.slots[at : at + length]`; they begin at position `begin`
+             and end at `end`, with the padding that is not sent
+    """
+    log = bytes_at(rec.log_address, rec.log_length)
+    pages = bytes_at(rec.pages_address, rec.pages_length)
+    base = position.index(begin, rec.bits) * rec.term_length
+    term_offset = position.term_offset(begin, rec.term_length)
+    written_pages.mark(pages, base + term_offset, length)
+    rebuilder.insert(log, base, term_offset, state.inbox.slots, at, length)
+    # Insert before the counter moves, so that the frame below the high-water mark is visible.
+    counters.propose_max_release(state.counters, rec.hwm_id, end)
 
 
 @kernel

@@ -10,12 +10,12 @@ those of images that write timestamps or fill gaps with a delay.
 """
 
 from windtunnel.driver.base.atomics import bytes_at, get_i32_acquire
-from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
-from windtunnel.driver.logbuffer import position, rebuilder
+from windtunnel.driver.logbuffer import position
 from windtunnel.driver.media import receive_endpoint, stream_map, transport
-from windtunnel.driver.media_driver.image import image_connections, written_pages
+from windtunnel.driver.media_driver.image import image_connections
 from windtunnel.driver.media_driver.image import publication_image as image
+from windtunnel.driver.media_driver.receiver import image_receiver
 from windtunnel.driver.wire import data, frame_type, header
 
 
@@ -38,11 +38,7 @@ def insert(state, transport_slot, at, end, segment_length, inbox_index, now_ns):
     rec = state.images[slot]
     if rec.is_rejected or rec.is_stamping or rec.is_fill_delayed:
         return at
-    number = state.endpoints[transport_slot].connection
-    connection = state.connections[slot * image.CONNECTIONS_MAX + number]
     term_id, term_offset = data.term_id(packet, at), data.term_offset(packet, at)
-    if connection.control_length == 0:
-        return at
     # Negative if the term is before the first one.
     begin = position.of(term_id, term_offset, rec.bits, rec.initial_term_id)
     if begin < rec.last_status_position:
@@ -55,15 +51,9 @@ def insert(state, transport_slot, at, end, segment_length, inbox_index, now_ns):
     if length == 0:
         return at
     receive_endpoint.set_last_activity_release(state.endpoint_words, transport_slot, now_ns)
-    connection.last_activity_ns = now_ns
-    connection.last_frame_ns = now_ns
-    image_connections.earn(rec, connection, length)
+    image_connections.track(state, slot, transport_slot, length, inbox_index, now_ns)
     image.set_shared_release(state.words, slot, image.LAST_PACKET_NS, now_ns)
-    pages = bytes_at(rec.pages_address, rec.pages_length)
-    written_pages.mark(pages, base + term_offset, length)
-    rebuilder.insert(log, base, term_offset, packet, at, length)
-    # Insert before the counter moves, so that the frame below the high-water mark is visible.
-    counters.propose_max_release(state.counters, rec.hwm_id, begin + length)
+    image_receiver.write_frames(state, rec, begin, begin + length, at, length)
     return reached
 
 

@@ -196,7 +196,7 @@ def test_a_truncated_packet_is_not_inserted(rigs):
     assert inserted(rig, run_of(0, 4)) == 0
 
 
-def test_a_connection_without_an_address_is_left_to_the_dispatcher(rigs):
+def test_a_run_gives_a_connection_its_address(rigs):
     for rig, _ in rigs:
         rig.state.connections[0].control_length = 0
     both(rigs, run_of(0, 4))
