@@ -24,7 +24,7 @@ from windtunnel.harness.simulator.exercises.party import (
 )
 from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
 
-STREAM, SLOW_STREAM, WAITING_STREAM, UNUSED_STREAM = 3801, 3802, 3803, 3804
+STREAM, SLOW_STREAM, WAITING_STREAM, UNUSED_STREAM, CLOSED_STREAM = 3801, 3802, 3803, 3804, 3805
 (PORT,) = PORTS["image-ends"]
 LENGTH = 600
 LAST = 20
@@ -61,6 +61,7 @@ def image_ends(site: Site) -> Routine[None]:
     for each in (late, reader.subscription):
         each.close()
     yield from _read_slowly(near, far, channel)
+    yield from _publish_again(near, channel)
     keeping.close()
 
 
@@ -119,6 +120,20 @@ def _read_slowly(near: Party, far: Party, channel: str) -> Routine[None]:
     yield Wait(lambda: slow.poll() == LAST, "the messages of a stream that ended some time ago")
     yield Wait(lambda: not slow.subscription.images, "the image that has been read to end")
     slow.subscription.close()
+
+
+def _publish_again(near: Party, channel: str) -> Routine[None]:
+    """Add a shared publication while one of its stream that has been closed lingers."""
+    full = f"{channel}|term-length=64k|linger=3s"
+    first = yield from near.publication(full, CLOSED_STREAM)
+    first.close()
+    yield near.pause(RETURNS_NS)
+    second = yield from near.publication(full, CLOSED_STREAM)
+    require(
+        second.session_id != first.session_id,
+        f"another session than {first.session_id}, which has been closed",
+    )
+    second.close()
 
 
 def cool_down(site: Site) -> Routine[None]:
