@@ -30,6 +30,8 @@ WINDOWS = "cubic_windows_shrink"
 PARAMETER, CUBIC = "cc", "cubic"
 INITIAL_PACKETS = 10
 B = 0.2
+LOSSES_MAX = 3
+"""Maximum number of losses between two status messages. Each loss causes one in the same turn."""
 
 
 def cubic_windows_shrink(evidence: Evidence, traffic: TrafficCase) -> Finding:
@@ -81,11 +83,9 @@ def _too_short(windows: NDArray[np.int64], mtu: int) -> str:
 
 
 def _shrunk(packets: int) -> list[int]:
-    """Return the windows after one loss, after two, and so on. Several losses may precede a status
-    message.
-    """
+    """Return the windows after one loss, and after some more that may precede a status message."""
     found = []
-    while packets > 1:
+    for _ in range(LOSSES_MAX):
         packets = max(1, int(packets * (1.0 - B)))
         found.append(packets)
     return found
