@@ -7,8 +7,9 @@ or suite folder is therefore read through `open_regular` and written through `re
     open_regular    O_NOFOLLOW, O_NONBLOCK, then fstat: anything but a regular file is refused
     replace_file    a new file of random name (O_EXCL) in a directory opened with O_NOFOLLOW,
                     renamed over the old one; a link with the final name is replaced, not followed
+    folder_below    each component below a directory is opened with O_NOFOLLOW from the one above
 
-These functions check only the last component of a directory path. Each command therefore first
+The first two check only the last component of a directory path. Each command therefore first
 passes its folder argument to `untrusted_folder`, which requires that no subfolder is a symbolic
 link. The path of the folder itself may contain symbolic links.
 """
@@ -18,7 +19,8 @@ import errno
 import os
 import secrets
 import stat
-from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
 import numpy as np
@@ -134,6 +136,42 @@ def replace_file(path: Path, content: str) -> None:
         os.close(folder)
 
 
+@contextlib.contextmanager
+def folder_below(root: Path, path: PurePath) -> Iterator[Path]:
+    """Open a directory below `root` for a `with` block, and yield a path of it that remains valid
+    if the components are replaced.
+
+    Links in `root` itself are followed. Raises UnsafeFileError if another component is a symbolic
+    link or no directory, and OSError if it does not exist.
+    """
+    relative = path.relative_to("/") if path.is_absolute() else path
+    if ".." in relative.parts:
+        text = "expected a path without '..', which could lead out of the folder"
+        raise UnsafeFileError(root / relative, text)
+    folder = os.open(root, _FOLDER & ~os.O_NOFOLLOW)
+    reached = root
+    try:
+        for name in relative.parts:
+            reached /= name
+            below = _open_folder(name, folder, reached)
+            os.close(folder)
+            folder = below
+        yield Path(f"/proc/self/fd/{folder}")
+    finally:
+        os.close(folder)
+
+
+def _open_folder(name: str, above: int, path: Path) -> int:
+    try:
+        return os.open(name, _FOLDER, dir_fd=above)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            error.filename = str(path)
+            raise
+        mode = os.stat(name, dir_fd=above, follow_symlinks=False).st_mode
+        raise _unsafe(path, "a directory", mode) from error
+
+
 def untrusted_folder(path: Path) -> Path:
     """Resolve the symbolic links in a folder's path, and check that the folder contains no symbolic
     links.
@@ -159,6 +197,6 @@ def _unsafe(path: Path, expected: str, mode: int) -> UnsafeFileError:
     found = next((text for is_kind, text in _KINDS if is_kind(mode)), "a regular file")
     return UnsafeFileError(
         path,
-        f"expected {expected}, found {found}; files of run folders are not "
-        "read or written through links, and only regular files are read",
+        f"expected {expected}, found {found}; no file is read or written through a link, and only "
+        "regular files are read",
     )

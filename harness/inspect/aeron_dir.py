@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from windtunnel.harness.artifact.regular_file import UnsafeFileError, open_regular
 from windtunnel.harness.dissect.driver_files.cnc_file import (
     HEADER,
     HEADER_LENGTH,
@@ -95,19 +96,16 @@ def read_losses(directory: Path) -> LossReport:
 @contextmanager
 def opened(path: Path, error_prefix: str) -> Iterator[tuple[int, int]]:
     """Open a regular file and yield its descriptor and length. Raises NothingThereError if the file
-    is missing or not a regular file.
+    is missing or not a regular file, for example a symbolic link.
     """
     try:
-        # Without O_NONBLOCK, opening a named pipe would block.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = open_regular(path)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NothingThereError(f"{error_prefix}: {path} does not exist") from error
-    try:
-        if not path.is_file():
-            raise NothingThereError(f"{error_prefix}: {path} is not a regular file")
-        yield descriptor, os.fstat(descriptor).st_size
-    finally:
-        os.close(descriptor)
+    except UnsafeFileError as error:
+        raise NothingThereError(f"{error_prefix}: {error}") from error
+    with file:
+        yield file.fileno(), os.fstat(file.fileno()).st_size
 
 
 def _copy_used(descriptor: int, copy: NDArray[np.uint8], ends: list[int]) -> None:

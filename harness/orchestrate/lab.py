@@ -11,6 +11,7 @@ processes do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -164,5 +165,10 @@ class ContainerLab(Protocol):
     def neighbor(self, host: str) -> Neighbor:
         """Return the container of a host."""
 
-    def outside(self, host: str, path: str) -> Path:
-        """Return the path at which this machine has a file of a host."""
+    def outside(self, host: str, directory: str) -> AbstractContextManager[Path]:
+        """Open a directory of a host for a `with` block, and yield its path on this machine.
+
+        Raises UnsafeFileError if a component of the path is a symbolic link: a container controls
+        its files. Raises FileNotFoundError if the directory does not exist, and LabError if it
+        cannot be reached.
+        """

@@ -18,6 +18,7 @@ import ipaddress
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -64,8 +65,8 @@ class Containers(Protocol):
     def neighbor(self, place: str) -> Neighbor:
         """Return the container of a place."""
 
-    def outside(self, place: str, path: str) -> Path:
-        """Return the path at which this machine has a file of a container."""
+    def outside(self, place: str, directory: str) -> AbstractContextManager[Path]:
+        """Open a directory of a container, and yield its path on this machine."""
 
     def remove(self) -> None:
         """Remove everything that `start` created. Can be called repeatedly."""
@@ -86,7 +87,7 @@ class ComposeContainers:
     def neighbor(self, place: str) -> Neighbor:
         raise LabError(f"{place}: a lab of `docker compose up` takes no other containers")
 
-    def outside(self, place: str, path: str) -> Path:
+    def outside(self, place: str, directory: str) -> AbstractContextManager[Path]:
         raise LabError(f"{place}: files of other containers cannot be read in a container")
 
     def remove(self) -> None:
@@ -254,8 +255,8 @@ class ComposeLab:
     def neighbor(self, host: str) -> Neighbor:
         return self._containers.neighbor(host)
 
-    def outside(self, host: str, path: str) -> Path:
-        return self._containers.outside(host, path)
+    def outside(self, host: str, directory: str) -> AbstractContextManager[Path]:
+        return self._containers.outside(host, directory)
 
     def _link(self, place: str) -> AgentLink:
         if place not in self._links:

@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
 import docker
 from docker.errors import DockerException, ImageNotFound, NotFound
 
+from windtunnel.harness.artifact import regular_file
 from windtunnel.harness.installation import ROOT
 from windtunnel.harness.orchestrate.lab import (
     MID,
@@ -235,9 +236,11 @@ class EphemeralContainers:
         """Return the container of a place."""
         return Neighbor(self._name(place), labels_of(self._state))
 
-    def outside(self, place: str, path: str) -> Path:
-        """Return the path at which this machine has a file of a container. Raises LabError if this
-        process may not read it, or if the engine is on another machine.
+    @contextmanager
+    def outside(self, place: str, directory: str) -> Iterator[Path]:
+        """Open a directory of a container without following links in it, and yield its path on this
+        machine. Raises LabError if this process may not read it, or if the engine is on another
+        machine.
         """
         if place not in self._roots:
             with connection() as client:
@@ -247,7 +250,8 @@ class EphemeralContainers:
                 text = f"the memory of host {place} cannot be read: it needs root, and an engine "
                 raise LabError(f"{text}on this machine")
             self._roots[place] = root
-        return self._roots[place] / path.lstrip("/")
+        with regular_file.folder_below(self._roots[place], PurePath(directory)) as path:
+            yield path
 
     def _volumes(self, mounts: Sequence[compose_file.Mount]) -> dict[str, dict[str, str]]:
         """Return a container's mounts as in compose.yaml, but with this lab's folders for `runs`

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from windtunnel.harness.artifact.host.counter_sample import CounterFacts
+from windtunnel.harness.artifact.regular_file import UnsafeFileError
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.driver_files.cnc_file import CncFileError
 from windtunnel.harness.inspect.aeron_dir import NothingThereError, read_driver
+from windtunnel.harness.orchestrate.lab import ContainerLab, Lab
 from windtunnel.harness.orchestrate.live.live_scenario import OptionError
 
 
@@ -48,18 +51,29 @@ class Selection:
         return self.stream in (None, stream) and self.session in (None, session)
 
 
-def counters(directory: str) -> list[CounterFacts]:
-    """Return the counters of a driver, or none while it has not started."""
+def counters(lab: Lab, host: str, directory: str) -> list[CounterFacts]:
+    """Return the counters of the driver in a directory of a host, or none while it has not started.
+
+    Raises OptionError if the directory is not one, for example a link that a container has created.
+    """
+    opened = lab.outside if isinstance(lab, ContainerLab) else _own
     try:
-        return list(read_driver(Path(directory)).counters())
+        with opened(host, directory) as path:
+            return list(read_driver(path).counters())
+    except UnsafeFileError as error:
+        raise OptionError(f"the counters of host {host} cannot be read: {error}") from error
     except (NothingThereError, CncFileError, OSError):
         return []
 
 
-def documents(directory: str) -> list[dict[str, Any]]:
-    """Return the counters of a driver as documents."""
+def _own(host: str, directory: str) -> AbstractContextManager[Path]:
+    return nullcontext(Path(directory))
+
+
+def documents(counters: Sequence[CounterFacts]) -> list[dict[str, Any]]:
+    """Return counters as documents."""
     found = []
-    for each in counters(directory):
+    for each in counters:
         document: dict[str, Any] = {"label": each.label, "value": each.final_value}
         document |= {"id": each.counter_id, "type": each.type_id}
         if each.type_id in counter_key.STREAM_TYPES:
@@ -69,8 +83,6 @@ def documents(directory: str) -> list[dict[str, Any]]:
     return found
 
 
-def largest(directory: str, selected: Selection) -> int | None:
+def largest(counters: Sequence[CounterFacts], selected: Selection) -> int | None:
     """Return the largest value of the selected counters, or None if there are none."""
-    return max(
-        (each.final_value for each in counters(directory) if selected.has(each)), default=None
-    )
+    return max((each.final_value for each in counters if selected.has(each)), default=None)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from windtunnel.harness.artifact.host.counter_sample import CounterFacts
 from windtunnel.harness.orchestrate.lab import ContainerLab, LabError
 from windtunnel.harness.orchestrate.live import live_counters
 from windtunnel.harness.orchestrate.live.application_request import application_request
@@ -214,20 +215,18 @@ class Requests:
         return condition
 
     def _counters(self, document: Mapping[str, Any]) -> Condition:
-        directory = self._directory(self._host(document))
-        found = {"counters": live_counters.documents(directory)}
+        found = {"counters": live_counters.documents(self._counters_of(self._host(document)))}
         return lambda: found
 
     def _counter(self, document: Mapping[str, Any]) -> Condition:
         """Wait until a counter has reached a value."""
         host = self._host(document)
-        directory = self._directory(host)
         selected = live_counters.Selection.of(document)
         least = _whole(document["at_least"], "at_least", -(1 << 63), (1 << 63) - 1)
         late_s, within_s = _deadline_s(document)
 
         def condition() -> Answer | None:
-            found = live_counters.largest(directory, selected)
+            found = live_counters.largest(self._counters_of(host), selected)
             if found is not None and found >= least:
                 return {"value": found}
             if time.monotonic() > late_s:
@@ -240,10 +239,9 @@ class Requests:
 
         return condition
 
-    def _directory(self, host: str) -> str:
-        """Return the path at which this process finds the directory of a host's driver."""
-        lab, directory = self._processes.lab, self._processes.directory(host)
-        return str(lab.outside(host, directory)) if isinstance(lab, ContainerLab) else directory
+    def _counters_of(self, host: str) -> list[CounterFacts]:
+        directory = self._processes.directory(host)
+        return live_counters.counters(self._processes.lab, host, directory)
 
     def _host(self, document: Mapping[str, Any]) -> str:
         host, hosts = str(document["host"]), [each.name for each in self._case.hosts]

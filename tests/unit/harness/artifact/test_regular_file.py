@@ -2,6 +2,7 @@
 
 import os
 import socket
+from pathlib import PurePath
 
 import pytest
 
@@ -120,3 +121,41 @@ def test_a_folder_that_was_named_through_a_link_is_taken_as_it_really_is(tmp_pat
     assert regular_file.untrusted_folder(tmp_path / "link" / "run") == real / "run"
     assert regular_file.untrusted_folder(real / "run") == real / "run"
     assert regular_file.untrusted_folder(real / "none") == real / "none"
+
+
+def test_a_folder_is_opened_component_by_component(tmp_path):
+    (tmp_path / "real" / "dev" / "shm").mkdir(parents=True)
+    (tmp_path / "root").symlink_to("real")
+    with regular_file.folder_below(tmp_path / "root", PurePath("/dev/shm")) as folder:
+        (tmp_path / "real" / "dev").rename(tmp_path / "real" / "old")
+        (folder / "file").write_text("x")
+    assert not folder.exists()
+    assert (tmp_path / "real" / "old" / "shm" / "file").read_text() == "x"
+    with (
+        pytest.raises(FileNotFoundError, match="root/dev"),
+        regular_file.folder_below(tmp_path / "root", PurePath("/dev/shm")),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("link", ["dev", "dev/shm", "dev/shm/aeron"])
+@pytest.mark.parametrize("target", ["secret", "/etc"])
+def test_no_component_below_a_root_is_a_link(link, target, tmp_path):
+    (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "secret" / "shm" / "aeron").mkdir(parents=True)
+    (tmp_path / link).symlink_to(target)
+    open_files = set(os.listdir("/proc/self/fd"))
+    with (
+        pytest.raises(UnsafeFileError, match=f"{link}: expected a directory, found a symbolic"),
+        regular_file.folder_below(tmp_path, PurePath("/dev/shm/aeron")),
+    ):
+        pass
+    assert set(os.listdir("/proc/self/fd")) == open_files
+
+
+def test_a_path_does_not_lead_out_of_its_root(tmp_path):
+    with (
+        pytest.raises(UnsafeFileError, match="expected a path without"),
+        regular_file.folder_below(tmp_path, PurePath("/dev/../../x")),
+    ):
+        pass

@@ -106,7 +106,7 @@ def test_a_giant_is_refused_before_it_is_read(tmp_path):
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
 def test_what_is_no_file_neither_blocks_nor_crashes(tmp_path, make):
     make(tmp_path / "cnc.dat")
-    with pytest.raises(NothingThereError, match="not a regular file"):
+    with pytest.raises(NothingThereError, match="expected a regular file, found a"):
         read_driver(tmp_path)
 
 

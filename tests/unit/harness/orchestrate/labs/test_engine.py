@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from windtunnel.harness import installation
+from windtunnel.harness.artifact.regular_file import UnsafeFileError
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs import containers, engine
 from windtunnel.harness.orchestrate.teardown.clean import NotAllRemoved
@@ -185,8 +186,15 @@ def test_files_of_a_container_are_found_below_its_root(play, monkeypatch, tmp_pa
     made = engine.EphemeralContainers(lab, tmp_path, ("a", "mid"), tmp_path)
     assert made.neighbor("a").name == "wt-0123abcd-a"
     assert made.neighbor("a").labels[engine.TOKEN_LABEL] == "0123abcd"
-    found = made.outside("a", "/dev/shm/x").parts
-    assert found == ("/", "proc", str(os.getpid()), "root", "dev", "shm", "x")
+    with made.outside("a", "/dev/shm") as found:
+        assert os.stat(found).st_ino == os.stat("/dev/shm").st_ino
+    (tmp_path / "link").symlink_to("/dev/shm")
+    with (
+        pytest.raises(UnsafeFileError, match="found a symbolic"),
+        made.outside("a", str(tmp_path / "link")),
+    ):
+        pass
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(LabError, match="the memory of host mid cannot be read: it needs root"):
-        made.outside("mid", "/dev/shm/x")
+    text = "the memory of host mid cannot be read: it needs root"
+    with pytest.raises(LabError, match=text), made.outside("mid", "/dev/shm"):
+        pass

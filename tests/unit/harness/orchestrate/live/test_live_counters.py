@@ -1,8 +1,14 @@
 """Which counters a program asks for."""
 
+from pathlib import PurePath
+from unittest.mock import MagicMock, Mock
+
 import pytest
 
+from tests.unit.harness.inspect.driver_folder import put_counter, small_cnc, write
+from windtunnel.harness.artifact import regular_file
 from windtunnel.harness.artifact.host.counter_sample import CounterFacts
+from windtunnel.harness.orchestrate.labs.containers import ComposeLab
 from windtunnel.harness.orchestrate.live import live_counters
 from windtunnel.harness.orchestrate.live.live_counters import Selection
 from windtunnel.harness.orchestrate.live.live_scenario import OptionError
@@ -35,5 +41,23 @@ def test_a_request_needs_whole_numbers() -> None:
 
 
 def test_a_driver_that_has_not_started_has_no_counters(tmp_path) -> None:
-    assert live_counters.documents(str(tmp_path)) == []
-    assert live_counters.largest(str(tmp_path), Selection("x", None, None)) is None
+    assert live_counters.counters(Mock(spec=[]), "a", str(tmp_path)) == []
+    assert live_counters.documents([]) == []
+    assert live_counters.largest([], Selection("x", None, None)) is None
+
+
+def test_the_directory_of_a_container_is_opened_without_following_its_links(tmp_path) -> None:
+    secret = tmp_path / "machine" / "aeron"
+    secret.mkdir(parents=True)
+    content = small_cnc()
+    put_counter(content, 0, type_id=0, label="secret")
+    write(secret, content)
+    root = tmp_path / "root"
+    (root / "dev").mkdir(parents=True)
+    lab = MagicMock(spec=ComposeLab)
+    lab.outside = lambda host, path: regular_file.folder_below(root, PurePath(path))
+    assert live_counters.counters(lab, "a", "/dev/shm/aeron") == []
+    (root / "dev/shm").symlink_to(tmp_path / "machine")
+    text = "the counters of host a cannot be read: .*shm: expected a directory, found a symbolic"
+    with pytest.raises(OptionError, match=text):
+        live_counters.counters(lab, "a", "/dev/shm/aeron")

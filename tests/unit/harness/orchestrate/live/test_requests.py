@@ -87,7 +87,7 @@ def test_a_wait_ends_with_its_time(lab: Lab) -> None:
 
 def test_a_counter_is_waited_for(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     values = iter([None, 4, 7])
-    monkeypatch.setattr(live_counters, "largest", lambda directory, selected: next(values))
+    monkeypatch.setattr(live_counters, "largest", lambda counters, selected: next(values))
     lab.requests.begin({**WAIT, "at_least": 5})
     lab.requests.update()
     assert lab.sent == []
@@ -96,7 +96,7 @@ def test_a_counter_is_waited_for(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_counter_that_stays_below_is_named(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_counters, "largest", lambda directory, selected: 4)
+    monkeypatch.setattr(live_counters, "largest", lambda counters, selected: 4)
     lab.requests.begin({**WAIT, "at_least": 5, "within": 0, "stream": 7})
     lab.requests.update()
     text = "sub-pos of stream 7 on host a has not reached 5 after 0 s: it is 4"
