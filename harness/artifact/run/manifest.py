@@ -8,7 +8,8 @@ from windtunnel.harness.artifact.document_values import parse
 from windtunnel.harness.artifact.documents import Document, read_as, write_document
 
 SCHEMA = "windtunnel-run/1"
-CANNOT_START, NOT_READY, LOG_TOO_LONG = "cannot-start", "not-ready", "log-too-long"
+CANNOT_START, NOT_READY = "cannot-start", "not-ready"
+LOG_TOO_LONG, LOG_LOST = "log-too-long", "log-lost"
 """Problems with an application because of which the harness has ended it."""
 NUMERIC_FACTS = ("steal_ticks", "ticks_per_second")
 """Keys of `host_facts` whose values are integers."""

@@ -16,7 +16,7 @@ LOG_BYTES_MAX = 64 << 20
 """Maximum length of an application's log. An application that writes more is killed."""
 
 _SIGNALS = {signal.SIGSTOP: launcher.PAUSE, signal.SIGCONT: launcher.RESUME}
-_PROBLEMS = (launcher.CANNOT_START, launcher.LOG_TOO_LONG)
+_PROBLEMS = (launcher.CANNOT_START, launcher.LOG_TOO_LONG, launcher.LOG_LOST)
 
 
 def launcher_command(

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from windtunnel.harness.artifact.run.manifest import LOG_TOO_LONG, NOT_READY
+from windtunnel.harness.artifact.run.manifest import CANNOT_START, NOT_READY
 from windtunnel.harness.orchestrate.applications import start
 from windtunnel.harness.orchestrate.applications.start import ROLE, Surroundings
 from windtunnel.harness.orchestrate.lab import LabApplication, LabError
@@ -142,10 +142,9 @@ def _require_expected_end(each: Started) -> None:
     """
     each.watched.problem, text = each.process.problem()
     name = each.watched.name
-    if each.watched.problem == LOG_TOO_LONG:
-        raise RunFailed(f"{name} was killed: {text}", harness_fault=False)
     if each.watched.problem:
-        raise RunFailed(f"{name} cannot be started: {text}", harness_fault=False)
+        what = "cannot be started" if each.watched.problem == CANNOT_START else "was killed"
+        raise RunFailed(f"{name} {what}: {text}", harness_fault=False)
     if each.is_ready and each.case.ends_by_itself:
         if each.case.may_end_with(each.process.poll() or 0, asked=False):
             return

@@ -10,24 +10,27 @@ The application has no capabilities and cannot gain any. It sees only the proces
 started, which all end with it, also those in other process groups. Its output is appended to a log
 of limited length. The launcher ends like the application: with its exit code, or by its signal. If
 the launcher itself has to end the application, or cannot start it, it prints a line
-`<problem>: <text>`.
+`<problem>: <text>`. It ends an application whose log becomes too long or cannot be written.
 
 This program uses only the standard library, because it starts as quickly as that.
 """
 
 import contextlib
 import ctypes
+import errno
 import os
 import resource
 import shutil
 import signal
+import stat
 import sys
 from collections.abc import Callable
+from io import FileIO
 from types import FrameType
 from typing import NoReturn
 
 CANNOT_START = "cannot-start"
-LOG_TOO_LONG = "log-too-long"
+LOG_TOO_LONG, LOG_LOST = "log-too-long", "log-lost"
 FAILED_EXIT_CODE = 125
 PAUSE, RESUME = signal.SIGRTMIN + 1, signal.SIGRTMIN + 2
 """Signals to the launcher that stop and continue all processes of the application."""
@@ -49,6 +52,7 @@ _PR_SET_PDEATHSIG = 1
 def main(argv: list[str]) -> NoReturn:
     """Run the command of argv until it ends, and end like it."""
     log, limit, folder, *command = argv
+    _reserve_block()
     os.makedirs(folder, exist_ok=True)
     os.chdir(folder)
     _require_program(command[0])
@@ -67,13 +71,22 @@ def main(argv: list[str]) -> NoReturn:
     os.close(output_end)
     os.close(status_end)
     _forward(lambda number: _send(first, number))
-    is_complete = _copy(output, log, int(limit))
-    if not is_complete:
+    problem, text = _copy(output, log, int(limit))
+    if problem:
         _send(first, signal.SIGKILL)
     os.waitpid(first, 0)
-    if not is_complete:
-        _fail(LOG_TOO_LONG, f"the log exceeds {limit} bytes")
+    if problem:
+        _fail(problem, text)
     _end_like(os.read(status, 16))
+
+
+def _reserve_block() -> None:
+    """Write an empty line, so that stdout has a block of its file system, and a problem can also be
+    reported after the disk is full.
+    """
+    if stat.S_ISREG(os.fstat(1).st_mode):
+        with contextlib.suppress(OSError):
+            os.write(1, b"\n")
 
 
 def _require_program(name: str) -> None:
@@ -84,7 +97,8 @@ def _require_program(name: str) -> None:
 
 
 def _fail(problem: str, text: str) -> NoReturn:
-    print(f"{problem}: {text}", flush=True)
+    with contextlib.suppress(OSError):
+        os.write(1, f"{problem}: {text}\n".encode())
     os._exit(FAILED_EXIT_CODE)
 
 
@@ -104,18 +118,41 @@ def _send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _copy(output: int, log: str, limit: int) -> bool:
-    """Append the application's output to its log until it ends. Returns False if the log would
-    become longer than `limit`.
+def _copy(output: int, log: str, limit: int) -> tuple[str, str]:
+    """Append the application's output to its log until it ends.
+
+    Returns a problem and a text if the log would become longer than `limit`, or cannot be written.
+    Both are empty otherwise.
     """
-    with open(log, "ab", buffering=0) as file:
-        room = limit - file.tell()
-        while data := os.read(output, _CHUNK_BYTES):
-            file.write(data[: max(0, room)])
-            room -= len(data)
-            if room < 0:
-                return False
-    return True
+    try:
+        with open(log, "ab", buffering=0) as file:
+            room = limit - file.tell()
+            while data := os.read(output, _CHUNK_BYTES):
+                write_whole(file, data[: max(0, room)])
+                room -= len(data)
+                if room < 0:
+                    return LOG_TOO_LONG, f"the log exceeds {limit} bytes"
+    except OSError as error:
+        return LOG_LOST, lost_text(error)
+    return "", ""
+
+
+def write_whole(file: FileIO, data: bytes) -> None:
+    """Write all bytes to an unbuffered file. Raises OSError if that is not possible.
+
+    A single `write` may write only a part, for example if the disk becomes full.
+    """
+    rest = memoryview(data)
+    while len(rest):
+        count = file.write(rest)
+        if not count:
+            raise OSError(errno.EIO, "no byte was written")
+        rest = rest[count:]
+
+
+def lost_text(error: OSError) -> str:
+    """Return why a log is incomplete."""
+    return f"the log cannot be written: {error.strerror or error}"
 
 
 def _end_like(status: bytes) -> NoReturn:

@@ -16,7 +16,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from typing import Any
 import docker
 from docker.errors import DockerException, ImageNotFound
 
-from windtunnel.harness.artifact.run.manifest import CANNOT_START, LOG_TOO_LONG
+from windtunnel.harness.artifact.run.manifest import CANNOT_START, LOG_LOST, LOG_TOO_LONG
+from windtunnel.harness.orchestrate.applications import launcher
 from windtunnel.harness.orchestrate.lab import ApplicationRequest, LabError
 from windtunnel.harness.orchestrate.labs.compose_file import (
     SCENARIO_IN_CONTAINER,
@@ -56,6 +57,7 @@ class ApplicationContainer:
     _problem: tuple[str, str] = ("", "")
     _code: int | None = None
     _is_paused: bool = False
+    _is_removed: bool = False
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def start(self, settings: Mapping[str, Any]) -> None:
@@ -106,18 +108,36 @@ class ApplicationContainer:
                 self._output._response.close()
 
     def _copy(self) -> None:
-        """Append the application's output to its log, and kill it if the log becomes too long."""
+        """Append the application's output to its log, and kill it if the log becomes too long or
+        cannot be written.
+        """
         limit = self.request.log_bytes_max
-        with self.request.log.open("ab", buffering=0) as file, contextlib.suppress(Exception):
-            room = limit - file.tell()
-            for data in self._output:
-                file.write(data[: max(0, room)])
-                room -= len(data)
-                if room < 0:
-                    self._problem = LOG_TOO_LONG, f"the log exceeds {limit} bytes"
-                    self._container.kill()
-                    break
+        try:
+            with self.request.log.open("ab", buffering=0) as file:
+                room = limit - file.tell()
+                for data in self._pieces():
+                    launcher.write_whole(file, data[: max(0, room)])
+                    room -= len(data)
+                    if room < 0:
+                        self._end(LOG_TOO_LONG, f"the log exceeds {limit} bytes")
+                        break
+        except OSError as error:
+            self._end(LOG_LOST, launcher.lost_text(error))
         self._close_output()
+
+    def _pieces(self) -> Iterator[bytes]:
+        """Yield the application's output. Ends it if the engine does not deliver the output."""
+        try:
+            yield from self._output
+        # The engine's client raises errors of several libraries.
+        except Exception as error:
+            if not self._is_removed:
+                self._end(LOG_LOST, f"the engine has not delivered its output: {_reason(error)}")
+
+    def _end(self, problem: str, text: str) -> None:
+        self._problem = problem, text
+        with contextlib.suppress(DockerException, OSError):
+            self._container.kill()
 
     def _await_end(self) -> None:
         try:
@@ -125,6 +145,8 @@ class ApplicationContainer:
         except (DockerException, OSError, ValueError):
             code = SIGNAL_BASE + signal.SIGKILL  # It was removed.
         self._threads[0].join(_END_TIMEOUT_S)
+        if self._threads[0].is_alive():
+            self._problem = LOG_LOST, "the engine has not delivered the end of its output"
         found = INIT_FAILURE.search(tail_of(self.request.log, 1))
         if found is not None and code in NOT_FOUND_CODES:
             text = f"{found[1]!r} cannot be executed in its image: {found[2]}"
@@ -188,6 +210,7 @@ class ApplicationContainer:
 
     def remove(self) -> None:
         """Remove the container. Its output that was not copied yet is lost."""
+        self._is_removed = True
         if self._container is not None:
             # The lab removes all of its containers again, and verifies it.
             with contextlib.suppress(DockerException, OSError):

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from windtunnel.harness.artifact.run.manifest import NOT_READY
+from windtunnel.harness.artifact.run.manifest import CANNOT_START, NOT_READY
 from windtunnel.harness.orchestrate.applications.applications import (
     NS_PER_S,
     Applications,
@@ -120,7 +120,8 @@ class LiveApplications(Applications):
         if each.process.poll() is not None:
             problem, text = each.process.problem()
             if problem:
-                return f"{each.watched.name} cannot be started: {text}"
+                what = "cannot be started" if problem == CANNOT_START else "was killed"
+                return f"{each.watched.name} {what}: {text}"
             return "" if each.is_ready else f"{each.watched.describe_exit()} (before it was ready)"
         if each.is_ready or time.monotonic() <= each.late_s:
             return ""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from windtunnel.harness.artifact.regular_file import open_regular
 from windtunnel.harness.artifact.run.manifest import (
     CANNOT_START,
+    LOG_LOST,
     LOG_TOO_LONG,
     NOT_READY,
     Manifest,
@@ -14,7 +15,7 @@ from windtunnel.harness.artifact.run.manifest import (
 )
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
 from windtunnel.harness.scenario.schema.units import format_duration
-from windtunnel.harness.verdict.core.completeness import RESTART_SEPARATOR
+from windtunnel.harness.verdict.core.completeness import ROLE, application_exits, application_name
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     AtFault,
@@ -28,7 +29,6 @@ from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 NAME = "applications_ran"
-ROLE = "application"
 LOG_BYTES_MAX = 256 << 20
 """Maximum number of bytes of a log that are searched. The harness keeps fewer."""
 
@@ -55,18 +55,13 @@ def applications_ran(evidence: Evidence) -> list[Finding]:
 def _findings(
     evidence: Evidence, manifest: Manifest, application: ApplicationCase
 ) -> Iterator[Finding]:
-    name = f"{application.host}/{ROLE}-{application.id}"
-    exits = [
-        each
-        for each in manifest.processes
-        if each.role == ROLE and each.name.partition(RESTART_SEPARATOR)[0] == name
-    ]
+    name, exits = application_name(application), application_exits(manifest, application)
     if not exits:
         where = evidence.name_of(evidence.folder.manifest)
         yield inconclusive(NAME, Missing(where, f"lists no {name}"), application.id)
         return
     for each in exits:
-        if not _was_killed_by_event(evidence, application, each):
+        if each.problem == LOG_LOST or not _was_killed_by_event(evidence, application, each):
             yield from _end(manifest, application, each)
     yield from _log(evidence, application)
 
@@ -98,6 +93,11 @@ def _end(manifest: Manifest, application: ApplicationCase, each: ProcessExit) ->
     if each.problem == CANNOT_START:
         text = f"{each.name} cannot be started: {each.last_log_line}"
         yield Finding(NAME, Outcome.INCONCLUSIVE, text, about, where, at_fault=AtFault.SCENARIO)
+    elif each.problem == LOG_LOST:
+        text = f"{each.name} was ended, because its log {each.log} is incomplete: it could not be "
+        text += "written, for example because the disk was full, or the container engine did not "
+        text += "deliver it"
+        yield Finding(NAME, Outcome.INCONCLUSIVE, text, about, where, at_fault=AtFault.MACHINE)
     elif each.problem == LOG_TOO_LONG:
         yield failure("was killed, because its log became too long", Kind.SAFETY)
     elif each.problem == NOT_READY:

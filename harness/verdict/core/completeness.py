@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.artifact.records import Records, has_torn_tail
-from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run.manifest import Manifest, ProcessExit
+from windtunnel.harness.scenario.applications.application_case import ApplicationCase
 from windtunnel.harness.verdict.core.exit_codes import HARNESS_EXIT_CODES
 
 _BY_SIGNAL = 128
 """Offset of a signal's number in the exit code that a shell or container reports."""
 _ORDERLY = {*range(_BY_SIGNAL), _BY_SIGNAL + SIGTERM} - {*HARNESS_EXIT_CODES}
+ROLE = "application"
 RESTART_SEPARATOR = "#"
 """Separator between a process name and the number of its restart."""
 
@@ -29,6 +31,21 @@ def completed_writing(manifest: Manifest, name: str) -> bool:
         each for each in manifest.processes if each.name.partition(RESTART_SEPARATOR)[0] == name
     ]
     return bool(found) and all(each.exit_code in _ORDERLY for each in found)
+
+
+def application_exits(manifest: Manifest, application: ApplicationCase) -> list[ProcessExit]:
+    """Return how an application and all its restarts have ended."""
+    name = application_name(application)
+    return [
+        each
+        for each in manifest.processes
+        if each.role == ROLE and each.name.partition(RESTART_SEPARATOR)[0] == name
+    ]
+
+
+def application_name(application: ApplicationCase) -> str:
+    """Return the name of an application's process in the manifest."""
+    return f"{application.host}/{ROLE}-{application.id}"
 
 
 def truncation(path: Path, dtype: np.dtype[Any]) -> str:

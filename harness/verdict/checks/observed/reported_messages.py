@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from windtunnel.harness.artifact.regular_file import open_regular
+from windtunnel.harness.artifact.run.manifest import LOG_LOST
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.checks.observed.found_streams import observed_of
+from windtunnel.harness.verdict.core.completeness import application_exits
 from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import Missing
 
 SENT, GOT = "SENT", "GOT"
 PREFIX = b"WT "
@@ -58,7 +61,19 @@ def reports_of(evidence: Evidence, case: Case) -> dict[tuple[str, str], Reports]
                 _read(file, evidence.name_of(path), streams, application, found)
         except OSError:
             continue  # The check of the application reports it.
+        if _is_log_lost(evidence, application):
+            for reports in found.values():
+                if application.id in reports.applications:
+                    text = f"{evidence.name_of(path)} is incomplete, as it could not be written"
+                    reports.problem = reports.problem or text
     return found
+
+
+def _is_log_lost(evidence: Evidence, application: ApplicationCase) -> bool:
+    manifest = evidence.manifest
+    if isinstance(manifest, Missing):
+        return False
+    return any(each.problem == LOG_LOST for each in application_exits(manifest, application))
 
 
 def _read(

@@ -4,7 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from windtunnel.harness.artifact.run.manifest import CANNOT_START, LOG_TOO_LONG, NOT_READY
+from windtunnel.harness.artifact.run.manifest import (
+    CANNOT_START,
+    LOG_LOST,
+    LOG_TOO_LONG,
+    NOT_READY,
+)
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.applications import applications as module
 from windtunnel.harness.orchestrate.applications.applications import Applications
@@ -185,7 +190,11 @@ def test_a_signal_counts_as_in_a_shell(processes, code):
 
 @pytest.mark.parametrize(
     ("problem", "text"),
-    [(CANNOT_START, "cannot be started: reason"), (LOG_TOO_LONG, "was killed: reason")],
+    [
+        (CANNOT_START, "cannot be started: reason"),
+        (LOG_TOO_LONG, "was killed: reason"),
+        (LOG_LOST, "was killed: reason"),
+    ],
 )
 def test_a_problem_of_the_launcher_is_named(processes, problem, text):
     found = started(processes, CLIENT)

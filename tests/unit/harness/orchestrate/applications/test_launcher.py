@@ -1,11 +1,16 @@
 """The launcher of applications: their rights, their log, their signals, and what is left."""
 
+import contextlib
+import io
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -116,6 +121,58 @@ def test_a_log_that_becomes_too_long_ends_the_application(launch):
 def test_a_log_may_have_exactly_the_limit(launch):
     code, said, log = launch("head", "-c", str(LIMIT), "/dev/zero").end()
     assert (code, said, len(log)) == (0, "", LIMIT)
+
+
+def test_a_log_that_cannot_be_written_ends_the_application(launch, tmp_path):
+    (tmp_path / "log").symlink_to("/dev/full")
+    started = launch("sh", "-c", "echo one; sleep 1000")
+    said, _ = started.running.communicate(timeout=WITHIN_S)
+    assert started.running.returncode == launcher.FAILED_EXIT_CODE
+    assert said == f"{launcher.LOG_LOST}: the log cannot be written: No space left on device\n"
+
+
+def test_a_write_of_a_part_is_continued_and_its_error_is_told(launch):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        # A write that crosses the limit writes a part, like one that fills the disk.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+        launched = launch("head", "-c", "1500", "/dev/zero")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    code, said, log = launched.end()
+    assert (code, len(log)) == (launcher.FAILED_EXIT_CODE, 1000)
+    assert said == f"{launcher.LOG_LOST}: the log cannot be written: File too large\n"
+
+
+def test_all_bytes_are_written(tmp_path):
+    class Slow(io.FileIO):
+        def write(self, data):
+            return super().write(bytes(data)[:3])
+
+    with Slow(tmp_path / "file", "w") as file:
+        launcher.write_whole(file, b"1234567")
+    assert (tmp_path / "file").read_bytes() == b"1234567"
+    with pytest.raises(OSError, match="no byte was written"):
+        launcher.write_whole(Mock(write=lambda data: 0), b"1")
+
+
+def test_a_problem_is_also_reported_on_a_full_disk(tmp_path):
+    with small_disk(tmp_path) as disk:
+        words = [sys.executable, "-I", "-S", launcher.__file__, disk / "log", 1 << 30, tmp_path]
+        with (disk / "launcher.log").open("ab") as said:
+            subprocess.run([*map(str, words), "yes"], stdout=said, timeout=WITHIN_S, check=False)
+        assert (disk / "launcher.log").read_text().startswith(f"\n{launcher.LOG_LOST}: ")
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    disk = folder / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk], check=True)
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 def test_a_successor_appends_to_the_log(launch):

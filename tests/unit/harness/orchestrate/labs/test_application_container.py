@@ -4,10 +4,12 @@ import signal
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from windtunnel.harness.orchestrate.lab import ApplicationRequest, LabError
+from windtunnel.harness.orchestrate.labs import application_container
 from windtunnel.harness.orchestrate.labs.application_container import (
     ApplicationContainer,
     DockerException,
@@ -183,6 +185,30 @@ def test_a_log_that_becomes_too_long_ends_it(request_):
     assert container.wait(10) == -9
     assert request_.log.read_bytes() == b"x" * 60 + b"y" * 40
     assert container.problem() == ("log-too-long", "the log exceeds 100 bytes")
+
+
+def test_a_log_that_cannot_be_written_ends_it(request_, monkeypatch):
+    # /dev/full has no last line.
+    monkeypatch.setattr(application_container, "tail_of", lambda log, lines: "")
+    engine = Engine([b"one\n"])
+    container = begun(engine, replace(request_, log=Path("/dev/full")))
+    assert container.wait(10) == -9
+    text = "the log cannot be written: No space left on device"
+    assert container.problem() == ("log-lost", text)
+    container.remove()
+
+
+def test_output_that_the_engine_does_not_deliver_is_lost(request_):
+    def broken():
+        yield b"one\n"
+        raise ValueError("the connection is\nlost")
+
+    engine = Engine(broken())
+    container = begun(engine, request_)
+    assert container.wait(10) == -9
+    text = "the engine has not delivered its output: the connection is lost"
+    assert container.problem() == ("log-lost", text)
+    assert request_.log.read_bytes() == b"one\n"
 
 
 @pytest.mark.parametrize(

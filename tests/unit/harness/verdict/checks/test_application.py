@@ -6,6 +6,7 @@ from tests.unit.harness.verdict.synthetic_run import SyntheticRun, make_run
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.artifact.run.manifest import (
     CANNOT_START,
+    LOG_LOST,
     LOG_TOO_LONG,
     NOT_READY,
     ProcessExit,
@@ -76,6 +77,7 @@ def test_another_end_is_the_fault_of_the_application(run, application, code, ask
     ("problem", "outcome", "at_fault", "text"),
     [
         (CANNOT_START, Outcome.INCONCLUSIVE, AtFault.SCENARIO, "cannot be started: bye"),
+        (LOG_LOST, Outcome.INCONCLUSIVE, AtFault.MACHINE, "is incomplete: it could not be written"),
         (LOG_TOO_LONG, Outcome.FAIL, AtFault.APPLICATION, "was killed, because its log became"),
         (NOT_READY, Outcome.FAIL, AtFault.APPLICATION, "was not ready within 2s: no line of"),
     ],
@@ -84,6 +86,12 @@ def test_a_problem_is_named(run, problem, outcome, at_fault, text):
     found = only(ended(run, CLIENT, 125, asked=False, problem=problem))
     assert (found.outcome, found.at_fault) == (outcome, at_fault)
     assert text in found.text
+
+
+def test_a_lost_log_is_also_told_of_one_that_an_event_has_killed(run):
+    found = ended(run, SERVER, -9, asked=True, problem=LOG_LOST)
+    assert [each.outcome for each in found] == [Outcome.INCONCLUSIVE]
+    assert judge(run.path).outcome is Outcome.INCONCLUSIVE
 
 
 def test_one_that_had_to_be_killed_fails(run):

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tests.unit.harness.verdict.checks.observed import test_observed_streams
-from windtunnel.harness.artifact.run.manifest import ProcessExit
+from windtunnel.harness.artifact.run.manifest import LOG_LOST, ProcessExit
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
 from windtunnel.harness.verdict.checks.observed.observed_streams import observed_streams
 from windtunnel.harness.verdict.checks.observed.reported_delivery import reported_notes
@@ -65,6 +65,15 @@ def test_a_log_that_is_a_link_or_a_fifo_reports_nothing(run, tmp_path):
     log.unlink()
     os.mkfifo(log)
     assert CHECK not in {each.name for each in observed_streams(Evidence(run.path))}
+
+
+def test_a_log_that_could_not_be_written_proves_no_loss(run):
+    name, log = "b/application-receiver", "hosts/b/application-receiver.log"
+    exit_ = ProcessExit(name, "application", 125, False, log, "", problem=LOG_LOST)
+    run.manifest.processes.append(exit_)
+    found = look(run, SENT, lines("GOT", (0, 10)))[CHECK]
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert found.text.startswith(f"{log} is incomplete")
 
 
 def test_without_reports_of_both_sides_the_delivery_is_unknown(run):
