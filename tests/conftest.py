@@ -4,6 +4,7 @@ import faulthandler
 import gc
 import os
 import resource
+import time
 from collections.abc import Generator
 from pathlib import Path
 
@@ -26,16 +27,18 @@ SHARING = (
     "tidy", "unit",
 )  # fmt: skip
 """Folders of tests that run beside other tests. The other folders need real networks, containers or
-time, and their tests run two at a time.
+time, and their tests run in groups.
 """
 NETWORKS = "netns"
-"""The folder whose tests take as long as those of all other folders of the second part. They run
-one at a time in a process of their own, beside the others, and each group leaves the other's
-namespaces, containers and files alone.
+OTHERS = "others"
+GROUPS = (NETWORKS, "docker")
+"""Folders of the second part whose tests run one at a time in a process of their own, beside those
+of all other folders, which are one group. Each group leaves the namespaces, containers and files of
+the others alone.
 """
 WITH_OTHERS = ("test_plugin_", "test_python_echo")
 """Files of `NETWORKS` that run with the tests of the other folders, because nothing in their labs
-depends on how busy the machine is. Without them, both processes take equally long.
+depends on how busy the machine is.
 """
 BUDGET_S = 240.0
 """CPU seconds that a test may use, its ended child processes included, unless it is marked `full`.
@@ -48,8 +51,11 @@ empty. The processes of a fork server are not children of the test, and are not 
 """
 LATE_S = 60
 """Seconds that a phase of a test may exceed the test's time limit before the whole run ends."""
+SLACK_S = 10
+"""Seconds by which that end may be late."""
 _STDERR = pytest.StashKey[int]()
 _CPU_S = pytest.StashKey[float]()
+_ENDS_AT_S = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -65,21 +71,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return (collection_path.name in SHARING) != (part == "sharing") or None
 
 
-class _TwoGroups(LoadScopeScheduling):
-    """Runs the tests of `NETWORKS` in one process, and all others in another.
+class _Groups(LoadScopeScheduling):
+    """Runs the tests of each group in one process.
 
     `--dist loadgroup` of pytest-xdist 3.8 has no effect with pytest 9.2, which has no names of
     groups in the names of tests.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        before, _, name = nodeid.partition(f"{HERE.name}/{NETWORKS}/")
-        is_alone = not before and not name.startswith(WITH_OTHERS)
-        return NETWORKS if is_alone else "others"
+        folder, _, name = nodeid.removeprefix(f"{HERE.name}/").partition("/")
+        if folder == NETWORKS and name.startswith(WITH_OTHERS):
+            return OTHERS
+        return folder if folder in GROUPS else OTHERS
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:
-    return _TwoGroups(config, log) if config.getoption("part") == "alone" else None
+    return _Groups(config, log) if config.getoption("part") == "alone" else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -146,15 +153,31 @@ def _limited(item: pytest.Item) -> Generator[None, object, object]:
     code, and it happens only once, so not in the teardown of a test that timed out.
     """
     limit_s = _limit_s(item)
-    if limit_s:
-        stderr = item.config.stash[_STDERR]
-        faulthandler.dump_traceback_later(limit_s + LATE_S, exit=True, file=stderr)
+    _end_after(limit_s + LATE_S if limit_s else 0.0, item.config)
     started_s = _cpu_s()
     try:
         return (yield)
     finally:
-        faulthandler.cancel_dump_traceback_later()
         item.stash[_CPU_S] = item.stash.get(_CPU_S, 0.0) + _cpu_s() - started_s
+
+
+def _end_after(limit_s: float, config: pytest.Config) -> None:
+    """End the process in `limit_s` at the earliest and `SLACK_S` later at the latest; 0: never.
+
+    Each change of that time stops a thread and starts another, which takes a millisecond.
+    """
+    now_s = time.monotonic()
+    if not limit_s:
+        config.stash[_ENDS_AT_S] = 0.0
+        faulthandler.cancel_dump_traceback_later()
+    elif not limit_s <= config.stash.get(_ENDS_AT_S, 0.0) - now_s <= limit_s + SLACK_S:
+        config.stash[_ENDS_AT_S] = now_s + limit_s + SLACK_S
+        stderr = config.stash[_STDERR]
+        faulthandler.dump_traceback_later(limit_s + SLACK_S, exit=True, file=stderr)
+
+
+def pytest_unconfigure() -> None:
+    faulthandler.cancel_dump_traceback_later()
 
 
 pytest_runtest_setup = pytest.hookimpl(wrapper=True, tryfirst=True)(_limited)
