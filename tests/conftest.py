@@ -36,9 +36,9 @@ GROUPS = (NETWORKS, "docker")
 of all other folders, which are one group. Each group leaves the namespaces, containers and files of
 the others alone.
 """
-WITH_OTHERS = ("test_plugin_", "test_python_echo")
-"""Files of `NETWORKS` that run with the tests of the other folders, because nothing in their labs
-depends on how busy the machine is.
+MOVED = {"test_plugin_": OTHERS, "test_python_echo": "docker"}
+"""Files of `NETWORKS` that run in another group, because nothing in their labs depends on how busy
+the machine is. With them, all groups take equally long.
 """
 BUDGET_S = 240.0
 """CPU seconds that a test may use, its ended child processes included, unless it is marked `full`.
@@ -80,9 +80,8 @@ class _Groups(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         folder, _, name = nodeid.removeprefix(f"{HERE.name}/").partition("/")
-        if folder == NETWORKS and name.startswith(WITH_OTHERS):
-            return OTHERS
-        return folder if folder in GROUPS else OTHERS
+        moved = [group for each, group in MOVED.items() if name.startswith(each)]
+        return moved[0] if moved else folder if folder in GROUPS else OTHERS
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:

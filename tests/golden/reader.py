@@ -4,6 +4,7 @@ Knows Ethernet, IPv4 and UDP just well enough to find the payload; shares nothin
 to judge.
 """
 
+import functools
 import lzma
 import re
 import struct
@@ -29,6 +30,7 @@ class Datagram(NamedTuple):
     identification: int
 
 
+@functools.lru_cache(maxsize=32)
 def load(golden_set: str, name: str) -> bytes:
     """The content of `<set>/<name>.xz`."""
     return lzma.decompress((GOLDEN / golden_set / f"{name}.xz").read_bytes())

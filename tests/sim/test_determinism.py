@@ -55,7 +55,7 @@ def test_groups_and_deaths_are_the_same_too(name, host, tmp_path):
 
 
 def test_another_seed_is_another_run(tmp_path):
-    scenario = shortened("loss/reliable-2pct", tmp_path, "1MiB")
+    scenario = shortened("loss/reliable-2pct", tmp_path, "256KiB")
     first, second = run_twice(scenario, tmp_path, (7, 8))
     assert first.digest != second.digest
 

@@ -116,24 +116,29 @@ def test_options_choose_the_seed_and_the_folder(project: Path) -> None:
     assert len(list((project / "elsewhere").rglob("verdict.json"))) == 2
 
 
-@pytest.mark.parametrize(
-    ("mark", "text"),
-    [
-        ('"goood.yaml"', "no scenario or file named 'goood.yaml'"),
-        ('"good.yaml", seeds=0', "expected `seeds` from 1 to 10000, found 0"),
-        ('"good.yaml", seed=-1', "expected `seed` from 0 to"),
-        ('"good.yaml", sedes=3', "unknown arguments sedes"),
-        ("3", "expected one scenario's name or file, found (3,)"),
-        ('"broken.yaml"', "broken.yaml"),
-    ],
-)
-def test_a_wrong_marker_is_an_error_of_its_file(project: Path, mark: str, text: str) -> None:
+WRONG = {
+    '"goood.yaml"': "no scenario or file named 'goood.yaml'",
+    '"good.yaml", seeds=0': "expected `seeds` from 1 to 10000, found 0",
+    '"good.yaml", seed=-1': "expected `seed` from 0 to",
+    '"good.yaml", sedes=3': "unknown arguments sedes",
+    "3": "expected one scenario's name or file, found (3,)",
+    '"broken.yaml"': "broken.yaml",
+}
+"""Arguments of the marker, and what is said of them."""
+
+
+def test_a_wrong_marker_is_an_error_of_its_file(project: Path) -> None:
     (project / "broken.yaml").write_text("schema: windtunnel/1\n")
-    module = f"import pytest\n@pytest.mark.windtunnel({mark})\ndef test_one(): pass\n"
-    (project / "test_streams.py").write_text(module)
-    session = run_pytest(project)
-    assert session.counts["error"] == 1, session.output
-    assert text in session.output
+    (project / "test_streams.py").write_text("def test_one(): pass\n")
+    for number, mark in enumerate(WRONG):
+        module = f"import pytest\n@pytest.mark.windtunnel({mark})\ndef test_one(): pass\n"
+        (project / f"test_wrong_{number}.py").write_text(module)
+    session = run_pytest(project, "--continue-on-collection-errors")
+    assert session.counts == {"passed": 1, "error": len(WRONG)}, session.output
+    of_files = re.split(r"_ ERROR collecting (\S+) _", session.output)
+    found = dict(zip(of_files[1::2], of_files[2::2], strict=True))
+    for number, text in enumerate(WRONG.values()):
+        assert text in found[f"test_wrong_{number}.py"]
     assert "Traceback" not in session.output
 
 

@@ -8,12 +8,12 @@ from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.orchestrate.suite.runner import run_suite
 
 WITH_TURNS_OF_THEIR_OWN = [
-    "many/mdc-min-one-lossy",
     "many/multicast-one-lossy",
     "host/kill-publisher",
     "host/pause-receiver",
 ]
 MORE_OF_THEM = [
+    "many/mdc-min-one-lossy",
     "many/mdc-tagged-cut-off",
     "many/partition-and-heal",
     "many/two-paths-one-worse",

@@ -28,7 +28,7 @@ SEEDS = 2_000
 pytestmark = pytest.mark.timeout(900)
 
 
-@pytest.mark.parametrize("seeds", [SEEDS // 40, pytest.param(SEEDS, marks=pytest.mark.full)])
+@pytest.mark.parametrize("seeds", [SEEDS // 80, pytest.param(SEEDS, marks=pytest.mark.full)])
 def test_seeds_hold(tmp_path, seeds):
     code, lines, errors = swarm(tmp_path, "--seeds", str(seeds), "--jobs", "2")
     bad = [each for each in lines[:-1] if each["violation"] or each["defect"]]

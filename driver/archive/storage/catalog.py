@@ -191,8 +191,8 @@ class Catalog:
         while at < self.capacity:
             at = self._data_from(at)
             chunk = self._read(at, min(CHUNK_LENGTH, self.capacity - at))
-            content = chunk.rstrip(b"\0")
-            if content:
+            if chunk != bytes(len(chunk)):
+                content = chunk.rstrip(b"\0")
                 first = min(first, at + len(content) - len(content.lstrip(b"\0")))
                 end = at + len(content)
             at += len(chunk)

@@ -8,6 +8,7 @@ Tests change one thing, before or after it is written, and assert on the judge's
 
 import hashlib
 import pickle
+import socket
 import struct
 import zlib
 from dataclasses import dataclass, field
@@ -96,8 +97,7 @@ class Packet:
     def on_wire(self) -> bytes:
         udp = struct.pack(">HHHH", *self.ports, 8 + len(self.payload), 0) + self.payload
         addresses = b"".join(
-            bytes(int(part) for part in ADDRESS[host].split("."))
-            for host in (self.source, self.destination)
+            socket.inet_aton(ADDRESS[host]) for host in (self.source, self.destination)
         )
         ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0) + addresses
         return bytes(12) + b"\x08\x00" + ip + udp

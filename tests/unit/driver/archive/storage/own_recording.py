@@ -8,6 +8,7 @@ from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 
 FRAME = struct.Struct("<iBBHiiiiq")
 TERM, SEGMENT = 65_536, 131_072
+NONZERO = bytes(range(1, 256))
 INITIAL_TERM_ID = 2147483647
 SESSION_ID, STREAM_ID = -42, 1001
 DATA, PAD = 1, 0
@@ -44,7 +45,8 @@ def frame(position, payload, *, is_pad=False, checksummed=False):
 
 
 def payload(index, length):
-    return bytes((index + each) % 255 + 1 for each in range(length))
+    first = index % 255
+    return (NONZERO * ((first + length) // 255 + 1))[first : first + length]
 
 
 def stream(lengths, start=0, *, checksummed=False):

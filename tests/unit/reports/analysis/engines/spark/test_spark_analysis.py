@@ -60,9 +60,7 @@ SETTINGS = {
 }
 PLANS = [
     Plan(7, frames=150, receivers=2, in_group=True, loss=0.05, resend_loss=0.2, sees_others=True),
-    pytest.param(
-        Plan(3, frames=150, loss=0.05, late=0.05, is_reliable=False), marks=pytest.mark.full
-    ),
+    Plan(3, frames=150, loss=0.05, late=0.05, is_reliable=False),
 ]
 
 
@@ -111,6 +109,7 @@ def two_points(folder):
         yield end, path
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 def test_both_engines_give_the_same_rows(spark, tmp_path, plan):
     folder = str(LossyStream(plan).write(tmp_path))
