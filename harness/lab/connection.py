@@ -95,6 +95,8 @@ class Connection:
         try:
             while line := await reader.readline():
                 self._receive(json.loads(line))
+        except ConnectionResetError:
+            pass  # It has ended without reading all requests.
         except (OSError, ValueError) as error:
             self._fail(f"the connection to the lab's process is broken: {error}")
             return

@@ -82,6 +82,19 @@ async def test_a_process_that_dies_fails_what_waits_with_its_last_words(tmp_path
             await connection.end()
 
 
+async def test_a_process_that_dies_before_it_has_read_all_says_why(tmp_path: Path) -> None:
+    program = """
+send(ready={"run_dir": ""})
+import select
+select.select([link], [], [])
+sys.exit("a reason")
+"""
+    async with connected(tmp_path, program) as connection:
+        await connection.open({})
+        with pytest.raises(LabError, match="process has ended: a reason"):
+            await connection.request("never read")
+
+
 async def test_a_lab_that_cannot_be_built_says_why(tmp_path: Path) -> None:
     async with connected(tmp_path, "send(failed='no privileges')") as connection:
         with pytest.raises(LabError, match="no privileges"):
