@@ -1,5 +1,7 @@
 """Every mutant of the exam is one edit that fits today's driver, and names what there is."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,16 @@ def test_a_mutant_is_one_edit_of_todays_driver(mutant):
     after = mutant.applied(before)
     assert after != before
     compile(after, mutant.file, "exec")
+
+
+def test_mutants_use_no_name_that_their_module_lacks(tmp_path):
+    for each in MUTANTS:
+        text = (ROOT / each.file).read_text(encoding="utf-8")
+        (tmp_path / f"{each.name}.py").write_text(each.applied(text), encoding="utf-8")
+    command = [Path(sys.executable).with_name("ruff"), "check", "--isolated", "--no-cache"]
+    command += ["--select", "F821", "--output-format", "concise", tmp_path]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.name)
