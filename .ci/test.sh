@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests that this machine can run, in two parts: first those that may run beside others, a
-# few at a time; then, in four groups, those that need real networks, containers or time. `--full`
+# few at a time; then, in three groups, those that need real networks, containers or time. `--full`
 # adds the tests that are marked `full`. All arguments are pytest's; a file that an argument names
 # has the results of the second part.
 set -uo pipefail
@@ -48,7 +48,7 @@ processes=$(($(nproc) < 2 ? 2 : 4))
 # tests/conftest.py, the long ones first, instead of by their number of tests.
 TMPDIR=${files:-${TMPDIR:-/tmp}} part sharing "${in_memory[@]}" "$@" --durations 50 \
   --numprocesses "$processes" --dist loadfile --no-loadscope-reorder -o timeout=300 \
-  && part alone "$@" --durations 50 --numprocesses 4 --dist loadscope -o timeout=600
+  && part alone "$@" --durations 50 --numprocesses 3 --dist loadscope -o timeout=600
 [ -z "$failed" ] || printf 'tests: some failed in part:%s\n' "$failed" >&2
 [ -z "$failed" ] || [ -z "${files:-}" ] || printf 'tests: their files are in %s\n' "$files" >&2
 exit $worst
