@@ -8,6 +8,8 @@ cd "$(dirname "$0")/.."
 
 # Tests start hundreds of interpreters, which would all compile the same modules.
 unset PYTHONDONTWRITEBYTECODE
+# numpy's threads wait actively, in each of these interpreters.
+export OPENBLAS_NUM_THREADS=1
 
 nothing_to_do=5
 worst=$nothing_to_do

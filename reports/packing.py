@@ -19,7 +19,8 @@ import numpy as np
 
 from windtunnel.reports.html import Markup
 
-COMPRESSION_LEVEL = 6
+COMPRESSION_LEVEL = 4
+"""It takes half as long as the default, 6, and a page with plotly.js gets 4 % longer."""
 WORD_BYTES = 8
 
 

@@ -121,7 +121,7 @@ class Sources:
 
     def digest_of_all(self) -> str:
         """Return a single digest of all source files, as 64 hex digits."""
-        return self._combined(self._name_of(path) for path in self.files())
+        return self._combined(self._names())
 
     def _combined(self, names: Iterable[str]) -> str:
         combined = hashlib.sha256()
@@ -165,11 +165,15 @@ class Sources:
         return self._files[module]
 
     def files(self) -> list[Path]:
-        """All source files of the packages below the source root, sorted."""
+        """All source files of the packages below the source root, sorted by name."""
+        return [self.root / name for name in self._names()]
+
+    def _names(self) -> list[str]:
+        start = len(str(self.root)) + 1
         return sorted(
-            Path(folder, name)
+            f"{folder[start:]}/{name}"
             for package in PACKAGES
-            for folder, _, names in os.walk(self.root / package)
+            for folder, _, names in os.walk(f"{self.root}/{package}")
             for name in names
             if name.endswith(".py")
         )

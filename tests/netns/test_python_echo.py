@@ -59,8 +59,6 @@ BUGS = {
 """For each bug: the test of the example that finds it, what is replaced in the programs, and what
 the verdict says about which stream.
 """
-QUICK = "delivers-twice-after-a-restart"
-"""The bug that is always planted. The others are for the long tests."""
 
 
 def test_the_example_passes_its_own_tests(tmp_path: Path) -> None:
@@ -81,10 +79,8 @@ def planted(name: str, folder: Path) -> Path:
     return copy
 
 
-@pytest.mark.parametrize(
-    "name",
-    [QUICK, *(pytest.param(each, marks=pytest.mark.full) for each in BUGS if each != QUICK)],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_fails_and_is_named(name: str, tmp_path: Path) -> None:
     test, _, stream, text = BUGS[name]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]

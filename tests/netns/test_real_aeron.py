@@ -168,6 +168,7 @@ def test_the_same_seed_loses_the_same_frames(good_run, tmp_path):
     assert _first_losses(again) == _first_losses(good_run[1])
 
 
+@pytest.mark.full
 def test_another_seed_loses_others(good_run, tmp_path):
     _, other = make_run(tmp_path, seed=SEED + 1)
     assert _first_losses(other) != _first_losses(good_run[1])
@@ -196,7 +197,10 @@ sys.exit(result.exit_code)
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [pytest.param(signal.SIGINT, 130, marks=pytest.mark.full), (signal.SIGTERM, 143)],
+)
 def test_a_signal_in_the_middle_keeps_the_folder_and_leaves_nothing_else(tmp_path, number, code):
     argv = [sys.executable, "-c", SUITE, str(tmp_path)]
     harness = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
