@@ -18,7 +18,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 
 from windtunnel.harness.orchestrate.lab import LabError
@@ -50,6 +50,8 @@ class AgentLink:
             ).result()
         except (OSError, ValueError) as error:
             raise LabError(f"the agent in {self.place} does not respond: {error}") from error
+        except (CancelledError, RuntimeError) as error:
+            raise LabError(f"{operation} in {self.place}: the lab is closed") from error
         if answer is None:
             raise LabError(f"the agent in {self.place} has closed the connection")
         if "error" in answer:
@@ -97,8 +99,11 @@ class AgentLink:
         return text
 
     def close(self) -> None:
-        """Close the connection. The agent then kills the processes that were started through it."""
-        self._executor.shutdown()
+        """Close the connection. The agent then kills the processes that were started through it.
+
+        Requests that wait for another one's response are not sent any more.
+        """
+        self._executor.shutdown(cancel_futures=True)
         self._connection.close()
 
 
