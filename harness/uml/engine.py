@@ -194,7 +194,9 @@ def _run(command: list[str]) -> int:
 
     for number in SIGNALS:
         signal.signal(number, forward)
-    code = running.wait()
+    # A handler whose signal arrives just before `wait` blocks is called only when it returns.
+    while (code := running.poll()) is None:
+        time.sleep(POLL_S)
     return code if code >= 0 else 128 - code
 
 

@@ -20,13 +20,14 @@ import ctypes
 import errno
 import os
 import resource
+import select
 import shutil
 import signal
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from io import FileIO
-from types import FrameType
 from typing import NoReturn
 
 CANNOT_START = "cannot-start"
@@ -43,6 +44,7 @@ FORWARDED = (
     *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1),
     *(signal.SIGUSR2, PAUSE, RESUME),
 )
+_AWAITED = (*FORWARDED, signal.SIGCHLD)
 _CHUNK_BYTES = 1 << 16
 _CLONE_NEWNS, _CLONE_NEWPID = 0x00020000, 0x20000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 16384, 1 << 18
@@ -62,7 +64,7 @@ def main(argv: list[str]) -> NoReturn:
         _fail(CANNOT_START, f"no process namespace: {os.strerror(ctypes.get_errno())}")
     output, output_end = os.pipe()
     status, status_end = os.pipe()
-    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     first = os.fork()
     if first == 0:
         os.close(output)
@@ -70,8 +72,7 @@ def main(argv: list[str]) -> NoReturn:
         _run_first_process(libc, command, output_end, status_end)
     os.close(output_end)
     os.close(status_end)
-    _forward(lambda number: _send(first, number))
-    problem, text = _copy(output, log, int(limit))
+    problem, text = _copy(_read_and_forward(output, first), log, int(limit))
     if problem:
         _send(first, signal.SIGKILL)
     os.waitpid(first, 0)
@@ -102,15 +103,23 @@ def _fail(problem: str, text: str) -> NoReturn:
     os._exit(FAILED_EXIT_CODE)
 
 
-def _forward(send: Callable[[int], None]) -> None:
-    """Call `send` with the number of each forwarded signal, also of those that wait already."""
+def forward_signals(child: int, numbers: Iterable[int], send: Callable[[int], None]) -> int:
+    """Call `send` with the number of each signal that arrives, until the child has ended. Returns
+    the child's wait status. The signals and SIGCHLD must be blocked.
 
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        send(number)
-
-    for number in FORWARDED:
-        signal.signal(number, on_signal)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+    A handler would not do: if a signal arrives just before `waitpid` blocks, its handler is called
+    only when the next signal arrives.
+    """
+    awaited = {*numbers, signal.SIGCHLD}
+    while True:
+        number = signal.sigwaitinfo(awaited).si_signo
+        if number != signal.SIGCHLD:
+            send(number)
+            continue
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                if ended[0] == child:
+                    return ended[1]
 
 
 def _send(pid: int, number: int) -> None:
@@ -118,8 +127,31 @@ def _send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _copy(output: int, log: str, limit: int) -> tuple[str, str]:
-    """Append the application's output to its log until it ends.
+def _read_and_forward(output: int, first: int) -> Iterator[bytes]:
+    """Return what is written to a pipe until it is closed. Forwards signals to `first` meanwhile.
+
+    The number of each signal comes from a second pipe, for the reason that `forward_signals` gives.
+    """
+    numbers, numbers_end = os.pipe()
+    os.set_blocking(numbers_end, False)
+    signal.set_wakeup_fd(numbers_end)
+    for number in FORWARDED:
+        signal.signal(number, lambda number, frame: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _AWAITED)
+    while True:
+        readable, _, _ = select.select([output, numbers], [], [])
+        if numbers in readable:
+            # Of two signals that wait together, the handler of the second one runs first.
+            for number in sorted(os.read(numbers, _CHUNK_BYTES)):
+                _send(first, number)
+        if output in readable:
+            if not (data := os.read(output, _CHUNK_BYTES)):
+                return
+            yield data
+
+
+def _copy(chunks: Iterator[bytes], log: str, limit: int) -> tuple[str, str]:
+    """Append the application's output to its log.
 
     Returns a problem and a text if the log would become longer than `limit`, or cannot be written.
     Both are empty otherwise.
@@ -127,7 +159,7 @@ def _copy(output: int, log: str, limit: int) -> tuple[str, str]:
     try:
         with open(log, "ab", buffering=0) as file:
             room = limit - file.tell()
-            while data := os.read(output, _CHUNK_BYTES):
+            for data in chunks:
                 write_whole(file, data[: max(0, room)])
                 room -= len(data)
                 if room < 0:
@@ -176,12 +208,8 @@ def _run_first_process(libc: ctypes.CDLL, command: list[str], output: int, statu
         if application == 0:
             _execute(command, output)
         os.close(output)
-        _forward(lambda number: _deliver(application, number))
-        while True:
-            pid, ended = os.wait()
-            if pid == application:
-                os.write(status, str(ended).encode())
-                break
+        ended = forward_signals(application, FORWARDED, partial(_deliver, application))
+        os.write(status, str(ended).encode())
     finally:
         os._exit(0)
 
@@ -217,7 +245,7 @@ def _execute(command: list[str], output: int) -> NoReturn:
         # Python ignores these two, and an ignored signal stays ignored in a new program.
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _AWAITED)
         os.execvp(WITHOUT_RIGHTS[0], [*WITHOUT_RIGHTS, *command])
     except OSError as error:
         os.write(2, f"{command[0]} cannot be started: {error}\n".encode())

@@ -24,6 +24,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from windtunnel.harness.orchestrate.applications import launcher
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.processes import process
 
@@ -75,17 +76,15 @@ def _run(program: Sequence[str]) -> int:
     """Run the program, forwarding SIGTERM and SIGINT. Returns its exit code, or 128 + signal."""
     argv = ["setpriv", "--pdeathsig", "KILL", "--", *program]
     # A signal that arrives before the program has started stays pending.
-    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED_SIGNALS)
+    signal.pthread_sigmask(signal.SIG_BLOCK, (*FORWARDED_SIGNALS, signal.SIGCHLD))
     pid = os.posix_spawnp(argv[0], argv, os.environ, setsigmask=())
 
-    def forward(number: int, _: object) -> None:
+    def forward(number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 
-    for number in FORWARDED_SIGNALS:
-        signal.signal(number, forward)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED_SIGNALS)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    status = launcher.forward_signals(pid, FORWARDED_SIGNALS, forward)
+    code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 
 
