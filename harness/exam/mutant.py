@@ -26,6 +26,7 @@ from windtunnel.harness.scenario.schema.table import Name
 FOLDER = Path(__file__).parent / "mutants"
 NONE = "none"
 """Name to use in place of a mutant's name for the driver without an active mutant."""
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Side = Literal["sender", "receiver", "both"]
 Fidelity = Literal["sim", "netns"]
 
@@ -87,7 +88,7 @@ def load_all(folder: Path = FOLDER) -> list[Mutant]:
 def load_file(file: Path) -> list[Mutant]:
     """Return the mutants in one YAML file, which is a list with one mapping per mutant."""
     try:
-        rows = yaml.safe_load(file.read_text(encoding="utf-8"))
+        rows = yaml.load(file.read_text(encoding="utf-8"), Loader=_LOADER)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise MutantError(f"{file}: cannot be read: {error}") from error
     if not isinstance(rows, list):

@@ -163,10 +163,11 @@ def test_a_missing_key_is_named_where_its_table_begins():
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("a: [1", "made.yaml:1:6: expected ',' or ']'"),
+        ("a: [1", "made.yaml:2:1: did not find expected ',' or ']'"),
         (
             "about: losses: 2 %",
-            "made.yaml:1:14: mapping values are not allowed here: quote a text that contains ': '",
+            "made.yaml:1:14: mapping values are not allowed in this context: quote a text that "
+            "contains ': '",
         ),
         ("a: 1\na: 2", "made.yaml:2:1: key 'a' occurs twice"),
         ("1: 2", "made.yaml:1:1: expected a string as a key"),
