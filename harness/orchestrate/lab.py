@@ -47,8 +47,9 @@ class ApplicationRequest:
     log_bytes_max: int
     memory_bytes: int = 0
     milli_cpus: int = 0
-    processes_max: int = 0
     """Limits, or 0 for none."""
+    processes_max: int = 0
+    """Maximum number of processes and threads, or 0 for the default of the lab."""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ ip link set eth0 down || echo "no right to configure the network"
 touch /scenario/made || echo "no right to write in the scenario"
 cat /proc/[0-9]*/comm | sort -u | tr '\\n' ' '
 test -e /var/run/docker.sock || echo "no engine"
+ls -A /scenario/runs | grep . || echo "no runs"
 """
 ECHO = {"id": "counter", "on": "b", "image": IMAGE, "expect": {"ends_by_itself": True}}
 PUBLISHER = """
@@ -145,6 +146,9 @@ def own_image(image: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def run(name: str, folder: Path) -> RunDir:
+    """Run a case, in a folder whose name has a character that separates paths elsewhere."""
+    folder = folder / "a:b"
+    folder.mkdir()
     applications, events, _, _ = CASES[name]
     document = {
         "schema": "windtunnel/1",
@@ -179,7 +183,7 @@ def test_the_verdict_names_the_reason(own_image: str, tmp_path: Path, name: str)
     verdict = read_verdict(folder.verdict)
     assert verdict is not None
     found = [f"{each['name']} ({each['about']}): {each['text']}" for each in verdict["checks"]]
-    assert verdict["outcome"] == outcome or name == "stubborn", verdict["reason"]
+    assert verdict["outcome"] == outcome, verdict["reason"]
     assert any(reason in each for each in [verdict["reason"], *found])
     if name == "image":
         _assert_few_rights(folder.host("b").application("counter").log.read_text())
@@ -192,17 +196,18 @@ def test_the_verdict_names_the_reason(own_image: str, tmp_path: Path, name: str)
     if name == "streamed":
         log = folder.host("b").application("reader").log.read_text()
         assert f"WT GOT 0 {zlib.crc32(b'message 0 ')}\n" in log
-    token = folder.path.name
     left = ["docker", "ps", "--all", "--quiet", "--filter", "label=windtunnel.token"]
-    assert token
     assert subprocess.run(left, capture_output=True, check=True).stdout == b""
 
 
 def _assert_few_rights(log: str) -> None:
-    assert log.startswith("count 1\ncount 2\ncount 3\n")
+    # stdout and stderr are two streams, which may overtake each other.
+    counted = [line for line in log.splitlines() if line.startswith("count")]
+    assert counted == ["count 1", "count 2", "count 3"]
     assert "CapEff:\t0000000000000000" in log
     assert "/dev/shm/windtunnel/aeron\n/scenario\n" in log
     assert "no right to configure the network" in log
     assert "no right to write in the scenario" in log
     assert "no engine" in log
+    assert "no runs" in log
     assert "python" not in log

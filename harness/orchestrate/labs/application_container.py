@@ -30,6 +30,7 @@ from windtunnel.harness.orchestrate.lab import ApplicationRequest, LabError
 from windtunnel.harness.orchestrate.labs.compose_file import (
     SCENARIO_IN_CONTAINER,
     WORK_IN_CONTAINER,
+    Mount,
 )
 from windtunnel.harness.orchestrate.processes.process import tail_of
 
@@ -233,35 +234,33 @@ def settings(
     name: str,
     image: str,
     labels: Mapping[str, str],
-    code: Sequence[tuple[str, str]],
+    code: Sequence[Mount],
     runs: Path,
 ) -> dict[str, Any]:
     """Return the settings of a container that depend on its host, and on whose image it has.
 
     It has no access to the folders of runs and of the lab's own sockets, which `runs` contains.
     """
-    volumes = [
-        f"{request.work}:{WORK_IN_CONTAINER}:rw",
-        f"{request.scenario}:{SCENARIO_IN_CONTAINER}:ro",
-    ]
+    work = Mount(str(request.work), WORK_IN_CONTAINER)
+    scenario = Mount(str(request.scenario), SCENARIO_IN_CONTAINER, read_only=True)
+    # The folder of the scenario may be one of those of the code.
+    seen = [scenario] if request.image else [*code, scenario]
     found: dict[str, Any] = {
         "image": request.image or image,
         "name": name,
         "network_mode": f"container:{host}",
         "ipc_mode": f"container:{host}",
         "labels": dict(labels),
-        "volumes": volumes,
+        "mounts": [each.option() for each in (*seen, work)],
     }
     if not request.image:
-        # The folder of the scenario may be one of these.
-        found["volumes"] = [*(f"{source}:{target}:ro" for source, target in code), *volumes]
         found["working_dir"] = (
             SCENARIO_IN_CONTAINER if request.starts_in_scenario else WORK_IN_CONTAINER
         )
         found["read_only"] = True
         found["tmpfs"] = {"/tmp": "size=64m"}
-    seen = [(str(request.scenario), SCENARIO_IN_CONTAINER), *([] if request.image else code)]
-    hidden = {target: _below(runs, source) for source, target in seen}
+    folders = [each for each in seen if not each.is_volume]
+    hidden = {each.target: _below(runs, each.source) for each in folders}
     covers = {f"{target}/{path}": "ro,size=4k" for target, path in hidden.items() if path}
     if covers:
         found["tmpfs"] = found.get("tmpfs", {}) | covers

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import docker
 import yaml
 
 from windtunnel.harness.installation import COMPOSE_FILE
@@ -40,11 +41,24 @@ _SHM_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 @dataclass(frozen=True)
 class Mount:
-    """A folder of the checkout (`./...`) or a named volume, with its mount point in a container."""
+    """A folder of the checkout (`./...`), the absolute path of another folder, or a named volume,
+    with its mount point in a container.
+    """
 
     source: str
     target: str
     read_only: bool = False
+
+    @property
+    def is_volume(self) -> bool:
+        return "/" not in self.source
+
+    def option(self) -> docker.types.Mount:
+        """Return it as an option of a container. The text `source:target` of `docker run --volume`
+        would not do, because a path may contain a colon.
+        """
+        kind = "volume" if self.is_volume else "bind"
+        return docker.types.Mount(self.target, self.source, type=kind, read_only=self.read_only)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
@@ -37,6 +37,7 @@ from windtunnel.harness.orchestrate.lab import (
 )
 from windtunnel.harness.orchestrate.labs import application_container, compose_file
 from windtunnel.harness.orchestrate.labs.application_container import ApplicationContainer
+from windtunnel.harness.orchestrate.labs.compose_file import Mount
 from windtunnel.harness.orchestrate.labs.host_agent import CONTROL_VARIABLE
 from windtunnel.harness.orchestrate.processes import process
 from windtunnel.harness.orchestrate.processes.process import CleanupWatchdog
@@ -203,7 +204,7 @@ class EphemeralContainers:
             cap_add=list(plan.cap_add),
             sysctls=plan.sysctls,
             shm_size=plan.shm_size_bytes,
-            volumes=self._volumes(plan.mounts),
+            mounts=[each.option() for each in self._placed(plan.mounts)],
             environment={CONTROL_VARIABLE: CONTROL_IN_CONTAINER},
             labels=labels_of(self._state),
             # An application on a host is in another container, and shares this memory.
@@ -215,7 +216,7 @@ class EphemeralContainers:
     ) -> LabApplication:
         """Start an application in a container that shares network and memory of a host's."""
         plan = compose_file.container_spec(compose_file.read(), place)
-        code = self._volumes(
+        code = self._placed(
             [each for each in plan.mounts if each.source not in (CONTROL_SOURCE, RUNS_SOURCE)]
         )
         container = ApplicationContainer(name, request, connect())
@@ -226,7 +227,7 @@ class EphemeralContainers:
             name=f"{self._name(place)}.{len(self._applications)}",
             image=plan.image,
             labels=labels_of(self._state),
-            code=[(source, mount["bind"]) for source, mount in code.items()],
+            code=[replace(each, read_only=True) for each in code],
             runs=Path(self._runs),
         )
         container.start(made)
@@ -253,18 +254,18 @@ class EphemeralContainers:
         with regular_file.folder_below(self._roots[place], PurePath(directory)) as path:
             yield path
 
-    def _volumes(self, mounts: Sequence[compose_file.Mount]) -> dict[str, dict[str, str]]:
-        """Return a container's mounts as in compose.yaml, but with this lab's folders for `runs`
-        and `control`.
+    def _placed(self, mounts: Sequence[Mount]) -> list[Mount]:
+        """Return mounts of compose.yaml with the absolute paths of their folders, and with this
+        lab's folders for `runs` and `control`.
         """
         sources = {CONTROL_SOURCE: str(self._control), RUNS_SOURCE: str(self._runs)}
-        volumes = {}
+        placed = []
         for mount in mounts:
             source = sources.get(mount.source, mount.source)
             if source.startswith("."):
                 source = str((ROOT / source).resolve())
-            volumes[source] = {"bind": mount.target, "mode": "ro" if mount.read_only else "rw"}
-        return volumes
+            placed.append(replace(mount, source=source))
+        return placed
 
     def remove(self) -> None:
         if self._watchdog is None:

@@ -16,6 +16,7 @@ from windtunnel.harness.orchestrate.labs.application_container import (
     ImageNotFound,
     settings,
 )
+from windtunnel.harness.orchestrate.labs.compose_file import Mount
 
 
 class Refused(DockerException):
@@ -120,7 +121,7 @@ def begun(engine, request):
         name="wt-b-1",
         image="ours",
         labels={},
-        code=[(str(request.scenario), "/x")],
+        code=[Mount(str(request.scenario), "/x", read_only=True)],
         runs=request.scenario / "runs",
     )
     found.start(made)
@@ -138,11 +139,9 @@ def test_it_has_few_rights_and_its_limits(request_):
     assert (found["cap_drop"], found["security_opt"]) == (["ALL"], ["no-new-privileges"])
     assert (found["mem_limit"], found["nano_cpus"]) == (64 << 20, 1_500_000_000)
     assert (found["network_mode"], found["ipc_mode"]) == ("container:wt-b", "container:wt-b")
-    assert found["volumes"] == [
-        f"{request_.scenario}:/x:ro",
-        f"{request_.work}:/work:rw",
-        f"{request_.scenario}:/scenario:ro",
-    ]
+    scenario = Mount(str(request_.scenario), "/scenario", read_only=True)
+    code, work = replace(scenario, target="/x"), Mount(str(request_.work), "/work")
+    assert found["mounts"] == [each.option() for each in (code, scenario, work)]
     assert (found["image"], found["read_only"]) == ("ours", True)
     # It does not see the folder of runs, in which the lab's sockets are.
     assert found["tmpfs"] == {

@@ -10,7 +10,8 @@ import pytest
 from windtunnel.harness import installation
 from windtunnel.harness.artifact.regular_file import UnsafeFileError
 from windtunnel.harness.orchestrate.lab import LabError
-from windtunnel.harness.orchestrate.labs import containers, engine
+from windtunnel.harness.orchestrate.labs import compose_file, containers, engine
+from windtunnel.harness.orchestrate.labs.compose_file import Mount
 from windtunnel.harness.orchestrate.teardown.clean import NotAllRemoved
 from windtunnel.harness.orchestrate.teardown.state import LabState
 
@@ -161,17 +162,15 @@ def test_label_that_names_no_one_has_no_living_owner(label):
 
 
 def test_mounts_take_the_folders_of_the_lab(tmp_path):
-    from windtunnel.harness.orchestrate.labs import compose_file
-
     lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
     containers_of_lab = engine.EphemeralContainers(lab, tmp_path / ".lab", ["a", "mid"], tmp_path)
     plan = compose_file.container_spec(compose_file.read(), "a")
-    assert containers_of_lab._volumes(plan.mounts) == {
-        str(installation.ROOT): {"bind": "/windtunnel", "mode": "ro"},
-        str(tmp_path): {"bind": "/windtunnel/runs", "mode": "rw"},
-        str(tmp_path / ".lab" / "0123abcd.control"): {"bind": "/control", "mode": "rw"},
-        "windtunnel-kernels": {"bind": "/kernels", "mode": "rw"},
-    }
+    assert containers_of_lab._placed(plan.mounts) == [
+        Mount(str(installation.ROOT), "/windtunnel", read_only=True),
+        Mount(str(tmp_path), "/windtunnel/runs"),
+        Mount(str(tmp_path / ".lab" / "0123abcd.control"), "/control"),
+        Mount("windtunnel-kernels", "/kernels"),
+    ]
 
 
 def test_files_of_a_container_are_found_below_its_root(play, monkeypatch, tmp_path):
