@@ -94,7 +94,7 @@ class ExpectedEnd(Table):
 
 
 class Limits(Table):
-    """What an application may use, in a container. An omitted limit is that of the engine."""
+    """Limits of what an application may use, in a container."""
 
     memory_bytes: Bytes | None = Field(
         default=None, alias="memory", ge=MEMORY_BYTES_MIN, le=MEMORY_BYTES_MAX
@@ -142,7 +142,7 @@ class Application(Table):
     """
 
     limits: Limits = Limits()
-    """What it may use. Only with `fidelity: [compose]`. Default: no limits, but for processes."""
+    """Limits of what it may use. Only with `fidelity: [compose]`."""
 
     ready: Ready | None = None
     """What the next application, and the traffic, wait for. Default: nothing."""

@@ -75,8 +75,7 @@ def _program(scenario: Scenario, application: Application, path: Path) -> Iterat
         ("limits", bool(application.limits.model_fields_set)),
     ):
         if is_given:
-            text = "only containers have one: write `fidelity: [compose]`"
-            yield Problem((*path, key), text if key == "image" else text.replace("one", "them"))
+            yield Problem((*path, key), "this key needs a container: write `fidelity: [compose]`")
 
 
 def _without_traffic(scenario: Scenario) -> Iterator[Problem]:

@@ -36,7 +36,7 @@ def test_in_containers_an_application_may_have_an_image(tmp_path: Path) -> None:
     found = application_request(document, case(), lambda name: name, "compose").case
     assert (found.id, found.image, found.command) == ("feed-1", "example/feed:1.2", ())
     assert (found.memory_bytes, found.milli_cpus) == (64 << 20, 500)
-    with pytest.raises(OptionError, match="image: only containers have one"):
+    with pytest.raises(OptionError, match="image: this key needs a container"):
         application_request(document, case(), lambda name: name)
 
 
