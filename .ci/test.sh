@@ -33,12 +33,16 @@ part() {
 }
 
 # Tests write and remove some 200,000 small files, which takes half as long in memory. Those of
-# failed tests are kept.
+# failed tests are kept until the next run.
 failed=
 in_memory=()
+for earlier in /dev/shm/tests.*; do
+  pid=${earlier#*.}
+  [ -O "$earlier" ] && ! kill -0 "${pid%.*}" 2>/dev/null && rm -rf "$earlier"
+done
 free=$(df -Pm /dev/shm 2>/dev/null | awk 'NR > 1 { print $4 }')
 if [ "${free:-0}" -ge 4096 ]; then
-  files=$(mktemp -d /dev/shm/tests.XXXXXX)
+  files=$(mktemp -d /dev/shm/tests.$$.XXX)
   trap '[ -n "$failed" ] || rm -rf "$files"' EXIT
   # A short path, because those of sockets have at most 107 bytes.
   in_memory=(--basetemp "$files/sharing")

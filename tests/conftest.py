@@ -36,7 +36,10 @@ GROUPS = (NETWORKS, "docker")
 of all other folders, which are one group. Each group leaves the namespaces, containers and files of
 the others alone.
 """
-MOVED = {"test_plugin_": OTHERS, "test_python_echo": "docker"}
+MOVED = {
+    **dict.fromkeys(("test_lab_command", "test_plugin_"), OTHERS),
+    **dict.fromkeys(("test_calibrate", "test_python_echo"), "docker"),
+}
 """Files of `NETWORKS` that run in another group, because nothing in their labs depends on how busy
 the machine is. With them, all groups take equally long.
 """

@@ -37,7 +37,7 @@ budget: {wall: 60s}
 PRELUDE = """
 import sys
 from windtunnel.harness.simulator import turn_watch
-turn_watch.TurnWatch.__init__.__kwdefaults__.update(limit_s=1.0, poll_s=0.05)
+turn_watch.TurnWatch.__init__.__kwdefaults__.update(limit_s=0.5, poll_s=0.05)
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.media_driver.conductor.conductor import Conductor
 from windtunnel.harness.simulator.applications.subscriber import Subscriber
