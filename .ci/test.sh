@@ -42,7 +42,7 @@ for earlier in /dev/shm/tests.*; do
 done
 free=$(df -Pm /dev/shm 2>/dev/null | awk 'NR > 1 { print $4 }')
 if [ "${free:-0}" -ge 4096 ]; then
-  files=$(mktemp -d /dev/shm/tests.$$.XXX)
+  files=$(mktemp -d /dev/shm/tests.$$.XXXX)
   trap '[ -n "$failed" ] || rm -rf "$files"' EXIT
   # A short path, because those of sockets have at most 107 bytes.
   in_memory=(--basetemp "$files/sharing")

@@ -251,7 +251,7 @@ def settings(
         "network_mode": f"container:{host}",
         "ipc_mode": f"container:{host}",
         "labels": dict(labels),
-        "mounts": [each.option() for each in (*seen, work)],
+        "mounts": [mount_option(each) for each in (*seen, work)],
     }
     if not request.image:
         found["working_dir"] = (
@@ -265,6 +265,14 @@ def settings(
     if covers:
         found["tmpfs"] = found.get("tmpfs", {}) | covers
     return found
+
+
+def mount_option(mount: Mount) -> docker.types.Mount:
+    """Return a mount as an option of a container. The text `source:target` of `docker run --volume`
+    would not do, because a path may contain a colon.
+    """
+    kind = "volume" if mount.is_volume else "bind"
+    return docker.types.Mount(mount.target, mount.source, type=kind, read_only=mount.read_only)
 
 
 def _below(runs: Path, source: str) -> str:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import docker
 import yaml
 
 from windtunnel.harness.installation import COMPOSE_FILE
@@ -52,13 +51,6 @@ class Mount:
     @property
     def is_volume(self) -> bool:
         return "/" not in self.source
-
-    def option(self) -> docker.types.Mount:
-        """Return it as an option of a container. The text `source:target` of `docker run --volume`
-        would not do, because a path may contain a colon.
-        """
-        kind = "volume" if self.is_volume else "bind"
-        return docker.types.Mount(self.target, self.source, type=kind, read_only=self.read_only)
 
 
 @dataclass(frozen=True)

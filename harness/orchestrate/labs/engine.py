@@ -36,7 +36,10 @@ from windtunnel.harness.orchestrate.lab import (
     Neighbor,
 )
 from windtunnel.harness.orchestrate.labs import application_container, compose_file
-from windtunnel.harness.orchestrate.labs.application_container import ApplicationContainer
+from windtunnel.harness.orchestrate.labs.application_container import (
+    ApplicationContainer,
+    mount_option,
+)
 from windtunnel.harness.orchestrate.labs.compose_file import Mount
 from windtunnel.harness.orchestrate.labs.host_agent import CONTROL_VARIABLE
 from windtunnel.harness.orchestrate.processes import process
@@ -204,7 +207,7 @@ class EphemeralContainers:
             cap_add=list(plan.cap_add),
             sysctls=plan.sysctls,
             shm_size=plan.shm_size_bytes,
-            mounts=[each.option() for each in self._placed(plan.mounts)],
+            mounts=[mount_option(each) for each in self._placed(plan.mounts)],
             environment={CONTROL_VARIABLE: CONTROL_IN_CONTAINER},
             labels=labels_of(self._state),
             # An application on a host is in another container, and shares this memory.

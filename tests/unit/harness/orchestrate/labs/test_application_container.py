@@ -14,6 +14,7 @@ from windtunnel.harness.orchestrate.labs.application_container import (
     ApplicationContainer,
     DockerException,
     ImageNotFound,
+    mount_option,
     settings,
 )
 from windtunnel.harness.orchestrate.labs.compose_file import Mount
@@ -141,7 +142,7 @@ def test_it_has_few_rights_and_its_limits(request_):
     assert (found["network_mode"], found["ipc_mode"]) == ("container:wt-b", "container:wt-b")
     scenario = Mount(str(request_.scenario), "/scenario", read_only=True)
     code, work = replace(scenario, target="/x"), Mount(str(request_.work), "/work")
-    assert found["mounts"] == [each.option() for each in (code, scenario, work)]
+    assert found["mounts"] == [mount_option(each) for each in (code, scenario, work)]
     assert (found["image"], found["read_only"]) == ("ours", True)
     # It does not see the folder of runs, in which the lab's sockets are.
     assert found["tmpfs"] == {
@@ -256,3 +257,10 @@ def test_a_scenario_among_the_runs_is_refused(request_, below):
     request = replace(request_, image="other", scenario=runs / below)
     with pytest.raises(LabError, match="an application would have access to the runs"):
         settings(request, host="h", name="n", image="i", labels={}, code=[], runs=runs)
+
+
+def test_a_path_with_a_colon_is_mounted_as_it_is():
+    option = mount_option(Mount("/srv/a:b", "/work", read_only=True))
+    assert (option["Type"], option["Source"], option["Target"]) == ("bind", "/srv/a:b", "/work")
+    assert option["ReadOnly"]
+    assert mount_option(Mount("kernels", "/kernels"))["Type"] == "volume"

@@ -80,10 +80,3 @@ def test_size_without_a_number_or_a_unit_is_refused(document, text):
 def test_missing_file_is_explained(tmp_path):
     with pytest.raises(LabError, match="containers need a clone"):
         compose_file.read(tmp_path / "compose.yaml")
-
-
-def test_a_path_with_a_colon_is_mounted_as_it_is():
-    option = Mount("/home/a:b", "/work", read_only=True).option()
-    assert (option["Type"], option["Source"], option["Target"]) == ("bind", "/home/a:b", "/work")
-    assert option["ReadOnly"]
-    assert Mount("kernels", "/kernels").option()["Type"] == "volume"

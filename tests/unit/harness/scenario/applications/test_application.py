@@ -57,7 +57,7 @@ def test_stands_beside_traffic():
         ("WHERE: ", "1WHERE: ", "applications[0].env"),
         ("WHERE: \"${aeron.dir}/x\"", "WHERE: 5", "12:11: applications[0].env.WHERE: input should"),
         ("id: client", "id: service", "16:5: applications[1].id: 'service' occurs twice"),
-        ("driver: embedded", "image: example/feed:1.2", "19:5: applications[1].image: this key needs"),
+        ("driver: embedded", "image: example/feed:1.2", "19:5: applications[1].image: this key"),
         ("driver: embedded", "image: 'a b'", "applications[1].image: string should match"),
         ("driver: embedded", "limits: {cpus: 1}", "19:5: applications[1].limits: this key needs"),
         ("driver: embedded", "limits: {cpus: 0}", "applications[1].limits.cpus: input sh"),
