@@ -126,7 +126,7 @@ def test_golden_captures_give_the_rows_of_the_local_engine(spark, plain):
     for parts in (1, 12):
         frames = read.option("parts", parts).load(str(plain))
         assert rows(frames.toArrow()).equals(expected)
-    captures = read.option("parts", 5).option("table", "captures").load(str(plain)).toArrow()
+    captures = read.option("parts", 12).option("table", "captures").load(str(plain)).toArrow()
     assert captures.num_rows > 12
     assert sum_captures(captures.cast(CAPTURES)).equals(local.captures)
 
@@ -145,7 +145,7 @@ def test_compressed_captures_give_one_partition_each_and_the_same_rows(spark):
 @pytest.mark.parametrize(
     ("size_bytes", "cell_length"),
     [
-        pytest.param(6_000_000, 1 << 20, id="6MB"),
+        pytest.param(12_000_000, 1 << 20, id="12MB"),
         pytest.param(200_000_000, CELL_LENGTH, id="200MB", marks=pytest.mark.full),
     ],
 )
@@ -157,8 +157,8 @@ def test_a_long_capture_gives_the_same_rows_in_one_partition_and_in_many(
     try:
         read = spark.read.format("aeron.pcap").option("cell", cell_length)
         one = read.option("split", "false").load(str(path))
-        many = read.option("split", "true").option("parts", 5).load(str(path))
-        assert (one.rdd.getNumPartitions(), many.rdd.getNumPartitions()) == (1, 5)
+        many = read.option("split", "true").option("parts", 12).load(str(path))
+        assert (one.rdd.getNumPartitions(), many.rdd.getNumPartitions()) == (1, 12)
         whole = rows(one.toArrow())
         assert whole.num_rows == count
         assert rows(many.toArrow()).equals(whole)
