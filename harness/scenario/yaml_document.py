@@ -125,9 +125,9 @@ class YamlDocument:
             found = f"U+{error.character:04X}"
             reason = f"invalid YAML: expected printable characters, found {found}"
             raise self._refused((line, column), reason) from error
+        except ScenarioError:
+            raise
         except (yaml.YAMLError, ValueError, OverflowError) as error:
-            if isinstance(error, ScenarioError):
-                raise
             # PyYAML converts escapes such as "\UFFFFFFFF" and versions without a check.
             raise self._refused(self._last, f"invalid YAML: {error}") from error
 
