@@ -37,6 +37,11 @@ from windtunnel.harness.fuzz import mutation
 HOSTILE_CLIENTS = 12
 LIFE = 300
 """Average number of commands after which a hostile client is replaced by another one."""
+REGULAR_IDS_FROM = 0x2E5B_17A6 << 32
+"""First correlation id of the regular clients. All bytes of its upper half differ from 0, and at
+least three of them from each value that a mutation writes. So a command, which has at most three
+mutations, cannot contain it.
+"""
 OTHERS = [int(code) for code in COMMANDS if code != CommandType.ADD_STATIC_COUNTER]
 CHANNELS = [
     "aeron:udp?endpoint={host}:{port}|term-length=64k",

@@ -28,7 +28,7 @@ from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 from windtunnel.harness.bench.host import DriverHost
 from windtunnel.harness.fuzz import mutation
 from windtunnel.harness.fuzz.checked_streams import LOOPBACK, CheckedStreams
-from windtunnel.harness.fuzz.commands import Hostile
+from windtunnel.harness.fuzz.commands import REGULAR_IDS_FROM, Hostile
 from windtunnel.harness.fuzz.finding import Input, Violation
 from windtunnel.harness.fuzz.frames import Forger, Target, frames_of
 
@@ -42,10 +42,6 @@ STALL_S_MAX = 5.0
 updated every 100 ms.
 """
 GROWTH_BYTES_MAX = 64 << 20
-FIRST_OWN_ID = 1 << 40
-"""First correlation id of the two regular clients. It is so high that a mutated field does not
-match their ids by chance.
-"""
 UDP_SEGMENT = 103
 SETTINGS = {
     "AERON_TERM_BUFFER_SPARSE_FILE": "true",
@@ -152,7 +148,7 @@ class DriverAttack:
         self._cnc = open_existing(host.directory, writable=True)
         ring = self._cnc.to_driver
         at = ring.size - ring_buffer.TRAILER_LENGTH + ring_buffer.CORRELATION_ID
-        put_i64(ring, at, FIRST_OWN_ID)
+        put_i64(ring, at, REGULAR_IDS_FROM)
         self.streams = CheckedStreams(host.directory)
         self.streams.open_calm()
         self._hostile = Hostile(seed, LOOPBACK)

@@ -24,7 +24,7 @@ from windtunnel.driver.cnc.error_log import read_errors
 from windtunnel.driver.command.client import ClientTimeout
 from windtunnel.driver.command.codec import decode_response
 from windtunnel.driver.command.response import ErrorResponse
-from windtunnel.harness.fuzz.commands import Hostile
+from windtunnel.harness.fuzz.commands import REGULAR_IDS_FROM, Hostile
 from windtunnel.harness.fuzz.streams import KINDS, Kind
 
 EPOCH = 20_000
@@ -33,8 +33,6 @@ DRIVER_TURNS = 5
 DEFECT = re.compile(r"[A-Z]\w*(?:Error|Exception|Iteration): ")
 """How the driver answers a command when it met what nobody thought of."""
 GROWTH_KIB_MAX = 24 * 1024
-HEALTHY_FROM = 1 << 40
-"""Correlation ids of the healthy ones begin here: no spoilt field hits one by chance."""
 HEALTHY_KINDS = tuple(kind for kind in KINDS if kind.name in ("unicast", "spied", "ipc", "dynamic"))
 
 
@@ -67,7 +65,7 @@ class Listener:
 
     def _check(self, value: int, message: object) -> None:
         # The driver takes ids of its own, for images, from the healthy ones' numbers.
-        assert value in self._said or value >= HEALTHY_FROM, f"nobody asked for {message}"
+        assert value in self._said or value >= REGULAR_IDS_FROM, f"nobody asked for {message}"
 
 
 def storm(
@@ -82,8 +80,8 @@ def storm(
     with world(folder, seed) as made:
         cnc = open_existing(made.folder, writable=True)
         ring = cnc.to_driver
-        put_i64(ring, ring.size - ring_buffer.TRAILER_LENGTH + ring_buffer.CORRELATION_ID,
-                HEALTHY_FROM)  # fmt: skip
+        next_id = ring.size - ring_buffer.TRAILER_LENGTH + ring_buffer.CORRELATION_ID
+        put_i64(ring, next_id, REGULAR_IDS_FROM)
         hostile = Hostile(seed, HOST.host)
         # Static counters stay by contract, so they are there from the beginning.
         aeron = made.connect()

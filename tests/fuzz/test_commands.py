@@ -7,7 +7,8 @@ from tests.fuzz import commands
 from windtunnel.driver.cnc import broadcast
 from windtunnel.driver.command.response import ErrorResponse, OperationSuccess
 from windtunnel.driver.kernels.jit import JIT_DISABLED
-from windtunnel.harness.fuzz.commands import Hostile
+from windtunnel.harness.fuzz import mutation
+from windtunnel.harness.fuzz.commands import REGULAR_IDS_FROM, Hostile
 
 COUNT = 300 if JIT_DISABLED else 12_000
 
@@ -19,7 +20,7 @@ def test_spoilt_commands_harm_nobody_else_and_leave_nothing(tmp_path):
 def test_an_answer_to_nobody_is_seen():
     buffer = np.zeros((1 << 16) + broadcast.TRAILER_LENGTH, np.uint8)
     listener = commands.Listener(buffer, {77})
-    for correlation_id in (77, commands.HEALTHY_FROM + 5, 78):
+    for correlation_id in (77, REGULAR_IDS_FROM + 5, 78):
         said = np.frombuffer(OperationSuccess(correlation_id).encode(), np.uint8).copy()
         broadcast.transmit(buffer, OperationSuccess.TYPE_ID, said, 0, said.size)
     with pytest.raises(AssertionError, match=r"nobody asked for .*78"):
@@ -46,3 +47,20 @@ def test_the_same_seed_says_the_same():
                      (hostile.command() for _ in range(200))])  # fmt: skip
     assert said[0] == said[1]
     assert len({kind for kind, _ in said[0]}) >= 18
+
+
+def differing_bytes(one: int, other: int) -> int:
+    return sum(((one ^ other) >> 8 * at) & 0xFF != 0 for at in range(4))
+
+
+def test_three_mutations_of_a_command_do_not_produce_the_id_of_a_regular_client():
+    """Ids from 2^40 on were produced: 7 is a value that a mutation writes, and one more set a bit
+    of another byte. The command then removed a subscription of the streams that must stay intact.
+    """
+    upper = REGULAR_IDS_FROM >> 32
+    written = [*mutation.EDGES, *(edge >> 32 for edge in mutation.WIDE_EDGES)]
+    assert min(differing_bytes(upper, value & 0xFFFF_FFFF) for value in written) >= 3
+    # Two mutations remain after a value has been written, and three if the upper half was 0. A
+    # difference that a mutation adds leaves the upper half as it is.
+    assert differing_bytes(upper, 0) == 4
+    assert max(abs(delta) for delta in mutation.DELTAS) < 1 << 31

@@ -33,7 +33,8 @@ from windtunnel.harness.fuzz.archive.hostile_sessions import SESSIONS, HostileSe
 from windtunnel.harness.fuzz.archive.messages import hostile_message
 from windtunnel.harness.fuzz.archive_process import MARK_FILE, ArchiveProcess
 from windtunnel.harness.fuzz.checked_streams import LOOPBACK
-from windtunnel.harness.fuzz.driver_attack import DEFECT, FIRST_OWN_ID, GROWTH_BYTES_MAX
+from windtunnel.harness.fuzz.commands import REGULAR_IDS_FROM
+from windtunnel.harness.fuzz.driver_attack import DEFECT, GROWTH_BYTES_MAX
 from windtunnel.harness.fuzz.finding import Input, Violation
 from windtunnel.harness.fuzz.waiting import Waiting
 
@@ -291,7 +292,7 @@ def _raise_ids(directory: Path) -> None:
     cnc = open_existing(directory, writable=True)
     ring = cnc.to_driver
     at = ring.size - ring_buffer.TRAILER_LENGTH + ring_buffer.CORRELATION_ID
-    put_i64(ring, at, FIRST_OWN_ID)
+    put_i64(ring, at, REGULAR_IDS_FROM)
     cnc.close()
 
 
