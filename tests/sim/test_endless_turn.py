@@ -104,7 +104,8 @@ def simulate(where, folder):
 
 
 @pytest.mark.parametrize(
-    "agent", ["conductor", "receiver", pytest.param("sender", marks=pytest.mark.full)]
+    "agent",
+    ["conductor", *(pytest.param(each, marks=pytest.mark.full) for each in ("receiver", "sender"))],
 )
 def test_an_endless_agent_is_its_drivers_failure(agent, tmp_path):
     done, simulation = simulate(agent, tmp_path)
@@ -137,7 +138,8 @@ def try_once(where, folder):
 
 
 @pytest.mark.parametrize(
-    "part", ["sender", "client", pytest.param("conductor", marks=pytest.mark.full)]
+    "part",
+    ["sender", *(pytest.param(each, marks=pytest.mark.full) for each in ("client", "conductor"))],
 )
 def test_an_endless_part_aborts_its_trial(part, tmp_path):
     done = try_once(part, tmp_path)

@@ -52,10 +52,10 @@ def made(tmp_path, weather="both: {delay: {mean: 20ms}}", check="delivered_once"
 @pytest.mark.parametrize(
     ("cause", "parts"),
     [
-        ("window", {}),
+        pytest.param("window", {}, marks=pytest.mark.full),
         ("window", {"weather": "a->b: {delay: {mean: 5ms}}, b->a: {delay: {mean: 30ms}}"}),
         ("link", {"weather": "a->b: {rate: 4Mbit/s, delay: {mean: 1ms}}"}),
-        ("pace", {"pace": ", pace: {rate: 512KiB/s}"}),
+        pytest.param("pace", {"pace": ", pace: {rate: 512KiB/s}"}, marks=pytest.mark.full),
         ("reader", {"more": "consume: {rate: 512KiB/s}"}),
     ],
 )

@@ -64,7 +64,7 @@ def lost(folder: Path) -> dict[int, set[int]]:
     }
 
 
-@pytest.mark.parametrize("where", ["", ", shared: true"])
+@pytest.mark.parametrize("where", [pytest.param("", marks=pytest.mark.full), ", shared: true"])
 def test_only_losses_before_the_fan_out_are_the_same_on_all_links(tmp_path, where):
     result = run(scenario(tmp_path, 4, channel="fc=min,g:/3", where=where), tmp_path)
     assert result.outcome == "PASS"

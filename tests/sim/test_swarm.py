@@ -190,11 +190,13 @@ def test_the_command_knows_every_sabotage():
 
 @pytest.mark.parametrize("sabotage", SABOTAGES)
 def test_planted_defect_is_found_with_its_seed(sabotage, tmp_path):
-    results = [run_trial(seed, tmp_path, sabotage=sabotage) for seed in range(12)]
-    assert not any(each.defect for each in results)
-    found = [each for each in results if each.violation]
     # Some harm is not seen by every trial: without faults there is nothing to heal, for one.
-    assert found, [each.choice for each in results]
+    for seed in range(12):
+        result = run_trial(seed, tmp_path, sabotage=sabotage)
+        assert not result.defect
+        if result.violation:
+            return
+    raise AssertionError(f"no trial of 12 sees the sabotage {sabotage}")
 
 
 def test_harm_is_told_with_the_command_that_repeats_it(tmp_path):

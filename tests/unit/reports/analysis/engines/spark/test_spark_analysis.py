@@ -131,6 +131,7 @@ def test_golden_captures_give_the_rows_of_the_local_engine(spark, plain):
     assert sum_captures(captures.cast(CAPTURES)).equals(local.captures)
 
 
+@pytest.mark.full
 def test_compressed_captures_give_one_partition_each_and_the_same_rows(spark):
     given = [str(path) for path in CAPTURES_OF_SETS]
     expected = rows(local_frames(find_captures(given), ReadSettings()).table())
@@ -145,7 +146,7 @@ def test_compressed_captures_give_one_partition_each_and_the_same_rows(spark):
 @pytest.mark.parametrize(
     ("size_bytes", "cell_length"),
     [
-        pytest.param(12_000_000, 1 << 20, id="12MB"),
+        pytest.param(12_000_000, 1 << 20, id="12MB", marks=pytest.mark.full),
         pytest.param(200_000_000, CELL_LENGTH, id="200MB", marks=pytest.mark.full),
     ],
 )
@@ -198,6 +199,7 @@ def test_both_engines_come_to_the_same_tables_and_fates(spark, plain, tmp_path):
     assert fates_of(tmp_path / "there").equals(fates)
 
 
+@pytest.mark.full
 def test_a_file_that_cannot_be_split_is_read_whole(spark, tmp_path):
     path = tmp_path / "two.pcapng"
     path.write_bytes(2 * made.pcapng(made.stream_packets(600)))
