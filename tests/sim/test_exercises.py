@@ -8,16 +8,17 @@ from tests.sim.simulated import SCENARIOS, run
 # A machine's first run compiles every kernel of the simulator.
 pytestmark = pytest.mark.timeout(400)
 FOLDER = SCENARIOS / "coverage"
+NAMES = ["local-streams", "parameters", "remote-streams", "scripted-peers"]
 
 
-@pytest.mark.parametrize("name", ["local-streams", "parameters", "remote-streams"])
+@pytest.mark.parametrize("name", NAMES)
 def test_coverage_passes(name, tmp_path):
     result = run(FOLDER / f"{name}.yaml", tmp_path)
     assert result.outcome == "PASS", result.reason
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["local-streams", "parameters", "remote-streams"])
+@pytest.mark.parametrize("name", NAMES)
 def test_coverage_passes_with_the_real_driver(name, tmp_path):
     with real_runs(tmp_path) as run_with_real:
         result, _ = run_with_real(FOLDER / f"{name}.yaml")

@@ -12,6 +12,7 @@ from windtunnel.driver.cnc.counters_reader import Counter
 from windtunnel.driver.command.response import PublicationError
 from windtunnel.harness.simulator.exercises.waiting import Routine, Wait
 from windtunnel.harness.simulator.world.host import Host, HostClient
+from windtunnel.harness.simulator.world.host_socket import HostSocket
 
 
 class Party:
@@ -49,6 +50,10 @@ class Party:
         """Return the condition that some time has passed."""
         until_ns = self.now_ns() + duration_ns
         return Wait(lambda: self.now_ns() >= until_ns, "time to pass")
+
+    def socket(self, port: int) -> HostSocket:
+        """Open a UDP socket at a port of the host, next to those of its driver."""
+        return self._host.open_socket(port)
 
     def die(self) -> None:
         """Stop the client without closing it, as if its process had been killed."""

@@ -1,16 +1,26 @@
-"""Exercise of response channels, on which a publication answers one image."""
+"""Exercises of response channels, on which a publication answers one image."""
 
 from __future__ import annotations
 
 from windtunnel.driver.base.system import NS_PER_MS
+from windtunnel.harness.dissect.frames import layout
 from windtunnel.harness.scenario.exercises import PORTS
 from windtunnel.harness.simulator.exercises.messages import Reader, exchange
 from windtunnel.harness.simulator.exercises.party import Site, connected, image_of
-from windtunnel.harness.simulator.exercises.waiting import Routine, require
+from windtunnel.harness.simulator.exercises.scripted_frames import (
+    ScriptedReceiver,
+    received,
+    value_of,
+)
+from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
+from windtunnel.harness.simulator.world.host_socket import HostSocket
 
 REQUESTS, RESPONSES = 3701, 3702
 LOCAL_REQUESTS, LOCAL_RESPONSES = 3703, 3704
 PORT, CONTROL_PORT = PORTS["responses"]
+SCRIPTED_PORT, SCRIPTED_CONTROL_PORT = PORTS["scripted-responder"]
+SESSION = 301
+WINDOW = 32_768
 LENGTH = 300
 SOON_NS = 150 * NS_PER_MS
 """Longer than the 100 ms between two SETUPs, of which the first one has no destination yet. A
@@ -63,3 +73,45 @@ def _local(site: Site) -> Routine[None]:
     requests.close()
     for publication in asking:
         publication.close()
+
+
+def scripted_responder(site: Site) -> Routine[None]:
+    """Announce a response stream twice to a client that has not received its SETUP: each time, the
+    client's driver asks for it.
+    """
+    near, far = site.near, site.far
+    sockets = [far.socket(port) for port in PORTS["scripted-responder"]]
+    responder, control = ScriptedReceiver(sockets[0]), sockets[1]
+    answers = yield from near.subscription(
+        f"aeron:udp?control-mode=response|control={far.address}:{SCRIPTED_CONTROL_PORT}", RESPONSES
+    )
+    asking = yield from near.publication(
+        f"aeron:udp?endpoint={far.address}:{SCRIPTED_PORT}|term-length=64k|linger=0"
+        f"|response-correlation-id={answers.registration_id}",
+        REQUESTS,
+        is_exclusive=True,
+    )
+    yield Wait(responder.poll, "a SETUP of a request stream")
+    asks = responder.setup_value("flags") & layout.SETUP_FLAG_SEND_RESPONSE
+    require(asks, "a request stream that asks for responses")
+    responder.status(0, WINDOW)
+    yield connected(asking)
+    _elicitations(control)
+    for count in range(2):
+        responder.response_setup(SESSION)
+        yield far.pause(SOON_NS)
+        found = _elicitations(control)
+        require(found, f"the driver to ask for the SETUP of a response stream, time {count + 1}")
+    asking.close()
+    answers.close()
+    for each in sockets:
+        each.close()
+
+
+def _elicitations(control: HostSocket) -> int:
+    """Return how many status messages have asked for the SETUP of the response stream."""
+    return sum(
+        bool(value_of(each, layout.SM, "flags") & layout.SM_FLAG_SEND_SETUP)
+        and value_of(each, layout.SM, "session_id") == SESSION
+        for each, _ in received(control)
+    )

@@ -24,6 +24,7 @@ from windtunnel.driver.media_driver.context import INVOKER, KIB, MIB, Context
 from windtunnel.driver.media_driver.context import from_environment as driver_context
 from windtunnel.driver.media_driver.media_driver import MediaDriver
 from windtunnel.harness.scenario.schema.host_event import DEFAULT_TIMEOUTS, TimeoutsCase
+from windtunnel.harness.simulator.world.host_socket import HostSocket
 from windtunnel.harness.simulator.world.single_interface import OneInterface
 from windtunnel.harness.simulator.world.virtual_time import NS_PER_MS, VirtualClock
 from windtunnel.harness.simulator.world.world_state import Agents
@@ -154,6 +155,10 @@ class Host:
     def drop_client(self, client: HostClient) -> None:
         """Remove a client without closing it."""
         self._clients.remove(client)
+
+    def open_socket(self, port: int) -> HostSocket:
+        """Open a UDP socket at a port of this host, of which its driver knows nothing."""
+        return HostSocket(self._links, SocketAddress(self.address, port))
 
     @property
     def client(self) -> Aeron:
