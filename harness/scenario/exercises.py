@@ -14,6 +14,7 @@ from windtunnel.harness.scenario.schema.problem import Problem
 ExerciseName = Literal[
     "cool-down",
     "dying-client",
+    "freed-streams",
     "image-ends",
     "image-rejection",
     "ipc-exclusive",
@@ -34,6 +35,7 @@ ExerciseName = Literal[
 ABOUT: Mapping[ExerciseName, str] = {
     "cool-down": "sessions return to a subscription without rejoin, or may not",
     "dying-client": "a client dies: its counter, its publication and its image end",
+    "freed-streams": "closed streams leave no counter and no log buffer behind",
     "image-ends": "images end while others begin, and a reader reads on after the end",
     "image-rejection": "a subscriber rejects an image, and its publisher learns the reason",
     "ipc-exclusive": "an exclusive IPC publication, with a slow and a late reader",
@@ -53,6 +55,7 @@ ABOUT: Mapping[ExerciseName, str] = {
 }
 PORTS: Mapping[ExerciseName, tuple[int, ...]] = {
     "cool-down": (24_533,),
+    "freed-streams": (24_580, 24_581),
     "image-ends": (24_536,),
     "image-rejection": (24_530,),
     "receive-destinations": (24_520, 24_521),

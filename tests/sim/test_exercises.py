@@ -8,7 +8,7 @@ from tests.sim.simulated import SCENARIOS, run
 # A machine's first run compiles every kernel of the simulator.
 pytestmark = pytest.mark.timeout(400)
 FOLDER = SCENARIOS / "coverage"
-NAMES = ["local-streams", "parameters", "remote-streams", "scripted-peers"]
+NAMES = ["freed-streams", "local-streams", "parameters", "remote-streams", "scripted-peers"]
 
 
 @pytest.mark.parametrize("name", NAMES)

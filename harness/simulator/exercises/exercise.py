@@ -9,6 +9,7 @@ from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.harness.artifact.run.manifest import ProcessExit
 from windtunnel.harness.simulator.exercises import (
     destinations,
+    freed_streams,
     image_ends,
     image_rejection,
     ipc_streams,
@@ -31,6 +32,7 @@ from windtunnel.harness.workload.stop import SubjectError, error_text
 ROUTINES: Mapping[str, Callable[[Site], Routine[None]]] = {
     "cool-down": image_ends.cool_down,
     "dying-client": user_counters.dying_client,
+    "freed-streams": freed_streams.freed_streams,
     "image-ends": image_ends.image_ends,
     "image-rejection": image_rejection.image_rejection,
     "ipc-exclusive": ipc_streams.exclusive,

@@ -51,6 +51,10 @@ class Party:
         until_ns = self.now_ns() + duration_ns
         return Wait(lambda: self.now_ns() >= until_ns, "time to pass")
 
+    def log_names(self) -> set[str]:
+        """Return the names of the driver's log buffers, which are registration ids."""
+        return {each.stem for each in self._host.directory.rglob("*.logbuffer")}
+
     def socket(self, port: int) -> HostSocket:
         """Open a UDP socket at a port of the host, next to those of its driver."""
         return self._host.open_socket(port)
