@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.driver.client.subscription import Subscription
+from windtunnel.driver.cnc import counters
 from windtunnel.driver.cnc.counters_reader import Counter
 from windtunnel.driver.command.response import PublicationError
 from windtunnel.harness.simulator.exercises.waiting import Routine, Wait
@@ -26,8 +28,11 @@ class Party:
         self.counters_added: list[int] = []
         self.counters_removed: list[int] = []
         """Registration ids of counters that the client was notified of."""
+        self.on_image: Callable[[Image], None] = lambda image: None
+        """Called for each new image of the client's subscriptions, as soon as it is told of it."""
         self._host_client: HostClient = host.connect(
             publication_error_handler=self.rejections.append,
+            on_available_image=lambda image: self.on_image(image),
             on_available_counter=lambda _, registration_id, __: self.counters_added.append(
                 registration_id
             ),
@@ -98,6 +103,15 @@ class Party:
     def value(self, counter_id: int) -> int:
         """Return the value of a system counter."""
         return int(self.client.counters.value(counter_id))
+
+    def set_value(self, counter_id: int, value: int) -> None:
+        """Write the value of a counter, which the driver shares with its clients."""
+        counters.set_release(self.client.counters.values, counter_id, value)
+
+    def log_of(self, publication: Publication) -> bytes:
+        """Return the bytes of a publication's log buffer."""
+        name = f"{publication.registration_id}.logbuffer"
+        return (self._host.directory / "publications" / name).read_bytes()
 
     def of_type(self, type_id: int) -> list[Counter]:
         """Return the counters of a type, oldest first."""

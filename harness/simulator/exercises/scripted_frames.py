@@ -112,23 +112,22 @@ class ScriptedReceiver:
         self._socket = socket
         self._source: SocketAddress | None = None
         self._setup = b""
-        self.datagrams: list[bytes] = []
-        """The datagrams that have been received, but for SETUPs."""
+        self.frames: list[bytes] = []
+        """The frames that have been received, but for SETUPs."""
         self.setup_count = 0
 
     @property
     def end(self) -> int:
         """The end of the last data or padding frame that was received, as a position."""
-        frames = [each for each in self.datagrams if _is_data(each)]
-        if not frames:
+        last = next((each for each in reversed(self.frames) if _is_data(each)), b"")
+        if not last:
             return 0
-        length = aligned(value_of(frames[-1], layout.DATA, "frame_length"))
-        return self.position_of(frames[-1]) + length
+        return self.position_of(last) + aligned(value_of(last, layout.DATA, "frame_length"))
 
     @property
     def is_at_end_of_stream(self) -> bool:
-        """Whether the last datagram says that the stream has ended."""
-        flags = value_of(self.datagrams[-1], layout.DATA, "flags") if self.datagrams else 0
+        """Whether the last frame says that the stream has ended."""
+        flags = value_of(self.frames[-1], layout.DATA, "flags") if self.frames else 0
         return bool(flags & layout.FLAG_END_OF_STREAM)
 
     def setup_value(self, name: str) -> int:
@@ -143,12 +142,12 @@ class ScriptedReceiver:
                 self._setup = datagram
                 self.setup_count += 1
             else:
-                self.datagrams.append(datagram)
+                self.frames += _split(datagram)
         return bool(self._setup)
 
     def forget(self) -> None:
-        """Forget all datagrams and SETUPs so far."""
-        self.datagrams.clear()
+        """Forget all frames and SETUPs so far."""
+        self.frames.clear()
         self.setup_count = 0
 
     def position_of(self, datagram: bytes) -> int:
@@ -193,6 +192,18 @@ def received(socket: HostSocket) -> list[tuple[bytes, SocketAddress]]:
     found = []
     while (each := socket.receive()) is not None:
         found.append(each)
+    return found
+
+
+def _split(datagram: bytes) -> list[bytes]:
+    """Return the frames of a datagram. Padding, of which only the header is sent, is the last."""
+    found, at = [], 0
+    while at < len(datagram):
+        length = aligned(value_of(datagram[at:], layout.DATA, "frame_length"))
+        is_last = length == 0 or kind_of(datagram[at:]) == layout.PAD.type_code
+        end = len(datagram) if is_last else at + length
+        found.append(datagram[at:end])
+        at = end
     return found
 
 

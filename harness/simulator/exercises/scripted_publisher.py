@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from windtunnel.driver.base.system import NS_PER_MS
 from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.client.image.image import Image
+from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames import layout
 from windtunnel.harness.scenario.exercises import PORTS
 from windtunnel.harness.simulator.exercises.messages import Reader, has_read
@@ -11,6 +13,7 @@ from windtunnel.harness.simulator.exercises.party import Party, Site, image_of
 from windtunnel.harness.simulator.exercises.scripted_frames import (
     END,
     FRAME,
+    MTU,
     TERM,
     ScriptedPublisher,
     kind_of,
@@ -20,18 +23,21 @@ from windtunnel.harness.simulator.exercises.scripted_frames import (
 from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
 
 STREAM = 3901
-PORT, OWN_PORT = PORTS["scripted-publisher"]
+CUBIC_STREAM = 3902
+PORT, CUBIC_PORT, OWN_PORT = PORTS["scripted-publisher"]
 UNDER_RUNS, OVER_RUNS = 12, 13
 """Ids of system counters."""
 ELICITED_NS = 100 * NS_PER_MS
 """Longer than a driver takes to ask for a SETUP."""
 INTERVAL_NS = 20 * NS_PER_MS
 START = 3 * TERM
+FIRST_WINDOW = 10 * MTU
+"""First window of cc=cubic. Source: Aeron 1.53."""
 
 
 def scripted_publisher(site: Site) -> Routine[None]:
-    """Send a stream's end before its beginning, data beyond the window, and heartbeats from a term
-    that is over.
+    """Send a stream's end before its beginning, data beyond the window, heartbeats from a term that
+    is over, and a stream whose receiver controls congestion.
     """
     near, far = site.near, site.far
     channel = f"aeron:udp?endpoint={far.address}:{PORT}"
@@ -42,6 +48,9 @@ def scripted_publisher(site: Site) -> Routine[None]:
     yield from _beyond_the_window(far, sessions[1], reader)
     yield from _behind_the_term(far, sessions[2], reader)
     reader.subscription.close()
+    yield from _first_window(
+        far, ScriptedPublisher(socket, SocketAddress(far.address, CUBIC_PORT), CUBIC_STREAM, 104)
+    )
     socket.close()
 
 
@@ -102,3 +111,38 @@ def _behind_the_term(far: Party, stream: ScriptedPublisher, reader: Reader) -> R
     )
     stream.heartbeat(START, END)
     yield Wait(lambda: not reader.subscription.images, "a scripted stream to end")
+
+
+def _first_window(far: Party, stream: ScriptedPublisher) -> Routine[None]:
+    """With cc=cubic, the window is ten packets from the moment at which a client has the image."""
+    windows: list[int] = []
+
+    def note(image: Image) -> None:
+        windows.extend(
+            each.value
+            for each in far.of_type(counter_key.PER_IMAGE)
+            if each.label.startswith("rcv-cc-cubic-wnd")
+        )
+
+    far.on_image = note
+    subscription = yield from far.subscription(
+        f"aeron:udp?endpoint={stream.peer.host}:{stream.peer.port}|cc=cubic", CUBIC_STREAM
+    )
+    stream.setup()
+    yield from image_of(subscription)
+    far.on_image = lambda image: None
+    require(
+        windows == [FIRST_WINDOW], f"a window of {FIRST_WINDOW} bytes at first, found {windows}"
+    )
+    yield Wait(
+        lambda: (
+            [
+                value_of(each, layout.SM, "receiver_window")
+                for each in stream.feedback()
+                if kind_of(each) == layout.SM.type_code and not _asks_for_setup(each)
+            ][:1]
+            == [FIRST_WINDOW]
+        ),
+        f"a first status message with a window of {FIRST_WINDOW} bytes",
+    )
+    subscription.close()
