@@ -184,7 +184,7 @@ class ScriptedReceiver:
     def _send(self, kind: layout.Frame, **values: int) -> None:
         assert self._source is not None, "nothing has been received yet"
         ids = {name: self.setup_value(name) for name in ("session_id", "stream_id")}
-        self._socket.send(frame(kind, **ids, **values), self._source)
+        self._socket.send(frame(kind, b"", **ids, **values), self._source)
 
 
 def received(socket: HostSocket) -> list[tuple[bytes, SocketAddress]]:
