@@ -85,8 +85,12 @@ class ScriptedPublisher:
         self._send(self._data(position, b"", frame_length=0, flags=flags))
 
     def feedback(self) -> list[bytes]:
-        """Return the datagrams that receivers have sent since the last call."""
-        return [datagram for datagram, _ in received(self.socket)]
+        """Return the datagrams that receivers of the session have sent since the last call."""
+        return [
+            datagram
+            for datagram, _ in received(self.socket)
+            if value_of(datagram, layout.SM, "session_id") == self.session_id
+        ]
 
     def _data(self, position: int, payload: bytes, **values: int) -> bytes:
         return frame(

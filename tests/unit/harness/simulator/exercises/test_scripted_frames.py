@@ -43,6 +43,15 @@ def test_a_publisher_sends_data_at_a_position():
     assert datagram[32:] == payload_at(2 * TERM + FRAME)
 
 
+def test_a_publisher_receives_feedback_for_its_session_alone():
+    socket = Socket()
+    own, other = (frame(layout.SM, session_id=session, stream_id=5) for session in (-6, 6))
+    socket.inbox = [(other, PEER), (own, PEER)]
+    publisher = ScriptedPublisher(socket, PEER, 5, -6)
+    assert publisher.feedback() == [own]
+    assert publisher.feedback() == []
+
+
 def test_a_heartbeat_has_no_length():
     socket = Socket()
     ScriptedPublisher(socket, PEER, 5, 6).heartbeat(64, END)
