@@ -15,9 +15,6 @@ from windtunnel.harness.simulator.exercises import (
     ipc_streams,
     racing_claims,
     responses,
-    scripted_paths,
-    scripted_publisher,
-    scripted_receiver,
     sessions,
     shut_window,
     spies,
@@ -25,6 +22,7 @@ from windtunnel.harness.simulator.exercises import (
     user_counters,
 )
 from windtunnel.harness.simulator.exercises.party import Party, Site
+from windtunnel.harness.simulator.exercises.scripted import paths, publisher, receiver
 from windtunnel.harness.simulator.exercises.waiting import Routine, Waiting
 from windtunnel.harness.simulator.support import Unsupported
 from windtunnel.harness.simulator.world.host import Host
@@ -41,9 +39,9 @@ ROUTINES: Mapping[str, Callable[[Site], Routine[None]]] = {
     "racing-claims": racing_claims.racing_claims,
     "receive-destinations": destinations.receive_destinations,
     "responses": responses.responses,
-    "scripted-paths": scripted_paths.scripted_paths,
-    "scripted-publisher": scripted_publisher.scripted_publisher,
-    "scripted-receiver": scripted_receiver.scripted_receiver,
+    "scripted-paths": paths.scripted_paths,
+    "scripted-publisher": publisher.scripted_publisher,
+    "scripted-receiver": receiver.scripted_receiver,
     "scripted-responder": responses.scripted_responder,
     "send-destinations": destinations.send_destinations,
     "sessions": sessions.sessions,

@@ -7,7 +7,7 @@ from windtunnel.harness.dissect.frames import layout
 from windtunnel.harness.scenario.exercises import PORTS
 from windtunnel.harness.simulator.exercises.messages import Reader, exchange
 from windtunnel.harness.simulator.exercises.party import Site, connected, image_of
-from windtunnel.harness.simulator.exercises.scripted_frames import (
+from windtunnel.harness.simulator.exercises.scripted.frames import (
     ScriptedReceiver,
     received,
     value_of,

@@ -10,7 +10,7 @@ from windtunnel.harness.dissect.frames import layout
 from windtunnel.harness.scenario.exercises import PORTS
 from windtunnel.harness.simulator.exercises.messages import Reader, has_read
 from windtunnel.harness.simulator.exercises.party import Party, Site, image_of
-from windtunnel.harness.simulator.exercises.scripted_frames import (
+from windtunnel.harness.simulator.exercises.scripted.frames import (
     END,
     FRAME,
     MTU,

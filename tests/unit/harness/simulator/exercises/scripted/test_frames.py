@@ -2,7 +2,7 @@
 
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.harness.dissect.frames import layers, layout
-from windtunnel.harness.simulator.exercises.scripted_frames import (
+from windtunnel.harness.simulator.exercises.scripted.frames import (
     END,
     FIRST_TERM_ID,
     FRAME,

@@ -10,7 +10,7 @@ from windtunnel.harness.dissect.frames import layout
 from windtunnel.harness.scenario.exercises import PORTS
 from windtunnel.harness.simulator.exercises.messages import offer
 from windtunnel.harness.simulator.exercises.party import Party, Site, connected
-from windtunnel.harness.simulator.exercises.scripted_frames import (
+from windtunnel.harness.simulator.exercises.scripted.frames import (
     ScriptedReceiver,
     kind_of,
     value_of,

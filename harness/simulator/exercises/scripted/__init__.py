@@ -1,0 +1,1 @@
+"""Exercises whose peers are scripts that write and read frames themselves."""
