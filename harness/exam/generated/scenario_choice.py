@@ -2,7 +2,7 @@
 
     driver without a defect, in each candidate --> executions of each mutant's statement
                                                             |
-                                    the usual scenarios, then those with the most executions
+              the usual scenarios, then those with the most executions, then coverage scenarios
 
 A mutant that no candidate executes has no scenario. It cannot have an effect there, so its runs
 would show nothing.
@@ -12,6 +12,15 @@ from collections.abc import Mapping
 
 USUAL = ("exam/loss", "exam/unreliable", "exam/disorder", "exam/calm")
 """Scenarios that come first, because they fail for most defects of what they execute."""
+COVERAGE = (
+    *("coverage/freed-streams", "coverage/local-streams", "coverage/parameters"),
+    *("coverage/remote-streams", "coverage/scripted-peers"),
+)
+"""Scenarios that observe what others only execute."""
+COVERAGE_MAX = 2
+"""Maximum number of them for one mutant. They execute a statement less often than others, and so
+have places of their own.
+"""
 CANDIDATES = (
     *USUAL,
     *("exam/all-gaps", "exam/bursts", "exam/damaged", "exam/evidence", "exam/feedback-late"),
@@ -22,7 +31,7 @@ CANDIDATES = (
     *("host/pause-sender", "host/slow-consumer", "many/mdc-min-one-lossy"),
     *("many/multicast-one-lossy", "many/partition-and-heal", "many/two-paths-one-worse"),
     *("path/source-port-change", "recovery/group"),
-    *("coverage/local-streams", "coverage/parameters", "coverage/remote-streams"),
+    *COVERAGE,
 )
 """Scenarios that are simulated in seconds, and together execute most of the driver."""
 SCENARIOS_MAX = 5
@@ -37,6 +46,8 @@ def executing(number: int, executions: Mapping[str, Mapping[int, int]]) -> tuple
     """
     counts = {name: counted.get(number, 0) for name, counted in executions.items()}
     found = [name for name, count in counts.items() if count]
+    found.sort(key=lambda name: -counts[name])
     usual = [name for name in USUAL if name in found]
-    others = [name for name in found if name not in USUAL]
-    return (*usual, *sorted(others, key=lambda name: -counts[name]))[:SCENARIOS_MAX]
+    others = [name for name in found if name not in (*USUAL, *COVERAGE)]
+    coverage = [name for name in found if name in COVERAGE][:COVERAGE_MAX]
+    return (*(*usual, *others)[: SCENARIOS_MAX - len(coverage)], *coverage)

@@ -4,6 +4,7 @@ import pytest
 
 from windtunnel.harness.exam.generated.scenario_choice import (
     CANDIDATES,
+    COVERAGE,
     SCENARIOS_MAX,
     USUAL,
     executing,
@@ -23,7 +24,12 @@ def test_their_number_has_a_limit():
     executions = {name: {1: 1 + at} for at, name in enumerate(CANDIDATES)}
     chosen = executing(1, executions)
     assert len(chosen) == SCENARIOS_MAX
-    assert chosen == (*USUAL, CANDIDATES[-1])
+    assert chosen == (*USUAL[:3], *COVERAGE[:-3:-1])
+
+
+def test_scenarios_of_coverage_have_places_of_their_own():
+    executions = {"many/one": {7: 9}, COVERAGE[0]: {7: 1}, COVERAGE[1]: {7: 3}, COVERAGE[2]: {7: 2}}
+    assert executing(7, executions) == ("many/one", COVERAGE[1], COVERAGE[2])
 
 
 @pytest.mark.parametrize("name", CANDIDATES)
