@@ -16,6 +16,7 @@ from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, requir
 
 SEND_STREAM, RECEIVE_STREAM = 3301, 3302
 LENGTH = 500
+ALIAS = "send-destinations"
 
 
 def send_destinations(site: Site) -> Routine[None]:
@@ -24,21 +25,22 @@ def send_destinations(site: Site) -> Routine[None]:
     ports = PORTS["send-destinations"]
     channels = [f"aeron:udp?endpoint={far.address}:{port}" for port in ports]
     publication = yield from near.publication(
-        "aeron:udp?control-mode=manual|term-length=64k|linger=0|fc=max", SEND_STREAM
+        f"aeron:udp?control-mode=manual|term-length=64k|linger=0|fc=max|alias={ALIAS}", SEND_STREAM
     )
+    (counter,) = [each for each in near.of_type(counter_key.DESTINATIONS) if ALIAS in each.label]
     readers = []
     for channel in channels:
         readers.append(Reader((yield from far.subscription(channel, SEND_STREAM))))
-    yield from _counts(near, 0)
+    yield _counts(near, counter.counter_id, 0)
     yield from near.answered(publication.async_add_destination(channels[0]))
-    yield from _counts(near, 1)
+    yield _counts(near, counter.counter_id, 1)
     yield connected(publication)
     yield from image_of(readers[0].subscription)
     yield from exchange(publication, readers[:1], 50, LENGTH)
     require(not readers[1].subscription.images, "no image before its destination was added")
     second = publication.async_add_destination(channels[1])
     yield from near.answered(second)
-    yield from _counts(near, 2)
+    yield _counts(near, counter.counter_id, 2)
     image = yield from image_of(readers[1].subscription)
     require(
         image.join_position <= publication.position,
@@ -46,11 +48,11 @@ def send_destinations(site: Site) -> Routine[None]:
     )
     yield from exchange(publication, readers, 150, LENGTH, first=100)
     yield from near.answered(publication.async_remove_destination(channels[0]))
-    yield from _counts(near, 1)
+    yield _counts(near, counter.counter_id, 1)
     yield from exchange(publication, readers[1:], 50, LENGTH, first=300)
     require(readers[0].poll() == 0, "no message at a destination that was removed")
     yield from near.answered(publication.async_remove_destination_by_id(second))
-    yield from _counts(near, 0)
+    yield _counts(near, counter.counter_id, 0)
     yield disconnected(publication)
     require(not near.errors, f"no errors, found {near.errors}")
     publication.close()
@@ -58,11 +60,12 @@ def send_destinations(site: Site) -> Routine[None]:
         each.subscription.close()
 
 
-def _counts(party: Party, count: int) -> Routine[None]:
-    """Wait until the counter of destinations has a value."""
-    yield Wait(
-        lambda: [each.value for each in party.of_type(counter_key.DESTINATIONS)] == [count],
+def _counts(party: Party, counter_id: int, count: int) -> Wait:
+    """Return the condition that the counter of destinations has a value."""
+    return Wait(
+        lambda: party.value(counter_id) == count,
         f"the counter of destinations to be {count}",
+        lambda: party.value(counter_id),
     )
 
 

@@ -31,6 +31,7 @@ from windtunnel.harness.workload.stop import SubjectError, error_text
 ROUTINES: Mapping[str, Callable[[Site], Routine[None]]] = {
     "cool-down": image_ends.cool_down,
     "dying-client": user_counters.dying_client,
+    "ended-streams": image_ends.ended_streams,
     "freed-streams": freed_streams.freed_streams,
     "image-ends": image_ends.image_ends,
     "image-rejection": image_rejection.image_rejection,
@@ -39,6 +40,7 @@ ROUTINES: Mapping[str, Callable[[Site], Routine[None]]] = {
     "racing-claims": racing_claims.racing_claims,
     "receive-destinations": destinations.receive_destinations,
     "responses": responses.responses,
+    "returning-session": image_ends.returning_session,
     "scripted-paths": paths.scripted_paths,
     "scripted-publisher": publisher.scripted_publisher,
     "scripted-receiver": receiver.scripted_receiver,

@@ -117,20 +117,17 @@ def _without_images(reader: Reader) -> Wait:
 
 
 def _freed(party: Party, counters: list[Counter]) -> Wait:
-    def remaining() -> list[str]:
-        now = [(each, party.counter(each.counter_id)) for each in counters]
-        return [
-            before.label
-            for before, after in now
-            if after is not None
-            and after.registration_id == before.registration_id
-            and after.label == before.label
-        ]
+    def is_left(before: Counter) -> bool:
+        after = party.counter(before.counter_id)
+        return after is not None and (after.registration_id, after.label) == (
+            before.registration_id,
+            before.label,
+        )
 
     return Wait(
-        lambda: not remaining(),
+        lambda: not any(is_left(each) for each in counters),
         f"the {len(counters)} counters of closed streams on {party.address} to be freed",
-        remaining,
+        lambda: [each.label for each in counters if is_left(each)],
     )
 
 

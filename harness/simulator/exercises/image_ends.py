@@ -1,5 +1,7 @@
 """Exercises of images that end while others begin: a reader that returns, one that joins late, one
 that reads slowly, and sessions that may not return.
+
+They wait for the drivers' timers most of the time, so they are separate, and run at the same time.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from windtunnel.harness.simulator.exercises.party import (
 from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
 
 STREAM, SLOW_STREAM, WAITING_STREAM, UNUSED_STREAM, CLOSED_STREAM = 3801, 3802, 3803, 3804, 3805
+RETURNING_STREAM = 3806
 (PORT,) = PORTS["image-ends"]
+(ENDED_PORT,) = PORTS["ended-streams"]
 LENGTH = 600
 LAST = 20
 DRAINED_NS = 4_000 * NS_PER_MS
@@ -36,7 +40,7 @@ SESSION = 71
 
 
 def image_ends(site: Site) -> Routine[None]:
-    """Let readers come and go while a stream continues, and a slow one read on after its end."""
+    """Let readers come and go while a stream continues."""
     near, far = site.near, site.far
     channel = f"aeron:udp?endpoint={far.address}:{PORT}"
     # The C driver refuses a channel while it closes it, after its last subscription has gone.
@@ -58,11 +62,8 @@ def image_ends(site: Site) -> Routine[None]:
     late = yield from far.subscription(channel, STREAM)
     yield far.pause(300 * NS_PER_MS)
     require(not late.images, "no image that has ended for a new subscription")
-    for each in (late, reader.subscription):
+    for each in (late, reader.subscription, keeping):
         each.close()
-    yield from _read_slowly(near, far, channel)
-    yield from _publish_again(near, channel)
-    keeping.close()
 
 
 def _return(
@@ -107,6 +108,13 @@ def _join_late(far: Party, channel: str, publication: Publication, reader: Reade
         subscription.close()
 
 
+def ended_streams(site: Site) -> Routine[None]:
+    """Read a stream after its end, and add a publication again while it lingers."""
+    channel = f"aeron:udp?endpoint={site.far.address}:{ENDED_PORT}"
+    yield from _read_slowly(site.near, site.far, channel)
+    yield from _publish_again(site.near, channel)
+
+
 def _read_slowly(near: Party, far: Party, channel: str) -> Routine[None]:
     """Begin to read a stream some time after its end."""
     publication = yield from near.publication(f"{channel}|term-length=64k|linger=0", SLOW_STREAM)
@@ -136,21 +144,31 @@ def _publish_again(near: Party, channel: str) -> Routine[None]:
     second.close()
 
 
-def cool_down(site: Site) -> Routine[None]:
-    """Without rejoin, a session returns after its end of stream, but not after it timed out."""
+def returning_session(site: Site) -> Routine[None]:
+    """Without rejoin, a session returns after its end of stream."""
     near, far = site.near, site.far
-    (port,) = PORTS["cool-down"]
+    (port,) = PORTS["returning-session"]
     channel = f"aeron:udp?endpoint={far.address}:{port}"
-    reader = Reader((yield from far.subscription(f"{channel}|rejoin=false", WAITING_STREAM)))
+    reader = Reader((yield from far.subscription(f"{channel}|rejoin=false", RETURNING_STREAM)))
     full = f"{channel}|session-id={SESSION}|term-length=64k|linger=0"
     for count in range(2):
-        ended = yield from near.publication(full, WAITING_STREAM, is_exclusive=True)
+        ended = yield from near.publication(full, RETURNING_STREAM, is_exclusive=True)
         yield connected(ended)
         yield from image_of(reader.subscription)
         yield from exchange(ended, [reader], 50, LENGTH, first=100 * count)
         ended.close()
         yield Wait(lambda: not reader.subscription.images, "the image of an ended stream to end")
-        yield near.pause(RETURNS_NS)
+        if count == 0:
+            yield near.pause(RETURNS_NS)
+    reader.subscription.close()
+
+
+def cool_down(site: Site) -> Routine[None]:
+    """Without rejoin, a session does not return after it timed out."""
+    near, far = site.near, site.far
+    (port,) = PORTS["cool-down"]
+    channel = f"aeron:udp?endpoint={far.address}:{port}"
+    reader = Reader((yield from far.subscription(f"{channel}|rejoin=false", WAITING_STREAM)))
     many = "aeron:udp?control-mode=manual|term-length=64k|linger=0|fc=max"
     publication = yield from near.publication(many, WAITING_STREAM)
     yield from near.answered(publication.async_add_destination(channel))
