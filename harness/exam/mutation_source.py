@@ -114,7 +114,7 @@ def with_mutants(source: str, edited: Mapping[int, str]) -> str:
     for key in sorted(versions, key=lambda each: -original[each].node.lineno):
         start, end = original[key].start, original[key].node.end_lineno
         counting = original[key].counting(places[key])
-        lines[start - 1 : end] = _with_versions(counting, versions[key], is_method=bool(key[0]))
+        lines[start - 1 : end] = _with_versions(counting, versions[key], class_name=key[0])
     at = _import_line(ast.parse(source))
     lines[at:at] = [_IMPORT]
     return "".join(lines)
@@ -146,20 +146,21 @@ def _without(text: str) -> str:
 
 
 def _with_versions(
-    original: _Function, versions: Mapping[int, _Function], *, is_method: bool
+    original: _Function, versions: Mapping[int, _Function], *, class_name: str
 ) -> list[str]:
-    name = original.node.name
+    # A method of the same name in a derived class does not replace the versions.
+    name = f"{original.node.name}__{class_name}" if class_name else original.node.name + "_"
     indent = " " * original.node.col_offset
-    owner = f"{original.node.args.args[0].arg}." if is_method else ""
-    arguments = _arguments(original.node.args, is_method=is_method)
+    owner = f"{original.node.args.args[0].arg}." if class_name else ""
+    arguments = _arguments(original.node.args, is_method=bool(class_name))
     lines: list[str] = []
     for number, function in ((0, original), *versions.items()):
-        lines += [*function.renamed(f"{name}__{number}"), "\n"]
+        lines += [*function.renamed(f"{name}_{number}"), "\n"]
     chosen = "planted.number()" if original.is_kernel else "planted.NUMBER"
     body = f"active_mutant = {chosen}\n"
     for number in versions:
-        body += f"if active_mutant == {number}:\n    return {owner}{name}__{number}({arguments})\n"
-    body += f"return {owner}{name}__0({arguments})\n"
+        body += f"if active_mutant == {number}:\n    return {owner}{name}_{number}({arguments})\n"
+    body += f"return {owner}{name}_0({arguments})\n"
     return [*lines, *original.decorators, *original.head, textwrap.indent(body, indent + "    ")]
 
 

@@ -15,6 +15,9 @@ from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, requir
 STREAM = 3921
 PORT, DESTINATION_PORT = PORTS["freed-streams"]
 LENGTH = 900
+ALIAS = "freed-streams"
+NAMES = (f":{PORT}", f":{DESTINATION_PORT}", ALIAS)
+"""What the labels of the counters of the exercise's channels contain."""
 OF_PUBLICATION = (
     counter_key.PUBLISHER_POSITION,
     counter_key.PUBLISHER_LIMIT,
@@ -70,7 +73,7 @@ def _open(near: Party, far: Party) -> Routine[tuple[list[list[Reader]], list[Pub
     spied = f"{unicast}|{lasting}"
     channels = [
         (spied, [(far, unicast), (near, f"aeron-spy:{unicast}")]),
-        (f"aeron:udp?control-mode=manual|fc=min|{lasting}", [(far, destination)]),
+        (f"aeron:udp?control-mode=manual|fc=min|alias={ALIAS}|{lasting}", [(far, destination)]),
         ("aeron:ipc?term-length=64k", [(near, "aeron:ipc")]),
     ]
     readers, publications = [], []
@@ -93,9 +96,9 @@ def _of_exercise(party: Party) -> list[Counter]:
     found = []
     for each in party.client.counters:
         stream_id = int.from_bytes(each.key[12:16], "little", signed=True)
-        names_port = any(f":{port}" in each.label for port in (PORT, DESTINATION_PORT))
+        is_named = any(name in each.label for name in NAMES)
         is_of_stream = each.type_id in counter_key.STREAM_TYPES and stream_id == STREAM
-        if is_of_stream or (each.type_id in counter_key.ENDPOINT_TYPES and names_port):
+        if is_of_stream or (each.type_id in counter_key.ENDPOINT_TYPES and is_named):
             found.append(each)
     statuses = {each.counter_id for each in found}
     for each in party.client.counters:

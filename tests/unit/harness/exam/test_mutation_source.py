@@ -85,6 +85,30 @@ def test_a_number_chooses_the_version(number, half, scaled, total):
     assert created.Counter(10).add(1) == total
 
 
+FAMILY = """
+class Base:
+    def ended(self, slot):
+        return [("base", slot)]
+
+
+class Derived(Base):
+    def ended(self, slot):
+        return [("derived", slot), *super().ended(slot)]
+"""
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_method_reaches_the_version_of_its_base_class(number):
+    """Versions of both had one name: the base's original was the derived one, without an end."""
+    edits = {
+        1: FAMILY.replace('"base", slot', '"base", -slot'),
+        2: FAMILY.replace('"derived", slot', '"derived", -slot'),
+    }
+    created = module(with_mutants(FAMILY, edits), number)
+    signs = {0: (1, 1), 1: (1, -1), 2: (-1, 1)}[number]
+    assert created.Derived().ended(5) == [("derived", 5 * signs[0]), ("base", 5 * signs[1])]
+
+
 def test_all_versions_of_a_kernel_are_kernels():
     text = with_mutants(SOURCE, EDITS)
     names = {
