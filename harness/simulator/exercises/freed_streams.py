@@ -12,7 +12,7 @@ from windtunnel.harness.simulator.exercises.messages import Reader, exchange
 from windtunnel.harness.simulator.exercises.party import Party, Site, connected, image_of
 from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
 
-STREAM = 3921
+STREAM = 3941
 PORT, DESTINATION_PORT = PORTS["freed-streams"]
 LENGTH = 900
 ALIAS = "freed-streams"

@@ -113,6 +113,15 @@ class Party:
         name = f"{publication.registration_id}.logbuffer"
         return (self._host.directory / "publications" / name).read_bytes()
 
+    def counter_of(self, publication: Publication, type_id: int) -> int:
+        """Return the id of a publication's only counter of a type."""
+        (found,) = [
+            each.counter_id
+            for each in self.of_type(type_id)
+            if each.registration_id == publication.registration_id
+        ]
+        return found
+
     def of_type(self, type_id: int) -> list[Counter]:
         """Return the counters of a type, oldest first."""
         found = [each for each in self.client.counters if each.type_id == type_id]

@@ -43,11 +43,7 @@ def racing_claims(site: Site) -> Routine[None]:
     yield from exchange(publication, [spy], BEFORE, LENGTH)
     start = publication.position
     require(start == BEFORE * KIB, f"a position of {BEFORE} KiB, found {start}")
-    (limit,) = [
-        each.counter_id
-        for each in near.of_type(counter_key.PUBLISHER_LIMIT)
-        if each.registration_id == publication.registration_id
-    ]
+    limit = near.counter_of(publication, counter_key.PUBLISHER_LIMIT)
     yield Wait(lambda: near.value(limit) == start + WINDOW, "the limit after the messages so far")
     near.set_value(limit, start + 2 * TERM)
     expected = [message(number, LENGTH) for number in range(RACING)]

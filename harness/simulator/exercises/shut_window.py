@@ -5,6 +5,8 @@ from __future__ import annotations
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.dissect.frames.frames import aligned
+from windtunnel.harness.dissect.frames.layout import DATA_HEADER_LENGTH
 from windtunnel.harness.scenario.exercises import PORTS
 from windtunnel.harness.simulator.exercises.messages import Reader, message
 from windtunnel.harness.simulator.exercises.party import (
@@ -19,6 +21,7 @@ from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, requir
 STREAM = 3111
 (PORT,) = PORTS["shut-window"]
 LENGTH = 1_000
+FRAME = aligned(LENGTH + DATA_HEADER_LENGTH)
 WINDOW = 16_384
 
 
@@ -36,7 +39,7 @@ def shut_window(site: Site) -> Routine[None]:
     position = publication.position
     # The C driver updates it with the limit, or once per second.
     yield _reaches(near, publication, counter_key.PUBLISHER_POSITION, position)
-    sent = _value(near, publication, counter_key.SENDER_POSITION)
+    sent = near.value(near.counter_of(publication, counter_key.SENDER_POSITION))
     require(
         WINDOW // 2 < sent < position - WINDOW, f"a sender position behind {position}, found {sent}"
     )
@@ -45,7 +48,7 @@ def shut_window(site: Site) -> Routine[None]:
     found = image.join_position
     require(found == sent, f"a spy to join at the sender's position {sent}, found {found}")
     yield from _read(remote, 0, count)
-    yield from _read(spy, sent // _frame(), count)
+    yield from _read(spy, sent // FRAME, count)
     # Now the spy does not read, and the remote subscription does.
     last = yield from _fill(publication, count, remote)
     yield Wait(
@@ -57,11 +60,6 @@ def shut_window(site: Site) -> Routine[None]:
     require(image in spy.subscription.images, "the image of the spy to remain")
     publication.close()
     spy.subscription.close()
-
-
-def _frame() -> int:
-    """Return the length of a message's frame."""
-    return (LENGTH + 32 + 31) & -32
 
 
 def _fill(publication: Publication, first: int, reader: Reader | None = None) -> Routine[int]:
@@ -90,17 +88,9 @@ def _read(reader: Reader, first: int, end: int) -> Routine[None]:
 
 def _reaches(near: Party, publication: Publication, type_id: int, position: int) -> Wait:
     name = counter_key.STREAM_NAMES[type_id]
+    counter_id = near.counter_of(publication, type_id)
     return Wait(
-        lambda: _value(near, publication, type_id) == position,
+        lambda: near.value(counter_id) == position,
         f"{name} to reach {position}",
-        lambda: _value(near, publication, type_id),
+        lambda: near.value(counter_id),
     )
-
-
-def _value(near: Party, publication: Publication, type_id: int) -> int:
-    (counter,) = [
-        each
-        for each in near.of_type(type_id)
-        if each.registration_id == publication.registration_id
-    ]
-    return near.value(counter.counter_id)

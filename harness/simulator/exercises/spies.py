@@ -81,19 +81,11 @@ def _leave(near: Party, publication: Publication, first: Reader, second: Reader)
         require(offer(publication, message(number, LENGTH)), "a message to be accepted")
     yield Wait(lambda: first.poll() == LAST, "the messages at the faster spy")
     end = publication.position
-    yield Wait(lambda: _sender_position(near, publication) == end, f"a sender position of {end}")
+    sender = near.counter_of(publication, counter_key.SENDER_POSITION)
+    yield Wait(lambda: near.value(sender) == end, f"a sender position of {end}")
     first.subscription.close()
     yield near.pause(1_500 * NS_PER_MS)
-    found = _sender_position(near, publication)
+    found = near.value(sender)
     require(found == end, f"a sender position of {end} without the faster spy, found {found}")
     yield Wait(lambda: second.poll() == LAST, "the messages at the slower spy")
     second.take()
-
-
-def _sender_position(near: Party, publication: Publication) -> int:
-    (counter,) = [
-        each
-        for each in near.of_type(counter_key.SENDER_POSITION)
-        if each.registration_id == publication.registration_id
-    ]
-    return near.value(counter.counter_id)

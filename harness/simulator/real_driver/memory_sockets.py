@@ -29,6 +29,7 @@ from windtunnel.driver.media.link import Links
 from windtunnel.harness.simulator.real_driver.fast_calls import set_socket
 from windtunnel.harness.simulator.real_driver.fast_calls_kernels import DATAGRAM_BYTES_MAX
 from windtunnel.harness.simulator.real_driver.fast_calls_table import FIRST_DESCRIPTOR
+from windtunnel.harness.simulator.world.host_socket import claim_mailbox
 
 _BUFFER_BYTES = 212_992
 """Linux's default length of a socket buffer."""
@@ -171,18 +172,11 @@ class MemorySockets:
         return int(length), self._name[: int(name_length)].tobytes()
 
     def _claim(self, found: MemorySocket, local: SocketAddress) -> int:
-        links = self._links[found.host]
-        for index in range(links.mailboxes.size):
-            mailbox = links.mailboxes[index]
-            if mailbox.is_open == 0:
-                mailbox.local_length = write_name(mailbox.local, local)
-                mailbox.peer_length = 0
-                for ring in (2 * index, 2 * index + 1):
-                    links.rings[ring].head = links.rings[ring].tail = 0
-                mailbox.is_open = 1
-                found.mailbox = index
-                return 0
-        return -errno.ENOBUFS
+        mailbox = claim_mailbox(self._links[found.host], local)
+        if mailbox == link.NOTHING:
+            return -errno.ENOBUFS
+        found.mailbox = mailbox
+        return 0
 
     def _choose_port(self, host: int) -> int:
         for _ in range(FIRST_EPHEMERAL_PORT, _PORT_MAX + 1):

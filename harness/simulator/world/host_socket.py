@@ -28,7 +28,9 @@ class HostSocket:
     def __init__(self, links: Links, local: SocketAddress) -> None:
         """Bind a socket to an address of the host with these mailboxes."""
         self._links, self.local = links, local
-        self._index = _claim(links, local)
+        self._index = claim_mailbox(links, local)
+        count = links.mailboxes.size
+        assert self._index != link.NOTHING, f"all {count} mailboxes of {local.host} are in use"
         self._name = np.zeros(NAME_LENGTH_MAX, dtype=np.uint8)
         self._buffer = np.zeros(DATAGRAM_BYTES_MAX, dtype=np.uint8)
 
@@ -57,8 +59,8 @@ class HostSocket:
         self._links.mailboxes[self._index].is_open = 0
 
 
-def _claim(links: Links, local: SocketAddress) -> int:
-    """Open a free mailbox at an address. Returns its index."""
+def claim_mailbox(links: Links, local: SocketAddress) -> int:
+    """Open a free mailbox at an address. Returns its index, or `link.NOTHING` if all are in use."""
     for index in range(links.mailboxes.size):
         mailbox = links.mailboxes[index]
         if mailbox.is_open == 0:
@@ -68,4 +70,4 @@ def _claim(links: Links, local: SocketAddress) -> int:
                 links.rings[ring].head = links.rings[ring].tail = 0
             mailbox.is_open = 1
             return index
-    raise AssertionError(f"all {links.mailboxes.size} mailboxes of {local.host} are in use")
+    return int(link.NOTHING)

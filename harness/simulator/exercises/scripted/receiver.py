@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from windtunnel.driver.base.system import NS_PER_MS
 from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames import layout
 from windtunnel.harness.scenario.exercises import PORTS
 from windtunnel.harness.simulator.exercises.messages import offer
@@ -19,8 +20,6 @@ from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, requir
 
 STREAM, LONG_STREAM = 3921, 3922
 PORT, LONG_PORT = PORTS["scripted-receiver"]
-RETRANSMITS, RETRANSMITTED_BYTES = 11, 36
-"""Ids of system counters."""
 KIB = 1_024
 LENGTH = KIB - layout.DATA_HEADER_LENGTH
 """Length of a message whose frame has 1 KiB."""
@@ -83,7 +82,7 @@ def _within_frames(
     yield _has_received(receiver, publication.position)
     receiver.status(publication.position, WINDOW)
     receiver.forget()
-    before = near.value(RETRANSMITS), near.value(RETRANSMITTED_BYTES)
+    before = _resent(near)
     receiver.nak(4 * layout.DATA_HEADER_LENGTH, layout.DATA_HEADER_LENGTH)
     yield near.pause(LINGER_NS)
     found = _resent(near, before)
@@ -103,8 +102,10 @@ def _within_frames(
     require(lengths == [padding], f"the padding {padding} alone, found {lengths}")
 
 
-def _resent(near: Party, before: tuple[int, int]) -> tuple[int, int]:
-    return near.value(RETRANSMITS) - before[0], near.value(RETRANSMITTED_BYTES) - before[1]
+def _resent(near: Party, before: tuple[int, int] = (0, 0)) -> tuple[int, int]:
+    """Return how many retransmits and bytes of them there have been since `before`."""
+    count = near.value(counter_key.RETRANSMITS_SENT)
+    return count - before[0], near.value(counter_key.RETRANSMITTED_BYTES) - before[1]
 
 
 def _after_the_end(
@@ -153,7 +154,7 @@ def _longer_than_windows(site: Site) -> Routine[None]:
 
     yield Wait(is_sent, f"{LONG} bytes at a scripted receiver", lambda: receiver.end)
     receiver.forget()
-    before = near.value(RETRANSMITS), near.value(RETRANSMITTED_BYTES)
+    before = _resent(near)
     receiver.nak(0, LONG)
     yield near.pause(SOON_NS)
     limit = NAK_WINDOWS * INITIAL_WINDOW
