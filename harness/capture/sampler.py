@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from windtunnel.harness.artifact.host.counter_sample import COUNTER_SAMPLE, CounterFacts
 from windtunnel.harness.dissect.driver_files.cnc_file import ALLOCATED, RECLAIMED, UNUSED, CncFile
 
+NO_SAMPLES: NDArray[Any] = np.zeros(0, dtype=COUNTER_SAMPLE)
+
 
 class Sampler:
     """Samples the counters of one driver. It remembers the last value of each counter, to return
@@ -33,6 +35,8 @@ class Sampler:
         self._registration = cnc.values["registration_id"]
         capacity = len(self._value)
         self._count = 0
+        self._seen: tuple[bytes, ...] = ()
+        """Values, registration ids and states of all counters at the last sample."""
         self._known = np.zeros(capacity, dtype=np.bool_)
         self._freed = np.zeros(capacity, dtype=np.bool_)
         self._last_value = np.zeros(capacity, dtype=np.int64)
@@ -44,9 +48,14 @@ class Sampler:
     def sample(self, now_ns: int) -> NDArray[Any]:
         """Read all counters once, in the order of their ids, and return the changed counters."""
         count = self._grow()
-        value = self._value[:count].copy()
-        registration = self._registration[:count].copy()
-        state = self._state[:count].copy()
+        seen = tuple(
+            each[:count].tobytes() for each in (self._value, self._registration, self._state)
+        )
+        if seen == self._seen:
+            return NO_SAMPLES
+        self._seen = seen
+        value, registration = (np.frombuffer(each, dtype=np.int64) for each in seen[:2])
+        state = np.frombuffer(seen[2], dtype=np.int32)
         known, freed = self._known[:count], self._freed[:count]
         moved = registration != self._last_registration[:count]
         fresh = (state == ALLOCATED) & (moved | freed | ~known)

@@ -5,6 +5,8 @@ fidelity levels.
                                               `-- events: pause, kill, restart
 
 The applications are stepped every 100 simulated microseconds, like real ones that sleep in between.
+Steps in which nothing can happen are left out: those before which neither the world nor an
+application has done anything, and for which none has waited.
 Raises Unsupported, before the run starts, for anything that the simulator cannot simulate.
 """
 
@@ -172,7 +174,9 @@ class CaseRun:
             os._exit(code)
 
     def _run_phases(self, world: SimulatedWorld, programs: ApplicationSet) -> None:
-        events = HostEvents(self._case.events, programs, lambda: EPOCH_NS + world.now_ns)
+        self._events = events = HostEvents(
+            self._case.events, programs, lambda: EPOCH_NS + world.now_ns
+        )
         programs.add_subscribers()
         try:
             self._until(world, programs, lambda: programs.have_subscribed)
@@ -199,13 +203,17 @@ class CaseRun:
                     f"{programs.count_bytes('subscriber')} of {self._total_bytes} bytes"
                 )
                 return
-            self._step(world, programs)
+            self._step(world, programs, end_ns)
 
-    def _step(self, world: SimulatedWorld, programs: ApplicationSet) -> None:
-        programs.step()
+    def _step(self, world: SimulatedWorld, programs: ApplicationSet, end_ns: int) -> None:
+        """Run a step of each application, then the world until the next step that may differ, or
+        until a given time.
+        """
+        next_ns = min(programs.step(), self._events.next_ns) - EPOCH_NS
         self._sabotage.step(world, programs.subscribers)
         self._print_progress(programs)
-        world.run_until(world.now_ns + STEP_NS)
+        steps = max(1, -((world.now_ns - min(next_ns, end_ns)) // STEP_NS))
+        world.run_step(world.now_ns + steps * STEP_NS, STEP_NS)
 
     def _settle(self, world: SimulatedWorld, programs: ApplicationSet) -> None:
         """Run the world until the last frames have arrived, including frames that the middlebox
@@ -213,7 +221,7 @@ class CaseRun:
         """
         end_ns, latest_ns = world.now_ns + SETTLE_NS, world.now_ns + DRAIN_NS
         while world.now_ns < end_ns or (_is_in_flight(world) and world.now_ns < latest_ns):
-            self._step(world, programs)
+            self._step(world, programs, end_ns if world.now_ns < end_ns else latest_ns)
 
     @property
     def _total_bytes(self) -> int:

@@ -99,9 +99,13 @@ class Application:
         self._reading = image.correlation_id
         if self._pacer.is_unlimited:
             return image.poll(self._assembler, FRAGMENT_LIMIT)
-        if self._pacer.wait_ns(self._clock_ns()):
+        if self.wait_ns():
             return 0
         return image.poll(self._assembler, PACED_FRAGMENT_LIMIT)
+
+    def wait_ns(self) -> int:
+        """Return for how long the pace requires a wait, or 0."""
+        return self._pacer.wait_ns(self._clock_ns())
 
     def _on_message(self, payload: memoryview, header: Header) -> None:
         length = len(payload)

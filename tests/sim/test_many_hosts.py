@@ -86,7 +86,7 @@ def test_each_datagram_goes_where_its_name_says(tmp_path):
         send(pub, boxes[0], ADDRESSES["far"], b"no link there")
         send(pub, boxes[0], "10.0.0.99", b"nobody")
         send(far, boxes[3], ADDRESSES["sub2"], b"from far")
-        made.run_until(made.now_ns + MS)
+        made.run_step(made.now_ns + MS, MS)
         found = [heard(each, box) for each, box in zip(made.hosts, boxes, strict=True)]
         assert found == [
             [],
@@ -106,7 +106,7 @@ def test_a_group_hears_it_once_each_and_sees_who_sent_it(tmp_path):
         members = [opened(each, GROUP) for each in made.hosts[1:]]
         again = opened(made.hosts[1], GROUP)
         send(pub, own, GROUP, b"to all")
-        made.run_until(made.now_ns + MS)
+        made.run_step(made.now_ns + MS, MS)
         told = [(b"to all", ADDRESSES["pub"], PORT)]
         found = [heard(each, box) for each, box in zip(made.hosts[1:], members, strict=True)]
         assert found == [told, told, []]
@@ -124,7 +124,7 @@ def test_who_has_not_joined_hears_nothing_and_counts_nothing(tmp_path):
         box = opened(made.hosts[0], ADDRESSES["pub"])
         send(made.hosts[0], box, GROUP, b"to nobody")
         send(made.hosts[0], box, ADDRESSES["sub1"], b"to a closed port")
-        made.run_until(made.now_ns + MS)
+        made.run_step(made.now_ns + MS, MS)
         assert made.between.lost[:, UNBOUND].tolist() == [0, 1, 0, 0]
 
 
@@ -157,7 +157,7 @@ def test_a_driver_that_stands_still_has_sockets_that_do_not(tmp_path):
         sub.pause_driver()
         before = sub.agents.conductor.counters.copy()
         send(pub, boxes[0], ADDRESSES["sub1"], b"waits for it")
-        made.run_until(made.now_ns + 50 * MS)
+        made.run_step(made.now_ns + 50 * MS, 50 * MS)
         assert np.array_equal(before, sub.agents.conductor.counters)
         assert [each for each, *_ in heard(sub, boxes[1])] == [b"waits for it"]
         sub.resume_driver()
@@ -172,7 +172,7 @@ def test_a_dead_driver_hears_nothing_and_its_successor_starts_afresh(tmp_path):
         opened(sub, sub.address)
         sub.kill_driver()
         assert not sub.agents.links.mailboxes["is_open"].any()
-        made.run_until(made.now_ns + 20 * MS)
+        made.run_step(made.now_ns + 20 * MS, 20 * MS)
         assert not old.is_closed
         sub.restart_driver()
         assert sub.agents is not first
@@ -180,6 +180,6 @@ def test_a_dead_driver_hears_nothing_and_its_successor_starts_afresh(tmp_path):
         subscription = guest.client.async_add_subscription("aeron:udp?endpoint=10.0.0.2:24325", 5)
         made.until(lambda: guest.client.get_subscription(subscription), "a subscription")
         # The client of the dead driver finds nobody who answers.
-        made.run_until(made.now_ns + 12_000 * MS)
+        made.run_step(made.now_ns + 12_000 * MS, 12_000 * MS)
         assert old.is_closed
         assert not guest.client.is_closed

@@ -23,6 +23,7 @@ from windtunnel.harness.simulator.applications.programs import Application, Driv
 from windtunnel.harness.simulator.applications.publisher import Publisher
 from windtunnel.harness.simulator.applications.subscriber import Subscriber
 from windtunnel.harness.simulator.exercises.exercise import Exercise
+from windtunnel.harness.simulator.network.in_flight import NEVER
 from windtunnel.harness.simulator.sabotage import Sabotage
 from windtunnel.harness.simulator.world.world import SimulatedWorld
 
@@ -132,18 +133,22 @@ class ApplicationSet:
         """
         return sum(each.work.count_bytes for each in self.living if each.role == role)
 
-    def step(self) -> None:
+    def step(self) -> int:
         """Run one step of every live publisher and subscriber, and take each counter sample that is
         due.
+
+        Returns the time of the next step that is needed even if nothing happens, or AT_ONCE.
         """
+        next_ns = NEVER
         for each in self.running:
             self.stepping = each
-            each.step()
+            next_ns = min(next_ns, each.step())
         self.stepping = None
         now_ns = self._clock_ns()
         for driver in self.drivers:
             if not driver.is_killed:
-                driver.samples.look(now_ns)
+                next_ns = min(next_ns, driver.samples.look(now_ns))
+        return next_ns
 
     def on_host(self, host: str, roles: Sequence[str]) -> list[Program]:
         """Return the programs with these roles on a host that have not been killed."""

@@ -20,9 +20,11 @@ from windtunnel.harness.artifact.run.manifest import ProcessExit
 from windtunnel.harness.artifact.run_dir import HostDir
 from windtunnel.harness.simulator.applications.publisher import Publisher
 from windtunnel.harness.simulator.applications.subscriber import Subscriber
+from windtunnel.harness.simulator.network.in_flight import NEVER
 from windtunnel.harness.simulator.output.counter_samples import CounterSamples
 from windtunnel.harness.simulator.support import Unsupported
 from windtunnel.harness.simulator.world.host import Host, HostClient
+from windtunnel.harness.simulator.world.virtual_time import AT_ONCE
 from windtunnel.harness.workload.stop import SubjectError, error_text
 
 KILLED = -9
@@ -141,19 +143,21 @@ class Application:
         """Return whether the application has published or read its whole stream."""
         return self.work.is_done
 
-    def step(self) -> None:
+    def step(self) -> int:
         """Run the publisher or subscriber until it would block.
 
+        Returns the time of its next step, AT_ONCE, or NEVER if it waits for something to happen.
         Raises Unsupported if the driver reports NOT_SUPPORTED.
         """
         if self.error or self.is_killed or self._is_paused:
-            return
+            return NEVER
         try:
-            self.work.step()
+            return self.work.step()
         except (DriverError, SubjectError) as error:
             if getattr(error, "code", None) == ErrorCode.NOT_SUPPORTED:
                 raise Unsupported(str(error)) from error
             self.error = error_text(error)
+            return AT_ONCE
 
     def pause(self) -> None:
         self._set_paused(True)

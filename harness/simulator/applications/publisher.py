@@ -22,6 +22,8 @@ from windtunnel.harness.artifact.host.offer import OFFER
 from windtunnel.harness.artifact.run.plan import message_bytes, plan
 from windtunnel.harness.artifact.run_dir import HostDir
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.simulator.network.in_flight import NEVER
+from windtunnel.harness.simulator.world.virtual_time import AT_ONCE
 from windtunnel.harness.workload.pacer import Pacer
 from windtunnel.harness.workload.publisher_facts import (
     begin_facts,
@@ -92,18 +94,28 @@ class Publisher:
         self._refused = RefusedTime(clock_ns)
         self.is_done = False
 
-    def step(self) -> None:
-        """Connect, look up the publication or send messages, until the next action would block."""
+    def step(self) -> int:
+        """Connect, look up the publication or send messages, until the next action would block.
+
+        Returns the time of the next step that is needed even if nothing else happens: AT_ONCE if
+        this step has changed anything, or NEVER.
+        """
         if self.is_done:
-            return
+            return NEVER
         if self._client is None:
             self._request()
-        elif self.publication is None:
+            return AT_ONCE
+        if self.publication is None:
             self._find_publication(self._client)
-        elif not self.is_connected:
+            return NEVER if self.publication is None else AT_ONCE
+        if not self.is_connected:
             self._check_connected(self.publication)
-        elif self._may_start():
-            self._send(self.publication)
+            return AT_ONCE if self.is_connected else NEVER
+        if not self._may_start():
+            return NEVER
+        before = self._next
+        next_ns = self._send(self.publication)
+        return next_ns if self._next == before else AT_ONCE
 
     def _may_start(self) -> bool:
         """Return whether all peers are connected, and enough subscribers have joined."""
@@ -140,17 +152,20 @@ class Publisher:
         self.is_connected = publication.is_connected
         self._facts.started_ns = self._clock_ns()
 
-    def _send(self, publication: Publication) -> None:
+    def _send(self, publication: Publication) -> int:
+        """Send what the pace and flow control allow. Returns the time at which the publisher has
+        something to do again, or NEVER.
+        """
         starts, lengths = self._plan.starts, self._plan.lengths
         while self._next < self._plan.count:
-            if self._pacer.wait_ns(self._clock_ns()):
-                return
+            if wait_ns := self._pacer.wait_ns(self._clock_ns()):
+                return self._clock_ns() + wait_ns
             start, length = int(starts[self._next]), int(lengths[self._next])
             if self._next != self._skip:
                 self._offered_ns = self._offered_ns or self._clock_ns()
                 position = self._offer(publication, start, length)
                 if position <= 0:
-                    return
+                    return NEVER
                 self._offers[self._facts.message_count] = (self._next, length, 0, position)
                 self._times[self._facts.message_count] = self._offered_ns
                 self._offered_ns = 0
@@ -161,11 +176,12 @@ class Publisher:
         if not self._close_ns:
             self._close_ns = self._clock_ns() + self.traffic.close_after_ns
         if self._clock_ns() < self._close_ns:
-            return
+            return self._close_ns
         self._facts.end_position = publication.position
         self._facts.ended_ns = self._clock_ns()
         self.is_done = True
         publication.close()
+        return AT_ONCE
 
     def _offer(self, publication: Publication, start: int, length: int) -> int:
         """Offer one message. Returns the new position, or 0 if the offer must be repeated later."""

@@ -19,6 +19,8 @@ from windtunnel.driver.client.subscription import Subscription
 from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.artifact.run_dir import HostDir
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.simulator.network.in_flight import NEVER
+from windtunnel.harness.simulator.world.virtual_time import AT_ONCE
 from windtunnel.harness.workload.progress import Progress
 from windtunnel.harness.workload.rejoining import Parts
 from windtunnel.harness.workload.stop import SubjectError
@@ -89,6 +91,7 @@ class Subscriber:
         self.subscriptions: list[Subscription] = []
         self.images: list[Image] = []
         self.is_done = False
+        self._state = self._current_state
 
     @property
     def count_bytes(self) -> int:
@@ -136,10 +139,36 @@ class Subscriber:
             if host == self.traffic.to_host:
                 subscription.async_add_destination(source)
 
-    def step(self) -> None:
-        """Read everything available, unless the application's pace sets a limit."""
+    def step(self) -> int:
+        """Read everything available, unless the application's pace sets a limit.
+
+        Returns the time of the next step that is needed even if nothing else happens: AT_ONCE if
+        anything has changed since the last step, or NEVER.
+        """
         if self.is_done:
-            return
+            return NEVER
+        self._advance()
+        before, self._state = self._state, self._current_state
+        if self._state != before:
+            return AT_ONCE
+        wait_ns = self._application.wait_ns()
+        return self._clock_ns() + wait_ns if wait_ns else NEVER
+
+    @property
+    def _current_state(self) -> tuple[object, ...]:
+        """Return what a step can change, to find out whether one has changed anything."""
+        parts = self._parts
+        return (
+            self._client,
+            len(self.subscriptions),
+            len(self.images),
+            self._tap.frame_count,
+            self._progress.count_bytes,
+            parts is not None and parts.have_begun,
+            self.is_done,
+        )
+
+    def _advance(self) -> None:
         if self._parts is not None and self._client is not None and self._client.is_closed:
             self._parts.leave()
             self._client = None

@@ -24,8 +24,10 @@ from windtunnel.harness.simulator.exercises import (
 from windtunnel.harness.simulator.exercises.party import Party, Site
 from windtunnel.harness.simulator.exercises.scripted import paths, publisher, receiver
 from windtunnel.harness.simulator.exercises.waiting import Routine, Waiting
+from windtunnel.harness.simulator.network.in_flight import NEVER
 from windtunnel.harness.simulator.support import Unsupported
 from windtunnel.harness.simulator.world.host import Host
+from windtunnel.harness.simulator.world.virtual_time import AT_ONCE
 from windtunnel.harness.workload.stop import SubjectError, error_text
 
 ROUTINES: Mapping[str, Callable[[Site], Routine[None]]] = {
@@ -73,22 +75,24 @@ class Exercise:
         """Return whether the exercise has ended."""
         return self._waiting is not None and self._waiting.is_over
 
-    def step(self) -> None:
+    def step(self) -> int:
         """Run the exercise until it has to wait.
 
+        Returns AT_ONCE if this step has done anything, or NEVER.
         Raises Unsupported if the driver reports NOT_SUPPORTED.
         """
         if self.error or self.is_done:
-            return
+            return NEVER
         try:
             if self._waiting is None:
                 site = Site(Party(self.host), Party(self.host), Party(self._far))
                 self._waiting = Waiting(ROUTINES[self._exercise](site), self._clock_ns)
-            self._waiting.step()
+            return AT_ONCE if self._waiting.step() else NEVER
         except (DriverError, SubjectError) as error:
             if getattr(error, "code", None) == ErrorCode.NOT_SUPPORTED:
                 raise Unsupported(str(error)) from error
             self.error = error_text(error)
+            return AT_ONCE
 
     def exit(self, log: str) -> ProcessExit:
         """Return the exit code of the program and its last error."""

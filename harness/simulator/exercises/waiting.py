@@ -43,8 +43,12 @@ class Waiting:
         self._since_ns = clock_ns()
         self.is_over = False
 
-    def step(self) -> None:
-        """Run the routine until it has to wait. Raises SubjectError if it has waited too long."""
+    def step(self) -> bool:
+        """Run the routine until it has to wait. Returns whether it has run.
+
+        Raises SubjectError if it has waited too long.
+        """
+        has_run = False
         while not self.is_over:
             result = self._wait.condition()
             if not result:
@@ -52,13 +56,15 @@ class Waiting:
                     seconds = WAIT_NS // 1_000_000_000
                     found = f", found {self._wait.found()}" if self._wait.found else ""
                     raise SubjectError(f"expected {self._wait.what} within {seconds} s{found}")
-                return
+                break
             try:
                 self._wait = self._routine.send(None if self._is_new else result)
             except StopIteration:
                 self.is_over = True
             self._is_new = False
             self._since_ns = self._clock_ns()
+            has_run = True
+        return has_run
 
     _is_new = True
 

@@ -40,8 +40,8 @@ class CounterSamples:
         self._times_ns: list[int] = []
         self._next_ns = self._next_logs_ns = 0
 
-    def look(self, now_ns: int) -> None:
-        """Take a sample if one is due."""
+    def look(self, now_ns: int) -> int:
+        """Take a sample if one is due. Returns the time of the next one."""
         if now_ns >= self._next_ns:
             self._next_ns = now_ns + INTERVAL_NS
             self._times_ns.append(now_ns)
@@ -49,6 +49,7 @@ class CounterSamples:
                 self._next_logs_ns = now_ns + LOGS_INTERVAL_NS
                 self._logs.poll()
             self._output.write(self._sampler.sample(now_ns).tobytes())
+        return self._next_ns
 
     def close(self, now_ns: int) -> None:
         """Take the last sample and write counters, errors, losses and logs.

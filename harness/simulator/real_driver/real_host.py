@@ -87,14 +87,16 @@ class RealHost(Host):
         with self._machine.running(self._index):
             self._real.do_work()
 
-    def turn(self, *, is_requested: bool) -> None:
+    def turn(self, *, is_requested: bool) -> bool:
         now_ns = self._clock.now_ns()
         self._shell_ns = now_ns + self._shell_interval_ns
         if self.is_running:
             self._has_fresh_heartbeat = True
-        if now_ns >= self._client_ns:
-            self._client_ns = now_ns + self._client_interval_ns
-            self._invoke_clients()
+        if now_ns < self._client_ns:
+            return False
+        self._client_ns = now_ns + self._client_interval_ns
+        self._invoke_clients()
+        return True
 
     def kill_driver(self) -> None:
         self.is_running = False

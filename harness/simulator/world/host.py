@@ -165,13 +165,15 @@ class Host:
         """Return the host's first client."""
         return self._clients[0].client
 
-    def turn(self, *, is_requested: bool) -> None:
+    def turn(self, *, is_requested: bool) -> bool:
         """Run the Python duty cycles that are due. If `is_requested`, the driver's duty cycle is
         due immediately.
+
+        Returns whether any was due.
         """
         now_ns = self._clock.now_ns()
-        work_count = 0
-        if is_requested or now_ns >= self._shell_ns:
+        work_count, is_due = 0, is_requested or now_ns >= self._shell_ns
+        if is_due:
             self._shell_ns = now_ns + self._shell_interval_ns
             if self.is_running:
                 self.python_part = "conductor"
@@ -181,6 +183,8 @@ class Host:
         if work_count or now_ns >= self._client_ns:
             self._client_ns = now_ns + self._client_interval_ns
             self._invoke_clients()
+            return True
+        return is_due
 
     def _refresh_heartbeat(self) -> None:
         """Make the driver update its heartbeat in the CnC file."""

@@ -17,6 +17,7 @@ from typing import Protocol
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.simulator.applications.programs import Program
+from windtunnel.harness.simulator.network.in_flight import NEVER
 
 
 class Programs(Protocol):
@@ -66,6 +67,16 @@ class HostEvents:
     def has_more(self) -> bool:
         """Return whether an event has not begun, or has not ended."""
         return bool(self._pending or self._open)
+
+    @property
+    def next_ns(self) -> int:
+        """Return the time of the next event that begins or ends at a time, or NEVER."""
+        times_ns = [each.until_ns for each in self._open]
+        if self._first_ns:
+            times_ns += [
+                self._first_ns + each.at for each in self._pending if each.trigger == "after"
+            ]
+        return min(times_ns, default=NEVER)
 
     def look(self, published_bytes: int, delivered_bytes: int) -> None:
         """Begin and end the pauses and kills that are due, given the number of bytes published and

@@ -17,7 +17,7 @@ from windtunnel.driver.media_driver.receiver import receiver
 from windtunnel.driver.media_driver.sender import sender
 from windtunnel.harness.simulator.network import crossing, datagram_delivery, in_flight
 from windtunnel.harness.simulator.network.in_flight import NEVER
-from windtunnel.harness.simulator.world import event_log, native_call
+from windtunnel.harness.simulator.world import event_log, native_call, step
 from windtunnel.harness.simulator.world.saved_states import load_state
 from windtunnel.harness.simulator.world.world_state import (
     ALL_AGENTS,
@@ -26,12 +26,14 @@ from windtunnel.harness.simulator.world.world_state import (
     COUNTERS_FROM,
     CURRENT_AGENT,
     CURRENT_HOST,
+    HAS_WORKED,
     IDLE_MAX,
     NEEDS_PYTHON,
     NO_AGENT,
     NOW,
     RECEIVER,
     SENDER,
+    STEP_END,
     TURN,
     TURNS,
     Agents,
@@ -52,7 +54,8 @@ _NEVER = NEVER
 
 @kernel
 def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
-    """Advance the world turn by turn until a given time, or until Python code must run.
+    """Advance the world turn by turn until a given time, until the end of a step in which a host
+    has worked, or until Python code must run.
 
     Takes at least one turn.
     Shapes:  sleepers int64[hosts + 1, DUE + 1]; `like` are the agents of any host
@@ -104,14 +107,15 @@ def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
             if work_count > 0:
                 values = agents.conductor.counters
                 event_log.note_counters(events, now_ns, host, values, first, end)
+                state[HAS_WORKED] = 1
             _sleep(sleeper, state, work_count)
         if crossing.next_release_ns(between) <= now_ns:
             crossing.release_due(between, now_ns)
         needs |= crossing.fullness(between)
         sleepers[-1, DUE] = _next_ns(between, sleepers)
         next_ns = max(sleepers[-1, DUE], now_ns + state[TURN])
-        state[NOW] = min(next_ns, max(until_ns, now_ns + 1))
-        if needs != 0 or state[NOW] >= until_ns:
+        state[NOW] = min(next_ns, max(min(until_ns, state[STEP_END]), now_ns + 1))
+        if needs != 0 or step.is_over(state, until_ns):
             return needs
 
 

@@ -19,7 +19,7 @@ from windtunnel.driver.media_driver.sender import sender
 from windtunnel.harness.simulator.audit import stream_audit, stream_record, stream_traffic
 from windtunnel.harness.simulator.network import crossing, datagram_delivery, in_flight
 from windtunnel.harness.simulator.network.in_flight import Wires
-from windtunnel.harness.simulator.world import event_log, native_call
+from windtunnel.harness.simulator.world import event_log, native_call, step
 from windtunnel.harness.simulator.world.world_state import (
     ALL_AGENTS,
     AUDIT,
@@ -28,6 +28,7 @@ from windtunnel.harness.simulator.world.world_state import (
     COUNTERS_FROM,
     CURRENT_AGENT,
     CURRENT_HOST,
+    HAS_WORKED,
     IDLE,
     IDLE_MAX,
     NATIVE,
@@ -38,6 +39,7 @@ from windtunnel.harness.simulator.world.world_state import (
     NOW,
     RECEIVER,
     SENDER,
+    STEP_END,
     TURN,
     TURNS,
     World,
@@ -49,7 +51,8 @@ _THERE, _BACK = 0, 1
 
 @kernel
 def run(world: World, until_ns: int) -> int:
-    """Advance the world turn by turn until a given time, or until Python code must run.
+    """Advance the world turn by turn until a given time, until the end of a step in which an agent
+    has worked, or until Python code must run.
 
     Takes at least one turn.
     Returns: TIME_OVER, or the bits FULL, AUDIT, and NEEDS_PYTHON << host
@@ -110,8 +113,9 @@ def run(world: World, until_ns: int) -> int:
             work_count += crossing.release_due(between, now_ns)
         # A turn without work has changed nothing that `_look` records.
         needs = _look(world, now_ns) if work_count > 0 else 0
-        _advance(state, wires, crossing.next_release_ns(between), work_count, until_ns)
-        if needs != 0 or state[NOW] >= until_ns:
+        end_ns = min(until_ns, state[STEP_END])
+        _advance(state, wires, crossing.next_release_ns(between), work_count, end_ns)
+        if needs != 0 or step.is_over(state, until_ns):
             return needs
 
 
@@ -174,6 +178,7 @@ def _advance(state: Any, wires: Wires, due_ns: int, work_count: int, until_ns: i
     """Advance the clock to the next turn. `due_ns` is the middlebox's next release time."""
     if work_count > 0:
         state[IDLE] = state[TURN]
+        state[HAS_WORKED] = 1
     else:
         state[IDLE] = min(2 * state[IDLE], state[IDLE_MAX])
     due_ns = min(due_ns, in_flight.next_due_ns(wires, _THERE))

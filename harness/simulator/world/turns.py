@@ -26,7 +26,10 @@ from windtunnel.harness.simulator.world.many_hosts import (
 )
 from windtunnel.harness.simulator.world.saved_states import SavedState
 from windtunnel.harness.simulator.world.world_state import (
+    HAS_WORKED,
     NOW,
+    STEP,
+    STEP_END,
     TIME_OVER,
     TURN,
     Agents,
@@ -78,9 +81,12 @@ class ManyHosts:
     def run(self, until_ns: int) -> int:
         self._update_hosts()
         state = self._between.state
-        if state[NOW] < until_ns <= self._sleepers[-1, DUE]:
+        end_ns = min(until_ns, int(state[STEP_END])) if state[HAS_WORKED] else until_ns
+        if state[NOW] < end_ns <= self._sleepers[-1, DUE]:
             # Calling the kernel would cost more than the work to do.
-            state[NOW] = until_ns
+            state[NOW] = end_ns
+            while state[STEP_END] < end_ns:
+                state[STEP_END] += state[STEP]
             return TIME_OVER
         return self._run(self._hosts[0].agents, self._between, self._sleepers, until_ns)
 

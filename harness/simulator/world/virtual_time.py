@@ -13,6 +13,8 @@ EPOCH_NS = 1_600_000_000_000_000_000
 """Epoch time at which the monotonic clock of every simulated world is zero: 2020-09-13, 12:26:40
 UTC."""
 NS_PER_MS = 1_000_000
+AT_ONCE = 0
+"""Time of a step that a program needs as soon as possible."""
 START_NS = 1_000 * NS_PER_MS
 """Monotonic time at which every simulation starts. Drivers interpret zero as never."""
 

@@ -40,7 +40,15 @@ from windtunnel.harness.simulator.world.host import (
 )
 from windtunnel.harness.simulator.world.turns import ManyHosts, Turns, TwoHosts
 from windtunnel.harness.simulator.world.virtual_time import VirtualClock
-from windtunnel.harness.simulator.world.world_state import AUDIT, FULL, NEEDS_PYTHON, Between
+from windtunnel.harness.simulator.world.world_state import (
+    AUDIT,
+    FULL,
+    HAS_WORKED,
+    NEEDS_PYTHON,
+    STEP,
+    STEP_END,
+    Between,
+)
 
 DELAY_NS = 50_000
 TURN_NS = 5_000
@@ -103,10 +111,15 @@ class SimulatedWorld:
         """Return the simulated host with this name."""
         return next(each for each in self.hosts if each.name == name)
 
-    def run_until(self, until_ns: int) -> None:
-        """Run the world until the given time."""
-        while self.now_ns < until_ns:
+    def run_step(self, until_ns: int, step_ns: int) -> None:
+        """Run the world for a step of `step_ns`, and for further steps as long as no agent and no
+        Python duty cycle has worked, but not beyond the given time.
+        """
+        state = self.between.state
+        state[STEP], state[STEP_END], state[HAS_WORKED] = step_ns, self.now_ns + step_ns, 0
+        while self.now_ns < min(until_ns, int(state[STEP_END])):
             self.advance(until_ns)
+        state[STEP_END] = NEVER
 
     def advance(self, until_ns: int) -> bool:
         """Run the world until the given time, or until a duty cycle in Python has run.
@@ -117,7 +130,8 @@ class SimulatedWorld:
         if needs & FULL:
             self.on_full()
         for index, host in enumerate(self.hosts):
-            host.turn(is_requested=bool(needs & NEEDS_PYTHON << index))
+            if host.turn(is_requested=bool(needs & NEEDS_PYTHON << index)):
+                self.between.state[HAS_WORKED] = 1
         return bool(needs & AUDIT)
 
     def until(

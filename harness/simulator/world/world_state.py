@@ -20,7 +20,7 @@ from windtunnel.driver.media_driver.sender.sender_state import SenderState
 from windtunnel.harness.middlebox.engine.state import Engine
 from windtunnel.harness.middlebox.impairment.impairment import Impairments
 from windtunnel.harness.simulator.audit.stream_record import Audit
-from windtunnel.harness.simulator.network.in_flight import Wires
+from windtunnel.harness.simulator.network.in_flight import NEVER, Wires
 from windtunnel.harness.simulator.network.port_rewriting import RewrittenPorts
 from windtunnel.harness.simulator.network.routes import Routes
 from windtunnel.harness.simulator.world.event_log import EventLog
@@ -42,7 +42,11 @@ CURRENT_AGENT = NATIVE + 2 * NATIVE_CELLS
 """The agent of the current host's driver whose compiled code is running: one of these numbers."""
 NO_AGENT, CONDUCTOR, SENDER, RECEIVER, ALL_AGENTS = range(5)
 """A real driver runs all of its agents in one call."""
-STATE_CELLS = CURRENT_AGENT + 1
+STEP, STEP_END, HAS_WORKED = range(CURRENT_AGENT + 1, CURRENT_AGENT + 4)
+"""Length and end of the current step, at whose end the world stops if any agent or Python duty
+cycle has worked. Otherwise the next step follows. The end is NEVER in a world without steps.
+"""
+STATE_CELLS = HAS_WORKED + 1
 
 # Columns of `lost`, one row per host: losses that the engine does not see.
 UNBOUND, OVERFLOWS, REFUSED = range(3)
@@ -107,4 +111,5 @@ def make_state(delay_ns: int, turn_ns: int, idle_max_ns: int, longest: int) -> A
     state[IDLE_MAX] = idle_max_ns
     state[DELAY] = delay_ns
     state[LONGEST] = longest
+    state[STEP_END] = NEVER
     return state
