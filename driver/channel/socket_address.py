@@ -19,6 +19,7 @@ import ipaddress
 import socket
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -36,6 +37,8 @@ NAME_LENGTH_MAX = V6_LENGTH
 
 _AF_INET = int(socket.AF_INET)
 _AF_INET6 = int(socket.AF_INET6)
+
+_parse_ip = lru_cache(maxsize=1024)(ipaddress.ip_address)
 
 
 @kernel
@@ -97,12 +100,12 @@ class SocketAddress:
     """The interface index of an IPv6 link-local address, or 0 for other addresses."""
 
     def __post_init__(self) -> None:
-        ipaddress.ip_address(self.host)
+        _parse_ip(self.host)
         assert 0 <= self.port <= 0xFFFF, f"port {self.port} is not in 0..65535"
 
     @property
     def ip(self) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-        return ipaddress.ip_address(self.host)
+        return _parse_ip(self.host)
 
     @property
     def family(self) -> socket.AddressFamily:

@@ -1,10 +1,12 @@
 """Runs of sound drivers over all scenarios: none may FAIL, however many there are.
 
-    python -m tests.soak.clean_runs [--runs 3000] [--jobs 2] [--seed 1] [--out FOLDER]
+    python -m tests.soak.clean_runs [--fidelity netns] [--driver ours] [--runs 3000] [--jobs 2]
+                                    [--seed 1] [--out FOLDER]
 
-Each round runs every scenario once, with the next seed. The relay applies the impairments, so that
-every kernel can run every scenario. Folders of runs that passed are removed at once; the others are
-kept and listed. Exits with 1 if a run ended as FAIL or HARNESS.
+Each round runs every scenario once, with the next seed and the same driver on both sides. In
+namespaces, the relay applies the impairments, so that every kernel can run every scenario. Folders
+of runs that passed are removed at once; the others are kept and listed. Exits with 1 if a run ended
+as FAIL or HARNESS.
 """
 
 import argparse
@@ -14,25 +16,33 @@ import shutil
 import sys
 from pathlib import Path
 
+from windtunnel.harness.orchestrate.fidelity import Fidelity
+from windtunnel.harness.orchestrate.subjects import peers
 from windtunnel.harness.orchestrate.suite.runner import RunSummary, run_suite
 from windtunnel.harness.scenario.loader import load_scenario
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCENARIOS = REPOSITORY / "scenarios"
-FIDELITY = "netns"
 WRONG = ("FAIL", "HARNESS", "CANCELLED")
 
 
-def scenario_files() -> list[Path]:
+def scenario_files(fidelity: Fidelity) -> list[Path]:
     """All scenarios that this fidelity can run."""
     files = sorted(SCENARIOS.glob("*/*.yaml"))
-    return [file for file in files if FIDELITY in load_scenario(file).fidelity]
+    return [file for file in files if fidelity in load_scenario(file).fidelity]
 
 
-def _round(files: list[Path], seed: int, jobs: int, out: Path) -> list[RunSummary]:
+def _round(files: list[Path], seed: int, options: argparse.Namespace) -> list[RunSummary]:
     """Run every scenario once; keeps the folders of those that did not pass."""
     result = run_suite(
-        files, fidelity=FIDELITY, seed=seed, seeds=1, jobs=jobs, out=out, backend="relay"
+        files,
+        fidelity=options.fidelity,
+        seed=seed,
+        seeds=1,
+        tested=peers.pair(options.driver, options.driver, options.fidelity, options.out),
+        jobs=options.jobs,
+        out=options.out,
+        backend="relay" if options.fidelity == "netns" else None,
     )
     for run in result.runs:
         if run.outcome == "PASS":
@@ -45,21 +55,23 @@ def _round(files: list[Path], seed: int, jobs: int, out: Path) -> list[RunSummar
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.soak.clean_runs", description=__doc__)
+    parser.add_argument("--fidelity", choices=("sim", "netns"), default="netns")
+    parser.add_argument("--driver", choices=("ours", "pyaeron"), default="ours")
     parser.add_argument("--runs", type=int, default=3000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=REPOSITORY / "runs" / "soak")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    files = scenario_files()
+    files = scenario_files(options.fidelity)
     counts: collections.Counter[str] = collections.Counter()
     for seed in itertools.count(options.seed):
         left = options.runs - counts.total()
         if left <= 0:
             break
-        counts.update(run.outcome for run in _round(files[:left], seed, options.jobs, options.out))
-        told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
-        print(f"seed {seed}: {counts.total()} of {options.runs} runs: {told}", flush=True)
+        counts.update(run.outcome for run in _round(files[:left], seed, options))
+        found = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+        print(f"seed {seed}: {counts.total()} of {options.runs} runs: {found}", flush=True)
         if counts["CANCELLED"]:
             break
     return 1 if any(counts[each] for each in WRONG) else 0

@@ -6,7 +6,7 @@ first read.
 """
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +66,7 @@ def read_samples(path: Path) -> Records | None:
 
 def write_counters(path: Path, counters: list[CounterFacts]) -> None:
     """Write each counter's description and last value."""
-    write_document(path, {"schema": SCHEMA, "counters": [asdict(each) for each in counters]})
+    write_document(path, {"schema": SCHEMA, "counters": [vars(each) for each in counters]})
 
 
 def read_counters(path: Path) -> list[CounterFacts] | None:

@@ -95,12 +95,15 @@ class Packet:
     kind: str
 
     def on_wire(self) -> bytes:
-        udp = struct.pack(">HHHH", *self.ports, 8 + len(self.payload), 0) + self.payload
-        addresses = b"".join(
-            socket.inet_aton(ADDRESS[host]) for host in (self.source, self.destination)
-        )
-        ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0) + addresses
-        return bytes(12) + b"\x08\x00" + ip + udp
+        return _on_wire(self.source, self.destination, self.ports, self.payload)
+
+
+@cache
+def _on_wire(source: str, destination: str, ports: tuple[int, int], payload: bytes) -> bytes:
+    udp = struct.pack(">HHHH", *ports, 8 + len(payload), 0) + payload
+    addresses = b"".join(socket.inet_aton(ADDRESS[host]) for host in (source, destination))
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0) + addresses
+    return bytes(12) + b"\x08\x00" + ip + udp
 
 
 @dataclass
@@ -344,9 +347,10 @@ class SyntheticRun:
         write_records(subscriber.index, np.array(index, dtype=DELIVERY))
         subscriber.messages.write_bytes(b"".join(data for _, data in self.messages))
         seen = np.zeros(len(self.frames), dtype=FRAME_SEEN)
-        for row, (position, header, checksum) in zip(seen, self.frames, strict=True):
-            row["position"], row["payload_crc32"] = position, checksum
-            row["header"] = np.frombuffer(header, dtype=np.uint8)
+        if self.frames:
+            positions, headers, checksums = zip(*self.frames, strict=True)
+            seen["position"], seen["payload_crc32"] = positions, checksums
+            seen["header"] = np.frombuffer(b"".join(headers), np.uint8).reshape(len(seen), -1)
         known = min(len(seen), len(self.seen_ns))
         seen["time_ns"][:known] = self.seen_ns[:known]
         write_records(subscriber.frames, seen)
