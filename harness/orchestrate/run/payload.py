@@ -12,10 +12,11 @@ import hashlib
 import os
 import platform
 import shutil
+import stat
 import sysconfig
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,24 +38,26 @@ class Payload:
     """The path given by the user, or an empty string for the default payload."""
 
 
-def _library_files(library: Path) -> list[Path]:
-    found = []
+def _library_files(library: Path) -> dict[str, os.stat_result]:
+    """Return the standard library's files, by their sorted paths below its folder."""
+    found = {}
     for folder, folders, names in os.walk(library):
         folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS)
-        found += [Path(folder) / name for name in names if name.endswith(".py")]
-    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+        below = os.path.relpath(folder, library)
+        for name in names:
+            if name.endswith(".py"):
+                status = os.lstat(os.path.join(folder, name))
+                if stat.S_ISREG(status.st_mode):
+                    found[os.path.normpath(os.path.join(below, name))] = status
+    return dict(sorted(found.items(), key=lambda each: each[0].split(os.sep)))
 
 
-def _listing_digest(library: Path, files: list[Path]) -> str:
+def _listing_digest(library: Path, files: Mapping[str, os.stat_result]) -> str:
     """Return a digest of the names, sizes and times of the standard library's files, without
     reading their contents.
     """
-    digest = hashlib.sha256(str(library).encode())
-    for path in files:
-        status = path.stat()
-        line = f"{path.relative_to(library)} {status.st_size} {status.st_mtime_ns}\n"
-        digest.update(line.encode())
-    return digest.hexdigest()[:16]
+    lines = [f"{path} {status.st_size} {status.st_mtime_ns}\n" for path, status in files.items()]
+    return hashlib.sha256(f"{library}{''.join(lines)}".encode()).hexdigest()[:16]
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -64,13 +67,13 @@ def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
-def write_archive(library: Path, files: list[Path], target: Path) -> None:
-    """Write the given files as a tar archive whose bytes depend only on the names and contents of
-    the files.
+def write_archive(library: Path, files: Iterable[str], target: Path) -> None:
+    """Write the given files of a folder as a tar archive whose bytes depend only on their names and
+    contents.
     """
     with tarfile.open(target, "w", format=tarfile.USTAR_FORMAT) as archive:
         for path in files:
-            archive.add(path, arcname=str(path.relative_to(library)), filter=_plain)
+            archive.add(library / path, arcname=path, filter=_plain)
 
 
 def file_sha256(path: Path) -> str:
