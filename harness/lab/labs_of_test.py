@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Unpack
 
 from windtunnel.harness.lab.opening import LabOpening
-from windtunnel.harness.lab.options import LinkOptions, Observe, lab_options
+from windtunnel.harness.lab.options import Drivers, LinkOptions, Observe, Settings, lab_options
 from windtunnel.harness.lab.verdict import Verdict
 
 
@@ -48,7 +48,8 @@ class Windtunnel:
         links: Mapping[str, LinkOptions] | None = None,
         observe: Observe = (),
         timeouts: Mapping[str, str] | None = None,
-        driver: str | None = None,
+        driver: Drivers | None = None,
+        drivers: Settings | None = None,
         name: str | None = None,
         about: str = "",
         seed: int = 0,
@@ -68,6 +69,8 @@ class Windtunnel:
             observe=observe,
             timeouts=timeouts,
             driver=driver or self._driver,
+            drivers=drivers,
+            default_driver=self._driver,
             fidelity=self._fidelity,
             name=name or self._test.rpartition("::")[2],
             about=about or f"A lab of the test {self._test}.",

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Unpack
 
 from windtunnel.harness.lab.lab import Lab
-from windtunnel.harness.lab.options import LinkOptions, Observe, lab_options
+from windtunnel.harness.lab.options import Drivers, LinkOptions, Observe, Settings, lab_options
 from windtunnel.harness.lab.plain import PlainLab
 from windtunnel.harness.lab.verdict import Verdict
 
@@ -59,7 +59,8 @@ def open_lab(
     links: Mapping[str, LinkOptions] | None = None,
     observe: Observe = (),
     timeouts: Mapping[str, str] | None = None,
-    driver: str = "ours",
+    driver: Drivers = "ours",
+    drivers: Settings | None = None,
     fidelity: str = "netns",
     name: str = "lab",
     about: str = "",
@@ -75,7 +76,9 @@ def open_lab(
     that the verdict judges: tables like those of `observe` in a scenario file, with `stream`,
     `channel`, `from` and `to`, or `"all"` for all that the captures show. `timeouts` are those of
     drivers and clients. `driver` is the media driver of all hosts: `ours`, `pyaeron` for Aeron's C
-    driver, `java`, or `aeronmd:/path`.
+    driver, `java`, or `aeronmd:/path`; or of each host that does not have ours: `{"b": "pyaeron"}`.
+    `drivers` are settings of the driver on each host, like `drivers` in a scenario file:
+    `{"a": {"AERON_SOCKET_SO_RCVBUF": "2m"}}`.
     `fidelity` is `netns`, or `compose` for hosts that are containers. The run folder is created in
     `out`. Programs start in `folder`, by default the current one; in containers, they can only read
     it.
@@ -88,6 +91,7 @@ def open_lab(
         observe=observe,
         timeouts=timeouts,
         driver=driver,
+        drivers=drivers,
         fidelity=fidelity,
         name=name,
         about=about,

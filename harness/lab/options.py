@@ -13,6 +13,11 @@ NAME_LENGTH_MAX = 80
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
+Drivers = str | Mapping[str, str]
+"""The driver of all hosts, or of each host: `pyaeron`, or `{"a": "pyaeron"}`."""
+Settings = Mapping[str, Mapping[str, Any]]
+"""Settings of the driver on each host, by the names of Aeron's environment variables."""
+OURS = "ours"
 Observe = Sequence[Mapping[str, Any]] | Literal["all"]
 """The streams that the verdict judges: tables, or all that the captures show."""
 
@@ -52,7 +57,8 @@ def lab_options(
     weather: LinkOptions,
     observe: Observe,
     timeouts: Mapping[str, str] | None,
-    driver: str,
+    driver: Drivers,
+    drivers: Settings | None,
     fidelity: str,
     name: str,
     about: str,
@@ -60,6 +66,7 @@ def lab_options(
     out: Path,
     folder: Path,
     argv: Sequence[str],
+    default_driver: str = OURS,
 ) -> dict[str, Any]:
     """Return the options of a lab as its process expects them. Raises LabError for a link that
     cannot be understood; the process checks everything else.
@@ -82,12 +89,23 @@ def lab_options(
         if isinstance(observe, str)
         else [{"id": f"stream-{index + 1}", **each} for index, each in enumerate(observe)],
         "timeouts": dict(timeouts or {}),
-        "driver": driver,
+        "driver": _driver_of_each(names, driver, default_driver),
+        "drivers": {host: dict(settings) for host, settings in (drivers or {}).items()},
         "fidelity": fidelity,
         "out": str(out),
         "folder": str(folder),
         "argv": list(argv),
     }
+
+
+def _driver_of_each(hosts: Sequence[str], driver: Drivers, default: str) -> dict[str, str]:
+    """Return the name of each host's driver."""
+    if isinstance(driver, str):
+        return dict.fromkeys(hosts, driver)
+    for host in driver:
+        if host not in hosts:
+            raise LabError(f"driver: expected one of the hosts {', '.join(hosts)}, found {host!r}")
+    return {host: driver.get(host, default) for host in hosts}
 
 
 def _link(

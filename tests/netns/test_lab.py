@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -264,10 +265,18 @@ def test_a_lab_without_asyncio(tmp_path: Path) -> None:
     lab.verdict.assert_passed()
 
 
-def test_hosts_may_have_aerons_own_driver(tmp_path: Path) -> None:
+def test_each_host_may_have_a_driver_and_settings_of_its_own(tmp_path: Path) -> None:
     pytest.importorskip("pyaeron")
     env = {"CHANNEL": CHANNEL}
-    with open_lab(driver="pyaeron", loss="2%", observe=OBSERVE, out=tmp_path, seed=2) as lab:
+    settings = {"AERON_PRINT_CONFIGURATION": True, "AERON_RCV_INITIAL_WINDOW_LENGTH": "24k"}
+    with open_lab(
+        driver={"a": "pyaeron"},
+        drivers={"b": settings},
+        loss="2%",
+        observe=OBSERVE,
+        out=tmp_path,
+        seed=2,
+    ) as lab:
         lab.start("b", python(READER), env=env, ready="subscription ready")
         sender = lab.start("a", python(SENDER), env=env, ready="publication ready")
         lab.wait_for_position("b", stream=1001, at_least=50_000, within=90)
@@ -278,7 +287,12 @@ def test_hosts_may_have_aerons_own_driver(tmp_path: Path) -> None:
         lab.wait_for_position("b", stream=1001, at_least=end, within=90)
     lab.verdict.assert_passed()
     subjects = json.loads(RunDir(lab.run_dir).manifest.read_text())["subjects"]
-    assert {each["peer"] for each in subjects.values()} == {"pyaeron"}
+    assert {host: each["peer"] for host, each in subjects.items()} == {"a": "pyaeron", "b": "ours"}
+    printed = RunDir(lab.run_dir).host("b").driver_log.read_text()
+    assert re.search(r"initial_window_length=24k +\(environment\)", printed)
+    # The run folder has a scenario with the same settings.
+    scenario = load_scenario(RunDir(lab.run_dir).scenario, lambda found: [])
+    assert scenario.drivers["b"]["AERON_RCV_INITIAL_WINDOW_LENGTH"] == "24k"
 
 
 def test_a_driver_that_does_not_exist_is_named(tmp_path: Path) -> None:

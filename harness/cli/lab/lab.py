@@ -14,6 +14,7 @@ import click
 
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
+from windtunnel.harness.cli.lab.driver_options import driver_options
 from windtunnel.harness.cli.lab.impairment_options import NONE, impairment_options
 from windtunnel.harness.cli.options import name_values
 from windtunnel.harness.cli.render.table import echo
@@ -103,12 +104,7 @@ def _ends(name: str, link: str) -> list[str]:
     help="Parent folder of the suite folder.  [default: runs]",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of losses.  [default: 0]")
-@click.option(
-    "--driver",
-    metavar="PEER",
-    default="ours",
-    help="Media driver of all hosts: ours, pyaeron, java or aeronmd:/path.  [default: ours]",
-)
+@driver_options
 @click.option(
     "--timeouts",
     multiple=True,
@@ -132,7 +128,8 @@ def up(
     observe: tuple[str, ...],
     out: Path,
     seed: int,
-    driver: str,
+    driver: str | dict[str, str],
+    drivers: dict[str, dict[str, str]],
     timeouts: dict[str, str],
     fidelity: str,
     name: str,
@@ -158,6 +155,7 @@ def up(
             observe="all" if observe == ("all",) else [_observed(each) for each in observe],
             timeouts=timeouts,
             driver=driver,
+            drivers=drivers,
             fidelity=fidelity,
             name=_scenario(name),
             about="",

@@ -62,7 +62,7 @@ def document_of(options: Mapping[str, Any]) -> dict[str, Any]:
         document["network"]["link"] = links[0]
     else:
         document["network"]["links"] = links
-    for key in ("observe", "timeouts"):
+    for key in ("observe", "timeouts", "drivers"):
         if options.get(key):
             document[key] = options[key]
     document["budget"] = {"wall": WALL}

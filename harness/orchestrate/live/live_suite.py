@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ from windtunnel.harness.orchestrate.run.one_run import (
 from windtunnel.harness.orchestrate.run.phases import Emit, Run
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.subjects import peers
-from windtunnel.harness.orchestrate.subjects.subject import OURS, Pair
+from windtunnel.harness.orchestrate.subjects.subject import OURS, Pair, Subject
 from windtunnel.harness.orchestrate.suite.runner import PAYLOAD_STORE
 from windtunnel.harness.orchestrate.suite.suite import PlannedRun, RunningSuite, SuiteOptions
 
@@ -57,10 +57,12 @@ def run_lab(channel: LineChannel, options: Mapping[str, Any]) -> LabEnd:
     scenario = live_scenario(options)
     out = Path(str(options["out"])).resolve()
     fidelity = _fidelity(options)
-    tested = _tested(str(options.get("driver") or OURS.name), fidelity, out)
+    drivers = _drivers(options.get("driver") or {}, scenario.network.hosts, fidelity, out)
     labs.require(fidelity, lambda done: _report(channel, done))
     content = payload.content_payload(out / PAYLOAD_STORE, "lab", _CONTENT)
-    common = SuiteOptions(out, fidelity, content, tested=tested, allow_commands=True)
+    common = SuiteOptions(
+        out, fidelity, content, tested=_pair(drivers), allow_commands=True, by_host=drivers
+    )
     suite = _new_suite(out, common, options)
     # The file need not exist: its folder is what `${scenario.dir}` means to the applications.
     file = Path(str(options["folder"])) / FILE
@@ -98,15 +100,28 @@ def _fidelity(options: Mapping[str, Any]) -> Fidelity:
     raise OptionError(f"fidelity: expected {NETNS} or {COMPOSE}, found {str(found)[:80]!r}")
 
 
-def _tested(driver: str, fidelity: Fidelity, out: Path) -> Pair:
-    """Return the drivers of a lab's hosts, which are all the same."""
-    try:
-        found = peers.pair(driver, driver, fidelity, out / peers.STORE)
-    except peers.PeerError as error:
-        raise OptionError(f"driver: {error}") from error
-    if found.missing:
-        raise LabError(f"driver: {found.missing}")
+def _drivers(
+    names: Mapping[str, Any], hosts: Sequence[str], fidelity: Fidelity, out: Path
+) -> dict[str, Subject]:
+    """Return the driver of each host of a lab, given the names of peers by host. A host that is not
+    named has Windtunnel's.
+    """
+    found = {}
+    for host in hosts:
+        try:
+            peer = str(names.get(host) or OURS.name)
+            found[host] = peers.find(peer, fidelity, out / peers.STORE)
+        except peers.PeerError as error:
+            raise OptionError(f"driver of host {host}: {error}") from error
+        if found[host].missing:
+            raise LabError(f"driver of host {host}: {peer}: {found[host].missing}")
     return found
+
+
+def _pair(drivers: Mapping[str, Subject]) -> Pair:
+    """Return the drivers of the first two hosts, which stand for all in the list of the suite."""
+    first, second, *_ = drivers.values()
+    return Pair(first, second)
 
 
 def _new_suite(out: Path, common: SuiteOptions, options: Mapping[str, Any]) -> RunningSuite:

@@ -131,7 +131,7 @@ def _require_timeouts(spec: RunSpec) -> None:
         if not spec.subject(host).reads_environment:
             text = f"{spec.subject(host).name} does not read the settings in `drivers`"
             raise Unsupported(text)
-    for each in spec.tested:
+    for each in map(spec.subject, spec.scenario.network.hosts):
         if timeouts and not each.reads_environment:
             names = ", ".join(sorted(timeouts))
             raise Unsupported(

@@ -56,6 +56,9 @@ class RunSpec:
     allow_commands: bool = False
     """Whether the user has allowed the commands of the scenario's applications."""
 
+    by_host: Mapping[str, Subject] = field(default_factory=dict)
+    """The drivers under test of single hosts, which take precedence over `tested`."""
+
     def side(self, host: str) -> str:
         """Return the role of a host in the scenario's first stream: `publisher` or `subscriber`.
         Without streams, the first host counts as the publisher's.
@@ -66,5 +69,7 @@ class RunSpec:
 
     def subject(self, host: str) -> Subject:
         """Return the driver under test that runs on a host."""
+        if host in self.by_host:
+            return self.by_host[host]
         tested = self.tested
         return tested.publisher if self.side(host) == "publisher" else tested.subscriber

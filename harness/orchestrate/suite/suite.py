@@ -23,7 +23,12 @@ from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.run.one_run import CANCELLED, RunResult
 from windtunnel.harness.orchestrate.run.payload import Payload
 from windtunnel.harness.orchestrate.run.run_spec import Replayed, RunSpec
-from windtunnel.harness.orchestrate.subjects.subject import OURS, OURS_WITH_OURS, Pair
+from windtunnel.harness.orchestrate.subjects.subject import (
+    OURS,
+    OURS_WITH_OURS,
+    Pair,
+    Subject,
+)
 from windtunnel.harness.orchestrate.suite.score import Score
 from windtunnel.harness.scenario.known import KnownFailure
 from windtunnel.harness.scenario.schema.model import Scenario
@@ -90,6 +95,9 @@ class SuiteOptions:
     receive: Mapping[str, str] = field(default_factory=dict)
     """Channel parameters that override those of all subscriptions."""
 
+    by_host: Mapping[str, Subject] = field(default_factory=dict)
+    """The drivers under test of single hosts, which take precedence over `tested`."""
+
 
 class RunningSuite:
     """A suite that is being executed: its folder, its document and its results so far."""
@@ -136,6 +144,7 @@ class RunningSuite:
             receive=common.receive,
             compress=common.compress,
             allow_commands=common.allow_commands,
+            by_host=common.by_host,
         )
 
     def record(self, spec: RunSpec, result: RunResult) -> SuiteRun:

@@ -12,8 +12,9 @@ from windtunnel.harness.lab.options import lab_options, link_ends, scenario_name
 def options(**changed: Any) -> dict[str, Any]:
     given: dict[str, Any] = {
         "hosts": ["a", "b"], "link": None, "links": None, "weather": {}, "observe": (),
-        "timeouts": None, "driver": "ours", "fidelity": "netns", "name": "lab",
-        "about": "", "seed": 0, "out": Path("runs"), "folder": Path("."), "argv": ["pytest"],
+        "timeouts": None, "driver": "ours", "drivers": None, "fidelity": "netns",
+        "name": "lab", "about": "", "seed": 0, "out": Path("runs"), "folder": Path("."),
+        "argv": ["pytest"],
     }  # fmt: skip
     return lab_options(**given | changed)
 
@@ -37,6 +38,19 @@ def test_several_links_have_their_own_impairments() -> None:
     found = options(hosts=["a", "b", "c"], links=links)["links"]
     assert [each["between"] for each in found] == [["a", "b"], ["b", "c"]]
     assert "weather" not in found[1]
+
+
+def test_each_host_may_have_a_driver_of_its_own() -> None:
+    assert options(driver="java")["driver"] == {"a": "java", "b": "java"}
+    mixed = options(driver={"b": "pyaeron"}, default_driver="java")["driver"]
+    assert mixed == {"a": "java", "b": "pyaeron"}
+    with pytest.raises(LabError, match="driver: expected one of the hosts a, b, found 'c'"):
+        options(driver={"c": "java"})
+
+
+def test_drivers_have_settings_by_host() -> None:
+    settings = {"a": {"AERON_SOCKET_SO_RCVBUF": "2m"}}
+    assert options(drivers=settings)["drivers"] == settings
 
 
 def test_links_and_a_link_are_not_mixed() -> None:

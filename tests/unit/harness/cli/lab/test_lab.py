@@ -56,7 +56,8 @@ def test_the_end_of_a_lab_has_its_seed() -> None:
     assert "lab  seed 9  good" in result.output
 
 
-def test_timeouts_are_options_of_the_lab() -> None:
+def bring_up_with(*arguments: str) -> tuple[Result, list[dict[str, Any]]]:
+    """Bring up a lab that is none, and return the options with which it would have been opened."""
     opened: list[dict[str, Any]] = []
     found = {"addresses": {}, "aeron_dirs": {}, "run_dir": "runs/x"}
 
@@ -64,13 +65,41 @@ def test_timeouts_are_options_of_the_lab() -> None:
         opened.append(options)
         return found
 
-    arguments = ["--timeouts", "client_liveness=5s", "--observe", "all", "--reorder", "1%/5"]
     with patch("windtunnel.harness.lab.control.launch.bring_up", bring_up):
         result = CliRunner().invoke(windtunnel, ["lab", "up", *arguments])
+    return result, opened
+
+
+def test_timeouts_are_options_of_the_lab() -> None:
+    arguments = ["--timeouts", "client_liveness=5s", "--observe", "all", "--reorder", "1%/5"]
+    result, (options,) = bring_up_with(*arguments)
     assert result.exit_code == 0, result.output
-    (options,) = opened
     assert (options["timeouts"], options["observe"]) == ({"client_liveness": "5s"}, "all")
     assert options["links"][0]["weather"]["both"] == {"reorder": {"share": "1%", "gap": 5}}
+
+
+def test_drivers_and_their_settings_are_options_of_the_lab() -> None:
+    _, (options,) = bring_up_with("--driver", "java")
+    assert options["driver"] == {"a": "java", "b": "java"}
+    settings = ["--setting", "a:AERON_X=1=2", "--setting", "a:AERON_Y=", "--setting", "b:AERON_X=3"]
+    _, (options,) = bring_up_with("--driver", "b=aeronmd:/x=y", *settings)
+    assert options["driver"] == {"a": "ours", "b": "aeronmd:/x=y"}
+    assert options["drivers"] == {"a": {"AERON_X": "1=2", "AERON_Y": ""}, "b": {"AERON_X": "3"}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--driver", "java", "--driver", "a=ours"), "one driver for all hosts, or HOST=PEER"),
+        (("--driver", "c=java"), "driver: expected one of the hosts a, b, found 'c'"),
+        (("--setting", "AERON_X=1"), "expected HOST:NAME=VALUE"),
+    ],
+)
+def test_wrong_drivers_are_refused(arguments: tuple[str, ...], text: str) -> None:
+    result, opened = bring_up_with(*arguments)
+    assert result.exit_code != 0
+    assert text in result.output
+    assert not opened
 
 
 def test_queue_and_reordering_are_values_of_their_own_kind() -> None:

@@ -30,6 +30,8 @@ def test_a_lab_is_a_scenario_without_applications() -> None:
     assert scenario.fidelity == ("netns",)
     assert scenario.network.all_links[0].impairments["both"].delay is not None
     assert [each.stream_id for each in scenario.observe] == [1]
+    settings = {"a": {"AERON_MTU_LENGTH": "1408"}}
+    assert live_scenario({**OPTIONS, "drivers": settings}).drivers == settings
     assert "applications" not in document_of(OPTIONS)
     assert live_scenario({**OPTIONS, "fidelity": "compose"}).fidelity == ("compose",)
 
@@ -45,6 +47,9 @@ def test_a_lab_is_a_scenario_without_applications() -> None:
         ({"observe": [{"id": "x", "stream": "one"}]}, "observe"),
         ({"name": "A B"}, "name"),
         ({"seed": -1}, "seeds.root"),
+        ({"drivers": {"c": {}}}, "drivers.c: expected a host of the network"),
+        ({"drivers": {"a": {"AERON_MTU": 1}}}, "drivers.a.AERON_MTU: expected a driver's setting"),
+        ({"drivers": {"a": {"AERON_DRIVER_TIMEOUT": "5s"}}}, "this setting is a timeout"),
         ({"about": object()}, "expected plain values"),
     ],
 )
