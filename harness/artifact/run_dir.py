@@ -277,6 +277,11 @@ class RunDir:
         return self.path / "ledger.json"
 
     @property
+    def lab_requests(self) -> Path:
+        """The path of what a program has asked of a live lab, with times."""
+        return self.path / "lab-requests.json"
+
+    @property
     def link_requests(self) -> Path:
         """The path of the changes of links that a live run has asked for."""
         return self.path / "link-requests.json"

@@ -136,7 +136,7 @@ async def test_links_change_while_programs_run(
     assert lab.verdict.report.is_file()
     assert main(["judge", str(lab.run_dir)]) == 0
     assert main(["replay", str(lab.run_dir)]) == 64
-    assert "a program controlled this run" in capsys.readouterr().err
+    assert "if you trust it, add --program" in capsys.readouterr().err
 
 
 async def test_an_observed_stream_is_judged_through_a_partition(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,9 +31,11 @@ SEND = "import socket, sys; socket.socket(2, 2).sendto(b'hello', (sys.argv[1], 5
 def command(tmp_path: Path) -> Iterator[Command]:
     (tmp_path / "sockets").mkdir()
 
-    def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: str, code: int = 0, group: Sequence[str] = ("lab",)
+    ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-m", "windtunnel.harness", "lab", *arguments],
+            [sys.executable, "-m", "windtunnel.harness", *group, *arguments],
             cwd=tmp_path,
             env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path / "sockets")},
             capture_output=True,
@@ -57,7 +61,8 @@ def test_a_lab_stays_up_until_it_is_taken_down(command: Command, tmp_path: Path)
     up = json.loads(command("up", "--delay", "5ms", "--seed", "4", "--json").stdout)
     assert set(up["addresses"]) == {"a", "b"}
     assert "lab 'lab' is up already" in command("up", code=3).stderr
-    started = command("start", "b", "--ready", "ready", "--", sys.executable, "-c", SERVICE, "${b}")
+    serve = ("--id", "service", "--ready", "ready", "--", sys.executable, "-c", SERVICE, "${b}")
+    started = command("start", "b", *serve)
     log = Path(started.stdout.splitlines()[-1].removeprefix("log: "))
     command("partition", "a-b")
     command("start", "a", "--id", "lost", "--", sys.executable, "-c", SEND, "${b}")
@@ -80,9 +85,36 @@ def test_a_lab_stays_up_until_it_is_taken_down(command: Command, tmp_path: Path)
     assert log.read_text() == "ready\ngot b'hello'\n"
     folder = RunDir(Path(down["run_dir"]))
     assert folder.path.is_relative_to(tmp_path / "runs")
-    changes = json.loads(folder.link_changes.read_text())["changes"]
-    assert [each["number"] for each in changes] == [1, 1, 2, 2, 3]
+    assert [number for number, _, _ in changes_of(folder)] == [1, 1, 2, 2, 3]
     assert "no lab is up" in command("down", code=1).stderr
+    repeat(command, folder)
+
+
+def changes_of(folder: RunDir) -> list[tuple[int, dict[str, Any], int]]:
+    """The changes of a lab's links: number of the request, impairments, time."""
+    found = json.loads(folder.link_changes.read_text())["changes"]
+    return [(each["number"], each["weather"], each["at_ns"]) for each in found]
+
+
+def repeat(command: Command, folder: RunDir) -> None:
+    """Replay a lab: the programs are asked for, and the same happens to them at the same times."""
+    asked = command(str(folder.path), code=64, group=("replay",)).stderr
+    hint = shlex.split(asked.partition("if you trust it, add ")[2])
+    assert [each.partition("=")[0] for each in hint[1::2]] == ["service", "lost", "sent", "sleeper"]
+    done = command(str(folder.path), "--json", *hint, group=("replay",))
+    found = json.loads(done.stdout)
+    assert (found["outcome"], found["repeated"], found["requests"]) == ("PASS", 10, 10)
+    again = RunDir(Path(found["run_dir"]))
+    first, second = changes_of(folder), changes_of(again)
+    assert [each[:2] for each in first] == [each[:2] for each in second]
+    # Both partitions lasted as long, but for the time that a program needs to start.
+    lasted_s = [(made[2][2] - made[0][2]) / 1e9 for made in (first, second)]
+    assert lasted_s[0] - 0.5 < lasted_s[1] < lasted_s[0] + 2, lasted_s
+    events = [json.loads(each.host_events.read_text())["events"] for each in (folder, again)]
+    assert [[each["action"] for each in made] for made in events] == [["pause"], ["pause"]]
+    log = next(again.path.glob("hosts/b/application-service.log"))
+    assert log.read_text() == "ready\ngot b'hello'\n"
+    assert again.repro.read_text().startswith(f"windtunnel replay {folder.path} --program ")
 
 
 def test_a_lab_that_cannot_be_had_is_explained(command: Command) -> None:

@@ -7,6 +7,7 @@ everything that depends on time or on a driver's random choices.
 """
 
 import json
+from heapq import merge
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,8 @@ def decisions(run_dir: Path, key: bool) -> None:
     """Print the decision log of RUN_DIR as JSON lines.
 
     Prints one line per frame that the middlebox did not forward unchanged: action, link, frame
-    type, rule, session, stream, term id, term offset, position, transmission attempt.
+    type, rule, session, stream, term id, term offset, position, transmission attempt. In a lab,
+    also one line per change of a link's impairments.
 
     \b
       windtunnel decisions RUN_DIR | jq -r .action | sort | uniq -c
@@ -53,6 +55,9 @@ def decisions(run_dir: Path, key: bool) -> None:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise Failure(f"{run.case}: cannot be parsed: {error}", exit_code.INCONCLUSIVE) from error
     rows = [as_row(record, rules, links) for record in records]
+    changes = [] if key else change_rows(run.link_changes)
+    # The log is in the order of the relay, which is almost that of the times.
+    rows = list(merge(rows, changes, key=lambda row: row["time_ns"])) if changes else rows
     if key:
         # The number of retransmissions, and the order of frames without a position, depend on
         # timing; the decision about the first transmission of a frame depends only on the seed.
@@ -61,9 +66,31 @@ def decisions(run_dir: Path, key: bool) -> None:
         rows.sort(key=_by_frame)
     for row in rows:
         click.echo(json.dumps(row))
-    if not len(records):
+    if not len(records) and not changes:
         text = "no decisions: no rule in `faults` applied to a frame; the losses and delays of "
         click.echo(f"{text}`weather` are not decisions, and are counted in ledger.json", err=True)
+
+
+def change_rows(file: Path) -> list[dict[str, Any]]:
+    """Return the changes of links in a live lab, or an empty list for any other run. Raises Failure
+    for a damaged file.
+    """
+    from windtunnel.harness.artifact.documents import DocumentError
+    from windtunnel.harness.scenario.resolved.link_change import LinkChanges
+
+    try:
+        found = LinkChanges.read(file)
+    except DocumentError as error:
+        raise Failure(f"{file}: {error}", exit_code.INCONCLUSIVE) from error
+    return [
+        {
+            "time_ns": each.at_ns,
+            "action": "change-link",
+            "link": each.weather.link,
+            "weather": each.weather.model_dump(exclude={"link"}, exclude_defaults=True),
+        }
+        for each in (() if found is None else found.changes)
+    ]
 
 
 def _by_frame(row: dict[str, Any]) -> tuple[str, int, int, int]:

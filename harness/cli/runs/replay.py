@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.options import name_values
 from windtunnel.harness.cli.render.table import echo
 
 if TYPE_CHECKING:
@@ -58,6 +59,14 @@ class Changes:
     help="Do not apply the original run's --sabotage or --mutant.",
 )
 @click.option(
+    "--program",
+    "programs",
+    multiple=True,
+    callback=name_values,
+    metavar="ID=COMMAND",
+    help="The command of a program that ran in a lab. Can be repeated.",
+)
+@click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
@@ -76,6 +85,7 @@ def replay(
     publisher: str | None,
     subscriber: str | None,
     without_defect: bool,
+    programs: dict[str, str],
     out: Path,
     as_json: bool,
 ) -> int:
@@ -96,10 +106,17 @@ def replay(
     RUN_DIR can also be a folder written by `windtunnel swarm --keep`. The exit code is that of the
     verdict.
 
+    If a program controlled the run (a test with a lab, or `windtunnel lab`), the replay does what
+    that program did: it starts the same programs, changes the same links, and pauses and kills the
+    same processes, at the same times. It waits for programs and positions as long as needed. The
+    commands of the programs are not taken from RUN_DIR: give each with --program. They start in the
+    current folder.
+
     \b
       windtunnel replay runs/<suite>/<run>
       windtunnel replay runs/<suite>/<run> --subscriber pyaeron
       windtunnel replay runs/<suite>/<run> --fidelity sim --without-defect
+      windtunnel replay runs/<suite>/lab-s0 --program "feed=python feed.py"
     """
     from windtunnel.harness.artifact.regular_file import untrusted_folder
     from windtunnel.harness.artifact.run_dir import RunDir
@@ -113,8 +130,29 @@ def replay(
             from windtunnel.harness.cli.runs.replay_trial import replay_trial
 
             return replay_trial(folder, manifest, bool(changes.arguments()), out, as_json)
+        if is_live(folder):
+            from windtunnel.harness.cli.runs.replay_lab import replay_lab
+
+            return replay_lab(
+                folder,
+                programs,
+                (publisher, subscriber),
+                fidelity,
+                out,
+                changes.arguments(),
+                as_json,
+            )
+        if programs:
+            raise click.UsageError("--program: no program controlled this run")
         require_replayable(folder)
         return _replay(folder, manifest, changes, out, as_json)
+
+
+def is_live(folder: "RunDir") -> bool:
+    """Return whether a program controlled a run. Raises DocumentError for a damaged case."""
+    from windtunnel.harness.artifact.documents import read_document
+
+    return (read_document(folder.case) or {}).get("live") is True
 
 
 def read_manifest(folder: "RunDir") -> "Manifest":

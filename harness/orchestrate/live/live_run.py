@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from windtunnel.harness.orchestrate.applications.applications import Applications
 from windtunnel.harness.orchestrate.lab import Lab, LabError
-from windtunnel.harness.orchestrate.live.line_channel import ChannelClosed, LineChannel
+from windtunnel.harness.orchestrate.live.lab_record import RequestRecorder
+from windtunnel.harness.orchestrate.live.line_channel import ChannelClosed
 from windtunnel.harness.orchestrate.live.link_requester import LinkRequester
 from windtunnel.harness.orchestrate.live.live_applications import LiveApplications
 from windtunnel.harness.orchestrate.live.live_events import LiveEvents
@@ -31,8 +32,18 @@ from windtunnel.harness.scenario.schema.units import format_bytes, format_durati
 POLL_S = 0.02
 HEADER = """\
 # Recorded from a lab that a program controlled. link-changes.json has the changes of the links,
-# host-events.json the pauses and kills, with their times.
+# host-events.json the pauses and kills, with their times. `windtunnel replay` repeats all of it.
 """
+
+
+class Channel(Protocol):
+    """Connects a lab with the program that uses it, or with what takes its place in a replay."""
+
+    def send(self, document: dict[str, Any]) -> None:
+        """Send a document. Raises ChannelClosed if nobody receives it."""
+
+    def receive(self, timeout_s: float) -> list[dict[str, Any]]:
+        """Return the documents that arrive within a time. Raises ChannelClosed at their end."""
 
 
 class LiveRun(Run):
@@ -43,7 +54,7 @@ class LiveRun(Run):
         spec: RunSpec,
         lab: Lab,
         emit: Emit,
-        channel: LineChannel,
+        channel: Channel,
         options: Mapping[str, Any],
     ) -> None:
         super().__init__(spec, lab, emit)
@@ -51,6 +62,7 @@ class LiveRun(Run):
         self._options = options
         self._live: LiveApplications | None = None
         self._live_events: LiveEvents | None = None
+        self._recorder = RequestRecorder(options)
 
     def _write_scenario(self) -> None:
         self._write_document(document_of(self._options))
@@ -79,14 +91,21 @@ class LiveRun(Run):
             events=events,
             links=LiveLinks(self._case, self._options.get("links", ())),
             requester=LinkRequester(self.spec.folder, relay),
-            send=self._channel.send,
+            send=self._answer,
         )
         try:
             self._channel.send({"ready": requests.description()})
+            self._recorder.begin()
             self._serve(requests)
         except ChannelClosed as error:
             text = f"the program that used the lab ended without closing it ({error})"
             raise RunFailed(text, harness_fault=False) from error
+        finally:
+            self._recorder.end()
+
+    def _answer(self, document: dict[str, Any]) -> None:
+        self._recorder.answered(document)
+        self._channel.send(document)
 
     def _serve(self, requests: Requests) -> None:
         """Answer requests until the program closes the lab."""
@@ -94,7 +113,11 @@ class LiveRun(Run):
         deadline_s = time.monotonic() + self.spec.scenario.budget.wall_ns / 1e9
         while not requests.is_closed:
             for document in self._channel.receive(POLL_S):
+                started = len(self._live.cases)
+                self._recorder.asked(document)
                 requests.begin(document)
+                if len(self._live.cases) > started:
+                    self._recorder.named(self._live.cases[-1].id)
             self._live.update()
             requests.update()
             watch.require_alive(self.processes.active(*REQUIRED))
@@ -108,6 +131,7 @@ class LiveRun(Run):
         events = () if self._live_events is None else self._live_events.cases
         case = self._case.model_copy(update={"applications": self._live.cases, "events": events})
         try:
+            self._recorder.write(self.spec.folder.lab_requests)
             case.write(self.spec.folder.case)
             document = document_of(self._options)
             applications = [_application_document(each) for each in case.applications]

@@ -15,8 +15,8 @@ from windtunnel.harness.orchestrate.event import RunEvent
 from windtunnel.harness.orchestrate.fidelity import COMPOSE, NETNS, Fidelity
 from windtunnel.harness.orchestrate.lab import Lab, LabError
 from windtunnel.harness.orchestrate.labs import labs
-from windtunnel.harness.orchestrate.live.line_channel import ChannelClosed, LineChannel
-from windtunnel.harness.orchestrate.live.live_run import LiveRun
+from windtunnel.harness.orchestrate.live.line_channel import ChannelClosed
+from windtunnel.harness.orchestrate.live.live_run import Channel, LiveRun
 from windtunnel.harness.orchestrate.live.live_scenario import OptionError, live_scenario
 from windtunnel.harness.orchestrate.precompile.progress import CompileProgress
 from windtunnel.harness.orchestrate.run import payload
@@ -49,7 +49,7 @@ class LabEnd:
     suite_dir: Path
 
 
-def run_lab(channel: LineChannel, options: Mapping[str, Any]) -> LabEnd:
+def run_lab(channel: Channel, options: Mapping[str, Any]) -> LabEnd:
     """Build a lab, serve the program that uses it, take the lab down and judge the run.
 
     Raises LabError if the lab cannot be built at all, and Cancelled if a signal ends it.
@@ -133,12 +133,12 @@ def _new_suite(out: Path, common: SuiteOptions, options: Mapping[str, Any]) -> R
     raise LabError(f"{out}: {NAMES_MAX} names of suites in a row exist already")
 
 
-def _report(channel: LineChannel, done: CompileProgress) -> None:
+def _report(channel: Channel, done: CompileProgress) -> None:
     """Report the progress. Raises ChannelClosed if the program does not wait any more."""
     channel.send({"progress": str(done)})
 
 
-def _note(channel: LineChannel, event: RunEvent) -> None:
+def _note(channel: Channel, event: RunEvent) -> None:
     if event.kind == "phase":
         with suppress(ChannelClosed):
             channel.send({"progress": event.phase})

@@ -13,6 +13,8 @@ from windtunnel.harness.artifact.records import write_records
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
+from windtunnel.harness.scenario.resolved.link_change import LinkChange, LinkChanges, LinkCounts
 
 
 def make_log(folder: Path, *, session_id: int, shift_ns: int, order: list[int]) -> Path:
@@ -85,6 +87,32 @@ def test_a_run_without_a_case_shows_rule_numbers(
     RunDir(tmp_path).case.unlink()
     main(["decisions", str(tmp_path)])
     assert lines(capsys)[0]["rule"] == 0
+
+
+def test_changes_of_links_are_part_of_the_log(tmp_path, capsys):
+    make_log(tmp_path, session_id=-5, shift_ns=100, order=[0, 1, 2])
+    weather = [ImpairmentCase(link="a->b", duplicate_ppb=7), ImpairmentCase(link="a->b")]
+    changes = tuple(
+        LinkChange(number=1, at_ns=at_ns, weather=each, counts=LinkCounts())
+        for at_ns, each in zip((101, 999), weather, strict=True)
+    )
+    LinkChanges(changes=changes).write(RunDir(tmp_path).link_changes)
+    assert main(["decisions", str(tmp_path)]) == exit_code.OK
+    output = lines(capsys)
+    assert [row["time_ns"] for row in output] == [100, 101, 101, 102, 999]
+    assert [row for row in output if row["action"] == "change-link"] == [
+        {"time_ns": 101, "action": "change-link", "link": "a->b", "weather": {"duplicate_ppb": 7}},
+        {"time_ns": 999, "action": "change-link", "link": "a->b", "weather": {}},
+    ]
+    assert main(["decisions", "--key", str(tmp_path)]) == exit_code.OK
+    assert {row["action"] for row in lines(capsys)} == {"drop", "hold"}
+
+
+def test_damaged_changes_of_links_are_inconclusive(tmp_path, capsys):
+    make_log(tmp_path, session_id=-5, shift_ns=100, order=[0])
+    RunDir(tmp_path).link_changes.write_text('{"schema": "other"}')
+    assert main(["decisions", str(tmp_path)]) == exit_code.INCONCLUSIVE
+    assert "link-changes.json" in capsys.readouterr().err
 
 
 def test_no_log_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
