@@ -1,6 +1,6 @@
 """report.html: a suite's report as a self-contained file that can be viewed offline.
 
-    header, suite table
+    header, sweeps, suite table
     run: verdict, sentences, numbers, chart, checks, gates, ledger, facts     (per run)
     library and series, compressed                                 (unpacked by a script)
 
@@ -36,6 +36,7 @@ from windtunnel.reports.html import (
 )
 from windtunnel.reports.packing import library, pack, packed
 from windtunnel.reports.series import RunSeries, read_series
+from windtunnel.reports.sweep.section import sweeps
 
 CHARTS_MAX = 12
 """Maximum number of runs with charts, to keep the page small. Failed runs take precedence."""
@@ -90,6 +91,7 @@ def _page(
                 "main",
                 joined(
                     [
+                        *sweeps([(run, anchor) for run, _, anchor in runs]),
                         _overview(suite, runs),
                         *comparisons([(run, series) for run, series, _ in runs]),
                         *(_run(folder, *each) for each in runs),

@@ -4,6 +4,7 @@ Neither command starts anything. `explain` rejects every file that `run` would r
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import click
 from windtunnel.harness.cli import exit_code, scenarios
 
 if TYPE_CHECKING:
+    from windtunnel.harness.scenario.loader import LoadedScenario
     from windtunnel.harness.scenario.resolved.case import Case
 
 _EXAMPLE_ADDRESSES = tuple(f"192.0.2.{last}" for last in range(1, 9))
@@ -52,13 +54,14 @@ def explain(file: str | None, seed: int | None, as_json: bool, as_schema: bool) 
 
     from windtunnel.harness.cli.failure import one_line
     from windtunnel.harness.cli.render.table import echo
-    from windtunnel.harness.orchestrate.scenario_file import load_runnable
+    from windtunnel.harness.orchestrate.scenario_file import load_all_runnable
     from windtunnel.harness.scenario.explain.explain import explain as describe
     from windtunnel.harness.scenario.resolved.case import Payload, resolve
 
     with one_line():
         found = scenarios.find(file)
-        loaded = load_runnable(found)
+        variants = load_all_runnable(found)
+        loaded = variants[0].scenario
         case = resolve(
             loaded,
             seed=loaded.seeds.root if seed is None else seed,
@@ -72,7 +75,20 @@ def explain(file: str | None, seed: int | None, as_json: bool, as_schema: bool) 
         click.echo(json.dumps(json.loads(case.to_json()), indent=1))
     else:
         echo(describe(_with_directory(case, found.absolute().parent)))
+        for line in sweep_lines(variants):
+            echo(line)
     return exit_code.OK
+
+
+def sweep_lines(variants: "Sequence[LoadedScenario]") -> list[str]:
+    """Return the lines that list the variants of a sweep, of which the first was described."""
+    if len(variants) < 2:
+        return []
+    lines = ["", f"sweep: {len(variants)} scenarios, of which this is the first"]
+    for each in variants:
+        values = ", ".join(f"{name} {text}" for name, text in each.settings.items())
+        lines.append(f"  {each.scenario.name}  ({values})")
+    return lines
 
 
 def _with_directory(case: "Case", directory: Path) -> "Case":

@@ -33,6 +33,7 @@ def run(files: Sequence[Path], values: Mapping[str, object]) -> int:
     excluded = ("scenario", "kernel", "as_json")
     options = {name: value for name, value in values.items() if name not in excluded}
     options["fidelity"] = values["fidelity"] or "netns"
+    settings = options["set"] = options.pop("settings")
     seed, seeds = values["seed"], values["seeds"]
     with one_line():
         planned = runner.plan(
@@ -40,6 +41,7 @@ def run(files: Sequence[Path], values: Mapping[str, object]) -> int:
             seed if isinstance(seed, int) else None,
             seeds if isinstance(seeds, int) else None,
             allow_commands=values["allow_commands"] is True,
+            settings=settings if isinstance(settings, Mapping) else {},
         )
     budget_s = sum(RUN_S + each.scenario.budget.wall_ns / 1e9 for each in planned)
     flags = ["--json"] if values["as_json"] else []

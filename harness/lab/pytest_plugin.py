@@ -13,7 +13,7 @@ harness only where a test needs it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from windtunnel.harness.lab.verdict import UNSUPPORTED, Verdict
 if TYPE_CHECKING:
     from windtunnel.harness.lab.labs_of_test import Windtunnel
     from windtunnel.harness.lab.scenario_run import ScenarioRun
+    from windtunnel.harness.scenario.loader import LoadedScenario
     from windtunnel.harness.scenario.schema.model import Scenario
 
 MARKER = "windtunnel"
@@ -90,24 +91,29 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker(MARKER)
     if marker is None:
         return
-    name, file, scenario = _scenario_of(marker, metafunc.definition.path.parent)
+    name, file, variants = _scenario_of(marker, metafunc.definition.path.parent)
     config = metafunc.config
     given, own = config.getoption("--windtunnel-seed"), marker.kwargs.get("seed")
-    first = next(each for each in (given, own, scenario.seeds.root) if each is not None)
-    seeds = range(first, first + marker.kwargs.get("seeds", 1))
-    cases = [(file, scenario, seed, marker.kwargs.get("allow_commands", False)) for seed in seeds]
+    allow_commands = marker.kwargs.get("allow_commands", False)
+    cases, names = [], []
+    for each in variants:
+        root = each.scenario.seeds.root
+        first = next(seed for seed in (given, own, root) if seed is not None)
+        for seed in range(first, first + marker.kwargs.get("seeds", 1)):
+            cases.append((file, each.scenario, seed, allow_commands, each.settings))
+            values = "".join(f"-{text}" for text in each.settings.values())
+            names.append(f"{name}{values}-seed{seed}")
     if RUN_FIXTURE not in metafunc.fixturenames:
         metafunc.fixturenames.append(RUN_FIXTURE)
-    names = [f"{name}-seed{seed}" for seed in seeds]
     metafunc.parametrize(RUN_FIXTURE, cases, indirect=True, ids=names)
 
 
-def _scenario_of(marker: pytest.Mark, folder: Path) -> tuple[str, Path, Scenario]:
-    """Return the name, the file and the content of the scenario that a marker names."""
+def _scenario_of(marker: pytest.Mark, folder: Path) -> tuple[str, Path, list[LoadedScenario]]:
+    """Return the name, the file and the variants of the scenario that a marker names."""
     import click
 
     from windtunnel.harness.cli import scenarios
-    from windtunnel.harness.orchestrate.scenario_file import load_runnable
+    from windtunnel.harness.orchestrate.scenario_file import load_all_runnable
     from windtunnel.harness.scenario.loader import ScenarioError
 
     _check_marker(marker)
@@ -115,7 +121,7 @@ def _scenario_of(marker: pytest.Mark, folder: Path) -> tuple[str, Path, Scenario
     try:
         beside = folder / name
         file = (beside if beside.is_file() else scenarios.find(name)).resolve()
-        return name, file, load_runnable(file)
+        return name, file, load_all_runnable(file)
     except click.UsageError as error:
         text = f"{error.message} A file is looked up beside the test file, in {folder}."
         raise pytest.Collector.CollectError(f"@pytest.mark.{MARKER}: {text}") from None
@@ -143,12 +149,20 @@ def _check_marker(marker: pytest.Mark) -> None:
 class MarkedRun:
     """The run of a marked test's scenario."""
 
-    def __init__(self, file: Path, scenario: Scenario, seed: int, allow_commands: bool) -> None:
+    def __init__(
+        self,
+        file: Path,
+        scenario: Scenario,
+        seed: int,
+        allow_commands: bool,
+        settings: Mapping[str, str],
+    ) -> None:
         self.scenario = scenario.name
         self.seed = seed
         self._file = file
         self._supported = scenario.fidelity
         self._allow_commands = allow_commands
+        self._settings = settings
         self._verdict: Verdict | None = None
 
     @property
@@ -171,6 +185,7 @@ class MarkedRun:
             out=out_folder(config),
             allow_commands=self._allow_commands,
             driver=config.getoption("--windtunnel-driver"),
+            settings=self._settings,
         )
         try:
             self._verdict = run.execute()

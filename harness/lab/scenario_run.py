@@ -9,8 +9,8 @@ import contextlib
 import json
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,9 @@ class ScenarioRun:
     driver: str = "ours"
     """The media driver of all hosts."""
 
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Values to set in the scenario, by name."""
+
     def execute(self) -> Verdict:
         """Run the scenario and return its verdict. Raises RunError if there is none."""
         return _verdict(run_command(self._command()))
@@ -47,6 +50,7 @@ class ScenarioRun:
         argv = [sys.executable, "-m", "windtunnel.harness", "run", str(self.file), "--json"]
         argv += ["--fidelity", self.fidelity, "--seed", str(self.seed), "--seeds", "1"]
         argv += ["--out", str(self.out), "--publisher", self.driver, "--subscriber", self.driver]
+        argv += [word for each in self.settings.items() for word in ("--set", "=".join(each))]
         return [*argv, "--allow-commands"] if self.allow_commands else argv
 
 

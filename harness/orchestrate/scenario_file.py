@@ -1,16 +1,21 @@
 """Loads scenario files, and rejects files that cannot be run or judged.
 
-    load_scenario       the sections of the file, and the rules that involve several sections
+    load_variants       the sections of the file, and the rules that involve several sections
     the registry        the checks that `expect` names, and their arguments
 
 All commands that run or describe scenarios use this module, so they reject the same files.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from windtunnel.harness.orchestrate.allowed_commands import require_allowed
-from windtunnel.harness.scenario.loader import ScenarioError, load_scenario
+from windtunnel.harness.scenario.loader import (
+    LoadedScenario,
+    ScenarioError,
+    load_variants,
+)
 from windtunnel.harness.scenario.schema.channel import with_parameters
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Problem
@@ -21,12 +26,22 @@ UNCHANGED: Mapping[str, str] = {}
 
 
 def load_runnable(file: Path, receive: Mapping[str, str] = UNCHANGED) -> Scenario:
-    """Read a scenario that can be run and judged. Raises ScenarioError with all problems.
+    """Read a scenario that can be run and judged. Raises ScenarioError with all problems. Returns
+    the first variant if the scenario has a sweep.
 
     `receive` contains channel parameters, which override those of all subscriptions.
     """
-    scenario = load_scenario(file, lambda found: _problems(_with_receive(found, receive)))
-    return _with_receive(scenario, receive)
+    return load_all_runnable(file, receive)[0].scenario
+
+
+def load_all_runnable(
+    file: Path,
+    receive: Mapping[str, str] = UNCHANGED,
+    settings: Mapping[str, str] = UNCHANGED,
+) -> list[LoadedScenario]:
+    """Read all variants of a scenario. `settings` are values to set, by name."""
+    loaded = load_variants(file, lambda found: _problems(_with_receive(found, receive)), settings)
+    return [replace(each, scenario=_with_receive(each.scenario, receive)) for each in loaded]
 
 
 def _with_receive(scenario: Scenario, parameters: Mapping[str, str]) -> Scenario:
@@ -53,6 +68,7 @@ def _with_receive(scenario: Scenario, parameters: Mapping[str, str]) -> Scenario
 def require_runnable(
     files: Iterable[Path],
     receive: Mapping[str, str] = UNCHANGED,
+    settings: Mapping[str, str] = UNCHANGED,
     *,
     allow_commands: bool = False,
 ) -> list[Scenario]:
@@ -61,17 +77,17 @@ def require_runnable(
     """
     errors: list[str] = []
     loaded = []
-    distinct = list(dict.fromkeys(files))
-    for file in distinct:
+    for file in dict.fromkeys(files):
         try:
-            loaded.append(load_runnable(file, receive))
+            found = load_all_runnable(file, receive, settings)
+            loaded += [(file, each.scenario) for each in found]
         except ScenarioError as error:
             errors += error.errors
     if errors:
         raise ScenarioError(errors)
     if not allow_commands:
-        require_allowed(zip(distinct, loaded, strict=True))
-    return loaded
+        require_allowed(dict(loaded).items())
+    return [scenario for _, scenario in loaded]
 
 
 def _problems(scenario: Scenario) -> list[Problem]:

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from windtunnel.harness.scenario.applications.driver_settings import plain_text
 from windtunnel.harness.scenario.schema import applies
 from windtunnel.harness.scenario.schema.fault import COUNT_MAX
 from windtunnel.harness.scenario.schema.loss_model import BURSTS, BURSTS_SCHEMA
@@ -26,6 +27,7 @@ from windtunnel.harness.scenario.schema.table import (
 )
 from windtunnel.harness.scenario.schema.units import MESSAGES_PER_SECOND
 from windtunnel.harness.scenario.shorthand import ALL, MESSAGES_MAX
+from windtunnel.harness.scenario.sweep import KEYS_MAX, VALUES_MAX
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -77,6 +79,30 @@ TABLES: dict[str, Schema] = {
     "Traffic": {"anyOf": [_keys("content"), _keys("replays")]},
 }
 """Rules for the combinations of keys that each table allows, by table name."""
+VARIANTS: Schema = {
+    "extends": {
+        "type": "string",
+        "examples": ["other.yaml"],
+        "description": "Another scenario, which this one completes: a file in the same folder or "
+        "below it, or a name in `windtunnel list`. Tables are merged key by key, lists of tables "
+        "by their ids.",
+    },
+    "sweep": {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": KEYS_MAX,
+        "additionalProperties": {
+            "type": "array",
+            "items": {"type": ["string", "number", "boolean"]},
+            "minItems": 1,
+            "maxItems": VALUES_MAX,
+        },
+        "description": "Values of which each combination is a scenario of its own, by name: an "
+        "impairment of all links such as `loss: [1%, 5%]`, or a path such as "
+        "`applications.feed.env.RATE: [10, 100]`.",
+    },
+}
+"""Keys that the loader evaluates before it validates a scenario."""
 
 
 def json_schema() -> Schema:
@@ -92,6 +118,7 @@ def json_schema() -> Schema:
     share = tables["Duplicate"]["properties"]["share"]
     _allow(tables["Act"]["properties"]["duplicate"], {"oneOf": share["oneOf"]})
     _allow_short_forms(tables)
+    schema["properties"] |= VARIANTS
     streams = _keys("traffic", "expect")
     schema["anyOf"] = [streams, {"not": _keys("traffic"), **_keys("applications")}]
     # Only a replay may omit the content, so another stream must have it.
@@ -99,8 +126,31 @@ def json_schema() -> Schema:
     schema["properties"]["expect"]["items"] = _check(tables.pop("Check"))
     _clean(schema)
     tables[BURSTS] = BURSTS_SCHEMA
-    schema["$defs"] = dict(sorted(tables.items()))
-    return {"$schema": DIALECT, **schema}
+    del schema["$defs"]
+    return {
+        "$schema": DIALECT,
+        "$defs": dict(sorted(tables.items())),
+        "if": _keys("extends"),
+        "then": _extending(schema["properties"]),
+        "else": schema,
+    }
+
+
+def _extending(properties: Schema) -> Schema:
+    """Return the schema of a file that extends another one. Each of its tables may lack keys that
+    the other file has, so only their names are described.
+    """
+    described = {
+        name: {key: text for key, text in each.items() if key == "description"}
+        for name, each in properties.items()
+    }
+    whole = {name: properties[name] for name in ("name", "extends", "sweep")}
+    return {
+        "type": "object",
+        "properties": {**described, **whole},
+        "additionalProperties": False,
+        "required": ["name"],
+    }
 
 
 class _Generator(GenerateJsonSchema):
@@ -109,10 +159,12 @@ class _Generator(GenerateJsonSchema):
     def function_before_schema(
         self, schema: core_schema.BeforeValidatorFunctionSchema
     ) -> JsonSchemaValue:
-        """Return the schema of a list. A file can contain a single item instead of a list with one
-        item.
+        """Return the schema of a list, or of a text. A file can contain a single item instead of a
+        list with one item, and a number or a truth value instead of a text.
         """
         found = super().function_before_schema(schema)
+        if schema["function"]["function"] is plain_text:
+            return found | {"type": ["string", "number", "boolean"]}
         if schema["function"]["function"] is not one_or_many:
             return found
         return {"anyOf": [found["items"], found]}

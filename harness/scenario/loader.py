@@ -1,51 +1,110 @@
 """Loads scenario files. Each error names the file, line and column.
 
-    text --YamlDocument--> plain values with marks --shorthand--> full forms
-         --model--> Scenario --validation--> Scenario
+    text --YamlDocument--> plain values with marks --extends, sweep--> variants
+         --shorthand--> full forms --model--> Scenario --validation--> Scenario
 
 All errors in a file are reported at once. The line and column of each key and item are stored by
 path, to locate errors that are found later.
 """
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
+import yaml
 from pydantic import ValidationError
 
+from windtunnel.harness.scenario.extends import completed, read_document
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Problem
 from windtunnel.harness.scenario.schema.table import Table
 from windtunnel.harness.scenario.shorthand import expand
+from windtunnel.harness.scenario.sweep import variants
 from windtunnel.harness.scenario.validation.validation import problems
-from windtunnel.harness.scenario.yaml_document import ScenarioError, YamlDocument, quoted, read_yaml
+from windtunnel.harness.scenario.yaml_document import ScenarioError, YamlDocument, quoted
 
 _TABLE = TypeVar("_TABLE", bound=Table)
 SUFFIX = ".yaml"
 ROOT_FOLDER = "scenarios"
-__all__ = ["ScenarioError", "load_scenario", "parse_scenario", "parse_table"]
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+__all__ = [
+    "LoadedScenario",
+    "ScenarioError",
+    "load_scenario",
+    "load_variants",
+    "parse_scenario",
+    "parse_table",
+]
+
+
+@dataclass(frozen=True)
+class LoadedScenario:
+    """A scenario of a file: the only one, or one of the variants of its sweep."""
+
+    scenario: Scenario
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """The values that differ from the file, by name."""
+    sweep: str = ""
+    """Name of the scenario whose sweep has this variant, or an empty string."""
+    text: str = ""
+    """The scenario as a file of its own, if the file does not contain all of it."""
 
 
 def load_scenario(file: Path, find: Callable[[Scenario], list[Problem]] = problems) -> Scenario:
     """Read and validate a scenario file. Raises ScenarioError with all problems, including those
-    that `find` detects.
+    that `find` detects. Returns the first variant if there are several.
     """
-    text = read_yaml(file)
-    scenario = parse_table(text, str(file), Scenario, find, expand)
+    return load_variants(file, find)[0].scenario
+
+
+def load_variants(
+    file: Path,
+    find: Callable[[Scenario], list[Problem]] = problems,
+    settings: Mapping[str, str] = NO_SETTINGS,
+) -> list[LoadedScenario]:
+    """Read and validate all variants of a scenario file. `settings` are values to set, by name.
+    Raises ScenarioError with all problems.
+    """
+    document = read_document(file)
     parts = file.resolve().with_suffix("").parts
-    if ROOT_FOLDER in parts:
+    name = document.value.get("name") if isinstance(document.value, dict) else None
+    if ROOT_FOLDER in parts and isinstance(name, str):
         start = len(parts) - parts[::-1].index(ROOT_FOLDER)
         expected = "/".join(parts[start:])
-        if scenario.name != expected:
-            line, column = YamlDocument(text, str(file)).mark(("name",))
-            text = f"expected {expected!r} (the file's path), found {scenario.name!r}"
-            raise ScenarioError([f"{file}:{line}:{column}: name: {text}"])
-    return scenario
+        if name != expected:
+            text = f"expected {expected!r} (the file's path), found {quoted(name)}"
+            raise ScenarioError(document.locate([Problem(("name",), text)]))
+    found = []
+    errors: list[str] = []
+    for each in variants(document, settings):
+        sweep = str(name) if each.swept else ""
+        text = _text_of(each.document, file) if each.document.sources else ""
+        try:
+            scenario = _validated(each.document, Scenario, find, expand)
+        except ScenarioError as error:
+            errors += error.errors
+        else:
+            found.append(LoadedScenario(scenario, each.settings, sweep, text))
+    if errors:
+        raise ScenarioError(dict.fromkeys(errors))
+    return found
+
+
+def _text_of(document: YamlDocument, file: Path) -> str:
+    """Return a scenario with all values that were set or are from other files, as a file."""
+    # Values that occur twice are written twice, since files have no anchors.
+    plain = json.loads(json.dumps(document.value))
+    text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+    return f"# Made from {file.name}.\n{text}"
 
 
 def parse_scenario(text: str, source: str) -> Scenario:
     """Parse and validate a scenario. `source` is the file name for error messages."""
-    return parse_table(text, source, Scenario, problems, expand)
+    document = completed(YamlDocument(text, source), None)
+    return _validated(variants(document, {})[0].document, Scenario, problems, expand)
 
 
 def parse_table(
@@ -60,7 +119,15 @@ def parse_table(
 
     `expand` replaces the short forms in the plain values with full forms.
     """
-    document = YamlDocument(text, source)
+    return _validated(YamlDocument(text, source), model, find, expand)
+
+
+def _validated(
+    document: YamlDocument,
+    model: type[_TABLE],
+    find: Callable[[_TABLE], list[Problem]],
+    expand: Callable[[Any], list[Problem]],
+) -> _TABLE:
     empty = list(_empty_values(document.value, ()))
     if empty:
         raise ScenarioError(document.locate(empty))

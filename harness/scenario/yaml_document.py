@@ -9,6 +9,7 @@ size, the nesting depth and the number of values have limits. Nothing here is re
 
 import math
 from collections.abc import Iterable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -111,6 +112,8 @@ class YamlDocument:
         """
         self.source = source
         self.marks: dict[Where, Mark] = {(): (1, 1)}
+        self.sources: dict[Where, str] = {}
+        """The files of values that are written elsewhere, by their paths."""
         self.value: Any = {}
         self._value_count = 0
         self._last: Mark = (1, 1)
@@ -131,11 +134,31 @@ class YamlDocument:
             # PyYAML converts escapes such as "\UFFFFFFFF" and versions without a check.
             raise self._refused(self._last, f"invalid YAML: {error}") from error
 
+    @classmethod
+    def of(
+        cls, value: Any, marks: dict[Where, Mark], sources: dict[Where, str], source: str
+    ) -> "YamlDocument":
+        """Return a document with values that were read already, and the place of each."""
+        found = cls("", source)
+        found.value, found.marks, found.sources = value, marks, sources
+        return found
+
+    def copy(self) -> "YamlDocument":
+        """Return a copy whose values can be changed."""
+        return self.of(deepcopy(self.value), dict(self.marks), dict(self.sources), self.source)
+
     def mark(self, path: Where) -> Mark:
         """Return the line and column of the value at a path, or of the nearest enclosing table."""
+        return self.marks[self._marked(path)]
+
+    def source_of(self, path: Where) -> str:
+        """Return the name of the file in which the value at a path is written."""
+        return self.sources.get(self._marked(path), self.source)
+
+    def _marked(self, path: Where) -> Where:
         while path not in self.marks:
             path = path[:-1]
-        return self.marks[path]
+        return path
 
     def locate(self, found: Iterable[Problem]) -> list[str]:
         """Return the problems as `file:line:column: key.path: text`, in file order.
@@ -143,14 +166,21 @@ class YamlDocument:
         Lists the first ERRORS_MAX only.
         """
         distinct = dict.fromkeys(found)
-        order = sorted(distinct, key=lambda each: (self.mark(each.path), _key(each), each.text))
+        order = sorted(
+            distinct,
+            key=lambda each: (
+                *(self.source_of(each.path), self.mark(each.path)),
+                *(_key(each), each.text),
+            ),
+        )
         lines = []
         for each in order[:ERRORS_MAX]:
             line, column = self.mark(each.path)
             dotted = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in each.path)
             dotted = dotted.lstrip(".")
             prefix = f"{dotted}: " if dotted else ""
-            lines.append(f"{self.source}:{line}:{column}: {prefix}{each.text}")
+            source = self.source_of(each.path)
+            lines.append(f"{source}:{line}:{column}: {prefix}{each.text}")
         if len(order) > ERRORS_MAX:
             lines.append(f"{self.source}: {len(order) - ERRORS_MAX} more errors")
         return lines

@@ -23,7 +23,7 @@ def page() -> str:
     lines = ["# Scenario files", ""]
     lines += ["All keys of a scenario. The [guide](../../scenarios/README.md) explains their use;"]
     lines += ["`windtunnel schema` prints the JSON Schema, which is in `scenarios/`.", ""]
-    lines += ["## File", "", *_table(schema)]
+    lines += ["## File", "", *_table(schema["else"])]
     for name, each in schema["$defs"].items():
         lines += ["", f"## {name}", "", _sentence(each.get("description", "")), ""]
         lines += _table(each)
@@ -54,6 +54,8 @@ def _kind(schema: Schema) -> str:
     if "enum" in schema:
         return " or ".join(f"`{each}`" for each in schema["enum"])
     kind = schema.get("type", "any value")
+    if isinstance(kind, list):
+        return " or ".join("text" if each == "string" else str(each) for each in kind)
     if kind == "array":
         return f"list of {_kind(schema['items'])}" if "items" in schema else "list"
     if kind == "object":

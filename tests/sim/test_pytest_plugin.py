@@ -35,6 +35,7 @@ faults:
 expect: [{expect}]
 budget: {{wall: 60s}}
 """
+SWEEP = "sweep: {faults.loss.act.drop: [20%, 30%]}\n"
 TESTS = """
 import pytest
 
@@ -68,7 +69,9 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "good.yaml").write_text(scenario("good", "20%", "delivered_once"))
     # It is inconclusive, because its rule applies to too few frames.
     (tmp_path / "bad.yaml").write_text(scenario("bad", "0.001%", "delivered_once"))
-    (tmp_path / "netns.yaml").write_text(scenario("netns", "20%", "delivered_once", "netns"))
+    (tmp_path / "netns.yaml").write_text(
+        scenario("netns", "20%", "delivered_once", "netns") + SWEEP
+    )
     return tmp_path
 
 
@@ -79,10 +82,11 @@ def test_a_scenario_is_a_test_case_for_each_seed(project: Path, workers: tuple[s
     arguments = ("--windtunnel-fidelity", "sim", "-v", "-rs", "--junit-xml", "junit.xml")
     session = run_pytest(project, *arguments, *workers)
     text = session.output
-    assert session.counts == {"passed": 2, "failed": 2, "skipped": 1}, text
+    assert session.counts == {"passed": 2, "failed": 2, "skipped": 2}, text
     assert "test_good[good.yaml-seed5]" in text
     assert "test_good[good.yaml-seed6]" in text
-    assert "scenario made/netns: does not support fidelity sim, but netns" in text
+    assert "test_elsewhere[netns.yaml-30%-seed5]" in text
+    assert "scenario made/netns/drop-30pct: does not support fidelity sim, but netns" in text
     # The failures name the run folder and the report, and only one reached its test.
     assert "never reached" not in text.partition("short test summary")[0].replace("raise", "")
     assert re.search(r"^E +AssertionError: the body of the test$", text, re.M), text

@@ -24,6 +24,10 @@ class SuiteRun:
     "One line with the first finding that determined the outcome."
     started_ns: int
     ended_ns: int
+    sweep: str = ""
+    "Name of the scenario whose sweep has this variant, or an empty string."
+    settings: dict[str, str] = field(default_factory=dict)
+    "The values of the scenario that differ from its file, by name."
 
     def __post_init__(self) -> None:
         check_name(self.folder, "folder")

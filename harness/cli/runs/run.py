@@ -80,6 +80,15 @@ if TYPE_CHECKING:
     "scenario]",
 )
 @click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    callback=name_values,
+    metavar="NAME=VALUE",
+    help="Set this value of all scenarios: an impairment of all links such as loss=5%, or a path "
+    "such as applications.feed.env.RATE=100. Can be repeated.",
+)
+@click.option(
     "--kernel",
     type=click.Choice(["host", "uml"]),
     default="host",
@@ -130,6 +139,7 @@ def run(
     mutant: str | None,
     backend: "Backend | None",
     receive: dict[str, str],
+    settings: dict[str, str],
     kernel: str,
     publisher: str,
     subscriber: str,
@@ -161,7 +171,7 @@ def run(
     files = scenarios.find_all(scenario)
     _check_defects(sabotage, mutant, kernel)
     with failure.one_line():
-        loaded = require_runnable(files, receive, allow_commands=allow_commands)
+        loaded = require_runnable(files, receive, settings, allow_commands=allow_commands)
     if kernel == "uml":
         return in_kernel.run(files, click.get_current_context().params)
     chosen_fidelity = fidelity or default_fidelity([each.fidelity for each in loaded])
@@ -184,6 +194,7 @@ def run(
                 known=_load_known(known),
                 compress=compress,
                 allow_commands=allow_commands,
+                settings=settings,
             )
         report = write_report(result.suite_dir)
         _write_ci_files(result.suite_dir, junit, markdown)

@@ -162,7 +162,10 @@ class Run:
         self._applications = self._make_applications(self._case)
 
     def _write_scenario(self) -> None:
-        shutil.copyfile(self.spec.scenario_file, self.spec.folder.scenario)
+        if self.spec.scenario_text:
+            self.spec.folder.scenario.write_text(self.spec.scenario_text, encoding="utf-8")
+        else:
+            shutil.copyfile(self.spec.scenario_file, self.spec.folder.scenario)
 
     def _completed(self, case: Case) -> Case:
         """Return the case with what is not known from the scenario."""

@@ -59,6 +59,15 @@ class RunSpec:
     by_host: Mapping[str, Subject] = field(default_factory=dict)
     """The drivers under test of single hosts, which take precedence over `tested`."""
 
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """The values of the scenario that differ from its file, by name."""
+
+    sweep: str = ""
+    """Name of the scenario whose sweep has this variant, or an empty string."""
+
+    scenario_text: str = ""
+    """The scenario as a file of its own, if its file does not contain all of it."""
+
     def side(self, host: str) -> str:
         """Return the role of a host in the scenario's first stream: `publisher` or `subscriber`.
         Without streams, the first host counts as the publisher's.

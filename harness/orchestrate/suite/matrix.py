@@ -159,9 +159,9 @@ class _RunningMatrix:
 
     def _plan(self, planned: Sequence[PlannedRun], pairs: Sequence[Pair]) -> None:
         """List all runs, scenario by scenario, so that all pairs of drivers progress together."""
-        by_scenario: dict[Path, list[PlannedRun]] = {}
+        by_scenario: dict[tuple[Path, str], list[PlannedRun]] = {}
         for each in planned:
-            by_scenario.setdefault(each.file, []).append(each)
+            by_scenario.setdefault((each.file, each.scenario.name), []).append(each)
         for runs in by_scenario.values():
             for suite, pair in zip(self._suites, pairs, strict=True):
                 cell = MatrixCell(

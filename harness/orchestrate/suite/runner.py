@@ -25,7 +25,7 @@ from windtunnel.harness.orchestrate.run import payload
 from windtunnel.harness.orchestrate.run.one_run import RunResult
 from windtunnel.harness.orchestrate.run.payload import Payload
 from windtunnel.harness.orchestrate.run.run_spec import Replayed, RunSpec
-from windtunnel.harness.orchestrate.scenario_file import UNCHANGED, load_runnable
+from windtunnel.harness.orchestrate.scenario_file import UNCHANGED, load_all_runnable
 from windtunnel.harness.orchestrate.subjects import subject
 from windtunnel.harness.orchestrate.subjects.subject import OURS_WITH_OURS, Pair
 from windtunnel.harness.orchestrate.suite import pool
@@ -54,24 +54,31 @@ def plan(
     receive: Mapping[str, str] = UNCHANGED,
     *,
     allow_commands: bool = False,
+    settings: Mapping[str, str] = UNCHANGED,
 ) -> list[PlannedRun]:
     """Load all scenarios and list their runs. Raises ScenarioError if a scenario file is invalid,
     or has applications without `allow_commands`.
 
-    `backend` overrides the impairment backend that the files specify, and `receive` the channel
-    parameters of their subscriptions.
+    `backend` overrides the impairment backend that the files specify, `receive` the channel
+    parameters of their subscriptions, and `settings` any values, by name. A scenario with a sweep
+    has runs of each variant.
     """
-    loaded = [
-        (path, _with_backend(load_runnable(path, receive), backend))
+    planned = [
+        PlannedRun(
+            _with_backend(each.scenario, backend),
+            path,
+            run_seed,
+            each.settings,
+            each.sweep,
+            each.text,
+        )
         for path in dict.fromkeys(scenarios)
+        for each in load_all_runnable(path, receive, settings)
+        for run_seed in run_seeds(each.scenario, seed, seeds)
     ]
     if not allow_commands:
-        require_allowed(loaded)
-    return [
-        PlannedRun(scenario, path, each)
-        for path, scenario in loaded
-        for each in run_seeds(scenario, seed, seeds)
-    ]
+        require_allowed({each.file: each.scenario for each in planned}.items())
+    return planned
 
 
 def _with_backend(scenario: Scenario, backend: Backend | None) -> Scenario:
@@ -106,11 +113,12 @@ def run_suite(
     replayed: Replayed | None = None,
     compress: bool = False,
     allow_commands: bool = False,
+    settings: Mapping[str, str] = UNCHANGED,
 ) -> SuiteResult:
     """Execute and judge all runs of all scenarios, up to `jobs` in parallel.
 
     `compress` compresses the captures of passed runs. `allow_commands` allows the commands of the
-    scenarios' applications.
+    scenarios' applications. `settings` are values to set in all scenarios, by name.
 
     `replayed` repeats the decisions of another run, and allows all fidelity levels.
 
@@ -123,7 +131,15 @@ def run_suite(
         raise ValueError(
             f"unknown sabotage {sabotage!r}: expected one of {', '.join(subject.SABOTAGES)}"
         )
-    planned = plan(scenarios, seed, seeds, backend, receive, allow_commands=allow_commands)
+    planned = plan(
+        scenarios,
+        seed,
+        seeds,
+        backend,
+        receive,
+        allow_commands=allow_commands,
+        settings=settings,
+    )
     if replayed is not None:
         planned = [replace(each, scenario=with_all_fidelities(each.scenario)) for each in planned]
     labs.require_hosts(fidelity, (each.scenario for each in planned))

@@ -71,6 +71,14 @@ class PlannedRun:
     scenario: Scenario
     file: Path
     seed: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """The values of the scenario that differ from the file, by name."""
+
+    sweep: str = ""
+    """Name of the scenario whose sweep has this variant, or an empty string."""
+
+    text: str = ""
+    """The scenario as a file of its own, if `file` does not contain all of it."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +153,9 @@ class RunningSuite:
             compress=common.compress,
             allow_commands=common.allow_commands,
             by_host=common.by_host,
+            settings=planned.settings,
+            sweep=planned.sweep,
+            scenario_text=planned.text,
         )
 
     def record(self, spec: RunSpec, result: RunResult) -> SuiteRun:
@@ -154,7 +165,17 @@ class RunningSuite:
         if outcome != CANCELLED:
             outcome, reason = self._score.add(spec.scenario, spec.folder, outcome, reason)
         self.result.runs.append(RunSummary(name, seed, folder, outcome, reason))
-        row = SuiteRun(folder.name, name, seed, outcome, reason, result.started_ns, result.ended_ns)
+        row = SuiteRun(
+            folder.name,
+            name,
+            seed,
+            outcome,
+            reason,
+            result.started_ns,
+            result.ended_ns,
+            sweep=spec.sweep,
+            settings=dict(spec.settings),
+        )
         self._document.runs.append(row)
         self._document.write(self._dir.document)
         return row
@@ -188,6 +209,8 @@ class RunningSuite:
             command += ["--kernel", os.environ[INSIDE_VARIABLE]]
         if planned.scenario.applications:
             command += [OPTION]
+        for name, value in planned.settings.items():
+            command += ["--set", f"{name}={value}"]
         for name, value in common.receive.items():
             command += ["--receive", f"{name}={value}"]
         if common.payload.source:

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from windtunnel.harness.scenario.applications.driver_settings import plain_text
 from windtunnel.harness.scenario.schema.table import Bytes, Duration, Name, Table
 from windtunnel.harness.scenario.schema.units import shown
 
@@ -130,7 +131,9 @@ class Application(Table):
     interpreter that runs Windtunnel.
     """
 
-    env: dict[VariableName, Word] = Field(default_factory=dict, max_length=VARIABLES_MAX)
+    env: dict[VariableName, Annotated[Word, BeforeValidator(plain_text)]] = Field(
+        default_factory=dict, max_length=VARIABLES_MAX
+    )
     """Environment variables, with the same placeholders. They are added to those of `windtunnel
     run`, without its `AERON_*`. Default: none.
     """

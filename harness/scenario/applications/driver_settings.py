@@ -57,15 +57,17 @@ SET_OTHERWISE = {
 }
 
 
-def _text(value: object) -> Any:
-    """Return a truth value or a number as a driver reads it."""
+def plain_text(value: object) -> Any:
+    """Return a truth value or a number as a driver or a program reads it in its environment."""
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value) if isinstance(value, int) else value
+    return str(value) if isinstance(value, int | float) else value
 
 
 SettingName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$", max_length=100)]
 SettingValue = Annotated[
-    str, Field(max_length=VALUE_LENGTH_MAX, pattern=r"^[^\x00-\x1f\x7f]*$"), BeforeValidator(_text)
+    str,
+    Field(max_length=VALUE_LENGTH_MAX, pattern=r"^[^\x00-\x1f\x7f]*$"),
+    BeforeValidator(plain_text),
 ]
 Settings = Annotated[dict[SettingName, SettingValue], Field(max_length=SETTINGS_MAX)]

@@ -24,6 +24,9 @@ def test_the_command_names_the_scenario_and_one_seed(tmp_path: Path) -> None:
     command = a_run(tmp_path)._command()
     assert command[1:5] == ["-m", "windtunnel.harness", "run", str(tmp_path / "x.yaml")]
     assert command[command.index("--seed") + 1] == "7"
+    assert "--set" not in command
+    command = replace(a_run(tmp_path), settings={"loss": "5%", "delay": "1ms"})._command()
+    assert command[-4:] == ["--set", "loss=5%", "--set", "delay=1ms"]
     assert "--allow-commands" not in command
     assert command[command.index("--publisher") + 1] == "ours"
     other = replace(a_run(tmp_path), allow_commands=True, driver="pyaeron")._command()

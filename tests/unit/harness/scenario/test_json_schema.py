@@ -159,6 +159,39 @@ def test_both_accept(old: str, new: str) -> None:
     VALIDATOR.validate(yaml.safe_load(text))
 
 
+EXTENDING = """\
+name: mine
+extends: loss/reliable-2pct
+sweep: {loss: [1%, 5%], traffic.small.content.bytes: [1MiB]}
+network: {link: {weather: {both: {delay: 5ms}}}}
+"""
+
+
+def test_a_file_that_extends_another_one_may_lack_keys() -> None:
+    document = yaml.safe_load(EXTENDING)
+    VALIDATOR.validate(document)
+    for key, wrong in (
+        ("name", None),
+        ("name", "A B"),
+        ("extends", 3),
+        ("sweep", {}),
+        ("sweep", {"loss": "5%"}),
+        ("other", 1),
+    ):
+        changed = {**document, key: wrong}
+        assert not accepts({name: each for name, each in changed.items() if each is not None})
+    without = {key: each for key, each in document.items() if key != "extends"}
+    assert not accepts(without)
+
+
+def test_variables_and_settings_may_be_numbers() -> None:
+    text = changed("budget:", "applications: [{id: x, on: a, command: [x], env: {A: 1, B: 0.5, "
+                   "C: true}}]\nbudget:")  # fmt: skip
+    (application,) = parse_scenario(text, "made.yaml").applications
+    assert application.env == {"A": "1", "B": "0.5", "C": "true"}
+    VALIDATOR.validate(yaml.safe_load(text.replace(" on: a", " 'on': a")))
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
