@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from windtunnel.harness.cli import exit_code, scenarios
+from windtunnel.harness.cli import exit_code, failure, in_kernel, scenarios
 from windtunnel.harness.cli.options import name_values
 from windtunnel.harness.cli.render.table import echo, printable
 from windtunnel.harness.cli.render.verdict_text import outcome_mark, run_line
@@ -162,7 +162,6 @@ def run(
       windtunnel run my-scenario.yaml --payload capture.tar --json | jq .outcome
       windtunnel run --publisher aeronmd:build/aeronmd --subscriber pyaeron
     """
-    from windtunnel.harness.cli import failure, in_kernel
     from windtunnel.harness.cli.machine import default_fidelity
     from windtunnel.harness.cli.render.display import choose
     from windtunnel.harness.orchestrate.scenario_file import require_runnable
@@ -196,8 +195,7 @@ def run(
                 allow_commands=allow_commands,
                 settings=settings,
             )
-        report = write_report(result.suite_dir)
-        _write_ci_files(result.suite_dir, junit, markdown)
+        report = _write_files(result.suite_dir, junit, markdown)
     print_suite(result, report, as_json)
     return result.exit_code
 
@@ -280,14 +278,17 @@ def write_report(suite_dir: Path) -> Path | None:
         return None
 
 
-def _write_ci_files(suite_dir: Path, junit: Path | None, markdown: Path | None) -> None:
+def _write_files(suite_dir: Path, junit: Path | None, markdown: Path | None) -> Path | None:
+    """Write the report and the files for CI. Returns the report's path, as `write_report` does."""
     from windtunnel.harness.artifact.run.suite import Suite
     from windtunnel.harness.artifact.run_dir import SuiteDir
     from windtunnel.reports.outcomes import of_suite
 
+    report = write_report(suite_dir)
     suite = Suite.read(SuiteDir(suite_dir).document)
     if suite is not None and (junit or markdown):
         write_ci_files(of_suite(suite_dir, suite), junit, markdown)
+    return report
 
 
 def suite_lines(scenarios: Sequence["ScenarioResult"], remarks: Sequence[str]) -> list[str]:

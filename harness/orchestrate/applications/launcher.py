@@ -49,17 +49,19 @@ _CHUNK_BYTES = 1 << 16
 _CLONE_NEWNS, _CLONE_NEWPID = 0x00020000, 0x20000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 16384, 1 << 18
 _PR_SET_PDEATHSIG = 1
+_FALLOC_FL_KEEP_SIZE = 1
+_PROBLEM_BYTES = 1024
 
 
 def main(argv: list[str]) -> NoReturn:
     """Run the command of argv until it ends, and end like it."""
     log, limit, folder, *command = argv
-    _reserve_block()
+    libc = ctypes.CDLL(None, use_errno=True)
+    _reserve_block(libc)
     os.makedirs(folder, exist_ok=True)
     os.chdir(folder)
     _require_program(command[0])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWPID) != 0:
         _fail(CANNOT_START, f"no process namespace: {os.strerror(ctypes.get_errno())}")
     output, output_end = os.pipe()
@@ -81,11 +83,14 @@ def main(argv: list[str]) -> NoReturn:
     _end_like(os.read(status, 16))
 
 
-def _reserve_block() -> None:
-    """Write an empty line, so that stdout has a block of its file system, and a problem can also be
-    reported after the disk is full.
+def _reserve_block(libc: ctypes.CDLL) -> None:
+    """Reserve a block of the file system for stdout, so that a problem can also be reported after
+    the disk is full. A file system that cannot reserve any gets an empty line.
     """
-    if stat.S_ISREG(os.fstat(1).st_mode):
+    if not stat.S_ISREG(os.fstat(1).st_mode):
+        return
+    end, length = (ctypes.c_int64(each) for each in (os.fstat(1).st_size, _PROBLEM_BYTES))
+    if libc.fallocate(1, _FALLOC_FL_KEEP_SIZE, end, length) != 0:
         with contextlib.suppress(OSError):
             os.write(1, b"\n")
 

@@ -45,7 +45,7 @@ from windtunnel.harness.orchestrate.labs.host_agent import CONTROL_VARIABLE
 from windtunnel.harness.orchestrate.processes import process
 from windtunnel.harness.orchestrate.processes.process import CleanupWatchdog
 from windtunnel.harness.orchestrate.teardown import clean, cleanup_watchdog, state
-from windtunnel.harness.orchestrate.teardown.state import NAME_PREFIX, LabState
+from windtunnel.harness.orchestrate.teardown.state import NAME_PREFIX, LabState, started_ticks_of
 
 TOKEN_LABEL = "windtunnel.token"
 OWNER_LABEL = "windtunnel.owner"
@@ -141,7 +141,8 @@ class EphemeralContainers:
         self._control = control_folder(self._record)
         self._watchdog: CleanupWatchdog | None = None
         self._applications: list[ApplicationContainer] = []
-        self._roots: dict[str, Path] = {}
+        self._processes: dict[str, tuple[int, int]] = {}
+        """The first process of each place, and when it was started."""
 
     def start(self) -> Path:
         document = compose_file.read()
@@ -246,15 +247,17 @@ class EphemeralContainers:
         machine. Raises LabError if this process may not read it, or if the engine is on another
         machine.
         """
-        if place not in self._roots:
+        pid, started = self._processes.get(place, (0, 0))
+        # Another process may get the id of one that has ended.
+        if not pid or started_ticks_of(pid) != started:
             with connection() as client:
-                state = client.containers.get(self._name(place)).attrs["State"]
-            root = Path("/proc", str(state["Pid"]), "root")
-            if not os.access(root / "dev/shm", os.R_OK | os.X_OK):
-                text = f"the memory of host {place} cannot be read: it needs root, and an engine "
-                raise LabError(f"{text}on this machine")
-            self._roots[place] = root
-        with regular_file.folder_below(self._roots[place], PurePath(directory)) as path:
+                pid = int(client.containers.get(self._name(place)).attrs["State"]["Pid"])
+            self._processes[place] = pid, started_ticks_of(pid)
+        root = Path("/proc", str(pid), "root")
+        if not os.access(root / "dev/shm", os.R_OK | os.X_OK):
+            text = f"the memory of host {place} cannot be read: it needs root, and an engine "
+            raise LabError(f"{text}on this machine")
+        with regular_file.folder_below(root, PurePath(directory)) as path:
             yield path
 
     def _placed(self, mounts: Sequence[Mount]) -> list[Mount]:

@@ -48,7 +48,7 @@ _START_TIME_FIELD = 19
 """Index of the start time among the fields of /proc/<pid>/stat after the command's name."""
 
 
-def _started_ticks(pid: int) -> int:
+def started_ticks_of(pid: int) -> int:
     """Return a process's start time in clock ticks since boot, or 0 if it does not exist."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
@@ -86,13 +86,13 @@ class LabState:
     directories: tuple[str, ...] = ()
     """Directories below `MEMORY_ROOT`, which are removed together with their contents."""
     pid: int = field(default_factory=os.getpid)
-    started_ticks: int = field(default_factory=lambda: _started_ticks(os.getpid()))
+    started_ticks: int = field(default_factory=lambda: started_ticks_of(os.getpid()))
     boot_id: str = field(default_factory=_boot_id)
 
     def owner_is_alive(self) -> bool:
         if self.boot_id != _boot_id():
             return False
-        return self.started_ticks != 0 and _started_ticks(self.pid) == self.started_ticks
+        return self.started_ticks != 0 and started_ticks_of(self.pid) == self.started_ticks
 
     def memory_directory(self) -> Path:
         return MEMORY_ROOT / f"{MEMORY_PREFIX}{self.token}"

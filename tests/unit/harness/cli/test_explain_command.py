@@ -34,6 +34,15 @@ def written(folder: Path, text: str) -> str:
     return str(file)
 
 
+def test_a_sweep_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "base.yaml").write_text(RUNNABLE)
+    text = "name: mine\nextends: base.yaml\nsweep: {delay: [1ms, 2ms]}\n"
+    assert main(["explain", written(tmp_path, text)]) == exit_code.OK
+    output = capsys.readouterr().out
+    assert "sweep: 2 scenarios, of which this is the first" in output
+    assert "mine/delay-2ms  (delay 2ms)" in output
+
+
 COMMANDS = {
     "explain": ["explain"],
     "run": ["run", "--fidelity", "netns"],

@@ -210,7 +210,7 @@ def test_explain_tells_rules_and_values(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["explain", NAME, "--json"]) == exit_code.OK
     assert json.loads(capsys.readouterr().out)["name"] == NAME
     assert main(["explain", NAME, "--schema"]) == exit_code.OK
-    assert "properties" in json.loads(capsys.readouterr().out)
+    assert "properties" in json.loads(capsys.readouterr().out)["else"]
 
 
 def test_list_names_the_three_main_ones(capsys: pytest.CaptureFixture[str]) -> None:

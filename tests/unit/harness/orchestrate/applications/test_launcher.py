@@ -162,7 +162,7 @@ def test_a_problem_is_also_reported_on_a_full_disk(tmp_path):
         words = [sys.executable, "-I", "-S", launcher.__file__, disk / "log", 1 << 30, tmp_path]
         with (disk / "launcher.log").open("ab") as said:
             subprocess.run([*map(str, words), "yes"], stdout=said, timeout=WITHIN_S, check=False)
-        assert (disk / "launcher.log").read_text().startswith(f"\n{launcher.LOG_LOST}: ")
+        assert (disk / "launcher.log").read_text().startswith(f"{launcher.LOG_LOST}: ")
 
 
 @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+from contextlib import nullcontext
 from dataclasses import asdict
 from types import SimpleNamespace
 
@@ -197,3 +199,20 @@ def test_files_of_a_container_are_found_below_its_root(play, monkeypatch, tmp_pa
     text = "the memory of host mid cannot be read: it needs root"
     with pytest.raises(LabError, match=text), made.outside("mid", "/dev/shm"):
         pass
+
+
+def test_the_memory_of_a_host_is_that_of_its_present_process(tmp_path, monkeypatch):
+    state = {}
+    container = SimpleNamespace(attrs={"State": state})
+    client = SimpleNamespace(containers=SimpleNamespace(get=lambda name: container))
+    monkeypatch.setattr(engine, "connection", lambda: nullcontext(client))
+    lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
+    made = engine.EphemeralContainers(lab, tmp_path, ["a"], tmp_path)
+    with subprocess.Popen(["sleep", "60"]) as first:
+        state["Pid"] = first.pid
+        with made.outside("a", "/dev/shm") as path:
+            assert path.is_dir()
+        first.kill()
+    state["Pid"] = os.getpid()
+    with made.outside("a", "/dev/shm") as path:
+        assert path.is_dir()
