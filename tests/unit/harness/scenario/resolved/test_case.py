@@ -119,13 +119,14 @@ def test_explains_in_words():
 
 def test_the_schema_describes_every_field():
     schema = json_schema()
-    tables = {**schema["$defs"], "Scenario": schema}
+    tables = {**schema["$defs"], "Scenario": schema["else"]}
     described = [
         (name, key, bool({"description", "$ref", "enum", "const"} & set(field)))
         for name, table in tables.items()
         for key, field in table.get("properties", {}).items()
     ]
-    assert {"traffic", "faults", "expect"} <= set(schema["properties"])
+    assert {"traffic", "faults", "expect"} <= set(schema["else"]["properties"])
+    assert set(schema["then"]["properties"]) == set(schema["else"]["properties"])
     assert [each for each in described if not each[2]] == []
     assert tables["Hold"]["properties"]["for"]["pattern"]
     assert tables["Act"]["additionalProperties"] is False
