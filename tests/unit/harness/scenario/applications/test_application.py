@@ -55,7 +55,7 @@ def test_stands_beside_traffic():
         ("exit: 7", "exit: 256", "15:14: applications[0].expect.exit: input should be less"),
         ("exit: 7", "code: 7", "15:14: applications[0].expect.code: unknown key"),
         ("WHERE: ", "1WHERE: ", "applications[0].env"),
-        ("WHERE: \"${aeron.dir}/x\"", "WHERE: []", "12:11: applications[0].env.WHERE: input should"),
+        ("WHERE: \"${aeron.dir}/x\"", "WHERE: []", "12:11: applications[0].env.WHERE: input"),
         ("id: client", "id: service", "16:5: applications[1].id: 'service' occurs twice"),
         ("driver: embedded", "image: example/feed:1.2", "19:5: applications[1].image: this key"),
         ("driver: embedded", "image: 'a b'", "applications[1].image: string should match"),
