@@ -35,6 +35,7 @@ from windtunnel.harness.verdict.checks.logs import log_comparison
 from windtunnel.harness.verdict.checks.retransmission import (
     nak_checks,
     nak_response,
+    nak_times,
     recovery,
     retransmit_checks,
 )
@@ -133,6 +134,7 @@ CHECKS: dict[str, Check] = {
         Check(recovery.NO_NAKS, Kind.PROTOCOL, _each(recovery.no_naks)),
         Check(nak_checks.ONLY_GAPS, Kind.PROTOCOL, _each(nak_checks.naks_only_for_gaps)),
         Check(nak_checks.PACED, Kind.TIMING, _each(nak_checks.naks_paced)),
+        Check(nak_times.IN_TIME, Kind.TIMING, _each(nak_times.naks_in_time)),
         Check(
             retransmit_checks.ONLY_REQUESTED,
             Kind.PROTOCOL,

@@ -11,6 +11,7 @@ RELIABLE_CHECKS = (
     "image_log_equals_publication",
     "naks_only_for_gaps",
     "naks_paced",
+    "naks_in_time",
     "retransmits_only_if_asked",
     "naks_and_retransmits_agree",
     "retransmits_identical",
