@@ -38,6 +38,7 @@ from windtunnel.harness.verdict.checks.retransmission import (
     nak_times,
     recovery,
     retransmit_checks,
+    round_trips,
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding
@@ -163,6 +164,7 @@ CHECKS: dict[str, Check] = {
         Check(nak_response.WHOLE, Kind.PROTOCOL, _each(nak_response.naks_answered_whole)),
         Check(nak_response.COUNTED, Kind.PROTOCOL, nak_response.retransmits_counted),
         Check(nak_response.SPACED, Kind.TIMING, _each(nak_response.retransmits_spaced)),
+        Check(round_trips.MEASURED, Kind.PROTOCOL, _each(round_trips.round_trips_measured)),
         Check(limits.SENDER, Kind.PROTOCOL, _each(limits.snd_lmt_follows_status)),
         Check(limits.PUBLISHER, Kind.PROTOCOL, _each(limits.pub_lmt_follows_snd_pos)),
         Check(back_pressure.COUNTED, Kind.STATE, _each(back_pressure.back_pressure_counted)),

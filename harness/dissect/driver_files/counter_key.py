@@ -32,7 +32,8 @@ FLOW_CONTROL_RECEIVERS = 17
 DESTINATIONS = 18
 SENDER_NAKS_RECEIVED = 19
 RECEIVER_NAKS_SENT = 20
-RETRANSMIT_TYPES = frozenset({5_301, 5_302, 5_303})
+SENDER_ROUND_TRIP_TIME = 5_303
+RETRANSMIT_TYPES = frozenset({5_301, 5_302, SENDER_ROUND_TRIP_TIME})
 """Counters of publications with retransmit ranges, which only the driver `ours` has."""
 GAPS_OPEN = 5_304
 OLDEST_GAP = 5_305

@@ -28,6 +28,7 @@ RELIABLE_CHECKS = (
     "naks_answered_whole",
     "retransmits_spaced",
     "retransmits_counted",
+    "round_trips_measured",
     "snd_lmt_follows_status",
     "pub_lmt_follows_snd_pos",
     "setups_until_answered",
