@@ -38,7 +38,7 @@ def first_gaps(wire: Wire, start: int, end_ns: int) -> FirstGaps:
     Where it is unknown which copy of a frame the receiver accepted, gaps that the frame touches
     are left out.
     """
-    lows, highs, from_ns, by_ns = _accepted_times(wire, start)
+    lows, highs, from_ns, by_ns = accepted_times(wire, start)
     events_ns = np.concatenate([by_ns, wire.heartbeat_times_ns])
     lows_or_none = np.append(lows, np.full(len(wire.heartbeat_positions), -1))
     tops = np.concatenate([highs, wire.heartbeat_positions])
@@ -54,7 +54,7 @@ def first_gaps(wire: Wire, start: int, end_ns: int) -> FirstGaps:
     return FirstGaps(*(each[is_sure] for each in (begins, ends, since_ns, until_ns)))
 
 
-def _accepted_times(
+def accepted_times(
     wire: Wire, start: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the start and the end of each frame that arrived, and when it was accepted: at the

@@ -1,6 +1,7 @@
 """Check that the counters of an image's gaps agree with the capture and the image's log.
 
-    rcv-gaps-open, rcv-oldest-gap    0 after the whole stream was read
+    rcv-gaps-open, rcv-oldest-gap    0 after the whole stream was read; in a simulation, at any time
+                                     what the capture shows (`gap_ages`)
     rcv-nak-retries                  NAKs whose first byte an earlier NAK had requested
     rcv-repair-time                  between the shortest and the longest repair
     rcv-gaps-filled-early            filled gaps in which a datagram begins that arrived
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from windtunnel.harness.artifact.host.counter_sample import CounterFacts
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.checks.counters.gap_ages import wrong_ages
 from windtunnel.harness.verdict.checks.retransmission.all_gaps import (
     REPAIR_NS_MAX,
     earlier_naks,
@@ -34,6 +36,7 @@ from windtunnel.harness.verdict.core.finding import (
     passed,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.acceptance import certainly_accepted
 from windtunnel.harness.verdict.views.coverage import filled_gaps
@@ -91,8 +94,12 @@ def gap_counters_agree(evidence: Evidence, traffic: TrafficCase) -> Finding:
         starts, spans, _ = filled_gaps(frames, planned)
         early = values[counter_key.GAPS_FILLED_EARLY]
         violations += _early(wire, starts, spans, planned.log.start_position, early)
-    for name, value, wanted in violations:
-        text = f"counter {name} is {value}, expected {wanted}"
+    texts = [f"counter {name} is {value}, expected {wanted}" for name, value, wanted in violations]
+    if is_alone and is_virtual(evidence.case):
+        start = max(planned.log.start_position, evidence.join_position(traffic))
+        rule = fill_rule(evidence, traffic)
+        texts.append(wrong_ages(wire, counted, start, None if rule is None else rule.delay_ns))
+    for text in filter(None, texts):
         dropped = socket_drops(evidence, traffic.to_host)
         if dropped:
             text += f"; however, the host's sockets dropped {dropped} captured datagrams"
