@@ -9,6 +9,7 @@ from windtunnel.harness.verdict.checks.counters import (
     gap_counters,
     identities,
     loss_reports,
+    mapped_bytes,
     packet_counts,
     positions,
     rejected_datagrams,
@@ -187,6 +188,7 @@ CHECKS: dict[str, Check] = {
             rejected_datagrams.INVALID, Kind.PROTOCOL, rejected_datagrams.invalid_packets_counted
         ),
         Check(identities.IDENTIFY, Kind.STATE, _each(identities.counters_identify_streams)),
+        Check(mapped_bytes.COUNTED, Kind.STATE, mapped_bytes.mapped_bytes_counted),
         Check(loss_reports.AGREES, Kind.STATE, _each(loss_reports.loss_report_agrees)),
         Check(gap_counters.AGREE, Kind.STATE, _each(gap_counters.gap_counters_agree)),
         Check(gap_filling.COUNTED, Kind.PROTOCOL, gap_filling.gap_fills_counted),

@@ -1,0 +1,105 @@
+"""The counter of mapped bytes, compared with the lengths of the log buffers."""
+
+import numpy as np
+import pytest
+
+from tests.unit.harness.verdict.synthetic_run import make_run
+from windtunnel.harness.artifact.host.counter_sample import (
+    COUNTER_SAMPLE,
+    read_samples,
+)
+from windtunnel.harness.artifact.host.log_index import LogFacts, write_log_index
+from windtunnel.harness.artifact.records import write_records
+from windtunnel.harness.artifact.run.manifest import SubjectFacts
+from windtunnel.harness.verdict.checks.counters.mapped_bytes import mapped_bytes_counted
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+PASS, FAIL = Outcome.PASS, Outcome.FAIL
+BASE, ONE, OTHER = 10_000, 300, 500
+COUNTER_ID = 35
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = make_run(tmp_path)
+    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    return run
+
+
+def look(run, values, lengths=(ONE, OTHER)):
+    """Judge a run in which host a has these samples, and log buffers of these lengths."""
+    path = run.write()
+    for host in ("a", "b"):
+        files = run.folder.host(host)
+        own = values if host == "a" else (BASE, BASE + ONE, BASE)
+        rows = [(index, COUNTER_ID, 0, COUNTER_ID, value) for index, value in enumerate(own)]
+        before = read_samples(files.counter_samples)
+        added = np.array(rows, dtype=COUNTER_SAMPLE)
+        write_records(files.counter_samples, np.concatenate([added, before]))
+        held = lengths if host == "a" else (ONE,)
+        logs = [LogFacts("images", index, length, "") for index, length in enumerate(held)]
+        write_log_index(files.log_index, logs)
+    found = mapped_bytes_counted(Evidence(path), list(run.case.traffic))
+    assert [each.about for each in found] == ["a", "b"]
+    assert found[1].outcome is PASS
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (BASE, BASE + ONE + OTHER, BASE),
+        (BASE, BASE + ONE, BASE + ONE + OTHER, BASE + OTHER, BASE),
+        (BASE, BASE + ONE, BASE, BASE + OTHER, BASE),
+        # The first log buffer is unmapped while the second one is mapped.
+        (BASE, BASE + ONE, BASE + OTHER, BASE),
+    ],
+)
+def test_each_log_buffer_is_counted_while_it_is_mapped(run, values):
+    finding = look(run, values)
+    assert finding.outcome is PASS, finding.text
+    assert finding.text == "800 bytes of 2 log buffers"
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ((BASE,), "the counter rose by 0, expected 800"),
+        ((BASE, BASE + 801, BASE), "the counter rose by 801, expected 800"),
+        ((BASE, BASE + 800, BASE + 300, BASE + 600, BASE), "the counter rose by 1100"),
+        ((BASE, BASE + 800), "the counter ended at 10800, expected its first value 10000"),
+        ((BASE, BASE + 800, BASE - 800), "the counter fell to 9200, expected at least"),
+    ],
+)
+def test_bytes_that_no_log_buffer_explains_are_reported(run, values, text):
+    finding = look(run, values)
+    assert finding.outcome is FAIL
+    assert finding.text.startswith(text)
+
+
+def test_the_only_log_buffer_of_a_stream_is_counted_whole(run):
+    assert look(run, (BASE, BASE + ONE, BASE), lengths=(ONE,)).outcome is PASS
+    finding = look(run, (BASE, BASE + ONE - 1, BASE), lengths=(ONE,))
+    assert finding.outcome is FAIL
+    assert finding.text.startswith("the counter rose by 299, expected 300")
+
+
+@pytest.mark.parametrize("peer", ["aeronmd:/opt/aeronmd", "java"])
+def test_other_drivers_are_not_judged(run, peer):
+    run.manifest.subjects = {"a": SubjectFacts("publisher", peer, "1.53", {})}
+    finding = look(run, (BASE,))
+    assert finding.outcome is PASS
+    assert finding.text.startswith("not compared: aeron-")
+
+
+def test_in_real_time_nothing_is_compared(run):
+    run.case = run.case.model_copy(update={"fidelity": "netns"})
+    assert look(run, (BASE,)).text.startswith("not compared: in real time")
+
+
+def test_missing_evidence_is_inconclusive(run):
+    path = run.write()
+    run.folder.host("a").log_index.unlink()
+    found = mapped_bytes_counted(Evidence(path), list(run.case.traffic))
+    assert found[0].outcome is Outcome.INCONCLUSIVE
