@@ -234,6 +234,9 @@ def test_silence_of_a_host_from_which_nothing_left_excuses(run, kinds):
         run.packets[host] = [each for each in run.packets[host] if each.kind not in kinds]
     finding = shut(look(both_sides_talked, run))
     assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, True)
+    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    finding = shut(look(both_sides_talked, run))
+    assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, False)
 
 
 def test_a_rule_that_never_hit_shuts(run):
