@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.archive import recording
 from windtunnel.harness.verdict.checks.counters import (
+    client_heartbeats,
     gap_counters,
     identities,
     loss_reports,
@@ -189,6 +190,7 @@ CHECKS: dict[str, Check] = {
         ),
         Check(identities.IDENTIFY, Kind.STATE, _each(identities.counters_identify_streams)),
         Check(mapped_bytes.COUNTED, Kind.STATE, mapped_bytes.mapped_bytes_counted),
+        Check(client_heartbeats.WRITTEN, Kind.STATE, client_heartbeats.heartbeats_of_clients),
         Check(loss_reports.AGREES, Kind.STATE, _each(loss_reports.loss_report_agrees)),
         Check(gap_counters.AGREE, Kind.STATE, _each(gap_counters.gap_counters_agree)),
         Check(gap_filling.COUNTED, Kind.PROTOCOL, gap_filling.gap_fills_counted),

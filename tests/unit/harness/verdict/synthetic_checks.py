@@ -65,7 +65,7 @@ OF_ARCHIVES = ("recording_equals_published", "merged_into_live")
 """Checks of recordings and merges; this stream is not recorded."""
 OF_LABELS = (
     *("counters_identify_streams", "back_pressure_counted", "cubic_windows_shrink"),
-    "mapped_bytes_counted",
+    *("mapped_bytes_counted", "heartbeats_of_clients"),
 )
 """Checks of descriptions of counters, and of counters and windows that this run does not have."""
 _ALL_CHECKS = {*RELIABLE_CHECKS, *UNRELIABLE_CHECKS, *OF_RESTS, *OF_ARCHIVES, *OF_LABELS}

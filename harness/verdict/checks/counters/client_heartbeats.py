@@ -1,0 +1,82 @@
+"""Check that nobody but the client writes its heartbeat counter.
+
+    client     now      now + 0.5 s      now + 1 s       each keepalive interval
+    driver     ^ first command           reads it, and frees what a silent client had
+
+A driver that writes the counter again keeps dead clients alive. It writes it once when the client
+begins, so one short interval is legal. Source: Aeron 1.53.
+"""
+
+import numpy as np
+
+from windtunnel.harness.artifact.host.counter_sample import CounterFacts
+from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.core.evidence import Evidence, HostCounters
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    failed,
+    inconclusive,
+    passed,
+)
+from windtunnel.harness.verdict.core.virtual import is_virtual
+
+WRITTEN = "heartbeats_of_clients"
+
+INTERVAL_MS = 500
+"""Keepalive interval of a client. Source: Aeron 1.53, not configured in any scenario."""
+SLACK_MS = 50
+"""Tolerance of an interval: a client reads the clock before and after its other work."""
+SHORT_MAX = 1
+"""Number of short intervals: from the driver's first value to the client's first value."""
+
+
+def heartbeats_of_clients(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
+    """The heartbeat counter of each client changes each 500 ms, and not more often, in a
+    simulation.
+    """
+    case = evidence.case
+    assert not isinstance(case, Missing)
+    findings = []
+    for host in case.hosts:
+        counted = evidence.host_counters(host.name)
+        if isinstance(counted, Missing):
+            findings.append(inconclusive(WRITTEN, counted, host.name))
+            continue
+        where = (evidence.name_of(evidence.folder.host(host.name).counter_samples),)
+        if not is_virtual(case):
+            text = "not compared: in real time, clients can be late"
+            findings.append(passed(WRITTEN, text, host.name, evidence=where))
+            continue
+        clients = [
+            each for each in counted.counters if each.type_id == counter_key.CLIENT_HEARTBEAT
+        ]
+        problems = filter(None, (_wrong(counted, each) for each in clients))
+        problem = next(problems, "")
+        if problem:
+            findings.append(failed(WRITTEN, problem, host.name, evidence=where))
+        else:
+            text = f"the heartbeats of {len(clients)} clients are their own"
+            findings.append(passed(WRITTEN, text, host.name, evidence=where))
+    return findings
+
+
+def _wrong(counted: HostCounters, client: CounterFacts) -> str:
+    """Return what is wrong with the heartbeats of a client. The value 0 is that of a closed one."""
+    samples = counted.samples
+    is_own = samples["counter_id"] == client.counter_id
+    is_own &= samples["registration_id"] == client.registration_id
+    is_own &= samples["type_id"] == counter_key.CLIENT_HEARTBEAT
+    values = samples["value"][is_own].astype(np.int64)
+    steps = np.diff(values[values > 0])
+    if len(steps) and steps.min() < 0:
+        return f"the heartbeat of client {client.registration_id} fell by {-int(steps.min())} ms"
+    short = steps[steps < INTERVAL_MS - SLACK_MS]
+    if len(short) > SHORT_MAX:
+        return (
+            f"the heartbeat of client {client.registration_id} changed {len(short)} times within "
+            f"less than {INTERVAL_MS - SLACK_MS} ms, {int(short.min())} ms at least, expected "
+            f"{INTERVAL_MS} ms"
+        )
+    return ""
