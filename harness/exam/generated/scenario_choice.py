@@ -17,10 +17,12 @@ COVERAGE = (
     *("coverage/remote-streams", "coverage/scripted-peers"),
 )
 """Scenarios that observe what others only execute."""
-COVERAGE_MAX = 2
+COVERAGE_MAX = 3
 """Maximum number of them for one mutant. They execute a statement less often than others, and so
 have places of their own.
 """
+REMAINS = "coverage/freed-streams"
+"""The only scenario that observes what remains of closed streams. It comes before the others."""
 CANDIDATES = (
     *USUAL,
     *("exam/all-gaps", "exam/bursts", "exam/damaged", "exam/evidence", "exam/feedback-late"),
@@ -34,7 +36,7 @@ CANDIDATES = (
     *COVERAGE,
 )
 """Scenarios that are simulated in seconds, and together execute most of the driver."""
-SCENARIOS_MAX = 5
+SCENARIOS_MAX = 6
 """Maximum number of scenarios of one mutant. A mutant that survives takes all of them."""
 
 
@@ -49,5 +51,8 @@ def executing(number: int, executions: Mapping[str, Mapping[int, int]]) -> tuple
     found.sort(key=lambda name: -counts[name])
     usual = [name for name in USUAL if name in found]
     others = [name for name in found if name not in (*USUAL, *COVERAGE)]
-    coverage = [name for name in found if name in COVERAGE][:COVERAGE_MAX]
+    coverage = sorted(
+        (name for name in found if name in COVERAGE), key=lambda name: name != REMAINS
+    )
+    coverage = coverage[:COVERAGE_MAX]
     return (*(*usual, *others)[: SCENARIOS_MAX - len(coverage)], *coverage)
