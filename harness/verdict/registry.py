@@ -14,6 +14,7 @@ from windtunnel.harness.verdict.checks.counters import (
     packet_counts,
     positions,
     rejected_datagrams,
+    sums,
 )
 from windtunnel.harness.verdict.checks.delivery import (
     delivery,
@@ -30,6 +31,7 @@ from windtunnel.harness.verdict.checks.flow_control import (
     cubic_windows,
     heartbeat_checks,
     limits,
+    receiver_counts,
     status_message_checks,
     window,
 )
@@ -191,6 +193,8 @@ CHECKS: dict[str, Check] = {
         Check(identities.IDENTIFY, Kind.STATE, _each(identities.counters_identify_streams)),
         Check(mapped_bytes.COUNTED, Kind.STATE, mapped_bytes.mapped_bytes_counted),
         Check(client_heartbeats.WRITTEN, Kind.STATE, client_heartbeats.heartbeats_of_clients),
+        Check(sums.ADD_UP, Kind.STATE, sums.system_counters_add_up),
+        Check(receiver_counts.COUNTED, Kind.STATE, _each(receiver_counts.group_receivers_counted)),
         Check(loss_reports.AGREES, Kind.STATE, _each(loss_reports.loss_report_agrees)),
         Check(gap_counters.AGREE, Kind.STATE, _each(gap_counters.gap_counters_agree)),
         Check(gap_filling.COUNTED, Kind.PROTOCOL, gap_filling.gap_fills_counted),

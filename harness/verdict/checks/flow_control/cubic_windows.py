@@ -4,12 +4,14 @@
               first  ^ loss  growth  ^ loss     of n becomes max(1, 0.8 n), rounded down
 
 Growth is not compared with the cubic curve, which depends on when the driver computes it. On real
-time a window may grow and shrink between two status messages, so only a simulation shows each loss.
+time a window may grow and shrink between two status messages, so only a simulation shows each loss,
+and that the counter of the window ends with the last one.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
+from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -27,6 +29,7 @@ from windtunnel.harness.verdict.core.wire import status_messages
 
 WINDOWS = "cubic_windows_shrink"
 
+COUNTER = "rcv-cc-cubic-wnd"
 PARAMETER, CUBIC = "cc", "cubic"
 INITIAL_PACKETS = 10
 B = 0.2
@@ -54,6 +57,8 @@ def cubic_windows_shrink(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return inconclusive(WINDOWS, Missing(where[0], "has no status message"), traffic.id)
     most = min(receive.receiver_window_bytes or wire.facts.term_length, wire.facts.term_length // 2)
     text = _violation(windows, mtu, most) or (_too_short(windows, mtu) if is_virtual(case) else "")
+    if not text and is_virtual(case):
+        text = _wrong_counter(evidence, traffic, int(windows[-1]))
     if text:
         return failed(WINDOWS, text, traffic.id, evidence=where)
     losses = int((np.diff(windows) < 0).sum())
@@ -69,6 +74,20 @@ def _violation(windows: NDArray[np.int64], mtu: int, most: int) -> str:
     uneven = windows[(windows % mtu != 0) & (windows != most)]
     if len(uneven):
         return f"a window is {int(uneven[0])} bytes, expected packets of {mtu} bytes, or {most}"
+    return ""
+
+
+def _wrong_counter(evidence: Evidence, traffic: TrafficCase, last: int) -> str:
+    """Return what is wrong with the window counter: it ends with the last window that was sent."""
+    wire, counted = evidence.wire(traffic), evidence.host_counters(traffic.to_host)
+    if isinstance(wire, Missing) or isinstance(counted, Missing):
+        return ""
+    found = counter_key.of_stream(
+        counted.counters, counter_key.PER_IMAGE, wire.facts.session_id, wire.facts.stream_id
+    )
+    values = [each.final_value for each in found if each.label.startswith(COUNTER)]
+    if len(values) == 1 and values[0] != last:
+        return f"counter {COUNTER} is {values[0]}, but the last window that was sent is {last}"
     return ""
 
 

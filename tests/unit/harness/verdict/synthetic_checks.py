@@ -32,6 +32,7 @@ RELIABLE_CHECKS = (
     "snd_lmt_follows_status",
     "pub_lmt_follows_snd_pos",
     "setups_until_answered",
+    "group_receivers_counted",
     "status_messages_consumed",
     "status_messages_in_strides",
     "over_under_runs_counted",
@@ -65,7 +66,7 @@ OF_ARCHIVES = ("recording_equals_published", "merged_into_live")
 """Checks of recordings and merges; this stream is not recorded."""
 OF_LABELS = (
     *("counters_identify_streams", "back_pressure_counted", "cubic_windows_shrink"),
-    *("mapped_bytes_counted", "heartbeats_of_clients"),
+    *("mapped_bytes_counted", "heartbeats_of_clients", "system_counters_add_up"),
 )
 """Checks of descriptions of counters, and of counters and windows that this run does not have."""
 _ALL_CHECKS = {*RELIABLE_CHECKS, *UNRELIABLE_CHECKS, *OF_RESTS, *OF_ARCHIVES, *OF_LABELS}

@@ -4,8 +4,12 @@ import struct
 
 import pytest
 
+from tests.unit.harness.verdict import synthetic_run
 from tests.unit.harness.verdict.synthetic_run import MTU, make_run
-from windtunnel.harness.verdict.checks.flow_control.cubic_windows import cubic_windows_shrink
+from windtunnel.harness.verdict.checks.flow_control.cubic_windows import (
+    COUNTER,
+    cubic_windows_shrink,
+)
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 
@@ -63,3 +67,22 @@ def test_streams_without_cubic_are_not_judged(tmp_path):
     finding = look(make_run(tmp_path), [1], receive="")
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "does not have cc=cubic" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("value", "fidelity", "outcome"),
+    [
+        (8 * MTU, "sim", Outcome.PASS),
+        (9 * MTU, "sim", Outcome.FAIL),
+        (9 * MTU, "netns", Outcome.PASS),
+    ],
+)
+def test_the_counter_ends_with_the_last_window(tmp_path, monkeypatch, value, fidelity, outcome):
+    named = {**synthetic_run.COUNTERS["b"], COUNTER: (69, 10)}
+    monkeypatch.setitem(synthetic_run.COUNTERS, "b", named)
+    run = make_run(tmp_path)
+    run.values[COUNTER] = value
+    finding = look(run, [10, 8], fidelity=fidelity)
+    assert finding.outcome is outcome
+    if outcome is Outcome.FAIL:
+        assert finding.text.startswith(f"counter {COUNTER} is {9 * MTU}, but the last window")

@@ -1,0 +1,66 @@
+"""Checks that counters of a whole driver agree with the counters and records that they summarize.
+
+    Sender flow control limits     the sum of snd-bpe of all publications
+    Errors                         the observations in the error log
+
+The sampler reads all counters in one pass, but not at once, and freed counters keep their last
+value. So the sums are exact where nothing happens during a pass: in a simulation.
+"""
+
+from windtunnel.harness.artifact.host.host_facts import read_error_log
+from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    failed,
+    inconclusive,
+    passed,
+)
+from windtunnel.harness.verdict.core.virtual import is_virtual
+
+ADD_UP = "system_counters_add_up"
+
+
+def system_counters_add_up(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
+    """A driver's counter of flow control limits is the sum of snd-bpe, and its counter of errors
+    the number of observations in its error log, in a simulation.
+    """
+    case = evidence.case
+    assert not isinstance(case, Missing)
+    return [_host(evidence, host.name) for host in case.hosts]
+
+
+def _host(evidence: Evidence, host: str) -> Finding:
+    if not is_virtual(evidence.case):
+        text = "not compared: in real time, counters change while they are read"
+        return passed(ADD_UP, text, host)
+    counted, files = evidence.host_counters(host), evidence.folder.host(host)
+    if isinstance(counted, Missing):
+        return inconclusive(ADD_UP, counted, host)
+    errors = read_error_log(files.cnc_errors)
+    if errors is None:
+        missing = Missing(evidence.name_of(files.cnc_errors), "is missing")
+        return inconclusive(ADD_UP, missing, host)
+    where = tuple(evidence.name_of(each) for each in (files.counters, files.cnc_errors))
+    counters = counted.counters
+    limits = sum(
+        each.final_value
+        for each in counters
+        if each.type_id == counter_key.SENDER_BACK_PRESSURE_EVENTS
+    )
+    expected = {
+        counter_key.FLOW_CONTROL_LIMITS: (limits, "the sum of snd-bpe"),
+        counter_key.ERRORS: (sum(each.count for each in errors), "the length of the error log"),
+    }
+    for counter_id, (value, what) in expected.items():
+        counter = counter_key.system_counter(counters, counter_id)
+        if counter is None:
+            missing = Missing(where[0], f"has no system counter {counter_id}")
+            return inconclusive(ADD_UP, missing, host)
+        if counter.final_value != value:
+            text = f"counter {counter.label!r} is {counter.final_value}, expected {value}, {what}"
+            return failed(ADD_UP, text, host, evidence=where)
+    text = f"{limits} flow control limits, {expected[counter_key.ERRORS][0]} errors"
+    return passed(ADD_UP, text, host, evidence=where)

@@ -1,0 +1,61 @@
+"""Check of the counter of a group's receivers: it counts each one that sends status messages.
+
+    fc=min         each receiver          fc=tagged      each receiver with the group's tag
+
+A receiver that leaves is no longer counted, so the highest value is compared. With fc=max, and
+without a group, a publication has no such counter.
+"""
+
+import numpy as np
+
+from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.verdict.checks.flow_control.group_window import MAX, limiting_messages
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    all_or_missing,
+    failed,
+    inconclusive,
+    passed,
+)
+from windtunnel.harness.verdict.core.wire import status_messages
+
+COUNTED = "group_receivers_counted"
+
+
+def group_receivers_counted(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """The highest value of fc-receivers is the number of receivers that limit the sender."""
+    found = all_or_missing(evidence.wire(traffic), evidence.host_counters(traffic.from_host))
+    if isinstance(found, Missing):
+        return inconclusive(COUNTED, found, traffic.id)
+    wire, counted = found
+    files = evidence.folder.host(traffic.from_host)
+    where = (evidence.name_of(files.counters), evidence.name_of(files.counter_samples))
+    control = parse_channel(traffic.channel).flow_control
+    counters = counter_key.of_stream(
+        counted.counters,
+        counter_key.FLOW_CONTROL_RECEIVERS,
+        wire.facts.session_id,
+        wire.facts.stream_id,
+    )
+    if control.strategy == MAX:
+        if counters:
+            text = "the publication has the counter fc-receivers, expected none with fc=max"
+            return failed(COUNTED, text, traffic.id, evidence=where)
+        return passed(COUNTED, "no counter with fc=max", traffic.id, evidence=where)
+    if len(counters) != 1:
+        text = f"the publication has {len(counters)} counters fc-receivers, expected one"
+        return failed(COUNTED, text, traffic.id, evidence=where)
+    messages = status_messages(wire.feedback_arrived_from_all)
+    limiting = limiting_messages(wire, messages, control)
+    expected = len(np.unique(limiting["receiver_id"]))
+    is_own = counted.samples["counter_id"] == counters[0].counter_id
+    is_own &= counted.samples["registration_id"] == counters[0].registration_id
+    value = int(counted.samples["value"][is_own].max(initial=0))
+    if value != expected:
+        text = f"fc-receivers is {value} at most, expected {expected} according to the capture"
+        return failed(COUNTED, text, traffic.id, evidence=where)
+    return passed(COUNTED, f"{value} receivers", traffic.id, evidence=where)

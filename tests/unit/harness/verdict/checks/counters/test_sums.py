@@ -1,0 +1,67 @@
+"""Counters of a driver that summarize other counters, or its error log."""
+
+import pytest
+
+from tests.unit.harness.verdict.synthetic_run import make_run
+from windtunnel.harness.artifact.host.host_facts import ErrorObservation, write_error_log
+from windtunnel.harness.verdict.checks.counters.sums import system_counters_add_up
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+PASS, FAIL = Outcome.PASS, Outcome.FAIL
+ERRORS, LIMITS = "a/15", "a/18"
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = make_run(tmp_path)
+    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    run.values |= {"snd-bpe": 3, LIMITS: 3, ERRORS: 5}
+    return run
+
+
+def look(run, counts=(4, 1)):
+    path = run.write()
+    for host in ("a", "b"):
+        own = counts if host == "a" else ()
+        errors = [ErrorObservation(count, 1, 2, "an error") for count in own]
+        write_error_log(run.folder.host(host).cnc_errors, errors)
+    found = system_counters_add_up(Evidence(path), list(run.case.traffic))
+    assert [each.about for each in found] == ["a", "b"]
+    assert found[1].outcome is PASS
+    return found[0]
+
+
+def test_counters_that_add_up_are_a_pass(run):
+    finding = look(run)
+    assert finding.outcome is PASS
+    assert finding.text == "3 flow control limits, 5 errors"
+
+
+@pytest.mark.parametrize("value", [2, 4])
+def test_other_limits_than_those_of_the_publications_are_reported(run, value):
+    run.values[LIMITS] = value
+    finding = look(run)
+    assert finding.outcome is FAIL
+    assert finding.text == f"counter 'system 18' is {value}, expected 3, the sum of snd-bpe"
+
+
+@pytest.mark.parametrize("counts", [(4,), (4, 2), ()])
+def test_other_errors_than_those_of_the_log_are_reported(run, counts):
+    finding = look(run, counts)
+    assert finding.outcome is FAIL
+    text = f"counter 'system 15' is 5, expected {sum(counts)}, the length of the error log"
+    assert finding.text == text
+
+
+def test_in_real_time_nothing_is_compared(run):
+    run.case = run.case.model_copy(update={"fidelity": "netns"})
+    assert look(run, ()).text.startswith("not compared: in real time")
+
+
+@pytest.mark.parametrize("name", ["counters", "cnc_errors"])
+def test_missing_evidence_is_inconclusive(run, name):
+    look(run)
+    getattr(run.folder.host("a"), name).unlink()
+    found = system_counters_add_up(Evidence(run.path), list(run.case.traffic))
+    assert found[0].outcome is Outcome.INCONCLUSIVE
