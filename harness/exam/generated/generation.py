@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from windtunnel.harness.exam.generated.operators import Edit, edits
+from windtunnel.harness.exam.generated.reasons import reasons
 from windtunnel.harness.exam.generated.scenario_choice import CANDIDATES
 from windtunnel.harness.exam.mutant import Mutant, MutantError
 from windtunnel.harness.installation import ROOT
@@ -93,6 +94,7 @@ class _Mutation(NamedTuple):
     about: str
     find: str
     replace: str
+    survives_because: str
 
 
 class _Module:
@@ -102,6 +104,7 @@ class _Module:
         self._file = path.relative_to(ROOT).as_posix()
         self._text = path.read_text(encoding="utf-8")
         tree = ast.parse(self._text)
+        self._reasons = reasons().get(self._file, {})
         self.edits = [edit for each in editable_functions(tree) for edit in edits(each)]
 
     def next_mutation(self) -> _Mutation | None:
@@ -113,7 +116,8 @@ class _Module:
                 continue
             before = _line(ast.get_source_segment(self._text, edit.node) or "")
             about = f"{edit.operator} in line {edit.node.lineno}: {before} -> {edit.text}"
-            return _Mutation(self._file, about, find, replace)
+            reason = self._reasons.get(f"{_line(find)} -> {_line(replace)}", "")
+            return _Mutation(self._file, about, find, replace, reason)
         return None
 
 
