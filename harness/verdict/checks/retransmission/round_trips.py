@@ -9,11 +9,13 @@ a reply it waits for 2 s. All other senders, and those of a group, do not ask. A
 at once, with its timestamp, by receivers and senders of every driver. The mode is Windtunnel's.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from windtunnel.harness.artifact.host.counter_sample import CounterFacts
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
@@ -215,7 +217,7 @@ def _valid_naks_ns(wire: Wire) -> NDArray[np.int64]:
     return np.sort(times_ns[is_valid])
 
 
-def _round_trip_counters(wire: Wire, counters: list[counter_key.CounterFacts]) -> list[int]:
+def _round_trip_counters(wire: Wire, counters: Sequence[CounterFacts]) -> list[int]:
     facts = wire.facts
     found = counter_key.of_stream(
         counters, counter_key.SENDER_ROUND_TRIP_TIME, facts.session_id, facts.stream_id

@@ -39,7 +39,8 @@ def rtt_frames(capture: Capture, facts: StreamFacts, sender: str) -> RttFrames:
     is_own = (frames["session_id"] == facts.session_id) & (frames["stream_id"] == facts.stream_id)
     is_whole = frames["datagram_length"] >= RTTM.length
     chosen = frames[(frames["frame_type"] == RTTM.type_code) & is_own & is_whole]
-    requests, replies = [], []
+    requests: list[RttFrame] = []
+    replies: list[RttFrame] = []
     for row in chosen:
         at = int(row["at"]) + _ECHO_AT
         echo, delta_ns, _ = _FIELDS.unpack(capture.buf[at : at + _FIELDS.size].tobytes())
