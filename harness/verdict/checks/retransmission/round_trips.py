@@ -45,8 +45,8 @@ INTERVAL_NS = 100_000_000
 """Minimum time from a reply to the next request. Source: docs/loss-recovery-sender.md."""
 REPLY_TIMEOUT_NS = 2_000_000_000
 """Time without a reply until another request."""
-LATE_NS = 100_000_000
-"""Tolerance for late replies in real time. Aeron's drivers count a longer duty cycle as late."""
+LATE_NS = 1_000_000_000
+"""Tolerance in real time, in which the machine can stop a driver for a while."""
 SAMPLE_NS_MAX = 2_000_000_000
 """Longer measurements count as this long."""
 CONNECTED_NS = 4_900_000_000
@@ -88,7 +88,7 @@ def round_trips_measured(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if not problem and not asks and near.sent.requests:
         problem = "the sender asked for its round-trip time, expected no request"
     if not problem and asks:
-        problem = _requests(wire, near, is_exact=is_exact)
+        problem = _requests(wire, near, limit_ns, is_exact=is_exact)
     values = _round_trip_counters(wire, counted.counters)
     if not problem and asks and is_exact and len(traffic.publishers) == 1:
         problem = _measured(near, values)
@@ -160,8 +160,10 @@ def _accepted(side: _Side) -> list[tuple[RttFrame, RttFrame]]:
     return found
 
 
-def _requests(wire: Wire, near: _Side, *, is_exact: bool) -> str:
-    """Return what is wrong with the times of the sender's requests."""
+def _requests(wire: Wire, near: _Side, limit_ns: int, *, is_exact: bool) -> str:
+    """Return what is wrong with the times of the sender's requests. A driver may read a NAK up to
+    `limit_ns` after it arrived.
+    """
     answers = {request: reply.time_ns for request, reply in _accepted(near)}
     statuses_ns = np.sort(status_messages(wire.feedback_arrived)["time_ns"].astype(np.int64))
     naks_ns = _valid_naks_ns(wire)
@@ -173,7 +175,7 @@ def _requests(wire: Wire, near: _Side, *, is_exact: bool) -> str:
         time_ns = near.last_ns if request is None else request.time_ns
         if request is not None and time_ns + SLACK_NS < from_ns:
             return f"a request was sent {from_ns - time_ns} ns early"
-        if request is not None and is_known and not _any_within(wire, near, time_ns):
+        if request is not None and is_known and not _was_asked(wire, near, time_ns, limit_ns):
             return "a request was sent although no NAK had arrived since the previous one"
         if is_exact and wanted_ns is not None:
             due_ns = _due_ns(near.pauses, max(from_ns, wanted_ns), SLACK_NS)
@@ -189,11 +191,11 @@ def _requests(wire: Wire, near: _Side, *, is_exact: bool) -> str:
     return ""
 
 
-def _any_within(wire: Wire, near: _Side, time_ns: int) -> bool:
-    """Return whether a NAK arrived between the request before `time_ns` and that time."""
+def _was_asked(wire: Wire, near: _Side, time_ns: int, limit_ns: int) -> bool:
+    """Return whether a NAK may have been read since the request before `time_ns`."""
     naks_ns = wire.naks(wire.feedback_arrived)["time_ns"].astype(np.int64)
     before_ns = max(each.time_ns for each in near.sent.requests if each.time_ns < time_ns)
-    return bool(((naks_ns >= before_ns) & (naks_ns <= time_ns)).any())
+    return bool(((naks_ns >= before_ns - limit_ns) & (naks_ns <= time_ns)).any())
 
 
 def _is_connected(statuses_ns: NDArray[np.int64], from_ns: int, until_ns: int) -> bool:

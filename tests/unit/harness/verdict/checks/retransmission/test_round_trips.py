@@ -126,6 +126,24 @@ def test_a_measurement_that_is_due_but_not_made_is_reported(run, number):
     assert finding.text == f"a request was due, but was not sent until {SLACK_NS} ns later"
 
 
+def test_a_nak_may_be_read_after_the_request_that_follows_it(run):
+    request_ns = run.measured[1][0].time_ns
+    for host in ("a", "b"):
+        kept = [each for each in run.packets[host] if each.kind != "NAK"]
+        naks = [each for each in run.packets[host] if each.kind == "NAK"]
+        naks[0].time_ns = run.measured[0][0].time_ns + MS
+        naks[1].time_ns = request_ns - SLACK_NS
+        run.packets[host] = [*kept, *naks[:2]]
+    remove(run, run.measured[3])
+    run.values[RTT] = SMOOTHED[3]
+    finding = look(run)
+    assert finding.outcome is PASS, finding.text
+    for host in ("a", "b"):
+        last = [each for each in run.packets[host] if each.kind == "NAK"][-1]
+        last.time_ns -= 1
+    assert look(run).outcome is FAIL
+
+
 def test_without_another_nak_no_measurement_is_due(run):
     measured_ns = run.measured[0][0].time_ns
     for host in ("a", "b"):
@@ -165,7 +183,6 @@ def test_a_request_that_is_not_answered_is_reported(run):
         ("sim", SLACK_NS, PASS),
         ("sim", SLACK_NS + 1, FAIL),
         ("netns", SLACK_NS + 1, PASS),
-        ("netns", 100 * MS + 1, FAIL),
     ],
 )
 def test_a_late_answer_is_reported(run, fidelity, late_ns, outcome):
