@@ -1,7 +1,8 @@
 """Check that the drivers' packet counters agree with the captures.
 
     sent        a counter equals what left the host: both are final when the driver has ended
-                (a killed driver might not have counted the packets of its last system call)
+                (a killed driver might not have counted the packets of its last system call);
+                Java's driver also counts the padding at the end of a term, which is not sent
     received    a counter is at most what arrived at the host, and at least what had arrived
                 before the driver shut down; datagrams dropped by a full socket may be missing
 
@@ -14,13 +15,17 @@ from signal import SIGTERM
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.harness.artifact.middlebox.frame_class import HEARTBEAT, NAK, POSITIONAL, SM
+from windtunnel.harness.artifact.middlebox.frame_class import HEARTBEAT, NAK, SM
 from windtunnel.harness.dissect.capture.pcap import sent_by
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.verdict.checks.counters.sent_bytes import (
+    first_sendings,
+    java_driver_ran,
+)
 from windtunnel.harness.verdict.checks.flow_control.window import beyond_image_window
 from windtunnel.harness.verdict.checks.retransmission.recovery import (
     SHUTDOWN_NS,
@@ -97,8 +102,8 @@ def _host_agrees(evidence: Evidence, host: str, *, only_feedback: bool) -> Findi
     if isinstance(received, Missing):
         return inconclusive(AGREE, received, host)
     facts = {}
-    uncounted = was_killed(evidence, host)
-    bounds = (*_sent(sent, uncounted), *received)
+    uncounted, padding = was_killed(evidence, host), java_driver_ran(evidence, host)
+    bounds = (*_sent(sent, uncounted, counts_padding=padding), *received)
     for bound in (each for each in bounds if not only_feedback or each.counter_id in FEEDBACK):
         value = system_value(evidence, host, bound.counter_id)
         if isinstance(value, Missing):
@@ -143,40 +148,25 @@ def was_killed(evidence: Evidence, host: str) -> bool:
     return bool(ends - {0, -SIGTERM})
 
 
-def _sent(sent: Frames, is_uncounted: bool) -> list[_Bound]:
+def _sent(sent: Frames, is_uncounted: bool, *, counts_padding: bool) -> list[_Bound]:
     """Return the valid ranges of send counters. A killed driver may not have counted its last
     send call.
     """
-    first = _first_sendings(sent)
+    first = first_sendings(sent, counts_padding=counts_padding)
+    what = "bytes of new data and of heartbeats" + ", with padding" * counts_padding
     naks, messages = int((sent["frame_type"] == NAK).sum()), len(status_messages(sent))
     beats = int((sent["frame_type"] == HEARTBEAT).sum())
     longest = int(sent["datagram_length"].max(initial=0))
     counted = (
-        (counter_key.BYTES_SENT, first, BATCH * longest, "bytes of new data and of heartbeats"),
+        (counter_key.BYTES_SENT, first, BATCH * longest, what),
         (counter_key.NAKS_SENT_TOTAL, naks, 1, "NAKs"),
         (counter_key.STATUS_MESSAGES_SENT, messages, 1, "status messages"),
         (counter_key.HEARTBEATS_SENT, beats, 1, "heartbeats"),
     )
     return [
-        _Bound(counter, count - is_uncounted * more, count, f"{count} {what}")
-        for counter, count, more, what in counted
+        _Bound(counter, count - is_uncounted * more, count, f"{count} {text}")
+        for counter, count, more, text in counted
     ]
-
-
-def _first_sendings(sent: Frames) -> int:
-    """Return the number of bytes sent that are not retransmits: heartbeats, and datagrams whose
-    first frame is new.
-    """
-    beats = sent[sent["frame_type"] == HEARTBEAT]
-    data = sent[np.isin(sent["frame_type"], POSITIONAL)]
-    keys = [data[name] for name in ("term_offset", "term_id", "stream_id", "session_id")]
-    order = np.lexsort((data["datagram"], *keys))
-    ordered = np.stack([key[order].astype(np.int64) for key in keys])
-    fresh = np.ones(len(data), dtype=np.bool_)
-    fresh[order[1:]] = np.any(np.diff(ordered, axis=1) != 0, axis=0)
-    heads = np.unique(data["datagram"], return_index=True)[1]
-    heads = heads[fresh[heads]]
-    return sum(int(each["datagram_length"].astype(np.int64).sum()) for each in (beats, data[heads]))
 
 
 def _received(

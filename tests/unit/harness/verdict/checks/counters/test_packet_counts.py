@@ -12,6 +12,8 @@ from tests.unit.harness.verdict.synthetic_run import (
     heartbeat,
     make_run,
 )
+from windtunnel.harness.artifact.middlebox.frame_class import PAD
+from windtunnel.harness.artifact.run.manifest import SubjectFacts
 from windtunnel.harness.verdict.checks.counters.packet_counts import counters_agree_with_packets
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -50,6 +52,21 @@ def test_a_sent_count_off_by_one_is_reported(run, name, lie):
     finding = by_host(run)[name[0]]
     assert finding.outcome is FAIL
     assert f"is {run.values[name]}, but the capture shows {run.values[name] - lie} " in finding.text
+
+
+@pytest.mark.parametrize("lie", [-1, 0, 1])
+def test_a_java_driver_counts_padding(run, lie):
+    run.manifest.subjects["a"] = SubjectFacts(side="publisher", peer="java")
+    log = run.log.frames
+    pads = log[log["frame_type"] == PAD]
+    padding = int((pads["frame_length"].astype(int) - 32).sum())
+    assert padding > 0
+    run.values["a/0"] += padding + lie
+    finding = by_host(run)["a"]
+    assert finding.outcome is (FAIL if lie else PASS)
+    if lie:
+        expected = run.values["a/0"] - lie
+        assert f"shows {expected} bytes of new data and of heartbeats, with" in finding.text
 
 
 @pytest.mark.parametrize(("exit_code", "outcome"), [(-9, PASS), (-15, FAIL), (0, FAIL)])
