@@ -52,6 +52,21 @@ BUGS = {
         "requests",
         "not on the wire, after position",
     ),
+    "leaks-a-subscription": (
+        "partition",
+        {
+            "    private int executed;": "    private int executed;\n"
+            "    private static Aeron theAeron;\n    private Subscription leaked;",
+            "responses = aeron.addPublication(": "responses = (theAeron = aeron).addPublication(",
+            "run(final Subscription requests": "run(Subscription requests",
+            "if (requests.poll(take, FRAGMENTS_MAX) == 0)": "if (executed > 20 && leaked == null)\n"
+            "            {\n                leaked = requests;\n                requests ="
+            ' theAeron.addSubscription(System.getenv("REQUESTS"), REQUESTS);\n            }\n'
+            "            if (requests.poll(take, FRAGMENTS_MAX) == 0)",
+        },
+        "requests",
+        "does not report it",
+    ),
 }
 """For each bug: the test of the example that finds it, what is replaced in the programs, and what
 the verdict says about which stream.
