@@ -298,6 +298,9 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
         least, most = least + fewest, most + limit
     name = counter_key.SYSTEM_NAMES[counter_key.RETRANSMITS_SENT]
     facts = {"counted": value, "least": least, "most": most}
+    if least > most:
+        text = f"the capture shows {least} responses, but NAKs can have caused at most {most}"
+        return failed(COUNTED, text, host, evidence=where, facts=facts)
     text = f"counter {counter_key.RETRANSMITS_SENT} '{name}' is {value}"
     if not least <= value <= most:
         text += f", expected {least} to {most} according to the capture"

@@ -205,6 +205,16 @@ def test_a_count_of_retransmits_that_the_capture_does_not_show_is_reported(run, 
     assert finding.facts["counted"] == run.values["a/11"]
 
 
+def test_responses_without_naks_are_reported_as_such(run):
+    for host in ("a", "b"):
+        run.packets[host] = [each for each in run.packets[host] if each.kind != "NAK"]
+    finding = counted(run)
+    assert finding.outcome is Outcome.FAIL
+    responses = run.values["a/11"]
+    expected = f"the capture shows {responses} responses, but NAKs can have caused at most 0"
+    assert finding.text == expected
+
+
 def test_answers_are_stretches(run):
     found = retransmits_of(Evidence(run.write()).wire(run.traffic))
     assert (found.ends > found.starts).all()
