@@ -103,6 +103,14 @@ class HostCounters:
     counters: list[CounterFacts]
     samples: Records
 
+    def samples_of(self, counter: CounterFacts) -> Records:
+        """Return a counter's samples. The registration id tells it from others with its id."""
+        chosen: Records = self.samples[
+            (self.samples["counter_id"] == counter.counter_id)
+            & (self.samples["registration_id"] == counter.registration_id)
+        ]
+        return chosen
+
 
 @dataclass(frozen=True)
 class SavedLog:

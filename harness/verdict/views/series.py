@@ -80,16 +80,12 @@ def _all_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> list
         why = f"has no {name} of session {facts.session_id}, stream {facts.stream_id}"
         return Missing(evidence.name_of(evidence.folder.host(host).counters), why)
     series = []
-    samples = counted.samples
     for counter in sorted(found, key=lambda each: each.registration_id):
-        chosen = samples[
-            (samples["counter_id"] == counter.counter_id)
-            & (samples["registration_id"] == counter.registration_id)
-        ]
+        chosen = counted.samples_of(counter)
         if len(chosen) == 0:
             path = evidence.name_of(evidence.folder.host(host).counter_samples)
             return Missing(path, f"has no sample of {name}, counter {counter.counter_id}")
-        series.append(_series(name, samples, chosen))
+        series.append(_series(name, counted.samples, chosen))
     return series
 
 

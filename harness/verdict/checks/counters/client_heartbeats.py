@@ -62,10 +62,8 @@ def heartbeats_of_clients(evidence: Evidence, traffics: list[TrafficCase]) -> li
 
 def _wrong(counted: HostCounters, client: CounterFacts) -> str:
     """Return what is wrong with the heartbeats of a client. The value 0 is that of a closed one."""
-    samples = counted.samples
-    is_own = samples["counter_id"] == client.counter_id
-    is_own &= samples["registration_id"] == client.registration_id
-    is_own &= samples["type_id"] == counter_key.CLIENT_HEARTBEAT
+    samples = counted.samples_of(client)
+    is_own = samples["type_id"] == counter_key.CLIENT_HEARTBEAT
     values = samples["value"][is_own].astype(np.int64)
     steps = np.diff(values[values > 0])
     if len(steps) and steps.min() < 0:

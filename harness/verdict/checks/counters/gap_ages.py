@@ -118,10 +118,7 @@ def _values(
     found = counter_key.of_stream(counted.counters, type_id, facts.session_id, facts.stream_id)
     if len(found) != 1:
         return None
-    samples = counted.samples[
-        (counted.samples["counter_id"] == found[0].counter_id)
-        & (counted.samples["registration_id"] == found[0].registration_id)
-    ]
+    samples = counted.samples_of(found[0])
     if len(samples) == 0:
         return None
     return samples["time_ns"].astype(np.int64), samples["value"].astype(np.int64)

@@ -52,9 +52,7 @@ def group_receivers_counted(evidence: Evidence, traffic: TrafficCase) -> Finding
     messages = status_messages(wire.feedback_arrived_from_all)
     limiting = limiting_messages(wire, messages, control)
     expected = len(np.unique(limiting["receiver_id"]))
-    is_own = counted.samples["counter_id"] == counters[0].counter_id
-    is_own &= counted.samples["registration_id"] == counters[0].registration_id
-    value = int(counted.samples["value"][is_own].max(initial=0))
+    value = int(counted.samples_of(counters[0])["value"].max(initial=0))
     if value != expected:
         text = f"fc-receivers is {value} at most, expected {expected} according to the capture"
         return failed(COUNTED, text, traffic.id, evidence=where)
