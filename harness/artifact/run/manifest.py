@@ -45,7 +45,8 @@ class ProcessExit:
     "Why the harness ended an application: one of the problems above, or an empty string."
 
 
-_DRIVERS = {"pyaeron": "aeron-c", "aeronmd": "aeron-c", "java": "aeron-java"}
+AERON_C, AERON_JAVA = "aeron-c", "aeron-java"
+_DRIVERS = {"pyaeron": AERON_C, "aeronmd": AERON_C, "java": AERON_JAVA}
 """Names of the drivers, by the peer that provides them."""
 
 
@@ -66,6 +67,11 @@ class SubjectFacts:
     def driver(self) -> str:
         """The name of the driver: `ours`, `aeron-c` or `aeron-java`."""
         return _DRIVERS.get(self.peer.partition(":")[0], self.peer)
+
+    @property
+    def is_aerons(self) -> bool:
+        """Whether the driver is one of Aeron's, which do not have Windtunnel's modes."""
+        return self.driver in (AERON_C, AERON_JAVA)
 
 
 _OWN_COMMIT = " commit=windtunnel"

@@ -40,7 +40,7 @@ from windtunnel.harness.artifact.middlebox.ledger import Ledger
 from windtunnel.harness.artifact.middlebox.netem import NetemAccount
 from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.artifact.regular_file import UnsafeFileError, map_bytes
-from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run.manifest import Manifest, SubjectFacts
 from windtunnel.harness.artifact.run.plan import MessagePlan, plan
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.dissect.archive_files.recording_catalog import (
@@ -164,6 +164,10 @@ class Evidence:
     @cached_property
     def manifest(self) -> Manifest | Missing:
         return self._document(self.folder.manifest, Manifest.read)
+
+    def subject(self, host: str) -> SubjectFacts | None:
+        """Return the software under test on a host, or None if it is unknown."""
+        return None if isinstance(self.manifest, Missing) else self.manifest.subjects.get(host)
 
     @cached_property
     def case(self) -> Case | Missing:

@@ -18,9 +18,7 @@ from windtunnel.harness.dissect.driver_files.expected_log import ExpectedLog
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel, parse_duration_ns
 from windtunnel.harness.scenario.schema.units import format_duration
-from windtunnel.harness.verdict.checks.retransmission.all_gaps import AERON
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.acceptance import certainly_accepted
 from windtunnel.harness.verdict.views.losses import frame_index
@@ -53,13 +51,12 @@ class FillRule:
 
 def fill_rule(evidence: Evidence, traffic: TrafficCase) -> FillRule | None:
     """Return when a stream's receiver fills gaps, or None if it fills them at once."""
-    manifest = evidence.manifest
-    subject = None if isinstance(manifest, Missing) else manifest.subjects.get(traffic.to_host)
+    subject = evidence.subject(traffic.to_host)
     channel = parse_channel(traffic.receive)
     # Datagrams of several sockets have no certain order.
     if traffic.reliable or channel.control_mode == "manual":
         return None
-    if subject is not None and subject.driver in AERON:
+    if subject is not None and subject.is_aerons:
         return None
     settings = {} if subject is None else subject.settings
     datagrams, delay_ns = channel.gap_fill_datagrams, channel.gap_fill_delay_ns

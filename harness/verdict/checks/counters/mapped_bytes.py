@@ -15,7 +15,6 @@ import numpy as np
 from windtunnel.harness.artifact.host.log_index import read_log_index
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.verdict.checks.retransmission.all_gaps import AERON
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -39,9 +38,8 @@ def mapped_bytes_counted(evidence: Evidence, traffics: list[TrafficCase]) -> lis
 
 
 def _host(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> Finding:
-    manifest = evidence.manifest
-    subject = None if isinstance(manifest, Missing) else manifest.subjects.get(host)
-    if subject is not None and subject.driver in AERON:
+    subject = evidence.subject(host)
+    if subject is not None and subject.is_aerons:
         return passed(COUNTED, f"not compared: {subject.driver} counts differently", host)
     if not is_virtual(evidence.case):
         text = "not compared: in real time, the last sample precedes the driver's end"

@@ -9,17 +9,16 @@ A padding frame at the end of a term has only its header on the wire. No driver 
 import numpy as np
 
 from windtunnel.harness.artifact.middlebox.frame_class import HEARTBEAT, PAD, POSITIONAL
+from windtunnel.harness.artifact.run.manifest import AERON_JAVA
 from windtunnel.harness.dissect.frames.flow import aligned_lengths, lengths_on_wire
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Missing
 
 
 def java_driver_ran(evidence: Evidence, host: str) -> bool:
     """Return whether a host's driver was Java's."""
-    manifest = evidence.manifest
-    subject = None if isinstance(manifest, Missing) else manifest.subjects.get(host)
-    return subject is not None and subject.driver == "aeron-java"
+    subject = evidence.subject(host)
+    return subject is not None and subject.driver == AERON_JAVA
 
 
 def first_sendings(sent: Frames, *, counts_padding: bool) -> int:

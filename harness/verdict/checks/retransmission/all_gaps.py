@@ -17,12 +17,9 @@ from numpy.typing import NDArray
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Missing
 
 SETTING = "WINDTUNNEL_NAK_ALL_GAPS"
 """The driver setting that a channel without the parameter has."""
-AERON = ("aeron-c", "aeron-java")
-"""Drivers that do not know the mode."""
 INITIAL_REPAIR_NS = 333_000_000
 """Repair time that the driver assumes until it has measured one. Source: docs/loss-recovery.md."""
 REPAIR_NS_MAX = 2_000_000_000
@@ -47,9 +44,8 @@ def has_mode(evidence: Evidence, host: str, asked: bool | None, setting: str) ->
     """Return whether a host's driver is in a mode of Windtunnel's driver, which a channel `asked`
     for, or which the driver's setting turns on if `asked` is None.
     """
-    manifest = evidence.manifest
-    subject = None if isinstance(manifest, Missing) else manifest.subjects.get(host)
-    if subject is not None and subject.driver in AERON:
+    subject = evidence.subject(host)
+    if subject is not None and subject.is_aerons:
         return False
     if asked is not None or subject is None:
         return bool(asked)
