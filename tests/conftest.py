@@ -5,6 +5,7 @@ import gc
 import os
 import resource
 import time
+from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
 
@@ -97,16 +98,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     A file runs in one process. If a long one started last, the other processes would wait for it.
     """
     if not config.getoption("full"):
-        kept: list[pytest.Item] = []
-        left_out: list[pytest.Item] = []
-        for item in items:
-            (left_out if item.get_closest_marker("full") else kept).append(item)
-        items[:] = kept
-        config.hook.pytest_deselected(items=left_out)
+        left_out = _only_full(items)
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=list(left_out))
     limits_s: dict[Path, float] = {}
     for item in items:
         limits_s[item.path] = max(_limit_s(item), limits_s.get(item.path, 0.0))
     items.sort(key=lambda item: -limits_s[item.path])
+
+
+def _only_full(items: list[pytest.Item]) -> dict[pytest.Item, None]:
+    """Return the tests that only `--full` runs, in order.
+
+    Of a test that is marked `full(keep=3)`, three variants are kept, evenly spread over the order
+    of their names: the tests may be shuffled.
+    """
+    left_out: dict[pytest.Item, None] = {}
+    variants: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        marker = item.get_closest_marker("full")
+        if marker is None:
+            continue
+        left_out[item] = None
+        if marker.kwargs:
+            variants[item.nodeid.partition("[")[0]].append(item)
+    for of_test in variants.values():
+        of_test.sort(key=lambda item: item.nodeid)
+        keep = of_test[0].get_closest_marker("full").kwargs["keep"]
+        for kept in {index * len(of_test) // keep for index in range(keep)}:
+            del left_out[of_test[kept]]
+    return left_out
 
 
 @pytest.hookimpl(wrapper=True)
@@ -194,7 +215,8 @@ def pytest_runtest_makereport(
     """Fail a test whose setup and call used more CPU time than its budget."""
     report = yield
     used_s = item.stash.get(_CPU_S, 0.0)
-    limited = call.when == "call" and report.passed and not item.get_closest_marker("full")
+    marker = item.get_closest_marker("full")
+    limited = call.when == "call" and report.passed and (marker is None or marker.kwargs)
     if limited and used_s > BUDGET_S:
         report.outcome = "failed"
         report.longrepr = (

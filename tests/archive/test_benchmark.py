@@ -1,5 +1,7 @@
 """The archive benchmark, complete but short. Checks its counts, not its speed."""
 
+import pytest
+
 from tests.peer.ports import free_port
 from windtunnel.harness.bench import archive
 from windtunnel.harness.bench.archive_host import OUR_ARCHIVE, ArchiveHost
@@ -13,6 +15,7 @@ SETTINGS = BenchSettings(
 )  # fmt: skip
 
 
+@pytest.mark.full
 def test_all_that_is_recorded_comes_out_again(monkeypatch, tmp_path):
     counted = []
 

@@ -73,6 +73,7 @@ def test_a_missing_catalog_beside_recordings(stopped):
     check_recovered(archive, all_sent)
 
 
+@pytest.mark.full
 def test_a_zeroed_entry_length(stopped):
     archive, all_sent = stopped
     with (archive.directory / "archive.catalog").open("r+b") as file:

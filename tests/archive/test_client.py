@@ -311,6 +311,7 @@ def _told(client, correlation_id, signal):
     )
 
 
+@pytest.mark.full
 def test_an_error_of_nobodys_call_is_polled(impatient):
     with Client.of(impatient) as client:
         recording_id, publication, _ = recorded(client, 1)
@@ -334,6 +335,7 @@ def test_an_error_of_nobodys_call_is_handled(impatient):
         publication.close()
 
 
+@pytest.mark.full
 def test_challenged_and_turned_away(guarded):
     asked = []
 

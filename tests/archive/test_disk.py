@@ -88,6 +88,7 @@ def test_a_full_disk_ends_one_recording_and_harms_no_other(talk, kind):
     assert replayed(talk, later.recording_id) == later.sent
 
 
+@pytest.mark.full
 def test_an_archive_starts_on_a_full_disk_and_frees_space(archive, talk, disk, kind):
     if kind == "java":
         pytest.skip("the error log of Java's archive is a sparse file: its conductor dies of it")

@@ -126,6 +126,7 @@ def test_from_the_start_to_the_present(archive, live, persistent, by):
     assert list(map(str, reader.errors)) == []
 
 
+@pytest.mark.full
 def test_from_a_position(live, persistent):
     live.send(100)
     reader = persistent(live, live.live_channel, start_position=40 * FRAME)

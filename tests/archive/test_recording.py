@@ -163,6 +163,7 @@ def test_r12_there_is_a_limit_to_recordings(own_archive):
     assert refusal == ErrorCode.MAX_RECORDINGS
 
 
+@pytest.mark.full
 def test_r13_without_room_nothing_is_recorded(own_archive):
     more_than_any_disk = 1 << 60
     full = own_archive({"aeron.archive.low.storage.space.threshold": more_than_any_disk}).start()
@@ -187,6 +188,7 @@ def test_r15_a_full_segment_has_an_empty_one_behind_it(archive, talk):
     assert not any(behind)
 
 
+@pytest.mark.full
 def test_r16_a_checksum_takes_the_session_ids_place(own_archive):
     checked = own_archive({"aeron.archive.record.checksum": "CRC-32"}).start()
     talk = Conversation(checked)

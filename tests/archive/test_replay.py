@@ -140,6 +140,7 @@ def test_p11_a_block_shorter_than_a_datagram(talk, stopped):
     assert refused(talk, stopped.recording_id, file_io_max_length=1_024) == ErrorCode.GENERIC
 
 
+@pytest.mark.full
 def test_p12_nobody_listens(impatient):
     talk = Conversation(impatient)
     recorded = Recorded(talk).send(3)

@@ -65,6 +65,7 @@ class Merging:
         self.subscription.close()
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("port", ["wildcard", "fixed"])
 def test_a_late_reader_comes_to_the_present(client, live, port):
     live.send(300)

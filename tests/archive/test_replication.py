@@ -138,6 +138,7 @@ def test_c7_with_a_session_id_of_its_own(source, talk, original):
     assert replayed(talk, copy.recording_id) == original.sent
 
 
+@pytest.mark.full
 def test_c8_a_source_that_is_not_there(impatient):
     talk = Conversation(impatient)
     channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"

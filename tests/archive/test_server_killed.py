@@ -14,6 +14,7 @@ def killer(tmp_path_factory):
     made.close()
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("seed", range(2))
 def test_what_was_said_to_be_written_survives_a_kill(killer, seed):
     chance = random.Random(seed)

@@ -105,6 +105,7 @@ def request_archive_id(aeron):
         timer.cancel()
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     "process",
     [("-Daeron.archive.threading.mode=DEDICATED",), ("-Daeron.archive.threading.mode=SHARED",)],

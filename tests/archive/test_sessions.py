@@ -70,6 +70,7 @@ def test_s2_the_first_answer_is_repeated_until_a_request_comes(talk):
     assert len(talk.heard(talk.connecting)) == count
 
 
+@pytest.mark.full
 def test_s3_another_major_version_is_turned_away(impatient):
     talk = Conversation(impatient, version=semantic_version(2, 0, 0))
     until(lambda: len(talk.heard(talk.connecting)) >= 3, "the refusal, repeated")
@@ -87,6 +88,7 @@ def test_s4_another_minor_version_is_let_in(archive):
     talk.close()
 
 
+@pytest.mark.full
 def test_s5_rejected_credentials(guarded):
     talk = Conversation(guarded, credentials=b"stranger")
     until(lambda: len(talk.heard(talk.connecting)) >= 2, "the refusal, repeated")
@@ -112,6 +114,7 @@ def test_s6_a_wrong_answer_is_rejected(guarded):
     assert refusal == ErrorCode.AUTHENTICATION_REJECTED
 
 
+@pytest.mark.full
 def test_s7_a_challenge_without_an_answer(guarded):
     asked_s = time.monotonic()
     talk = Conversation(guarded, credentials=b"guest")

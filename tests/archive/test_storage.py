@@ -95,6 +95,7 @@ def test_d2_what_lies_behind_a_hole_is_gone(own_archive):
     assert replayed(talk, recorded.recording_id) == recorded.sent[:11]
 
 
+@pytest.mark.full
 def test_d3_killed_before_any_data(own_archive):
     archive = own_archive().start()
     recorded = Recorded(Conversation(archive), positioned(4_096))
@@ -103,6 +104,7 @@ def test_d3_killed_before_any_data(own_archive):
     assert (found.start_position, found.stop_position) == (4_096, 4_096)
 
 
+@pytest.mark.full
 def test_d4_a_last_frame_that_may_be_torn(own_archive):
     """Its header announces data in a page that contains only zeros."""
     archive = own_archive().start()
@@ -121,6 +123,7 @@ def test_d4_a_last_frame_that_may_be_torn(own_archive):
     assert activity_ms(mark_file(archive)) == -1
 
 
+@pytest.mark.full
 def test_d5_after_a_clean_stop_it_starts_at_once(own_archive):
     archive = own_archive().start()
     recorded = Recorded(Conversation(archive)).send(10)
@@ -208,6 +211,7 @@ def test_d7_the_golden_archive_is_listed_and_replayed(own_archive):
     assert Recorded(talk).recording_id == 3
 
 
+@pytest.mark.full
 def test_d8_a_catalog_that_is_full_grows(own_archive):
     capacity = 1_024
     archive = own_archive({"aeron.archive.catalog.capacity": capacity}).start()
@@ -237,6 +241,7 @@ def cut_to_size(catalog):
     os.truncate(catalog, at)
 
 
+@pytest.mark.full
 def test_d9_a_catalog_without_room_to_spare(own_archive):
     archive = own_archive().start()
     talk = Conversation(archive)

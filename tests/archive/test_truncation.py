@@ -55,6 +55,7 @@ def refused(talk, recorded, position):
     )
 
 
+@pytest.mark.full
 def test_t1_an_active_recording(talk):
     recorded = Recorded(talk).send(2)
     assert refused(talk, recorded, 0) == ErrorCode.ACTIVE_RECORDING

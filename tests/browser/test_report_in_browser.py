@@ -118,6 +118,7 @@ def test_a_drag_zooms_in_and_a_button_back(opened: Browser) -> None:
     assert view(opened)[1] >= before[1]
 
 
+@pytest.mark.full
 def test_a_new_window_of_time_forgets_the_old_range_of_positions(opened: Browser) -> None:
     plot = f"{CHART}.plot"
     ranges = "{'yaxis.range[0]': 1000, 'yaxis.range[1]': 2000}"
@@ -131,6 +132,7 @@ def test_a_new_window_of_time_forgets_the_old_range_of_positions(opened: Browser
     assert opened.evaluate(f"{plot}.layout.yaxis.range[1]") > 2000
 
 
+@pytest.mark.full
 def test_zoom_shows_points_that_the_whole_run_leaves_out(opened: Browser) -> None:
     click(opened, "+")
     click(opened, "+")
@@ -159,6 +161,7 @@ def test_steps_from_loss_to_loss_with_their_repair(opened: Browser) -> None:
     assert begin + (end - begin) / 4 == pytest.approx(times[0])
 
 
+@pytest.mark.full
 def test_a_window_without_a_sample_still_shows_lines_and_marks(opened: Browser) -> None:
     click(opened, NEXT_LOSS)
     low, high = opened.evaluate(f"{CHART}.plot.layout.yaxis.range")
@@ -173,6 +176,7 @@ def test_a_window_without_a_sample_still_shows_lines_and_marks(opened: Browser) 
     assert low < sent < high
 
 
+@pytest.mark.full
 def test_a_plateau_among_many_points_is_drawn_level(opened: Browser) -> None:
     """A position that rises with each point, but for a rest of 5,000 ms."""
     rest = "const t = [...Array(1000).keys()].map((each) => each < 450 ? each : each + 5000);"
@@ -244,6 +248,7 @@ OVERLAPS = """(() => {
 })()"""
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("size", [(1280, 1000), (700, 900), PHONE], ids=["desk", "narrow", "phone"])
 @pytest.mark.parametrize("kinds", ["some", "every"])
 def test_no_labels_of_a_chart_overlap(opened: Browser, size: tuple[int, int], kinds: str) -> None:
@@ -273,6 +278,7 @@ BANDS = f"""(() => {{
 }})()"""
 
 
+@pytest.mark.full
 def test_interruptions_are_bands_with_a_legend(opened: Browser) -> None:
     opened.evaluate(BANDS)
     settle(opened)
@@ -295,6 +301,7 @@ def test_says_what_a_mark_is(opened: Browser) -> None:
     assert "attempt 1" in str(text)
 
 
+@pytest.mark.full
 def test_every_run_gets_its_chart_when_it_comes_into_view(opened: Browser) -> None:
     for index in range(len(OUTCOMES)):
         opened.evaluate(f"document.querySelector('#run-{index} .chart').scrollIntoView()")
@@ -302,6 +309,7 @@ def test_every_run_gets_its_chart_when_it_comes_into_view(opened: Browser) -> No
     assert opened.evaluate("Page.charts.length") == len(OUTCOMES)
 
 
+@pytest.mark.full
 def test_light_and_dark_by_taste_and_by_button(opened: Browser) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     line = f"{CHART}.plot.data.find((each) => each.name === 'snd-pos').line.color"

@@ -10,6 +10,7 @@ from windtunnel.harness.installation import ROOT as REPOSITORY
 pytestmark = pytest.mark.docker
 
 
+@pytest.mark.usefixtures("image")
 def test_a_build_waits_for_another_one():
     (REPOSITORY / "build").mkdir(exist_ok=True)
     build = [str(REPOSITORY / "docker" / "build.sh")]

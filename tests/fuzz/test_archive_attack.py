@@ -63,6 +63,7 @@ def overwrite_a_message(attack):
             file.write(b"\xff\xfe\xfd")
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     ("defect", "text"),
     [(lose_all_segments, "expected a stop position from"), (overwrite_a_message, "is wrong")],
@@ -101,6 +102,7 @@ def test_an_archive_that_ends_is_found(run, monkeypatch):
     assert "the archive exited: exit code -9" in told[-1]["violation"]
 
 
+@pytest.mark.full
 def test_an_archive_that_starts_with_an_empty_catalog_is_found(tmp_path, monkeypatch):
     """A recording that is missing from a new catalog is a violation."""
     attack = ArchiveAttack(tmp_path, 1)

@@ -29,6 +29,7 @@ def test_a_short_attack_finds_nothing(tmp_path, capsys):
     assert told["writes"] > 0
 
 
+@pytest.mark.full
 def test_a_driver_that_ends_is_found_and_the_finding_is_replayed(tmp_path, capsys, monkeypatch):
     turn = DriverAttack._turn
 

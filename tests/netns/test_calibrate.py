@@ -33,6 +33,7 @@ def test_the_relay_loses_as_many_as_it_was_asked_to():
     assert rows["duplicate", "duplicated"].holds
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_flood_goes_through_the_relay_whole(monkeypatch):
     monkeypatch.setattr(throughput, "STEPS_PER_S", (5_000,))

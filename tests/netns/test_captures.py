@@ -40,6 +40,7 @@ for _ in range(int(sys.argv[2])):
 """
 
 
+@pytest.mark.full
 def test_no_packet_is_lost_where_others_come_before_the_filter_stands(lab, tmp_path):  # noqa: F811
     interface = lab.interface("a")
     cries = [sys.executable, "-c", CRIES, interface]

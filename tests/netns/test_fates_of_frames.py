@@ -36,6 +36,7 @@ def synthetic_run(name, folder):
     return RunDir(created.run_dir)
 
 
+@pytest.mark.full
 def test_losses_are_reported_by_two_captures_and_by_one(tmp_path):
     created = synthetic_run("loss/reliable-2pct", tmp_path)
     check_inferred_fates(created, tmp_path, check_joined_fates(created, tmp_path))

@@ -230,6 +230,7 @@ async def test_wrong_options_are_refused_before_anything_starts(
     assert not list(tmp_path.glob("*/*/run.json"))
 
 
+@pytest.mark.full
 async def test_wrong_requests_leave_the_lab_usable(tmp_path: Path) -> None:
     async with open_lab(out=tmp_path) as lab:
         for wrong, text in (
@@ -246,6 +247,7 @@ async def test_wrong_requests_leave_the_lab_usable(tmp_path: Path) -> None:
     lab.verdict.assert_passed()
 
 
+@pytest.mark.full
 def test_a_lab_without_asyncio(tmp_path: Path) -> None:
     with open_lab(hosts=["x", "y"], link="x-y", loss="1%", out=tmp_path, folder=tmp_path) as lab:
         service = lab.start("y", python(SERVICE, "${y}"), ready="ready", log_never=["Traceback"])
@@ -316,6 +318,7 @@ def test_three_hosts_have_their_own_links(tmp_path: Path) -> None:
     lab.verdict.assert_passed()
 
 
+@pytest.mark.full
 async def test_an_exception_in_the_block_is_raised_with_the_verdict(tmp_path: Path) -> None:
     async def use() -> None:
         async with open_lab(out=tmp_path) as lab:
@@ -327,6 +330,7 @@ async def test_an_exception_in_the_block_is_raised_with_the_verdict(tmp_path: Pa
     assert "verdict of the lab: PASS" in caught.value.__notes__[0]
 
 
+@pytest.mark.full
 def test_a_lab_without_programs_has_shown_nothing(tmp_path: Path) -> None:
     with open_lab(out=tmp_path) as lab:
         pass

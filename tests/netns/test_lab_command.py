@@ -123,6 +123,7 @@ def test_a_lab_that_cannot_be_had_is_explained(command: Command) -> None:
     assert "no lab is up" in command("status", code=1).stderr
 
 
+@pytest.mark.full
 def test_labs_have_names(command: Command) -> None:
     command("up", "--name", "one", "--hosts", "x,y,z", "--link", "x-y", "--link", "y-z")
     assert "no lab is up" in command("status", code=1).stderr

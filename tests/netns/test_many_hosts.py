@@ -30,6 +30,7 @@ def first_losses(run):
     return {(int(each["link"]), int(each["position"])) for each in chosen}
 
 
+@pytest.mark.full
 def test_one_receiver_of_many_loses_the_same_again_and_gets_all(tmp_path):
     """Two runs of one seed: the same frames are lost, to one reader, and all get everything."""
     result = run_suite([SCENARIOS / "many" / "multicast-one-lossy.yaml"], seeds=1, out=tmp_path)

@@ -26,6 +26,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_the_tests_of_the_guide_pass(project: Path) -> None:
     session = run_pytest(project, timeout_s=380)
     assert session.counts == {"passed": 2}, session.output

@@ -99,6 +99,7 @@ def test_one(windtunnel):
 """
 
 
+@pytest.mark.full
 def test_a_verdict_that_is_not_read_is_a_warning(project: Path) -> None:
     (project / "tests" / "test_feed.py").write_text(UNREAD)
     session = run_pytest(project)
@@ -117,6 +118,7 @@ def test_a_lab_is_skipped_by_name_without_what_it_needs(project: Path) -> None:
     assert "a lab: does not support fidelity sim, but netns" in session.output
 
 
+@pytest.mark.full
 def test_an_ordinary_user_has_a_lab_in_a_user_namespace(project: Path) -> None:
     ordinary = ("unshare", "--user", "--map-user=1234", "--map-group=1234", "--")
     if subprocess.run([*ordinary, "true"], check=False, capture_output=True).returncode != 0:

@@ -163,6 +163,7 @@ def test_both_logs_and_the_pressure_lie_in_the_folder(good_run):
         assert rows.column("run_ns")[-1] > 0
 
 
+@pytest.mark.full
 def test_the_same_seed_loses_the_same_frames(good_run, tmp_path):
     _, again = make_run(tmp_path)
     assert _first_losses(again) == _first_losses(good_run[1])

@@ -119,12 +119,14 @@ def test_it_runs_a_scenario_from_an_empty_directory(environment, tmp_path):
     assert list((tmp_path / "runs").rglob("verdict.json"))
 
 
+@pytest.mark.full
 def test_containers_need_a_checkout(environment, tmp_path):
     done = run(environment, tmp_path, "windtunnel", "run", SCENARIO, "--fidelity", "compose")
     assert done.returncode == 3
     assert "fidelity compose needs a checkout of Windtunnel" in done.stderr
 
 
+@pytest.mark.full
 def test_the_example_of_the_client_runs(environment, tmp_path):
     """The first Python example of docs/python.md, against a driver of the installed program."""
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")

@@ -45,6 +45,7 @@ def test_a_killed_driver_is_reported_and_the_next_one_serves(tmp_path):
         assert again.add_publication(where, STREAM_ID).session_id
 
 
+@pytest.mark.full
 def test_a_killed_client_leaves_nothing_that_the_driver_does_not_clean(tmp_path):
     directory = tmp_path / "aeron"
     with (

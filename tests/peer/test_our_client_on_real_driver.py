@@ -138,6 +138,7 @@ def test_an_image_is_rejected_and_its_publisher_hears_why(client, where):
         subscription.reject_image(image.correlation_id, 0, "r" * 1024)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("where", [None, "aeron:ipc?term-length=64k"], ids=["udp", "ipc"])
 def test_a_revoked_stream_ends_at_once(client, where):
     publication, subscription = open_stream(client, where)
@@ -184,6 +185,7 @@ def test_the_heartbeat_is_signed_once(client):
     assert label().startswith(f"client-heartbeat: id={client.client_id} name=ours version=1.53.0 ")
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("is_exclusive", [True, False], ids=["exclusive", "concurrent"])
 def test_reserved_values_travel(client, is_exclusive):
     publication, subscription = open_stream(client, is_exclusive=is_exclusive)

@@ -25,11 +25,8 @@ DIRECTIONS = [("ours", "real"), ("real", "ours")]
 TERMS_MIN = 5
 
 
-@pytest.mark.parametrize(
-    "drivers",
-    [DIRECTIONS[0], pytest.param(DIRECTIONS[1], marks=pytest.mark.full)],
-    ids="-to-".join,
-)
+@pytest.mark.full(keep=2)
+@pytest.mark.parametrize("drivers", DIRECTIONS, ids="-to-".join)
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_good_weather_nothing_is_asked_for_twice(tmp_path, kind, drivers):
     with passage(tmp_path, kind, drivers, clients=drivers) as made:
@@ -39,7 +36,8 @@ def test_in_good_weather_nothing_is_asked_for_twice(tmp_path, kind, drivers):
         assert made.near.total(counter.RETRANSMITTED_BYTES) == 0
 
 
-@pytest.mark.parametrize("clients", ["own", pytest.param("crossed", marks=pytest.mark.full)])
+@pytest.mark.full(keep=5)
+@pytest.mark.parametrize("clients", ["own", "crossed"])
 @pytest.mark.parametrize("drivers", DIRECTIONS, ids="-to-".join)
 @pytest.mark.parametrize("kind", KINDS)
 def test_bad_weather_is_mended(tmp_path, kind, drivers, clients):

@@ -115,6 +115,7 @@ def make_log(folder, driver, client, *, is_exclusive, unlike, expected=None):
         return log
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("is_exclusive", [True, False], ids=["exclusive", "concurrent"])
 @pytest.mark.parametrize(
     ("driver", "client"), [("real", "ours"), ("ours", "ours"), ("ours", "real")]

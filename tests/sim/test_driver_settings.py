@@ -42,6 +42,7 @@ def has_counter(folder, host, name):
     return any(each.startswith(f"{name}:") for each in labels)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("settings", [SETTINGS, {}], ids=["set", "not set"])
 def test_simulated_drivers_have_the_modes_that_the_environment_sets(
     settings, tmp_path, monkeypatch

@@ -118,6 +118,7 @@ def test_an_endless_agent_is_its_drivers_failure(agent, tmp_path):
     assert (tmp_path / "run/captures/a.pcap").stat().st_size
 
 
+@pytest.mark.full
 def test_an_endless_client_is_its_applications_failure(tmp_path):
     done, simulation = simulate("client", tmp_path)
     assert done.returncode == SUBJECT_FAILED, done.stderr
@@ -126,6 +127,7 @@ def test_an_endless_client_is_its_applications_failure(tmp_path):
     assert "a client on host b did not end its turn: " in failed.last_log_line
 
 
+@pytest.mark.full
 def test_an_endless_application_is_the_harness_failure(tmp_path):
     done, simulation = simulate("harness", tmp_path)
     assert done.returncode == STUCK, done.stderr
@@ -148,6 +150,7 @@ def test_an_endless_part_aborts_its_trial(part, tmp_path):
     assert "did not end its turn: " in done.stdout
 
 
+@pytest.mark.full
 def test_an_endless_trial_is_the_simulators_failure(tmp_path):
     done = try_once("trial", tmp_path)
     assert done.returncode == STUCK, done.stderr

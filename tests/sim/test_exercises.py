@@ -11,6 +11,7 @@ FOLDER = SCENARIOS / "coverage"
 NAMES = ["freed-streams", "local-streams", "parameters", "remote-streams", "scripted-peers"]
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", NAMES)
 def test_coverage_passes(name, tmp_path):
     result = run(FOLDER / f"{name}.yaml", tmp_path)

@@ -54,7 +54,10 @@ def made(tmp_path, weather="both: {delay: {mean: 20ms}}", check="delivered_once"
     [
         pytest.param("window", {}, marks=pytest.mark.full),
         ("window", {"weather": "a->b: {delay: {mean: 5ms}}, b->a: {delay: {mean: 30ms}}"}),
-        ("link", {"weather": "a->b: {rate: 4Mbit/s, delay: {mean: 1ms}}"}),
+        pytest.param(
+            *("link", {"weather": "a->b: {rate: 4Mbit/s, delay: {mean: 1ms}}"}),
+            marks=pytest.mark.full,
+        ),
         pytest.param("pace", {"pace": ", pace: {rate: 512KiB/s}"}, marks=pytest.mark.full),
         ("reader", {"more": "consume: {rate: 512KiB/s}"}),
     ],
@@ -120,10 +123,8 @@ def test_a_cut_disconnects_where_the_connection_timeout_is_exceeded(tmp_path, la
 @pytest.mark.parametrize(
     ("process", "lasts", "timeout"),
     [
-        ("subscriber", "3s", ""),
-        pytest.param(
-            *("subscriber", "12s", "client liveness timeout of 10s"), marks=pytest.mark.full
-        ),
+        pytest.param("subscriber", "3s", "", marks=pytest.mark.full),
+        ("subscriber", "12s", "client liveness timeout of 10s"),
         pytest.param("driver", "3s", "", marks=pytest.mark.full),
         pytest.param(*("driver", "12s", "image liveness timeout of 10s"), marks=pytest.mark.full),
     ],

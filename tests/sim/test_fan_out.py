@@ -47,6 +47,7 @@ def test_every_receiver_gets_everything(tmp_path, mode):
     assert fan.sender.endpoints[0]["destinations_count"] == 2
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("seed", range(2))
 def test_each_link_loses_its_own_and_all_is_repaired_for_a_group_that_waits(tmp_path, seed):
     weather = lossy(seed, (0.02, 0.08))

@@ -15,11 +15,11 @@ from windtunnel.harness.artifact.run_dir import RunDir
 NAMES = (
     "loss/reliable-2pct",
     "loss/unreliable-2pct",
-    "copies/data",
     "order/past-gap-fill",
-    "reorder/reliable-swap-and-hold",
 )
 MORE_NAMES = (
+    "copies/data",
+    "reorder/reliable-swap-and-hold",
     "loss/gilbert-elliott",
     "order/displacement",
     "order/past-nak-delay",

@@ -56,6 +56,7 @@ def test_our_driver_tells_streams_of_a_negative_session_id_apart(name, run):
     assert result.outcome == "PASS", result.reason
 
 
+@pytest.mark.full
 def test_a_nak_past_the_sent_position_makes_the_c_driver_exceed_the_window(run, tmp_path):
     file = SCENARIOS / "findings" / "nak-past-sent-position.yaml"
     result, _ = run(file, "pyaeron", "ours")

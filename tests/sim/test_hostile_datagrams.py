@@ -67,6 +67,7 @@ def whole_messages(received):
     return whole
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("seed", range(3))
 def test_frames_that_can_be_told_from_good_ones_change_nothing(tmp_path, seed):
     rng = random.Random(seed)

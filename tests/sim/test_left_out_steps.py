@@ -46,7 +46,7 @@ def run_counting(name, folder, monkeypatch, *, takes_every_step):
 @pytest.mark.parametrize(
     "name",
     [
-        "host/resting-publisher",
+        pytest.param("host/resting-publisher", marks=pytest.mark.full),
         "host/pause-receiver",
         pytest.param("host/slow-rate", marks=pytest.mark.full),
         pytest.param("host/kill-driver", marks=pytest.mark.full),

@@ -39,6 +39,7 @@ CROSSING_NS = 200_000
 """Longest time that the simulated hosts and the middlebox add to the delay of the link."""
 
 
+@pytest.mark.full
 def test_a_constant_delay_neither_reorders_nor_varies(tmp_path):
     file = tmp_path / "constant.yaml"
     file.write_text(CONSTANT)

@@ -164,6 +164,7 @@ def test_a_driver_that_stands_still_has_sockets_that_do_not(tmp_path):
         assert sub.connect().client.client_id > 0
 
 
+@pytest.mark.full
 def test_a_dead_driver_hears_nothing_and_its_successor_starts_afresh(tmp_path):
     with world(tmp_path) as made:
         sub = made.hosts[1]

@@ -146,6 +146,7 @@ def test_a_wrong_marker_is_an_error_of_its_file(project: Path) -> None:
     assert "Traceback" not in session.output
 
 
+@pytest.mark.full
 def test_without_privileges_a_test_is_skipped_by_name_or_simulated(project: Path) -> None:
     """The programs of namespaces are missing here, which is the same to the plugin."""
     path = project / "empty"

@@ -17,7 +17,7 @@ def trials_of(folder, *arguments):
     return code, [each for each in lines if each["kind"] == "trial"], errors
 
 
-@pytest.mark.parametrize("drivers", ["pyaeron", "mixed"])
+@pytest.mark.parametrize("drivers", ["mixed", pytest.param("pyaeron", marks=pytest.mark.full)])
 @pytest.mark.parametrize("seeds", [2, pytest.param(300, marks=pytest.mark.full)])
 def test_seeds_hold(tmp_path, drivers, seeds):
     code, trials, errors = trials_of(tmp_path, "--driver", drivers, "--seeds", str(seeds))
@@ -45,6 +45,7 @@ def test_sabotage_of_real_drivers_is_found(tmp_path, sabotage):
     assert trials[0]["violation"]
 
 
+@pytest.mark.full
 def test_a_library_that_is_not_the_drivers_is_unsupported(tmp_path):
     file = tmp_path / "other.so"
     file.write_bytes(b"no library")
@@ -64,6 +65,7 @@ def test_a_comparison_has_the_figures_of_both_drivers(tmp_path):
     assert trials[0]["figures"]["position"] == trials[0]["ours"]["position"]
 
 
+@pytest.mark.full
 def test_drivers_that_read_equally_many_datagrams_fill_equally_many_gaps(tmp_path):
     # With 64 datagrams per duty cycle, our driver fills 6 gaps in this trial, the C driver 5.
     code, trials, errors = trials_of(tmp_path, "--driver", "pyaeron", "--seed", "1468", "--compare")

@@ -154,6 +154,7 @@ def windows_of(pair):
     ]
 
 
+@pytest.mark.full
 def test_a_cubic_window_shrinks_at_a_loss_and_grows_back(tmp_path):
     lost = []
 

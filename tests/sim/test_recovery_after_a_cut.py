@@ -41,6 +41,7 @@ budget: {wall: 60s}
 CUT_NS, HEARTBEAT_NS, ROUND_TRIP_NS = 4_000_000_000, 100_000_000, 40_000_000
 
 
+@pytest.mark.full
 def test_the_first_packet_after_a_cut_ends_the_backoff_of_open_gaps(tmp_path):
     """The retry delay had doubled five times: the next NAK was due 1.4 s after the cut."""
     file = tmp_path / "cut.yaml"

@@ -64,6 +64,7 @@ def transfer(folder, seed, *, nak_all_gaps):
     return pair, (pair.now_ns - begin_ns) / ROUND_TRIP_NS
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_window_of_gaps_takes_few_round_trips_and_few_naks(tmp_path, seed):
     pair, round_trips = transfer(tmp_path / "all", seed, nak_all_gaps=True)

@@ -113,6 +113,7 @@ def lost(folder: RunDir):
     return {(int(row["position"]), int(row["frame_length"]), int(row["attempt"])) for row in rows}
 
 
+@pytest.mark.full
 def test_what_two_captures_show_is_lost_again(tmp_path):
     _, first = run(scenario(tmp_path, RULES), tmp_path)
     made = from_captures([first.capture("b"), first.capture("a")], tmp_path / "seen.yaml")

@@ -27,6 +27,7 @@ def test_a_slow_consumer_passes_and_takes_its_time(tmp_path):
     assert subscriber.ended_ns - subscriber.started_ns >= 7 * 300 * MS
 
 
+@pytest.mark.full
 def test_a_resting_publisher_passes_and_takes_its_time(tmp_path):
     result = run(SCENARIOS / "host" / "resting-publisher.yaml", tmp_path)
     assert result.outcome == "PASS", result.reason

@@ -74,6 +74,7 @@ def test_only_losses_before_the_fan_out_are_the_same_on_all_links(tmp_path, wher
     assert (found[0] == found[1] == found[2]) == bool(where)
 
 
+@pytest.mark.full
 def test_a_stream_that_starts_with_all_is_joined_at_its_start(tmp_path):
     # Its first SETUPs are lost on the way to h2. Without `starts_with`, h2 never joins.
     path = scenario(tmp_path, 3, channel="fc=max", more="    starts_with: all")

@@ -4,9 +4,9 @@ import pytest
 
 from tests.sim.simulated import SCENARIOS, run
 
-NAMES = ["netem/corrupt", "netem/loss-four-state", "netem/rate-queue", "path/source-port-change"]
-NETEM = {f"netem/{path.stem}" for path in (SCENARIOS / "netem").glob("*.yaml")}
-MORE_NAMES = sorted(NETEM - set(NAMES))
+NAMES = ["netem/corrupt", "netem/loss-four-state"]
+ALL = {f"netem/{path.stem}" for path in (SCENARIOS / "netem").glob("*.yaml")}
+MORE_NAMES = ["path/source-port-change", *sorted(ALL - set(NAMES))]
 # A machine's first run compiles every kernel of the simulator.
 pytestmark = pytest.mark.timeout(400)
 

@@ -38,6 +38,7 @@ def with_turns_of_their_own(tmp_path_factory):
     return run_all(WITH_TURNS_OF_THEIR_OWN, tmp_path_factory.mktemp("runs"))
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", WITH_TURNS_OF_THEIR_OWN)
 def test_groups_pauses_and_deaths_pass(name, with_turns_of_their_own):
     result = with_turns_of_their_own[name]
@@ -54,6 +55,7 @@ def test_more_groups_and_pauses_pass(name, tmp_path):
         assert result.outcome == "PASS", (result.seed, result.reason)
 
 
+@pytest.mark.full
 def test_a_death_is_told_as_it_was(tmp_path):
     result = run(SCENARIOS / "host/kill-driver.yaml", tmp_path)
     assert result.outcome == "PASS", result.reason
@@ -69,6 +71,7 @@ def test_a_death_is_told_as_it_was(tmp_path):
     assert (events.parent / "hosts/b/before-1/counters.bin").exists()
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     ("sabotage", "name", "check"),
     [
@@ -100,6 +103,7 @@ def test_scenario_that_is_not_made_for_sim_is_unsupported(tmp_path):
     assert run(scenario, tmp_path).outcome == "UNSUPPORTED"
 
 
+@pytest.mark.full
 def test_budget_counts_simulated_time(tmp_path):
     scenario = shortened(RELIABLE, tmp_path, "32MiB")
     scenario.write_text(scenario.read_text().replace("wall: 120s", "wall: 10ms"))

@@ -28,7 +28,7 @@ SEEDS = 2_000
 pytestmark = pytest.mark.timeout(900)
 
 
-@pytest.mark.parametrize("seeds", [SEEDS // 80, pytest.param(SEEDS, marks=pytest.mark.full)])
+@pytest.mark.parametrize("seeds", [SEEDS // 200, pytest.param(SEEDS, marks=pytest.mark.full)])
 def test_seeds_hold(tmp_path, seeds):
     code, lines, errors = swarm(tmp_path, "--seeds", str(seeds), "--jobs", "2")
     bad = [each for each in lines[:-1] if each["violation"] or each["defect"]]
@@ -38,7 +38,7 @@ def test_seeds_hold(tmp_path, seeds):
     assert sorted(each["seed"] for each in lines[:-1]) == list(range(seeds))
 
 
-@pytest.mark.parametrize("seeds", [20, pytest.param(SEEDS, marks=pytest.mark.full)])
+@pytest.mark.parametrize("seeds", [8, pytest.param(SEEDS, marks=pytest.mark.full)])
 def test_seeds_hold_with_recovery_modes(tmp_path, seeds):
     order = SwarmSpec(0, seeds, 0.0, 1, None, "", as_json=False, keep=None, modes=True)
     trials = Swarm(order, tmp_path)
@@ -49,6 +49,7 @@ def test_seeds_hold_with_recovery_modes(tmp_path, seeds):
     assert "--recovery-modes" in order.repro(0)
 
 
+@pytest.mark.full
 def test_a_copy_that_the_link_divided_may_be_lost(tmp_path):
     """Swapping a PAD with the first frame of the copy for another endpoint divides this copy, and
     its first part may arrive first. Then the image drops the whole other copy.
@@ -86,6 +87,7 @@ def test_a_swarm_that_is_killed_leaves_no_process(tmp_path):
     assert not [each for each in workers if is_alive(each)]
 
 
+@pytest.mark.full
 def test_a_long_swarm_tells_how_far_it_has_come(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("windtunnel.harness.simulator.swarm.swarm.PROGRESS_S", 0)
     order = SwarmSpec(0, 2, 0.0, 1, 20, "", as_json=False, keep=None)
@@ -139,6 +141,7 @@ def test_stall_of_the_protocols_own_is_told_apart(tmp_path):
     assert "snd-pos 131072" in outcome.stalls[0]
 
 
+@pytest.mark.full
 def test_a_stall_that_outlives_its_image_is_known_by_how_it_was(tmp_path):
     # Another image joins at snd-pos, and what it tells is no evidence of how the first one ended.
     slow = replace(stalling(65_536), readers=(Reader(visit_frames=1, rest_ns=20_000_000),))
@@ -188,6 +191,7 @@ def test_the_command_knows_every_sabotage():
     assert command.SABOTAGES == SABOTAGES
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("sabotage", SABOTAGES)
 def test_planted_defect_is_found_with_its_seed(sabotage, tmp_path):
     # Some harm is not seen by every trial: without faults there is nothing to heal, for one.
@@ -199,6 +203,7 @@ def test_planted_defect_is_found_with_its_seed(sabotage, tmp_path):
     raise AssertionError(f"no trial of 12 sees the sabotage {sabotage}")
 
 
+@pytest.mark.full
 def test_harm_is_told_with_the_command_that_repeats_it(tmp_path):
     done = subprocess.run(
         [

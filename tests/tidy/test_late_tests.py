@@ -48,6 +48,7 @@ def run(folder, text, *options):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("text", [LATE_AT_THE_END, IN_MACHINE_CODE], ids=["teardown", "call"])
 def test_the_run_ends_and_tells_where_it_stood(tmp_path, text):
     found = run(tmp_path, text)

@@ -13,12 +13,16 @@ from tests import conftest
 ROOT = Path(conftest.__file__).resolve().parents[1]
 
 
-def item(config, name, limit_s=None, *, full=False):
-    markers = {"full": full or None}
+class Item(SimpleNamespace):
+    __hash__ = object.__hash__
+
+
+def item(config, name, limit_s=None, full=None):
+    markers = {"full": None if full is None else SimpleNamespace(kwargs=full)}
     if limit_s is not None:
         markers["timeout"] = SimpleNamespace(args=(limit_s,))
     path = Path(name.partition(":")[0])
-    return SimpleNamespace(name=name, path=path, config=config, get_closest_marker=markers.get)
+    return Item(name=name, nodeid=name, path=path, config=config, get_closest_marker=markers.get)
 
 
 def ordered(full, *items_of):
@@ -26,14 +30,14 @@ def ordered(full, *items_of):
     left_out = []
     hook = SimpleNamespace(pytest_deselected=lambda items: left_out.extend(items))
     config = SimpleNamespace(getoption=lambda _: full, getini=lambda _: "120", hook=hook)
-    items = [item(config, *each[:2], full="full" in each) for each in items_of]
+    items = [item(config, *each) for each in items_of]
     conftest.pytest_collection_modifyitems(config, items)
     return [each.name for each in items], [each.name for each in left_out]
 
 
 TESTS = (
     ("quick:1", None), ("quick:2", 60), ("long:1", None), ("long:2", 600),
-    ("other:1", None), ("longest:1", 900, "full"),
+    ("other:1", None), ("longest:1", 900, {}),
 )  # fmt: skip
 
 
@@ -44,9 +48,22 @@ def test_the_longest_limit_of_a_file_decides():
 
 
 def test_tests_that_are_left_out_do_not_count():
-    kept, left_out = ordered(False, *TESTS, ("quick:3", 900, "full"))
+    kept, left_out = ordered(False, *TESTS, ("quick:3", 900, {}))
     assert kept == ["long:1", "long:2", "quick:1", "quick:2", "other:1"]
     assert left_out == ["longest:1", "quick:3"]
+
+
+def test_as_many_variants_as_asked_for_are_kept():
+    variants = [(f"some:1[{number}]", None, {"keep": 3}) for number in range(7)]
+    others = [(f"some:12[{number}]", None, {"keep": 1}) for number in range(3)]
+    kept, left_out = ordered(
+        False, ("some:0", None), *reversed(variants), *others, ("some:2", None, {})
+    )
+    assert kept == ["some:0", "some:1[4]", "some:1[2]", "some:1[0]", "some:12[0]"]
+    assert left_out == [
+        "some:1[6]", "some:1[5]", "some:1[3]", "some:1[1]", "some:12[1]", "some:12[2]", "some:2",
+    ]  # fmt: skip
+    assert len(ordered(True, *variants, *others)[0]) == 10
 
 
 WHERE = """

@@ -113,6 +113,7 @@ def test_files_are_shared_and_their_bytes_arrive(tmp_path):
     assert target.read_bytes() == bytes(300_000)
 
 
+@pytest.mark.full
 def test_an_interrupt_reaches_the_command():
     script = "trap 'echo heard; exit 9' INT; echo waiting; sleep 600 & wait"
     running = start("sh", "-c", script)

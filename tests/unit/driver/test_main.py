@@ -135,6 +135,7 @@ def test_repeated_signals_shut_it_down(tmp_path):
         assert (child.returncode, out, err) == (0, "", "")
 
 
+@pytest.mark.full
 def test_a_driver_takes_over_the_directory_of_a_killed_one(tmp_path):
     directory = tmp_path / "aeron"
     with started(directory) as first:
@@ -153,6 +154,7 @@ def test_a_driver_takes_over_the_directory_of_a_killed_one(tmp_path):
             assert third.returncode == 0
 
 
+@pytest.mark.full
 def test_a_signal_during_startup_shuts_it_down(tmp_path):
     with started(tmp_path / "aeron", AERON_PRINT_CONFIGURATION="true") as child:
         assert child.stdout is not None

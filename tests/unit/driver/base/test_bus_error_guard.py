@@ -78,6 +78,7 @@ assert path.read_bytes()[0] == (9 if {kept} else 7)
     assert ended.returncode == 0, ended.stderr
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(("is_driver", "reads_first"), [(1, 0), (1, 1), (0, 0)])
 def test_a_frame_over_a_lost_page_is_not_committed(tmp_path, is_driver, reads_first):
     """A driver also reads a page before it writes a frame that begins on the page before."""

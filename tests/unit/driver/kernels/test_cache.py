@@ -246,6 +246,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_kernel_is_recompiled(driver, run, built, damage):
     for path in built:

@@ -247,6 +247,7 @@ def test_an_object_file_without_the_entry_is_an_error():
         kernel_image.from_object(compiled.library.object_code(), "no_such_function")
 
 
+@pytest.mark.full
 def test_captured_values_are_not_mixed_up_by_the_cache():
     program = """
 import sys

@@ -150,6 +150,7 @@ def first_streams(folder, mode):
     return int(count), has_compiled == "True", by_agents.split()
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.timeout(1300)
 @pytest.mark.skipif(jit.JIT_DISABLED, reason="without machine code there is none to read")
 @pytest.mark.parametrize("mode", ["SHARED", "DEDICATED"])

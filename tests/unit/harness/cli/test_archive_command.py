@@ -18,6 +18,7 @@ def _run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     ("words", "code", "out", "err"),
     [

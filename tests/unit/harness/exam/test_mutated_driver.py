@@ -78,6 +78,7 @@ def store(tmp_path_factory):
 
 
 # The first of its processes imports numba and compiles a kernel.
+@pytest.mark.full(keep=1)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("at_work", "value"), [(None, 44), (MUTANT, 45), (OTHER, 46)])
 def test_its_processes_import_the_copy_wherever_they_start(
@@ -120,6 +121,7 @@ def test_it_is_compiled_once_for_each_fidelity_and_again_when_an_edit_is_another
     assert (tree_of(tmp_path) / "harness/warm_up.py").stat().st_mtime_ns == before
 
 
+@pytest.mark.full
 def test_mutants_are_merged_once_and_again_when_one_is_another(tmp_path, compiled, monkeypatch):
     merged = []
 

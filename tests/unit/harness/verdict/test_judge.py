@@ -49,6 +49,7 @@ def folder_files(path):
     return [file for file in files if str(file) not in NOT_EVIDENCE]
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("reliable", [True, False])
 def test_without_any_one_file_a_run_never_passes_and_the_file_is_reported(tmp_path, reliable):
     make_run(tmp_path / "whole", reliable).write()
@@ -62,6 +63,7 @@ def test_without_any_one_file_a_run_never_passes_and_the_file_is_reported(tmp_pa
         assert file.as_posix() in verdict.reason, file
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("reliable", [True, False])
 def test_with_any_one_file_emptied_a_run_never_passes(tmp_path, reliable):
     make_run(tmp_path / "whole", reliable).write()

@@ -48,6 +48,7 @@ def peaks_kib(path, streams):
     return virtual, resident
 
 
+@pytest.mark.full
 @pytest.mark.timeout(600)
 def test_a_claimed_stream_takes_little_memory(tmp_path):
     few = peaks_kib(tmp_path / "few.pcap", FEW)

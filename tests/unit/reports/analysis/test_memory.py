@@ -32,6 +32,7 @@ def peak_kib(path, frames):
     return peak
 
 
+@pytest.mark.full
 @pytest.mark.timeout(600)
 def test_a_capture_five_times_as_long_takes_no_more_memory(tmp_path):
     small = peak_kib(tmp_path / "small.pcap", SMALL)

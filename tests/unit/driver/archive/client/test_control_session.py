@@ -112,6 +112,7 @@ def test_no_answer_in_time(on_stage, client, errors):
     assert errors == []
 
 
+@pytest.mark.full
 def test_each_descriptor_is_waited_for_anew(on_stage, client):
     found = []
 

@@ -83,6 +83,7 @@ def test_the_replay_is_asked_for_where_it_will_be_heard(on_stage, merge):
     assert merge.do_work() == 0
 
 
+@pytest.mark.full
 def test_a_replay_that_does_not_arrive(on_stage, merge):
     on_stage.archive.script |= {
         MaxRecordedPositionRequest: lambda request: [ok(request, 4_096)],

@@ -35,6 +35,7 @@ def test_requests_of_any_content_leave_the_archive_whole(tmp_path, monkeypatch, 
     assert "recording" in capsys.readouterr().out
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("seed", range(2))
 def test_damaged_messages_of_a_stranger_change_nothing(tmp_path, monkeypatch, seed):
     chance = random.Random(100 + seed)

@@ -17,6 +17,7 @@ from windtunnel.driver.archive.replication.replication_session import State
 TURNS = 5
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("channel", [UDP, "aeron:ipc"])
 def test_the_end_of_a_copy_is_told_before_its_recordings(two, monkeypatch, channel):
     """Though the recorder sees the end of the replay during the conductor's duty cycle."""

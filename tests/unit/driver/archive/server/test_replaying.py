@@ -31,6 +31,7 @@ SECOND = 1_000_000_000
 UDP = "aeron:udp?endpoint=10.0.0.1:20500"
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("channel", [IPC, UDP])
 def test_a_stopped_recording_is_replayed_to_its_end(own, talker, channel):
     end = talker.stopped_recording(200).end

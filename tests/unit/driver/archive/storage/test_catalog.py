@@ -84,6 +84,7 @@ def test_an_entry_has_the_size_of_the_format(tmp_path):
         assert (entry.offset, entry.length, entry.state) == (32, 160, RecordingState.VALID)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("checksum", [None, CRC_32, CRC_32C])
 def test_random_changes_leave_what_a_dictionary_would_hold(tmp_path, checksum):
     chance = random.Random(7)
@@ -237,6 +238,7 @@ def test_a_kill_between_any_two_writes_leaves_a_catalog_that_opens(tmp_path, mon
             assert again.add(own.descriptor()) == found
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("to_zeros", [False, True])
 def test_a_catalog_cut_anywhere_opens_or_says_what_is_wrong(tmp_path, to_zeros):
     """At every 32 bytes of its last two pages; entries before the cut are unchanged."""

@@ -32,6 +32,7 @@ def readers(image):
     }
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("way", list(readers(None)))
 def test_an_image_may_close_at_any_time_during_a_poll(tmp_path, way):
     for number in range(ROUNDS):

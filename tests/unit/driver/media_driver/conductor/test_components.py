@@ -46,6 +46,7 @@ def expect_all_gone(driver):
     assert not driver.links.mailboxes.is_open.any()
 
 
+@pytest.mark.full(keep=32)
 @pytest.mark.parametrize("second_client", [500, 501])
 @pytest.mark.parametrize("second", [*THINGS, None])
 @pytest.mark.parametrize("first", [*THINGS, None])
@@ -65,6 +66,7 @@ def test_a_registration_id_that_is_in_use_is_refused(driver, first, second, seco
     expect_all_gone(driver)
 
 
+@pytest.mark.full(keep=14)
 @pytest.mark.parametrize(("kind", "channel"), THINGS)
 @pytest.mark.parametrize("left", range(8))
 def test_a_lack_of_counters_leaves_nothing_half_made(driver, kind, channel, left):

@@ -104,6 +104,7 @@ def noise(rng, target, begin, end):
         target[at : at + 8] = bytearray(struct.pack("<Q", value))
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("seed", range(12))
 def test_no_scribbling_over_logs_or_positions_brings_it_down(tmp_path, seed):
     rng = random.Random(seed)

@@ -102,6 +102,7 @@ def test_without_the_guard_a_truncated_log_ends_the_process(tmp_path):
     assert run(tmp_path, "unguarded", "ipc", "4096").returncode == -signal.SIGBUS
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     ("kind", "keep"),
     [("ipc", "0"), ("publication", "4096"), ("publication", "0"), ("image", "65536")],

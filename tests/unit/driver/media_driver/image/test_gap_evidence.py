@@ -224,6 +224,7 @@ def test_any_order_of_arrivals_is_complete_after_one_delay(steps, datagrams):
     assert (image.record.gap_count, image.rebuild) == (0, image.hwm)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("by", [1, 2, 3])
 @given(st.sets(st.integers(1, 30), max_size=6), st.sets(st.integers(1, 30), max_size=3))
 def test_only_lost_datagrams_are_replaced_if_none_is_overtaken_by_as_many(by, overtaken, lost):

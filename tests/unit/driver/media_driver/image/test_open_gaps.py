@@ -117,6 +117,7 @@ def retries_around_a_packet(packet):
     return [now // MS for now, _ in naks + image.naks(0, 64, range(packet, 12_000 * MS, MS))]
 
 
+@pytest.mark.full
 def test_a_packet_after_a_silence_lets_the_doublings_begin_again():
     # The delay begins with 160 + 10 ms.
     doubled = [1, 171, 511, 1191, 2551, 5271, 10271]
@@ -128,6 +129,7 @@ def test_a_packet_after_a_silence_lets_the_doublings_begin_again():
     ]  # fmt: skip
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     ("repair_ms", "delays_ms"),
     [(2_000, [2_125, 4_250, 5_000, 5_000]), (6_400, [6_800, 6_800, 6_800])],

@@ -466,6 +466,7 @@ class Unending(io.RawIOBase):
 UNKNOWN_BLOCK = struct.pack("<II", 0x7777, SMALL) + bytes(SMALL - 12) + struct.pack("<I", SMALL)
 
 
+@pytest.mark.full(keep=3)
 @needs_machine_code
 @pytest.mark.parametrize("block", [bytes(SMALL), UNKNOWN_BLOCK])
 @pytest.mark.parametrize("packets", [[], made.stream_packets(1000)])

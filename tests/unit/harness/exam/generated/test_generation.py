@@ -49,6 +49,7 @@ def test_each_is_one_edit_of_the_driver_that_can_be_merged(mutants):
         ast.parse(with_mutants(text, edited))
 
 
+@pytest.mark.full
 def test_a_name_says_to_which_set_a_mutant_belongs(mutants):
     planted = mutant_set.of_name(mutants[41].name)
     assert planted.name == f"generated-{COUNT}-7"

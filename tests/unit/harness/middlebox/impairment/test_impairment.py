@@ -111,6 +111,7 @@ def test_each_weather_does_something():
         assert befallen or late, weather
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("loss", [IID, BURSTS, FOUR], ids=lambda loss: loss.model)
 def test_loses_as_many_in_bursts_as_long_as_asked_for(loss):
     sky = Sky(loss=loss)

@@ -52,6 +52,7 @@ def test_containers_of_compose_up_are_used_inside_only(lab, runs, monkeypatch):
     assert not isinstance(outside._containers, ComposeContainers)
 
 
+@pytest.mark.full
 def test_inside_no_engine_is_needed_and_nothing_is_left_over(tmp_path, monkeypatch):
     monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine.sock")

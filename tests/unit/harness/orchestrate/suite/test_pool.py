@@ -64,6 +64,7 @@ def test_a_worker_that_dies_costs_its_run_alone(reported):
     assert reported.none_lives()
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_runs_under_way_and_starts_no_other(reported, number):
     reported.on_begin = lambda event: (
@@ -87,6 +88,7 @@ def test_a_defect_of_the_caller_leaves_no_worker_behind(reported):
     assert reported.none_lives()
 
 
+@pytest.mark.full
 def test_a_caller_who_breaks_down_again_leaves_no_worker_behind_either(reported):
     def break_down(*_) -> None:
         raise RuntimeError("no")

@@ -40,6 +40,7 @@ def test_a_worker_that_dies_is_a_result_and_is_replaced(tmp_path):
     assert "exit code 3" in bad[EXITED].defect
 
 
+@pytest.mark.full
 def test_unsupported_ends_the_swarm(tmp_path):
     with pytest.raises(Unsupported, match="no library"):
         list(Workers(1, run, on_death, tmp_path).results(iter([[1], [UNSUPPORTED], [2]])))

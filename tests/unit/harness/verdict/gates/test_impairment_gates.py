@@ -175,6 +175,7 @@ def test_what_the_relay_reordered_is_bound_by_its_share(run, gap):
         assert reorders(run, gap, sent, reordered) is outcome, reordered
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("gap", [1, 3, 20])
 def test_sound_reordering_is_never_called_wrong(run, gap):
     chance = random.Random(gap)

@@ -37,6 +37,7 @@ def chances(chain, trials):
     return table.sum(axis=0)
 
 
+@pytest.mark.full(keep=16)
 @pytest.mark.parametrize("trials", [1, 30, 400, 2_000])
 @pytest.mark.parametrize("name", CHAINS)
 @pytest.mark.parametrize("confidence", [0.9, 0.999])

@@ -51,6 +51,7 @@ def flow_of(path):
     return flow
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("golden_set", SETS)
 def test_both_count_the_same_frames(golden_set, tmp_path):
     path = unpacked(tmp_path, golden_set)

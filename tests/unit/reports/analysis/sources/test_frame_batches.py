@@ -82,6 +82,7 @@ def test_no_packet_is_divided_between_two_batches(tmp_path, monkeypatch):
     ]  # fmt: skip
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("limits", [(1 << 14, 1 << 18), (50, 1 << 18), (1 << 14, 120), (1, 1)])
 @pytest.mark.parametrize("rows_of_batch", [1, 7, 10_000])
 def test_every_frame_comes_out_with_its_stream_in_its_order(

@@ -24,6 +24,7 @@ def came_in_order(link):
     return sorted(link.came, key=lambda each: each.time_ns)
 
 
+@pytest.mark.full(keep=8)
 @pytest.mark.parametrize("batch", [1, 4, 8])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_capture_tells_all_fates(tmp_path, seed, batch):

@@ -131,6 +131,7 @@ class Flood:
                 return waited_ns
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("has_data", [False, True])
 def test_a_flooded_stream_delays_no_other_endpoint_at_any_time(tmp_path, slots, has_data):
     """Images that drain and linger hold their slots, too."""
@@ -183,6 +184,7 @@ def test_many_flooded_streams_and_endpoints_leave_images_to_another(tmp_path, sl
         assert flood.wait_of(place(2), STREAM) == 0
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(("repeats", "has_data"), [(1, False), (3, False), (1, True)])
 def test_a_publisher_of_the_flooded_stream_gets_its_image(tmp_path, slots, repeats, has_data):
     slots(1_024)
@@ -195,6 +197,7 @@ def test_a_publisher_of_the_flooded_stream_gets_its_image(tmp_path, slots, repea
         assert flood.wait_of(place(0), STREAM) <= PATIENCE_NS
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     ("repeats", "expected"), list(zip((1, 3, 12), HALF_OPEN_IMAGES_MAX, strict=True))
 )

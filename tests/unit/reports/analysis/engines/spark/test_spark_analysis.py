@@ -277,6 +277,7 @@ def test_spark_leaves_out_the_same_totals(spark, tmp_path):
         assert getattr(there, name).to_pylist() == table.to_pylist(), name
 
 
+@pytest.mark.full
 def test_recordings_have_the_same_rows(spark, tmp_path):
     golden = unpack(tmp_path)
     for table, schema in TABLES.items():
@@ -289,6 +290,7 @@ def test_recordings_have_the_same_rows(spark, tmp_path):
     assert RECORDINGS.names[:2] == ["archive", "recording_id"]
 
 
+@pytest.mark.full
 def test_runs_and_log_buffers_have_the_same_rows(spark, tmp_path):
     path = test_run_tables.synthetic_run(tmp_path)
     log = tmp_path / "run-s1" / "hosts" / "a" / "logs" / "publications-4.logbuffer"
