@@ -48,8 +48,9 @@ if [ "${free:-0}" -ge 4096 ]; then
   in_memory=(--basetemp "$files/sharing")
 fi
 
-# Two for each processor, up to four, since many tests wait for other programs.
-processes=$(($(nproc) < 2 ? 2 : 4))
+# One more than processors, up to four, since many tests wait for other programs. Each collects all
+# tests, which takes 13 seconds of CPU time.
+processes=$(($(nproc) < 4 ? $(nproc) + 1 : 4))
 # A test takes longer beside others, and much longer if it compiles. Files start in the order of
 # tests/conftest.py, the long ones first, instead of by their number of tests.
 TMPDIR=${files:-${TMPDIR:-/tmp}} part sharing "${in_memory[@]}" "$@" --durations 50 \

@@ -131,7 +131,7 @@ CASES: dict[str, tuple[list[dict[str, object]], list[dict[str, object]], str, st
         "one logged 'Exception', which it must not, first in line 2",
     ),
 }  # fmt: skip
-QUICK = ("killed", "streamed", "image", "imageless")
+QUICK = ("image", "imageless")
 """The cases that are always run. The others are for the long tests."""
 
 

@@ -53,6 +53,7 @@ def test_containers_of_a_test_exchange_a_stream(
     assert found["observed_data_arrived"]["outcome"] == "PASS", found["observed_data_arrived"]
 
 
+@pytest.mark.full
 def test_services_of_a_compose_file_are_placed_on_hosts(
     image: str, compose: list[str], tmp_path: Path
 ) -> None:

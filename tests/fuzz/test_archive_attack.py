@@ -63,7 +63,7 @@ def overwrite_a_message(attack):
             file.write(b"\xff\xfe\xfd")
 
 
-@pytest.mark.full(keep=1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("defect", "text"),
     [(lose_all_segments, "expected a stop position from"), (overwrite_a_message, "is wrong")],

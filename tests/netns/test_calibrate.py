@@ -17,6 +17,7 @@ SEED = 5
 """Of the losses: in a given order of packets they are always the same."""
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_the_relay_loses_as_many_as_it_was_asked_to():
     expected = ("baseline", "loss, independent", "duplicate")

@@ -267,6 +267,7 @@ def test_a_lab_without_asyncio(tmp_path: Path) -> None:
     lab.verdict.assert_passed()
 
 
+@pytest.mark.full
 def test_each_host_may_have_a_driver_and_settings_of_its_own(tmp_path: Path) -> None:
     pytest.importorskip("pyaeron")
     env = {"CHANNEL": CHANNEL}
@@ -303,6 +304,7 @@ def test_a_driver_that_does_not_exist_is_named(tmp_path: Path) -> None:
             pass
 
 
+@pytest.mark.full
 def test_three_hosts_have_their_own_links(tmp_path: Path) -> None:
     links = {"a-b": {"delay": "1ms"}, "b-c": {}}
     with open_lab(hosts=["a", "b", "c"], links=links, out=tmp_path) as lab:
@@ -338,6 +340,7 @@ def test_a_lab_without_programs_has_shown_nothing(tmp_path: Path) -> None:
     assert "no program was started in the lab" in lab.verdict.reason
 
 
+@pytest.mark.full
 async def test_a_program_that_dies_leaves_no_lab_behind(tmp_path: Path) -> None:
     program = (
         "import asyncio, os\nfrom windtunnel.harness.lab import open_lab\n"

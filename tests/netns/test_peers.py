@@ -87,6 +87,7 @@ def test_java_is_reported_by_properties(tmp_path, monkeypatch):
     assert Manifest.read(folder.manifest).subjects["b"].peer == "java"
 
 
+@pytest.mark.full
 def test_a_driver_whose_interpreter_is_missing_is_unsupported(tmp_path):
     path = program(tmp_path / "aeronmd", "#!/no/such/interpreter\n")
     result, folder = make_run(tmp_path, "ours", f"aeronmd:{path}")

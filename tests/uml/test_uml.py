@@ -124,6 +124,7 @@ def test_an_interrupt_reaches_the_command():
     assert out.split() == ["heard", "code", "9"]
 
 
+@pytest.mark.full
 def test_the_kernel_dies_with_its_starter(monkeypatch, tmp_path):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     running = start("sh", "-c", "echo waiting; sleep 600")
