@@ -56,7 +56,7 @@ def create_cnc(context: Context, clock: Clock) -> CncFile:
             file_page_size=context.file_page_size,
         ),
         # Allocate all blocks now: a full disk would raise SIGBUS later.
-        sparse=False,
+        sparse=not context.perform_storage_checks,
     )
 
 

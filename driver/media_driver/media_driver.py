@@ -94,7 +94,10 @@ class MediaDriver:
         self, sockets: Sockets | None, resolver: Resolver, links: object, rng: random.Random
     ) -> None:
         self._loss_report = LossReport(
-            self.context.dir, self.context.loss_report_buffer_length, self.context.file_page_size
+            self.context.dir,
+            self.context.loss_report_buffer_length,
+            self.context.file_page_size,
+            sparse=not self.context.perform_storage_checks,
         )
         self._resources, manager = composition.make_resources(
             self.context,

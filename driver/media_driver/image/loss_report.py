@@ -47,9 +47,11 @@ def add(report, at, lost_bytes, now_ms):
 class LossReport:
     """The mapped loss report file. Only the conductor writes to the file."""
 
-    def __init__(self, directory: Path, length: int, page_size: int = 4096) -> None:
+    def __init__(
+        self, directory: Path, length: int, page_size: int = 4096, *, sparse: bool = False
+    ) -> None:
         self._mapping = mapping.create(
-            directory / FILE_NAME, align(length, page_size), sparse=False
+            directory / FILE_NAME, align(length, page_size), sparse=sparse
         )
         self.report = self._mapping.array
         self.length = self._mapping.length

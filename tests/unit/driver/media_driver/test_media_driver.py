@@ -46,6 +46,15 @@ def test_an_orderly_end_leaves_the_file_and_no_logs(tmp_path):
     again.close()
 
 
+@pytest.mark.parametrize("is_allocated", [True, False])
+def test_files_are_allocated_at_once_unless_storage_is_not_checked(tmp_path, is_allocated):
+    driver = Lab(tmp_path / "aeron", ManualClock(), perform_storage_checks=is_allocated)
+    for name in ("cnc.dat", "loss-report.dat"):
+        file = (tmp_path / "aeron" / name).stat()
+        assert (file.st_blocks * 512 >= file.st_size) is is_allocated
+    driver.close()
+
+
 def test_a_directory_may_go_with_its_driver(tmp_path):
     Lab(tmp_path / "aeron", ManualClock(), dir_delete_on_shutdown=True).close()
     assert not (tmp_path / "aeron").exists()
