@@ -50,9 +50,10 @@ from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 from windtunnel.driver.media_driver.sender import sender
 from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
-QUANTUM_NS = 10 * NS_PER_MS
-"""Time in nanoseconds that a compiled kernel runs before its thread checks for a shutdown
-request."""
+QUANTUM_NS = 50 * NS_PER_MS
+"""Time in nanoseconds that a compiled kernel runs before its thread checks for a shutdown request.
+The Python between two of them takes longer than a duty cycle, and in SHARED mode all agents wait
+for it."""
 
 
 class MediaDriver:

@@ -59,6 +59,10 @@ PENDING_WORK_INTERVAL_NS = 1_000_000
 """Interval in nanoseconds at which finished name lookups are collected while commands wait for
 them, and at which unfinished checks of images continue."""
 
+POLL_INTERVAL_NS = 10_000_000
+"""Interval in nanoseconds at which the name resolver's socket and lookups in the background are
+polled, and at which a limited number of unused log buffers is freed."""
+
 
 class Conductor:
     """The conductor of a driver. Only the conductor's thread calls its methods."""
@@ -137,9 +141,12 @@ class Conductor:
             idle.after_turn(self._resources.conductor.idle, work_count)
 
     def _deadline_ns(self, quantum_ns: int) -> int:
+        resources = self._resources
         if self._waiting.has_commands or self._image_checks is not None:
             quantum_ns = min(quantum_ns, PENDING_WORK_INTERVAL_NS)
-        return min(self._resources.clock.now_ns() + quantum_ns, self._next_timer_ns)
+        elif resources.names.is_polled or resources.retired_logs:
+            quantum_ns = min(quantum_ns, POLL_INTERVAL_NS)
+        return min(resources.clock.now_ns() + quantum_ns, self._next_timer_ns)
 
     def track(self, now_ns: int) -> int:
         """Run the compiled part of one conductor duty cycle: rebuild images and update publication

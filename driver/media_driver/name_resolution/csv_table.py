@@ -77,6 +77,8 @@ def parse_table(text: str) -> tuple[NameEntry, ...]:
 class CsvTable:
     """A NameSource that looks up names in the CSV table."""
 
+    is_polled = False
+
     def __init__(
         self, rows: tuple[NameEntry, ...], manager: CountersManager, values: np.ndarray
     ) -> None:

@@ -93,6 +93,8 @@ def _text_of(address: HostPort) -> str:
 class DriverNameResolver:
     """A NameSource for the names that other drivers announce. Only the conductor uses it."""
 
+    is_polled = True
+
     def __init__(
         self,
         settings: GossipSettings,

@@ -62,7 +62,7 @@ class Lookups:
         self._is_threaded = is_threaded
         self._workers_max = workers_max
         self._worker_count = 0
-        self._in_progress = 0
+        self.in_progress = 0
         """The number of lookups that were submitted and not collected."""
         self._requests: SimpleQueue[_Request | None] = SimpleQueue()
         self._responses: SimpleQueue[tuple[_Request, ResolvedAddress | DriverError, int]] = (
@@ -82,12 +82,12 @@ class Lookups:
         the lookup is done.
         """
         request = (Lookup(name or host, key), host, on_done)
-        self._in_progress += 1
+        self.in_progress += 1
         if not self._is_threaded:
             self._resolve(request)
             self.collect()
         else:
-            if self._worker_count < min(self._in_progress, self._workers_max):
+            if self._worker_count < min(self.in_progress, self._workers_max):
                 self._worker_count += 1
                 threading.Thread(target=self._work, name="windtunnel-names", daemon=True).start()
             self._requests.put(request)
@@ -101,7 +101,7 @@ class Lookups:
                 (lookup, _, on_done), outcome, duration_ns = self._responses.get_nowait()
             except Empty:
                 return count
-            self._in_progress -= 1
+            self.in_progress -= 1
             lookup.finish(outcome, duration_ns)
             if on_done is not None:
                 on_done(lookup)

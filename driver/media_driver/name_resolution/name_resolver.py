@@ -33,6 +33,10 @@ class NameSource(Protocol):
         Raises UnknownHostError if the source specifies that the host has no address.
         """
 
+    @property
+    def is_polled(self) -> bool:
+        """Whether `do_work` must run periodically, because other drivers send to it."""
+
     def do_work(self, now_ns: int) -> int:
         """Run one duty cycle of the name source. Returns the work count."""
 
@@ -42,6 +46,8 @@ class NameSource(Protocol):
 
 class EmptyNameSource:
     """A NameSource without names. The operating system's resolver looks up all hosts."""
+
+    is_polled = False
 
     def substitute(self, host: str, key: str) -> str:
         return host
@@ -127,6 +133,12 @@ class NameResolver:
 
     def interfaces(self) -> list[NetworkInterface]:
         return self._system.interfaces()
+
+    @property
+    def is_polled(self) -> bool:
+        """Whether `do_work` must run periodically: for the name source, or to collect lookups."""
+        in_progress = self._commands.in_progress + self._background.in_progress
+        return self._names.is_polled or in_progress > 0
 
     def do_work(self, now_ns: int) -> int:
         """Collect finished lookups and run the name source. Returns the work count."""

@@ -8,6 +8,7 @@ from windtunnel.driver.base.errors import ActiveDriverError
 from windtunnel.driver.cnc import cnc_file, ring_buffer
 from windtunnel.driver.command.publication import AddExclusivePublication
 from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.conductor.conductor import Conductor
 from windtunnel.driver.media_driver.context import INVOKER, MS, Context
 from windtunnel.driver.media_driver.media_driver import MediaDriver
 
@@ -104,3 +105,20 @@ def test_turns_that_are_taken_by_hand_are_measured_too(tmp_path):
         too_long = [driver.value(counter_id + 1) for counter_id in agents]
     assert longest == [55 * MS] * 3
     assert too_long == [2, 1, 0]
+
+
+@pytest.mark.parametrize("mode", ["DEDICATED", "SHARED"])
+def test_an_idle_conductor_seldom_enters_python(tmp_path, monkeypatch, mode):
+    entered = []
+
+    def do_work(conductor, now_ns):
+        entered.append(now_ns)
+        return original(conductor, now_ns)
+
+    original = Conductor.do_work
+    monkeypatch.setattr(Conductor, "do_work", do_work)
+    with MediaDriver(Context(dir=tmp_path / "aeron", threading_mode=mode)) as driver:
+        assert not driver.wait(0.3)
+        lasted_ns = driver.clock.now_ns() - entered[0]
+    # Two more than the time has room for: the first one, and one at which a timer was due.
+    assert 1 < len(entered) <= lasted_ns // (50 * MS) + 2

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.driver.media_driver.invoked_driver import SECOND, STREAM, patient_lab
+from tests.unit.driver.media_driver.invoked_driver import MS, SECOND, STREAM, patient_lab
 from tests.unit.driver.media_driver.name_resolution.rig import HeldLookups, NameService
 from windtunnel.driver.command.client import ClientClose
 from windtunnel.driver.command.command_type import ErrorCode
@@ -15,6 +15,7 @@ from windtunnel.driver.command.subscription import (
     RemoveSubscription,
     SubscriptionReady,
 )
+from windtunnel.driver.media_driver.conductor.conductor import POLL_INTERVAL_NS
 from windtunnel.driver.media_driver.conductor.waiting_commands import (
     LOOKUPS_PER_CLIENT_MAX,
     WAITING_PER_CLIENT_MAX,
@@ -159,3 +160,23 @@ def test_a_client_has_a_limited_number_of_lookups_in_progress(held):
         held.lookups.let_through()
         found |= failed(held)
     assert sorted(found) == ids
+
+
+def test_python_runs_more_often_while_lookups_or_logs_wait_for_it(held):
+    conductor, resources = held.driver.conductor, held.driver._resources
+    background = HeldLookups(NameService(held.clock, here="10.0.0.1"), held.clock)
+    resources.names._background = background
+
+    def interval_ns():
+        return conductor._deadline_ns(40 * MS) - held.clock.now_ns()
+
+    held.turn()
+    assert interval_ns() == 40 * MS
+    resources.names.submit("here", "endpoint")
+    assert interval_ns() == POLL_INTERVAL_NS
+    background.let_through()
+    held.turn()
+    assert interval_ns() == 40 * MS
+    resources.retired_logs.append(None)
+    assert interval_ns() == POLL_INTERVAL_NS
+    resources.retired_logs.clear()

@@ -172,3 +172,22 @@ def test_names_take_turns_and_are_closed(rig):
     rig.resolver.close()
     assert names.is_closed
     assert rig.resolver.interfaces() == []
+
+
+@pytest.mark.parametrize("is_polled", [True, False])
+def test_names_are_polled_that_need_it(is_polled):
+    class Names(EmptyNameSource):
+        pass
+
+    Names.is_polled = is_polled
+    assert Rig(Names()).resolver.is_polled is is_polled
+
+
+def test_lookups_are_polled_until_their_results_are_collected(rig):
+    assert not rig.resolver.is_polled
+    lookup = rig.resolver.submit("one", KEY)
+    assert rig.resolver.is_polled
+    rig.background.let_through()
+    rig.resolver.do_work(0)
+    assert lookup.result() == ("10.0.0.1", 0)
+    assert not rig.resolver.is_polled
