@@ -186,6 +186,7 @@ def _runs(
         jobs=len(os.sched_getaffinity(0)) if path.fidelity == SIM else 1,
         receive=receive,
     )
+    result.raise_if_cancelled()
     for run in result.runs:
         values = recovery.values_of(read_results(RunDir(run.run_dir).verdict))
         void = run.reason if run.outcome in VOID or not values else ""

@@ -43,11 +43,12 @@ def measure_runs(fidelity: Fidelity, seeds: int, out: Path) -> MeasuredRuns:
     """
     labs.require(fidelity)
     files = [installation.SCENARIOS / f"{name}.yaml" for name in SCENARIOS]
-    run_suite(files[:1], fidelity=fidelity, seeds=1, out=out)
+    run_suite(files[:1], fidelity=fidelity, seeds=1, out=out).raise_if_cancelled()
     jobs = len(os.sched_getaffinity(0))
     began_s = time.perf_counter()
     result = run_suite(files, fidelity=fidelity, seeds=seeds, jobs=jobs, out=out)
     took_s = time.perf_counter() - began_s
+    result.raise_if_cancelled()
     return MeasuredRuns(fidelity, len(result.runs), took_s, _trouble(result))
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from windtunnel.harness.artifact.run.suite import ScenarioResult, Suite, SuiteRun
 from windtunnel.harness.artifact.run_dir import SuiteDir
 from windtunnel.harness.orchestrate.allowed_commands import OPTION
-from windtunnel.harness.orchestrate.cancel import Cancelled
+from windtunnel.harness.orchestrate.cancel import SIGNAL_EXIT_BASE, Cancelled
 from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.run.one_run import CANCELLED, RunResult
 from windtunnel.harness.orchestrate.run.payload import Payload
@@ -62,6 +62,11 @@ class SuiteResult:
     scenarios: list[ScenarioResult] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     """Remarks about the known-failures file."""
+
+    def raise_if_cancelled(self) -> None:
+        """Raise Cancelled if a signal cancelled the suite, so that its caller ends as well."""
+        if self.exit_code > SIGNAL_EXIT_BASE:
+            raise Cancelled(self.exit_code - SIGNAL_EXIT_BASE)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from windtunnel.harness.bench import recovery_runs
 from windtunnel.harness.bench.recovery import PATHS
 from windtunnel.harness.bench.saved_readings import SavedReadings
 from windtunnel.harness.cli.root import main
+from windtunnel.harness.orchestrate.cancel import Cancelled
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.suite.suite import RunSummary, SuiteResult
 
@@ -18,13 +19,13 @@ class Runner:
     """A stand-in for run_suite, whose runs have made results."""
 
     def __init__(self) -> None:
-        self.calls, self.outcome = [], "PASS"
+        self.calls, self.outcome, self.exit_code = [], "PASS", 0
 
     def __call__(self, files, *, seed, seeds, out, tested, receive, fidelity, jobs):
         names = tested.publisher.name, tested.subscriber.name
         pickle.dumps(receive)  # Jobs are sent to other processes.
         self.calls.append((files[0].stem, names, seeds, dict(receive)))
-        result = SuiteResult(0, out / f"suite-{len(self.calls)}")
+        result = SuiteResult(self.exit_code, out / f"suite-{len(self.calls)}")
         for index in range(seeds):
             folder = RunDir(result.suite_dir / str(index))
             folder.path.mkdir(parents=True)
@@ -134,6 +135,13 @@ def test_a_failed_run_of_the_c_driver_is_a_measurement_and_one_of_ours_is_void(
     found = measured(tmp_path, "group")
     assert {each.driver for each in found if each.void} == void
     assert all(bool(each.values) != bool(each.void) for each in found)
+
+
+def test_a_signal_ends_the_benchmark_with_the_run(runner, tmp_path):
+    runner.outcome, runner.exit_code = "CANCELLED", 130
+    with pytest.raises(Cancelled, match="SIGINT"):
+        measured(tmp_path, "long-path")
+    assert len(runner.calls) == 1
 
 
 def test_what_needs_real_sockets_is_left_out_where_there_are_none(runner, tmp_path, monkeypatch):
