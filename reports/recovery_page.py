@@ -30,7 +30,8 @@ LEGEND = (
     "c: the real C driver on both sides at its defaults · "
     "c-tuned: the same with the best nak-delay that a sweep finds for the path · "
     "our-receiver and our-sender: this driver on one side, the real C driver on the other. "
-    "Figures are medians of all rounds; a star marks incomplete streams."
+    "Figures are medians of all rounds; a star marks incomplete streams, as an unreliable one with "
+    "losses always is."
 )
 
 
