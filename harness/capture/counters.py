@@ -21,10 +21,11 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from windtunnel.harness.artifact.host.counter_sample import write_counters
 from windtunnel.harness.artifact.host.host_facts import write_error_log
+from windtunnel.harness.artifact.regular_file import UnsafeFileError, folder_below
 from windtunnel.harness.artifact.run_dir import HostDir
 from windtunnel.harness.capture.log_holder import LogHolder
 from windtunnel.harness.capture.loss_report_copy import LossReportCopy
@@ -37,7 +38,8 @@ from windtunnel.harness.scenario.schema.units import parse_duration
 CNC_FILE = "cnc.dat"
 READY_LINE = "ready"
 FLUSH_S = 0.25
-EXIT_HARNESS = 3
+EXIT_INVALID_FILE = 4
+"""As in `verdict.core.exit_codes`."""
 
 
 def wait_for_driver(
@@ -49,11 +51,22 @@ def wait_for_driver(
     A driver that started before `after_ms`, in milliseconds since 1970, is ignored.
     """
     while not stop.is_set:
-        cnc = map_cnc(directory / CNC_FILE)
+        cnc = _mapped(directory)
         if cnc is not None and cnc.start_timestamp_ms >= after_ms and int(cnc.heartbeat[0]) > 0:
             return cnc
         time.sleep(interval_s)
     return None
+
+
+def _mapped(directory: Path) -> CncFile | None:
+    """Map a driver's cnc file, unless it does not exist yet. No link below the directory of all
+    drivers is followed, because a driver may be somebody else's.
+    """
+    try:
+        with folder_below(directory.parent, PurePath(directory.name)) as folder:
+            return map_cnc(folder / CNC_FILE)
+    except FileNotFoundError:
+        return None
 
 
 def follow(
@@ -63,12 +76,13 @@ def follow(
     files: HostDir,
     stop: ShutdownSignal,
     interval_s: float,
+    pid: int,
 ) -> None:
     """Sample a driver's counters until stopped, take a final sample, and write the sampler's
-    documents.
+    documents. `pid` is the driver's process, or 0 if it cannot be seen.
     """
     sampler = Sampler(cnc)
-    gauge = PressureGauge(cnc.pid, int(interval_s * 1e9))
+    gauge = PressureGauge(pid, int(interval_s * 1e9))
     files.path.mkdir(parents=True, exist_ok=True)
     flushed_s = next_s = time.monotonic()
     # Samples at the beginning and at the end ensure two rows for a run of any length.
@@ -116,6 +130,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         default=0,
         help="ignore drivers that started before this time (in ms since 1970)",
     )
+    parser.add_argument(
+        "--hidden-driver",
+        action="store_true",
+        help="the driver's process cannot be seen: it is in another container",
+    )
     options = parser.parse_args(argv)
     stop = ShutdownSignal.install()
     interval_s = options.interval / 1e9
@@ -127,10 +146,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         print(READY_LINE, flush=True)
         logs, losses = LogHolder(options.aeron_dir), LossReportCopy(options.aeron_dir)
-        follow(cnc, logs, losses, HostDir(options.out), stop, interval_s)
+        pid = 0 if options.hidden_driver else cnc.pid
+        follow(cnc, logs, losses, HostDir(options.out), stop, interval_s, pid)
+    except UnsafeFileError as error:
+        print(f"{error.strerror}, in place of {options.aeron_dir / CNC_FILE}")
+        return EXIT_INVALID_FILE
     except CncFileError as error:
         print(f"{options.aeron_dir / CNC_FILE}: {error}")
-        return EXIT_HARNESS
+        return EXIT_INVALID_FILE
     return 0
 
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from pathlib import Path
+import re
+from pathlib import Path, PurePath
 
 from windtunnel.harness.artifact.host.log_index import FOLDERS, SUFFIX, LogFacts, write_log_index
+from windtunnel.harness.artifact.regular_file import UnsafeFileError, folder_below, open_regular
 from windtunnel.harness.artifact.run_dir import HostDir
 
 HELD_MAX = 512
@@ -26,38 +28,40 @@ COPIED_BYTES_MAX = 256 << 20
 """Maximum number of bytes copied per host, not counting zeros."""
 
 BLOCK_LENGTH = 1 << 16
+_NAME = re.compile(rf"(-?[0-9]{{1,19}}){re.escape(SUFFIX)}")
 
 
 class LogHolder:
     """The open logs of one driver. `poll` must be called often enough to see short-lived logs."""
 
     def __init__(self, directory: Path) -> None:
-        self._paths = {each: os.path.join(directory, each) for each in FOLDERS}
+        self._directory = directory
         self._handles: dict[tuple[str, int], int] = {}
         self._too_many: set[tuple[str, int]] = set()
 
     def poll(self) -> None:
         """Open every log that appeared since the last call."""
-        for folder, path in self._paths.items():
-            try:
-                names = os.listdir(path)
-            except OSError:
-                continue
-            for name in names:
-                stem = name.removesuffix(SUFFIX)
-                if stem != name and stem.lstrip("-").isdecimal():
-                    self._hold(folder, int(stem))
+        above, name = self._directory.parent, self._directory.name
+        for folder in FOLDERS:
+            # The driver may be somebody else's, and have made links or FIFOs in place of logs.
+            with contextlib.suppress(OSError), folder_below(above, PurePath(name, folder)) as path:
+                self._hold_all(folder, path)
 
-    def _hold(self, folder: str, registration_id: int) -> None:
+    def _hold_all(self, folder: str, path: Path) -> None:
+        for name in os.listdir(path):
+            if found := _NAME.fullmatch(name):
+                self._hold(folder, int(found[1]), path / name)
+
+    def _hold(self, folder: str, registration_id: int, path: Path) -> None:
         key = folder, registration_id
         if key in self._handles or key in self._too_many:
             return
         if len(self._handles) >= HELD_MAX:
             self._too_many.add(key)
             return
-        path = os.path.join(self._paths[folder], f"{registration_id}{SUFFIX}")
-        with contextlib.suppress(FileNotFoundError):  # deleted since the folder was read
-            self._handles[key] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # It may have been deleted since the folder was read.
+        with contextlib.suppress(FileNotFoundError, UnsafeFileError), open_regular(path) as file:
+            self._handles[key] = os.dup(file.fileno())
 
     def copy(self, files: HostDir) -> None:
         """Copy all logs, write the index file, and close the logs."""

@@ -4,14 +4,16 @@ driver may have ended and removed it by then.
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.harness.artifact.regular_file import UnsafeFileError, map_bytes
+from windtunnel.harness.artifact.regular_file import folder_below, map_bytes
 
 LOSS_REPORT_FILE = "loss-report.dat"
+COPIED_BYTES_MAX = 16 << 20
+"""Maximum length of the copy, 16 times the default length of the file."""
 
 
 class LossReportCopy:
@@ -21,8 +23,9 @@ class LossReportCopy:
         """Map the loss report in a driver's directory. Without one, nothing will be copied."""
         self._bytes: NDArray[np.uint8] | None = None
         try:
-            self._bytes = map_bytes(directory / LOSS_REPORT_FILE)
-        except (OSError, UnsafeFileError):
+            with folder_below(directory.parent, PurePath(directory.name)) as folder:
+                self._bytes = map_bytes(folder / LOSS_REPORT_FILE)[:COPIED_BYTES_MAX]
+        except OSError:
             return
 
     def write(self, path: Path) -> None:

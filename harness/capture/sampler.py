@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from windtunnel.harness.artifact.host.counter_sample import COUNTER_SAMPLE, CounterFacts
 from windtunnel.harness.dissect.driver_files.cnc_file import ALLOCATED, RECLAIMED, UNUSED, CncFile
 
+COUNTERS_MAX = 1 << 17
+"""Maximum number of counters that are sampled, 16 times as many as a driver has by default."""
 NO_SAMPLES: NDArray[Any] = np.zeros(0, dtype=COUNTER_SAMPLE)
 
 
@@ -30,9 +32,9 @@ class Sampler:
 
     def __init__(self, cnc: CncFile) -> None:
         self._cnc = cnc
-        self._state = cnc.metadata["state"]
-        self._value = cnc.values["value"]
-        self._registration = cnc.values["registration_id"]
+        self._state = cnc.metadata["state"][:COUNTERS_MAX]
+        self._value = cnc.values["value"][:COUNTERS_MAX]
+        self._registration = cnc.values["registration_id"][:COUNTERS_MAX]
         capacity = len(self._value)
         self._count = 0
         self._seen: tuple[bytes, ...] = ()

@@ -28,6 +28,7 @@ from windtunnel.harness.cli.inspect.stat import stat
 from windtunnel.harness.cli.inspect.streams import streams
 from windtunnel.harness.cli.lab.lab import OrderedGroup, lab
 from windtunnel.harness.cli.list import list_scenarios
+from windtunnel.harness.cli.peer import peer
 from windtunnel.harness.cli.render.table import echo
 from windtunnel.harness.cli.runs.calibrate import calibrate
 from windtunnel.harness.cli.runs.compare import compare
@@ -63,6 +64,7 @@ byte by byte.
   windtunnel from-capture bad-night.pcap  make a scenario from the losses in a capture
   windtunnel analyze lan/*.pcap           analyse loss and recovery in captures
   windtunnel lab up --loss 2%             bring up a lab that stays, for your own programs
+  windtunnel peer check example/aeronmd:1.49     test an image whose driver is to be a peer
   windtunnel doctor                       check prerequisites and show fallbacks
 
 \b Tools that inspect an Aeron driver, real Aeron's or ours, during or after its execution:
@@ -122,7 +124,7 @@ def windtunnel(ctx: click.Context) -> None:
 RUN_COMMANDS = (
     *(run, matrix, swarm, list_scenarios, explain, schema, judge, report, compare),
     *(decisions, replay, shrink, from_capture, analyze),
-    *(lab, doctor, clean),
+    *(lab, peer, doctor, clean),
 )
 DRIVER_COMMANDS = (stat, streams, backlog, loss, errors, logbuffer, driver_info, archive)
 for command in (*RUN_COMMANDS, *DRIVER_COMMANDS, bench, exam, calibrate, fuzz):

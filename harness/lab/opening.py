@@ -76,7 +76,8 @@ def open_lab(
     that the verdict judges: tables like those of `observe` in a scenario file, with `stream`,
     `channel`, `from` and `to`, or `"all"` for all that the captures show. `timeouts` are those of
     drivers and clients. `driver` is the media driver of all hosts: `ours`, `pyaeron` for Aeron's C
-    driver, `java`, or `aeronmd:/path`; or of each host that does not have ours: `{"b": "pyaeron"}`.
+    driver, `java`, `aeronmd:/path`, or `image:NAME` in containers; or of each host that does not
+    have ours: `{"b": "pyaeron"}`.
     `drivers` are settings of the driver on each host, like `drivers` in a scenario file:
     `{"a": {"AERON_SOCKET_SO_RCVBUF": "2m"}}`.
     `fidelity` is `netns`, or `compose` for hosts that are containers. The run folder is created in

@@ -63,8 +63,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--windtunnel-driver",
         default="ours",
         metavar="PEER",
-        help="Media driver of all hosts: ours, pyaeron for Aeron's C driver, java, or "
-        "aeronmd:/path. Default: ours.",
+        help="Media driver of all hosts: ours, pyaeron for Aeron's C driver, java, aeronmd:/path, "
+        "or image:NAME in containers. Default: ours.",
     )
     group.addoption(
         "--windtunnel-out",

@@ -30,21 +30,25 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class ApplicationRequest:
-    """An application that a lab of containers starts in a container of its own."""
+    """An application, or a driver, that a lab of containers starts in a container of its own."""
 
     image: str
     """The user's image, or an empty string for that of the harness."""
     command: tuple[str, ...]
     """The command, or nothing for that of the image."""
     env: Mapping[str, str]
-    work: Path
-    """The application's own folder. Nothing else of the run folder is visible to it."""
-    scenario: Path
-    """The folder of the scenario, which it can only read."""
-    starts_in_scenario: bool
-    """Whether it starts in the folder of the scenario, instead of its own."""
     log: Path
     log_bytes_max: int
+    work: Path | None = None
+    """The application's own folder, or None if it has none. Nothing else of the run folder is
+    visible to it.
+    """
+    scenario: Path | None = None
+    """The folder of the scenario, which it can only read, or None if it does not see it."""
+    starts_in_scenario: bool = False
+    """Whether it starts in the folder of the scenario, instead of its own."""
+    user: str = ""
+    """Its user, and group, as numbers, or an empty string for root."""
     memory_bytes: int = 0
     milli_cpus: int = 0
     """Limits, or 0 for none."""
@@ -88,7 +92,7 @@ class LabProcess(Protocol):
 
 
 class LabApplication(LabProcess, Protocol):
-    """An application in a container."""
+    """An application, or a driver, in a container of its own."""
 
     def problem(self) -> tuple[str, str]:
         """Return why the application was killed or could not be started, as a keyword and a text.
@@ -156,11 +160,11 @@ class Lab(Protocol):
 
 @runtime_checkable
 class ContainerLab(Protocol):
-    """A lab whose hosts are containers, next to which it starts applications."""
+    """A lab whose hosts are containers, next to which it starts applications and drivers."""
 
     def start_application(self, name: str, request: ApplicationRequest) -> LabApplication:
-        """Start an application in a container of its own on the host that its name begins with, as
-        in `b/application-feed`.
+        """Start an application, or a driver, in a container of its own on the host that its name
+        begins with, as in `b/application-feed`.
         """
 
     def neighbor(self, host: str) -> Neighbor:

@@ -48,7 +48,7 @@ class ClientConductor:
         self.counter_values: np.ndarray = cnc.counters_values
         self.counters = CountersReader(cnc.counters_metadata, cnc.counters_values)
         pre_touch = context.pre_touch_mapped_memory
-        self.logs = LogBuffers(context.resource_linger_ns, pre_touch=pre_touch)
+        self.logs = LogBuffers(context.dir, context.resource_linger_ns, pre_touch=pre_touch)
         self.resources: dict[int, Resource] = {}
         self._events = DriverEvents(self)
         self.liveness = Liveness(context, cnc, self.commands.proxy, clock)

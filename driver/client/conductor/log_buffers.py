@@ -5,11 +5,13 @@ polling it. Even then, its pages stay mapped while an array of them exists (see
 `windtunnel.driver.base.mapping`).
 """
 
+import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 from windtunnel.driver.base import bus_error_guard
+from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.logbuffer.descriptor import PAGE_SIZE_MIN
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 
@@ -23,7 +25,10 @@ class _Mapped:
 class LogBuffers:
     """A client's mapped log buffers, by path."""
 
-    def __init__(self, resource_linger_ns: int, *, pre_touch: bool = False) -> None:
+    def __init__(
+        self, directory: Path, resource_linger_ns: int, *, pre_touch: bool = False
+    ) -> None:
+        self._directory = directory
         self._resource_linger_ns = resource_linger_ns
         self._pre_touch = pre_touch
         self._lock = threading.Lock()
@@ -34,11 +39,12 @@ class LogBuffers:
 
     def acquire(self, path: Path) -> LogBuffer:
         """Return the log buffer of a file, and map the file if necessary. Raises StorageError if
-        the file cannot be mapped.
+        the file cannot be mapped, or is not below the driver's directory.
         """
         with self._lock:
             entry = self._mapped.get(path)
             if entry is None:
+                self._require_below(path)
                 log = LogBuffer.map(path)
                 if self._pre_touch:
                     # Read one byte per page to prevent page faults in offers and polls.
@@ -46,6 +52,15 @@ class LogBuffers:
                 entry = self._mapped[path] = _Mapped(log, 0)
             entry.users += 1
             return entry.log
+
+    def _require_below(self, path: Path) -> None:
+        """Raise StorageError for a file outside of the driver's directory. A client writes to the
+        files that its driver names, and the driver may be in somebody else's container.
+        """
+        directory = os.path.realpath(self._directory)
+        if not Path(os.path.realpath(path)).is_relative_to(directory):
+            text = f"expected a log buffer below the driver's directory {directory}, found {path}"
+            raise StorageError(text)
 
     def release(self, log: LogBuffer, now_ns: int) -> None:
         """Decrement the number of users of a log. A log without users is unmapped after the linger

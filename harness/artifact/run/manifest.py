@@ -45,8 +45,10 @@ class ProcessExit:
     "Why the harness ended an application: one of the problems above, or an empty string."
 
 
-AERON_C, AERON_JAVA = "aeron-c", "aeron-java"
-_DRIVERS = {"pyaeron": AERON_C, "aeronmd": AERON_C, "java": AERON_JAVA}
+OURS, AERON_C, AERON_JAVA = "ours", "aeron-c", "aeron-java"
+KINDS = (OURS, AERON_C, AERON_JAVA)
+"""Names of the drivers that the judge knows."""
+_DRIVERS = {"pyaeron": AERON_C, "aeronmd": AERON_C, "image": AERON_C, "java": AERON_JAVA}
 """Names of the drivers, by the peer that provides them."""
 
 
@@ -62,11 +64,13 @@ class SubjectFacts:
     "The version that the driver reports, or an empty string if it is unknown."
     settings: dict[str, str] = field(default_factory=dict)
     "Environment variables with settings of the driver."
+    kind: str = ""
+    "The name of the driver, if an image says which one it contains."
 
     @property
     def driver(self) -> str:
         """The name of the driver: `ours`, `aeron-c` or `aeron-java`."""
-        return _DRIVERS.get(self.peer.partition(":")[0], self.peer)
+        return self.kind or _DRIVERS.get(self.peer.partition(":")[0], self.peer)
 
     @property
     def is_aerons(self) -> bool:

@@ -57,6 +57,6 @@ def driver_options(command: _FUNCTION) -> _FUNCTION:
         multiple=True,
         callback=_driver,
         metavar="[HOST=]PEER",
-        help="Media driver of all hosts, or of one host: ours, pyaeron, java or aeronmd:/path. Can "
-        "be repeated for several hosts.  [default: ours]",
+        help="Media driver of all hosts, or of one host: ours, pyaeron, java, aeronmd:/path or "
+        "image:NAME. Can be repeated for several hosts.  [default: ours]",
     )(command)

@@ -93,8 +93,9 @@ def matrix(
     """Run every publisher against every subscriber in each SCENARIO, and write an HTML table.
 
     A PEER is ours, pyaeron (the Aeron C driver in the Python package of that name), java (from the
-    jar in $AERON_ALL_JAR), or aeronmd:/path/to/aeronmd. If this machine cannot start a peer, the
-    outcome of its cells is UNSUPPORTED. A SCENARIO is a name from `windtunnel list`, a folder of
+    jar in $AERON_ALL_JAR), aeronmd:/path/to/aeronmd, or image:NAME (a container image, with
+    --fidelity compose). If this machine cannot start a peer, the outcome of its cells is
+    UNSUPPORTED. A SCENARIO is a name from `windtunnel list`, a folder of
     scenarios, or a YAML file; the default is the folder `matrix`. The exit code is that of the
     worst verdict.
 

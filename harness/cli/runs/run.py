@@ -98,7 +98,8 @@ if TYPE_CHECKING:
     "--publisher",
     metavar="PEER",
     default="ours",
-    help="Driver on the publisher's host: ours, pyaeron, java or aeronmd:/path.  [default: ours]",
+    help="Driver on the publisher's host: ours, pyaeron, java, aeronmd:/path or image:NAME.  "
+    "[default: ours]",
 )
 @click.option(
     "--subscriber",

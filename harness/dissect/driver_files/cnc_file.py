@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.host.counter_sample import CounterFacts
 from windtunnel.harness.artifact.host.host_facts import ErrorObservation
+from windtunnel.harness.artifact.regular_file import UnsafeFileError, map_bytes
 
 HEADER_LENGTH = 128
 RING_TRAILER_LENGTH = 768
 RING_HEARTBEAT_OFFSET = 640
 LABEL_LENGTH_MAX = 380
 ERROR_HEADER_LENGTH = 24
+ERRORS_MAX = 200_000
+"""Maximum number of entries that are read. An error log of the default length has room for less."""
 UNUSED, ALLOCATED, RECLAIMED = 0, 1, -1
 _COUNTERS_A_LOOK = 256
 """Number of counters examined at a time in the search for the first unused counter id, so that
@@ -136,6 +139,8 @@ class CncFile:
             length, count = (int(each) for each in log[at : at + 8].view("<i4"))
             if length == 0:
                 break
+            if len(entries) == ERRORS_MAX:
+                return entries, f"expected at most {ERRORS_MAX} entries, found more"
             if length < ERROR_HEADER_LENGTH or at + length > len(log):
                 return entries, f"entry {len(entries)} at {at}: invalid length {length}"
             last_ms, first_ms = (int(each) for each in log[at + 8 : at + 24].view("<i8"))
@@ -196,12 +201,12 @@ def read_cnc(buf: NDArray[np.uint8]) -> CncFile | None:
 def map_cnc(path: Path) -> CncFile | None:
     """Map a cnc file read-only. Returns None if it is missing or not initialized yet.
 
-    The views keep the mapping alive, even after the driver has removed the file.
+    The views keep the mapping alive, even after the driver has removed the file. Raises
+    UnsafeFileError if the path is not a regular file, such as a symbolic link.
     """
     try:
-        if path.stat().st_size < HEADER_LENGTH:
-            return None
-        mapped = np.memmap(path, dtype=np.uint8, mode="r")
+        return read_cnc(map_bytes(path))
+    except UnsafeFileError:
+        raise
     except OSError:
         return None
-    return read_cnc(np.asarray(mapped))

@@ -84,6 +84,7 @@ def _in_container(
         log_bytes_max=LOG_BYTES_MAX,
         memory_bytes=case.memory_bytes,
         milli_cpus=case.milli_cpus,
+        user=case.user,
         processes_max=case.processes_max,
     )
     started: list[LabApplication] = []

@@ -1,11 +1,12 @@
-"""An application in a container of its own, which shares the network and the memory of its host.
+"""An application, or a driver, in a container of its own, which shares the network and the memory
+of its host.
 
     container of host b   [agent, driver]        network, /dev/shm  ---- shared
     container of one      [init -> application]                          with each other
 
 It has no capabilities and cannot gain any, does not see the processes of its host, and cannot write
-to the scenario's folder. Its output goes directly from the engine to its log, whose length is
-limited; the engine stores none of it.
+to the scenario's folder. It is root, unless it asks for another user. Its output goes directly from
+the engine to its log, whose length is limited; the engine stores none of it.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from windtunnel.harness.orchestrate.labs.compose_file import (
 )
 from windtunnel.harness.orchestrate.processes.process import tail_of
 
-FAILED_EXIT_CODE = 125
 NOT_FOUND_CODES = (126, 127)
+"""Exit codes of a container whose command cannot be executed, as shells report them."""
 INIT_FAILURE = re.compile(r"\[FATAL tini [^\]]*\] exec (.{1,200}) failed: (.{1,200})")
 """What the init process of the container prints if it cannot execute the command."""
 SIGNAL_BASE = 128
@@ -66,7 +67,8 @@ class ApplicationContainer:
         cannot be started has a problem and has ended.
         """
         request = self.request
-        _make_work_folder(request.work)
+        if request.work is not None:
+            _make_work_folder(request.work, is_others=bool(request.user))
         try:
             self._container = self.client.containers.create(
                 command=list(request.command) or None,
@@ -74,8 +76,9 @@ class ApplicationContainer:
                 init=True,
                 cap_drop=["ALL"],
                 security_opt=["no-new-privileges"],
-                # The files of a driver can only be used by the driver's user.
-                user="0:0",
+                # The files of a driver can only be used by the driver's user, or by its group.
+                user=request.user or "0:0",
+                group_add=["0"],
                 log_config={"type": "none"},
                 mem_limit=request.memory_bytes or None,
                 # No swap in addition.
@@ -87,8 +90,7 @@ class ApplicationContainer:
             self._output = self._container.attach(stdout=True, stderr=True, stream=True)
             self._container.start()
         except ImageNotFound:
-            text = f"there is no image {settings['image']!r} on this machine: build it, or use "
-            self._fail(CANNOT_START, f"{text}`docker pull`")
+            self._fail(CANNOT_START, absent_text(settings["image"]))
         except (DockerException, OSError) as error:
             self._fail(CANNOT_START, _reason(error))
         else:
@@ -99,7 +101,7 @@ class ApplicationContainer:
     def _fail(self, problem: str, text: str) -> None:
         self._close_output()
         self._problem = problem, text
-        self._code = FAILED_EXIT_CODE
+        self._code = NOT_FOUND_CODES[0]
 
     def _close_output(self) -> None:
         if self._output is not None:
@@ -199,9 +201,8 @@ class ApplicationContainer:
                 raise LabError(f"{self.name}: the engine reported: {_reason(error)}") from error
 
     def tail(self, lines: int = 5) -> str:
-        """Return the last lines of the application's log, or the reason why it has none."""
-        problem, text = self._problem
-        return text if problem == CANNOT_START else tail_of(self.request.log, lines)
+        """Return the last lines of the application's log, or why it was killed or has none."""
+        return self._problem[1] or tail_of(self.request.log, lines)
 
     def problem(self) -> tuple[str, str]:
         """Return why the application was killed or could not be started, as a keyword and a text.
@@ -219,6 +220,11 @@ class ApplicationContainer:
         for thread in self._threads:
             thread.join(_END_TIMEOUT_S)
         self.client.close()
+
+
+def absent_text(image: str) -> str:
+    """Return the reason why an image that this machine does not have cannot be used."""
+    return f"there is no image {image!r} on this machine: build it, or use `docker pull`"
 
 
 def _reason(error: Exception) -> str:
@@ -241,17 +247,18 @@ def settings(
 
     It has no access to the folders of runs and of the lab's own sockets, which `runs` contains.
     """
-    work = Mount(str(request.work), WORK_IN_CONTAINER)
-    scenario = Mount(str(request.scenario), SCENARIO_IN_CONTAINER, read_only=True)
-    # The folder of the scenario may be one of those of the code.
-    seen = [scenario] if request.image else [*code, scenario]
+    seen = [] if request.image else [*code]
+    if request.scenario is not None:
+        # The folder of the scenario may be one of those of the code.
+        seen.append(Mount(str(request.scenario), SCENARIO_IN_CONTAINER, read_only=True))
+    work = [] if request.work is None else [Mount(str(request.work), WORK_IN_CONTAINER)]
     found: dict[str, Any] = {
         "image": request.image or image,
         "name": name,
         "network_mode": f"container:{host}",
         "ipc_mode": f"container:{host}",
         "labels": dict(labels),
-        "mounts": [mount_option(each) for each in (*seen, work)],
+        "mounts": [mount_option(each) for each in (*seen, *work)],
     }
     if not request.image:
         found["working_dir"] = (
@@ -288,10 +295,10 @@ def _below(runs: Path, source: str) -> str:
     return str(runs.relative_to(folder)) if runs.is_relative_to(folder) else ""
 
 
-def _make_work_folder(folder: Path) -> None:
-    """Create the folder of an application, in which root of a container without capabilities can
-    write.
+def _make_work_folder(folder: Path, *, is_others: bool) -> None:
+    """Create the folder of an application, in which its user can write: root without capabilities,
+    unless `is_others`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if os.geteuid() != 0:
+    if os.geteuid() != 0 or is_others:
         folder.chmod(0o777)

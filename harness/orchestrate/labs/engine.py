@@ -130,6 +130,17 @@ def ensure_image(client: docker.DockerClient, image: str) -> None:
         ) from error
 
 
+def labels_of_image(image: str) -> dict[str, str] | None:
+    """Return the labels of an image, or None if this machine does not have it. Raises LabError if
+    the engine does not respond.
+    """
+    with connection() as client:
+        try:
+            return dict(client.images.get(image).labels)
+        except ImageNotFound:
+            return None
+
+
 class EphemeralContainers:
     """The containers and networks of one lab. `start` creates them, and `remove` removes them."""
 

@@ -221,7 +221,10 @@ class Agent:
 
     def _on_empty_directory(self, request: Message) -> Message:
         shutil.rmtree(request["path"], ignore_errors=True)
-        Path(request["path"]).mkdir(mode=0o700, parents=True)
+        folder = Path(request["path"])
+        folder.mkdir(parents=True)
+        # Applications in containers of their own are in this group, whatever their user is.
+        folder.chmod(0o770)
         return {}
 
     def _on_stop(self, request: Message) -> Message:

@@ -96,7 +96,7 @@ def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin
             raise Unsupported(impossible.text)
         if spec.tested.missing:
             raise Unsupported(spec.tested.missing)
-        _require_timeouts(spec)
+        _require_driver(spec)
         archives.require(spec)
         run.execute()
         is_fast = False
@@ -122,10 +122,15 @@ def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin
             _tidy_up(run, lab, is_fast=is_fast)
 
 
-def _require_timeouts(spec: RunSpec) -> None:
+def _require_driver(spec: RunSpec) -> None:
     """Raise Unsupported if the scenario sets timeouts or settings that a driver does not read from
-    its environment.
+    its environment, or has an application that cannot use its driver.
     """
+    for application in spec.scenario.applications:
+        tested = spec.subject(application.host)
+        if application.user and application.driver == "shared" and tested.image:
+            text = f"application {application.id}: {tested.name} has files that only root may use, "
+            raise Unsupported(f"{text}but the application is user {application.user}")
     timeouts = spec.scenario.timeouts.model_fields_set
     for host in spec.scenario.drivers:
         if not spec.subject(host).reads_environment:

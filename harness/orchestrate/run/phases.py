@@ -48,6 +48,7 @@ from windtunnel.harness.orchestrate.subjects.subject import (
 from windtunnel.harness.orchestrate.teardown.state import MEMORY_ROOT
 from windtunnel.harness.scenario.resolved.case import Case, resolve
 from windtunnel.harness.scenario.resolved.case import Payload as CasePayload
+from windtunnel.harness.verdict.core.exit_codes import INVALID_FILE_EXIT_CODE
 
 READY_TIMEOUT_S = 300.0
 """Time limit for a process to be ready, including compiling kernels on a machine's first run."""
@@ -82,12 +83,7 @@ class Run:
             seed=spec.seed,
             fidelity=spec.fidelity,
             command=list(spec.command),
-            subjects={
-                host: SubjectFacts(
-                    spec.side(host), spec.subject(host).name, settings=self._settings(host)
-                )
-                for host in self._hosts
-            },
+            subjects={host: self._subject_facts(host) for host in self._hosts},
             versions=facts.versions(),
             host_facts=facts.host_facts(),
             sabotage=spec.sabotage,
@@ -96,6 +92,10 @@ class Run:
             replays="" if spec.replayed is None else spec.replayed.run_id,
         )
         self.processes = RunProcesses(spec, lab, self.manifest.errors)
+
+    def _subject_facts(self, host: str) -> SubjectFacts:
+        tested, side = self.spec.subject(host), self.spec.side(host)
+        return SubjectFacts(side, tested.name, settings=self._settings(host), kind=tested.kind)
 
     def _settings(self, host: str) -> dict[str, str]:
         """Return the settings of a host's driver that affect what the judge accepts."""
@@ -181,6 +181,11 @@ class Run:
             for driver in self.processes.of("driver"):
                 if driver.process.poll() in CANNOT_START_EXIT_CODES:
                     raise Unsupported(driver.describe_exit()) from None
+            for sampler in self.processes.of("sampler"):
+                if sampler.process.poll() == INVALID_FILE_EXIT_CODE:
+                    driver = f"{sampler.name.partition('/')[0]}/driver"
+                    text = f"{driver} has written an invalid cnc.dat: {sampler.process.tail(1)}"
+                    raise RunFailed(text, harness_fault=False) from None
             raise
 
     def _start_all(self) -> None:

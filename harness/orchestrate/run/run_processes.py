@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from windtunnel.harness.capture import sniffer
-from windtunnel.harness.orchestrate.lab import MID, Lab, LabProcess
+from windtunnel.harness.orchestrate.lab import MID, ContainerLab, Lab, LabProcess
 from windtunnel.harness.orchestrate.processes import watch
 from windtunnel.harness.orchestrate.processes.watch import WatchedProcess
 from windtunnel.harness.orchestrate.run import archives
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
-from windtunnel.harness.orchestrate.subjects import subject
+from windtunnel.harness.orchestrate.subjects import image_contract, subject
 from windtunnel.harness.scenario.schema.archive import Archive
 from windtunnel.harness.scenario.schema.traffic import Traffic
 
@@ -173,7 +173,15 @@ class RunProcesses:
         env |= self.spec.scenario.drivers.get(host, {})
         if killed_ms:
             env |= subject.DELETE_DIRECTORY_ON_START
-        return self.spawn("driver", host, tested.driver_command(*placeholders), log, env)
+        if tested.image:
+            env |= image_contract.variables(self.spec.scenario.name)
+            lab, request = self.lab, image_contract.driver_request(tested.image, env, log)
+            assert isinstance(lab, ContainerLab)
+            return self.add("driver", host, log, lambda name: lab.start_application(name, request))
+        argv = tested.driver_command(*placeholders)
+        if any(each.host == host and each.user for each in self.spec.scenario.applications):
+            argv = subject.group_may_use(argv)
+        return self.spawn("driver", host, argv, log, env)
 
     def _placeholders(self, host: str) -> tuple[str, str, str]:
         """Return the values that replace the placeholders in the command lines of a host's driver
@@ -190,6 +198,7 @@ class RunProcesses:
             directory=self.directory(host),
             out=self.lab.path(files.path),
             after_ms=killed_ms,
+            sees_driver=not self.spec.subject(host).image,
         )
         return self.spawn("sampler", host, argv, files.sampler_log)
 

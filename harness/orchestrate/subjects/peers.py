@@ -4,6 +4,7 @@
     pyaeron                the real C driver in the Python package pyaeron; alias `aeron-c`
     java                   the real Java driver in the jar that AERON_ALL_JAR names
     aeronmd:/path/to/it    any C media driver, or another program that uses AERON_DIR alike
+    image:NAME             a container image that keeps the contract in `image_contract`
 
 A name is resolved to a `Subject`. If this machine cannot start it, the subject has the reason in
 `missing`, and its runs are UNSUPPORTED rather than failures. All subjects use Windtunnel's
@@ -21,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from windtunnel.harness.orchestrate.fidelity import COMPOSE
+from windtunnel.harness.orchestrate.subjects import image_contract
 from windtunnel.harness.orchestrate.subjects.subject import (
     DIRECTORY,
     LIBRARIES,
@@ -35,8 +37,9 @@ PACKAGE = "pyaeron"
 STORE = ".peers"
 """Name of the folder in which files for containers are stored, below the folder of all runs."""
 PATH_PREFIX = "aeronmd:"
+IMAGE_PREFIX = image_contract.PREFIX
 ALIASES = {"aeron-c": "pyaeron"}
-KNOWN = ("ours", "pyaeron", "java", f"{PATH_PREFIX}/path/to/aeronmd")
+KNOWN = ("ours", "pyaeron", "java", f"{PATH_PREFIX}/path/to/aeronmd", f"{IMAGE_PREFIX}NAME")
 
 IMAGE_PYTHON = (3, 13)
 """The Python version in the container image. Compiled packages support only one version."""
@@ -83,6 +86,8 @@ def find(name: str, fidelity: str, store: Path) -> Subject:
     known = ALIASES.get(name, name)
     if known.startswith(PATH_PREFIX):
         return _by_path(known, fidelity, store)
+    if known.startswith(IMAGE_PREFIX):
+        return _by_image(known, fidelity)
     if known not in _BUILT_IN:
         raise PeerError(f"unknown peer {name!r}: expected one of {', '.join(KNOWN)}")
     return _BUILT_IN[known](fidelity, store)
@@ -177,6 +182,27 @@ def _by_path(name: str, fidelity: str, store: Path) -> Subject:
         libraries=libraries,
         missing=missing,
     )
+
+
+def _by_image(name: str, fidelity: str) -> Subject:
+    image = image_contract.image_of(name)
+    if not image:
+        found = name.removeprefix(IMAGE_PREFIX)[:80]
+        raise PeerError(f"peer {name[:80]!r}: expected the name of an image, found {found!r}")
+    kind, missing = image_contract.kind_of(image, fidelity)
+    return Subject(
+        name=f"{IMAGE_PREFIX}{image}",
+        driver=(),
+        environment=dict(_C_ENVIRONMENT),
+        missing=missing,
+        image=image,
+        kind=kind,
+    )
+
+
+def image_variables(directory: str) -> dict[str, str]:
+    """Return the settings of a driver in an image, given its directory."""
+    return Subject("image", (), environment=dict(_C_ENVIRONMENT)).variables("", directory)
 
 
 def _copy_to_store(source: Path, target: Path) -> Path:

@@ -93,6 +93,12 @@ class Subject:
     mutant: str = ""
     """Name of the mutant planted in the driver to test the judge, or an empty string."""
 
+    image: str = ""
+    """The container image that the driver runs in, or an empty string if it runs on the host."""
+
+    kind: str = ""
+    """Which driver an image contains, as in the manifest, or an empty string if it has no image."""
+
     def driver_command(self, python: str, directory: str, libraries: str = "") -> list[str]:
         return [_filled_in(word, python, directory, libraries) for word in self.driver]
 
@@ -187,6 +193,11 @@ def sabotage_arguments(role: str, sabotage: str) -> list[str]:
     return ["--sabotage", sabotage] if SABOTAGE_ROLES.get(sabotage) == role else []
 
 
+def group_may_use(argv: Sequence[str]) -> list[str]:
+    """Return the command line of a driver whose files its group may use, too."""
+    return ["sh", "-c", 'umask 007; exec "$@"', "sh", *argv]
+
+
 def relay_command(python: str, *, case: str, interfaces: Sequence[str], out: str) -> list[str]:
     """Return the command line that starts the middlebox's relay."""
     return [
@@ -211,10 +222,13 @@ def simulator_command(
     return [*argv, "--sabotage", sabotage] if sabotage else argv
 
 
-def sampler_command(python: str, *, directory: str, out: str, after_ms: int = 0) -> list[str]:
+def sampler_command(
+    python: str, *, directory: str, out: str, after_ms: int = 0, sees_driver: bool = True
+) -> list[str]:
     """Return the command line that starts the sampler of a driver's counters.
 
-    `after_ms` is the time at which the previous driver was killed, in epoch milliseconds, or 0.
+    `after_ms` is the time at which the previous driver was killed, in epoch milliseconds, or 0. A
+    driver in a container of its own cannot be seen among the processes of its host.
     """
     argv = [
         *(python, "-m", "windtunnel.harness.capture.counters"),
@@ -222,4 +236,5 @@ def sampler_command(python: str, *, directory: str, out: str, after_ms: int = 0)
         *("--out", out),
         *("--interval", SAMPLE_INTERVAL),
     ]
+    argv += [] if sees_driver else ["--hidden-driver"]
     return [*argv, "--after", str(after_ms)] if after_ms else argv

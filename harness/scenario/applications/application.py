@@ -49,8 +49,10 @@ def _words(value: object) -> Any:
 
 Word = Annotated[str, Field(max_length=WORD_LENGTH_MAX, pattern=_WITHOUT_NUL)]
 Program = Annotated[tuple[Word, ...], BeforeValidator(_words)]
-_IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$"
-Image = Annotated[str, Field(max_length=IMAGE_LENGTH_MAX, pattern=_IMAGE)]
+IMAGE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$"
+USER_PATTERN = r"^[0-9]{1,10}(:[0-9]{1,10})?$"
+User = Annotated[str, Field(pattern=USER_PATTERN), BeforeValidator(plain_text)]
+Image = Annotated[str, Field(max_length=IMAGE_LENGTH_MAX, pattern=IMAGE_PATTERN)]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
 LogText = Annotated[
     str, Field(min_length=1, max_length=LOG_TEXT_LENGTH_MAX, pattern=r"^[^\x00\n]*$")
@@ -121,6 +123,12 @@ class Application(Table):
     image: Image | None = None
     """The container image that it runs in, which this machine has already. Only with `fidelity:
     [compose]`. Default: that of Windtunnel, in containers.
+    """
+
+    user: User | None = None
+    """The user that it is, and the group: numbers such as 1000 or "1000:1000". It is also in group
+    0, which may use the files of the host's driver. Only with `fidelity: [compose]`. Default: root,
+    without any capability.
     """
 
     command: Program = Field(default=(), strict=False, max_length=WORDS_MAX)

@@ -39,6 +39,8 @@ class ApplicationCase(Part):
     driver: Driver = "shared"
     image: str = ""
     """Its container image, or an empty string for that of the harness."""
+    user: str = Field(default="", max_length=21)
+    """The user that it is in its container, or an empty string for root."""
     memory_bytes: int = 0
     milli_cpus: int = 0
     processes_max: int = 0
@@ -87,6 +89,7 @@ def application_case(application: Application, addresses: Mapping[str, str]) -> 
         env=application.env,
         driver=application.driver,
         image=application.image or "",
+        user=application.user or "",
         memory_bytes=application.limits.memory_bytes or 0,
         milli_cpus=round((application.limits.cpus or 0) * MILLI),
         processes_max=application.limits.processes or 0,

@@ -72,6 +72,7 @@ def _program(scenario: Scenario, application: Application, path: Path) -> Iterat
         return
     for key, is_given in (
         ("image", application.image is not None),
+        ("user", application.user is not None),
         ("limits", bool(application.limits.model_fields_set)),
     ):
         if is_given:

@@ -47,6 +47,8 @@ def _lines(application: ApplicationCase) -> Iterator[str]:
     for name, value in application.env.items():
         yield f"{name}={shlex.quote(value)}"
     yield _DRIVERS[application.driver]
+    if application.user:
+        yield f"is user {application.user}, also in group 0"
     if limits := ", ".join(_limits(application)):
         yield f"may use {limits}"
     if application.ready_log:

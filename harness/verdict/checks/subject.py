@@ -16,6 +16,7 @@ from windtunnel.harness.verdict.core.exit_codes import (
     CANNOT_START_EXIT_CODES,
     GAVE_UP_EXIT_CODE,
     HARNESS_EXIT_CODES,
+    INVALID_FILE_EXIT_CODE,
     NO_DISK_EXIT_CODE,
     ORDERLY_EXIT_CODES,
     UNSUPPORTED_EXIT_CODE,
@@ -49,6 +50,7 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
         return [inconclusive(NAME, Missing(where, "lists no driver or workload"))]
     findings = [
         *_unexpected_exits(evidence, manifest, subjects),
+        *_invalid_files(manifest),
         *_shutdown_failures(subjects, evidence.host_events),
         *_overrun(evidence, manifest, where),
         *_reported_errors(evidence, manifest),
@@ -107,6 +109,16 @@ def _unexpected_exits(
         finding = failed(NAME, text, each.name, evidence=where, conclusive=not gave_up, kind=kind)
         findings.append(blame_scenario(evidence, finding))
     return findings
+
+
+def _invalid_files(manifest: Manifest) -> Iterator[Finding]:
+    """Yield a finding for each driver whose cnc.dat the sampler could not read."""
+    for each in manifest.processes:
+        if each.role == "sampler" and each.exit_code == INVALID_FILE_EXIT_CODE:
+            driver = f"{each.name.partition('/')[0]}/driver"
+            text = f"{driver} has written an invalid cnc.dat: {each.last_log_line}"
+            where = _log_of(each)
+            yield failed(NAME, text, driver, evidence=where, conclusive=True, kind=Kind.SAFETY)
 
 
 def is_harness_failure(each: ProcessExit) -> bool:

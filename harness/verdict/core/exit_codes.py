@@ -11,6 +11,8 @@ output."""
 NO_DISK_EXIT_CODE = 125
 """Exit code of an archive whose small disk the harness could not create, or whose files it could
 not save."""
+INVALID_FILE_EXIT_CODE = 4
+"""Exit code of a sampler that found something else than a valid cnc.dat. Its driver is at fault."""
 ORDERLY_EXIT_CODES = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 """Exit codes of a driver or archive after a shutdown request: a normal exit, the signal, or the
 signal as a JVM reports it."""

@@ -20,6 +20,7 @@ from windtunnel.harness.capture.log_holder import LogHolder
 from windtunnel.harness.capture.loss_report_copy import LossReportCopy
 from windtunnel.harness.capture.shutdown_signal import ShutdownSignal
 from windtunnel.harness.dissect.driver_files import cnc_file
+from windtunnel.harness.verdict.core.exit_codes import INVALID_FILE_EXIT_CODE
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 WAIT_S = 20.0
@@ -156,8 +157,22 @@ def test_leaves_no_documents_when_there_was_no_driver(process):
 
 def test_reports_what_is_wrong_with_a_file_that_no_driver_wrote(process):
     write_cnc(process.directory / "cnc.dat", version=0x0100_0000)
-    assert process.popen.wait(WAIT_S) == 3
+    assert process.popen.wait(WAIT_S) == INVALID_FILE_EXIT_CODE
     assert "expected major version 0" in process.log.read_text()
+
+
+@pytest.mark.parametrize("link", ["aeron", "aeron/cnc.dat"])
+def test_follows_no_link_of_a_driver(process, tmp_path, link):
+    process.wait_for(process.is_waiting)
+    other = tmp_path / "other" / "cnc.dat"
+    write_cnc(other)
+    if link == "aeron":
+        process.directory.symlink_to(other.parent)
+    else:
+        process.directory.mkdir()
+        (tmp_path / link).symlink_to(other)
+    assert process.popen.wait(WAIT_S) == INVALID_FILE_EXIT_CODE
+    assert "found a symbolic link" in process.log.read_text()
 
 
 class AskedWhileHoldingEveryLock(ShutdownSignal):
@@ -180,7 +195,7 @@ def test_receives_a_signal_whatever_it_is_doing(tmp_path):
     try:
         note = AskedWhileHoldingEveryLock.install()
         aeron, out = tmp_path / "aeron", HostDir(tmp_path / "out")
-        follow(cnc, LogHolder(aeron), LossReportCopy(aeron), out, note, 0.001)
+        follow(cnc, LogHolder(aeron), LossReportCopy(aeron), out, note, 0.001, os.getpid())
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -104,3 +104,21 @@ def test_only_so_many_logs_are_held(directory, files, monkeypatch):
         "the limit of 1 open logs was reached",
     ]
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("what", ["folder", "link", "fifo", "name"])
+def test_nothing_but_logs_of_the_driver_is_opened(directory, files, tmp_path, what):
+    elsewhere = make_log(tmp_path / "elsewhere", "images/23.logbuffer")
+    make_log(directory, "publications/5.logbuffer")
+    images = directory / "images"
+    if what == "folder":
+        images.symlink_to(elsewhere.parent)
+    else:
+        images.mkdir()
+    if what == "link":
+        (images / "23.logbuffer").symlink_to(elsewhere)
+    elif what == "fifo":
+        os.mkfifo(images / "23.logbuffer")
+    elif what == "name":
+        (images / "--5.logbuffer").write_bytes(b"x")
+    assert hold(directory, files) == [LogFacts("publications", 5, LENGTH, "")]

@@ -1,6 +1,7 @@
 """The container of an application, with an engine that is played."""
 
 import signal
+import stat
 import threading
 import time
 from dataclasses import replace
@@ -157,6 +158,30 @@ def test_it_has_few_rights_and_its_limits(request_):
     assert engine.output.is_closed
 
 
+def test_it_is_root_or_another_user_that_may_use_the_drivers_files(request_):
+    engine = Engine()
+    begun(engine, request_).kill()
+    assert (engine.settings["user"], engine.settings["group_add"]) == ("0:0", ["0"])
+    other = replace(request_, user="1000:1000")
+    engine = Engine()
+    begun(engine, other).kill()
+    assert (engine.settings["user"], engine.settings["group_add"]) == ("1000:1000", ["0"])
+    assert stat.S_IMODE(other.work.stat().st_mode) == 0o777
+
+
+def test_a_driver_sees_no_folder_of_this_machine(request_):
+    engine = Engine()
+    request = replace(request_, image="driver", work=None, scenario=None)
+    made = settings(
+        request, host="h", name="n", image="", labels={}, code=[Mount("/a", "/b")], runs=Path("/r")
+    )
+    container = ApplicationContainer("b/driver", request, engine)
+    container.start(made)
+    container.kill()
+    assert engine.settings["mounts"] == []
+    assert "tmpfs" not in engine.settings
+
+
 def test_the_end_by_a_signal_has_the_number_of_the_signal(request_):
     engine = Engine()
     container = begun(engine, request_)
@@ -185,6 +210,7 @@ def test_a_log_that_becomes_too_long_ends_it(request_):
     assert container.wait(10) == -9
     assert request_.log.read_bytes() == b"x" * 60 + b"y" * 40
     assert container.problem() == ("log-too-long", "the log exceeds 100 bytes")
+    assert container.tail(1) == "the log exceeds 100 bytes"
 
 
 def test_a_log_that_cannot_be_written_ends_it(request_, monkeypatch):
@@ -221,7 +247,7 @@ def test_output_that_the_engine_does_not_deliver_is_lost(request_):
 )  # fmt: skip
 def test_what_cannot_be_started_has_ended_with_a_reason(request_, engine, text):
     container = begun(engine, request_)
-    assert container.poll() == 125
+    assert container.poll() == 126
     problem, reason = container.problem()
     assert problem == "cannot-start"
     assert text in reason

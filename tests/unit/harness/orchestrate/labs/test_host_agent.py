@@ -151,7 +151,7 @@ def test_makes_a_directory_anew(link, tmp_path):
     for _ in range(2):
         link.request("empty_directory", path=str(folder))
         assert list(folder.iterdir()) == []
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o770
         (folder / "left-over").touch()
 
 

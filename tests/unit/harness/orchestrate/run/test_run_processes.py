@@ -8,7 +8,7 @@ from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.processes.watch import WatchedProcess
 from windtunnel.harness.orchestrate.run import run_processes as crews
 from windtunnel.harness.orchestrate.run.run_processes import RunProcesses
-from windtunnel.harness.orchestrate.subjects.subject import OURS
+from windtunnel.harness.orchestrate.subjects.subject import DIRECTORY, OURS, Subject
 
 
 class Stubborn:
@@ -80,23 +80,71 @@ def test_who_ends_when_it_is_asked_to_is_not_late(processes, errors, tmp_path):
     assert (errors, driver.facts(tmp_path).late_s) == ([], 0.0)
 
 
+class PlayedLab:
+    """A lab that notes what it was to start."""
+
+    def __init__(self):
+        self.spawned, self.requested = [], {}
+
+    def python(self, place):
+        return "python"
+
+    def path(self, path):
+        return str(path)
+
+    def shared_memory(self, host):
+        return f"/dev/shm/{host}"
+
+    def spawn(self, place, argv, *, env=None, log):
+        self.spawned.append((place, env, argv))
+        return Stubborn()
+
+    def start_application(self, name, request):
+        self.requested[name] = request
+        return Stubborn()
+
+    def neighbor(self, host):
+        raise NotImplementedError
+
+    outside = neighbor
+
+
+def played(tmp_path, tested):
+    drivers = {"a": {"AERON_MTU_LENGTH": "4k"}}
+    applications = [SimpleNamespace(host="b", user="1000")]
+    scenario = SimpleNamespace(
+        name="made/up", archives=(), drivers=drivers, applications=applications
+    )
+    spec = SimpleNamespace(scenario=scenario, folder=RunDir(tmp_path), subject=lambda host: tested)
+    lab = PlayedLab()
+    return lab, RunProcesses(spec, lab, [])
+
+
 def test_a_driver_has_the_settings_of_its_host(tmp_path):
-    spawned = []
-
-    class Lab:
-        def python(self, place):
-            return "python"
-
-        def shared_memory(self, host):
-            return f"/dev/shm/{host}"
-
-        def spawn(self, place, argv, *, env, log):
-            spawned.append((place, env))
-            return Stubborn()
-
-    scenario = SimpleNamespace(archives=(), drivers={"a": {"AERON_MTU_LENGTH": "4k"}})
-    spec = SimpleNamespace(scenario=scenario, folder=RunDir(tmp_path), subject=lambda host: OURS)
-    processes = RunProcesses(spec, Lab(), [])
+    lab, processes = played(tmp_path, OURS)
     for host in ("a", "b"):
         processes.start_driver(host)
-    assert [env.get("AERON_MTU_LENGTH") for _, env in spawned] == ["4k", None]
+    assert [env.get("AERON_MTU_LENGTH") for _, env, _ in lab.spawned] == ["4k", None]
+    # An application of another user may use the files of the driver of host b.
+    plain, shared = (argv for _, _, argv in lab.spawned)
+    assert plain[:3] == ["python", "-m", "windtunnel.driver"]
+    assert shared[:4] == ["sh", "-c", 'umask 007; exec "$@"', "sh"]
+
+
+def test_a_driver_in_an_image_is_told_of_the_contract_and_cannot_be_seen(tmp_path):
+    image = Subject("image:x", (), image="x", environment={"AERON_DIR": DIRECTORY})
+    lab, processes = played(tmp_path, image)
+    processes.start_driver("a")
+    processes.start_driver("a", killed_ms=5)
+    assert [*lab.requested] == ["a/driver", "a/driver#2"]
+    first, second = lab.requested.values()
+    assert first.env == {
+        "AERON_DIR": "/dev/shm/a/aeron",
+        "AERON_MTU_LENGTH": "4k",
+        "WINDTUNNEL_CONTRACT": "1",
+        "WINDTUNNEL_SCENARIO": "made/up",
+    }
+    assert second.env["AERON_DIR_DELETE_ON_START"] == "true"
+    assert (first.image, first.command, first.work, first.scenario) == ("x", (), None, None)
+    processes.start_sampler("a")
+    assert "--hidden-driver" in lab.spawned[0][2]

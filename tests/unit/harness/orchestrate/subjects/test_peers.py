@@ -29,7 +29,10 @@ def test_ours_is_ours(tmp_path):
     assert peers.find("ours", "netns", tmp_path) is OURS
 
 
-@pytest.mark.parametrize("name", ["", "Ours", "aeron", "aeronmd", "aeronmd:", "java:/x.jar"])
+@pytest.mark.parametrize(
+    "name",
+    ["", "Ours", "aeron", "aeronmd", "aeronmd:", "java:/x.jar", "image:", "image:-x", "image:a b"],
+)
 def test_a_name_that_no_one_has_is_refused(tmp_path, name):
     with pytest.raises(PeerError, match="expected"):
         peers.find(name, "netns", tmp_path)
@@ -113,6 +116,34 @@ def test_a_driver_that_cannot_be_executed_is_missing(tmp_path):
     path.chmod(0o644)
     assert "not executable" in peers.find(f"aeronmd:{path}", "netns", tmp_path).missing
     assert "no such file" in peers.find(f"aeronmd:{path}x", "netns", tmp_path).missing
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "missing"),
+    [
+        ({}, "aeron-c", ""),
+        ({"windtunnel.driver": "aeron-java"}, "aeron-java", ""),
+        ({"windtunnel.driver": "x"}, "aeron-c", "expected one of ours, aeron-c, aeron-java as its"),
+        (None, "aeron-c", "there is no image 'example/driver:1' on this machine"),
+    ],
+)
+def test_an_image_says_which_driver_it_contains(tmp_path, monkeypatch, labels, kind, missing):
+    engine = pytest.importorskip("windtunnel.harness.orchestrate.labs.engine")
+    monkeypatch.setattr(engine, "labels_of_image", lambda image: labels)
+    found = peers.find("image:example/driver:1", "compose", tmp_path)
+    assert (found.image, found.kind) == ("example/driver:1", kind)
+    assert found.missing.startswith(missing)
+    assert bool(found.missing) == bool(missing)
+    assert found.variables("py", "/m/a")["AERON_DIR"] == "/m/a"
+
+
+def test_an_image_needs_containers_and_an_engine(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
+    name = "image:example/driver:1"
+    assert "use --fidelity compose" in peers.find(name, "netns", tmp_path).missing
+    assert "no container engine listens" in peers.find(name, "compose", tmp_path).missing
+    monkeypatch.setenv("WINDTUNNEL_INSIDE", "1")
+    assert "run outside the containers" in peers.find(name, "compose", tmp_path).missing
 
 
 def test_a_pair_misses_what_either_side_misses():

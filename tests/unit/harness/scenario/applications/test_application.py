@@ -104,13 +104,20 @@ def test_events_affect_applications(whom, when, fault):
 
 def test_an_image_and_limits_are_for_containers():
     image = "image: example/feed:1.2\n    limits: {memory: 512MiB, cpus: 1.5, processes: 9}"
-    text = changed('command: ["${harness.python}", client.py]', image)
-    assert len(faults_of(text)) == 2
-    assert len(faults_of(f"fidelity: [netns, compose]\n{text}")) == 2
+    text = changed('command: ["${harness.python}", client.py]', f"{image}\n    user: 1000")
+    assert len(faults_of(text)) == 3
+    assert len(faults_of(f"fidelity: [netns, compose]\n{text}")) == 3
     scenario = parse_scenario(f"fidelity: [compose]\n{text}", "made.yaml")
     client = scenario.applications[1]
     assert (client.image, client.command) == ("example/feed:1.2", ())
     assert (client.limits.memory_bytes, client.limits.cpus) == (512 << 20, 1.5)
+    assert client.user == "1000"
+
+
+@pytest.mark.parametrize("user", ["app", "'1000:'", "-1", "'1:2:3'", "10000000000", "''"])
+def test_a_user_is_a_number(user):
+    text = changed("driver: embedded", f"user: {user}")
+    assert any("applications[1].user: string should match" in each for each in faults_of(text))
 
 
 def test_a_scenario_needs_traffic_or_applications():

@@ -168,3 +168,11 @@ def test_a_workload_that_failed_with_a_harness_error_says_nothing_about_the_subj
 def test_what_a_driver_ends_with_is_always_its_own(run):
     run.manifest.processes[DRIVER].exit_code = 3
     assert judge(run.write()).outcome is Outcome.FAIL
+
+
+def test_a_driver_whose_file_is_invalid_fails(run):
+    text = "/dev/shm/aeron/cnc.dat: cnc version: expected major version 0, found 0x10000"
+    run.manifest.processes.append(ProcessExit("b/sampler", "sampler", 4, False, "", text))
+    finding = only(look(run))
+    assert (finding.outcome, finding.about, finding.conclusive) == (Outcome.FAIL, "b/driver", True)
+    assert finding.text == f"b/driver has written an invalid cnc.dat: {text}"

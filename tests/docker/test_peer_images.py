@@ -1,0 +1,199 @@
+"""Drivers in images of their own: checked by `windtunnel peer check`, and as peers in runs."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.netns.test_real_aeron import SCENARIO
+from tests.soundness import assert_sound
+from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run.verdict import read_verdict
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.cli.root import windtunnel
+from windtunnel.harness.installation import ROOT as REPOSITORY
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.orchestrate.run import phases
+from windtunnel.harness.orchestrate.subjects import peers
+from windtunnel.harness.orchestrate.suite.matrix import MatrixSpec, run_matrix
+from windtunnel.harness.orchestrate.suite.runner import run_suite
+
+pyaeron = pytest.importorskip("pyaeron")
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.peer,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(bool(privileges.missing()), reason="files of containers are root's"),
+    pytest.mark.skipif(sys.version_info[:2] != (3, 13), reason="the image has Python 3.13"),
+]
+NAME = "windtunnel-test-peer"
+DOCKERFILE = """
+FROM windtunnel:local
+COPY pyaeron /packages/pyaeron
+COPY c_driver.py /
+ENV PYTHONPATH=/packages
+ENTRYPOINT ["sh", "-c", "[ \\"$WINDTUNNEL_CONTRACT\\" = 1 ] || exit 127; exec python /c_driver.py"]
+"""
+CNC = "$AERON_DIR/cnc.dat"
+HOSTILE = (
+    'open(f"{os.environ["AERON_DIR"]}/cnc.dat", "wb").write(b"\\0\\2\\0\\0" + b"\\xff" * 8192)'
+)
+IMAGES = {
+    "ends": (
+        "echo no licence; exit 3",
+        "start",
+        "it ended with exit code 3; the last lines of its",
+    ),
+    "silent": ("exec sleep 600", "cnc", "cnc.dat does not exist, after 3 s; its log is empty"),
+    "floods": ("exec yes", "start", "the log exceeds 4194304 bytes"),
+    "links": (f"mkdir $AERON_DIR; ln -s /etc/passwd {CNC}; exec sleep 600", "cnc", "symbolic link"),
+    "waits": (f"mkdir $AERON_DIR; mkfifo {CNC}; exec sleep 600", "cnc", "found a FIFO"),
+    "leaves": ("ln -s /windtunnel $AERON_DIR; exec sleep 600", "cnc", "found a symbolic link"),
+    "hostile": (
+        f"mkdir $AERON_DIR; python -c 'import os; {HOSTILE}'; exec sleep 600",
+        *("cnc", "section lengths: expected at least 0"),
+    ),
+    "deaf": (
+        "unset AERON_CLIENT_LIVENESS_TIMEOUT; exec python /c_driver.py",
+        *("environment", "a client liveness timeout of 10 s in cnc.dat"),
+    ),
+    "stubborn": ("trap '' TERM; python /c_driver.py", "stop", "it still ran 10 s after SIGTERM"),
+    "accepts": ("exec python /c_driver.py", "not-supported", "it still ran after 3 s"),
+}
+"""What starts each bad image, the step that it breaks, and what is found."""
+REFUSES = "echo no multicast; exit 127"
+QUICK = ("leaves", "accepts")
+
+
+@pytest.fixture(scope="module")
+def good(image: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("image")
+    shutil.copytree(Path(pyaeron.__file__).parent, folder / "pyaeron")
+    shutil.copy(REPOSITORY / "harness" / "bench" / "c_driver.py", folder)
+    return build(folder, "good", DOCKERFILE)
+
+
+def build(folder: Path, tag: str, text: str) -> str:
+    (folder / "Dockerfile").write_text(text)
+    command = ["docker", "build", "--quiet", "--tag", f"{NAME}:{tag}", str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+    return f"{NAME}:{tag}"
+
+
+def bad(good: str, folder: Path, name: str) -> str:
+    entry = json.dumps(["sh", "-c", REFUSES if name == "refuses" else IMAGES[name][0]])
+    return build(folder, name, f"FROM {good}\nENTRYPOINT {entry}\n")
+
+
+def checked(image: str, *options: str) -> tuple[int, dict]:
+    argv = ["peer", "check", image, "--json", *options]
+    done = CliRunner().invoke(windtunnel, argv, standalone_mode=False, catch_exceptions=False)
+    assert_nothing_left()
+    return done.return_value, json.loads(done.stdout)
+
+
+def assert_nothing_left() -> None:
+    for what in (["ps", "--all"], ["network", "ls"]):
+        left = ["docker", *what, "--quiet", "--filter", "label=windtunnel.token"]
+        assert subprocess.run(left, capture_output=True, check=True).stdout == b""
+
+
+def run(folder: Path, name: str, more: str = "") -> tuple[str, dict, RunDir]:
+    """Run a scenario whose publisher is an image. Returns outcome and verdict."""
+    file = folder / "small-loss.yaml"
+    text = SCENARIO.replace("[netns]", "[netns, compose]").replace("2MiB", "256KiB")
+    file.write_text(text + more)
+    out = folder / "runs"
+    tested = peers.pair(f"image:{name}", "ours", "compose", out / peers.STORE)
+    result = run_suite([file], out=out, tested=tested, fidelity="compose")
+    assert_nothing_left()
+    run_dir = RunDir(result.runs[0].run_dir)
+    verdict = read_verdict(run_dir.verdict)
+    assert verdict is not None
+    return result.runs[0].outcome, verdict, run_dir
+
+
+def test_a_good_image_keeps_the_contract(good: str) -> None:
+    code, document = checked(good)
+    found = [(each["step"], each["outcome"], each["found"]) for each in document["steps"]]
+    assert [each[1] for each in found] == ["kept"] * 7, found
+    assert (code, document["kept"], document["image"]) == (0, True, good)
+
+
+def test_an_image_that_does_not_exist_is_named(image: str) -> None:
+    code, document = checked("windtunnel-test/no-such-image:1")
+    assert code == 1
+    assert document["steps"][0]["outcome"] == "broken"
+    text = "there is no image 'windtunnel-test/no-such-image:1' on this machine: build it, or use"
+    assert document["steps"][0]["found"].startswith(text)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*QUICK, *(pytest.param(each, marks=pytest.mark.full) for each in IMAGES if each not in QUICK)],
+)
+def test_the_first_broken_promise_of_a_bad_image_is_named(
+    good: str, tmp_path: Path, name: str
+) -> None:
+    _, step, text = IMAGES[name]
+    within = "3" if step in ("cnc", "not-supported") else "30"
+    code, document = checked(bad(good, tmp_path, name), "--within", within)
+    assert code == 1
+    (broken,) = [each for each in document["steps"] if each["outcome"] == "broken"]
+    assert broken["step"] == step, broken
+    assert text in broken["found"]
+
+
+def test_an_image_is_the_publishers_driver(good: str, tmp_path: Path) -> None:
+    outcome, verdict, folder = run(tmp_path, good)
+    assert outcome == assert_sound(folder.path).outcome, verdict["reason"]
+    manifest = Manifest.read(folder.manifest)
+    assert manifest is not None
+    tested = manifest.subjects["a"]
+    assert (tested.peer, tested.driver) == (f"image:{good}", "aeron-c")
+    assert tested.version
+    assert "AERON_DIR" in folder.host("a").driver_log.read_text().upper()
+
+
+@pytest.mark.full
+def test_a_matrix_has_an_image_among_its_peers(good: str, tmp_path: Path) -> None:
+    file = tmp_path / "small-loss.yaml"
+    file.write_text(SCENARIO.replace("[netns]", "[netns, compose]").replace("2MiB", "256KiB"))
+    spec = MatrixSpec(
+        [file], ["ours", f"image:{good}"], [f"image:{good}"], "compose", seeds=1, out=tmp_path
+    )
+    cells = run_matrix(spec).document.cells
+    assert [each.outcome for each in cells] == ["PASS", "PASS"], [each.reason for each in cells]
+
+
+RUNS = {
+    "links": ("FAIL", "a/driver has written an invalid cnc.dat: expected a regular file, found"),
+    "absent": ("UNSUPPORTED", "there is no image 'windtunnel-test/absent:1' on this machine"),
+    "ends": ("FAIL", "a/driver exited with code 3 before the shutdown request; its log"),
+    "refuses": ("UNSUPPORTED", "a/driver ended with exit code 127; last log lines: no multicast"),
+    "hostile": ("FAIL", "a/driver has written an invalid cnc.dat"),
+    "floods": ("FAIL", "a/driver was terminated by signal 9 before the shutdown request; its log"),
+    "silent": ("INCONCLUSIVE", "a/driver is not ready after 5 s"),
+    "stubborn": ("FAIL", "a/driver did not end within 60 s of the shutdown request"),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["links", "absent", *(pytest.param(each, marks=pytest.mark.full) for each in [*RUNS][2:])],
+)
+def test_a_run_with_a_bad_image_has_a_verdict_with_a_reason(
+    good: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    outcome, text = RUNS[name]
+    monkeypatch.setattr(phases, "READY_TIMEOUT_S", 5.0 if name == "silent" else 300.0)
+    image = "windtunnel-test/absent:1" if name == "absent" else bad(good, tmp_path, name)
+    found, verdict, _ = run(tmp_path, image)
+    assert text in verdict["reason"]
+    if "(at fault: the machine)" in verdict["reason"]:
+        return  # An overloaded machine excuses what is late.
+    assert found == outcome, verdict["reason"]
