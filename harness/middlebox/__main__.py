@@ -138,7 +138,7 @@ def assemble(
     """Create the relay and its engine for open interfaces, leaving the MAC addresses unset."""
     length_max = max(port.packet_length_max for port in ports)
     impairments = make_impairments(case, length_max)
-    if case.live:
+    if case.changes_links:
         impairments = with_whole_pool(impairments, length_max)
     relay = make_relay(
         fds=[port.socket.fileno() for port in ports],

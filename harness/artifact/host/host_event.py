@@ -1,4 +1,4 @@
-"""Host events (pauses and kills) that were applied in a run, with their times.
+"""Host events (pauses, kills and partitions) that were applied in a run, with their times.
 
 A recorded pause is longer than the actual pause: it begins before the stop signal is sent, and ends
 after the continue signal has been sent.
@@ -14,17 +14,18 @@ SCHEMA = "windtunnel-host-events/1"
 
 @dataclass
 class AppliedEvent:
-    """One host event (a pause or a kill) that was applied in a run."""
+    """One host event that was applied in a run."""
 
     id: str
     host: str
     action: str
-    "`pause` or `kill`."
+    "`pause`, `kill` or `partition`."
     processes: list[str]
     "Roles of the affected processes, such as driver, subscriber or application."
     began_ns: int
     ended_ns: int
-    "Time at which the processes were continued or restarted, or 0 if neither happened."
+    "Time at which the processes were continued or restarted, or the host was connected again. 0 "
+    "if none of these happened."
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def with_whole_pool(impairments: Impairments, packet_length_max: int) -> Impairm
 
 
 class LinkControl:
-    """The changes of a run's links so far. Does nothing unless the run is live."""
+    """The changes of a run's links so far. Does nothing unless they may change."""
 
     def __init__(
         self, case: Case, run_dir: RunDir, clock: Callable[[], int] = time.time_ns
@@ -64,7 +64,7 @@ class LinkControl:
         self._is_due = False
         self._last_number = 0
         self._changes: list[LinkChange] = []
-        if case.live:
+        if case.changes_links:
             self._write()
             signal.signal(CHANGE_SIGNAL, self._on_signal)
 

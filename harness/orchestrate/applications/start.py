@@ -6,10 +6,13 @@ containers           a container of its own, which the lab starts
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import signal
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from windtunnel.harness.orchestrate.applications import launcher
 from windtunnel.harness.orchestrate.applications.application_process import (
     LOG_BYTES_MAX,
     ApplicationProcess,
@@ -61,10 +64,23 @@ def _in_namespace(
     offset = files.log.stat().st_size if files.log.exists() else 0
     command = launcher_command(files, case.command, around.folder)
     what = f"{ROLE}-{case.id}"
-    watched = processes.spawn(ROLE, case.host, command, files.launcher_log, env, what=what)
+    with blocked(launcher.FORWARDED):
+        watched = processes.spawn(ROLE, case.host, command, files.launcher_log, env, what=what)
     process = ApplicationProcess(watched.process, files)
     watched.process, watched.log, watched.offset = process, files.log, offset
     return watched, process
+
+
+@contextmanager
+def blocked(numbers: Iterable[int]) -> Iterator[None]:
+    """Block signals for a `with` block. Processes that are started in it inherit that, so a signal
+    waits until the process is able to handle it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _in_container(

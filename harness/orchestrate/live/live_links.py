@@ -14,13 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from windtunnel.harness.orchestrate.live.live_scenario import OptionError, require_impairments
+from windtunnel.harness.orchestrate.run.partitions import ALL_LOST
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.harness.scenario.resolved.impairment_case import (
-    ImpairmentCase,
-    LossCase,
-    impairment_case,
-)
-from windtunnel.harness.scenario.schema.units import BILLION
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, impairment_case
 
 BOTH = "both"
 Direction = tuple[str, str]
@@ -106,8 +102,7 @@ class LiveLinks:
         for each in directions:
             state = self._states[each]
             if state.is_partitioned:
-                lost = LossCase(model="iid", shares_ppb=(BILLION,))
-                found.append(ImpairmentCase(link=self._names[each], loss=lost))
+                found.append(ImpairmentCase(link=self._names[each], loss=ALL_LOST))
             else:
                 found.append(self._case(each, state.weather))
         return found

@@ -2,6 +2,7 @@
 
     pending --trigger--> active --duration has elapsed--> done
                 SIGSTOP or SIGKILL         SIGCONT or a restart
+                a host is cut off          and connected again
 
 An event begins when the runner observes its trigger: workloads print their progress ten times per
 second, and the runner polls twenty times per second. The actual times are recorded for the judge.
@@ -39,6 +40,16 @@ class ProcessControl(Protocol):
         """Start a new process in place of a killed one."""
 
 
+class LinkControl(Protocol):
+    """The operations on links that partitions need."""
+
+    def cut(self, host: str) -> None:
+        """Cut a host off from all others."""
+
+    def reconnect(self, host: str) -> None:
+        """Connect a host again."""
+
+
 @dataclass
 class ActiveEvent:
     """A host event that has begun but not ended."""
@@ -52,9 +63,16 @@ class ActiveEvent:
 class HostEvents:
     """The host events of a run, in the order of the scenario file."""
 
-    def __init__(self, events: Sequence[EventCase], control: ProcessControl) -> None:
+    def __init__(
+        self,
+        events: Sequence[EventCase],
+        control: ProcessControl,
+        links: LinkControl | None = None,
+    ) -> None:
         self._waiting = list(events)
         self._control = control
+        self._links = links
+        """What cuts hosts off. None if no event does."""
         self._active: list[ActiveEvent] = []
         self._applied: list[AppliedEvent] = []
         self._first_s: float | None = None
@@ -96,10 +114,15 @@ class HostEvents:
             each
             for each in self._control.on_host(event.host, *event.roles)
             if event.application in ("", process_id(each))
+            # An application that has ended by itself is not to be started again.
+            and (each.role != "application" or each.process.poll() is None)
         ]
         roles = sorted({each.role for each in victims})
         applied = AppliedEvent(event.id, event.host, event.action, roles, time.time_ns(), 0)
         self._applied.append(applied)
+        if event.cuts_links:
+            assert self._links is not None
+            self._links.cut(event.host)
         # Applications are paused first, so that none of them runs while its driver is paused.
         for each in sorted(victims, key=lambda each: each.role == "driver"):
             if event.action == "kill":
@@ -114,6 +137,9 @@ class HostEvents:
     def end_event(self, each: ActiveEvent) -> None:
         """End an event now: continue or restart the processes."""
         self._active.remove(each)
+        if each.case.cuts_links:
+            assert self._links is not None
+            self._links.reconnect(each.case.host)
         for victim in sorted(each.victims, key=lambda victim: victim.role != "driver"):
             if each.case.action == "kill":
                 self._control.restart(victim)
@@ -122,12 +148,12 @@ class HostEvents:
         each.applied.ended_ns = time.time_ns()
 
     def require_all_triggered(self) -> None:
-        """Raise RunFailed if an event of the scenario was never triggered.
+        """Raise RunFailed if an event of the scenario was never triggered, unless it was drawn.
 
         This is not a harness failure.
         """
-        if self._waiting:
-            names = ", ".join(each.id for each in self._waiting)
+        names = ", ".join(each.id for each in self._waiting if not each.drawn)
+        if names:
             raise RunFailed(
                 f"the traffic ended before these events were triggered: {names}",
                 harness_fault=False,

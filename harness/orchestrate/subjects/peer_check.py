@@ -219,8 +219,9 @@ class CheckedImage:
 
     def _require_alive(self, step: str) -> None:
         code = self._driver.poll()
-        if code is not None:
-            raise Broken(step, self._end_text(code))
+        # The engine may take long to end what has a problem.
+        if code is not None or self._driver.problem()[0]:
+            raise Broken(step, self._end_text(code or 0))
 
     def _end_text(self, code: int) -> str:
         problem, text = self._driver.problem()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from windtunnel.harness.scenario.applications.application import Application
+from windtunnel.harness.scenario.applications.nemesis import PREFIX, nemesis_problems
 from windtunnel.harness.scenario.applications.placeholder import (
     AERON_DIRECTORY,
     AT_START,
@@ -20,6 +21,7 @@ def application_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yield all problems with a scenario's applications, or with a scenario that has neither
     applications nor traffic.
     """
+    yield from _nemesis(scenario)
     if not scenario.applications:
         for key, value in (("traffic", scenario.traffic), ("expect", scenario.expect)):
             if not value:
@@ -41,6 +43,28 @@ def application_problems(scenario: Scenario) -> Iterator[Problem]:
             path: Path = ("events", index, "whom", "application")
             yield Problem(path, unknown_name(what, name, ids, hint))
     yield from _without_traffic(scenario)
+
+
+def _nemesis(scenario: Scenario) -> Iterator[Problem]:
+    """Yield the problems with what cuts off hosts, or draws events."""
+    nemesis = scenario.nemesis
+    if nemesis is not None and (scenario.traffic or not scenario.applications):
+        text = "the nemesis needs `applications`, and no `traffic`: write the `events` instead"
+        yield Problem(("nemesis",), text)
+    elif nemesis is not None:
+        hosts, wall_ns = scenario.network.hosts, scenario.budget.wall_ns
+        yield from nemesis_problems(nemesis, scenario.applications, hosts, wall_ns)
+        for index, event in enumerate(scenario.events):
+            if event.id.startswith(PREFIX):
+                text = f"ids that begin with {PREFIX!r} are those of drawn events"
+                yield Problem(("events", index, "id"), text)
+    uses_netem = any(each.backend == "netem" for each in scenario.network.all_links)
+    text = "only the relay cuts hosts off: write `backend: relay`, or remove the partition"
+    for index, event in enumerate(scenario.events):
+        if uses_netem and event.act.partition_ns:
+            yield Problem(("events", index, "act", "partition"), text)
+    if uses_netem and nemesis is not None and nemesis.cuts_links:
+        yield Problem(("nemesis", "acts"), text)
 
 
 def _application(scenario: Scenario, application: Application, path: Path) -> Iterator[Problem]:

@@ -20,6 +20,7 @@ from windtunnel.harness.scenario.applications.application_case import (
     application_case_problems,
 )
 from windtunnel.harness.scenario.applications.driver_settings import SETTING_NAMES
+from windtunnel.harness.scenario.applications.nemesis import DRAWN_MAX, drawn_events
 from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX
 from windtunnel.harness.scenario.applications.observed_case import observed_case
 from windtunnel.harness.scenario.exercises import ABOUT, ExerciseName
@@ -136,6 +137,11 @@ class Case(Part):
     """Id of the run whose logged decisions replace the rules, or empty to evaluate the rules."""
     live: bool = False
     """Whether a program controlled the run, and could change the impairments of all links."""
+
+    @property
+    def changes_links(self) -> bool:
+        """Return whether the impairments of links may change during the run."""
+        return self.live or any(each.cuts_links for each in self.events)
 
     @property
     def link_names(self) -> tuple[str, ...]:
@@ -269,7 +275,7 @@ def _lists(case: Case, hosts: Sequence[str]) -> Iterator[Problem]:
         ("traffic", len(case.traffic), TRAFFIC_MAX),
         ("faults", len(case.faults), FAULTS_MAX),
         ("expect", len(case.expect), EXPECT_MAX),
-        ("events", len(case.events), EVENTS_MAX),
+        ("events", len(case.events), EVENTS_MAX + DRAWN_MAX),
         ("applications", len(case.applications), APPLICATIONS_MAX),
         ("exercises", len(case.exercises), len(ABOUT)),
         ("observed", len(case.observed), OBSERVED_MAX),
@@ -310,6 +316,7 @@ def resolve(
     by_id: dict[str | None, Traffic] = {each.id: each for each in scenario.traffic}
     network = scenario.network
     several = network.all_links if len(network.all_links) > 1 else ()
+    events = _events(scenario, seed)
     return Case(
         name=scenario.name,
         about=scenario.about,
@@ -330,12 +337,12 @@ def resolve(
         wall_ns=scenario.budget.wall_ns,
         # A simulation has no kernel, hence no netem.
         backend="relay" if fidelity == "sim" else network.all_links[0].backend,
-        weather=_impairments(scenario),
+        weather=_impairments(scenario, changes_links=any(each.cuts_links for each in events)),
         links=tuple(
             LinkCase(between=each.between, backend="relay" if fidelity == "sim" else each.backend)
             for each in several
         ),
-        events=tuple(event_case(each) for each in scenario.events),
+        events=events,
         timeouts=timeouts_case(scenario.timeouts),
         drivers={host: dict(settings) for host, settings in scenario.drivers.items()},
         archives=tuple(archive_case(each) for each in scenario.archives),
@@ -353,15 +360,29 @@ def _names(scenario: Scenario) -> dict[tuple[str, str], str]:
     return dict(zip(directions(links), names, strict=True))
 
 
-def _impairments(scenario: Scenario) -> tuple[ImpairmentCase, ...]:
+def _events(scenario: Scenario, seed: int) -> tuple[EventCase, ...]:
+    given, nemesis = (event_case(each) for each in scenario.events), scenario.nemesis
+    if nemesis is None:
+        return tuple(given)
+    hosts = scenario.network.hosts
+    return (*given, *drawn_events(nemesis, seed, scenario.applications, hosts))
+
+
+def _impairments(scenario: Scenario, *, changes_links: bool) -> tuple[ImpairmentCase, ...]:
+    """Return the impairments of all directions that have some. If links change during the run, each
+    direction has an item, so that the relay counts its packets from the start.
+    """
     names = _names(scenario)
-    return tuple(
+    found = tuple(
         impairment_case(names[direction], impairments)
         for link in scenario.network.all_links
         for key, impairments in link.impairments.items()
         for direction in directions([LinkCase(between=link.between)])
         if key in (BOTH, "->".join(direction))
     )
+    impaired = {each.link for each in found}
+    others = (ImpairmentCase(link=name) for name in names.values() if name not in impaired)
+    return (*found, *others) if changes_links else found
 
 
 def _faults(scenario: Scenario) -> tuple[FaultCase, ...]:

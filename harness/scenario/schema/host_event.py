@@ -1,9 +1,11 @@
-"""Host events, which pause or kill a driver, an application or an archive on a host.
+"""Host events, which pause or kill a driver, an application or an archive on a host, or cut a host
+off from all others.
 
     events:
       - {id: freeze, whom: {host: b, process: driver}, when: {delivered: 1MiB}, act: {pause: 800ms}}
       - {id: crash, whom: {host: b, process: driver}, when: {after: 500ms},
          act: {kill: {restart_after: 1s}}}
+      - {id: cut, whom: {host: b}, when: {after: 3s}, act: {partition: 2s}}
 
 A pause is SIGSTOP followed by SIGCONT. A kill is SIGKILL followed by a restart. Unlike fault rules,
 events depend on real time: the runner polls the progress of streams a few times per second, so runs
@@ -92,10 +94,15 @@ class EventAct(Table):
     kill: Kill | None = None
     """Kill the process and restart it."""
 
+    partition_ns: Duration | None = Field(default=None, alias="partition", gt=0, le=PAUSE_NS_MAX)
+    """Time for which the host's links lose everything. Only in a scenario with applications alone.
+    With `traffic`, use a rule that drops everything.
+    """
+
     @model_validator(mode="after")
     def _one(self) -> Self:
         if len(self.model_fields_set) != 1:
-            raise ValueError("expected exactly one of pause, kill")
+            raise ValueError("expected exactly one of pause, kill, partition")
         return self
 
 
@@ -134,15 +141,24 @@ class EventCase(Part):
     trigger: Trigger
     at: int
     """Nanoseconds since the first message, or message bytes, depending on `trigger`."""
-    action: Literal["pause", "kill"]
+    action: Literal["pause", "kill", "partition"]
     lasts_ns: int
-    """Time until the processes continue or are restarted."""
+    """Time until the processes continue or are restarted, or the host is connected again."""
     application: str = ""
     """Id of the only affected application, or empty if all processes with the roles are."""
+    drawn: bool = False
+    """Whether the scenario's nemesis has drawn it. It then need not happen, if the run ends."""
+
+    @property
+    def cuts_links(self) -> bool:
+        """Return whether the event cuts the host off."""
+        return self.action == "partition"
 
     @property
     def roles(self) -> tuple[str, ...]:
         """Return the roles of the affected processes."""
+        if self.cuts_links:
+            return ()
         return ALL_ROLES if self.process == "all" else (self.process,)
 
     @property
@@ -189,14 +205,15 @@ def event_case(event: HostEvent) -> EventCase:
         ("delivered", when.delivered_bytes),
     )
     trigger, at = next((name, at) for name, at in moments if at is not None)
+    action: Literal["pause", "kill", "partition"] = "kill" if act.kill else "pause"
     return EventCase(
         id=event.id,
         host=event.whom.host,
         process=event.whom.process,
         trigger=trigger,
         at=at,
-        action="kill" if act.kill else "pause",
-        lasts_ns=act.kill.restart_ns if act.kill else act.pause_ns or 0,
+        action="partition" if act.partition_ns else action,
+        lasts_ns=act.kill.restart_ns if act.kill else act.pause_ns or act.partition_ns or 0,
         application=event.whom.application or "",
     )
 
@@ -244,7 +261,15 @@ def event_problems(
         elif case.trigger != "after" and case.at >= total_bytes:
             text = f"expected less than the total content of {format_bytes(total_bytes)}"
             yield Problem((*path, "when", case.trigger), text)
-        yield from _survival_problems(case, hosts[case.host], path, rejoins, image_liveness_ns)
+        if not case.cuts_links:
+            yield from _survival_problems(case, hosts[case.host], path, rejoins, image_liveness_ns)
+            continue
+        if total_bytes:
+            text = "the streams of `traffic` need a fault rule instead: `act: {drop: always}`"
+            yield Problem((*path, "act", "partition"), text)
+        if event.whom.model_fields_set - {"host"}:
+            text = "a partition affects the whole host: remove this key"
+            yield Problem((*path, "whom", "process"), text)
 
 
 def _survival_problems(
@@ -287,6 +312,8 @@ def event_line(event: EventCase, *, has_traffic: bool = True) -> str:
         "published": f"when {format_bytes(event.at)} has been published",
         "delivered": f"when {format_bytes(event.at)} has been delivered",
     }[event.trigger]
+    if event.cuts_links:
+        return f"{event.id}: {event.host} cut off for {format_duration(event.lasts_ns)}, {moment}"
     target = "driver and applications" if event.process == "all" else f"the {event.process}"
     if event.process == "application":
         target = f"application {event.application}" if event.application else "the applications"

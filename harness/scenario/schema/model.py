@@ -21,6 +21,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from windtunnel.harness.scenario.applications.application import APPLICATIONS_MAX, Application
 from windtunnel.harness.scenario.applications.driver_settings import Settings
+from windtunnel.harness.scenario.applications.nemesis import Nemesis
 from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX, Observed
 from windtunnel.harness.scenario.exercises import ABOUT, ExerciseName
 from windtunnel.harness.scenario.schema.archive import ARCHIVES_MAX, Archive
@@ -168,6 +169,9 @@ class Scenario(Table):
 
     events: tuple[HostEvent, ...] = Field(default=(), strict=False, max_length=EVENTS_MAX)
     """Host events. Default: none."""
+
+    nemesis: Nemesis | None = None
+    """Events that are drawn from the seed, in a scenario with applications alone. Default: none."""
 
     drivers: dict[Name, Settings] = Field(default_factory=dict)
     """Settings of the media driver on each host, by the names of Aeron's environment variables:

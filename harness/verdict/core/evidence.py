@@ -195,11 +195,11 @@ class Evidence:
 
     @cached_property
     def link_changes(self) -> tuple[LinkChange, ...] | Missing:
-        """The changes of links while the run was in progress, which only live runs have."""
+        """The changes of links while the run was in progress, if there may be any."""
         case = self.case
         if isinstance(case, Missing):
             return case
-        if not case.live:
+        if not case.changes_links:
             return ()
         path = self.folder.link_changes
         return self._document(path, lambda at: read_changes(at, case))

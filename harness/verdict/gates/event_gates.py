@@ -1,6 +1,8 @@
 """Gate on host events: each event happened, affected a process, and ended."""
 
+from windtunnel.harness.artifact.host.host_event import AppliedEvent
 from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.schema.units import BILLION
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, inconclusive, passed
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -28,7 +30,10 @@ def _check_event(evidence: Evidence, case: Case, index: int) -> Finding:
     assert not isinstance(happened, Missing)
     where = (evidence.name_of(evidence.folder.host_events),)
     found = next((each for each in happened if each.id == event.id), None)
-    if found is None or not found.processes:
+    if event.drawn and (found is None or not (found.processes or event.cuts_links)):
+        text = f"event {event.id} affected nothing: the run, or the application, had ended before"
+        return passed(NAME, text, event.id, evidence=where)
+    if found is None or not (found.processes or event.cuts_links):
         what = f"affected nothing: there was no {event.process} process on {event.host}"
         what = "did not happen" if found is None else what
         return Finding(NAME, Outcome.INCONCLUSIVE, f"event {event.id} {what}", event.id, where)
@@ -38,7 +43,12 @@ def _check_event(evidence: Evidence, case: Case, index: int) -> Finding:
         return Finding(NAME, Outcome.HARNESS, text, event.id, where)
     lasted_ns = found.ended_ns - found.began_ns
     spare_ns = lasted_ns - event.lasts_ns
-    text = f"{event.action} of {', '.join(found.processes)} on {event.host} for {lasted_ns} ns"
+    what = f"{', '.join(found.processes)} on {event.host}"
+    what = f"host {event.host}" if event.cuts_links else what
+    text = f"{event.action} of {what} for {lasted_ns} ns"
+    if event.cuts_links and not _was_cut_off(evidence, case, found):
+        text = f"{text}, but link-changes.json has no such change of its links"
+        return Finding(NAME, Outcome.INCONCLUSIVE, text, event.id, where)
     if not found.ended_ns or spare_ns < 0:
         text = f"{text}, expected at least {event.lasts_ns} ns"
         return Finding(NAME, Outcome.INCONCLUSIVE, text, event.id, where)
@@ -46,3 +56,19 @@ def _check_event(evidence: Evidence, case: Case, index: int) -> Finding:
         text = f"{text}, expected {event.lasts_ns} to {event.lasts_ns + LATE_NS_MAX} ns"
         return Finding(NAME, Outcome.INCONCLUSIVE, text, event.id, where)
     return passed(NAME, text, event.id, evidence=where, facts={"lasted_ns": lasted_ns})
+
+
+def _was_cut_off(evidence: Evidence, case: Case, event: AppliedEvent) -> bool:
+    """Return whether the relay let all links of a host lose everything during an event."""
+    changes = evidence.link_changes
+    if isinstance(changes, Missing):
+        return False
+    cut = {
+        each.weather.link
+        for each in changes
+        if event.began_ns <= each.at_ns <= event.ended_ns + LATE_NS_MAX
+        and each.weather.loss is not None
+        and each.weather.loss.shares_ppb == (BILLION,)
+    }
+    pairs = zip(case.link_names, case.directions, strict=True)
+    return {name for name, ends in pairs if event.host in ends} <= cut

@@ -71,8 +71,8 @@ def impairments_applied(evidence: Evidence) -> list[Finding]:
     case = evidence.case
     if isinstance(case, Missing):
         return [inconclusive(NAME, case)]
-    if case.live:
-        return _live(evidence, case)
+    if case.changes_links:
+        return _changing(evidence, case)
     if not case.impairments:
         return [passed(NAME, "the scenario has no impairments")]
     findings = []
@@ -82,7 +82,7 @@ def impairments_applied(evidence: Evidence) -> list[Finding]:
     return findings
 
 
-def _live(evidence: Evidence, case: Case) -> list[Finding]:
+def _changing(evidence: Evidence, case: Case) -> list[Finding]:
     """Compare each period between two changes of a link direction with its own impairments.
 
     The periods are as long as a program needs, so few packets are no reason to doubt a run.

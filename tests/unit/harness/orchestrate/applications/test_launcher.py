@@ -16,6 +16,7 @@ from unittest.mock import Mock
 import pytest
 
 from windtunnel.harness.orchestrate.applications import launcher
+from windtunnel.harness.orchestrate.applications.start import blocked
 from windtunnel.harness.orchestrate.labs import privileges
 
 pytestmark = [
@@ -32,9 +33,10 @@ class Launched:
     def __init__(self, folder: Path, *command: str) -> None:
         self.log, self.folder = folder / "log", folder / "its"
         words = [sys.executable, "-I", "-S", launcher.__file__, self.log, LIMIT, self.folder]
-        self.running = subprocess.Popen(
-            [*map(str, words), *command], stdout=subprocess.PIPE, text=True
-        )
+        with blocked(launcher.FORWARDED):
+            self.running = subprocess.Popen(
+                [*map(str, words), *command], stdout=subprocess.PIPE, text=True
+            )
 
     def until(self, text: str) -> None:
         deadline_s = time.monotonic() + WITHIN_S
@@ -262,3 +264,23 @@ def test_no_signal_is_lost_or_overtaken_by_the_next(launch, rounds):
         while launched.log.stat().st_size < answers:
             assert time.monotonic() < deadline_s, f"no answer to request {answers - 1}"
             time.sleep(0.0001)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, launcher.PAUSE])
+def test_a_signal_that_arrives_before_the_launcher_runs_reaches_the_application(launch, number):
+    launched = launch("sh", "-c", "trap 'echo asked; exit 7' TERM; sleep 0.1; echo begun")
+    launched.running.send_signal(number)
+    if number == launcher.PAUSE:
+        launched.running.send_signal(launcher.RESUME)
+    code, said, log = launched.end()
+    assert said == ""
+    # A shell that has not set its trap yet is ended by the signal.
+    assert (code, log) in ((0, "begun\n"), (7, "asked\n"), (-signal.SIGTERM, ""))
+    assert (code == 0) == (number == launcher.PAUSE)
+
+
+def test_signals_are_blocked_only_meanwhile():
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with blocked([signal.SIGUSR2]):
+        assert signal.SIGUSR2 in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before

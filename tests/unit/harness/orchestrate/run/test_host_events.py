@@ -14,6 +14,9 @@ class Process:
     def __init__(self, name, said):
         self.name, self._said = name, said
 
+    def poll(self):
+        return None
+
     def send_signal(self, number):
         self._said.append((self.name, signal.Signals(number).name))
 
@@ -151,3 +154,51 @@ def test_no_one_is_left_standing_still(control, clock, tmp_path):
 def test_a_run_without_events_leaves_no_account(control, tmp_path):
     HostEvents([], control).close(tmp_path / "events.json")
     assert not (tmp_path / "events.json").exists()
+
+
+class Links:
+    """Links that note what is asked of them."""
+
+    def __init__(self, said):
+        self._said = said
+
+    def cut(self, host):
+        self._said.append((host, "cut"))
+
+    def reconnect(self, host):
+        self._said.append((host, "reconnect"))
+
+
+def test_a_partition_cuts_a_host_off_and_connects_it_again(control, clock, tmp_path):
+    partition = event("after", 0, action="partition", process="all")
+    events = HostEvents([partition], control, Links(control.said))
+    events.begin()
+    events.update(0, 0)
+    assert (control.said, events.is_active) == ([("b", "cut")], True)
+    clock.now_s += 1
+    events.update(0, 0)
+    assert (control.said[1:], events.is_active) == ([("b", "reconnect")], False)
+    events.close(tmp_path / "events.json")
+    (applied,) = read_applied_events(tmp_path / "events.json")
+    assert (applied.action, applied.processes) == ("partition", [])
+    assert applied.ended_ns - applied.began_ns == 10**9
+
+
+@pytest.mark.parametrize("action", ["pause", "kill"])
+def test_an_application_that_has_ended_is_left_alone(control, clock, tmp_path, action):
+    ended = Process("feed", control.said)
+    ended.poll = lambda: 0
+    control.people.append(WatchedProcess("b/application-feed", ended, "application", tmp_path))
+    events = HostEvents([event("after", 0, action=action, process="application")], control)
+    events.begin()
+    events.update(0, 0)
+    clock.now_s += 1
+    events.update(0, 0)
+    assert control.said == []
+
+
+def test_a_drawn_event_need_not_happen(control, clock):
+    drawn = event("after", 10**12).model_copy(update={"drawn": True})
+    HostEvents([drawn], control).require_all_triggered()
+    with pytest.raises(RunFailed, match="pause-1000000000000"):
+        HostEvents([event("after", 10**12)], control).require_all_triggered()

@@ -137,7 +137,7 @@ CASES = {
     "ends": (LATE, {"code": 3}, None, "start", "it ended with exit code 3; the last lines of"),
     "killed": (LATE, {"code": -9}, None, "start", "signal 9 ended it"),
     "floods": (
-        *(LATE, {"code": -9, "problem": ("log-too-long", "the log exceeds 9 bytes")}, None),
+        *(LATE, {"problem": ("log-too-long", "the log exceeds 9 bytes")}, None),
         *("start", "the log exceeds 9 bytes"),
     ),
     "none": (LATE, {}, None, "cnc", "cnc.dat does not exist, after 0.1 s"),

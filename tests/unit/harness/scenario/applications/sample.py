@@ -33,11 +33,11 @@ def changed(old: str, new: str) -> str:
     return SAMPLE.replace(old, new)
 
 
-def resolved(text: str = SAMPLE) -> Case:
+def resolved(text: str = SAMPLE, seed: int = 1) -> Case:
     """The resolved case of a scenario with the hosts a and b."""
     return resolve(
         parse_scenario(text, "made.yaml"),
-        seed=1,
+        seed=seed,
         fidelity="netns",
         addresses={"a": "10.0.0.3", "b": "10.0.1.3"},
         payload=Payload(path="p", sha256="", length_bytes=1),

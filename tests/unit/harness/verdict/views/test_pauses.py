@@ -6,6 +6,8 @@ import pytest
 from tests.unit.harness.verdict.checks.flow_control.test_status_message_checks import messages, wait
 from tests.unit.harness.verdict.synthetic_run import STEP_NS, SyntheticRun, make_run
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
+from windtunnel.harness.scenario.resolved.link_change import LinkChange, LinkChanges, LinkCounts
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import (
     status_messages_on_time,
@@ -123,3 +125,51 @@ def test_a_run_whose_account_is_gone_cannot_be_judged(run):
 def test_a_case_without_events_requests_no_account(run):
     (finding,) = events_happened(Evidence(run.write()))
     assert finding.outcome is Outcome.PASS
+
+
+CUT = EventCase(
+    id="cut", host="b", process="all", trigger="after", at=1, action="partition", lasts_ns=100
+)
+
+
+def partitioned(run, *changes, event=CUT, ended_ns=200):
+    path = run.write()
+    run.case.model_copy(update={"events": (event,)}).write(run.folder.case)
+    applied = AppliedEvent("cut", "b", "partition", [], 100, ended_ns)
+    write_applied_events(run.folder.host_events, [applied])
+    lost = LossCase(model="iid", shares_ppb=(10**9,))
+    made = (
+        LinkChange(
+            number=1,
+            at_ns=at_ns,
+            weather=ImpairmentCase(link=link, loss=lost),
+            counts=LinkCounts(),
+        )
+        for link, at_ns in changes
+    )
+    LinkChanges(changes=tuple(made)).write(run.folder.link_changes)
+    (finding,) = events_happened(Evidence(path))
+    return finding
+
+
+def test_a_partition_is_what_the_relay_has_done(run):
+    found = partitioned(run, ("a->b", 110), ("b->a", 110))
+    assert (found.outcome, found.text) == (Outcome.PASS, "partition of host b for 100 ns")
+    for changes in ([], [("a->b", 110)], [("a->b", 50), ("b->a", 110)]):
+        found = partitioned(run, *changes)
+        assert found.outcome is Outcome.INCONCLUSIVE
+        assert "link-changes.json has no such change of its links" in found.text
+    found = partitioned(run, ("a->b", 110), ("b->a", 110), ended_ns=150)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "expected at least 100 ns" in found.text
+
+
+def test_a_drawn_event_that_affected_nothing_is_no_reason_to_doubt_a_run(run):
+    drawn = ORDERED.model_copy(update={"drawn": True})
+    path = run.write()
+    run.case.model_copy(update={"events": (drawn,)}).write(run.folder.case)
+    for happened in ([], [pause(1, 2, processes=[])]):
+        write_applied_events(run.folder.host_events, happened)
+        (finding,) = events_happened(Evidence(path))
+        assert finding.outcome is Outcome.PASS
+        assert "affected nothing" in finding.text

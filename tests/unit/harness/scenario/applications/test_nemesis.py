@@ -1,0 +1,127 @@
+"""The events that a seed draws, and how an error in a nemesis is located."""
+
+import itertools
+from collections import Counter
+
+import pytest
+
+from tests.unit.harness.scenario.applications.sample import SAMPLE, changed, resolved
+from tests.unit.harness.scenario.test_scenario_loader import GOOD, faults_of
+from windtunnel.harness.scenario.applications.nemesis import ACTS
+from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.schema.host_event import event_line
+
+S = 10**9
+
+
+def text_of(nemesis: str) -> str:
+    return changed("budget: {wall: 20s}", f"nemesis: {nemesis}\nbudget: {{wall: 10min}}")
+
+
+FULL = text_of("{events: 32, drivers: [b], every: {from: 1s, to: 2s}, lasts: {from: 1s, to: 4s}}")
+
+
+def test_equal_seeds_draw_equal_events_and_others_draw_others():
+    drawn = {seed: resolved(FULL, seed).events for seed in range(20)}
+    assert drawn[3] == resolved(FULL, 3).events
+    assert len(set(drawn.values())) == 20
+
+
+def test_events_follow_each_other_within_their_spans():
+    for seed in range(20):
+        events = resolved(FULL, seed).events
+        assert len(events) == 32
+        assert [each.id for each in events[:2]] == ["nemesis-1", "nemesis-2"]
+        assert S <= events[0].at <= 2 * S
+        for before, after in itertools.pairwise(events):
+            assert S <= after.at - (before.at + before.lasts_ns) <= 2 * S
+        assert all(S <= each.lasts_ns <= 4 * S for each in events)
+
+
+def test_every_act_and_every_target_is_drawn_about_as_often():
+    drawn = [each for seed in range(50) for each in resolved(FULL, seed).events]
+    acts = Counter(each.action for each in drawn)
+    assert set(acts) == set(ACTS)
+    assert min(acts.values()) > 0.28 * len(drawn)
+    cut = Counter(each.host for each in drawn if each.action == "partition")
+    assert min(cut["a"], cut["b"]) > 0.4 * acts["partition"]
+    hit = Counter((each.process, each.application, each.host) for each in drawn if each.roles)
+    assert set(hit) == {
+        ("application", "service", "b"),
+        ("application", "client", "a"),
+        ("driver", "", "b"),
+    }
+    assert min(hit.values()) > 0.28 * hit.total()
+
+
+def test_names_limit_what_is_drawn():
+    case = resolved(text_of("{acts: [kill, partition], applications: [client], hosts: [b]}"))
+    found = {(each.action, each.host, each.application) for each in case.events}
+    assert found <= {("kill", "a", "client"), ("partition", "b", "")}
+    assert all(each.drawn for each in case.events)
+
+
+def test_a_case_that_may_cut_links_has_impairments_of_all_directions(tmp_path):
+    without = changed("weather: {both: {delay: 5ms}}", "weather: {a->b: {delay: 5ms}}")
+    text = without.replace("budget: {wall", "nemesis: {acts: [partition]}\nbudget: {wall")
+    case = resolved(text.replace("20s", "60s"))
+    assert [each.link for each in case.impairments] == ["a->b", "b->a"]
+    assert (case.changes_links, case.live) == (True, False)
+    case.write(tmp_path / "case.json")
+    assert Case.read(tmp_path / "case.json") == case
+    assert not resolved(without).changes_links
+
+
+def test_events_are_described():
+    lines = [event_line(each, has_traffic=False) for each in resolved(FULL).events]
+    assert all("after all applications were ready" in each for each in lines)
+    assert any("cut off for" in each for each in lines)
+
+
+CUT = "events: [{id: cut, whom: {host: b}, when: {after: 1s}, act: {partition: 2s}}]\n"
+
+
+def test_a_partition_can_be_written():
+    (event,) = resolved(changed("budget:", f"{CUT}budget:")).events
+    assert (event.action, event.host, event.lasts_ns, event.roles) == ("partition", "b", 2 * S, ())
+    assert not event.drawn
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (text_of("{applications: [servic]}"), "nemesis.applications[0]: expected an application"),
+        (text_of("{drivers: [c]}"), "nemesis.drivers[0]: expected a host of the network, found"),
+        (text_of("{hosts: [a, c]}"), "nemesis.hosts[1]: expected a host of the network, found 'c'"),
+        (text_of("{applications: []}"), "nemesis.acts[0]: nothing to pause: name an application"),
+        (text_of("{events: 33}"), "nemesis.events: input should be less"),
+        (text_of("{acts: [explode]}"), "nemesis.acts[0]: input should be"),
+        (text_of("{acts: []}"), "nemesis.acts: tuple should have at least 1"),
+        (text_of("{every: {from: 2s, to: 1s}}"), "expected `from` to be at most `to`"),
+        (text_of("{lasts: {from: 1s, to: 61s}}"), "nemesis.lasts.to: input should be less"),
+        (text_of("{events: 32, every: {from: 1s, to: 20s}}"),
+         "nemesis: 32 events may take 704s, as long as budget.wall (10min): draw fewer"),
+        (text_of("{}").replace("link: {between: [a, b]", "link: {between: [a, b], backend: netem"),
+         "nemesis.acts: only the relay cuts hosts off"),
+        (f"{text_of('{}')}{CUT.replace('cut,', 'nemesis-1,')}",
+         "events[0].id: ids that begin with"),
+        (changed("budget:", CUT.replace("host: b", "host: b, process: driver") + "budget:"),
+         "events[0].whom.process: a partition affects the whole host"),
+        (changed("budget:", CUT.replace("partition: 2s", "partition: 61s") + "budget:"),
+         "events[0].act.partition: input should be less"),
+        (changed("budget:", CUT.replace("partition: 2s", "partition: 2s, pause: 1s") + "budget:"),
+         "expected exactly one of pause, kill, partition"),
+        (changed("budget:", CUT + "budget:").replace("link: {between: [a, b]",
+                                                     "link: {between: [a, b], backend: netem"),
+         "events[0].act.partition: only the relay cuts hosts off"),
+        (f"{GOOD}nemesis: {{}}\n", "nemesis: the nemesis needs `applications`, and no `traffic`"),
+        (f"{GOOD}{CUT}", "events[0].act.partition: the streams of `traffic` need a fault rule"),
+    ],
+)  # fmt: skip
+def test_locates_an_error(text, fault):
+    found = faults_of(text)
+    assert any(fault in each for each in found), found
+
+
+def test_without_a_nemesis_nothing_is_drawn():
+    assert resolved(SAMPLE).events == ()
