@@ -30,6 +30,8 @@ RUN_LIMIT_S = 2_700.0
 """Timeout of a run in seconds. It is longer than compilation and all timeouts in a run together, so
 only a harness defect can exceed it.
 """
+WAIT_MAX_S = 10 * POLL_S
+"""A longer wait for a run shows that the exam was stopped."""
 STOP_LIMIT_S = 60.0
 EXECUTIONS = "WINDTUNNEL_PLANTED_EXECUTIONS"
 COUNTS = 10_001
@@ -98,12 +100,15 @@ def executions_in(out: Path) -> dict[int, int]:
 
 def _wait(process: LocalProcess, stop: threading.Event, limit_s: float) -> bool:
     """Wait for a run to end. Returns False if the run was terminated because of a stop request or
-    the timeout.
+    the timeout. Time in which the exam was stopped as well, or the machine slept, does not count.
     """
-    deadline_s = time.monotonic() + limit_s
+    waited_s, before_s = 0.0, time.monotonic()
     try:
         while process.wait(POLL_S) is None:
-            if stop.is_set() or time.monotonic() > deadline_s:
+            now_s = time.monotonic()
+            waited_s += min(now_s - before_s, WAIT_MAX_S)
+            before_s = now_s
+            if stop.is_set() or waited_s > limit_s:
                 # On SIGTERM, the run removes its lab and exits.
                 process.terminate()
                 process.wait(STOP_LIMIT_S)

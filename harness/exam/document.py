@@ -2,7 +2,8 @@
 
     killed      one of its runs was judged FAIL
     survived    all its runs were judged PASS: with an effect that no check reads if their evidence
-                differs from the sound driver's runs, else without an effect
+                differs from the sound driver's runs, with a shift if it only differs in times that
+                no promise can be so precise about, else without an effect
     undecided   no run was judged FAIL, and at least one could not be judged, even when repeated
 
 Mutants are in file order.
@@ -96,9 +97,19 @@ class MutantRow:
     @property
     def effect(self) -> tuple[ExamRun, Difference] | None:
         """The first run whose evidence differs from the sound driver's, and what differs first.
-        None if no run differs, or none was compared.
+        None if no run differs, or none was compared. A run that differs in more than times comes
+        before the others.
         """
-        return next(((run, run.differences[0]) for run in self.runs if run.differences), None)
+        found = [(run, run.differences[0]) for run in self.runs if run.differences]
+        return min(found, key=lambda each: each[1].shift_ns is not None, default=None)
+
+    @property
+    def is_shifted(self) -> bool:
+        """Whether the mutant survived, and its runs differ from those of the sound driver only by
+        shifts of times.
+        """
+        effect = self.effect
+        return self.state == SURVIVED and effect is not None and effect[1].shift_ns is not None
 
     @property
     def is_without_effect(self) -> bool:
@@ -138,11 +149,12 @@ class Exam:
     @property
     def counted(self) -> list[MutantRow]:
         """The mutants that the kill rate counts. A generated one without an effect may be
-        equivalent, so only those with an effect count.
+        equivalent, so only those with an effect count. Nobody promises what only shifts times by so
+        little.
         """
         if not self.generated:
             return self.mutants
-        return [row for row in self.mutants if not row.is_without_effect]
+        return [row for row in self.mutants if not (row.is_without_effect or row.is_shifted)]
 
     @property
     def kill_rate(self) -> float:
@@ -187,7 +199,8 @@ class Exam:
             "total": len(self.mutants),
             "counted": len(self.counted),
             "kill_rate": round(self.kill_rate, 4),
-            "survived_with_effect": [row.name for row in self.mutants if row.effect],
+            "survived_with_effect": [r.name for r in self.mutants if r.effect and not r.is_shifted],
+            "survived_with_shift": [row.name for row in self.mutants if row.is_shifted],
             "survived_without_effect": [r.name for r in self.mutants if r.is_without_effect],
             "never_executed": [row.name for row in self.mutants if not row.executions],
             "unexplained": [row.name for row in self.unexplained],

@@ -9,11 +9,12 @@ defect. What carries no time (final counters, logs, errors) comes after everythi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from windtunnel.harness.artifact.run.simulation import Simulation
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.exam.evidence_kinds import KINDS
+from windtunnel.harness.exam.shifted_evidence import SHIFT_MAX_NS, largest_shift_ns
 from windtunnel.harness.scenario.resolved.case import Case
 
 _NS_PER_MS = 1e6
@@ -30,6 +31,10 @@ class Difference:
     "Time since the publishers began, or None if this kind of evidence has no times."
     sound: str
     found: str
+    shift_ns: int | None = None
+    """The largest difference between the times of equal events if the runs differ in nothing else,
+    and it is at most SHIFT_MAX_NS.
+    """
 
     def __str__(self) -> str:
         when = "" if self.time_ns is None else f" at {self.time_ns / _NS_PER_MS:.6f} ms"
@@ -50,6 +55,9 @@ def differences(sound: RunDir, other: RunDir) -> list[Difference]:
             place, time_ns, one, two = min(places, key=lambda each: _order(each.time_ns))
             since_ns = None if time_ns is None else time_ns - start_ns
             found.append(Difference(kind, place, since_ns, one, two))
+    shift_ns = largest_shift_ns(sound, other) if found else None
+    if shift_ns is not None and shift_ns <= SHIFT_MAX_NS:
+        found = [replace(each, shift_ns=shift_ns) for each in found]
     return sorted(found, key=lambda each: _order(each.time_ns))
 
 

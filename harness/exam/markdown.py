@@ -59,14 +59,16 @@ def _by_module(exam: Exam) -> list[str]:
     lines = [
         "## Modules",
         "",
-        "| module | killed | with an effect | without |",
-        "|---|---|---|---|",
+        "| module | killed | with an effect | with a shift | without |",
+        "|---|---|---|---|---|",
     ]
     for file in sorted({row.file for row in exam.mutants}):
         rows = [row for row in exam.mutants if row.file == file]
         killed = sum(row.state == KILLED for row in rows)
         without = sum(row.is_without_effect for row in rows)
-        lines.append(f"| {file} | {killed} | {len(rows) - without} | {without} |")
+        shifted = sum(row.is_shifted for row in rows)
+        counted = len(rows) - without - shifted
+        lines.append(f"| {file} | {killed} | {counted} | {shifted} | {without} |")
     return [*lines, ""]
 
 
@@ -83,10 +85,13 @@ def verdict_line(exam: Exam) -> str:
         return "The exam is void"
     if exam.unexplained:
         text += f"; {len(exam.unexplained)} not killed and not explained"
-    with_effect = sum(row.effect is not None for row in exam.mutants)
+    shifted = sum(row.is_shifted for row in exam.mutants)
+    with_effect = sum(row.effect is not None for row in exam.mutants) - shifted
     without = sum(row.is_without_effect for row in exam.mutants)
-    if with_effect or without:
-        text += f"; {with_effect} survived with an effect, {without} without"
+    if with_effect or without or shifted:
+        text += f"; {with_effect} survived with an effect, "
+        text += f"{shifted} with a shift, " if shifted else ""
+        text += f"{without} without"
     if exam.again_count:
         text += f"; {exam.again_count} inconclusive "
         text += f"{noun_for(exam.again_count, 'run was', 'runs were')} repeated"
@@ -119,7 +124,9 @@ def effect(row: MutantRow) -> str:
     """
     if row.effect:
         run, difference = row.effect
-        return f"in {run.scenario} with seed {run.seed}: {difference}"
+        shift_ns = difference.shift_ns
+        shift = "" if shift_ns is None else f"a shift by at most {shift_ns / 1e3:g} us: "
+        return f"{shift}in {run.scenario} with seed {run.seed}: {difference}"
     if not row.is_without_effect:
         return ""
     if not row.executions:

@@ -24,12 +24,20 @@ from windtunnel.harness.scenario.loader import load_scenario
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCENARIOS = REPOSITORY / "scenarios"
 WRONG = ("FAIL", "HARNESS", "CANCELLED")
+SHOWS_DEFECT = {"pyaeron": ("recovery/tail",)}
+"""Scenarios in which a driver does not deliver all messages, by driver. The C driver requests one
+gap per round trip, and its publication ends 5 s after it has sent everything, however many gaps are
+left.
+"""
 
 
-def scenario_files(fidelity: Fidelity) -> list[Path]:
+def scenario_files(fidelity: Fidelity, driver: str) -> list[Path]:
     """All scenarios that this fidelity can run, but for those that show a defect."""
     files = [each for each in sorted(SCENARIOS.glob("*/*.yaml")) if each.parent.name != "findings"]
-    return [file for file in files if fidelity in load_scenario(file).fidelity]
+    left_out = [SCENARIOS / f"{name}.yaml" for name in SHOWS_DEFECT.get(driver, ())]
+    return [
+        file for file in files if file not in left_out and fidelity in load_scenario(file).fidelity
+    ]
 
 
 def _round(files: list[Path], seed: int, options: argparse.Namespace) -> list[RunSummary]:
@@ -63,7 +71,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=REPOSITORY / "runs" / "soak")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    files = scenario_files(options.fidelity)
+    files = scenario_files(options.fidelity, options.driver)
     counts: collections.Counter[str] = collections.Counter()
     for seed in itertools.count(options.seed):
         left = options.runs - counts.total()

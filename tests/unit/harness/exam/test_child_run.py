@@ -130,3 +130,22 @@ def test_a_run_that_does_not_end_in_time_is_ended_and_says_so(monkeypatch, tmp_p
     assert child.terminated
     assert run.outcome == "HARNESS"
     assert "did not end within 0 s" in run.reason
+
+
+def test_time_in_which_the_exam_was_stopped_does_not_count(monkeypatch, tmp_path):
+    class Stopped(Child):
+        """The exam is stopped for an hour while it waits for the first time."""
+
+        waits = 0
+
+        def wait(self, timeout_s):
+            self.waits += 1
+            now_s[0] += 3600.0 if self.waits == 1 else timeout_s
+            return 0 if self.waits == 9 else None
+
+    now_s = [0.0]
+    monkeypatch.setattr(child_run.time, "monotonic", lambda: now_s[0])
+    assert make(monkeypatch, tmp_path, Stopped(leaving("PASS")), limit_s=60.0).outcome == "PASS"
+    short = Stopped(leaving("PASS"))
+    assert make(monkeypatch, tmp_path, short, limit_s=1.0).outcome == "HARNESS"
+    assert short.terminated

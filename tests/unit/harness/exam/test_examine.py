@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from array import array
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -281,6 +282,30 @@ def test_a_survivor_with_an_effect_is_told_from_one_without(tmp_path):
     assert summary["survived_without_effect"] == ["idles", "sleeps"]
 
 
+def test_a_survivor_that_only_shifts_times_does_not_count(tmp_path):
+    shifted = replace(LATER, shift_ns=20_000)
+
+    def compare(sound, other):
+        found = {"shifts": {"y": [shifted]}, "changes": {"x": [shifted], "y": [LATER]}}
+        return found.get(other.path.parent.name, {}).get(sound.path.parent.name[0], [])
+
+    names = ["generated-3-1-001", "shifts", "changes"]
+    mutants = [mutant(name, "x", "y") for name in names]
+    exam = sit(tmp_path, mutants, {("x", names[0]): "FAIL"}, compare=compare)[0]
+    exam.generated = "generated-3-1"
+    assert [row.is_shifted for row in exam.mutants] == [False, True, False]
+    assert [row.name for row in exam.counted] == [names[0], "changes"]
+    assert exam.mutants[2].effect == (exam.mutants[2].runs[1], LATER)
+    text = exam_markdown(exam)
+    assert "1 of 2 generated mutants with an effect killed" in text
+    assert "1 survived with an effect, 1 with a shift, 0 without" in text
+    assert "a shift by at most 20 us: in y with seed 40" in text
+    assert "| driver/x.py | 1 | 2 | 1 | 0 |" in text
+    summary = json.loads((tmp_path / "exam" / DOCUMENT).read_text())["summary"]
+    assert summary["survived_with_effect"] == ["changes"]
+    assert summary["survived_with_shift"] == ["shifts"]
+
+
 def test_a_survivor_runs_with_more_seeds_until_one_kills_it(tmp_path):
     mutants = [mutant("late", "x", "y"), mutant("never", "x")]
     exam, _, _ = sit(tmp_path, mutants, {("y", "late", 1): "FAIL"}, seeds=3)
@@ -317,7 +342,7 @@ def test_of_generated_mutants_only_those_with_an_effect_count(tmp_path):
     assert not short.is_passed
     text = exam_markdown(enough)
     assert "17 of 20 generated mutants with an effect killed, 85.0% (at least 85%" in text
-    assert "| driver/x.py | 17 | 20 | 30 |" in text
+    assert "| driver/x.py | 17 | 20 | 0 | 30 |" in text
 
 
 @pytest.mark.parametrize(("fidelity", "limit_s"), [("sim", 70.0), ("netns", RUN_LIMIT_S)])
