@@ -66,15 +66,6 @@ with Aeron() as aeron:
         if not subscription.poll(take):
             time.sleep(0.001)
 """
-OWN_DRIVER = """
-import os
-from pathlib import Path
-folder = Path(os.environ["AERON_DIR"])
-folder.mkdir()
-(folder / "cnc.dat").write_bytes(b"mine")
-Path("/work/mine").write_text("mine")
-assert os.getuid() == 1000 and os.getgroups() == [0]
-"""
 CHANNEL = "aeron:udp?endpoint=${b}:24325"
 STREAM = {"id": "numbers", "stream": 1001, "from": "a", "to": "b", "channel": CHANNEL}
 
@@ -94,15 +85,6 @@ CASES: dict[str, tuple[list[dict[str, object]], list[dict[str, object]], str, st
     "paused": (PAIR, [PAUSE], "PASS", "checks passed"),
     "streamed": (STREAMED, [], "PASS", "numbers: 300 messages of publisher reached reader"),
     "image": ([ECHO], [], "PASS", "checks passed"),
-    "user": (
-        [each | {"user": "1000:1001"} for each in STREAMED],
-        *([], "PASS", "numbers: 300 messages of publisher reached reader"),
-    ),
-    "own-driver": (
-        [program("one", "b", OWN_DRIVER, driver="embedded", user=1000,
-                 expect={"ends_by_itself": True})],
-        *([], "PASS", "checks passed"),
-    ),
     "absent": (
         [shell("sleep 60"), CLOCK | {"command": ["no-such-program"]}],
         [],
@@ -149,7 +131,7 @@ CASES: dict[str, tuple[list[dict[str, object]], list[dict[str, object]], str, st
         "one logged 'Exception', which it must not, first in line 2",
     ),
 }  # fmt: skip
-QUICK = ("image", "user", "imageless")
+QUICK = ("image", "imageless")
 """The cases that are always run. The others are for the long tests."""
 
 
@@ -182,7 +164,7 @@ def run(name: str, folder: Path) -> RunDir:
         "events": events,
         "budget": {"wall": "60s"},
     }
-    if name in ("streamed", "user"):
+    if name == "streamed":
         document["observe"] = [STREAM]
     file = folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(document))
@@ -211,9 +193,7 @@ def test_the_verdict_names_the_reason(own_image: str, tmp_path: Path, name: str)
         assert log.startswith("cwd /work\n")
     if name == "verbose":
         assert folder.host("b").application("one").log.stat().st_size == 64 << 20
-    if name == "own-driver":
-        assert folder.host("b").application("one").folder.joinpath("mine").stat().st_uid == 1000
-    if name in ("streamed", "user"):
+    if name == "streamed":
         log = folder.host("b").application("reader").log.read_text()
         assert f"WT GOT 0 {zlib.crc32(b'message 0 ')}\n" in log
     left = ["docker", "ps", "--all", "--quiet", "--filter", "label=windtunnel.token"]

@@ -1,0 +1,70 @@
+"""The example in Java in containers of its own, and a planted bug there."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.netns.test_java_echo import BUGS, EXAMPLE, WHY_NOT
+from windtunnel.harness.artifact.run.verdict import read_verdict
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.orchestrate.subjects import peers
+from windtunnel.harness.orchestrate.suite.runner import run_suite
+
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.full,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "it runs"),
+    pytest.mark.skipif(bool(privileges.missing()), reason="files of containers are root's"),
+]
+SCENARIO = EXAMPLE / "java-echo-in-containers.yaml"
+IMAGE = "windtunnel-test-java-echo:local"
+JAVA_IMAGE = "windtunnel-test-java:local"
+# The base image of the example is in a registry. This one has the JDK of this machine.
+JAVA_DOCKERFILE = """
+FROM windtunnel:local
+COPY jdk /opt/jdk
+ENV PATH=/opt/jdk/bin:/usr/bin:/bin
+"""
+
+
+@pytest.fixture(scope="module")
+def java_image(image: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("java")
+    home = Path(shutil.which("javac") or "").resolve().parents[1]
+    unneeded = shutil.ignore_patterns("src.zip", "jmods", "demo", "man", "docs")
+    # Parts of a JDK may be links to folders that an image does not have.
+    shutil.copytree(home, folder / "jdk", ignore=unneeded, ignore_dangling_symlinks=True)
+    (folder / "Dockerfile").write_text(JAVA_DOCKERFILE)
+    docker_build(folder, JAVA_IMAGE)
+    shutil.rmtree(folder)
+    return JAVA_IMAGE
+
+
+def docker_build(folder: Path, image: str, *options: str) -> None:
+    command = ["docker", "build", "--quiet", *options, "--tag", image, str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("bug", ["", "changes-a-response"])
+def test_the_example_runs_in_containers(java_image: str, tmp_path: Path, bug: str) -> None:
+    folder = tmp_path / "example"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("runs", "__pycache__"))
+    shutil.copy(os.environ[peers.JAR_VARIABLE], folder / "aeron-all.jar")
+    for old, new in BUGS[bug][1].items() if bug else ():
+        service = folder / "Service.java"
+        assert old in service.read_text()
+        service.write_text(service.read_text().replace(old, new, 1))
+    docker_build(folder, IMAGE, "--build-arg", f"JAVA_IMAGE={java_image}")
+    file = tmp_path / "echo.yaml"
+    file.write_text(SCENARIO.read_text().replace("image: java-echo", f"image: {IMAGE}"))
+    out = tmp_path / "runs"
+    made = run_suite([file], out=out, seeds=1, fidelity="compose", allow_commands=True)
+    verdict = read_verdict(RunDir(made.runs[0].run_dir).verdict)
+    assert verdict is not None
+    assert verdict["outcome"] == ("FAIL" if bug else "PASS"), verdict["reason"]
+    assert (BUGS[bug][3] if bug else "checks passed") in verdict["reason"]
