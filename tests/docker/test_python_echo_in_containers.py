@@ -45,10 +45,19 @@ def built(folder: Path, image: str, old: str = "", new: str = "") -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "outcome", "text"),
+    ("user", "old", "new", "outcome", "text"),
     [
-        ("", "", "PASS", "checks passed"),
+        ("", "", "", "PASS", "checks passed"),
+        # Another user than root, who shares the driver and writes to /work.
         (
+            "1000:1001",
+            "import os",
+            "import os; assert os.getuid()",
+            "PASS",
+            "checks passed",
+        ),
+        (
+            "",
             "send(responses, request)",
             "send(responses, request.replace(b'x', b'y'))",
             "FAIL",
@@ -57,11 +66,12 @@ def built(folder: Path, image: str, old: str = "", new: str = "") -> None:
     ],
 )
 def test_the_example_runs_in_containers(
-    image: str, tmp_path: Path, old: str, new: str, outcome: str, text: str
+    image: str, tmp_path: Path, user: str, old: str, new: str, outcome: str, text: str
 ) -> None:
     built(tmp_path / "image", IMAGE, old, new)
     file = tmp_path / "echo.yaml"
-    file.write_text(SCENARIO.read_text().replace("image: python-echo", f"image: {IMAGE}"))
+    keys = f"image: {IMAGE}" + (f'\n    user: "{user}"' if user else "")
+    file.write_text(SCENARIO.read_text().replace("image: python-echo", keys))
     out = tmp_path / "runs"
     made = run_suite([file], out=out, seeds=1, fidelity="compose", allow_commands=True)
     verdict = read_verdict(RunDir(made.runs[0].run_dir).verdict)

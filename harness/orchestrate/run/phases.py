@@ -185,8 +185,8 @@ class Run:
                     raise Unsupported(driver.describe_exit()) from None
             for sampler in self.processes.of("sampler"):
                 if sampler.process.poll() == INVALID_FILE_EXIT_CODE:
-                    driver = f"{sampler.name.partition('/')[0]}/driver"
-                    text = f"{driver} has written an invalid cnc.dat: {sampler.process.tail(1)}"
+                    name = f"{sampler.name.partition('/')[0]}/driver"
+                    text = f"{name} has written an invalid cnc.dat: {sampler.process.tail(1)}"
                     raise RunFailed(text, harness_fault=False) from None
             raise
 

@@ -127,8 +127,8 @@ class Application(Table):
 
     user: User | None = None
     """The user that it is, and the group: numbers such as 1000 or "1000:1000". It is also in group
-    0, which may use the files of the host's driver. Only with `fidelity: [compose]`. Default: root,
-    without any capability.
+    0, which may use the files of the host's driver. Only with `image`. Default: root, without any
+    capability.
     """
 
     command: Program = Field(default=(), strict=False, max_length=WORDS_MAX)

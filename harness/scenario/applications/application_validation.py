@@ -92,6 +92,9 @@ def _program(scenario: Scenario, application: Application, path: Path) -> Iterat
         yield Problem((*path, "command", 0), "expected the name of a program, found an empty text")
     if not application.command and application.image is None:
         yield Problem((*path, "command"), "this key is missing, and there is no `image`")
+    if application.user is not None and application.image is None:
+        text = "another user than root needs an `image` of yours: that of Windtunnel is root's"
+        yield Problem((*path, "user"), text)
     if scenario.fidelity == ONLY_CONTAINERS:
         return
     for key, is_given in (

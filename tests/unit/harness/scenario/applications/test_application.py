@@ -114,6 +114,13 @@ def test_an_image_and_limits_are_for_containers():
     assert client.user == "1000"
 
 
+def test_another_user_needs_an_image():
+    text = changed("driver: embedded", "user: 1000")
+    found = faults_of(f"fidelity: [compose]\n{text}")
+    assert len(found) == 1
+    assert "applications[1].user: another user than root needs an `image` of yours" in found[0]
+
+
 @pytest.mark.parametrize("user", ["app", "'1000:'", "-1", "'1:2:3'", "10000000000", "''"])
 def test_a_user_is_a_number(user):
     text = changed("driver: embedded", f"user: {user}")

@@ -173,3 +173,12 @@ def test_a_drawn_event_that_affected_nothing_is_no_reason_to_doubt_a_run(run):
         (finding,) = events_happened(Evidence(path))
         assert finding.outcome is Outcome.PASS
         assert "affected nothing" in finding.text
+
+
+@pytest.mark.parametrize("has_traffic", [True, False])
+def test_applications_may_pass_although_a_pause_was_longer(run, has_traffic):
+    if not has_traffic:
+        run.case = run.case.model_copy(update={"traffic": ()})
+    (finding,) = events_happened(happen(run, pause(1, 10**9)))
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert finding.advisory is not has_traffic
