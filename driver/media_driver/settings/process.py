@@ -144,7 +144,7 @@ class ProcessSettings:
         bool,
         Flag(
             "AERON_PERFORM_STORAGE_CHECKS",
-            "refuse a log buffer that does not fit on the file system, and allocate cnc.dat at once",
+            "refuse a log buffer that does not fit on the disk, and allocate cnc.dat at once",
         ),
     ] = True
     low_file_store_warning_threshold: Annotated[
