@@ -24,11 +24,8 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeVar
 
-from windtunnel.harness.exam import child_run
-from windtunnel.harness.exam.child_run import CANCELLED
 from windtunnel.harness.exam.document import (
     INCONCLUSIVE,
     KILLED,
@@ -47,9 +44,9 @@ from windtunnel.harness.exam.running_exam import (
     ExecuteRun,
     RunningExam,
 )
-from windtunnel.harness.installation import SCENARIOS
+from windtunnel.harness.exam.worker_run import WorkerRuns
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
-from windtunnel.harness.scenario.loader import load_scenario
+from windtunnel.harness.orchestrate.run.one_run import CANCELLED
 
 DOCUMENT = "exam.json"
 OWN = "of each mutant"
@@ -80,10 +77,15 @@ def examine(
         generated=mutation_run.generated,
     )
     mutation_run.folder.mkdir(parents=True, exist_ok=True)
-    execute = execute or _default_execute(mutation_run)
+    payload = mutation_run.folder / PAYLOAD
+    workers = WorkerRuns(mutation_run.planted, mutation_run.environments, payload)
+    if execute is None:
+        payload.write_bytes(random.Random(PAYLOAD_SEED).randbytes(PAYLOAD_BYTES))
     signal_exit_code = None
     pool = ThreadPoolExecutor(max_workers=mutation_run.jobs)
-    running = RunningExam(mutation_run, exam, pool, execute, threading.Event(), listener, compare)
+    running = RunningExam(
+        mutation_run, exam, pool, execute or workers.execute, threading.Event(), listener, compare
+    )
     with Cancellation() as cancellation:
         try:
             _run_exam(running)
@@ -94,6 +96,7 @@ def examine(
                 # Wait until all active runs have removed their labs.
                 running.stop.set()
                 pool.shutdown(cancel_futures=True)
+                workers.close()
                 exam.ended_ns = time.time_ns()
                 exam.write(mutation_run.folder / DOCUMENT)
     return exam, signal_exit_code
@@ -238,31 +241,3 @@ def _run_in(
         for run in row.runs:
             run.folder = ""
     return row
-
-
-def _default_execute(mutation_run: MutationRun) -> ExecuteRun:
-    payload = mutation_run.folder / PAYLOAD
-    payload.write_bytes(random.Random(PAYLOAD_SEED).randbytes(PAYLOAD_BYTES))
-
-    def execute(
-        scenario: str,
-        mutant: str,
-        fidelity: str,
-        out: Path,
-        stop: threading.Event,
-        seed_index: int,
-        limit_s: float,
-    ) -> ExamRun:
-        first_seed = load_scenario(SCENARIOS / f"{scenario}.yaml").seeds.root
-        return child_run.execute_run(
-            scenario,
-            mutant,
-            fidelity=fidelity,
-            payload=payload,
-            out=out,
-            stop=stop,
-            seed=first_seed + seed_index,
-            limit_s=limit_s,
-        )
-
-    return execute

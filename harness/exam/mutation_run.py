@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -26,6 +26,10 @@ class MutationRun:
     "Name to use in place of a mutant's name for the driver without an active mutant."
     generated: str = ""
     "Name of the set if the mutants are generated ones."
+    planted: Sequence[Mutant] = ()
+    "All mutants that the driver contains, of which some run."
+    environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    "The environment variables of the mutated driver, by fidelity level."
     seeds: int = 1
     "Number of seeds with which a mutant is simulated until it is killed. In real time it is 1."
 

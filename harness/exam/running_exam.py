@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from windtunnel.harness.artifact.run_dir import RunDir
-from windtunnel.harness.exam.child_run import RUN_LIMIT_S, executions_in
 from windtunnel.harness.exam.document import SURVIVED, Exam, ExamRun, MutantRow
 from windtunnel.harness.exam.evidence_difference import Difference
 from windtunnel.harness.exam.generated.generation import number_of
 from windtunnel.harness.exam.generated.scenario_choice import executing
 from windtunnel.harness.exam.mutant import Mutant
 from windtunnel.harness.exam.mutation_run import Listener, MutationRun
+from windtunnel.harness.exam.worker_run import RUN_LIMIT_S, executions_in
 from windtunnel.harness.orchestrate.fidelity import SIM
 
 WITHOUT_DEFECT = "sound"

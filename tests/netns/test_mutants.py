@@ -1,11 +1,10 @@
 """A handful of mutants, each a different room's, over a real link: none may go unnoticed."""
 
-import threading
-
 import pytest
 
-from windtunnel.harness.exam.child_run import RUN_LIMIT_S, execute_run
+from tests.unit.harness.exam.planted_runs import run_planted
 from windtunnel.harness.exam.mutant import by_name
+from windtunnel.harness.exam.worker_run import RUN_LIMIT_S
 from windtunnel.harness.orchestrate.labs import privileges
 
 pytestmark = [
@@ -29,16 +28,7 @@ pytestmark = [
     ],
 )
 def test_it_is_killed_by_the_check_that_should_say_no(tmp_path, name, check):
-    payload = tmp_path / "payload"
-    payload.write_bytes(bytes(range(251)) * 1000)
-    run = execute_run(
-        by_name(name).scenarios[0],
-        name,
-        fidelity="netns",
-        payload=payload,
-        out=tmp_path / "runs",
-        stop=threading.Event(),
-    )
+    run = run_planted(by_name(name).scenarios[0], name, tmp_path, "netns")
     assert run.outcome == "FAIL", run
     assert check in run.checks
     assert check in by_name(name).killed_by

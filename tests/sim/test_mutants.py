@@ -1,13 +1,13 @@
 """A few mutants on virtual time, each detected by the check intended for it."""
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
-from windtunnel.harness.exam.child_run import RUN_LIMIT_S, execute_run
+from tests.unit.harness.exam.planted_runs import run_planted
 from windtunnel.harness.exam.mutant import NONE, by_name
+from windtunnel.harness.exam.worker_run import RUN_LIMIT_S
 
 # A process for each run; the first compiles the driver with all mutants in it, and others wait.
 pytestmark = [pytest.mark.full, pytest.mark.timeout(RUN_LIMIT_S + 300)]
@@ -25,21 +25,8 @@ NAMES = [
 ]
 
 
-def run(scenario, mutant, folder):
-    payload = folder / "payload"
-    payload.write_bytes(bytes(range(251)) * 1000)
-    return execute_run(
-        scenario,
-        mutant,
-        fidelity="sim",
-        payload=payload,
-        out=folder / "runs",
-        stop=threading.Event(),
-    )
-
-
 def test_with_none_at_work_the_driver_passes(tmp_path):
-    made = run("exam/bursts", NONE, tmp_path)
+    made = run_planted("exam/bursts", NONE, tmp_path, "sim")
     assert made.outcome == "PASS", made
 
 
@@ -54,7 +41,7 @@ def results(tmp_path_factory):
 def _run_in_its_scenario(folder, name):
     own = folder / name
     own.mkdir()
-    return run(by_name(name).scenarios[0], name, own)
+    return run_planted(by_name(name).scenarios[0], name, own, "sim")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,19 +139,20 @@ def _examine(mutation_run: "MutationRun", planted: "MutantSet", as_json: bool) -
     from windtunnel.harness.orchestrate.labs import labs, privileges
 
     folder, mutants = mutation_run.folder, mutation_run.mutants
-    progress = Progress(len(mutants))
+    progress, environments = Progress(len(mutants)), {}
     with one_line():
         for needed in sorted({mutation_run.fidelity_of(each) for each in mutants}):
             if needed == NETNS:
                 privileges.acquire()
             labs.require(needed)
-            mutated_driver.prepare(
+            environments[needed] = mutated_driver.prepare(
                 None,
                 needed,
                 lambda text: click.echo(text, err=True),
                 mutants=planted.mutants,
                 variant=planted.name,
             )
+        mutation_run = replace(mutation_run, planted=planted.mutants, environments=environments)
         found, signal_code = examine(mutation_run, progress)
     markdown = folder / "exam.md"
     markdown.write_text(exam_markdown(found), encoding="utf-8")

@@ -82,7 +82,7 @@ def _ignore(*_: object) -> None:
     """Do nothing. This function replaces the callbacks after one of them has failed."""
 
 
-class _Worker:
+class Worker:
     """A worker process, and the index of its current run, or None if it is idle."""
 
     def __init__(self, count: int) -> None:
@@ -96,12 +96,14 @@ class _Worker:
         self.started_ns = 0
 
     def assign(self, index: int, spec: RunSpec) -> None:
+        """Have an idle worker execute a run."""
         self.index, self.started_ns = index, time.time_ns()
         # A worker's death is detected when its connection is read.
         with contextlib.suppress(OSError):
             self.connection.send((index, spec))
 
     def request_end(self) -> None:
+        """Have the worker end. A run in progress is cancelled."""
         with contextlib.suppress(OSError):
             self.connection.send(None)
         if self.index is not None:
@@ -133,7 +135,7 @@ class _WorkerPool:
         self._on_event = on_event
         self._on_result = on_result
         self._cancellation = cancellation
-        self._workers: list[_Worker] = []
+        self._workers: list[Worker] = []
         self._is_ending = False
 
     def work(self) -> None:
@@ -148,14 +150,14 @@ class _WorkerPool:
             with self._cancellation.shielded():
                 self._receive(ready)
 
-    def _busy(self) -> list[_Worker]:
+    def _busy(self) -> list[Worker]:
         return [each for each in self._workers if each.index is not None]
 
     def _assign_runs(self) -> None:
         idle = [each for each in self._workers if each.index is None]
         while self._waiting and (idle or len(self._workers) < self._size):
             if not idle:
-                self._workers.append(_Worker(len(self._specs)))
+                self._workers.append(Worker(len(self._specs)))
                 idle.append(self._workers[-1])
             index = self._waiting.popleft()
             idle.pop().assign(index, self._specs[index])
@@ -169,14 +171,14 @@ class _WorkerPool:
             else:
                 self._handle_message(sender, message)
 
-    def _handle_message(self, sender: _Worker, message: RunEvent | RunResult) -> None:
+    def _handle_message(self, sender: Worker, message: RunEvent | RunResult) -> None:
         if isinstance(message, RunEvent):
             self._on_event(message)
         elif sender.index is not None:
             index, sender.index = sender.index, None
             self._on_result(index, message)
 
-    def _remove_worker(self, dead: _Worker) -> None:
+    def _remove_worker(self, dead: Worker) -> None:
         """Remove a worker process that has ended. If a run was assigned to it, report the run as
         failed or cancelled.
         """

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.harness.exam.child_run import EXECUTIONS_FILE, RUN_LIMIT_S
 from windtunnel.harness.exam.document import ExamRun, MutantRow
 from windtunnel.harness.exam.evidence_difference import Difference
 from windtunnel.harness.exam.examine import DOCUMENT, examine
@@ -18,6 +17,7 @@ from windtunnel.harness.exam.markdown import UNEXPLAINED, exam_markdown
 from windtunnel.harness.exam.mutant import NONE, Mutant
 from windtunnel.harness.exam.mutation_run import MutationRun
 from windtunnel.harness.exam.running_exam import WITHOUT_DEFECT
+from windtunnel.harness.exam.worker_run import EXECUTIONS_FILE, RUN_LIMIT_S
 
 SEED = 40
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from windtunnel.driver.kernels.cache import KernelCacheError, require_trusted
-from windtunnel.harness.exam import child_run, mutated_driver, mutation_source
+from windtunnel.harness.exam import mutated_driver, mutation_source, worker_run
 from windtunnel.harness.exam.mutant import NONE, Mutant, MutantError
 from windtunnel.harness.exam.mutation_switch import COUNTS, EXECUTIONS, VARIABLE
 from windtunnel.harness.installation import ROOT as REPOSITORY
@@ -84,7 +84,7 @@ def store(tmp_path_factory):
 def test_its_processes_import_the_copy_wherever_they_start(
     store, compiled, at_work, value, monkeypatch
 ):
-    counted = store / child_run.EXECUTIONS_FILE
+    counted = store / worker_run.EXECUTIONS_FILE
     counted.write_bytes(bytes(8 * COUNTS))
     monkeypatch.setenv(EXECUTIONS, str(counted))
     environment = prepare(store / "copies", at_work=at_work)
@@ -104,7 +104,7 @@ def test_its_processes_import_the_copy_wherever_they_start(
     copy = tree_of(store / "copies")
     assert done.stdout.split() == [str(value), str(copy / "harness/__init__.py")]
     # The kernel was called once. Without an active mutant, both mutants' statements are counted.
-    assert child_run.executions_in(store) == ({0: 1} if at_work else {1: 1, 2: 1})
+    assert worker_run.executions_in(store) == ({0: 1} if at_work else {1: 1, 2: 1})
 
 
 def test_it_is_compiled_once_for_each_fidelity_and_again_when_an_edit_is_another(

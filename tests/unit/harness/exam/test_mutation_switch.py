@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from windtunnel.harness.exam import child_run
 from windtunnel.harness.exam.mutation_switch import COUNTS, EXECUTIONS, VARIABLE
+from windtunnel.harness.exam.worker_run import EXECUTIONS_FILE, executions_in
 from windtunnel.harness.installation import ROOT as REPOSITORY
 
 PROGRAM = """
@@ -30,7 +30,7 @@ switch.count_in_python(0)
 def test_a_kept_kernel_reads_what_this_process_was_given(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    counted = tmp_path / child_run.EXECUTIONS_FILE
+    counted = tmp_path / EXECUTIONS_FILE
     counted.write_bytes(bytes(8 * COUNTS))
     said = [
         subprocess.run(
@@ -45,5 +45,4 @@ def test_a_kept_kernel_reads_what_this_process_was_given(tmp_path):
     ]
     assert said == [["0", "1", "0"], ["17", "18", "1"], ["3", "4", "1"]]
     # In the kernel and in Python, in the one process that was given the file.
-    assert child_run.executions_in(tmp_path) == {0: 2, 17: 1}
-    assert (child_run.EXECUTIONS, child_run.COUNTS) == (EXECUTIONS, COUNTS)
+    assert executions_in(tmp_path) == {0: 2, 17: 1}
