@@ -22,7 +22,12 @@ from windtunnel.driver.kernels.cache import MODE, require_trusted
 from windtunnel.driver.kernels.sources import cache_root
 from windtunnel.harness.exam import mutation_switch
 from windtunnel.harness.exam.mutant import NONE, Mutant, MutantError, Side, load_all
-from windtunnel.harness.exam.mutation_source import SWITCH, MutationError, with_mutants
+from windtunnel.harness.exam.mutation_source import (
+    SWITCH,
+    MutationError,
+    activating,
+    with_mutants,
+)
 from windtunnel.harness.installation import ROOT
 from windtunnel.harness.orchestrate.labs import namespaces
 from windtunnel.harness.orchestrate.processes.process import LocalProcess
@@ -32,6 +37,8 @@ STORE = "planted"
 """Name of the folder that contains the mutated driver, next to the kernel cache."""
 PACKAGE = "windtunnel"
 PACKAGES = ("driver", "harness")
+SIMULATOR = "harness/simulator/__main__.py"
+"""The program that a worker of an exam forks for each run."""
 UNCOMPILED = (
     *("harness/cli/", "harness/exam/", "harness/orchestrate/"),
     *("harness/replay/", "harness/verdict/"),
@@ -119,7 +126,10 @@ def _texts(mutants: Sequence[Mutant]) -> dict[str, str]:
     """Return the new contents of each file that a mutant edits, by path. The contents include all
     mutants of the file.
     """
-    found = {SWITCH: Path(mutation_switch.__file__).read_text(encoding="utf-8")}
+    found = {
+        SWITCH: Path(mutation_switch.__file__).read_text(encoding="utf-8"),
+        SIMULATOR: activating((ROOT / SIMULATOR).read_text(encoding="utf-8")),
+    }
     for file in dict.fromkeys(each.file for each in mutants):
         text = (ROOT / file).read_text(encoding="utf-8")
         edited = {

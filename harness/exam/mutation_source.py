@@ -120,6 +120,16 @@ def with_mutants(source: str, edited: Mapping[int, str]) -> str:
     return "".join(lines)
 
 
+def activating(program: str) -> str:
+    """Return the source of a program with a statement that activates the mutant of its environment
+    variables, because the program may be forked from a process without one.
+    """
+    lines = program.splitlines(keepends=True)
+    at = _import_line(ast.parse(program))
+    lines[at:at] = [_IMPORT, "planted.activate()\n"]
+    return "".join(lines)
+
+
 def _functions(text: str) -> dict[_Key, _Function]:
     lines = text.splitlines(keepends=True)
     found: dict[_Key, _Function] = {}
@@ -156,7 +166,7 @@ def _with_versions(
     lines: list[str] = []
     for number, function in ((0, original), *versions.items()):
         lines += [*function.renamed(f"{name}_{number}"), "\n"]
-    chosen = "planted.number()" if original.is_kernel else "planted.NUMBER"
+    chosen = "planted.number()" if original.is_kernel else "planted.number_in_python()"
     body = f"active_mutant = {chosen}\n"
     for number in versions:
         body += f"if active_mutant == {number}:\n    return {owner}{name}_{number}({arguments})\n"

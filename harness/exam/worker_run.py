@@ -15,6 +15,7 @@ import json
 import threading
 import time
 from array import array
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ from windtunnel.harness.exam.document import ExamRun
 from windtunnel.harness.exam.mutant import Mutant
 from windtunnel.harness.exam.mutation_source import ACTIVE
 from windtunnel.harness.installation import SCENARIOS
+from windtunnel.harness.orchestrate.fidelity import SIM
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.run.one_run import CANCELLED, RunResult
 from windtunnel.harness.orchestrate.run.payload import file_payload
@@ -57,7 +59,7 @@ class WorkerRuns:
     environments: Mapping[str, Mapping[str, str]]
     "The environment variables of the mutated driver, by fidelity level."
     payload: Path
-    _idle: list[Worker] = field(default_factory=list)
+    _idle: dict[str, list[Worker]] = field(default_factory=lambda: defaultdict(list))
 
     def execute(
         self,
@@ -87,10 +89,12 @@ class WorkerRuns:
 
     def close(self) -> None:
         """End all workers. No run may be in progress."""
-        for each in self._idle:
+        workers = [each for idle in self._idle.values() for each in idle]
+        self._idle.clear()
+        for each in workers:
             each.request_end()
-        while self._idle:
-            self._idle.pop().reap(STOP_LIMIT_S)
+        for each in workers:
+            each.reap(STOP_LIMIT_S)
 
     def _execute(
         self,
@@ -109,7 +113,8 @@ class WorkerRuns:
         )
         (planned,) = plan([SCENARIOS / f"{run.scenario}.yaml"], run.seed, 1)
         spec = suite.spec(planned)
-        worker = self._idle.pop() if self._idle else Worker(1)
+        idle = self._idle[fidelity]
+        worker = idle.pop() if idle else Worker(1, self._common(fidelity))
         worker.assign(0, spec)
         result = _result(worker, stop, limit_s)
         if result is None:
@@ -118,7 +123,7 @@ class WorkerRuns:
                 run.outcome, run.reason = CANCELLED, "cancelled before its end"
             return
         if isinstance(result, RunResult):
-            self._idle.append(worker)
+            idle.append(worker)
             row = suite.record(spec, result)
             suite.close()
             run.outcome, run.reason = row.outcome, row.reason
@@ -127,11 +132,17 @@ class WorkerRuns:
             run.reason = result
         run.executions = executions_in(out).get(ACTIVE, 0)
 
+    def _common(self, fidelity: str) -> Mapping[str, str]:
+        """Return the environment variables of a worker. In a simulation, all processes of its runs
+        have the mutated driver, so that the simulator can be forked.
+        """
+        return self.environments[fidelity] if fidelity == SIM else {}
+
     def _options(self, mutant: str, fidelity: str, out: Path) -> SuiteOptions:
         names = [each.name for each in self.mutants]
         number = names.index(mutant) + 1 if mutant in names else 0
         variables = {
-            **self.environments[fidelity],
+            **({} if fidelity == SIM else self.environments[fidelity]),
             mutation_switch.VARIABLE: str(number),
             mutation_switch.EXECUTIONS: str((out / EXECUTIONS_FILE).absolute()),
         }

@@ -19,8 +19,9 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
+from types import MappingProxyType
 
 from windtunnel.harness.installation import ROOT
 from windtunnel.harness.orchestrate.cancel import Cancellation
@@ -85,11 +86,13 @@ def _ignore(*_: object) -> None:
 class Worker:
     """A worker process, and the index of its current run, or None if it is idle."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, variables: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Start a worker for `count` runs, with additional environment variables."""
         own_socket, child_socket = socket.socketpair()
+        env = {**environment(), **variables}
         argv = [sys.executable, "-m", WORKER]
         argv += [str(child_socket.fileno()), str(count), str(os.getpid())]
-        self._process = HelperProcess(argv, env=environment(), cwd=ROOT, keep=child_socket.fileno())
+        self._process = HelperProcess(argv, env=env, cwd=ROOT, keep=child_socket.fileno())
         child_socket.close()
         self.connection = Connection(own_socket.detach())
         self.index: int | None = None

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from windtunnel.harness.exam.mutation_source import MutationError, with_mutants
+from windtunnel.harness.exam.mutation_source import MutationError, activating, with_mutants
 
 SOURCE = '''"""What it is."""
 
@@ -51,7 +51,8 @@ def module(text: str, number: int) -> types.ModuleType:
     """Return the text as a module in which a number is active."""
     created = types.ModuleType("made")
     created.__dict__["kernel"] = lambda function: function
-    switch = types.SimpleNamespace(NUMBER=number, number=lambda: number, counted=[])
+    switch = types.SimpleNamespace(number=lambda: number, counted=[])
+    switch.number_in_python = switch.number
     switch.count = lambda at: switch.counted.append(("kernel", at))
     switch.count_in_python = lambda at: switch.counted.append(("python", at))
     lines = [
@@ -183,3 +184,13 @@ def test_the_original_counts_a_branch_only_where_it_is_taken():
         created.planted.counted.clear()
         created.sign(value)
         assert sorted(at for _, at in created.planted.counted) == counted
+
+
+def test_a_program_activates_the_mutant_of_its_environment():
+    program = '"""A program."""\n\nfrom __future__ import annotations\n\nimport sys\n'
+    assert activating(program).splitlines()[3:] == [
+        "from windtunnel.driver.base import planted",
+        "planted.activate()",
+        "",
+        "import sys",
+    ]

@@ -20,7 +20,7 @@ def read(more):
     switch.count(17)
     return switch.number() + more
 
-print(switch.NUMBER, read(1), sum(read.stats.cache_hits.values()))
+print(switch.number_in_python(), read(1), sum(read.stats.cache_hits.values()))
 switch.count_in_python(0)
 """
 
@@ -46,3 +46,34 @@ def test_a_kept_kernel_reads_what_this_process_was_given(tmp_path):
     assert said == [["0", "1", "0"], ["17", "18", "1"], ["3", "4", "1"]]
     # In the kernel and in Python, in the one process that was given the file.
     assert executions_in(tmp_path) == {0: 2, 17: 1}
+
+
+FORKED = """
+import os
+from windtunnel.harness.exam import mutation_switch as switch
+
+pid = os.fork()
+if pid == 0:
+    os.environ |= {switch.VARIABLE: "17", switch.EXECUTIONS: os.environ["COUNTED"]}
+    switch.activate()
+    switch.count_in_python(0)
+    os._exit(switch.number_in_python())
+switch.count_in_python(5)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), switch.number_in_python())
+"""
+
+
+def test_a_forked_program_has_a_number_and_counts_of_its_own(tmp_path):
+    program, counted = tmp_path / "program.py", tmp_path / EXECUTIONS_FILE
+    program.write_text(FORKED)
+    counted.write_bytes(bytes(8 * COUNTS))
+    said = subprocess.run(
+        [sys.executable, str(program)],
+        env={**os.environ, "COUNTED": str(counted)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout.split()
+    assert said == ["17", "0"]
+    assert executions_in(tmp_path) == {0: 1}

@@ -71,7 +71,7 @@ def make(monkeypatch, tmp_path):
 
     def execute(*workers, mutant=SECOND, stop=None, limit_s=60.0, seed_index=0, runs=None):
         left = list(workers)
-        monkeypatch.setattr(worker_run, "Worker", lambda count: left.pop(0))
+        monkeypatch.setattr(worker_run, "Worker", lambda count, variables: left.pop(0))
         payload = tmp_path / "payload"
         payload.write_bytes(b"payload")
         runs = runs or WorkerRuns(MUTANTS, {"sim": {"PYTHONPATH": "/tree"}}, payload)
@@ -107,7 +107,29 @@ def test_a_mutant_is_active_in_the_processes_of_its_run(make, tmp_path, name, nu
     for each in planted:
         assert each.environment[VARIABLE] == number
         assert each.environment[EXECUTIONS] == str(tmp_path / "out" / EXECUTIONS_FILE)
-        assert each.environment["PYTHONPATH"] == "/tree"
+        # The worker itself has the others, so that it can fork the simulator.
+        assert "PYTHONPATH" not in each.environment
+
+
+@pytest.mark.parametrize(("fidelity", "is_inherited"), [("sim", True), ("netns", False)])
+def test_all_processes_of_a_simulated_run_have_the_mutated_driver(
+    monkeypatch, tmp_path, fidelity, is_inherited
+):
+    started = []
+
+    def start(count, variables):
+        started.append(variables)
+        return worker
+
+    worker = FakeWorker(*judged("PASS"))
+    monkeypatch.setattr(worker_run, "Worker", start)
+    payload, tree = tmp_path / "payload", {"PYTHONPATH": "/tree"}
+    payload.write_bytes(b"payload")
+    with closing(WorkerRuns(MUTANTS, {fidelity: tree}, payload)) as runs:
+        runs.execute(SCENARIO, SECOND, fidelity, tmp_path, threading.Event(), 0, 60.0)
+    assert started == [tree if is_inherited else {}]
+    planted = next(each for each in worker.specs[0].tested if each.mutant)
+    assert ("PYTHONPATH" in planted.environment) != is_inherited
 
 
 def test_seeds_count_from_the_first_one_of_the_scenario(make):
@@ -139,7 +161,7 @@ def test_a_worker_is_used_again_unless_it_died(monkeypatch, tmp_path):
     messages, write = judged("PASS")
     workers = [FakeWorker(messages * 2, write), FakeWorker(messages, write)]
     left = list(workers)
-    monkeypatch.setattr(worker_run, "Worker", lambda count: left.pop(0))
+    monkeypatch.setattr(worker_run, "Worker", lambda count, variables: left.pop(0))
     payload = tmp_path / "payload"
     payload.write_bytes(b"payload")
     with closing(WorkerRuns(MUTANTS, {"sim": {}}, payload)) as runs:
