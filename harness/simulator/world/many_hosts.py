@@ -19,6 +19,7 @@ from windtunnel.harness.simulator.network import crossing, datagram_delivery, in
 from windtunnel.harness.simulator.network.in_flight import NEVER
 from windtunnel.harness.simulator.world import event_log, native_call, step
 from windtunnel.harness.simulator.world.saved_states import load_state
+from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS, NS_PER_MS
 from windtunnel.harness.simulator.world.world_state import (
     ALL_AGENTS,
     CONDUCTOR,
@@ -48,7 +49,6 @@ driver, else 0; arrival time of its next datagram. The last row has only DUE: ti
 next turn.
 """
 
-_NS_PER_MS = 1_000_000
 _NEVER = NEVER
 
 
@@ -92,7 +92,7 @@ def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
                     state[CURRENT_AGENT] = ALL_AGENTS
                     work_count += native_call.call(sleeper[NATIVE], sleeper[NATIVE_DRIVER])
                 else:
-                    now_ms = now_ns // _NS_PER_MS
+                    now_ms = (EPOCH_NS + now_ns) // NS_PER_MS
                     state[CURRENT_AGENT] = CONDUCTOR
                     work_count += conductor_state.track(agents.conductor, now_ns, now_ms)
                     state[CURRENT_AGENT] = SENDER

@@ -20,6 +20,7 @@ from windtunnel.harness.simulator.audit import stream_audit, stream_record, stre
 from windtunnel.harness.simulator.network import crossing, datagram_delivery, in_flight
 from windtunnel.harness.simulator.network.in_flight import Wires
 from windtunnel.harness.simulator.world import event_log, native_call, step
+from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS, NS_PER_MS
 from windtunnel.harness.simulator.world.world_state import (
     ALL_AGENTS,
     AUDIT,
@@ -45,7 +46,6 @@ from windtunnel.harness.simulator.world.world_state import (
     World,
 )
 
-_NS_PER_MS = 1_000_000
 _THERE, _BACK = 0, 1
 
 
@@ -76,7 +76,7 @@ def run(world: World, until_ns: int) -> int:
             )
         if stream_traffic.has_messages(between.audit.streams):
             work_count += _publish(world)
-        now_ms = now_ns // _NS_PER_MS
+        now_ms = (EPOCH_NS + now_ns) // NS_PER_MS
         state[CURRENT_HOST] = 0
         if state[NATIVE] != 0:
             state[CURRENT_AGENT] = ALL_AGENTS

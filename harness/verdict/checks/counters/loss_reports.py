@@ -4,7 +4,8 @@
               NAK  [-----------)                 <=  bytes lost according to the report
               NAK  [------)  (a part is left)    <=  bytes of all gaps that could be detected
 
-A driver reports a gap when its NAK is due, and that of an unreliable stream when it fills it.
+A driver reports a gap when its NAK is due, and that of an unreliable stream when it fills it. The
+times of an entry are compared in a simulation: only there, nothing but the driver can be late.
 """
 
 import numpy as np
@@ -25,19 +26,24 @@ from windtunnel.harness.verdict.core.finding import (
     passed,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.acceptance import certainly_accepted
 from windtunnel.harness.verdict.views.coverage import filled_gaps
+from windtunnel.harness.verdict.views.pauses import pauses_of
 
 AGREES = "loss_report_agrees"
 
+SLACK_MS = 2
+"""Time that a conductor needs to report a gap whose NAK is sent, with a clock of milliseconds."""
+_NS_PER_MS = 1_000_000
 LENGTH_MAX = 1 << 24
 """Maximum length of a loss report, far above that of the drivers under test."""
 
 
 def loss_report_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """The loss report counts each byte that NAKs asked for once, and no others than those of gaps,
-    and names the stream and its source.
+    names the stream and its source, and in a simulation has the times of the first and last NAK.
     """
     found = all_or_missing(
         evidence.wire(traffic),
@@ -72,8 +78,9 @@ def loss_report_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return Finding(AGREES, Outcome.INCONCLUSIVE, text, traffic.id, where, facts=facts)
     if not asked <= lost <= most:
         return failed(AGREES, text, traffic.id, evidence=where, facts=facts)
+    has_times = traffic.reliable and is_virtual(case) and not _was_paused(evidence, traffic)
     for each in own:
-        wrong = _misnamed(each, wire, traffic)
+        wrong = _misnamed(each, wire, traffic) or (_misdated(each, wire) if has_times else "")
         if wrong:
             return failed(AGREES, wrong, traffic.id, evidence=where, facts=facts)
     return passed(AGREES, text, traffic.id, evidence=where, facts=facts)
@@ -117,6 +124,35 @@ def _misnamed(loss: Loss, wire: Wire, traffic: TrafficCase) -> str:
             f"the loss report has {loss.observation_count} observations of {loss.bytes_lost} bytes"
         )
     return ""
+
+
+def _misdated(loss: Loss, wire: Wire) -> str:
+    """Describe a wrong time of an entry, or return "". The last new byte was lost at the latest
+    when a NAK for it was sent.
+    """
+    naks = wire.naks(wire.feedback_sent)
+    arrived_ns = np.append(wire.arrived.frames["time_ns"], wire.heartbeat_times_ns)
+    if not len(naks) or not len(arrived_ns):
+        return ""
+    sent_ms = naks["time_ns"].astype(np.int64) // _NS_PER_MS
+    _, ends = wire.nak_ranges(naks)
+    least_ms = int(arrived_ns.min()) // _NS_PER_MS
+    expected = (
+        ("first", loss.first_ms, least_ms, int(sent_ms.min())),
+        ("last", loss.last_ms, int(sent_ms[np.argmax(ends)]) - SLACK_MS, int(sent_ms.max())),
+    )
+    for name, found_ms, from_ms, until_ms in expected:
+        if not from_ms <= found_ms <= until_ms + SLACK_MS:
+            return (
+                f"the {name} observation in the loss report is at {found_ms} ms, expected "
+                f"{from_ms} to {until_ms + SLACK_MS} ms according to the NAKs"
+            )
+    return ""
+
+
+def _was_paused(evidence: Evidence, traffic: TrafficCase) -> bool:
+    pauses = pauses_of(evidence, traffic.to_host)
+    return isinstance(pauses, Missing) or len(pauses.starts_ns) > 0
 
 
 def _union_length(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> int:

@@ -1,8 +1,12 @@
 """The loss report counts each byte that NAKs asked for once, and names the stream."""
 
+import struct
+
 import pytest
 
 from tests.unit.harness.verdict.synthetic_run import make_run
+from tests.unit.harness.verdict.views.test_pauses import ORDERED, pause
+from windtunnel.harness.artifact.host.host_event import write_applied_events
 from windtunnel.harness.verdict.checks.counters.loss_reports import LENGTH_MAX, loss_report_agrees
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -83,3 +87,43 @@ def test_several_sessions_are_not_judged(tmp_path):
     finding = loss_report_agrees(Evidence(run.write()), traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "several images" in finding.text
+
+
+def dated(tmp_path, first_ms=0, last_ms=0, fidelity="sim", is_paused=False):
+    """Judge a run whose loss report has the times of its NAKs, and so many milliseconds more."""
+    run = make_run(tmp_path)
+    run.case = run.case.model_copy(update={"fidelity": fidelity})
+    sent_ms = [each.time_ns // 1_000_000 for each in run.packets["b"] if each.kind == "NAK"]
+    assert len(sent_ms) > 1
+    folder = run.write()
+    if is_paused:
+        run.case.model_copy(update={"events": (ORDERED,)}).write(run.folder.case)
+        write_applied_events(run.folder.host_events, [pause(400, 450)])
+    report = run.folder.host("b").loss_report
+    content = bytearray(report.read_bytes())
+    struct.pack_into("<qq", content, 16, sent_ms[0] + first_ms, sent_ms[-1] + last_ms)
+    report.write_bytes(content)
+    return loss_report_agrees(Evidence(folder), run.traffic)
+
+
+@pytest.mark.parametrize("late_ms", [0, 2])
+def test_times_of_naks_are_a_pass(tmp_path, late_ms):
+    finding = dated(tmp_path, late_ms, late_ms)
+    assert finding.outcome is Outcome.PASS, finding.text
+
+
+@pytest.mark.parametrize(
+    ("late", "text"),
+    [
+        ({"first_ms": 3}, "the first observation"),
+        ({"first_ms": -10_000}, "the first observation"),
+        ({"last_ms": 3}, "the last observation"),
+        ({"last_ms": -10_000}, "the last observation"),
+    ],
+)
+def test_a_wrong_time_is_found_in_a_simulation(tmp_path, late, text):
+    finding = dated(tmp_path, **late)
+    assert finding.outcome is Outcome.FAIL
+    assert text in finding.text
+    assert dated(tmp_path / "real", **late, fidelity="netns").outcome is Outcome.PASS
+    assert dated(tmp_path / "paused", **late, is_paused=True).outcome is Outcome.PASS
