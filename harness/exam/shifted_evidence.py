@@ -9,6 +9,7 @@ protocol is that precise: threads are late by more than that on each machine.
 
 A counter's samples are taken at fixed times, so a change that happens later may be missing in one
 sample. Each value must then be between those of the other run's previous and next samples.
+Durations may differ by as much as times.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +28,7 @@ from windtunnel.harness.artifact.records import Records, read_records
 from windtunnel.harness.artifact.regular_file import map_bytes
 from windtunnel.harness.artifact.run_dir import HostDir, RunDir
 from windtunnel.harness.dissect.capture.pcap import FILE_HEADER_LENGTH, PACKET_HEADER_LENGTH
+from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.driver_files.loss_report import Loss, read_loss_report
 from windtunnel.harness.exam.evidence_kinds import KINDS
 from windtunnel.harness.scenario.resolved.case import Case
@@ -34,6 +37,10 @@ SHIFT_MAX_NS = 100_000
 """A larger shift is an effect like any other. It is a step of the simulated applications, and a
 tenth of the shortest interval that a check of times can tell from a sound driver's.
 """
+DURATIONS = frozenset(
+    {counter_key.SENDER_ROUND_TRIP_TIME, counter_key.OLDEST_GAP, counter_key.REPAIR_TIME}
+)
+"""Types of counters with nanoseconds between two events, each of which may be shifted."""
 UNTIMED = ("ends of processes", "errors", "applications", "final counter", "messages")
 _LOGS = "log buffers"
 _ADDRESSES = slice(26, 38)
@@ -142,7 +149,7 @@ def _shift_of_losses(one: HostDir, two: HostDir) -> int | None:
             return None
         shift_ms = max(abs(loss.first_ms - other.first_ms), abs(loss.last_ms - other.last_ms))
         if shift_ms > 1:
-            return shift_ms * _NS_PER_MS
+            return int(shift_ms * _NS_PER_MS)
     return 0
 
 
@@ -159,30 +166,40 @@ def _shift_of_samples(one: HostDir, two: HostDir) -> int | None:
     if records[0] is None or records[1] is None:
         return 0 if records[0] is records[1] else None
     times_ns = np.union1d(records[0]["time_ns"], records[1]["time_ns"])
-    series = [_series(each, times_ns) for each in records]
-    if series[0].keys() != series[1].keys():
+    first, second = _series(records[0], times_ns), _series(records[1], times_ns)
+    if first.keys() != second.keys():
         return None
-    same = all(
-        _is_between(series[0][key], series[1][key]) and _is_between(series[1][key], series[0][key])
-        for key in series[0]
-    )
-    return 0 if same else None
+    for key, values in first.items():
+        more = SHIFT_MAX_NS if key.type_id in DURATIONS else 0
+        if not _is_between(values, second[key], more) or not _is_between(second[key], values, more):
+            return None
+    return 0
 
 
-def _series(samples: Records, times_ns: NDArray[np.int64]) -> dict[bytes, NDArray[np.int64]]:
+class _Counter(NamedTuple):
+    counter_id: int
+    type_id: int
+    registration_id: int
+
+
+def _series(samples: Records, times_ns: NDArray[np.int64]) -> dict[_Counter, NDArray[np.int64]]:
     """Return the values of each counter at all times: the last sampled value, or 0 before."""
-    names = ["counter_id", "type_id", "registration_id"]
-    keys = np.ascontiguousarray(samples[names]).copy()
+    names = list(_Counter._fields)
+    keys = np.ascontiguousarray(samples[names])
     found = {}
     for key in np.unique(keys):
         own = samples[keys == key]
         at = np.searchsorted(own["time_ns"], times_ns, side="right") - 1
-        found[key.tobytes()] = np.where(at >= 0, own["value"][np.maximum(at, 0)], 0)
+        values = np.where(at >= 0, own["value"][np.maximum(at, 0)], 0)
+        found[_Counter(*(int(key[name]) for name in names))] = values
     return found
 
 
-def _is_between(values: NDArray[np.int64], others: NDArray[np.int64]) -> bool:
-    """Return whether each value is between the previous and the next one of the others."""
+def _is_between(values: NDArray[np.int64], others: NDArray[np.int64], more: int) -> bool:
+    """Return whether each value is between the previous and the next one of the others, or beyond
+    them by no `more` than that.
+    """
     padded = np.concatenate([others[:1], others, others[-1:]])
     parts = np.stack([padded[:-2], padded[1:-1], padded[2:]])
-    return bool(((values >= parts.min(axis=0)) & (values <= parts.max(axis=0))).all())
+    least, most = parts.min(axis=0) - more, parts.max(axis=0) + more
+    return bool(((values >= least) & (values <= most)).all())

@@ -22,6 +22,7 @@ SUBSCRIBER_POSITION = 4
 RECEIVER_POSITION = 5
 SEND_CHANNEL_STATUS = 6
 RECEIVE_CHANNEL_STATUS = 7
+LOCAL_ADDRESS = 14
 SENDER_LIMIT = 9
 PER_IMAGE = 10
 CLIENT_HEARTBEAT = 11
@@ -140,6 +141,13 @@ def channel_length(counter: CounterFacts) -> int:
 
 def _channel_at(counter: CounterFacts) -> int:
     return ENDPOINT_CHANNEL_AT if counter.type_id in ENDPOINT_TYPES else STREAM_CHANNEL_AT
+
+
+def first_i32(counter: CounterFacts) -> int:
+    """Return the first number in a counter's key: of a local address, the id of the counter with
+    its channel's status.
+    """
+    return int.from_bytes(bytes.fromhex(counter.key_hex)[:4], "little", signed=True)
 
 
 def session_and_stream(counter: CounterFacts) -> tuple[int, int]:

@@ -46,6 +46,7 @@ FRAME = np.dtype(
         ("initial_term_id", "<i4"),  # SETUP only
         ("term_length", "<i4"),  # SETUP only
         ("mtu", "<i4"),  # SETUP only
+        ("ttl", "<i4"),  # SETUP only
         ("window_bytes", "<i4"),  # SM only
         ("nak_length", "<i4"),  # NAK only
         ("receiver_id", "<i8"),  # SM only
@@ -131,6 +132,7 @@ def fill(row: Any, buf: Any, at: int, length: int, frame_class: int) -> None:
         row["initial_term_id"] = i32_le(buf, at + 20)
         row["term_length"] = i32_le(buf, at + 28)
         row["mtu"] = i32_le(buf, at + 32)
+        row["ttl"] = i32_le(buf, at + 36)
     elif frame_class in (NAK, SM):
         row["term_id"] = i32_le(buf, at + 16)
         row["term_offset"] = i32_le(buf, at + 20)

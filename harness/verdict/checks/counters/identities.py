@@ -6,6 +6,7 @@
     owner id           the client, which has a heartbeat counter; -1 for counters of strategies and
                        of the driver
     reference id       of sub-pos: registration id of the image; 0 for all other counters
+    label of a channel   ends with the address of its socket, which has a counter of its own
 
 Tools find a stream's counters by these, and the driver frees counters by their owner. Source: Aeron
 1.53.
@@ -74,7 +75,9 @@ def counters_identify_streams(evidence: Evidence, traffic: TrafficCase) -> Findi
         (traffic.from_host, near.counters, _publication),
         (traffic.to_host, far.counters, _image),
     ):
-        problems = chain(_system(counters), check(evidence, traffic, wire, counters))
+        problems = chain(
+            _system(counters), _endpoints(counters), check(evidence, traffic, wire, counters)
+        )
         wrong = next(problems, None)
         if wrong is not None:
             where = (evidence.name_of(evidence.folder.host(host).counters),)
@@ -92,6 +95,27 @@ def _system(counters: Sequence[CounterFacts]) -> Iterator[str]:
             if ids != expected:
                 text = "counter id, key, registration id and owner"
                 yield f"system counter {each.label!r} has {text} {ids}, expected {expected}"
+
+
+def _endpoints(counters: Sequence[CounterFacts]) -> Iterator[str]:
+    """Yield what is wrong with the labels of channels that have one socket. The label of a channel
+    without a socket of its own, but with destinations, ends with a space.
+    """
+    addresses: dict[int, list[str]] = {}
+    for each in counters:
+        if each.type_id == counter_key.LOCAL_ADDRESS:
+            addresses.setdefault(counter_key.first_i32(each), []).append(each.label.split(" ")[-1])
+    for each in counters:
+        own = addresses.get(each.counter_id, [])
+        is_channel = each.type_id in (
+            counter_key.SEND_CHANNEL_STATUS,
+            counter_key.RECEIVE_CHANNEL_STATUS,
+        )
+        is_cut_off = len(each.label) >= LABEL_LENGTH_MAX
+        if not is_channel or len(own) != 1 or each.label.endswith((" ", f" {own[0]}")):
+            continue
+        if not is_cut_off:
+            yield f"{_text(each)} has the label {each.label!r}, expected it to end with {own[0]!r}"
 
 
 def _publication(

@@ -37,7 +37,7 @@ INTERVAL_NS = 100_000_000
 
 def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """SETUPs are sent every 100 ms until a status message arrives, and then only on request, and
-    not sooner after the last one.
+    not sooner after the last one. They have the TTL of the channel.
     """
     found = all_or_missing(
         evidence.wire(traffic), evidence.case, evidence.capture(traffic.from_host)
@@ -48,10 +48,16 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     own = capture.frames[sent_by(capture.frames, case.address(traffic.from_host))]
     own = own[(own["frame_type"] == SETUP) & (own["stream_id"] == traffic.stream_id)]
-    if parse_channel(traffic.channel).is_group:
+    channel = parse_channel(traffic.channel)
+    if channel.is_group:
         # Each receiver gets every SETUP, on each of its ports.
         own = own[between(own, case.address(traffic.from_host), case.address(traffic.to_host))]
         own = own[own["destination_port"] == own["destination_port"][:1]]
+    ttl = int(channel.parameters.get("ttl", "0"))
+    if (own["ttl"] != ttl).any():
+        other = int(own["ttl"][own["ttl"] != ttl][0])
+        text = f"a SETUP has a TTL of {other}, expected {ttl} as in the channel"
+        return failed(SETUPS, text, traffic.id, evidence=where)
     setups_ns = np.sort(own["time_ns"].astype(np.int64))
     answers_ns = np.sort(
         status_messages(wire.feedback_arrived_from_all)["time_ns"].astype(np.int64)
@@ -62,7 +68,7 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if lead_ns > INTERVAL_NS + PACE_SLACK_NS:
         text = f"SETUPs were {lead_ns} ns early, expected an interval of {INTERVAL_NS} ns"
         return failed(SETUPS, text, traffic.id, evidence=where)
-    if is_virtual(case) and not parse_channel(traffic.channel).control_mode:
+    if is_virtual(case) and not channel.control_mode:
         lead_ns = _lead_ns(setups_ns)
         if lead_ns > PACE_SLACK_NS:
             text = f"a SETUP was sent {lead_ns} ns early, expected an interval of {INTERVAL_NS} ns"

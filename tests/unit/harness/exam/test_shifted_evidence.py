@@ -5,7 +5,9 @@ import pytest
 
 from tests.unit.harness.exam.test_evidence_difference import rewrite_simulation, written
 from tests.unit.harness.verdict.synthetic_run import TRAFFIC, nak
+from windtunnel.harness.artifact.host.counter_sample import COUNTER_SAMPLE
 from windtunnel.harness.artifact.records import write_records
+from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.driver_files.loss_report import ENTRY
 from windtunnel.harness.exam.evidence_difference import differences
 from windtunnel.harness.exam.shifted_evidence import SHIFT_MAX_NS, largest_shift_ns
@@ -131,6 +133,18 @@ def test_a_value_between_its_neighbours_is_a_shift(tmp_path):
         run.samples["b"][at] = (*start, value - 1)
 
     assert shift(tmp_path, change) == 0
+
+
+@pytest.mark.parametrize(("more", "expected"), [(SHIFT_MAX_NS, 0), (SHIFT_MAX_NS + 1, None)])
+def test_a_duration_may_be_as_much_longer_as_times_are_shifted(tmp_path, more, expected):
+    def oldest_gap(run, value):
+        row = np.array([(1, 9, counter_key.OLDEST_GAP, 6, value)], dtype=COUNTER_SAMPLE)
+        write_records(run.folder.host("b").counter_samples, row)
+
+    sound, other = written(tmp_path / "sound"), written(tmp_path / "other")
+    oldest_gap(sound, 5_000)
+    oldest_gap(other, 5_000 + more)
+    assert largest_shift_ns(sound.folder, other.folder) == expected
 
 
 def test_a_value_that_the_other_run_never_has_is_not_a_shift(tmp_path):

@@ -216,3 +216,40 @@ def test_missing_counters_are_inconclusive(run):
     run.folder.host("b").counters.unlink()
     finding = counters_identify_streams(Evidence(folder), run.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
+
+
+def endpoint_counters(*addresses, end):
+    """Return the counters of a channel with sockets at addresses."""
+    channel = "aeron:udp?endpoint=b:24325"
+    text = struct.pack("<i", len(channel)) + channel.encode()
+    label = f"snd-channel: {channel}{end}"
+    status = CounterFacts(90, 6, 90, -1, 0, label, text.ljust(112, b"\0").hex(), 1)
+    local = [
+        CounterFacts(
+            91 + at, 14, 90, -1, 0, f"snd-local-sockaddr: 90 {address}",
+            struct.pack("<ii", 90, len(address)).ljust(112, b"\0").hex(), 1,
+        )
+        for at, address in enumerate(addresses)
+    ]  # fmt: skip
+    return [status, *local]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "end", "is_right"),
+    [
+        (["10.0.0.1:4"], " 10.0.0.1:4", True),
+        (["10.0.0.1:4"], " ", True),
+        (["10.0.0.1:4", "10.0.0.2:5"], "", True),
+        ([], "", True),
+        (["10.0.0.1:4"], "", False),
+        (["10.0.0.1:4"], " 10.0.0.1:5", False),
+        (["10.0.0.1:4"], "x" * 400, True),
+    ],
+)
+def test_the_label_of_a_channel_ends_with_the_address_of_its_socket(run, addresses, end, is_right):
+    counters = counters_of(run)
+    added = endpoint_counters(*addresses, end=end)
+    counters["a"] |= {str(each.counter_id): each for each in added}
+    finding = look(run, counters)
+    assert (finding.outcome is Outcome.PASS) == is_right, finding.text
+    assert is_right or "expected it to end with '10.0.0.1:4'" in finding.text

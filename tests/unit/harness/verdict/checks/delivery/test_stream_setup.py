@@ -143,3 +143,17 @@ def test_a_late_reader_needs_no_setup_before_it_asks(run, monkeypatch):
     ask(run, joins_ns)
     run.packets["a"][-1].source = "c"
     assert {each.outcome for each in of_group(run).values()} == {Outcome.PASS}
+
+
+@pytest.mark.parametrize(("more", "is_right"), [("", False), ("|ttl=3", True), ("|ttl=4", False)])
+def test_a_setup_has_the_ttl_of_its_channel(run, more, is_right):
+    (traffic,) = run.case.traffic
+    changed = traffic.model_copy(update={"channel": traffic.channel + more})
+    run.case = run.case.model_copy(update={"traffic": (changed,)})
+    for packets in run.packets.values():
+        for each in packets:
+            if each.kind == "SETUP":
+                each.payload = each.payload[:36] + (3).to_bytes(4, "little")
+    finding = look(run)
+    assert (finding.outcome is Outcome.PASS) == is_right, finding.text
+    assert is_right or "has a TTL of 3" in finding.text
