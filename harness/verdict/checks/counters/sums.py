@@ -2,6 +2,7 @@
 
     Sender flow control limits     the sum of snd-bpe of all publications
     Errors                         the observations in the error log
+    Short sends                    0, if no socket is smaller than what a sender sends at once
 
 The sampler reads all counters in one pass, but not at once, and freed counters keep their last
 value. So the sums are exact where nothing happens during a pass: in a simulation.
@@ -10,6 +11,7 @@ value. So the sums are exact where nothing happens during a pass: in a simulatio
 from windtunnel.harness.artifact.host.host_facts import read_error_log
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -24,8 +26,9 @@ ADD_UP = "system_counters_add_up"
 
 
 def system_counters_add_up(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """A driver's counter of flow control limits is the sum of snd-bpe, and its counter of errors
-    the number of observations in its error log, in a simulation.
+    """A driver's counter of flow control limits is the sum of snd-bpe, its counter of errors the
+    number of observations in its error log, and no send is short without a small send buffer, in a
+    simulation.
     """
     case = evidence.case
     assert not isinstance(case, Missing)
@@ -54,6 +57,8 @@ def _host(evidence: Evidence, host: str) -> Finding:
         counter_key.FLOW_CONTROL_LIMITS: (limits, "the sum of snd-bpe"),
         counter_key.ERRORS: (sum(each.count for each in errors), "the length of the error log"),
     }
+    if not _may_send_short(evidence, host):
+        expected[counter_key.SHORT_SENDS] = 0, "because no socket has a small buffer"
     for counter_id, (value, what) in expected.items():
         counter = counter_key.system_counter(counters, counter_id)
         if counter is None:
@@ -64,3 +69,15 @@ def _host(evidence: Evidence, host: str) -> Finding:
             return failed(ADD_UP, text, host, evidence=where)
     text = f"{limits} flow control limits, {expected[counter_key.ERRORS][0]} errors"
     return passed(ADD_UP, text, host, evidence=where)
+
+
+def _may_send_short(evidence: Evidence, host: str) -> bool:
+    """Return whether a socket of a host may have been full. Simulated sockets have room for all
+    that the driver `ours` sends in a turn, unless a channel specifies a smaller buffer.
+    """
+    subject, case = evidence.subject(host), evidence.case
+    assert not isinstance(case, Missing)
+    if case.exercises or (subject is not None and subject.is_aerons):
+        return True
+    channels = [parse_channel(each.channel) for each in case.traffic if host in each.publishers]
+    return any(each.send_buffer_bytes for each in channels)

@@ -4,12 +4,13 @@ import pytest
 
 from tests.unit.harness.verdict.synthetic_run import make_run
 from windtunnel.harness.artifact.host.host_facts import ErrorObservation, write_error_log
+from windtunnel.harness.artifact.run.manifest import SubjectFacts
 from windtunnel.harness.verdict.checks.counters.sums import system_counters_add_up
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 PASS, FAIL = Outcome.PASS, Outcome.FAIL
-ERRORS, LIMITS = "a/15", "a/18"
+ERRORS, SHORT, LIMITS = "a/15", "a/16", "a/18"
 
 
 @pytest.fixture
@@ -52,6 +53,21 @@ def test_other_errors_than_those_of_the_log_are_reported(run, counts):
     assert finding.outcome is FAIL
     text = f"counter 'system 15' is 5, expected {sum(counts)}, the length of the error log"
     assert finding.text == text
+
+
+@pytest.mark.parametrize(
+    ("more", "driver", "is_right"),
+    [("", "ours", False), ("|so-sndbuf=4k", "ours", True), ("", "pyaeron", True)],
+)
+def test_a_send_is_short_only_with_a_small_buffer(run, more, driver, is_right):
+    (traffic,) = run.case.traffic
+    changed = traffic.model_copy(update={"channel": traffic.channel + more})
+    run.case = run.case.model_copy(update={"traffic": (changed,)})
+    run.manifest.subjects = {"a": SubjectFacts("publisher", driver)}
+    run.values[SHORT] = 2
+    finding = look(run)
+    assert (finding.outcome is PASS) == is_right
+    assert is_right or "'system 16' is 2, expected 0, because no socket" in finding.text
 
 
 def test_in_real_time_nothing_is_compared(run):
