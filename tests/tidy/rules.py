@@ -37,6 +37,7 @@ MODULE_HOMES = {
         "driver/base/bus_error_handler.py",
         "driver/base/mapping.py",
         "driver/kernels/native_runtime.py",
+        "harness/exam/mutation_switch.py",
         "tests/",
     ),
     "subprocess": (
