@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 from windtunnel.harness.artifact.run_dir import RunDir, new_suite_id
 from windtunnel.harness.exam import mutated_driver, mutation_switch
@@ -27,7 +28,7 @@ from windtunnel.harness.exam.document import ExamRun
 from windtunnel.harness.exam.mutant import Mutant
 from windtunnel.harness.exam.mutation_source import ACTIVE
 from windtunnel.harness.installation import SCENARIOS
-from windtunnel.harness.orchestrate.fidelity import SIM
+from windtunnel.harness.orchestrate.fidelity import SIM, Fidelity
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.run.one_run import CANCELLED, RunResult
 from windtunnel.harness.orchestrate.run.payload import file_payload
@@ -149,7 +150,7 @@ class WorkerRuns:
         chosen = self.mutants[number - 1] if number else None
         return SuiteOptions(
             out,
-            fidelity,
+            cast("Fidelity", fidelity),
             file_payload(out / PAYLOAD_STORE, self.payload),
             tested=mutated_driver.with_mutant(OURS_WITH_OURS, chosen, variables),
         )
