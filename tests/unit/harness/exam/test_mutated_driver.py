@@ -67,8 +67,11 @@ def test_the_copy_differs_by_the_edits_and_the_switch_alone(tmp_path, compiled):
         if not (REPOSITORY / path.relative_to(tree)).is_file()
         or (REPOSITORY / path.relative_to(tree)).read_bytes() != path.read_bytes()
     }
-    assert differing == {MUTANT.file, mutation_source.SWITCH}
-    assert (tree / "harness/simulator/__main__.py").is_file()
+    assert differing == {MUTANT.file, mutation_source.SWITCH, mutated_driver.SIMULATOR}
+    program = (REPOSITORY / mutated_driver.SIMULATOR).read_text()
+    activated = (tree / mutated_driver.SIMULATOR).read_text()
+    assert activated == mutation_source.activating(program)
+    assert activated != program
 
 
 @pytest.fixture(scope="module")
