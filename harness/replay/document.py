@@ -19,8 +19,8 @@ from windtunnel.harness.scenario.yaml_document import YamlDocument, read_yaml
 WIDTH = 96
 KEYS = (
     "schema", "name", "about", "seeds", "fidelity", "network", "archives", "applications",
-    "traffic", "observe", "observe_all", "faults", "exercises", "events", "drivers", "timeouts",
-    "expect", "budget",
+    "traffic", "observe", "observe_all", "faults", "exercises", "events", "nemesis", "drivers",
+    "timeouts", "expect", "budget",
 )  # fmt: skip
 """All top-level keys of a scenario file, in the order in which they are written."""
 
