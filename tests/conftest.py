@@ -38,7 +38,9 @@ of all other folders, which are one group. Each group leaves the namespaces, con
 the others alone.
 """
 MOVED = {
-    **dict.fromkeys(("test_lab_command", "test_plugin_"), OTHERS),
+    **dict.fromkeys(
+        ("test_applications_guide", "test_lab_command", "test_nemesis", "test_plugin_"), OTHERS
+    ),
     **dict.fromkeys(("test_calibrate", "test_python_echo"), "docker"),
 }
 """Files of `NETWORKS` that run in another group, because nothing in their labs depends on how busy
