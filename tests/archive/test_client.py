@@ -325,6 +325,7 @@ def test_an_error_of_nobodys_call_is_polled(impatient):
         publication.close()
 
 
+@pytest.mark.full
 def test_an_error_of_nobodys_call_is_handled(impatient):
     errors = []
     with Client.of(impatient, error_handler=errors.append) as client:

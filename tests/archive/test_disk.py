@@ -67,6 +67,7 @@ def check_kept(talk, recorded, stop_position):
     assert len(kept) == terms * FRAMES_PER_TERM + min(rest // FRAME, FRAMES_PER_TERM)
 
 
+@pytest.mark.full
 def test_a_full_disk_ends_one_recording_and_harms_no_other(talk, kind):
     if kind == "java":
         pytest.skip("the error log of Java's archive is a sparse file: its conductor dies of it")

@@ -156,6 +156,7 @@ def test_light_dark_and_a_phone(opened: Browser) -> None:
     opened.wait_for("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.full
 def test_a_damaged_page_complains(report: Path, tmp_path: Path) -> None:
     """The other direction of wrong: the tests above would notice a chart that cannot be drawn."""
     broken = tmp_path / "page.html"

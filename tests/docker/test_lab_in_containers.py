@@ -50,6 +50,7 @@ with Aeron() as aeron:
 """
 
 
+@pytest.mark.full
 def test_a_lab_changes_while_applications_of_images_run(own_image: str, tmp_path: Path) -> None:
     (tmp_path / "reader.py").write_text(READER)
     (tmp_path / "publisher.py").write_text(PUBLISHER)

@@ -89,7 +89,7 @@ def check(seed: int, folder: Path, fidelity: str = "sim") -> None:
         pytest.fail("\n".join([*found, f"smallest scenario: {shown}"]))
 
 
-@pytest.mark.full(keep=4)
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("seed", [*range(1, 11), 50018, 50054, 50078, 50444])
 def test_figures_of_random_scenarios_agree_with_the_records(seed, tmp_path):
     check(seed, tmp_path)

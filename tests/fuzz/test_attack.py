@@ -55,6 +55,7 @@ def test_a_file_that_is_no_finding_is_refused(tmp_path, capsys):
     assert "expected a finding" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_a_killed_attack_leaves_no_driver_behind(tmp_path):
     log = tmp_path / "memory" / "ours" / "driver.log"
     words = ("attack", "--memory", tmp_path / "memory", "--out", tmp_path / "out")

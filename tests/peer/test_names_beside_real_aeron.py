@@ -146,6 +146,7 @@ def shape(side, type_id):
 FULL = pytest.mark.full  # Each takes ten seconds: a neighbor is forgotten after its timeout.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "who_asks", [pytest.param("ours", marks=FULL), pytest.param("real", marks=FULL), "both"]
 )

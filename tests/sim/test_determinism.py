@@ -36,7 +36,7 @@ def test_two_processes_see_the_same(name, tmp_path):
     ("name", "host"),
     [
         pytest.param("many/multicast-one-lossy", "sub3", marks=pytest.mark.full),
-        ("host/kill-driver", "b"),
+        pytest.param("host/kill-driver", "b", marks=pytest.mark.full),
     ],
 )
 def test_groups_and_deaths_are_the_same_too(name, host, tmp_path):

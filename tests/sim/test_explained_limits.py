@@ -110,7 +110,11 @@ PACED = ", pace: {rate: 128KiB/s}"
 
 
 @pytest.mark.parametrize(
-    ("lasts", "exceeds"), [pytest.param("4s", False, marks=pytest.mark.full), ("5s", True)]
+    ("lasts", "exceeds"),
+    [
+        pytest.param("4s", False, marks=pytest.mark.full),
+        pytest.param("5s", True, marks=pytest.mark.full),
+    ],
 )
 def test_a_cut_disconnects_where_the_connection_timeout_is_exceeded(tmp_path, lasts, exceeds):
     folder, text = made(tmp_path, pace=PACED, rules=CUT % lasts)

@@ -54,6 +54,7 @@ def test_a_library_that_is_not_the_drivers_is_unsupported(tmp_path):
     assert "other.so: expected a 64-bit little-endian ELF file" in errors
 
 
+@pytest.mark.full
 def test_a_comparison_has_the_figures_of_both_drivers(tmp_path):
     code, trials, errors = trials_of(
         tmp_path, "--driver", "pyaeron", "--seed", "5", "--frames", "100", "--compare"

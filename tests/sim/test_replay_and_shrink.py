@@ -92,6 +92,7 @@ def test_a_replay_is_the_same_run_to_the_nanosecond(tmp_path):
     assert told == [f"{found.ordered} of {found.ordered} decisions repeated"]
 
 
+@pytest.mark.full
 def test_a_replay_of_a_part_strikes_that_part_alone(tmp_path):
     path = scenario(tmp_path, RULES)
     _, first = run(path, tmp_path)

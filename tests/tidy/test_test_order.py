@@ -8,6 +8,8 @@ from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from tests import conftest
 
 ROOT = Path(conftest.__file__).resolve().parents[1]
@@ -76,6 +78,7 @@ def test_where(number):
 """
 
 
+@pytest.mark.full
 def test_tests_of_a_group_have_a_process_of_their_own(tmp_path):
     for folder in ("netns", "docker", "fuzz"):
         (tmp_path / "tests" / folder).mkdir(parents=True)

@@ -105,6 +105,7 @@ def test_another_kernel_with_netem_runs_the_command():
     assert err == ""
 
 
+@pytest.mark.full
 def test_files_are_shared_and_their_bytes_arrive(tmp_path):
     target = tmp_path / "bytes"
     script = f"head -c 300000 /dev/zero > {target}; cat {target} | wc -c"

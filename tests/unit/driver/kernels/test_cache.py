@@ -212,6 +212,7 @@ def test_an_installed_package_that_others_can_write_to_is_refused(driver, run, p
     assert "KernelCacheError" in answer
 
 
+@pytest.mark.full
 def test_two_kernels_of_one_name_in_one_module_are_distinguished(driver, run):
     program = "import windtunnel.driver.twins"
     assert run(driver, program)[0] == "1 2"

@@ -106,6 +106,7 @@ def test_restrictions_end_with_the_last_subscription(removes_endpoint):
     assert new_sessions.admit(state, 1, 1, 7, 1, START_NS) == new_sessions.REFUSED
 
 
+@pytest.mark.full
 def test_most_sessions_are_still_remembered_after_a_thousand_forged_setups():
     state = make_state()
     new_sessions.restrict(state, 0, 1, new_sessions.FIRST, START_NS + 10_000 * MS)

@@ -137,7 +137,7 @@ def test_the_last_datagram_may_be_shorter(rigs):
     assert rigs[0][0].positions[1] == 3 * LENGTH + 64
 
 
-@pytest.mark.full(keep=16)
+@pytest.mark.full(keep=6)
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("index", [0, 1, 3])
 def test_any_other_datagram_ends_the_run(rigs, name, index):

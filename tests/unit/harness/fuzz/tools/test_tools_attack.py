@@ -111,7 +111,7 @@ def end_wrongly(*_):
     sys.exit(1)
 
 
-@pytest.mark.full(keep=2)
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     ("defect", "text"),
     [

@@ -350,7 +350,7 @@ def long_stream(seed):
             yield heartbeat(at[stream] % TERM_LENGTH, stream), A_TO_B
 
 
-@pytest.mark.full(keep=12)
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("name", LONG_STREAM_FAULTS)
 def test_agrees_with_the_naive_twin_on_a_long_stream(name):
     made = case(LONG_STREAM_FAULTS[name], seed=5)

@@ -65,7 +65,7 @@ def long_run(middlebox, release, pace_ns):
     return sent + release(middlebox, 10**12)
 
 
-@pytest.mark.full(keep=12)
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("name", LONG_STREAM_FAULTS)
 def test_repeats_every_decision_at_another_pace_and_with_another_seed(name):
     made = case(LONG_STREAM_FAULTS[name], seed=5)
@@ -85,7 +85,7 @@ def test_repeats_every_decision_at_another_pace_and_with_another_seed(name):
     assert again.engine.replayed["is_used"].all()
 
 
-@pytest.mark.full(keep=12)
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("name", LONG_STREAM_FAULTS)
 def test_agrees_with_the_naive_twin(name):
     made = case(LONG_STREAM_FAULTS[name], seed=5)

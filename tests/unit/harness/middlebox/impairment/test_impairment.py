@@ -75,6 +75,7 @@ def packet_of(index):
     return bytes(ENVELOPE_LENGTH) + data(index % 1000 * 64, fill=index)
 
 
+@pytest.mark.full(keep=9)
 @pytest.mark.parametrize("weather", WEATHERS, ids=lambda weather: "-".join(weather))
 @pytest.mark.parametrize("link", ["a->b", "b->a"])
 def test_does_as_its_naive_twin(weather, link):

@@ -49,6 +49,7 @@ def make(reported: Told, specs: list[str], jobs: int) -> None:
         )
 
 
+@pytest.mark.full
 def test_every_order_is_created_once_by_no_more_workers_than_asked_for(reported):
     make(reported, ["pass"] * 7, jobs=3)
     assert reported.result == dict.fromkeys(range(7), ("PASS", "pass"))
