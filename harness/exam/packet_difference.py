@@ -1,4 +1,4 @@
-"""Finds the first packet that differs between two captures, and describes both.
+"""Reads the packets of two captures, finds the first one that differs, and describes both.
 
     file header 24 | packet header 16 | Ethernet 14 | IPv4 20 | UDP 8 | frames | ...
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,17 @@ _HEADER = struct.Struct("<IIII")
 _IP, _UDP, _PAYLOAD = 14, 34, 42
 _UNSAID = ("version", "type")
 END = "no packet"
+
+
+class Packet(NamedTuple):
+    """A packet of a capture: where its header begins, its time, and where its bytes begin and end.
+    They may end behind the end of the capture.
+    """
+
+    at: int
+    time_ns: int
+    start: int
+    end: int
 
 
 class PacketPair(NamedTuple):
@@ -50,16 +62,26 @@ def first_packet_difference(first: Path, second: Path) -> PacketPair | None:
 def _start_of_packet(capture: np.ndarray, offset: int) -> int:
     """Return where the packet that contains an offset begins. Packets before it must be whole."""
     at = FILE_HEADER_LENGTH
-    while at + PACKET_HEADER_LENGTH <= capture.size:
-        end = at + PACKET_HEADER_LENGTH + _captured_length(capture, at)
-        if offset < end:
-            break
-        at = end
+    for packet in packets(capture):
+        if offset < packet.end:
+            return packet.at
+        at = packet.end
     return at
 
 
-def _captured_length(capture: np.ndarray, at: int) -> int:
-    return int(_HEADER.unpack_from(capture, at)[2])
+def packets(capture: np.ndarray) -> Iterator[Packet]:
+    """Yield the packets of a capture, in order. The last one may be cut off."""
+    at = FILE_HEADER_LENGTH
+    while at + PACKET_HEADER_LENGTH <= capture.size:
+        packet = _packet_at(capture, at)
+        yield packet
+        at = packet.end
+
+
+def _packet_at(capture: np.ndarray, at: int) -> Packet:
+    seconds, fraction, length, _ = _HEADER.unpack_from(capture, at)
+    start = at + PACKET_HEADER_LENGTH
+    return Packet(at, seconds * _NS_PER_S + fraction, start, start + length)
 
 
 def _described(capture: np.ndarray, at: int) -> tuple[int, str]:
@@ -68,15 +90,14 @@ def _described(capture: np.ndarray, at: int) -> tuple[int, str]:
     """
     if at + PACKET_HEADER_LENGTH > capture.size:
         return 0, END
-    seconds, fraction, length, _ = _HEADER.unpack_from(capture, at)
-    start = at + PACKET_HEADER_LENGTH
-    if length < _PAYLOAD or start + length > capture.size:
+    _, time_ns, start, end = _packet_at(capture, at)
+    if end - start < _PAYLOAD or end > capture.size:
         return 0, END
-    packet = capture[start : start + length].tobytes()
+    packet = capture[start:end].tobytes()
     source, destination = (str(ipaddress.IPv4Address(packet[i : i + 4])) for i in (26, 30))
     ports = struct.unpack_from(">HH", packet, _UDP)
     text = f"{source}:{ports[0]} to {destination}:{ports[1]}: {frames_text(packet[_PAYLOAD:])}"
-    return seconds * _NS_PER_S + fraction, text
+    return time_ns, text
 
 
 def frames_text(datagram: bytes) -> str:

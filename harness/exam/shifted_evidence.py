@@ -27,10 +27,10 @@ from windtunnel.harness.artifact.host.message_times import DELIVERY_TIME, OFFER_
 from windtunnel.harness.artifact.records import Records, read_records
 from windtunnel.harness.artifact.regular_file import map_bytes
 from windtunnel.harness.artifact.run_dir import HostDir, RunDir
-from windtunnel.harness.dissect.capture.pcap import FILE_HEADER_LENGTH, PACKET_HEADER_LENGTH
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.driver_files.loss_report import Loss, read_loss_report
 from windtunnel.harness.exam.evidence_kinds import KINDS
+from windtunnel.harness.exam.packet_difference import packets
 from windtunnel.harness.scenario.resolved.case import Case
 
 SHIFT_MAX_NS = 100_000
@@ -45,7 +45,7 @@ UNTIMED = ("ends of processes", "errors", "applications", "final counter", "mess
 _LOGS = "log buffers"
 _ADDRESSES = slice(26, 38)
 """Of an Ethernet frame: both IPv4 addresses and ports."""
-_NS_PER_S, _NS_PER_MS = 1_000_000_000, 1_000_000
+_NS_PER_MS = 1_000_000
 _Shifts = Iterator[int | None]
 """The largest shift of each file in nanoseconds, or None if it differs otherwise."""
 
@@ -127,13 +127,9 @@ def _shift_of_captures(one: Path, two: Path) -> int | None:
 def _flows(capture: NDArray[np.uint8]) -> dict[bytes, list[tuple[int, bytes]]]:
     """Return the time and bytes of each packet, by the addresses of its flow."""
     found: dict[bytes, list[tuple[int, bytes]]] = {}
-    at = FILE_HEADER_LENGTH
-    while at + PACKET_HEADER_LENGTH <= capture.size:
-        seconds, fraction, length, _ = capture[at : at + PACKET_HEADER_LENGTH].view("<u4").tolist()
-        start = at + PACKET_HEADER_LENGTH
-        packet = capture[start : start + length].tobytes()
-        found.setdefault(packet[_ADDRESSES], []).append((seconds * _NS_PER_S + fraction, packet))
-        at = start + length
+    for _, time_ns, start, end in packets(capture):
+        packet = capture[start:end].tobytes()
+        found.setdefault(packet[_ADDRESSES], []).append((time_ns, packet))
     return found
 
 

@@ -28,7 +28,7 @@ class LogBuffers:
     def __init__(
         self, directory: Path, resource_linger_ns: int, *, pre_touch: bool = False
     ) -> None:
-        self._directory = directory
+        self._directory = os.path.realpath(directory)
         self._resource_linger_ns = resource_linger_ns
         self._pre_touch = pre_touch
         self._lock = threading.Lock()
@@ -57,7 +57,7 @@ class LogBuffers:
         """Raise StorageError for a file outside of the driver's directory. A client writes to the
         files that its driver names, and the driver may be in somebody else's container.
         """
-        directory = os.path.realpath(self._directory)
+        directory = self._directory
         if not Path(os.path.realpath(path)).is_relative_to(directory):
             text = f"expected a log buffer below the driver's directory {directory}, found {path}"
             raise StorageError(text)
