@@ -14,6 +14,7 @@ JAR = Path(os.environ.get("AERON_ALL_JAR", "not set")).absolute()
 BIN = Path(os.environ.get("SAMPLES_BIN", "not set")).absolute()
 CHANNEL = "aeron:udp?endpoint=${b}:24325"
 STREAM = {"id": "sample", "stream": 1001, "from": "a", "to": "b", "channel": CHANNEL}
+LAB = {"link": "a-b", "loss": "2%", "delay": "5ms", "observe": [STREAM]}
 START_S = 60
 JAVA = ["java", "--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED", "-cp", str(JAR)]
 JAVA += [f"-Daeron.sample.channel={CHANNEL}", "-Daeron.sample.messages=8"]
@@ -44,8 +45,7 @@ def run_through_a_partition(lab, publisher, reader):
 @drivers
 @seeds
 def test_basic_publisher(windtunnel, driver, seed):
-    options = {"loss": "2%", "delay": "5ms", "observe": [STREAM], "driver": driver, "seed": seed}
-    with windtunnel.lab(link="a-b", **options) as lab:
+    with windtunnel.lab(**LAB, driver=driver, seed=seed) as lab:
 
         def sample(host, name, ready):
             command = [*JAVA, f"-Daeron.dir={lab.aeron_dir(host)}", f"io.aeron.samples.{name}"]
@@ -63,8 +63,7 @@ def test_basic_publisher(windtunnel, driver, seed):
 @drivers
 @seeds
 def test_streaming_publisher(windtunnel, driver, seed):
-    options = {"loss": "2%", "delay": "5ms", "observe": [STREAM], "driver": driver, "seed": seed}
-    with windtunnel.lab(link="a-b", **options) as lab:
+    with windtunnel.lab(**LAB, driver=driver, seed=seed) as lab:
         read = [*C, BIN / "rate_subscriber", "-c", f"{CHANNEL}|rcv-wnd=64k", "-s", "1001"]
         reader = lab.start(
             "b", read, name="reader", ready="Subscription channel", stop_signal="INT"
