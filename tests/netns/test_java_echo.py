@@ -82,6 +82,7 @@ def run_example(folder: Path, out: Path, *arguments: str, jar: str | None = None
     )
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(
     ("jar", "why"),
     [

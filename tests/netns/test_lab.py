@@ -210,6 +210,7 @@ async def test_a_failed_program_fails_the_run_and_is_named(tmp_path: Path) -> No
     assert failed == {"first", "sleep", "absent"}
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     ("options", "text"),
     [

@@ -35,6 +35,7 @@ def drivers(real: str) -> list[str]:
     return ["pyaeron" if host == real else "ours" for host in ("a", "b")]
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", SESSION_SCENARIOS)
 def test_a_negative_session_id_hides_the_stream_id_from_the_c_driver(name, run, tmp_path):
     real, reason = NEGATIVE_SESSION[name]

@@ -74,7 +74,8 @@ def run_seeds(folder: Path, runs: Sequence[str]) -> list[list[str]]:
     return lines
 
 
-@pytest.mark.parametrize("seeds", [3, pytest.param(20, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("seeds", [3, 20])
 def test_seeds_are_whole_and_the_same_in_another_process(seeds, tmp_path):
     both = [f"{seed}=a,b" for seed in range(1, seeds + 1)]
     mixed = ["1=a", "1=b"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.simulated import SCENARIOS, run, run_all, shortened, with_payload
+from tests.sim.simulated import SCENARIOS, run, shortened, with_payload
 from windtunnel.harness.artifact.host.host_event import read_applied_events
 from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.orchestrate.suite.runner import run_suite
@@ -33,15 +33,10 @@ def test_main_scenario_passes(name, tmp_path):
     assert result.outcome == "PASS", result.reason
 
 
-@pytest.fixture(scope="module")
-def with_turns_of_their_own(tmp_path_factory):
-    return run_all(WITH_TURNS_OF_THEIR_OWN, tmp_path_factory.mktemp("runs"))
-
-
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", WITH_TURNS_OF_THEIR_OWN)
-def test_groups_pauses_and_deaths_pass(name, with_turns_of_their_own):
-    result = with_turns_of_their_own[name]
+def test_groups_pauses_and_deaths_pass(name, tmp_path):
+    result = run(SCENARIOS / f"{name}.yaml", tmp_path)
     assert result.outcome == "PASS", result.reason
 
 

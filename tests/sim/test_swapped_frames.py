@@ -37,6 +37,7 @@ budget: {{wall: 60s}}
 WEATHER = ", weather: {both: {delay: {mean: 5ms}}}"
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("weather", ["", WEATHER], ids=["direct", "delayed"])
 def test_an_unreliable_receiver_fills_the_gap_before_a_swapped_frame(weather, tmp_path):
     file = tmp_path / "swapped.yaml"

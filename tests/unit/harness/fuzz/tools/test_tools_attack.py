@@ -150,6 +150,7 @@ def test_a_planted_defect_is_found_and_replayed(defect, text, base, run, only, m
     assert run("replay", "--finding", found["file"]) == (0, [{"violation": None}])
 
 
+@pytest.mark.full
 def test_a_followed_link_is_found(run, only, monkeypatch):
     only("decisions")
     follows = regular_file._READ & ~os.O_NOFOLLOW
