@@ -5,7 +5,7 @@
 #   .ci/setup.sh test    what `make test` needs: the same and the tests' own
 #
 # Idempotent, and quick when nothing changed: a stamp in .venv names the locks it was made from.
-# Root on Debian or Ubuntu gets the missing system packages installed; anybody else gets the
+# Root on Debian or Ubuntu gets the missing system packages installed; other users get the
 # command to type. Nothing outside .venv, build/ and apt is touched.
 set -euo pipefail
 cd "$(dirname "$0")/.."

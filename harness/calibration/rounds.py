@@ -116,7 +116,7 @@ def case_of(lab: Lab, impairment: Impairment, backend: Backend, seed: int) -> Ca
         expect=(),
         wall_ns=1,
         backend=backend,
-        weather=() if impairment.settings is None else (impairment.settings,),
+        impairments=() if impairment.settings is None else (impairment.settings,),
     )
 
 

@@ -54,7 +54,7 @@ class Windtunnel:
         about: str = "",
         seed: int = 0,
         folder: str | os.PathLike[str] | None = None,
-        **weather: Unpack[LinkOptions],
+        **impairments: Unpack[LinkOptions],
     ) -> LabOpening:
         """Return a lab for `async with` or `with`, as `open_lab` does.
 
@@ -65,7 +65,7 @@ class Windtunnel:
             hosts=hosts,
             link=link,
             links=links,
-            weather=weather,
+            impairments=impairments,
             observe=observe,
             timeouts=timeouts,
             driver=driver or self._driver,

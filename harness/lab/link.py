@@ -50,10 +50,10 @@ class Link:
             await self.reconnect(to=to)
 
     async def _request(
-        self, action: str, to: str | None, weather: dict[str, object] | None = None
+        self, action: str, to: str | None, impairments: dict[str, object] | None = None
     ) -> None:
         await self._connection.request(
-            "link", action=action, between=self._between, to=to, weather=weather
+            "link", action=action, between=self._between, to=to, impairments=impairments
         )
 
 

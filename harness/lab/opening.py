@@ -67,7 +67,7 @@ def open_lab(
     seed: int = 0,
     out: str | os.PathLike[str] = "runs",
     folder: str | os.PathLike[str] | None = None,
-    **weather: Unpack[LinkOptions],
+    **impairments: Unpack[LinkOptions],
 ) -> LabOpening:
     """Return a lab, to be opened with `async with` (`Lab`) or `with` (`PlainLab`).
 
@@ -88,7 +88,7 @@ def open_lab(
         hosts=hosts,
         link=link,
         links=links,
-        weather=weather,
+        impairments=impairments,
         observe=observe,
         timeouts=timeouts,
         driver=driver,

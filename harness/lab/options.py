@@ -23,9 +23,7 @@ Observe = Sequence[Mapping[str, Any]] | Literal["all"]
 
 
 class LinkOptions(TypedDict, total=False):
-    """The impairments of a link, with the values of `weather` in a scenario file. None removes an
-    impairment.
-    """
+    """The impairments of a link, with their values in a scenario file. None removes one."""
 
     loss: str | Mapping[str, Any] | None
     """Share of the packets that are lost, such as `2%`, or a table that describes bursts."""
@@ -54,7 +52,7 @@ def lab_options(
     hosts: Sequence[str],
     link: str | Sequence[str] | None,
     links: Mapping[str, LinkOptions] | None,
-    weather: LinkOptions,
+    impairments: LinkOptions,
     observe: Observe,
     timeouts: Mapping[str, str] | None,
     driver: Drivers,
@@ -72,11 +70,11 @@ def lab_options(
     cannot be understood; the process checks everything else.
     """
     names = list(hosts)
-    if links is not None and (link is not None or weather):
+    if links is not None and (link is not None or impairments):
         raise LabError("expected either links, or link with its impairments")
     if links is None:
         ends = link if link is not None else names
-        found = [_link(names, ends, weather)]
+        found = [_link(names, ends, impairments)]
     else:
         found = [_link(names, ends, options) for ends, options in links.items()]
     return {
@@ -109,11 +107,11 @@ def _driver_of_each(hosts: Sequence[str], driver: Drivers, default: str) -> dict
 
 
 def _link(
-    hosts: Sequence[str], ends: str | Sequence[str], weather: Mapping[str, Any]
+    hosts: Sequence[str], ends: str | Sequence[str], impairments: Mapping[str, Any]
 ) -> dict[str, Any]:
     between = link_ends(hosts, ends)
-    given = {key: value for key, value in weather.items() if value is not None}
-    return {"between": between, **({"weather": {"both": given}} if given else {})}
+    given = {key: value for key, value in impairments.items() if value is not None}
+    return {"between": between, **({"impairments": {"both": given}} if given else {})}
 
 
 def link_ends(hosts: Sequence[str], ends: str | Sequence[str]) -> list[str]:

@@ -103,7 +103,7 @@ def _link(seen: Sequence[ObservedStream]) -> Document:
     link: Document = {"between": list(HOSTS), "backend": "relay"}
     delay_ns = max(each.path.delay_ns for each in seen)
     if delay_ns:
-        link["weather"] = {"both": {"delay": format_duration(delay_ns)}}
+        link["impairments"] = {"both": {"delay": format_duration(delay_ns)}}
     return link
 
 

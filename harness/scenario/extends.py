@@ -1,8 +1,8 @@
 """Completes a scenario file with the file that it extends.
 
-    other.yaml   network, applications, weather: delay 5 ms
-    mine.yaml    extends: other.yaml, weather: loss 2 %
-    --> network, applications, weather: delay 5 ms, loss 2 %
+    other.yaml   network, applications, impairments: delay 5 ms
+    mine.yaml    extends: other.yaml, impairments: loss 2 %
+    --> network, applications, impairments: delay 5 ms, loss 2 %
 
 Tables are merged key by key. Lists whose items all have an `id` are merged item by item: an item
 with the same id is merged, others are appended. All other values replace those of the extended

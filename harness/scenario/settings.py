@@ -1,6 +1,6 @@
 """Sets single values of a scenario, such as `loss=5%` or `applications.feed.env.RATE=100`.
 
-    loss                          weather of all links, in both directions
+    loss                          impairments of all links, in both directions
     applications.feed.env.RATE    keys of tables, ids of the items of a list
 
 `windtunnel run --set` and `sweep` use the same names.
@@ -12,7 +12,7 @@ from typing import Any
 
 from windtunnel.harness.scenario.schema.impairment import Impairments
 from windtunnel.harness.scenario.schema.problem import Path, Problem
-from windtunnel.harness.scenario.yaml_document import Mark, YamlDocument, quoted
+from windtunnel.harness.scenario.yaml_document import Mark, YamlDocument, current_key, quoted
 
 IMPAIRMENTS = tuple(field.alias or name for name, field in Impairments.model_fields.items())
 """Names of impairments, which need no path."""
@@ -43,7 +43,7 @@ def set_value(
         place: Path = ()
         table = document.value
         for step in path[:-1]:
-            table, place, problem = _entered(table, place, step)
+            table, place, problem = _entered(table, place, current_key(place, step))
             if problem:
                 return [Problem((), f"cannot set {name}: {problem}")]
         if not isinstance(table, dict):
@@ -82,12 +82,12 @@ def _impairment_paths(value: Any, name: str) -> Iterator[tuple[str, ...]]:
     for path, link in found:
         if not isinstance(link, dict):
             continue
-        weather = link.get("weather")
-        directions = list(weather) if isinstance(weather, dict) and weather else [BOTH]
+        given = link.get("impairments")
+        directions = list(given) if isinstance(given, dict) and given else [BOTH]
         if directions != [BOTH] and len(directions) < len(("a->b", "b->a")):
             # One direction has impairments. The other shall have this one, too.
             directions += [_reverse(directions[0])]
-        yield from (("network", *path, "weather", each, name) for each in directions)
+        yield from (("network", *path, "impairments", each, name) for each in directions)
 
 
 def _reverse(direction: str) -> str:

@@ -139,7 +139,7 @@ def _expand_delays(network: object) -> None:
     links = [each for _, each in _items(network.get("links"))]
     link = network.get("link")
     for each in (*links, link):
-        impairments = each.get("weather") if isinstance(each, dict) else None
+        impairments = each.get("impairments") if isinstance(each, dict) else None
         for one in impairments.values() if isinstance(impairments, dict) else ():
             if isinstance(one, dict) and isinstance(one.get("delay"), str):
                 one["delay"] = {"mean": one["delay"]}

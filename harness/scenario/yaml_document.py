@@ -50,6 +50,8 @@ Mark = tuple[int, int]
 """Line and column, counted from 1."""
 Where = tuple[str | int, ...]
 """Keys and indices from the root of the file."""
+FORMER_KEYS = {"weather": "impairments"}
+"""Keys of a link by the names that they had in earlier versions, and still may have."""
 _WORDS = ("on", "off", "yes", "no")
 """Keys that YAML 1.1 takes for booleans, and everybody else for words."""
 
@@ -86,6 +88,12 @@ def read_yaml(file: Path) -> str:
     if len(content) > FILE_BYTES_MAX:
         raise ScenarioError([f"{file}: expected at most {FILE_BYTES_MAX} bytes, found more"])
     return text
+
+
+def current_key(path: Where, key: str) -> str:
+    """Return the name of a key at a path, which may be written by its former name."""
+    is_of_link = path == ("network", "link") or path[:-1] == ("network", "links")
+    return FORMER_KEYS.get(key, key) if is_of_link else key
 
 
 def quoted(value: object) -> str:
@@ -202,7 +210,7 @@ class YamlDocument:
                 self._check(event, len(open_values))
                 parent, path = open_values[-1] if open_values else (None, ())
                 if isinstance(parent, dict) and key is None:
-                    key = self._key(event, parent)
+                    key = self._key(event, parent, path)
                     self.marks[(*path, key)] = _mark(event)
                     continue
                 value = self._value(event)
@@ -247,13 +255,15 @@ class YamlDocument:
             text = f"expected at most {DEPTH_MAX} levels of nested tables and lists, found more"
             raise self._refused(event, text)
 
-    def _key(self, event: NodeEvent, table: dict[str, Any]) -> str:
+    def _key(self, event: NodeEvent, table: dict[str, Any], path: Where) -> str:
         is_plain = isinstance(event, ScalarEvent) and self._tag(event) not in _RESOLVED
         if not isinstance(event, ScalarEvent) or not (is_plain or event.value in _WORDS):
             raise self._refused(event, "expected a string as a key")
-        key = self._string(event)
+        written = key = self._string(event)
+        key = current_key(path, key)
         if key in table:
-            raise self._refused(event, f"key {quoted(key)} occurs twice: remove one of them")
+            text = "occurs twice" if key == written else f"is the former name of {quoted(key)}"
+            raise self._refused(event, f"key {quoted(written)} {text}: remove one of them")
         return key
 
     def _value(self, event: NodeEvent) -> Any:

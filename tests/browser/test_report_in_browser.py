@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.chromium import Browser, program
-from tests.unit.reports.made_suite import Weather, make_suite
+from tests.unit.reports.made_suite import Made, make_suite
 from windtunnel.reports.page import write_suite_report
 
 pytestmark = [
@@ -18,7 +18,7 @@ pytestmark = [
 ]
 
 OUTCOMES = ("PASS", "FAIL", "PASS")
-WEATHER = Weather(frame_count=2500)
+MADE = Made(frame_count=2500)
 DRAWN = "document.querySelector('#run-0 .plot[data-drawn]')"
 CHART = "Page.charts[0]"
 PHONE = (390, 844)
@@ -33,7 +33,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    suite = make_suite(tmp_path_factory.mktemp("runs") / "suite", WEATHER, OUTCOMES)
+    suite = make_suite(tmp_path_factory.mktemp("runs") / "suite", MADE, OUTCOMES)
     return write_suite_report(suite.path)
 
 

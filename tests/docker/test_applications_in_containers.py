@@ -158,7 +158,7 @@ def run(name: str, folder: Path) -> RunDir:
         "fidelity": ["compose"],
         "network": {
             "hosts": ["a", "b"],
-            "link": {"between": ["a", "b"], "weather": {"both": {"delay": "5ms"}}},
+            "link": {"between": ["a", "b"], "impairments": {"both": {"delay": "5ms"}}},
         },
         "applications": applications,
         "events": events,

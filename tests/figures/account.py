@@ -233,4 +233,4 @@ def _counters(folder: Path) -> dict[str, int]:
 
 def _delay_ns(case: dict[str, Any]) -> int:
     """Return the delay of all links, which is the same everywhere."""
-    return max((each["delay_ns"] for each in case["weather"]), default=0)
+    return max((each["delay_ns"] for each in case["impairments"]), default=0)

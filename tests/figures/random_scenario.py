@@ -35,7 +35,7 @@ def random_document(seed: int, fidelity: str = "sim") -> dict[str, Any]:
         "network": {
             "hosts": ["a", *readers],
             "links": [
-                {"between": ["a", each], "weather": {"both": {"delay": {"mean": delay}}}}
+                {"between": ["a", each], "impairments": {"both": {"delay": {"mean": delay}}}}
                 for each in readers
             ],
         },

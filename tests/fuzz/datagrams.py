@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.fuzz import air as weather
+from tests.fuzz import transport
 from tests.fuzz.world import MODES, MS, World, resident_kib, world
 from windtunnel.harness.fuzz import mutation
 from windtunnel.harness.fuzz.streams import KINDS
@@ -54,9 +54,9 @@ def storm(
                 memory = resident_kib()
             tell(
                 f"arrived={arrived} seconds={time.monotonic() - began:.0f} "
-                f"memory_kib={resident_kib()} spoilt={made.air.counts[weather.SPOILT]} "
-                f"replayed={made.air.counts[weather.REPLAYED]} "
-                f"withheld={made.air.counts[weather.WITHHELD]}"
+                f"memory_kib={resident_kib()} spoilt={made.transport.counts[transport.SPOILT]} "
+                f"replayed={made.transport.counts[transport.REPLAYED]} "
+                f"withheld={made.transport.counts[transport.WITHHELD]}"
             )
         if epoch > 2:
             grown = resident_kib() - memory
@@ -69,9 +69,9 @@ def _epoch(made: World, aeron, epoch: int, count: int) -> int:
     made.wild = made.open(aeron, KINDS, 30_000)
     arrived, turns = 0, 0
     while arrived < count:
-        arrived += int(weather.inject(made.links, made.air, EACH))
+        arrived += int(transport.inject(made.links, made.transport, EACH))
         # Mostly fast, now and then so slow that timers fire.
-        step_ns = MS if mutation.draw(made.air.rng, 20) else 150 * MS
+        step_ns = MS if mutation.draw(made.transport.rng, 20) else 150 * MS
         made.turn(int(step_ns))
         turns += 1
         if turns % CHECKED_EVERY == 0:

@@ -49,7 +49,7 @@ def storm(folder: Path, turns: int, seed: int, tell: Callable[[str], object] = p
 def _epoch(made: World, aeron, turns: int) -> int:
     known = set(made.folder.rglob("*.logbuffer"))
     made.wild = made.open(aeron, KINDS, 30_000)
-    rng, writes = made.air.rng, 0
+    rng, writes = made.transport.rng, 0
     sessions = {stream.session_id for stream in made.wild}
     with ExitStack() as stack:
         logs = [LogBuffer.map(path) for path in set(made.folder.rglob("*.logbuffer")) - known]
@@ -102,7 +102,7 @@ def _spoil_position(rng: np.ndarray, values: np.ndarray, positions: list[int]) -
 def _spoil_everything(made: World, turns: int) -> int:
     """Corrupt all of cnc.dat; no client works any more, but the driver must keep running."""
     cnc = open_existing(made.folder, writable=True)
-    rng, writes = made.air.rng, 0
+    rng, writes = made.transport.rng, 0
     parts = (cnc.to_clients, cnc.counters_metadata, cnc.counters_values, cnc.error_log,
              cnc.to_driver)  # fmt: skip
     # Long enough for every time-out: what was made before must be freed in the middle of this.

@@ -6,8 +6,7 @@
 import numpy as np
 import pytest
 
-from tests.fuzz import air as weather
-from tests.fuzz import datagrams
+from tests.fuzz import datagrams, transport
 from tests.fuzz.world import MS, world
 from tests.naive import wire
 from windtunnel.driver.cnc import counters
@@ -58,9 +57,9 @@ def test_a_forgery_that_passes_for_good_is_seen_by_reader_and_guard(tmp_path):
             made.turn()
         datagram = forged(stream, 128)
         content = np.frombuffer(datagram, np.uint8).copy()
-        assert mutation.passes_for_good(content, content.size, made.air.guarded)
+        assert mutation.passes_for_good(content, content.size, made.transport.guarded)
         for index in made.links.mailboxes.is_open.nonzero()[0]:
-            name = made.air.sources[index * weather.REMEMBERED]
+            name = made.transport.sources[index * transport.REMEMBERED]
             link.deliver(made.links, index, name, 16, content, 0, content.size)
         for _ in range(40):
             made.turn()

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tests.fuzz import air as weather
+from tests.fuzz import transport
 from tests.unit.driver.media_driver.invoked_driver import HOST, MS
 from windtunnel.driver.base import system
 from windtunnel.driver.base.clock import ManualClock
@@ -84,7 +84,7 @@ class World:
             links=self.links,
             seed=seed,
         )
-        self.air = weather.make_air(MAILBOXES, seed, np.zeros((0, 2), np.int64))
+        self.transport = transport.make_transport(MAILBOXES, seed, np.zeros((0, 2), np.int64))
         self.is_quiet, self.errors, self.clients = True, [], []
         self.calm: list[Stream] = []
         self.wild: list[Stream] = []
@@ -98,9 +98,9 @@ class World:
         return self.clients[-1]
 
     def driver_turn(self, step_ns: int) -> None:
-        """Step the driver and the air; then advance the clock."""
+        """Step the driver and the transport; then advance the clock."""
         self.driver.invoke()
-        weather.carry(self.links, self.air)
+        transport.carry(self.links, self.transport)
         self.clock.advance(step_ns)
 
     def turn(self, step_ns: int = MS) -> None:
@@ -142,7 +142,7 @@ class World:
         keys = [(item.session_id, item.stream_id) for item in self.calm]
         answers = [item.answering for item in self.calm if item.answering is not None]
         keys += [(item.session_id, item.stream_id) for item in answers]
-        self.air = self.air._replace(guarded=np.array(keys, np.int64))
+        self.transport = self.transport._replace(guarded=np.array(keys, np.int64))
 
     def check_calm(self) -> None:
         """Check that no calm subscriber found an error and no position decreased."""

@@ -12,8 +12,8 @@ _TAG = 0x77 << 24
 class NaiveImpairment:
     """One link direction; `sent` holds (due_ns, order, bytes), in no order."""
 
-    def __init__(self, weather, seed, link):
-        self.weather, self.seed, self.link = weather, seed, link
+    def __init__(self, impairments, seed, link):
+        self.impairments, self.seed, self.link = impairments, seed, link
         self.state = 0
         self.ordinal = 0
         self.last_ns = 0
@@ -25,7 +25,7 @@ class NaiveImpairment:
     def take(self, packet, envelope_length, now_ns):
         self.ordinal += 1
         fate, move, twice, _ = self._draw(0)
-        lost, double = self._loses(fate, move), self._below(twice, self.weather.duplicate_ppb)
+        lost, double = self._loses(fate, move), self._below(twice, self.impairments.duplicate_ppb)
         if lost and not double:
             self.lost += 1
             return
@@ -45,14 +45,14 @@ class NaiveImpairment:
         return [packet for _, _, packet in due]
 
     def _enqueue(self, packet, envelope_length, now_ns, copy):
-        weather = self.weather
-        if weather.queue_packets and len(self.under_way) >= weather.queue_packets:
+        impairments = self.impairments
+        if impairments.queue_packets and len(self.under_way) >= impairments.queue_packets:
             self.overflowed += 1
             return
         damage, place, late, order = self._draw(2 + copy)
         due_ns = self._due_ns(len(packet), now_ns, late, order)
         packet = bytearray(packet)
-        if self._below(damage, weather.corrupt_ppb):
+        if self._below(damage, impairments.corrupt_ppb):
             self.damaged += 1
             bit = place % (8 * (len(packet) - envelope_length))
             packet[envelope_length + bit // 8] ^= 1 << bit % 8
@@ -60,16 +60,18 @@ class NaiveImpairment:
         self.under_way.append((due_ns, len(self.sent), bytes(packet)))
 
     def _due_ns(self, length, now_ns, late, order):
-        weather = self.weather
-        if weather.reorder_gap:
-            if self.since >= weather.reorder_gap - 1 and self._below(order, weather.reorder_ppb):
+        impairments = self.impairments
+        if impairments.reorder_gap:
+            if self.since >= impairments.reorder_gap - 1 and self._below(
+                order, impairments.reorder_ppb
+            ):
                 self.since = 0
                 return 0
             self.since += 1
         jitter_ns = self._jitter_ns(late)
-        due_ns = now_ns + max(0, weather.delay_ns + jitter_ns)
-        if weather.rate_bits_per_s:
-            due_ns = max(due_ns, self.last_ns) + length * 8 * BILLION // weather.rate_bits_per_s
+        due_ns = now_ns + max(0, impairments.delay_ns + jitter_ns)
+        if impairments.rate_bits_per_s:
+            due_ns = max(due_ns, self.last_ns) + length * 8 * BILLION // impairments.rate_bits_per_s
             self.last_ns = due_ns
         elif jitter_ns == 0:
             due_ns = self.last_ns = max(due_ns, self.last_ns)
@@ -77,17 +79,17 @@ class NaiveImpairment:
 
     def _jitter_ns(self, late):
         share = (late * 4096 // _ONE + 0.5) / 4096
-        kind = self.weather.distribution
+        kind = self.impairments.distribution
         if kind == "uniform":
             shape = 2 * share - 1
         elif kind == "normal":
             shape = NormalDist().inv_cdf(share)
         else:
             shape = (1 / (1 - share) ** (1 / 3) - 1.5) * 4 / 3
-        return round(max(-4.0, min(4.0, shape)) * self.weather.jitter_ns)
+        return round(max(-4.0, min(4.0, shape)) * self.impairments.jitter_ns)
 
     def _loses(self, fate, move):
-        loss = self.weather.loss
+        loss = self.impairments.loss
         if loss is None:
             return False
         shares = loss.shares_ppb

@@ -145,7 +145,7 @@ def scenario(name: str, folder: Path) -> Path:
         "seeds": {"root": 1},
         "network": {
             "hosts": ["a", "b"],
-            "link": {"between": ["a", "b"], "weather": {"both": {"delay": "5ms"}}},
+            "link": {"between": ["a", "b"], "impairments": {"both": {"delay": "5ms"}}},
         },
         "applications": applications,
         "events": events,

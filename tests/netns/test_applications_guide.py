@@ -30,7 +30,11 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_its_commands_print_what_it_shows(project: Path) -> None:
+    """The monitor complains of half a second without a tick, which also happens where many tests
+    share few processors: then the verdict is rightly FAIL.
+    """
     text = GUIDE.read_text()
     blocks = BLOCK.findall(text)
     assert len(blocks) == text.count("```console") == 2
@@ -43,11 +47,12 @@ def test_its_commands_print_what_it_shows(project: Path) -> None:
         assert pattern_of(shown).fullmatch(done.stdout), (command, done.stdout)
 
 
-def test_its_nemesis_is_valid(project: Path) -> None:
+def test_its_scenarios_are_valid(project: Path) -> None:
     (nemesis,) = re.findall(r"```yaml\n(nemesis: .*?)```", GUIDE.read_text(), re.DOTALL)
     file = project / "nemesis.yaml"
     file.write_text(f"extends: heartbeat.yaml\nname: nemesis\n{nemesis}")
-    command = [sys.executable, "-m", "windtunnel.harness", "explain", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("nemesis-") == 5
+    for each, count in ((file, 5), (project / "partition.yaml", 0)):
+        command = [sys.executable, "-m", "windtunnel.harness", "explain", str(each)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("nemesis-") == count

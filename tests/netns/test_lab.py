@@ -115,7 +115,7 @@ async def test_links_change_while_programs_run(
         await link.heal()
         await link.impair(loss="100%", to="a")
         status = await lab.status()
-        assert [each["weather"] for each in status["links"]] == [
+        assert [each["impairments"] for each in status["links"]] == [
             {"delay": "5ms"},
             {"delay": "5ms", "loss": "100%"},
         ]
@@ -125,7 +125,7 @@ async def test_links_change_while_programs_run(
     lab.verdict.assert_passed()
     found = changes(lab.run_dir)
     assert [each["number"] for each in found] == [1, 1, 2, 2, 3, 4, 4, 5, 6, 6]
-    assert [each["weather"]["link"] for each in found[:5]] == ["a->b", "b->a"] * 2 + ["a->b"]
+    assert [each["impairments"]["link"] for each in found[:5]] == ["a->b", "b->a"] * 2 + ["a->b"]
     times_ns = [each["at_ns"] for each in found]
     assert times_ns == sorted(times_ns)
     assert began_ns < times_ns[0] < times_ns[-1] < time.time_ns()

@@ -72,7 +72,7 @@ def test_a_lab_stays_up_until_it_is_taken_down(
     command("heal", "a-b")
     command("impair", "a-b", "--loss", "0.001%", "--to", "a")
     state = json.loads(command("status", "--json").stdout)
-    assert [each["weather"] for each in state["links"]] == [
+    assert [each["impairments"] for each in state["links"]] == [
         {"delay": "5ms"},
         {"delay": "5ms", "loss": "0.001%"},
     ]
@@ -97,7 +97,7 @@ def test_a_lab_stays_up_until_it_is_taken_down(
 def changes_of(folder: RunDir) -> list[tuple[int, dict[str, Any], int]]:
     """The changes of a lab's links: number of the request, impairments, time."""
     found = json.loads(folder.link_changes.read_text())["changes"]
-    return [(each["number"], each["weather"], each["at_ns"]) for each in found]
+    return [(each["number"], each["impairments"], each["at_ns"]) for each in found]
 
 
 def repeat(command: Command, folder: RunDir) -> None:

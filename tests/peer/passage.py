@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 
 from tests.peer.bad_link import TO_NEAR
 from tests.peer.driver_facts import DriverFacts
+from tests.peer.impairments import MTU
 from tests.peer.layouts import lay_out
 from tests.peer.processes import real_driver_process
 from tests.peer.streams import MESSAGES, OurEnd, RealEnd, until
-from tests.peer.weather import MTU
 from windtunnel.driver.media_driver.context import SHARED, from_environment
 from windtunnel.driver.media_driver.media_driver import MediaDriver
 from windtunnel.harness.dissect.driver_files import counter_key as counter

@@ -14,9 +14,9 @@ from tests.peer.bad_link import (
     multicast_door,
     unicast_door,
 )
+from tests.peer.impairments import BAD, LATE_NS, expected_frames, expected_losses
 from tests.peer.layouts import GROUPS, TERM_LENGTH
 from tests.peer.ports import free_ports
-from tests.peer.weather import BAD, LATE_NS, expected_frames, expected_losses
 from tests.unit.harness.middlebox.made import INITIAL, data, nak, setup, status_message
 
 STREAM_ID, SEED = 1001, 7

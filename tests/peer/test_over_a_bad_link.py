@@ -1,20 +1,20 @@
-"""Our driver and the real one beside each other: every kind of channel, in good and bad weather.
+"""Our driver and the real one beside each other: each kind of channel, with and without loss.
 
     good    the drivers face each other directly; nothing is lost, so nothing is asked for twice
     bad     links lose 5 % of all frames in both directions, and bring 10 % of the data out of order
 
-What a stream came to is told three times, by each driver's counters and by the links between them:
-they must agree, and the frames that were lost must be those that the seed names.
+What became of a stream is recorded three times, by each driver's counters and by the links between
+them: they must agree, and the frames that were lost must be those that the seed names.
 """
 
 import pytest
 
 from tests.peer.bad_link import TO_FAR
 from tests.peer.driver_facts import ERRORS, OVER_RUNS, RETRANSMITS_SENT
+from tests.peer.impairments import BAD, data_bytes, expected_losses
 from tests.peer.layouts import KINDS, TERM_LENGTH
 from tests.peer.passage import NAK_BACKOFF_NS, NAK_DELAY_NS, NAK_DELAYS_A_RETRY, passage
 from tests.peer.streams import MESSAGES
-from tests.peer.weather import BAD, data_bytes, expected_losses
 from windtunnel.harness.dissect.driver_files import counter_key as counter
 
 pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
@@ -28,7 +28,7 @@ TERMS_MIN = 5
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("drivers", DIRECTIONS, ids="-to-".join)
 @pytest.mark.parametrize("kind", KINDS)
-def test_in_good_weather_nothing_is_asked_for_twice(tmp_path, kind, drivers):
+def test_without_loss_nothing_is_asked_for_twice(tmp_path, kind, drivers):
     with passage(tmp_path, kind, drivers, clients=drivers) as made:
         check_delivery(made)
         assert (made.naks_sent(), made.naks_heard()) == (0, 0)
@@ -40,12 +40,12 @@ def test_in_good_weather_nothing_is_asked_for_twice(tmp_path, kind, drivers):
 @pytest.mark.parametrize("clients", ["own", "crossed"])
 @pytest.mark.parametrize("drivers", DIRECTIONS, ids="-to-".join)
 @pytest.mark.parametrize("kind", KINDS)
-def test_bad_weather_is_mended(tmp_path, kind, drivers, clients):
+def test_a_bad_link_is_repaired(tmp_path, kind, drivers, clients):
     clients = drivers if clients == "own" else drivers[::-1]
     with passage(tmp_path, kind, drivers, clients, BAD, SEED) as made:
         check_delivery(made)
         for index, link in enumerate(made.layout.links):
-            check_weather(link, SEED + index)
+            check_repair(link, SEED + index)
         check_naks(made, kind)
         check_retransmits(made)
 
@@ -64,7 +64,7 @@ def check_delivery(made):
         assert totals == [0, 0, 0]
 
 
-def check_weather(link, seed):
+def check_repair(link, seed):
     """The link was as bad as ordered, and took nothing but what it was ordered to take."""
     assert link.balances()
     assert link.lost_at_first() == expected_losses(seed)

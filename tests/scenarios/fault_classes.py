@@ -35,8 +35,8 @@ def rows() -> list[Row]:
 def is_shown(row: Row, case: Case) -> bool:
     """Whether a case has what makes it one of a class."""
     shows = row.shows
-    if "weather" in shows:
-        return any(getattr(each, shows["weather"]) for each in case.impairments)
+    if "impairments" in shows:
+        return any(getattr(each, shows["impairments"]) for each in case.impairments)
     if "event" in shows:
         return any(each.action == shows["event"] for each in case.events)
     if "pace" in shows:

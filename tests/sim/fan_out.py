@@ -25,7 +25,7 @@ from windtunnel.driver.media_driver.sender import (
 )
 
 FIRST_PORT = 20_002
-Weather = Callable[[int, int, np.ndarray], list[np.ndarray]]
+Impair = Callable[[int, int, np.ndarray], list[np.ndarray]]
 
 
 def fair(listener: int, direction: int, datagram: np.ndarray) -> list[np.ndarray]:
@@ -42,11 +42,11 @@ class FanOut:
         mode: int,
         *,
         strategy: int = flow_control.MAX,
-        weather: Weather = fair,
+        impair: Impair = fair,
         poll_every: tuple[int, ...] = (1, 1),
         **settings: int,
     ) -> None:
-        self.impairments, self.poll_every, self.turns = weather, poll_every, 0
+        self.impair, self.poll_every, self.turns = impair, poll_every, 0
         self.listeners = []
         for number in range(len(poll_every)):
             (folder / str(number)).mkdir(parents=True)
@@ -100,12 +100,12 @@ class FanOut:
         for destination, datagram in self._leaving(self.source, 0):
             for number, name in enumerate(self.names):
                 if name.tobytes() == destination:
-                    for item in self.impairments(number, TO_RECEIVER, datagram):
+                    for item in self.impair(number, TO_RECEIVER, datagram):
                         self._deliver(self.listeners[number], 1, self.source.names[0], item)
         for number, pair in enumerate(self.listeners):
             pair.receive(pair.receiver, now_ns)
             for _, datagram in self._leaving(pair, 1):
-                for item in self.impairments(number, TO_SENDER, datagram):
+                for item in self.impair(number, TO_SENDER, datagram):
                     self._deliver(self.source, 0, self.names[number], item)
             if self.turns % self.poll_every[number] == 0:
                 pair.poll()

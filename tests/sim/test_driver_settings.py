@@ -18,7 +18,7 @@ seeds: {root: 3}
 fidelity: [sim]
 network:
   hosts: [a, b]
-  link: {between: [a, b], weather: {both: {delay: {mean: 20ms}}}}
+  link: {between: [a, b], impairments: {both: {delay: {mean: 20ms}}}}
 traffic:
   - id: stream
     stream: 1001

@@ -22,7 +22,7 @@ seeds: {{root: 3}}
 fidelity: [sim]
 network:
   hosts: [a, b]
-  link: {{between: [a, b], weather: {{{weather}}}}}
+  link: {{between: [a, b], impairments: {{{impairments}}}}}
 traffic:
   - id: ticks
     stream: 1001
@@ -39,10 +39,10 @@ budget: {{wall: 60s}}
 """
 
 
-def made(tmp_path, weather="both: {delay: {mean: 20ms}}", check="delivered_once", **parts):
+def made(tmp_path, impairments="both: {delay: {mean: 20ms}}", check="delivered_once", **parts):
     file = tmp_path / "limits.yaml"
     blank = {"pace": "", "more": "", "rules": ""}
-    file.write_text(SCENARIO.format(weather=weather, check=check, **(blank | parts)))
+    file.write_text(SCENARIO.format(impairments=impairments, check=check, **(blank | parts)))
     summary = run(file, tmp_path)
     assert summary.outcome == "PASS", summary.reason
     folder = RunDir(summary.run_dir)
@@ -53,9 +53,9 @@ def made(tmp_path, weather="both: {delay: {mean: 20ms}}", check="delivered_once"
     ("cause", "parts"),
     [
         pytest.param("window", {}, marks=pytest.mark.full),
-        ("window", {"weather": "a->b: {delay: {mean: 5ms}}, b->a: {delay: {mean: 30ms}}"}),
+        ("window", {"impairments": "a->b: {delay: {mean: 5ms}}, b->a: {delay: {mean: 30ms}}"}),
         pytest.param(
-            *("link", {"weather": "a->b: {rate: 4Mbit/s, delay: {mean: 1ms}}"}),
+            *("link", {"impairments": "a->b: {rate: 4Mbit/s, delay: {mean: 1ms}}"}),
             marks=pytest.mark.full,
         ),
         pytest.param("pace", {"pace": ", pace: {rate: 512KiB/s}"}, marks=pytest.mark.full),

@@ -16,10 +16,10 @@ MANUAL, DYNAMIC = destination_tracker.MANUAL, destination_tracker.DYNAMIC
 def lossy(seed, shares):
     rng = random.Random(seed)
 
-    def weather(listener, direction, datagram):
+    def impair(listener, direction, datagram):
         return [] if rng.random() < shares[listener] else [datagram]
 
-    return weather
+    return impair
 
 
 def start(fan, mode):
@@ -50,8 +50,8 @@ def test_every_receiver_gets_everything(tmp_path, mode):
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("seed", range(2))
 def test_each_link_loses_its_own_and_all_is_repaired_for_a_group_that_waits(tmp_path, seed):
-    weather = lossy(seed, (0.02, 0.08))
-    fan = FanOut(tmp_path, MANUAL, strategy=flow_control.MIN, weather=weather)
+    impair = lossy(seed, (0.02, 0.08))
+    fan = FanOut(tmp_path, MANUAL, strategy=flow_control.MIN, impair=impair)
     start(fan, MANUAL)
     fan.publish(MESSAGES[:100])
     for pair in fan.listeners:

@@ -18,7 +18,7 @@ seeds: {root: 1}
 fidelity: [sim]
 network:
   hosts: [a, b]
-  link: {between: [a, b], weather: {both: {delay: {mean: 20ms}}}}
+  link: {between: [a, b], impairments: {both: {delay: {mean: 20ms}}}}
 traffic:
   - id: one
     stream: 1001

@@ -23,7 +23,7 @@ seeds: {{root: 5}}
 fidelity: [sim]
 network:
   hosts: [a, b]
-  link: {{between: [a, b], weather: {{both: {{delay: {{mean: 1ms}}}}}}}}
+  link: {{between: [a, b], impairments: {{both: {{delay: {{mean: 1ms}}}}}}}}
 traffic:
   - id: orders
     stream: 1001

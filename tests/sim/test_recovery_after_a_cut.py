@@ -18,7 +18,7 @@ seeds: {root: 1}
 fidelity: [sim]
 network:
   hosts: [a, b]
-  link: {between: [a, b], weather: {both: {delay: 20ms}}}
+  link: {between: [a, b], impairments: {both: {delay: 20ms}}}
 traffic:
   - id: ticks
     stream: 1001

@@ -24,7 +24,7 @@ seeds: {{root: 11}}
 fidelity: [sim]
 network:
   hosts: [a, b]
-  link: {{between: [a, b], weather: {{both: {{delay: {{mean: 20ms}}}}}}}}
+  link: {{between: [a, b], impairments: {{both: {{delay: {{mean: 20ms}}}}}}}}
 traffic:
   - id: ticks
     stream: 1001

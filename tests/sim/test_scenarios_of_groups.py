@@ -18,7 +18,8 @@ def scenario(folder: Path, hosts: int, *, channel: str, where: str = "", more: s
     """A stream to all other hosts, whose links lose some first transmissions."""
     names = [f"h{index}" for index in range(hosts)]
     links = "\n".join(
-        f"    - {{between: [h0, {name}], weather: {{both: {{delay: 1ms}}}}}}" for name in names[1:]
+        f"    - {{between: [h0, {name}], impairments: {{both: {{delay: 1ms}}}}}}"
+        for name in names[1:]
     )
     text = f"""\
 schema: windtunnel/1

@@ -142,7 +142,7 @@ def test_duplicates_and_swaps_change_nothing(tmp_path):
     assert messages_of(pair.received) == MESSAGES
 
 
-def test_the_same_weather_gives_the_same_wire(tmp_path):
+def test_equal_impairments_give_equal_traffic(tmp_path):
     wires = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

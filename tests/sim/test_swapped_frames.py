@@ -19,7 +19,7 @@ seeds: {{root: 6}}
 fidelity: [sim]
 network:
   hosts: [a, b]
-  link: {{between: [a, b]{weather}}}
+  link: {{between: [a, b]{impairments}}}
 traffic:
   - id: video
     stream: 1001
@@ -34,14 +34,14 @@ faults:
 expect: [delivered_intact, positions_covered, pad_only_where_lost, no_naks]
 budget: {{wall: 60s}}
 """
-WEATHER = ", weather: {both: {delay: {mean: 5ms}}}"
+IMPAIRMENTS = ", impairments: {both: {delay: {mean: 5ms}}}"
 
 
 @pytest.mark.full(keep=1)
-@pytest.mark.parametrize("weather", ["", WEATHER], ids=["direct", "delayed"])
-def test_an_unreliable_receiver_fills_the_gap_before_a_swapped_frame(weather, tmp_path):
+@pytest.mark.parametrize("impairments", ["", IMPAIRMENTS], ids=["direct", "delayed"])
+def test_an_unreliable_receiver_fills_the_gap_before_a_swapped_frame(impairments, tmp_path):
     file = tmp_path / "swapped.yaml"
-    file.write_text(SCENARIO.format(weather=weather))
+    file.write_text(SCENARIO.format(impairments=impairments))
     made = run(file, tmp_path)
     assert made.outcome == "PASS", made.reason
     folder = RunDir(made.run_dir)

@@ -50,7 +50,7 @@ network:
   link:
     between: [a, b]
     backend: netem
-    weather:
+    impairments:
       a->b: {loss: {good_to_bad: 4%, bad_to_good: 40%}, delay: {mean: 1ms}}
       b->a: {delay: {mean: 1ms}}
 traffic:
@@ -176,6 +176,6 @@ def test_a_scenario_meets_the_kernels_netem(tmp_path, fidelity):
     assert account.links["a->b"].dropped > 0
     assert account.links["b->a"].options["delay"]["delay"] == 0.001
     gates = json.loads(folder.verdict.read_text())["gates"]
-    weather = [gate for gate in gates if gate["name"] == "weather_applied"]
-    assert {gate["outcome"] for gate in weather} == {"PASS"}
+    impairments = [gate for gate in gates if gate["name"] == "impairments_applied"]
+    assert {gate["outcome"] for gate in impairments} == {"PASS"}
     assert "--kernel uml" in folder.repro.read_text()

@@ -63,7 +63,7 @@ class LinkAccount:
     "Frame counts by frame class name."
     lag_ns: dict[str, int] = field(default_factory=dict)
     "Time from reading to sending a datagram, without specified delays: p50, p99, max."
-    weather: ImpairmentAccount | None = None
+    impairments: ImpairmentAccount | None = None
     "Impairments of the datagrams that passed the rules, or None if the relay applied none."
 
     @property
@@ -73,10 +73,10 @@ class LinkAccount:
         return total - self.datagrams_dropped - self.datagrams_out
 
     def as_document(self) -> Document:
-        apart = ("frames", "weather")
+        apart = ("frames", "impairments")
         document = {key: value for key, value in asdict(self).items() if key not in apart}
-        if self.weather is not None:
-            document["weather"] = self.weather.as_document()
+        if self.impairments is not None:
+            document["impairments"] = self.impairments.as_document()
         document["frames"] = {name: each.as_document() for name, each in self.frames.items()}
         return document
 
@@ -135,8 +135,8 @@ class Ledger:
 
 
 def _renamed(document: Document) -> Document:
-    """Rename the keys `in` and `out` of a ledger document to the field names of FrameAccount.
-    Missing keys are ignored.
+    """Rename the keys of a ledger document to field names: `in` and `out` of a frame account, and
+    `weather`, as earlier versions called the impairments. Missing keys are ignored.
     """
     links = document.get("links")
     if not isinstance(links, dict):
@@ -150,7 +150,8 @@ def _renamed_link(link: Any) -> Any:
     frames = link.get("frames")
     if not isinstance(frames, dict):
         raise refuse("frames", "an object", frames)
-    return {**link, "frames": {name: _renamed_frame(each) for name, each in frames.items()}}
+    named = {"impairments" if key == "weather" else key: value for key, value in link.items()}
+    return {**named, "frames": {name: _renamed_frame(each) for name, each in frames.items()}}
 
 
 def _renamed_frame(account: Any) -> Any:

@@ -134,7 +134,7 @@ def up(
     fidelity: str,
     name: str,
     as_json: bool,
-    **weather: Any,
+    **impairments: Any,
 ) -> int:
     """Bring up a lab: hosts with a media driver each, and links with these impairments.
 
@@ -145,13 +145,13 @@ def up(
     from windtunnel.harness.lab.errors import LabError
     from windtunnel.harness.lab.options import LinkOptions, lab_options
 
-    given = cast(LinkOptions, weather)
+    given = cast(LinkOptions, impairments)
     try:
         options = lab_options(
             hosts=hosts.split(","),
             link=None,
             links=dict.fromkeys(links, given) if links else None,
-            weather={} if links else given,
+            impairments={} if links else given,
             observe="all" if observe == ("all",) else [_observed(each) for each in observe],
             timeouts=timeouts,
             driver=driver,
@@ -230,13 +230,13 @@ def start(
 @to_option
 @impairment_options
 @name_option
-def impair(link: str, to: str | None, name: str, **weather: Any) -> int:
+def impair(link: str, to: str | None, name: str, **impairments: Any) -> int:
     """Change impairments of a link such as a-b now. The others remain; `none` removes one."""
-    changes = {key: None if value == NONE else value for key, value in weather.items() if value}
+    changes = {key: None if value == NONE else value for key, value in impairments.items() if value}
     if not changes:
         raise click.UsageError("expected at least one impairment, such as --loss 10%")
     ends = _ends(name, link)
-    ask(name, "link", action="impair", between=ends, to=to, weather=changes)
+    ask(name, "link", action="impair", between=ends, to=to, impairments=changes)
     return exit_code.OK
 
 
@@ -307,8 +307,8 @@ def status_lines(found: dict[str, Any]) -> list[str]:
     """Return the lines that show the state of a lab."""
     lines = [f"run folder: {found['run_dir']}"]
     for each in found["links"]:
-        weather = ", ".join(f"{key} {value}" for key, value in each["weather"].items())
-        state = "partitioned" if each["partitioned"] else weather or "no impairments"
+        impairments = ", ".join(f"{key} {value}" for key, value in each["impairments"].items())
+        state = "partitioned" if each["partitioned"] else impairments or "no impairments"
         lines.append(f"link {each['from']}->{each['to']}: {state}")
     for each in found["applications"]:
         code = each["exit_code"]

@@ -68,7 +68,7 @@ def decisions(run_dir: Path, key: bool) -> None:
         click.echo(json.dumps(row))
     if not len(records) and not changes:
         text = "no decisions: no rule in `faults` applied to a frame; the losses and delays of "
-        click.echo(f"{text}`weather` are not decisions, and are counted in ledger.json", err=True)
+        click.echo(f"{text}impairments are not decisions, and are counted in ledger.json", err=True)
 
 
 def change_rows(file: Path) -> list[dict[str, Any]]:
@@ -86,8 +86,8 @@ def change_rows(file: Path) -> list[dict[str, Any]]:
         {
             "time_ns": each.at_ns,
             "action": "change-link",
-            "link": each.weather.link,
-            "weather": each.weather.model_dump(exclude={"link"}, exclude_defaults=True),
+            "link": each.impairments.link,
+            "impairments": each.impairments.model_dump(exclude={"link"}, exclude_defaults=True),
         }
         for each in (() if found is None else found.changes)
     ]

@@ -1,6 +1,6 @@
 """The settings of the relay's impairments, as tables that compiled kernels can read.
 
-WeatherCase --> settings[link]   thresholds of a draw of 32 bits, nanoseconds, bits per second
+ImpairmentCase --> settings[link]   thresholds of a draw of 32 bits, nanoseconds, bits per second
             --> jitters[link]    the delay's deviation at each of 4096 quantiles
 """
 

@@ -88,34 +88,34 @@ class LinkControl:
         fresh = [each for each in requests if each.number > self._last_number]
         for each in fresh:
             self._require_valid(each)
-            for weather in each.weather:
-                self._apply(each.number, weather, relay.impairments)
+            for case in each.impairments:
+                self._apply(each.number, case, relay.impairments)
             self._last_number = each.number
         if fresh:
             self._write()
         return [each.number for each in fresh]
 
     def _require_valid(self, request: LinkRequest) -> None:
-        for weather in request.weather:
-            for problem in impairment_problems(weather, ("weather",), self._case.link_names):
+        for case in request.impairments:
+            for problem in impairment_problems(case, ("impairments",), self._case.link_names):
                 name = self._run_dir.link_requests.name
                 raise DocumentError(f"{name}: request {request.number}: {problem.text}")
 
-    def _apply(self, number: int, weather: ImpairmentCase, impairments: Impairments) -> None:
+    def _apply(self, number: int, case: ImpairmentCase, impairments: Impairments) -> None:
         names = self._case.link_names
-        link = names.index(weather.link)
+        link = names.index(case.link)
         counts = impairments.counts[link]
         before = {name: int(counts[column]) for name, column in _COLUMNS.items()}
         change = LinkChange(
-            number=number, at_ns=self._clock(), weather=weather, counts=LinkCounts(**before)
+            number=number, at_ns=self._clock(), impairments=case, counts=LinkCounts(**before)
         )
-        impairments.settings[link] = settings([weather], names)[link]
-        impairments.jitters[link] = jitters([weather], names)[link]
+        impairments.settings[link] = settings([case], names)[link]
+        impairments.jitters[link] = jitters([case], names)[link]
         # A loss model begins in its good state, whatever the one before it left behind.
         impairments.state[link, columns.CHAIN] = 0
         impairments.state[link, columns.SINCE] = 0
         self._changes.append(change)
-        longest = (*self._case.impairments, weather)
+        longest = (*self._case.impairments, case)
         self._case = self._case.model_copy(update={"impairments": longest})
 
     def _write(self) -> None:

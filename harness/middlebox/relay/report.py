@@ -105,8 +105,8 @@ def ledger(engine: Engine, case: Case, relay: Relay, kernel_drops: Sequence[int]
         near = hosts.index(case.directions[link][0])
         account.send_failures = int(counts[SEND_FAILURES])
         if is_on(relay.impairments, link):
-            account.weather = impairment_account(relay.impairments, link)
-            account.weather.sent -= account.send_failures
+            account.impairments = impairment_account(relay.impairments, link)
+            account.impairments.sent -= account.send_failures
         else:
             account.datagrams_out -= account.send_failures
         account.other_in = account.other_out = int(counts[FOREIGN])

@@ -35,7 +35,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "wait": ("application", "code", "within"),
     "stop": ("application",),
     "event": ("action", "application", "host"),
-    "link": ("action", "between", "to", "weather"),
+    "link": ("action", "between", "to", "impairments"),
     # Without the session, which has another id in each run.
     "counter": ("host", "counter", "at_least", "stream", "within"),
 }

@@ -29,13 +29,13 @@ class LinkRequester:
         self._requests: list[LinkRequest] = []
         self._applied = 0
 
-    def request(self, weather: Sequence[ImpairmentCase]) -> int:
+    def request(self, impairments: Sequence[ImpairmentCase]) -> int:
         """Ask the relay to change link directions. Returns the number of the request."""
-        directions = sum(len(each.weather) for each in self._requests) + len(weather)
+        directions = sum(len(each.impairments) for each in self._requests) + len(impairments)
         if directions > CHANGES_MAX:
             raise OptionError(f"a lab changes its links at most {CHANGES_MAX} times")
         number = len(self._requests) + 1
-        self._requests.append(LinkRequest(number=number, weather=tuple(weather)))
+        self._requests.append(LinkRequest(number=number, impairments=tuple(impairments)))
         LinkRequests(requests=tuple(self._requests)).write(self._path)
         self._relay.process.send_signal(CHANGE_SIGNAL)
         return number

@@ -28,7 +28,7 @@ class _State:
     """What a direction was asked to be."""
 
     original: dict[str, Any]
-    weather: dict[str, Any]
+    impairments: dict[str, Any]
     is_partitioned: bool = False
 
 
@@ -38,11 +38,11 @@ class LiveLinks:
     def __init__(self, case: Case, links: Iterable[Mapping[str, Any]]) -> None:
         self._names = dict(zip(case.directions, case.link_names, strict=True))
         self._states: dict[Direction, _State] = {}
-        given = {frozenset(each["between"]): each.get("weather") or {} for each in links}
+        given = {frozenset(each["between"]): each.get("impairments") or {} for each in links}
         for direction in case.directions:
             found = given.get(frozenset(direction), {})
-            weather = found.get(BOTH) or found.get("->".join(direction)) or {}
-            self._states[direction] = _State(deepcopy(weather), deepcopy(weather))
+            impairments = found.get(BOTH) or found.get("->".join(direction)) or {}
+            self._states[direction] = _State(deepcopy(impairments), deepcopy(impairments))
 
     def directions(self, first: str, second: str, to: str | None = None) -> list[Direction]:
         """Return the directions of a link, or only the one that leads to the host `to`."""
@@ -64,11 +64,11 @@ class LiveLinks:
         chosen = list(directions)
         new = {}
         for each in chosen:
-            merged = {**self._states[each].weather, **changes}
+            merged = {**self._states[each].impairments, **changes}
             new[each] = {key: value for key, value in merged.items() if value is not None}
             self._case(each, new[each])
         for each in chosen:
-            self._states[each].weather = new[each]
+            self._states[each].impairments = new[each]
         return self._cases(chosen)
 
     def partition(self, directions: Iterable[Direction]) -> list[ImpairmentCase]:
@@ -80,14 +80,19 @@ class LiveLinks:
     def heal(self, directions: Iterable[Direction]) -> list[ImpairmentCase]:
         chosen = list(directions)
         for each in chosen:
-            self._states[each].weather = deepcopy(self._states[each].original)
+            self._states[each].impairments = deepcopy(self._states[each].original)
         return self._with_partition(chosen, is_partitioned=False)
 
     def as_document(self) -> list[dict[str, Any]]:
         """Return the present state of all directions, as `status` shows it."""
         return [
-            {"from": a, "to": b, "partitioned": each.is_partitioned, "weather": each.weather}
-            for (a, b), each in self._states.items()
+            {
+                "from": a,
+                "to": b,
+                "partitioned": state.is_partitioned,
+                "impairments": state.impairments,
+            }
+            for (a, b), state in self._states.items()
         ]
 
     def _with_partition(
@@ -104,14 +109,14 @@ class LiveLinks:
             if state.is_partitioned:
                 found.append(ImpairmentCase(link=self._names[each], loss=ALL_LOST))
             else:
-                found.append(self._case(each, state.weather))
+                found.append(self._case(each, state.impairments))
         return found
 
-    def _case(self, direction: Direction, weather: Mapping[str, Any]) -> ImpairmentCase:
+    def _case(self, direction: Direction, impairments: Mapping[str, Any]) -> ImpairmentCase:
         name = self._names[direction]
-        if not weather:
+        if not impairments:
             return ImpairmentCase(link=name)
-        scenario = require_impairments(direction, weather)
+        scenario = require_impairments(direction, impairments)
         return impairment_case(name, scenario.network.all_links[0].impairments[BOTH])
 
 

@@ -26,7 +26,7 @@ from windtunnel.harness.scenario.yaml_document import ScenarioError
 SOURCE = "lab"
 WALL = "1440min"
 _MARK = re.compile(
-    rf"^{SOURCE}:\d+:\d+: (applications\[0\]\.|network\.links?(\[\d+\])?\.weather\.both\.)?"
+    rf"^{SOURCE}:\d+:\d+: (applications\[0\]\.|network\.links?(\[\d+\])?\.impairments\.both\.)?"
 )
 _STAND_IN = {"command": ["true"], "expect": {"ends_by_itself": True}}
 """An application, without which a scenario is not valid. It is never started."""
@@ -69,11 +69,11 @@ def document_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return document
 
 
-def require_impairments(between: Sequence[str], weather: Mapping[str, Any]) -> Scenario:
+def require_impairments(between: Sequence[str], impairments: Mapping[str, Any]) -> Scenario:
     """Return a scenario whose only link has these impairments in both directions. Raises
     OptionError if they are not valid.
     """
-    link = {"between": list(between), "weather": {"both": dict(weather)}}
+    link = {"between": list(between), "impairments": {"both": dict(impairments)}}
     return live_scenario({"hosts": list(between), "links": [link]})
 
 

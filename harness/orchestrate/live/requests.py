@@ -195,14 +195,14 @@ class Requests:
         first, second = (str(each) for each in document["between"])
         directions = self._links.directions(first, second, document.get("to"))
         action = str(document["action"])
-        weather: list[ImpairmentCase]
+        impairments: list[ImpairmentCase]
         if action == "impair":
-            weather = self._links.impair(directions, document["weather"])
+            impairments = self._links.impair(directions, document["impairments"])
         elif action in ("partition", "reconnect", "heal"):
-            weather = getattr(self._links, action)(directions)
+            impairments = getattr(self._links, action)(directions)
         else:
             raise OptionError(f"expected impair, partition, reconnect or heal, found {action!r}")
-        number = self._requester.request(weather)
+        number = self._requester.request(impairments)
         late_s = time.monotonic() + CHANGE_TIMEOUT_S
 
         def condition() -> Answer | None:

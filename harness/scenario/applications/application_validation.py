@@ -118,7 +118,7 @@ def _without_traffic(scenario: Scenario) -> Iterator[Problem]:
         yield Problem(("applications",), text)
     for index, fault in enumerate(scenario.faults):
         text = f"rule {fault.id!r} applies to no frame, because the scenario has no `traffic`: use "
-        yield Problem(("faults", index), f"{text}the link's `weather`, or add traffic")
+        yield Problem(("faults", index), f"{text}the link's `impairments`, or add traffic")
     for index, _ in enumerate(scenario.expect):
         text = "checks apply to `traffic`, which the scenario does not have: remove it"
         yield Problem(("expect", index), text)

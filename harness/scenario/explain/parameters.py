@@ -2,7 +2,7 @@
 
     seed                               7
     traffic.feed.receive.rcv-wnd       352k
-    weather.lon->nyc.delay             30ms
+    impairments.lon->nyc.delay             30ms
 
 A parameter that has its default, or that follows from another one, has no entry. Addresses differ
 in each run, so the names of the hosts take their place.
@@ -53,7 +53,7 @@ def case_parameters(case: Case) -> dict[str, str]:
     document = case.model_dump(by_alias=True, exclude_defaults=True)
     for key in _LEFT_OUT:
         document.pop(key, None)
-    for each in document.get("weather", ()):
+    for each in document.get("impairments", ()):
         (each["link"],) = case.hosts_of_links([each["link"]])
     for each in document["faults"]:
         each["links"] = case.hosts_of_links(each["links"])

@@ -34,7 +34,11 @@ from windtunnel.harness.scenario.resolved.case_validation import (
     within,
 )
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase, resolve_fault
-from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, impairment_case
+from windtunnel.harness.scenario.resolved.impairment_case import (
+    FORMER_NAMES,
+    ImpairmentCase,
+    impairment_case,
+)
 from windtunnel.harness.scenario.resolved.link_case import (
     LINK_NAMES,
     Backend,
@@ -113,7 +117,7 @@ class Case(Part):
     """Maximum real time of the run."""
     backend: Backend = "relay"
     """The backend that applies the impairments of the first or only link."""
-    impairments: tuple[ImpairmentCase, ...] = Field(default=(), alias="weather")
+    impairments: tuple[ImpairmentCase, ...] = Field(default=(), validation_alias=FORMER_NAMES)
     """The impairments, with at most one item for each link direction."""
     links: tuple[LinkCase, ...] = ()
     """All links if there are several. Empty if the only link joins the two hosts."""
@@ -252,7 +256,7 @@ def _problems(case: Case) -> Iterator[Problem]:
     for index, fault in enumerate(case.faults):
         yield from fault_problems(fault, ("faults", index), names, len(case.traffic))
     for index, impairment in enumerate(case.impairments):
-        yield from impairment_problems(impairment, ("weather", index), names)
+        yield from impairment_problems(impairment, ("impairments", index), names)
     for index, event in enumerate(case.events):
         path = ("events", index)
         yield from known_names((*path, "host"), [event.host], hosts)
@@ -337,7 +341,7 @@ def resolve(
         wall_ns=scenario.budget.wall_ns,
         # A simulation has no kernel, hence no netem.
         backend="relay" if fidelity == "sim" else network.all_links[0].backend,
-        weather=_impairments(scenario, changes_links=any(each.cuts_links for each in events)),
+        impairments=_impairments(scenario, changes_links=any(each.cuts_links for each in events)),
         links=tuple(
             LinkCase(between=each.between, backend="relay" if fidelity == "sim" else each.backend)
             for each in several

@@ -8,6 +8,8 @@ measured losses with the computed long-run rate.
 
 from typing import Literal
 
+from pydantic import AliasChoices
+
 from windtunnel.harness.scenario.schema.impairment import Distribution, Impairments
 from windtunnel.harness.scenario.schema.loss_model import (
     ChainKind,
@@ -20,6 +22,8 @@ from windtunnel.harness.scenario.schema.part import Part
 LossModelName = Literal["iid", "gilbert-elliott", "four-state"]
 Direction = str
 """Name of a link direction, as in the case."""
+FORMER_NAMES = AliasChoices("impairments", "weather")
+"""The name of impairments in the files of a run, and the one that earlier versions wrote."""
 _KINDS: dict[LossModelName, ChainKind] = {
     "iid": "independent",
     "gilbert-elliott": "two states",

@@ -20,7 +20,7 @@ from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentA
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.resolved.case_validation import impairment_problems
-from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
+from windtunnel.harness.scenario.resolved.impairment_case import FORMER_NAMES, ImpairmentCase
 from windtunnel.harness.scenario.resolved.stored_part import read_part
 from windtunnel.harness.scenario.schema.part import Part
 
@@ -39,7 +39,7 @@ class LinkRequest(Part):
 
     number: int = Field(ge=1, le=CHANGES_MAX)
     """Number of the request, from 1."""
-    weather: tuple[ImpairmentCase, ...]
+    impairments: tuple[ImpairmentCase, ...] = Field(validation_alias=FORMER_NAMES)
 
 
 class LinkCounts(Part):
@@ -60,7 +60,7 @@ class LinkChange(Part):
     number: int = Field(ge=1, le=CHANGES_MAX)
     """Number of the request."""
     at_ns: int = Field(ge=0, le=COUNT_MAX)
-    weather: ImpairmentCase
+    impairments: ImpairmentCase = Field(validation_alias=FORMER_NAMES)
     """The impairments from now on."""
     counts: LinkCounts
     """The counts of the direction until now."""
@@ -114,8 +114,8 @@ def read_changes(path: Path, case: Case) -> tuple[LinkChange, ...] | None:
     if found is None:
         return None
     for index, change in enumerate(found.changes):
-        at = ("changes", index, "weather")
-        for problem in impairment_problems(change.weather, at, case.link_names):
+        at = ("changes", index, "impairments")
+        for problem in impairment_problems(change.impairments, at, case.link_names):
             raise DocumentError(f"{path.name}: {'.'.join(map(str, problem.path))}: {problem.text}")
     times = [each.at_ns for each in found.changes]
     if times != sorted(times):
@@ -130,9 +130,9 @@ def periods(
     impairment = case.impairments_of(link) or ImpairmentCase(link=link)
     before = LinkCounts()
     for each in changes:
-        if each.weather.link == link:
+        if each.impairments.link == link:
             yield LinkPeriod(impairment, _difference(each.counts, before))
-            impairment, before = each.weather, each.counts
+            impairment, before = each.impairments, each.counts
     last = {name: getattr(total, name) - getattr(before, name) for name in COUNTS}
     yield LinkPeriod(impairment, replace(total, **last))
 

@@ -1,6 +1,6 @@
-"""The impairments of a link direction, which apply to every packet (YAML key `weather`).
+"""The impairments of a link direction, which apply to every packet (YAML key `impairments`).
 
-    weather:
+    impairments:
       a->b: {loss: 2%, delay: {mean: 5ms, jitter: 1ms, distribution: normal}}
       b->a: {rate: 200Mbit/s, queue: 4000}
 

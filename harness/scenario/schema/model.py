@@ -1,7 +1,7 @@
 """The scenario file, with one class for each table and one field for each key.
 
     Scenario
-      seeds     network --- link --- weather
+      seeds     network --- link --- impairments
       traffic[] --- content --- message
       archives[]
       observe[]

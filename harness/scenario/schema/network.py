@@ -3,7 +3,7 @@
     hosts: [pub, sub1, sub2]                          pub ---- mid ---- sub1
     links:                                                      |
       - {between: [pub, sub1]}                                 sub2
-      - {between: [pub, sub2], weather: ...}
+      - {between: [pub, sub2], impairments: ...}
 
 `link` is the short form of `links` with one item.
 """
@@ -29,7 +29,7 @@ class Link(Table):
     relay.
     """
 
-    impairments: dict[str, Impairments] = Field(default_factory=dict, alias="weather", max_length=2)
+    impairments: dict[str, Impairments] = Field(default_factory=dict, max_length=2)
     """Impairments of every packet, by direction such as `a->b`, or `both`. Default: none."""
 
 

@@ -16,7 +16,7 @@ BOTH = "both"
 
 def impairment_problems(link: Link, at: Path) -> Iterator[Problem]:
     """Yield all problems with a link's impairments. `at` is the link's path."""
-    top: Path = (*at, "weather")
+    top: Path = (*at, "impairments")
     first, second = link.between
     impairments = link.impairments
     known = (f"{first}->{second}", f"{second}->{first}", BOTH)
@@ -28,7 +28,7 @@ def impairment_problems(link: Link, at: Path) -> Iterator[Problem]:
             yield Problem((*top, key), text)
         yield from _one(each, (*top, key))
     if link.backend == "netem" and not impairments:
-        text = "expected `weather`, or backend relay: netem has nothing to apply"
+        text = "expected `impairments`, or backend relay: netem has nothing to apply"
         yield Problem((*at, "backend"), text)
 
 

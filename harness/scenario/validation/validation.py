@@ -95,7 +95,7 @@ def _network(scenario: Scenario) -> Iterator[Problem]:
             text = (
                 f"there is neither a stream nor an application between {' and '.join(link.between)}"
             )
-            yield Problem((*at, "weather"), f"{text}: nothing to impair")
+            yield Problem((*at, "impairments"), f"{text}: nothing to impair")
     joined = {host for link in links for host in link.between}
     for host in hosts:
         if host not in joined:

@@ -36,8 +36,8 @@ def ledger(world: SimulatedWorld) -> Ledger:
         account.send_failures = int(between.wires.ends[link, OVERFLOWED])
         account.lag_ns = {"p50": 0, "p99": 0, "max": 0}
         if is_on(between.impairments, link):
-            account.weather = impairment_account(between.impairments, link)
-            account.weather.sent -= account.send_failures
+            account.impairments = impairment_account(between.impairments, link)
+            account.impairments.sent -= account.send_failures
         links[name] = account
     ports = {}
     if case.links:

@@ -210,7 +210,7 @@ class Evidence:
         case, changes = self.case, self.link_changes
         if isinstance(case, Missing):
             return ()
-        later = () if isinstance(changes, Missing) else tuple(each.weather for each in changes)
+        later = () if isinstance(changes, Missing) else tuple(each.impairments for each in changes)
         return (*case.impairments, *later)
 
     @cached_property

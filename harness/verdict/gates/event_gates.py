@@ -66,11 +66,11 @@ def _was_cut_off(evidence: Evidence, case: Case, event: AppliedEvent) -> bool:
     if isinstance(changes, Missing):
         return False
     cut = {
-        each.weather.link
+        each.impairments.link
         for each in changes
         if event.began_ns <= each.at_ns <= event.ended_ns + LATE_NS_MAX
-        and each.weather.loss is not None
-        and each.weather.loss.shares_ppb == (BILLION,)
+        and each.impairments.loss is not None
+        and each.impairments.loss.shares_ppb == (BILLION,)
     }
     pairs = zip(case.link_names, case.directions, strict=True)
     return {name for name, ends in pairs if event.host in ends} <= cut

@@ -32,7 +32,7 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.statistics import chain_counts
 from windtunnel.harness.verdict.statistics.binomial import interval, min_trials
 
-NAME = "weather_applied"
+NAME = "impairments_applied"
 CONFIDENCE = 0.999
 """Confidence of the interval for each quantity: one correct run in a thousand falls outside it."""
 BURSTS_MIN = 10
@@ -97,11 +97,11 @@ def _changing(evidence: Evidence, case: Case) -> list[Finding]:
     findings = []
     for name in case.link_names:
         link = ledger.links.get(name)
-        if link is None or link.weather is None:
+        if link is None or link.impairments is None:
             text = "the relay's ledger has no counts of the link's impairments"
             findings.append(Finding(NAME, Outcome.HARNESS, text, name, where))
             continue
-        for each in periods(case, changes, name, link.weather):
+        for each in periods(case, changes, name, link.impairments):
             findings += _period(each, link, where)
     text = "the links had no impairments whose effects are counted"
     return findings or [passed(NAME, text, evidence=where)]
@@ -130,7 +130,7 @@ def _by_relay(evidence: Evidence, case: Case, impairment: ImpairmentCase) -> lis
         return [inconclusive(NAME, ledger, impairment.link)]
     where = (evidence.name_of(evidence.folder.ledger),)
     link = ledger.links.get(impairment.link)
-    account = None if link is None else link.weather
+    account = None if link is None else link.impairments
     if link is None or account is None:
         text = "the scenario has impairments, but the relay's ledger has no counts of them"
         return [Finding(NAME, Outcome.HARNESS, text, impairment.link, where)]

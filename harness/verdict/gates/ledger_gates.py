@@ -83,8 +83,8 @@ def _balance(
         for what, booked, seen in _differences(capture, way, datagrams, frames):
             text = f"{what} {turn}: the ledger has {booked}, but the capture at {host} has {seen}"
             return Finding(name, Outcome.INCONCLUSIVE, text, link, where)
-    weather = account.weather
-    lost = weather.lost + weather.overflowed if weather else 0
+    impairments = account.impairments
+    lost = impairments.lost + impairments.overflowed if impairments else 0
     then = f", of which impairments lost {lost}" if lost else ""
     text = (
         f"{account.datagrams_in} datagrams in, {account.datagrams_added} added, "
@@ -99,10 +99,12 @@ def _sent(account: LinkAccount) -> tuple[int, dict[str, int]]:
     to the middlebox's ledger.
     """
     sent = {kind: frames.sent for kind, frames in account.frames.items()}
-    weather = account.weather
-    if weather is None:
+    impaired = account.impairments
+    if impaired is None:
         return account.datagrams_out, sent
-    return weather.whole, {kind: weather.frames_whole(kind, count) for kind, count in sent.items()}
+    return impaired.whole, {
+        kind: impaired.frames_whole(kind, count) for kind, count in sent.items()
+    }
 
 
 def _ledger_errors(account: LinkAccount) -> Iterator[str]:
@@ -113,13 +115,14 @@ def _ledger_errors(account: LinkAccount) -> Iterator[str]:
         (account.datagrams_held_at_end, "datagrams still held at the end"),
         (account.unaccounted, "datagrams unaccounted for"),
     ]
-    if account.weather is not None:
+    impaired = account.impairments
+    if impaired is not None:
         counts += [
-            (account.weather.waiting_at_end, "datagrams still queued for impairment at the end"),
-            (account.weather.no_room, "datagrams dropped because the relay's delay queue was full"),
-            (account.weather.unaccounted, "datagrams unaccounted for in the impairments"),
+            (impaired.waiting_at_end, "datagrams still queued for impairment at the end"),
+            (impaired.no_room, "datagrams dropped because the relay's delay queue was full"),
+            (impaired.unaccounted, "datagrams unaccounted for in the impairments"),
             (
-                account.weather.received - account.datagrams_out,
+                impaired.received - account.datagrams_out,
                 "more datagrams entered the impairments than left the fault rules",
             ),
         ]

@@ -161,8 +161,8 @@ def _passed_all(evidence: Evidence, case: Case, flow: TrafficCase) -> bool:
     account = ledger.links.get(case.link_names[link])
     if account is None:
         return False
-    weather = account.weather or ImpairmentAccount()
-    gone = weather.lost + weather.overflowed + weather.corrupted + weather.waiting_at_end
+    impaired = account.impairments or ImpairmentAccount()
+    gone = impaired.lost + impaired.overflowed + impaired.corrupted + impaired.waiting_at_end
     kept = account.kernel_drops + account.send_failures + account.datagrams_held_at_end
     dropped = sum(each.dropped + each.damaged_from for each in account.frames.values())
     return not gone and not kept and not dropped

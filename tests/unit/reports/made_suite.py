@@ -42,8 +42,8 @@ SCENARIO = Path(__file__).resolve().parents[3] / "scenarios" / "loss" / "reliabl
 
 
 @dataclass(frozen=True)
-class Weather:
-    """How a made run goes."""
+class Made:
+    """Size, losses and seed of a made run."""
 
     frame_count: int = 1500
     loss: float = 0.02
@@ -70,16 +70,16 @@ class Timeline:
         return ((wide + 2**31) % 2**32 - 2**31).astype(np.int64)
 
 
-def timeline(weather: Weather, term_length: int, initial_term_id: int) -> Timeline:
+def timeline(made: Made, term_length: int, initial_term_id: int) -> Timeline:
     """Lay frames into terms, lose some, repair them."""
-    random = np.random.Generator(np.random.PCG64(weather.seed))
-    position, length, is_pad = _frames(weather.frame_count, term_length)
-    step_ns = MS / weather.frames_per_ms
+    random = np.random.Generator(np.random.PCG64(made.seed))
+    position, length, is_pad = _frames(made.frame_count, term_length)
+    step_ns = MS / made.frames_per_ms
     pauses = random.exponential(step_ns, len(position))
     pauses[random.random(len(position)) < 0.003] += 6 * MS
     sent_ns = EPOCH_NS + 40 * MS + np.cumsum(pauses).astype(np.int64)
-    lost = (random.random(len(position)) < weather.loss) & ~is_pad
-    repaired_ns = sent_ns + FLIGHT_NS + NAK_DELAY_NS + (RESEND_DELAY_NS if weather.reliable else 0)
+    lost = (random.random(len(position)) < made.loss) & ~is_pad
+    repaired_ns = sent_ns + FLIGHT_NS + NAK_DELAY_NS + (RESEND_DELAY_NS if made.reliable else 0)
     there_ns = np.where(lost, repaired_ns, sent_ns + FLIGHT_NS)
     return Timeline(position, length, is_pad, sent_ns, lost, there_ns, term_length, initial_term_id)
 
@@ -96,7 +96,7 @@ def _frames(count: int, term_length: int) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def make_suite(
-    folder: Path, weather: Weather = Weather(), outcomes: tuple[str, ...] = ("PASS",)
+    folder: Path, made: Made = Made(), outcomes: tuple[str, ...] = ("PASS",)
 ) -> SuiteDir:
     """Write a suite with one run an outcome; the scenarios are named after their places."""
     suite = SuiteDir(folder)
@@ -105,9 +105,9 @@ def make_suite(
         name = ("loss/reliable-2pct", "reorder/reliable-swap-and-hold", "loss/unreliable-2pct")[
             index % 3
         ]
-        seed = weather.seed + index // 3
+        seed = made.seed + index // 3
         run = suite.run(name, seed)
-        make_run(run, name, replace(weather, seed=seed, reliable="unreliable" not in name), outcome)
+        make_run(run, name, replace(made, seed=seed, reliable="unreliable" not in name), outcome)
         begin = EPOCH_NS + index * 10_000 * MS
         reason = "all checks hold" if outcome == "PASS" else "message 4711 differs at byte 3"
         rows.append(SuiteRun(run.path.name, name, seed, outcome, reason, begin, begin + 8_400 * MS))
@@ -118,28 +118,28 @@ def make_suite(
     return suite
 
 
-def make_case(name: str, weather: Weather) -> Case:
+def make_case(name: str, made: Made) -> Case:
     """The case of the made runs: two streams from a to b."""
     case = resolve(
         load_scenario(SCENARIO),
-        seed=weather.seed,
+        seed=made.seed,
         fidelity="netns",
         addresses=ADDRESSES,
         payload=Payload(path="payload.bin", sha256="00" * 32, length_bytes=1 << 20),
     )
-    traffic = tuple(each.model_copy(update={"reliable": weather.reliable}) for each in case.traffic)
+    traffic = tuple(each.model_copy(update={"reliable": made.reliable}) for each in case.traffic)
     return case.model_copy(update={"name": name, "traffic": traffic})
 
 
-def make_run(run: RunDir, name: str, weather: Weather, outcome: str) -> None:
+def make_run(run: RunDir, name: str, made: Made, outcome: str) -> None:
     """Write one run folder."""
     run.make()
-    case = make_case(name, weather)
+    case = make_case(name, made)
     case.write(run.case)
-    run.repro.write_text(f"windtunnel run {name} --seed {weather.seed}\n")
+    run.repro.write_text(f"windtunnel run {name} --seed {made.seed}\n")
     lines = [
         timeline(
-            replace(weather, seed=weather.seed * 10 + each.ordinal),
+            replace(made, seed=made.seed * 10 + each.ordinal),
             each.term_length,
             each.initial_term_id or 0,
         )
@@ -147,15 +147,15 @@ def make_run(run: RunDir, name: str, weather: Weather, outcome: str) -> None:
     ]
     streams = list(zip(case.traffic, lines, strict=True))
     write_records(run.decisions, np.concatenate([_decisions(t.stream_id, x) for t, x in streams]))
-    sent = [packet for t, x in streams for packet in _sent(t.stream_id, t.port, x, weather)]
-    asked = [packet for t, x in streams for packet in _asked(t.stream_id, t.port, x, weather)]
+    sent = [packet for t, x in streams for packet in _sent(t.stream_id, t.port, x, made)]
+    asked = [packet for t, x in streams for packet in _asked(t.stream_id, t.port, x, made)]
     write_pcap(run.capture("a"), sent)
     write_pcap(run.capture("b"), asked)
     _counters(run, [(t.stream_id, x) for t, x in streams])
     for traffic, line in streams:
         files = run.host("b").subscriber(traffic.id)
-        write_records(files.frames, _seen(traffic.stream_id, line, weather))
-    _documents(run, case, weather, outcome, lines)
+        write_records(files.frames, _seen(traffic.stream_id, line, made))
+    _documents(run, case, made, outcome, lines)
 
 
 def _decisions(stream_id: int, line: Timeline) -> np.ndarray:
@@ -174,9 +174,9 @@ def _decisions(stream_id: int, line: Timeline) -> np.ndarray:
     return rows
 
 
-def _sent(stream_id: int, port: int, line: Timeline, weather: Weather) -> list[tuple[int, bytes]]:
+def _sent(stream_id: int, port: int, line: Timeline, made: Made) -> list[tuple[int, bytes]]:
     packets = []
-    again = line.lost & weather.reliable
+    again = line.lost & made.reliable
     for times, chosen in ((line.sent_ns, np.ones_like(again)), (line.there_ns - FLIGHT_NS, again)):
         for index in np.flatnonzero(chosen):
             at, length = int(line.position[index]), int(line.length[index])
@@ -190,9 +190,9 @@ def _sent(stream_id: int, port: int, line: Timeline, weather: Weather) -> list[t
     return packets
 
 
-def _asked(stream_id: int, port: int, line: Timeline, weather: Weather) -> list[tuple[int, bytes]]:
+def _asked(stream_id: int, port: int, line: Timeline, made: Made) -> list[tuple[int, bytes]]:
     packets = []
-    for index in np.flatnonzero(line.lost & weather.reliable):
+    for index in np.flatnonzero(line.lost & made.reliable):
         at = int(line.position[index])
         term_id = int(line.term_id(np.array([at]))[0])
         offset, length = at % line.term_length, int(line.length[index])
@@ -223,9 +223,9 @@ def write_pcap(path: Path, packets: list[tuple[int, bytes]]) -> None:
     path.write_bytes(b"".join(parts))
 
 
-def _seen(stream_id: int, line: Timeline, weather: Weather) -> np.ndarray:
+def _seen(stream_id: int, line: Timeline, made: Made) -> np.ndarray:
     rows = np.zeros(len(line.position), dtype=FRAME_SEEN)
-    filled = line.lost & (not weather.reliable)
+    filled = line.lost & (not made.reliable)
     rows["position"] = line.position
     rows["time_ns"] = np.maximum.accumulate(line.there_ns) + MS
     for index in range(len(rows)):
@@ -296,12 +296,10 @@ def _positions_at(line: Timeline, ticks: np.ndarray) -> dict[int, np.ndarray]:
     }
 
 
-def _documents(
-    run: RunDir, case: Case, weather: Weather, outcome: str, lines: list[Timeline]
-) -> None:
+def _documents(run: RunDir, case: Case, made: Made, outcome: str, lines: list[Timeline]) -> None:
     frames = sum(len(line.position) for line in lines)
     lost = sum(int(line.lost.sum()) for line in lines)
-    again = lost if weather.reliable else 0
+    again = lost if made.reliable else 0
     Ledger(
         {
             "a->b": LinkAccount(
@@ -324,9 +322,9 @@ def _documents(
     Manifest(
         run_id=run.path.name,
         scenario=case.name,
-        seed=weather.seed,
+        seed=made.seed,
         fidelity="netns",
-        command=["windtunnel", "run", case.name, "--seed", str(weather.seed)],
+        command=["windtunnel", "run", case.name, "--seed", str(made.seed)],
         versions={"windtunnel": "0.1.0", "python": "3.13.1", "numba": "0.61.0"},
         host_facts={"processors": 2, "kernel": "6.18.0"},
         phases=[

@@ -86,7 +86,7 @@ def struck(*rows: tuple[int, int, int]) -> np.ndarray:
     return decisions
 
 
-def test_what_left_and_was_not_dropped_and_never_came_was_lost_in_weather() -> None:
+def test_what_left_and_was_not_dropped_and_never_came_was_lost_on_the_link() -> None:
     term = 2**31 - 1
     left = sent(
         (1, DATA, term, 0, 1000),
@@ -110,7 +110,7 @@ def test_what_left_and_was_not_dropped_and_never_came_was_lost_in_weather() -> N
     assert found.detail.tolist() == [1, 1]
 
 
-def test_a_repair_that_the_weather_takes_is_named_by_its_own_time() -> None:
+def test_a_repair_that_the_link_loses_is_named_by_its_own_time() -> None:
     term = 2**31 - 1
     left = sent((1, DATA, term, 0, 1000), (50, DATA, term, 0, 1000), (90, DATA, term, 0, 1000))
     came = sent((95, DATA, term, 0, 1000))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.unit.reports.made_suite import Weather, make_case, make_run, timeline
+from tests.unit.reports.made_suite import Made, make_case, make_run, timeline
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.resolved.case import Case, HostCase, LinkCase
 from windtunnel.reports.charts import MARKS_PER_KIND_MAX, POINTS_PER_LINE_MAX, chart_document
@@ -14,20 +14,20 @@ from windtunnel.reports.counter_lines import Line
 from windtunnel.reports.marks import Marks
 from windtunnel.reports.series import RunSeries, StreamSeries, read_series
 
-WEATHER = Weather(frame_count=800, loss=0.05)
+MADE = Made(frame_count=800, loss=0.05)
 LINES = ["pub-lmt", "snd-lmt", "snd-pos", "rcv-hwm", "rcv-pos", "sub-pos"]
 
 
-def made(folder: Path, weather: Weather = WEATHER) -> RunDir:
+def made(folder: Path, given: Made = MADE) -> RunDir:
     run = RunDir(folder)
-    make_run(run, "loss/reliable-2pct", weather, "PASS")
+    make_run(run, "loss/reliable-2pct", given, "PASS")
     return run
 
 
-def lost_count(weather: Weather, ordinal: int) -> int:
-    case = make_case("x", weather)
+def lost_count(given: Made, ordinal: int) -> int:
+    case = make_case("x", given)
     line = timeline(
-        replace(weather, seed=weather.seed * 10 + ordinal), case.traffic[ordinal].term_length, 0
+        replace(given, seed=given.seed * 10 + ordinal), case.traffic[ordinal].term_length, 0
     )
     return int(line.lost.sum())
 
@@ -44,7 +44,7 @@ def test_reads_all_lines_and_every_event_of_a_reliable_run(tmp_path: Path) -> No
             "in flight",
             "gap",
         ]
-        lost = lost_count(WEATHER, ordinal)
+        lost = lost_count(MADE, ordinal)
         assert lost > 10
         assert [stream.count(kind) for kind in ("dropped", "NAK", "retransmit")] == [lost] * 3
         assert stream.count("gap fill") == 0
@@ -52,9 +52,9 @@ def test_reads_all_lines_and_every_event_of_a_reliable_run(tmp_path: Path) -> No
 
 
 def test_an_unreliable_run_fills_gaps_and_asks_for_nothing(tmp_path: Path) -> None:
-    series = read_series(made(tmp_path, replace(WEATHER, reliable=False)))
+    series = read_series(made(tmp_path, replace(MADE, reliable=False)))
     stream = series.streams[0]
-    assert stream.count("gap fill") == lost_count(WEATHER, 0)
+    assert stream.count("gap fill") == lost_count(MADE, 0)
     assert stream.count("NAK") == stream.count("retransmit") == 0
 
 

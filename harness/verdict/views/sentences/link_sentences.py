@@ -20,7 +20,7 @@ def link_sentences(evidence: Evidence, case: Case) -> Iterator[str]:
         return
     for link, hosts in zip(case.link_names, case.hosts_of_links(case.link_names), strict=True):
         account = ledger.links.get(link)
-        impaired = (account and account.weather) or ImpairmentAccount()
+        impaired = (account and account.impairments) or ImpairmentAccount()
         if impaired.corrupted:
             text = _were(hosts, impaired.corrupted, "damaged")
             yield f"{text}; a host discards a datagram whose UDP checksum is wrong"

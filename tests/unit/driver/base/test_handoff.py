@@ -30,7 +30,7 @@ def test_it_behaves_like_a_bounded_deque(puts: list[bool], capacity: int) -> Non
 
 
 def test_two_threads_exchange_records_in_order() -> None:
-    count = 2_000 if JIT_DISABLED else 100_000
+    count = 2_000 if JIT_DISABLED else 20_000
     queue, wrong = handoff.make_queue(64), []
     put_all(queue, handoff.make_record(), 0)
     take_all(queue, handoff.make_record(), 0)

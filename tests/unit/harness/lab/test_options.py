@@ -11,7 +11,7 @@ from windtunnel.harness.lab.options import lab_options, link_ends, scenario_name
 
 def options(**changed: Any) -> dict[str, Any]:
     given: dict[str, Any] = {
-        "hosts": ["a", "b"], "link": None, "links": None, "weather": {}, "observe": (),
+        "hosts": ["a", "b"], "link": None, "links": None, "impairments": {}, "observe": (),
         "timeouts": None, "driver": "ours", "drivers": None, "fidelity": "netns",
         "name": "lab", "about": "", "seed": 0, "out": Path("runs"), "folder": Path("."),
         "argv": ["pytest"],
@@ -29,15 +29,15 @@ def test_two_hosts_have_a_link_without_being_asked() -> None:
 
 
 def test_impairments_apply_to_both_directions() -> None:
-    found = options(link="a-b", weather={"loss": "2%", "delay": None})["links"]
-    assert found == [{"between": ["a", "b"], "weather": {"both": {"loss": "2%"}}}]
+    found = options(link="a-b", impairments={"loss": "2%", "delay": None})["links"]
+    assert found == [{"between": ["a", "b"], "impairments": {"both": {"loss": "2%"}}}]
 
 
 def test_several_links_have_their_own_impairments() -> None:
     links = {"a-b": {"loss": "2%"}, "b-c": {}}
     found = options(hosts=["a", "b", "c"], links=links)["links"]
     assert [each["between"] for each in found] == [["a", "b"], ["b", "c"]]
-    assert "weather" not in found[1]
+    assert "impairments" not in found[1]
 
 
 def test_each_host_may_have_a_driver_of_its_own() -> None:
@@ -55,7 +55,7 @@ def test_drivers_have_settings_by_host() -> None:
 
 def test_links_and_a_link_are_not_mixed() -> None:
     with pytest.raises(LabError, match="either links, or link with its impairments"):
-        options(links={"a-b": {}}, weather={"loss": "1%"})
+        options(links={"a-b": {}}, impairments={"loss": "1%"})
 
 
 def test_streams_get_ids() -> None:

@@ -41,9 +41,9 @@ MANY = reported(
 )
 
 
-def requested(limit, **weather):
-    """A weather that asks for a limit, whatever rendering would choose."""
-    return ImpairmentCase(link="a->b", queue_packets=limit, **weather)
+def requested(limit, **impairments):
+    """Impairments that ask for a limit, whatever rendering would choose."""
+    return ImpairmentCase(link="a->b", queue_packets=limit, **impairments)
 
 
 ANSWERS = [
@@ -80,9 +80,9 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "weather"), ANSWERS)
-def test_what_was_asked_for_is_there(text, weather):
-    assert differences(weather, parse(text)) == []
+@pytest.mark.parametrize(("text", "impairments"), ANSWERS)
+def test_what_was_asked_for_is_there(text, impairments):
+    assert differences(impairments, parse(text)) == []
 
 
 @pytest.mark.parametrize("index", range(len(ANSWERS)))
@@ -93,8 +93,8 @@ def test_an_answer_to_another_order_is_noticed(index):
 
 
 def test_reports_what_differs():
-    weather = requested(1000, loss=LossCase(model="iid", shares_ppb=(30_000_000,)))
-    assert differences(weather, parse(IID)) == ["loss-random.loss: expected 0.03, found 0.02"]
+    impairments = requested(1000, loss=LossCase(model="iid", shares_ppb=(30_000_000,)))
+    assert differences(impairments, parse(IID)) == ["loss-random.loss: expected 0.03, found 0.02"]
 
 
 def test_a_correlation_is_a_difference():

@@ -1,4 +1,4 @@
-"""Weather as words for `tc`: every table of it, and a limit that never loses a packet by itself."""
+"""Impairments as words for `tc`: every table, and a limit that never loses a packet by itself."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from windtunnel.harness.netem.render import LIMIT_MIN, arguments, limit, percent
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 
 
-def words(**weather):
-    return " ".join(arguments(ImpairmentCase(link="a->b", **weather)))
+def words(**impairments):
+    return " ".join(arguments(ImpairmentCase(link="a->b", **impairments)))
 
 
 @pytest.mark.parametrize(
-    ("weather", "text"),
+    ("impairments", "text"),
     [
         ({"loss": LossCase(model="iid", shares_ppb=(20_000_000,))}, "loss random 2%"),
         (
@@ -37,8 +37,8 @@ def words(**weather):
         ({"rate_bits_per_s": 2 * 10**8, "queue_packets": 4000}, "rate 200000000bit"),
     ],
 )
-def test_reports_it_as_tc_does(weather, text):
-    found = words(**weather)
+def test_reports_it_as_tc_does(impairments, text):
+    found = words(**impairments)
     assert found.partition(" ")[0] == "limit"
     assert found.split(" ", 2)[2] == text
     assert "correlation" not in found

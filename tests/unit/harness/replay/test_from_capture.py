@@ -99,7 +99,7 @@ def test_what_a_capture_does_not_show_is_noted(tmp_path):
     folder = LossyStream(plan).write(tmp_path)
     result = from_captures([folder / "pub.pcap"], tmp_path / "out.yaml")
     assert result.streams[0]["round_trip_ns"] == 0
-    assert "weather" not in result.text
+    assert "impairments" not in result.text
     notes = "\n".join(result.notes)
     assert "do not show its round trip, so packets are not delayed" in notes
     assert re.search(r"without its pauses of up to [789]\d\d\.\d ms", notes)

@@ -120,7 +120,7 @@ def test_takes_a_simpler_act_where_that_fails_too():
     assert told[-1] == "rule-1: hold until at_most -> drop"
 
 
-def test_without_any_weather_no_rule_is_left():
+def test_without_any_impairment_no_rule_is_left():
     made, _, _ = shrunk(lambda candidate: True)
     assert made.written_rules() == []
     assert len(made.best.scenario.traffic) == 1

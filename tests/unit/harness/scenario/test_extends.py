@@ -17,7 +17,7 @@ about: A service and its client.
 seeds: {root: 1}
 network:
   hosts: [a, b]
-  link: {between: [a, b], weather: {both: {delay: 5ms}}}
+  link: {between: [a, b], impairments: {both: {delay: 5ms}}}
 applications:
   - {id: service, on: b, command: [serve], env: {RATE: "1", PORT: "5"}}
   - {id: client, on: a, command: [ask], expect: {ends_by_itself: true}}
@@ -45,7 +45,7 @@ def errors(file: Path) -> list[str]:
 
 
 def test_tables_are_merged_key_by_key(base: Path) -> None:
-    text = "extends: base.yaml\nnetwork: {link: {weather: {both: {loss: 2%}}}}\n"
+    text = "extends: base.yaml\nnetwork: {link: {impairments: {both: {loss: 2%}}}}\n"
     scenario = load_scenario(mine(base, text))
     impairments = scenario.network.all_links[0].impairments["both"]
     assert scenario.name == "mine"
@@ -95,7 +95,7 @@ def test_errors_name_the_file_in_which_a_value_is_written(base: Path) -> None:
     base.write_text(BASE.replace("5ms", "5"))
     first, *others = errors(file)
     assert first.startswith(f"{base}:7:")
-    assert "network.link.weather.both.delay" in first
+    assert "network.link.impairments.both.delay" in first
     assert any(each.startswith(f"{file}:5:13: applications[2].off: unknown key") for each in others)
     base.write_text(BASE)
     file.write_text(file.read_text().replace("  - {id: x, off: 1}\n", ""))
@@ -146,7 +146,7 @@ def merged_by_hand(base: Any, own: Any) -> Any:
 
 
 def test_merging_agrees_with_its_definition(base: Path) -> None:
-    text = "extends: base.yaml\nnetwork: {hosts: [x], link: {weather: {a->b: {loss: 1%}}}}\n"
+    text = "extends: base.yaml\nnetwork: {hosts: [x], link: {impairments: {a->b: {loss: 1%}}}}\n"
     file = mine(base, text)
     own = yaml.safe_load(file.read_text())
     del own["extends"]

@@ -88,8 +88,8 @@ DURATION = "expected a duration of at most 10080min"
         ("drop: 2%", "drop: 999999999999999999999%", "19:63: faults[0].act.drop: expected a sh"),
         (
             "backend: relay",
-            "backend: relay, weather: {both: {rate: 99999999999Gbit/s}}",
-            "8:60: network.link.weather.both.rate: expected a rate of at most 1000Gbit/s, found",
+            "backend: relay, impairments: {both: {rate: 99999999999Gbit/s}}",
+            "8:64: network.link.impairments.both.rate: expected a rate of at most 1000Gbit/s",
         ),
         (
             "message: {from: 1B, to: max}",

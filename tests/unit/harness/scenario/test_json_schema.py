@@ -32,7 +32,7 @@ network:
   link:
     between: [a, b]
     backend: relay
-    weather:
+    impairments:
       a->b: {loss: 1%, delay: {mean: 5ms, jitter: 1ms, distribution: normal}, rate: 9Mbit/s,
              queue: 100, duplicate: 1%, corrupt: 1%, reorder: {share: 1%, gap: 2}}
       b->a: {loss: {good_to_bad: 1%, bad_to_good: 20%, bad_loss: 90%, good_loss: 0%}, delay: 2ms}
@@ -101,9 +101,9 @@ EXPLAINED = {
     (("traffic", 0, "content", "pace"), True),
     (("traffic", 2, "consume"), True),
     (("traffic", 2, "consume", "rate"), True),
-    (("network", "link", "weather", "a->b"), True),
-    (("network", "link", "weather", "b->a"), True),
-    (("network", "link", "weather", "b->a", "loss"), True),
+    (("network", "link", "impairments", "a->b"), True),
+    (("network", "link", "impairments", "b->a"), True),
+    (("network", "link", "impairments", "b->a", "loss"), True),
     # Required by `validation`, because a scenario with applications needs no traffic.
     (("traffic",), True),
     (("expect",), True),
@@ -163,7 +163,7 @@ EXTENDING = """\
 name: mine
 extends: loss/reliable-2pct
 sweep: {loss: [1%, 5%], traffic.small.content.bytes: [1MiB]}
-network: {link: {weather: {both: {delay: 5ms}}}}
+network: {link: {impairments: {both: {delay: 5ms}}}}
 """
 
 
@@ -232,7 +232,7 @@ def test_variables_and_settings_may_be_numbers() -> None:
         ("budget: {wall: 20s}", "budget: {wall: 20s}\nother: 1"),
         ("budget: {wall: 20s}", "budget:"),
         ("    content", "    consume: {}\n    content"),
-        ("backend: relay}", "backend: relay, weather: {a->b: {}}}"),
+        ("backend: relay}", "backend: relay, impairments: {a->b: {}}}"),
     ],
 )
 def test_both_refuse(old: str, new: str) -> None:

@@ -131,7 +131,7 @@ def test_fills_in_defaults():
             "between: [a, a]",
             "8:10: network.link.between: expected two different hosts",
         ),
-        ("backend: relay", "backend: netem", "8:27: network.link.backend: expected `weather`"),
+        ("backend: relay", "backend: netem", "8:27: network.link.backend: expected `impairments`"),
         ("schema: windtunnel/1", "schema: windtunnel/2", "1:1: schema: input should be"),
         ("budget:", "gates:", "24:1: gates: unknown key"),
         ("root: 0x10", "root: -1", "4:9: seeds.root: input should be greater than or equal"),

@@ -16,9 +16,9 @@ DROP = "drop: 2%"
 LINK = "backend: relay}"
 
 
-def written(content=CONTENT, consume="", drop=DROP, weather=""):
+def written(content=CONTENT, consume="", drop=DROP, impairments=""):
     text = GOOD.replace(CONTENT, content + consume).replace(DROP, drop)
-    return text.replace(LINK, f"backend: relay{weather}}}")
+    return text.replace(LINK, f"backend: relay{impairments}}}")
 
 
 def as_json(text):
@@ -63,13 +63,14 @@ def as_json(text):
             },
         ),
         (
-            {"weather": ", weather: {both: {delay: 20ms}}"},
-            {"weather": ", weather: {both: {delay: {mean: 20ms}}}"},
+            {"impairments": ", impairments: {both: {delay: 20ms}}"},
+            {"impairments": ", impairments: {both: {delay: {mean: 20ms}}}"},
         ),
         (
-            {"weather": ", weather: {both: {loss: {burst: 50, every: 5000}}}"},
+            {"impairments": ", impairments: {both: {loss: {burst: 50, every: 5000}}}"},
             {
-                "weather": ", weather: {both: {loss: {good_to_bad: 0.020202%, bad_to_good: 2%}}}",
+                "impairments": ", impairments: "
+                "{both: {loss: {good_to_bad: 0.020202%, bad_to_good: 2%}}}",
             },
         ),
         (
@@ -134,12 +135,12 @@ def test_a_short_form_resolves_to_the_same_case_as_the_full_form(short, full):
         ({"content": "{bytes: 1MiB, message: 1408}"}, "17:28: traffic[0].content.message"),
         ({"consume": "\n    consume: {rate: 3 msg/s}"}, "18:15: traffic[0].consume.rate: a rate"),
         (
-            {"weather": ", weather: {both: {delay: 20}}"},
-            "8:60: network.link.weather.both.delay: ",
+            {"impairments": ", impairments: {both: {delay: 20}}"},
+            "8:64: network.link.impairments.both.delay: ",
         ),
         (
-            {"weather": ", weather: {both: {delay: 20sec}}"},
-            "8:60: network.link.weather.both.delay: expected a duration with a unit",
+            {"impairments": ", impairments: {both: {delay: 20sec}}"},
+            "8:64: network.link.impairments.both.delay: expected a duration with a unit",
         ),
         (
             {"drop": "drop: {burst: 50, every: 50}"},

@@ -15,7 +15,7 @@ about: A service and its client.
 seeds: {root: 1}
 network:
   hosts: [a, b]
-  link: {between: [a, b], weather: {both: {delay: 5ms}}}
+  link: {between: [a, b], impairments: {both: {delay: 5ms}}}
 applications:
   - {id: service, on: b, command: [serve], env: {RATE: "1"}}
   - {id: client, on: a, command: [ask], expect: {ends_by_itself: true}}
@@ -77,7 +77,7 @@ def test_a_value_can_be_set_without_a_sweep(file: Path) -> None:
 
 
 def test_an_impairment_applies_to_all_directions_of_all_links(file: Path) -> None:
-    one = TEXT.replace("weather: {both: {delay: 5ms}}", "weather: {a->b: {delay: 5ms}}")
+    one = TEXT.replace("impairments: {both: {delay: 5ms}}", "impairments: {a->b: {delay: 5ms}}")
     (found,) = loaded(file, settings={"loss": "5%"}, whole=one)
     assert impairments(found, "a->b").loss == impairments(found, "b->a").loss
     assert impairments(found, "b->a").delay is None
@@ -105,7 +105,7 @@ def test_long_and_equal_names_are_numbered(file: Path) -> None:
         ("{loss: 5%}", "11:9: sweep.loss: expected a list of 1 to 100 values"),
         ("{loss: [[5%]]}", "11:9: sweep.loss: expected a list"),
         ("{loss: [5%, 5%]}", "11:9: sweep.loss: a value occurs twice"),
-        ("{loss: [5%, 500%]}", "11:20: network.link.weather.both.loss"),
+        ("{loss: [5%, 500%]}", "11:20: network.link.impairments.both.loss"),
         ("{loose: [5%]}", "11:17: loose: unknown key"),
         ("{name: [x]}", "11:16: expected an impairment"),
         ("{applications.feed.env.X: ['1']}", "11:35: cannot set applications.feed.env.X: "),
@@ -135,7 +135,7 @@ def test_a_long_file_has_few_variants(file: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_wrong_value_of_the_command_line_is_named(file: Path) -> None:
     for name, value, text in (
-        ("loss", "500%", "--set loss:1:1: network.link.weather.both.loss"),
+        ("loss", "500%", "--set loss:1:1: network.link.impairments.both.loss"),
         ("loss", "[", "--set loss:"),
         ("x y", "1", "--set x y:1:1: expected an impairment"),
     ):

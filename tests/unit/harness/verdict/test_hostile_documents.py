@@ -117,16 +117,18 @@ def run(tmp_path_factory):
     made.manifest.subjects = {"a": SubjectFacts("publisher", "ours", "1.53")}
     made.manifest.versions = {"windtunnel": "0.1"}
     made.manifest.errors = ["none"]
-    made.links["a->b"].weather = ImpairmentAccount(frames_lost={"DATA": 0}, late_ns={"p50": 1})
+    made.links["a->b"].impairments = ImpairmentAccount(frames_lost={"DATA": 0}, late_ns={"p50": 1})
     folder = RunDir(made.write())
     write_times(made, *([made.now_ns] * made.plan.count for _ in range(2)))
     Ledger(made.links, {"lose-data": RuleAccount(9, 9)}, {"a": PortAccount()}).write(folder.ledger)
     NetemAccount({"a->b": NetemLink("eth0", ["delay"], {"limit": 1})}).write(folder.netem)
     events = [AppliedEvent("freeze", "b", "pause", ["driver"], 1, 2)]
     write_applied_events(folder.host_events, events)
-    weather = ImpairmentCase(link="a->b", loss=LossCase(model="iid", shares_ppb=(1,)))
-    LinkRequests(requests=(LinkRequest(number=1, weather=(weather,)),)).write(folder.link_requests)
-    change = LinkChange(number=1, at_ns=1, weather=weather, counts=LinkCounts(received=1))
+    impairments = ImpairmentCase(link="a->b", loss=LossCase(model="iid", shares_ppb=(1,)))
+    LinkRequests(requests=(LinkRequest(number=1, impairments=(impairments,)),)).write(
+        folder.link_requests
+    )
+    change = LinkChange(number=1, at_ns=1, impairments=impairments, counts=LinkCounts(received=1))
     LinkChanges(changes=(change,)).write(folder.link_changes)
     frame = {"action": "drop", "link": "a->b", "frame_type": "DATA", "stream_id": 1, "order": 1}
     Agreement("other", 2, 1, 0, [frame]).write(folder.replay)

@@ -14,8 +14,13 @@ STATUS: dict[str, Any] = {
     "run_dir": "runs/x",
     "addresses": {"a": "10.0.0.3", "b": "10.0.0.19"},
     "links": [
-        {"from": "a", "to": "b", "partitioned": False, "weather": {"loss": "2%", "delay": "5ms"}},
-        {"from": "b", "to": "a", "partitioned": True, "weather": {}},
+        {
+            "from": "a",
+            "to": "b",
+            "partitioned": False,
+            "impairments": {"loss": "2%", "delay": "5ms"},
+        },
+        {"from": "b", "to": "a", "partitioned": True, "impairments": {}},
     ],
     "applications": [
         {"id": "feed", "host": "a", "exit_code": None, "ready": True, "log": "feed.log"},
@@ -75,7 +80,7 @@ def test_timeouts_are_options_of_the_lab() -> None:
     result, (options,) = bring_up_with(*arguments)
     assert result.exit_code == 0, result.output
     assert (options["timeouts"], options["observe"]) == ({"client_liveness": "5s"}, "all")
-    assert options["links"][0]["weather"]["both"] == {"reorder": {"share": "1%", "gap": 5}}
+    assert options["links"][0]["impairments"]["both"] == {"reorder": {"share": "1%", "gap": 5}}
 
 
 def test_drivers_and_their_settings_are_options_of_the_lab() -> None:
@@ -104,9 +109,9 @@ def test_wrong_drivers_are_refused(arguments: tuple[str, ...], text: str) -> Non
 
 def test_queue_and_reordering_are_values_of_their_own_kind() -> None:
     _, asked = invoke("impair", "a-b", "--queue", "50", "--reorder", "1%/5")
-    assert asked[0]["weather"] == {"queue": 50, "reorder": {"share": "1%", "gap": 5}}
+    assert asked[0]["impairments"] == {"queue": 50, "reorder": {"share": "1%", "gap": 5}}
     _, asked = invoke("impair", "a-b", "--queue", "none", "--reorder", "1%")
-    assert asked[0]["weather"] == {"queue": None, "reorder": {"share": "1%"}}
+    assert asked[0]["impairments"] == {"queue": None, "reorder": {"share": "1%"}}
     for wrong in (["--queue", "x"], ["--reorder", "1%/x"]):
         result, asked = invoke("impair", "a-b", *wrong)
         assert (result.exit_code, asked) == (2, [])
@@ -117,7 +122,7 @@ def test_an_impairment_is_changed_in_one_direction() -> None:
     assert asked == [
         {
             "lab": "lab", "do": "link", "action": "impair", "between": ["a", "b"], "to": "b",
-            "weather": {"loss": "10%", "delay": None},
+            "impairments": {"loss": "10%", "delay": None},
         }
     ]  # fmt: skip
 

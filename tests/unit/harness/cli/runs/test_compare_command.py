@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.unit.harness.artifact.run.test_comparison import FIRST, SECOND
-from tests.unit.reports.made_suite import Weather, make_suite, verdict_document
+from tests.unit.reports.made_suite import Made, make_suite, verdict_document
 from windtunnel.harness.artifact.documents import write_document
 from windtunnel.harness.artifact.run.manifest import Manifest, SubjectFacts
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
 
-SMALL = Weather(frame_count=200)
+SMALL = Made(frame_count=200)
 
 
 @pytest.fixture

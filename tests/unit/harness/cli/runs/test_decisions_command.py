@@ -91,18 +91,23 @@ def test_a_run_without_a_case_shows_rule_numbers(
 
 def test_changes_of_links_are_part_of_the_log(tmp_path, capsys):
     make_log(tmp_path, session_id=-5, shift_ns=100, order=[0, 1, 2])
-    weather = [ImpairmentCase(link="a->b", duplicate_ppb=7), ImpairmentCase(link="a->b")]
+    impairments = [ImpairmentCase(link="a->b", duplicate_ppb=7), ImpairmentCase(link="a->b")]
     changes = tuple(
-        LinkChange(number=1, at_ns=at_ns, weather=each, counts=LinkCounts())
-        for at_ns, each in zip((101, 999), weather, strict=True)
+        LinkChange(number=1, at_ns=at_ns, impairments=each, counts=LinkCounts())
+        for at_ns, each in zip((101, 999), impairments, strict=True)
     )
     LinkChanges(changes=changes).write(RunDir(tmp_path).link_changes)
     assert main(["decisions", str(tmp_path)]) == exit_code.OK
     output = lines(capsys)
     assert [row["time_ns"] for row in output] == [100, 101, 101, 102, 999]
     assert [row for row in output if row["action"] == "change-link"] == [
-        {"time_ns": 101, "action": "change-link", "link": "a->b", "weather": {"duplicate_ppb": 7}},
-        {"time_ns": 999, "action": "change-link", "link": "a->b", "weather": {}},
+        {
+            "time_ns": 101,
+            "action": "change-link",
+            "link": "a->b",
+            "impairments": {"duplicate_ppb": 7},
+        },
+        {"time_ns": 999, "action": "change-link", "link": "a->b", "impairments": {}},
     ]
     assert main(["decisions", "--key", str(tmp_path)]) == exit_code.OK
     assert {row["action"] for row in lines(capsys)} == {"drop", "hold"}
@@ -125,4 +130,4 @@ def test_says_what_is_not_a_decision_if_there_is_none(tmp_path, capsys):
     assert main(["decisions", str(tmp_path)]) == exit_code.OK
     output = capsys.readouterr()
     assert output.out == ""
-    assert "`weather` are not decisions" in output.err
+    assert "impairments are not decisions" in output.err

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.reports.made_suite import Weather, make_suite
+from tests.unit.reports.made_suite import Made, make_suite
 from windtunnel.harness.artifact.run_dir import SuiteDir
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
 
-SMALL = Weather(frame_count=200)
+SMALL = Made(frame_count=200)
 
 
 @pytest.mark.parametrize("others", [(), ("notes.txt",), ("suite.json",)], ids=str)

@@ -14,17 +14,20 @@ S = 1_000_000_000
 PACKET = 1500
 
 
-def limit_of(*faults, backend="relay", **weather):
+def limit_of(*faults, backend="relay", **impairments):
     made = case(*faults)
-    if weather:
+    if impairments:
         made = made.model_copy(
-            update={"impairments": (ImpairmentCase(link="a->b", **weather),), "backend": backend}
+            update={
+                "impairments": (ImpairmentCase(link="a->b", **impairments),),
+                "backend": backend,
+            }
         )
     return drain_ns(made, PACKET)
 
 
 @pytest.mark.parametrize(
-    ("hold_s", "weather", "stay_s"),
+    ("hold_s", "impairments", "stay_s"),
     [
         (10, {}, 10),
         (0, {"delay_ns": 10 * S, "jitter_ns": 3 * S, "distribution": "normal"}, 22),
@@ -34,16 +37,16 @@ def limit_of(*faults, backend="relay", **weather):
         (5, {"delay_ns": S, "rate_bits_per_s": 1_000_000, "queue_packets": 2000}, 30),
     ],
 )
-def test_waits_longer_than_a_frame_may_be_ordered_to_stay(hold_s, weather, stay_s):
+def test_waits_longer_than_a_frame_may_be_ordered_to_stay(hold_s, impairments, stay_s):
     holds = [fault("hold", hold_ns=hold_s * S)] if hold_s else []
-    assert stay_s * S < limit_of(*holds, **weather) <= max((stay_s + 5) * S, DRAIN_NS_MIN)
+    assert stay_s * S < limit_of(*holds, **impairments) <= max((stay_s + 5) * S, DRAIN_NS_MIN)
 
 
 def test_a_plain_case_has_the_least():
     assert limit_of() == limit_of(fault("hold", hold_ns=S)) == DRAIN_NS_MIN
 
 
-def test_netems_weather_is_not_waited_for():
+def test_impairments_of_netem_are_not_waited_for():
     assert limit_of(backend="netem", delay_ns=30 * S) == DRAIN_NS_MIN
 
 

@@ -48,8 +48,8 @@ def restored_signal() -> Iterator[None]:
 
 
 def live_case() -> Case:
-    weather = tuple(ImpairmentCase(link=link) for link in ("a->b", "b->a"))
-    return case().model_copy(update={"live": True, "impairments": weather})
+    impairments = tuple(ImpairmentCase(link=link) for link in ("a->b", "b->a"))
+    return case().model_copy(update={"live": True, "impairments": impairments})
 
 
 def ask(folder: RunDir, *requests: LinkRequest) -> None:
@@ -77,21 +77,21 @@ def test_a_request_changes_the_settings_and_is_recorded(
     impairments.counts[A_TO_B, columns.RECEIVED] = 7
     impairments.counts[A_TO_B, columns.LOST] = 2
     impairments.state[A_TO_B, columns.CHAIN] = 1
-    ask(folder, LinkRequest(number=1, weather=PARTITION))
+    ask(folder, LinkRequest(number=1, impairments=PARTITION))
     assert control.update(relay) == [1]
     for link in (A_TO_B, B_TO_A):
         row = impairments.settings[link]
         assert (row[ON], row[MODEL], row[GOOD_LOSS]) == (1, ONE_STATE, 1 << 32)
     assert impairments.state[A_TO_B, columns.CHAIN] == 0
     first, second = read_changes(folder.link_changes, live_case()) or ()
-    assert (first.number, first.at_ns, first.weather) == (1, 10, PARTITION[0])
+    assert (first.number, first.at_ns, first.impairments) == (1, 10, PARTITION[0])
     assert (first.counts.received, first.counts.lost) == (7, 2)
     assert (second.at_ns, second.counts.received) == (11, 0)
     # The first request is in the file for good, and is not applied again.
     ask(
         folder,
-        LinkRequest(number=1, weather=PARTITION),
-        LinkRequest(number=2, weather=(ImpairmentCase(link="a->b"),)),
+        LinkRequest(number=1, impairments=PARTITION),
+        LinkRequest(number=2, impairments=(ImpairmentCase(link="a->b"),)),
     )
     assert control.update(relay) == [2]
     assert impairments.settings[A_TO_B][MODEL] == NO_LOSS
@@ -105,9 +105,9 @@ def test_a_long_delay_is_waited_for_at_the_end(
     control = LinkControl(live_case(), RunDir(tmp_path))
     assert control.drain_ns(1500) == DRAIN_NS_MIN
     slow = SLOW.model_copy(update={"delay_ns": 30_000_000_000})
-    ask(RunDir(tmp_path), LinkRequest(number=1, weather=(slow,)))
+    ask(RunDir(tmp_path), LinkRequest(number=1, impairments=(slow,)))
     control.update(relay)
-    ask(RunDir(tmp_path), LinkRequest(number=2, weather=(ImpairmentCase(link="b->a"),)))
+    ask(RunDir(tmp_path), LinkRequest(number=2, impairments=(ImpairmentCase(link="b->a"),)))
     control.update(relay)
     assert impairments.settings[B_TO_A][DELAY_NS] == 0
     assert control.drain_ns(1500) > 30_000_000_000
@@ -118,7 +118,7 @@ def test_a_request_that_the_harness_never_makes_is_refused(
 ) -> None:
     folder = RunDir(tmp_path)
     control = LinkControl(live_case(), folder)
-    ask(folder, LinkRequest(number=1, weather=(ImpairmentCase(link="a->c"),)))
+    ask(folder, LinkRequest(number=1, impairments=(ImpairmentCase(link="a->c"),)))
     with pytest.raises(DocumentError, match=r"link-requests.json: request 1: .*a->c"):
         control.update(relay)
     folder.link_requests.write_text(json.dumps({"schema": "windtunnel-link-requests/1", "x": 1}))

@@ -11,7 +11,7 @@ from windtunnel.harness.orchestrate.lab import LabError, Unsupported
 from windtunnel.harness.orchestrate.labs.netem import Netem
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 
-WEATHER = ImpairmentCase(link="a->b", loss=LossCase(model="iid", shares_ppb=(20_000_000,)))
+IMPAIRMENTS = ImpairmentCase(link="a->b", loss=LossCase(model="iid", shares_ppb=(20_000_000,)))
 
 
 def answer(loss=0.02, waiting=0, packets=0, dropped=0):
@@ -51,8 +51,8 @@ class FakeLab:
         return Said(code)
 
 
-def created(folder: Path, lab, weather=WEATHER):
-    case = resolved().model_copy(update={"backend": "netem", "impairments": (weather,)})
+def created(folder: Path, lab, impairments=IMPAIRMENTS):
+    case = resolved().model_copy(update={"backend": "netem", "impairments": (impairments,)})
     return Netem(lab, case, folder / "netem.log")
 
 
@@ -69,7 +69,7 @@ def test_sets_it_on_the_way_to_the_receiver_and_reads_it_back(tmp_path):
 
 def test_the_other_direction_is_on_the_other_interface(tmp_path):
     lab = FakeLab((0, ""), (0, answer()))
-    created(tmp_path, lab, WEATHER.model_copy(update={"link": "b->a"})).apply()
+    created(tmp_path, lab, IMPAIRMENTS.model_copy(update={"link": "b->a"})).apply()
     assert "dev to-a" in lab.commands[0]
 
 

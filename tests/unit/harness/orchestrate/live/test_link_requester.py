@@ -13,7 +13,7 @@ from windtunnel.harness.orchestrate.processes.watch import WatchedProcess
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
 from windtunnel.harness.scenario.resolved.link_change import CHANGE_SIGNAL, LinkRequests
 
-WEATHER = (ImpairmentCase(link="a->b"), ImpairmentCase(link="b->a"))
+IMPAIRMENTS = (ImpairmentCase(link="a->b"), ImpairmentCase(link="b->a"))
 
 
 class Relay:
@@ -43,17 +43,17 @@ def requester(tmp_path: Path, relay: Relay) -> LinkRequester:
 def test_a_request_is_written_before_the_relay_is_told(
     tmp_path: Path, requester: LinkRequester, relay: Relay
 ) -> None:
-    assert (requester.request(WEATHER), requester.request(WEATHER[:1])) == (1, 2)
+    assert (requester.request(IMPAIRMENTS), requester.request(IMPAIRMENTS[:1])) == (1, 2)
     found = LinkRequests.read(RunDir(tmp_path).link_requests)
     assert found is not None
-    assert [(each.number, len(each.weather)) for each in found.requests] == [(1, 2), (2, 1)]
+    assert [(each.number, len(each.impairments)) for each in found.requests] == [(1, 2), (2, 1)]
     assert relay.signals == [CHANGE_SIGNAL] * 2
 
 
 def test_a_request_is_applied_when_the_relay_says_so(
     tmp_path: Path, requester: LinkRequester
 ) -> None:
-    first, second = requester.request(WEATHER), requester.request(WEATHER)
+    first, second = requester.request(IMPAIRMENTS), requester.request(IMPAIRMENTS)
     assert not requester.is_applied(first)
     with (tmp_path / "relay.log").open("a") as log:
         log.write("changed 1\nchanged\nchanged x\nunchanged 9\n")
@@ -67,7 +67,7 @@ def test_a_request_is_applied_when_the_relay_says_so(
 
 def test_the_number_of_changes_is_limited(requester: LinkRequester) -> None:
     with patch.object(link_requester, "CHANGES_MAX", 3):
-        requester.request(WEATHER)
+        requester.request(IMPAIRMENTS)
         with pytest.raises(OptionError, match="at most 3 times"):
-            requester.request(WEATHER)
-        requester.request(WEATHER[:1])
+            requester.request(IMPAIRMENTS)
+        requester.request(IMPAIRMENTS[:1])

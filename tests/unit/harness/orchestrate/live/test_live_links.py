@@ -7,7 +7,7 @@ from windtunnel.harness.orchestrate.live.live_links import LiveLinks, with_all_d
 from windtunnel.harness.orchestrate.live.live_scenario import OptionError
 from windtunnel.harness.scenario.schema.units import BILLION
 
-LINKS = [{"between": ["a", "b"], "weather": {"both": {"delay": "5ms"}}}]
+LINKS = [{"between": ["a", "b"], "impairments": {"both": {"delay": "5ms"}}}]
 A_TO_B = ("a", "b")
 
 
@@ -23,7 +23,7 @@ def test_an_impairment_is_added_to_the_others_and_removed_with_none(links: LiveL
     assert first.loss.shares_ppb == (BILLION // 10,)
     (second,) = links.impair([A_TO_B], {"loss": None, "delay": None})
     assert (second.loss, second.delay_ns) == (None, 0)
-    assert [each["weather"] for each in links.as_document()] == [{}, {"delay": "5ms"}]
+    assert [each["impairments"] for each in links.as_document()] == [{}, {"delay": "5ms"}]
 
 
 def test_a_partition_loses_everything_and_leaves_what_was_before(links: LiveLinks) -> None:
@@ -52,7 +52,7 @@ def test_healing_returns_to_the_beginning(links: LiveLinks) -> None:
 def test_a_wrong_change_changes_nothing(links: LiveLinks) -> None:
     with pytest.raises(OptionError, match="loss"):
         links.impair(links.directions("a", "b"), {"loss": "lots"})
-    assert [each["weather"] for each in links.as_document()] == [{"delay": "5ms"}] * 2
+    assert [each["impairments"] for each in links.as_document()] == [{"delay": "5ms"}] * 2
 
 
 def test_directions_lead_to_a_host_of_the_link(links: LiveLinks) -> None:

@@ -15,7 +15,7 @@ from windtunnel.harness.orchestrate.live.live_scenario import (
 OPTIONS: dict[str, Any] = {
     "name": "lab",
     "hosts": ["a", "b"],
-    "links": [{"between": ["a", "b"], "weather": {"both": {"loss": "2%", "delay": "20ms"}}}],
+    "links": [{"between": ["a", "b"], "impairments": {"both": {"loss": "2%", "delay": "20ms"}}}],
     "observe": [
         {"id": "x", "stream": 1, "from": "a", "to": "b", "channel": "aeron:udp?endpoint=${b}:1"}
     ],
@@ -42,8 +42,11 @@ def test_a_lab_is_a_scenario_without_applications() -> None:
         ({"hosts": ["a", "b!"]}, "network.hosts"),
         ({"hosts": ["a"]}, "network.hosts"),
         ({"links": [{"between": ["a", "c"]}]}, "found 'c'"),
-        ({"links": [{"between": ["a", "b"], "weather": {"both": {"loss": "200%"}}}]}, "loss"),
-        ({"links": [{"between": ["a", "b"], "weather": {"both": {"lose": "2%"}}}]}, "unknown key"),
+        ({"links": [{"between": ["a", "b"], "impairments": {"both": {"loss": "200%"}}}]}, "loss"),
+        (
+            {"links": [{"between": ["a", "b"], "impairments": {"both": {"lose": "2%"}}}]},
+            "unknown key",
+        ),
         ({"observe": [{"id": "x", "stream": "one"}]}, "observe"),
         ({"name": "A B"}, "name"),
         ({"seed": -1}, "seeds.root"),

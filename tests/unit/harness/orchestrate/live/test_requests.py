@@ -45,7 +45,7 @@ class Lab:
             send=self.sent.append,
         )
 
-    def _request(self, weather: object) -> int:
+    def _request(self, impairments: object) -> int:
         self.asked += 1
         return self.asked
 
@@ -138,7 +138,7 @@ def test_the_status_has_links_and_applications(lab: Lab) -> None:
     lab.requests.begin({"id": 1, "do": "status"})
     found = lab.sent[0]["ok"]
     assert set(found["addresses"]) == {"a", "b"}
-    assert [each["weather"] for each in found["links"]] == [{}, {}]
+    assert [each["impairments"] for each in found["links"]] == [{}, {}]
     assert found["applications"] == []
 
 

@@ -7,7 +7,7 @@ from windtunnel.harness.orchestrate.run.partitions import ALL_LOST, Partitions
 from windtunnel.harness.scenario.loader import parse_scenario
 from windtunnel.harness.scenario.resolved.case import Payload, resolve
 
-LINKS = "links: [{between: [a, b], weather: {both: {delay: 5ms}}}, {between: [b, c]}]"
+LINKS = "links: [{between: [a, b], impairments: {both: {delay: 5ms}}}, {between: [b, c]}]"
 
 
 class Requester:
@@ -16,8 +16,8 @@ class Requester:
     def __init__(self):
         self.directions = {}
 
-    def request(self, weather):
-        self.directions |= {each.link: each for each in weather}
+    def request(self, impairments):
+        self.directions |= {each.link: each for each in impairments}
         return 1
 
     @property
@@ -33,7 +33,7 @@ def requester():
 @pytest.fixture
 def partitions(requester):
     text = SAMPLE.replace("hosts: [a, b]", "hosts: [a, b, c]")
-    text = text.replace("link: {between: [a, b], weather: {both: {delay: 5ms}}}", LINKS)
+    text = text.replace("link: {between: [a, b], impairments: {both: {delay: 5ms}}}", LINKS)
     case = resolve(
         parse_scenario(text, "made.yaml"),
         seed=1,

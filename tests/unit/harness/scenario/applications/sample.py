@@ -10,7 +10,7 @@ about: Made up.
 seeds: {root: 1}
 network:
   hosts: [a, b]
-  link: {between: [a, b], weather: {both: {delay: 5ms}}}
+  link: {between: [a, b], impairments: {both: {delay: 5ms}}}
 applications:
   - id: service
     on: b

@@ -142,9 +142,9 @@ def test_traffic_needs_checks_despite_applications():
     assert faults_of(text) == ("made.yaml:1:1: expect: this key is missing",)
 
 
-def test_weather_without_traffic_needs_an_application_at_the_link():
+def test_impairments_without_traffic_needs_an_application_at_the_link():
     text = changed("hosts: [a, b]", "hosts: [a, b, c, d]").replace(
-        "link: {between: [a, b], weather: {both: {delay: 5ms}}}",
-        "links: [{between: [a, b]}, {between: [c, d], weather: {both: {delay: 5ms}}}]",
+        "link: {between: [a, b], impairments: {both: {delay: 5ms}}}",
+        "links: [{between: [a, b]}, {between: [c, d], impairments: {both: {delay: 5ms}}}]",
     )
     assert any("neither a stream nor an application" in each for each in faults_of(text))

@@ -62,7 +62,7 @@ def test_names_limit_what_is_drawn():
 
 
 def test_a_case_that_may_cut_links_has_impairments_of_all_directions(tmp_path):
-    without = changed("weather: {both: {delay: 5ms}}", "weather: {a->b: {delay: 5ms}}")
+    without = changed("impairments: {both: {delay: 5ms}}", "impairments: {a->b: {delay: 5ms}}")
     text = without.replace("budget: {wall", "nemesis: {acts: [partition]}\nbudget: {wall")
     case = resolved(text.replace("20s", "60s"))
     assert [each.link for each in case.impairments] == ["a->b", "b->a"]

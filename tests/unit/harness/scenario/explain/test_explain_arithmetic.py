@@ -39,9 +39,11 @@ def line_of(text, pattern):
     return line
 
 
-def made(message="from: 1000B, to: 1000B", pace="", weather="both: {delay: {mean: 20ms}}", more=""):
+def made(
+    message="from: 1000B, to: 1000B", pace="", impairments="both: {delay: {mean: 20ms}}", more=""
+):
     text = PLAIN.replace("from: 1B, to: max}", f"{message}}}{pace}")
-    text = text.replace("backend: relay", f"backend: relay, weather: {{{weather}}}")
+    text = text.replace("backend: relay", f"backend: relay, impairments: {{{impairments}}}")
     return text.replace(
         '"aeron:udp?endpoint=${b}:24325"', f'"aeron:udp?endpoint=${{b}}:24325{more}"'
     )
@@ -171,7 +173,7 @@ def test_the_usable_share_of_a_window_is_that_of_the_verdict():
 
 
 def test_a_stream_that_cannot_meet_its_budget_is_named():
-    text = made(weather="both: {delay: {mean: 5s}}").replace("bytes: 1MiB", "bytes: 512KiB")
+    text = made(impairments="both: {delay: {mean: 5s}}").replace("bytes: 1MiB", "bytes: 512KiB")
     at_s = earliest_s(512 << 10, 1000, 128 << 10, 10.0)
     assert at_s > 20
     line = line_of(text, "^delivered after")
@@ -182,23 +184,25 @@ def test_a_stream_that_cannot_meet_its_budget_is_named():
 
 
 def test_jitter_shortens_the_round_trip_and_reordering_removes_it():
-    jitter = made(weather="both: {delay: {mean: 20ms, jitter: 5ms}}")
+    jitter = made(impairments="both: {delay: {mean: 20ms, jitter: 5ms}}")
     assert re.match(r"round trip 3000\d{4}ns: ", line_of(jitter, "^round trip .*:.* window "))
-    normal = made(weather="both: {delay: {mean: 20ms, jitter: 5ms, distribution: normal}}")
+    normal = made(impairments="both: {delay: {mean: 20ms, jitter: 5ms, distribution: normal}}")
     (trip,) = re.findall(r"round trip (\d+)ns: ", line_of(normal, "^round trip .*:.* window "))
     assert 0 <= int(trip) < 10_000_000
-    skipping = made(weather="both: {delay: {mean: 20ms}, reorder: {share: 1%}}")
+    skipping = made(impairments="both: {delay: {mean: 20ms}, reorder: {share: 1%}}")
     assert not [
         line for line in lines_of(skipping) if re.match("round trip.* window|delivered", line)
     ]
 
 
 def test_a_link_without_delay_has_no_window_limit():
-    assert not [line for line in lines_of(made(weather="a->b: {loss: 1%}")) if "window of" in line]
+    assert not [
+        line for line in lines_of(made(impairments="a->b: {loss: 1%}")) if "window of" in line
+    ]
 
 
 def test_the_rate_of_a_link_counts_headers():
-    text = made(weather="a->b: {rate: 2Mbit/s}")
+    text = made(impairments="a->b: {rate: 2Mbit/s}")
     framed = sum(sum(frames(each)) for each in messages(1 << 20, 1000))
     bits = 8 * (framed + framed / 1408 * 28)
     found = re.match(r"delivered after ([\d.]+) s at the earliest \(link: at most ([\d.]+) MB/s\)",
@@ -230,9 +234,9 @@ GROUP = (
     PLAIN.replace("hosts: [a, b]", "hosts: [a, b, c, d]")
     .replace(
         "link: {between: [a, b], backend: relay}",
-        "links: [{between: [a, b], weather: {both: {delay: {mean: 1ms}}}}, "
-        "{between: [a, c], weather: {both: {delay: {mean: 20ms}}}}, "
-        "{between: [a, d], weather: {both: {delay: {mean: 20ms}}}}]",
+        "links: [{between: [a, b], impairments: {both: {delay: {mean: 1ms}}}}, "
+        "{between: [a, c], impairments: {both: {delay: {mean: 20ms}}}}, "
+        "{between: [a, d], impairments: {both: {delay: {mean: 20ms}}}}]",
     )
     .replace("to: b", "to: [b, c, d]")
     .replace("from: 1B, to: max", "from: 1000B, to: 1000B")
@@ -530,7 +534,7 @@ def test_a_rule_for_first_attempts_does_not_count_retransmissions():
 
 
 def test_links_are_named_by_their_hosts():
-    text = made(weather="a->b: {loss: 1%}, b->a: {delay: {mean: 20ms}}")
+    text = made(impairments="a->b: {loss: 1%}, b->a: {delay: {mean: 20ms}}")
     text = text.replace("expect:", f"faults:\n{DROP}\nexpect:")
     for old, new in (("[a, b]", "[nyc, lon]"), ("a->b", "nyc->lon"), ("b->a", "lon->nyc")):
         text = text.replace(old, new)
@@ -576,7 +580,7 @@ def lingers(text):
     ],
 )
 def test_a_round_trip_above_the_retransmit_linger_is_named(delay, sent, more, expected):
-    text = made(weather=f"both: {{delay: {{mean: {delay}}}}}", more=more)
+    text = made(impairments=f"both: {{delay: {{mean: {delay}}}}}", more=more)
     assert lingers(text.replace("term-length=1m", f"term-length=1m{sent}")) == expected
 
 

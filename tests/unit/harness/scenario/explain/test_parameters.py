@@ -69,9 +69,9 @@ def test_the_same_scenario_at_other_addresses_has_the_same_parameters(text):
         ("expect:", "timeouts: {image_liveness: 4s}\nexpect:", {
             "timeouts.image_liveness": (None, "4s"),
         }),
-        ("backend: relay", "backend: relay, weather: {b->a: {delay: 20ms, loss: 1%}}", {
-            "weather.b->a.delay": (None, "20ms"), "weather.b->a.loss.model": (None, "iid"),
-            "weather.b->a.loss.shares": (None, "1%"),
+        ("backend: relay", "backend: relay, impairments: {b->a: {delay: 20ms, loss: 1%}}", {
+            "impairments.b->a.delay": (None, "20ms"), "impairments.b->a.loss.model": (None, "iid"),
+            "impairments.b->a.loss.shares": (None, "1%"),
         }),
     ],
 )  # fmt: skip
@@ -119,7 +119,7 @@ def test_a_change_of_any_field_of_a_stream_is_a_difference(name):
     ("model", "table"), [(FaultCase, "faults"), (ImpairmentCase, "impairments")]
 )
 def test_a_change_of_any_number_of_a_rule_or_impairment_is_a_difference(model, table):
-    text = made(weather="a->b: {delay: {mean: 20ms}}")
+    text = made(impairments="a->b: {delay: {mean: 20ms}}")
     rule = "  - {id: lose, where: {link: a->b}, what: {type: DATA}, act: {drop: 2%}}\n"
     case = case_of(text.replace("expect:", f"faults:\n{rule}expect:"))
     item = getattr(case, table)[0]

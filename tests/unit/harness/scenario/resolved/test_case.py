@@ -83,9 +83,11 @@ def test_survives_its_file(tmp_path):
 
 def test_a_damaged_file_is_refused(tmp_path):
     document = json.loads(resolved().to_json())
-    document["weather"] = "bad"
+    document["impairments"] = "bad"
     (tmp_path / "case.json").write_text(json.dumps(document))
-    with pytest.raises(DocumentError, match=r"case\.json: weather: input should be a valid array"):
+    with pytest.raises(
+        DocumentError, match=r"case\.json: impairments: input should be a valid array"
+    ):
         Case.read(tmp_path / "case.json")
 
 

@@ -22,8 +22,8 @@ LOSS = LossCase(model="iid", shares_ppb=(10_000_000,))
 
 
 def change(at_ns: int, link: str = "a->b", **counts: int) -> LinkChange:
-    weather = ImpairmentCase(link=link, loss=LOSS)
-    return LinkChange(number=1, at_ns=at_ns, weather=weather, counts=LinkCounts(**counts))
+    impairments = ImpairmentCase(link=link, loss=LOSS)
+    return LinkChange(number=1, at_ns=at_ns, impairments=impairments, counts=LinkCounts(**counts))
 
 
 def test_a_link_without_changes_has_one_period() -> None:
@@ -57,8 +57,8 @@ def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     [
         ({"number": 0}, "greater than or equal to 1"),
         ({"at_ns": "now"}, "valid integer"),
-        ({"weather": {"link": "a->z"}}, "expected one of a->b, b->a"),
-        ({"weather": {"link": "a->b", "delay_ns": -1}}, "delay_ns"),
+        ({"impairments": {"link": "a->z"}}, "expected one of a->b, b->a"),
+        ({"impairments": {"link": "a->b", "delay_ns": -1}}, "delay_ns"),
         ({"counts": {"received": -1}}, "greater than or equal to 0"),
         ({"more": 1}, "extra inputs"),
     ],

@@ -18,7 +18,7 @@ network:
   hosts: [pub, sub1, sub2]
   links:
     - {between: [pub, sub1]}
-    - {between: [pub, sub2], weather: {pub->sub2: {delay: {mean: 5ms}}}}
+    - {between: [pub, sub2], impairments: {pub->sub2: {delay: {mean: 5ms}}}}
 traffic:
   - id: one
     stream: 1001
@@ -241,10 +241,12 @@ def test_a_rule_before_the_fan_out_is_for_multicast_and_comes_first():
     )
 
 
-@pytest.mark.parametrize("weather", ["pub->sub2", "sub2->pub", "both"])
-def test_netem_has_one_way_to_a_host(weather):
-    text = GOOD.replace("weather: {pub->sub2:", f"backend: netem, weather: {{{weather}:")
-    if weather == "pub->sub2":
+@pytest.mark.parametrize("impairments", ["pub->sub2", "sub2->pub", "both"])
+def test_netem_has_one_way_to_a_host(impairments):
+    text = GOOD.replace(
+        "impairments: {pub->sub2:", f"backend: netem, impairments: {{{impairments}:"
+    )
+    if impairments == "pub->sub2":
         assert parse_scenario(text, "made.yaml")
     else:
         assert "distinguish this link's packets to pub" in faults(text)

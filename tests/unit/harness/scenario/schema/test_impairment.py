@@ -1,4 +1,4 @@
-"""Weather in a scenario file: what is taken, what is refused and where, what a case makes of it."""
+"""Impairments in a scenario file: what is accepted or refused, and what a case contains."""
 
 import pytest
 
@@ -19,23 +19,24 @@ from windtunnel.harness.scenario.schema.units import (
 LINK = "  link: {between: [a, b], backend: relay}\n"
 
 
-def with_weather(weather, backend="relay"):
+def with_impairments(impairments, backend="relay"):
     return GOOD.replace(
-        LINK, f"  link:\n    between: [a, b]\n    backend: {backend}\n    weather: {weather}\n"
+        LINK,
+        f"  link:\n    between: [a, b]\n    backend: {backend}\n    impairments: {impairments}\n",
     )
 
 
-def weather_of(weather):
-    return resolved(with_weather(weather)).impairments
+def impairments_of(impairments):
+    return resolved(with_impairments(impairments)).impairments
 
 
-def refusal(weather, backend="relay"):
-    (fault,) = faults_of(with_weather(weather, backend))
+def refusal(impairments, backend="relay"):
+    (fault,) = faults_of(with_impairments(impairments, backend))
     return fault
 
 
 def test_takes_everything_at_once():
-    (found,) = weather_of(
+    (found,) = impairments_of(
         "{a->b: {loss: 2%, delay: {mean: 5ms, jitter: 1ms, distribution: normal}, "
         "rate: 200Mbit/s, queue: 4000, duplicate: 1%, corrupt: 0.1%, "
         "reorder: {share: 1%, gap: 5}}}"
@@ -56,56 +57,56 @@ def test_takes_everything_at_once():
 
 
 def test_both_is_each_direction():
-    found = weather_of("{both: {loss: 1%}}")
+    found = impairments_of("{both: {loss: 1%}}")
     assert [each.link for each in found] == ["a->b", "b->a"]
     assert found[0].loss == found[1].loss
 
 
 def test_links_are_named_by_the_order_of_their_ends():
-    text = with_weather("{a->b: {loss: 1%}}").replace("between: [a, b]", "between: [b, a]")
+    text = with_impairments("{a->b: {loss: 1%}}").replace("between: [a, b]", "between: [b, a]")
     (found,) = resolved(text).impairments
     assert found.link == "b->a"
 
 
 def test_two_states_have_defaults():
-    (found,) = weather_of("{a->b: {loss: {good_to_bad: 0.1%, bad_to_good: 20%}}}")
+    (found,) = impairments_of("{a->b: {loss: {good_to_bad: 0.1%, bad_to_good: 20%}}}")
     assert found.loss.model == "gilbert-elliott"
     assert found.loss.shares_ppb == (1_000_000, 200_000_000, BILLION, 0)
 
 
 def test_four_states_keep_the_order_of_tc():
-    (found,) = weather_of("{a->b: {loss: {p13: 1%, p31: 90%, p32: 5%, p23: 50%, p14: 0.5%}}}")
+    (found,) = impairments_of("{a->b: {loss: {p13: 1%, p31: 90%, p32: 5%, p23: 50%, p14: 0.5%}}}")
     assert found.loss.model == "four-state"
     assert found.loss.shares_ppb == (10_000_000, 900_000_000, 50_000_000, 500_000_000, 5_000_000)
 
 
-def test_a_case_without_weather_reads_as_before(tmp_path):
+def test_a_case_without_impairments_reads_as_before(tmp_path):
     case = resolved()
     document = case.to_json()
     assert case.impairments == ()
-    older = document.replace(',\n "backend": "relay",\n "weather": []', "")
+    older = document.replace(',\n "backend": "relay",\n "impairments": []', "")
     assert older != document
     (tmp_path / "case.json").write_text(older)
     assert Case.read(tmp_path / "case.json") == case
 
 
-def test_a_case_with_weather_reads_back(tmp_path):
-    case = resolved(with_weather("{both: {loss: {p13: 1%, p31: 90%}, rate: 1Mbit/s}}"))
+def test_a_case_with_impairments_reads_back(tmp_path):
+    case = resolved(with_impairments("{both: {loss: {p13: 1%, p31: 90%}, rate: 1Mbit/s}}"))
     case.write(tmp_path / "case.json")
     assert Case.read(tmp_path / "case.json") == case
     assert case.impairments_of("b->a").rate_bits_per_s == 1_000_000
 
 
 @pytest.mark.parametrize(
-    ("weather", "where", "text"),
+    ("impairments", "where", "text"),
     [
-        ("{a->c: {loss: 1%}}", "weather.a->c", "found 'a->c'"),
+        ("{a->c: {loss: 1%}}", "impairments.a->c", "found 'a->c'"),
         (
             "{both: {loss: 1%}, a->b: {loss: 1%}}",
-            "weather.both",
+            "impairments.both",
             "`both` cannot be combined",
         ),
-        ("{a->b: {}}", "weather.a->b", "at least one of"),
+        ("{a->b: {}}", "impairments.a->b", "at least one of"),
         ("{a->b: {loss: 0%}}", "a->b.loss", "above 0%"),
         ("{a->b: {loss: 2}}", "a->b.loss", "with a unit"),
         ("{a->b: {loss: {good_to_bad: 1%}}}", "loss.bad_to_good", "missing"),
@@ -133,8 +134,8 @@ def test_a_case_with_weather_reads_back(tmp_path):
         ),
     ],
 )
-def test_refuses(weather, where, text):
-    found = refusal(weather)
+def test_refuses(impairments, where, text):
+    found = refusal(impairments)
     assert where in found
     assert text in found
     assert found.startswith("made.yaml:11:")
@@ -146,8 +147,8 @@ def test_netem_without_impairments_is_rejected():
 
 
 def test_explains_the_rate_of_a_loss_model():
-    weather = "{a->b: {loss: {good_to_bad: 0.1%, bad_to_good: 20%}, rate: 1Mbit/s}}"
-    text = explain(resolved(with_weather(weather)))
+    impairments = "{a->b: {loss: {good_to_bad: 0.1%, bad_to_good: 20%}, rate: 1Mbit/s}}"
+    text = explain(resolved(with_impairments(impairments)))
     assert "0.498% of the packets, in bursts of 5.00 on average" in text
     assert "rate 1Mbit/s, queue unlimited" in text
     assert "applied by relay" in text
@@ -158,7 +159,7 @@ def test_explains_nothing_without_impairments():
 
 
 def test_editors_know_it():
-    assert "weather" in json_schema()["$defs"]["Link"]["properties"]
+    assert "impairments" in json_schema()["$defs"]["Link"]["properties"]
     assert "good_to_bad" in json_schema()["$defs"]["GilbertElliott"]["properties"]
 
 
@@ -178,4 +179,6 @@ def test_rates_read_back():
     assert format_rate(200_000_000) == "200Mbit/s"
     with pytest.raises(ValueError, match="a rate with a unit"):
         parse_rate("200M")
-    assert parse_scenario(with_weather("{a->b: {rate: 1.5kbit/s}}"), "x").network.link.impairments
+    assert parse_scenario(
+        with_impairments("{a->b: {rate: 1.5kbit/s}}"), "x"
+    ).network.link.impairments

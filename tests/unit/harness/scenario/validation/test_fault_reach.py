@@ -158,9 +158,12 @@ def test_several_destinations_may_lie_on_one_host() -> None:
 def test_impairments_of_a_link_without_streams_are_refused() -> None:
     text = changed("hosts: [a, b]", "hosts: [a, b, c]").replace(
         "  link: {between: [a, b], backend: relay}\n",
-        "  links:\n    - {between: [a, b]}\n    - {between: [a, c], weather: {a->c: {loss: 1%}}}\n",
+        "  links:\n    - {between: [a, b]}\n"
+        "    - {between: [a, c], impairments: {a->c: {loss: 1%}}}\n",
     )
     (error,) = faults_of(text)
-    assert error.startswith("made.yaml:10:25: network.links[1].weather: there is neither a stream")
+    assert error.startswith(
+        "made.yaml:10:25: network.links[1].impairments: there is neither a stream"
+    )
     group = text.replace("endpoint=${b}:24325", "endpoint=224.20.30.39:24325|interface=${self}")
     assert parse_scenario(group, "made.yaml")

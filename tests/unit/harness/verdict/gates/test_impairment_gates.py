@@ -28,14 +28,14 @@ OPTIONS = {"limit": 10_000, "loss-random": {"loss": 0.1, "correlation": 0}, "ecn
 def run(tmp_path):
     """Return a run without loss, whose case specifies 10 % loss."""
     made = make_run(tmp_path, drops=False)
-    weather = (ImpairmentCase(link="a->b", loss=LOSS),)
-    made.case = made.case.model_copy(update={"impairments": weather, "faults": ()})
+    impairments = (ImpairmentCase(link="a->b", loss=LOSS),)
+    made.case = made.case.model_copy(update={"impairments": impairments, "faults": ()})
     return made
 
 
 def by_relay(run, **account):
     sent = run.links[A_TO_B].datagrams_out
-    run.links[A_TO_B].weather = ImpairmentAccount(received=sent, sent=sent, **account)
+    run.links[A_TO_B].impairments = ImpairmentAccount(received=sent, sent=sent, **account)
     return run
 
 
@@ -91,8 +91,8 @@ def test_too_few_packets_say_nothing_and_excuse_nothing(run):
 
 
 def test_few_packets_of_applications_are_no_reason_to_doubt_a_run(run):
-    weather = ImpairmentCase(link="a->b", loss=LossCase(model="iid", shares_ppb=(10**6,)))
-    run.case = run.case.model_copy(update={"impairments": (weather,), "traffic": ()})
+    impairments = ImpairmentCase(link="a->b", loss=LossCase(model="iid", shares_ppb=(10**6,)))
+    run.case = run.case.model_copy(update={"impairments": (impairments,), "traffic": ()})
     (found,) = look(by_relay(run))
     assert found.outcome is PASS, found.text
     assert "sample too small" not in found.text
@@ -137,7 +137,7 @@ def test_the_ledger_balances_with_what_an_impairment_took(run):
     sent = run.links[A_TO_B].datagrams_out
     lose(run, 5)
     account = ImpairmentAccount(received=sent, lost=5, sent=sent - 5, frames_lost={"DATA": 5})
-    run.links[A_TO_B].weather = account
+    run.links[A_TO_B].impairments = account
     assert {found.outcome for found in look(run, ledger_balanced)} == {PASS}
     account.frames_lost = {"DATA": 4, "SETUP": 1}
     outcomes = {found.about: found.outcome for found in look(run, ledger_balanced)}
@@ -162,10 +162,10 @@ def test_bursts_allow_more_than_losses_by_themselves():
 
 
 def reorders(run, gap, sent, reordered, others=0, **account):
-    weather = ImpairmentCase(link="a->b", delay_ns=10**6, reorder_ppb=10**8, reorder_gap=gap)
-    run.case = run.case.model_copy(update={"impairments": (weather,)})
+    impairments = ImpairmentCase(link="a->b", delay_ns=10**6, reorder_ppb=10**8, reorder_gap=gap)
+    run.case = run.case.model_copy(update={"impairments": (impairments,)})
     link = run.links[A_TO_B]
-    link.weather = ImpairmentAccount(received=sent, sent=sent, reordered=reordered, **account)
+    link.impairments = ImpairmentAccount(received=sent, sent=sent, reordered=reordered, **account)
     link.datagrams_out, link.other_in = sent, others
     (found,) = look(run)
     return found.outcome
@@ -204,8 +204,8 @@ def test_packets_of_others_may_have_been_reordered_too(run):
 
 
 def test_of_a_delay_alone_nothing_is_counted(run):
-    weather = ImpairmentCase(link="a->b", delay_ns=10**6)
-    run.case = run.case.model_copy(update={"impairments": (weather,)})
+    impairments = ImpairmentCase(link="a->b", delay_ns=10**6)
+    run.case = run.case.model_copy(update={"impairments": (impairments,)})
     (found,) = look(by_relay(run))
     assert (found.outcome, "effects of these impairments are not" in found.text) == (PASS, True)
 
@@ -216,14 +216,14 @@ def live(run, *changes, **account):
     run.case = run.case.model_copy(update={"live": True, "impairments": both})
     by_relay(run, **account)
     back = run.links["b->a"]
-    back.weather = ImpairmentAccount(received=back.datagrams_out, sent=back.datagrams_out)
+    back.impairments = ImpairmentAccount(received=back.datagrams_out, sent=back.datagrams_out)
     LinkChanges(changes=changes).write(run.folder.link_changes)
     return run
 
 
 def changed(at_ns, loss, **counts):
-    weather = ImpairmentCase(link="a->b", loss=loss)
-    return LinkChange(number=1, at_ns=at_ns, weather=weather, counts=LinkCounts(**counts))
+    impairments = ImpairmentCase(link="a->b", loss=loss)
+    return LinkChange(number=1, at_ns=at_ns, impairments=impairments, counts=LinkCounts(**counts))
 
 
 ALL = LossCase(model="iid", shares_ppb=(10**9,))

@@ -34,7 +34,7 @@ def sentences(ledger):
     ],
 )
 def test_impaired_datagrams_are_counted_by_link(counts, expected):
-    links = {"a->b": LinkAccount(), "b->a": LinkAccount(weather=ImpairmentAccount(**counts))}
+    links = {"a->b": LinkAccount(), "b->a": LinkAccount(impairments=ImpairmentAccount(**counts))}
     assert sentences(Ledger(links)) == expected
 
 

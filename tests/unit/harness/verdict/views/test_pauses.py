@@ -142,7 +142,7 @@ def partitioned(run, *changes, event=CUT, ended_ns=200):
         LinkChange(
             number=1,
             at_ns=at_ns,
-            weather=ImpairmentCase(link=link, loss=lost),
+            impairments=ImpairmentCase(link=link, loss=lost),
             counts=LinkCounts(),
         )
         for link, at_ns in changes

@@ -289,7 +289,7 @@ def test_lost_frames_are_not_counted_without_the_decisions_about_copies(folder):
     [
         (LinkAccount(frames={"DATA": FrameAccount(duplicated=1)}), 4),
         (LinkAccount(frames={"DATA": FrameAccount(dropped=1)}), None),
-        (LinkAccount(weather=ImpairmentAccount(lost=1)), None),
+        (LinkAccount(impairments=ImpairmentAccount(lost=1)), None),
     ],
 )
 def test_lost_frames_are_counted_despite_copies_if_the_middlebox_lost_nothing(

@@ -23,7 +23,7 @@ BUSY_BYTES = 1 << 16
 """A mailbox with so much unread gets nothing more: a genuine datagram must still find room."""
 
 
-class Air(NamedTuple):
+class Transport(NamedTuple):
     """The recorded genuine datagrams and the random state."""
 
     frames: np.ndarray  # uint8[mailboxes * REMEMBERED * KEPT]
@@ -38,10 +38,10 @@ class Air(NamedTuple):
     counts: np.ndarray  # int64[4]
 
 
-def make_air(mailboxes: int, seed: int, guarded: np.ndarray) -> Air:
-    """Create empty air; the same seed reproduces the storm."""
+def make_transport(mailboxes: int, seed: int, guarded: np.ndarray) -> Transport:
+    """Create a transport that has recorded nothing. Equal seeds give equal mutations."""
     kept = mailboxes * REMEMBERED
-    return Air(
+    return Transport(
         frames=np.zeros(kept * mutation.KEPT, np.uint8),
         lengths=np.zeros(kept, np.int64),
         sources=np.zeros((kept, 28), np.uint8),
@@ -56,61 +56,63 @@ def make_air(mailboxes: int, seed: int, guarded: np.ndarray) -> Air:
 
 
 @kernel
-def carry(links, air):
+def carry(links, transport):
     """Deliver every datagram to its target. Returns how many found a mailbox."""
     carried = 0
     for index in range(links.mailboxes.size):
         box = links.mailboxes[index]
         while box.is_open:
-            length, name_length = link.take(links, index, air.name, air.buf, 0, mutation.ROOM)
+            length, name_length = link.take(
+                links, index, transport.name, transport.buf, 0, mutation.ROOM
+            )
             if length == link.NOTHING:
                 break
-            target = link.find(links, air.name, name_length)
+            target = link.find(links, transport.name, name_length)
             if target == link.NOTHING:
                 continue
-            link.deliver(links, target, box.local, box.local_length, air.buf, 0, length)
-            slot = target * REMEMBERED + air.counts_in[target] % REMEMBERED
+            link.deliver(links, target, box.local, box.local_length, transport.buf, 0, length)
+            slot = target * REMEMBERED + transport.counts_in[target] % REMEMBERED
             kept = min(length, mutation.KEPT)
-            copy(air.frames, slot * mutation.KEPT, air.buf, 0, kept)
-            air.lengths[slot] = kept
-            copy(air.sources[slot], 0, box.local, 0, NAME_LENGTH_MAX)
-            air.counts_in[target] += 1
+            copy(transport.frames, slot * mutation.KEPT, transport.buf, 0, kept)
+            transport.lengths[slot] = kept
+            copy(transport.sources[slot], 0, box.local, 0, NAME_LENGTH_MAX)
+            transport.counts_in[target] += 1
             carried += 1
     return carried
 
 
 @kernel
-def _remembered(air, target):
+def _remembered(transport, target):
     """A recorded datagram that went to a mailbox, or -1."""
-    kept = min(air.counts_in[target], REMEMBERED)
+    kept = min(transport.counts_in[target], REMEMBERED)
     if kept == 0:
         return -1
-    return target * REMEMBERED + mutation.draw(air.rng, kept)
+    return target * REMEMBERED + mutation.draw(transport.rng, kept)
 
 
 @kernel
-def _make(air, slot, other):
-    """Build a datagram in `air.buf` from two recorded ones. Returns its length."""
-    replay = mutation.draw(air.rng, 32) == 0
+def _make(transport, slot, other):
+    """Build a datagram in `transport.buf` from two recorded ones. Returns its length."""
+    replay = mutation.draw(transport.rng, 32) == 0
     for _ in range(ATTEMPTS):
-        length = air.lengths[slot]
-        copy(air.buf, 0, air.frames, slot * mutation.KEPT, length)
+        length = transport.lengths[slot]
+        copy(transport.buf, 0, transport.frames, slot * mutation.KEPT, length)
         if replay:
-            air.counts[REPLAYED] += 1
+            transport.counts[REPLAYED] += 1
             return length
-        other_length = air.lengths[other]
-        copy(air.other, 0, air.frames, other * mutation.KEPT, other_length)
-        length = mutation.spoil(air.rng, air.buf, length, air.other, other_length)
-        if not mutation.passes_for_good(air.buf, length, air.guarded):
-            air.counts[SPOILT] += 1
+        other_length = transport.lengths[other]
+        copy(transport.other, 0, transport.frames, other * mutation.KEPT, other_length)
+        length = mutation.spoil(transport.rng, transport.buf, length, transport.other, other_length)
+        if not mutation.passes_for_good(transport.buf, length, transport.guarded):
+            transport.counts[SPOILT] += 1
             return length
-        air.counts[WITHHELD] += 1
-    air.counts[SPOILT] += 1
-    return mutation.draw(air.rng, 20)
+        transport.counts[WITHHELD] += 1
+    transport.counts[SPOILT] += 1
+    return mutation.draw(transport.rng, 20)
 
 
 @kernel
-def inject(links, air, each):
+def inject(links, transport, each):
     """Inject `each` mutated datagrams into every open mailbox. Returns how many arrived."""
     arrived = 0
     for index in range(links.mailboxes.size):
@@ -123,27 +125,36 @@ def inject(links, air, each):
                 break
             # Mostly what this mailbox knows; now and then what was meant for another.
             origin = index
-            if mutation.draw(air.rng, 8) == 0:
-                origin = mutation.draw(air.rng, links.mailboxes.size)
-            slot = _remembered(air, origin)
+            if mutation.draw(transport.rng, 8) == 0:
+                origin = mutation.draw(transport.rng, links.mailboxes.size)
+            slot = _remembered(transport, origin)
             if slot < 0:
                 continue
-            other = _remembered(air, mutation.draw(air.rng, links.mailboxes.size))
-            replayed = air.counts[REPLAYED]
-            length = _make(air, slot, slot if other < 0 else other)
+            other = _remembered(transport, mutation.draw(transport.rng, links.mailboxes.size))
+            replayed = transport.counts[REPLAYED]
+            length = _make(transport, slot, slot if other < 0 else other)
             # What nobody changed comes from where it came before: a requester moves with its words.
-            is_strange = replayed == air.counts[REPLAYED] and mutation.draw(air.rng, 2) == 0
-            copy(air.name, 0, air.sources[slot], 0, NAME_LENGTH_MAX)
+            is_strange = (
+                replayed == transport.counts[REPLAYED] and mutation.draw(transport.rng, 2) == 0
+            )
+            copy(transport.name, 0, transport.sources[slot], 0, NAME_LENGTH_MAX)
             name_length = 16
             if box.peer_length != 0:
-                copy(air.name, 0, box.peer, 0, NAME_LENGTH_MAX)
+                copy(transport.name, 0, box.peer, 0, NAME_LENGTH_MAX)
                 name_length = box.peer_length
-            elif is_strange and mutation.draw(air.rng, 2) == 0:
-                air.name[4 + mutation.draw(air.rng, 4)] = mutation.draw(air.rng, 256)
+            elif is_strange and mutation.draw(transport.rng, 2) == 0:
+                transport.name[4 + mutation.draw(transport.rng, 4)] = mutation.draw(
+                    transport.rng, 256
+                )
             elif is_strange:
-                air.name[2 + mutation.draw(air.rng, 2)] = mutation.draw(air.rng, 256)
-            if link.deliver(links, index, air.name, name_length, air.buf, 0, length) == length:
+                transport.name[2 + mutation.draw(transport.rng, 2)] = mutation.draw(
+                    transport.rng, 256
+                )
+            if (
+                link.deliver(links, index, transport.name, name_length, transport.buf, 0, length)
+                == length
+            ):
                 arrived += 1
             else:
-                air.counts[REFUSED] += 1
+                transport.counts[REFUSED] += 1
     return arrived

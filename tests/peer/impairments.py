@@ -1,4 +1,4 @@
-"""The weather that a stream is sent through, and what it will take: known before it begins.
+"""The impairments that a stream is sent through, and which frames they drop, known in advance.
 
 The first rule decides about loss, by the position of a frame alone. Positions follow from the
 messages, the MTU and the term length, whichever driver writes them.
@@ -44,7 +44,7 @@ def expected_frames():
 
 
 def expected_losses(seed):
-    """Positions of the frames that bad weather takes when they first come over a link."""
+    """Positions of the frames that `BAD` drops when they first come over a link."""
     limit = SHARE_PPB * (1 << DRAW_BITS) // BILLION
     return {
         position
