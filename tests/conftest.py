@@ -39,9 +39,13 @@ the others alone.
 """
 MOVED = {
     **dict.fromkeys(
-        ("test_applications_guide", "test_lab_command", "test_nemesis", "test_plugin_"), OTHERS
+        (
+            *("test_applications_guide", "test_lab_command", "test_nemesis", "test_plugin_"),
+            *("test_python_echo", "test_replay"),
+        ),
+        OTHERS,
     ),
-    **dict.fromkeys(("test_calibrate", "test_python_echo"), "docker"),
+    "test_calibrate": "docker",
 }
 """Files of `NETWORKS` that run in another group, because nothing in their labs depends on how busy
 the machine is. With them, all groups take equally long.

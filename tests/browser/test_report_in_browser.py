@@ -248,7 +248,7 @@ OVERLAPS = """(() => {
 })()"""
 
 
-@pytest.mark.full(keep=2)
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("size", [(1280, 1000), (700, 900), PHONE], ids=["desk", "narrow", "phone"])
 @pytest.mark.parametrize("kinds", ["some", "every"])
 def test_no_labels_of_a_chart_overlap(opened: Browser, size: tuple[int, int], kinds: str) -> None:

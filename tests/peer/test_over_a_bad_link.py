@@ -36,7 +36,7 @@ def test_without_loss_nothing_is_asked_for_twice(tmp_path, kind, drivers):
         assert made.near.total(counter.RETRANSMITTED_BYTES) == 0
 
 
-@pytest.mark.full(keep=3)
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("clients", ["own", "crossed"])
 @pytest.mark.parametrize("drivers", DIRECTIONS, ids="-to-".join)
 @pytest.mark.parametrize("kind", KINDS)

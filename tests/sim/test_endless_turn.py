@@ -105,7 +105,7 @@ def simulate(where, folder):
 
 @pytest.mark.parametrize(
     "agent",
-    ["conductor", *(pytest.param(each, marks=pytest.mark.full) for each in ("receiver", "sender"))],
+    [pytest.param(each, marks=pytest.mark.full) for each in ("conductor", "receiver", "sender")],
 )
 def test_an_endless_agent_is_its_drivers_failure(agent, tmp_path):
     done, simulation = simulate(agent, tmp_path)

@@ -99,6 +99,7 @@ def judged(tmp_path_factory):
         yield lambda name: run(SCENARIOS / f"{name}.yaml")
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", CLASSES.values(), ids=CLASSES)
 def test_each_class_of_fault_passes(name, judged):
     result, folder = judged(name)

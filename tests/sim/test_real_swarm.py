@@ -17,8 +17,9 @@ def trials_of(folder, *arguments):
     return code, [each for each in lines if each["kind"] == "trial"], errors
 
 
-@pytest.mark.parametrize("drivers", ["mixed", pytest.param("pyaeron", marks=pytest.mark.full)])
-@pytest.mark.parametrize("seeds", [2, pytest.param(300, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("drivers", ["mixed", "pyaeron"])
+@pytest.mark.parametrize("seeds", [2, 300])
 def test_seeds_hold(tmp_path, drivers, seeds):
     code, trials, errors = trials_of(tmp_path, "--driver", drivers, "--seeds", str(seeds))
     assert [each for each in trials if each["violation"] or each["defect"]] == []

@@ -27,6 +27,7 @@ LENGTH = "8MiB"
 pytestmark = pytest.mark.timeout(400)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", [RELIABLE, UNRELIABLE, "reorder/reliable-swap-and-hold"])
 def test_main_scenario_passes(name, tmp_path):
     result = run(shortened(name, tmp_path, LENGTH), tmp_path)

@@ -56,6 +56,7 @@ assert bus_error_guard.lost_pages_total() == 56
     assert ended.returncode == 0, ended.stderr
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(("on_read", "access", "kept"), [
     (False, "array[20 * 4096] = 3", 0),
     (False, "array[20 * 4096] += 0", 7),

@@ -26,6 +26,7 @@ def loaded_by(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize(
     "arguments",
     [

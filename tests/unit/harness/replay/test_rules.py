@@ -71,6 +71,7 @@ def decided(faults):
     return driven.decisions.copy()
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("name", ACTS)
 def test_strike_the_same_frames_without_any_chance(name):
     given = [

@@ -59,6 +59,7 @@ def naive_hits(of_case, link):
     return found
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("types", [("DATA",), ("DATA", "HEARTBEAT")])
 @pytest.mark.parametrize("details", [{}, CHAIN, FOUR])
 def test_a_shared_rule_affects_the_same_frames_on_all_its_links(types, details):

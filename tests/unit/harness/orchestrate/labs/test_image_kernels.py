@@ -122,6 +122,7 @@ def test_who_may_not_look_into_the_volume_gets_a_folder(volume, tmp_path, monkey
     assert volume.sources() == [str(folder), VOLUME]
 
 
+@pytest.mark.full
 def test_a_container_that_fails_is_reported_with_its_last_words_and_removed(volume):
     volume.code = 1
     with pytest.raises(LabError, match=r"ended with exit code 1: end$"):

@@ -78,6 +78,7 @@ def test_a_signal_ends_the_runs_under_way_and_starts_no_other(reported, number):
     assert reported.none_lives()
 
 
+@pytest.mark.full
 def test_a_defect_of_the_caller_leaves_no_worker_behind(reported):
     def break_down(event) -> None:
         reported.on_begin = lambda event: None

@@ -80,6 +80,7 @@ def earliest_s(total, length, window, round_trip_s):
     return now_s + round_trip_s / 2
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("length", [1, 100, 1000, 1376, 1377, 2752, 5000])
 def test_fragments_and_overhead_of_a_message(length):
     spans = [frames(each) for each in messages(1 << 20, length)]

@@ -24,6 +24,7 @@ def at(tables, point, name):
     return [row for row in getattr(tables, name).to_pylist() if row["vantage_point"] == point]
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 def test_links_lead_from_the_sender_to_each_member(tmp_path, plan):
     stream = LossyStream(plan)
@@ -42,6 +43,7 @@ def test_links_lead_from_the_sender_to_each_member(tmp_path, plan):
             assert (link["reordered_frames"], link["delay_max_ns"]) == (0, plan.way_ns)
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 def test_what_a_member_lost_and_what_was_sent_again(tmp_path, plan):
     stream = LossyStream(plan)

@@ -64,7 +64,7 @@ def test_tells_golden_frames_as_a_naive_reading_does(golden_set, name):
     assert set(table["vantage_point"].to_pylist()) == {name.removesuffix(".pcap")}
 
 
-@pytest.mark.full(keep=4)
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(("golden_set", "name"), CAPTURES)
 def test_any_number_of_parts_gives_the_same_table(golden_set, name, tmp_path):
     path = tmp_path / name

@@ -36,6 +36,7 @@ def test_one_capture_tells_all_fates(tmp_path, seed, batch):
     assert told == expected
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_numbers_tell_two_captures_which_passage_is_which_arrival(tmp_path, seed):
     link = repaired_link.run(seed)
@@ -172,6 +173,7 @@ def test_a_copy_is_no_place_before_new_bytes_either(tmp_path):
     assert (flow["reordered_extent_max"], flow["reordered_ns_max"]) == (1, 20_000)
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_point_and_two_count_the_same_extents(tmp_path, seed):
     near, far = repaired_link.captures(repaired_link.run(seed))

@@ -40,6 +40,7 @@ def naive(events, flow, most):
     return kept if not rows or kept[-1] == rows[-1] else [*kept, rows[-1]]
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("most", [4, 1_000])
 @given(EVENTS, st.lists(st.integers(1, 20), min_size=1, max_size=10))
 @settings(max_examples=200)

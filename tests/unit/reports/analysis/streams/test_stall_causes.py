@@ -102,6 +102,7 @@ PLANS = [
 ]
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 def test_both_ends_blame_whoever_held_the_stream_up(tmp_path, plan):
     stream = LossyStream(plan)

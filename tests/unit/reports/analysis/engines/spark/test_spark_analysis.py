@@ -266,6 +266,7 @@ def test_spark_tracks_the_same_gaps(spark, tmp_path):
     assert fates_of(tmp_path / "there").equals(fates_of(tmp_path / "here"))
 
 
+@pytest.mark.full
 def test_spark_leaves_out_the_same_totals(spark, tmp_path):
     path = write_many(tmp_path / "many.pcap")
     here, there = (
