@@ -14,6 +14,7 @@ import fcntl
 import hashlib
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -45,10 +46,14 @@ UNCOMPILED = (
 )
 """Folders whose modules the driver under test and the workloads never import."""
 PROGRAMS = {
-    "netns": ("-m", "windtunnel.driver.warm_up", "--mode", "SHARED", "--patience", "60"),
-    "sim": ("-m", "windtunnel.harness.simulator", "warm-up"),
+    "netns": (("windtunnel.driver.warm_up", "--mode", "SHARED", "--patience", "60"),),
+    "sim": (
+        ("windtunnel.harness.simulator", "warm-up"),
+        # Worlds of more than two hosts have kernels of their own.
+        ("windtunnel.harness", "run", "many/multicast-one-lossy", "--fidelity", "sim"),
+    ),
 }
-"""Fidelity level -> program that compiles all kernels needed by the driver and the workloads."""
+"""Fidelity level -> modules, with arguments, that compile the kernels of driver and workloads."""
 WARM_UP_LIMIT_S = 1_800.0
 """Timeout of the compilation in seconds. It is long, because the machine may be busy."""
 COMPILED, PREPARED = "compiled", "prepared"
@@ -193,23 +198,22 @@ def _update(tree: Path, texts: dict[str, str]) -> str:
 
 
 def _compile(fidelity: str, environment: dict[str, str], home: Path) -> None:
-    """Compile the mutated driver's kernels by running it once without an active mutant."""
-    if fidelity not in PROGRAMS:
-        return
-    log = home / f"warm-up-{fidelity}.log"
-    running = LocalProcess(
-        "warm-up",
-        ["nice", sys.executable, *PROGRAMS[fidelity]],
-        env={**namespaces.environment(), **environment},
-        cwd=home,
-        log=log,
-    )
-    try:
-        code = running.wait(WARM_UP_LIMIT_S)
-        if code:
-            raise MutantError(
-                f"the driver with all mutants cannot be compiled: expected exit code 0 from "
-                f"{PROGRAMS[fidelity][1]}, found {code}: {running.tail(2)}"
+    """Compile the mutated driver's kernels by running it without an active mutant."""
+    for module, *arguments in PROGRAMS.get(fidelity, ()):
+        with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as folder:
+            running = LocalProcess(
+                "warm-up",
+                ["nice", sys.executable, "-m", module, *arguments],
+                env={**namespaces.environment(), **environment},
+                cwd=Path(folder),
+                log=home / f"warm-up-{fidelity}.log",
             )
-    finally:
-        running.kill()
+            try:
+                code = running.wait(WARM_UP_LIMIT_S)
+                if code:
+                    raise MutantError(
+                        f"the driver with all mutants cannot be compiled: expected exit code 0 "
+                        f"from {module}, found {code}: {running.tail(2)}"
+                    )
+            finally:
+                running.kill()
