@@ -1,8 +1,8 @@
 """Streams that are open during an attack. Half of them are attacked, and the other half are
 checked.
 
-    calm    every message is checked; the attack sends no frame that such a stream would accept
-    wild    any frame is sent to these streams, and their files are overwritten; new in each epoch
+    checked     every message is checked; the attack sends no frame that such a stream would accept
+    attacked    any frame is sent to these streams, and their files are overwritten; new each epoch
 
 Session ids depend only on the epoch, and initial term ids are fixed, so recorded frames still match
 the streams when an attack is replayed.
@@ -49,18 +49,16 @@ _ADDRESS = re.compile(r"(?:endpoint|control)=\[?([0-9a-f.:]+?)\]?:(\d+)")
 
 
 class CheckedStreams:
-    """Two clients of an attacked driver: one has the checked (calm) streams, the other the attacked
-    (wild) streams.
-    """
+    """Two clients of an attacked driver: one has the checked streams, one the attacked ones."""
 
     def __init__(self, directory: Path, kinds: tuple[Kind, ...] = NETWORK_KINDS) -> None:
         self.kinds = kinds
         self.errors: list[Exception] = []
         self.clients = [self._connect(directory) for _ in range(2)]
         self.first_port = free_ports((1 + PORT_BLOCKS) * PORTS_PER_STREAM * len(kinds))[0]
-        self._first_wild = len(kinds)
-        self.calm: list[Stream] = []
-        self.wild: list[Stream] = []
+        self._first_attacked = len(kinds)
+        self.checked: list[Stream] = []
+        self.attacked: list[Stream] = []
 
     def _connect(self, directory: Path) -> Aeron:
         context = ClientContext(
@@ -76,19 +74,19 @@ class CheckedStreams:
         first = self.first_port + PORTS_PER_STREAM * number
         return {"a": first, "b": first + 1, "c": first + 2, "here": LOOPBACK}
 
-    def open_calm(self) -> None:
-        """Open the calm streams, which are not attacked and must stay intact."""
-        self.calm = [
+    def open_checked(self) -> None:
+        """Open the checked streams, which are not attacked and must stay intact."""
+        self.checked = [
             self._open(self.clients[0], kind, number, 1_000 + number)
             for number, kind in enumerate(self.kinds)
         ]
 
-    def open_wild(self, epoch: int) -> None:
-        """Open the wild streams: those that are attacked in this epoch."""
+    def open_attacked(self, epoch: int) -> None:
+        """Open the streams that are attacked in this epoch."""
         first = 1_000_000 + 1_000 * (epoch % 1_000)
-        self._first_wild = len(self.kinds) * (1 + epoch % PORT_BLOCKS)
-        self.wild = [
-            self._open(self.clients[1], kind, self._first_wild + number, first + number)
+        self._first_attacked = len(self.kinds) * (1 + epoch % PORT_BLOCKS)
+        self.attacked = [
+            self._open(self.clients[1], kind, self._first_attacked + number, first + number)
             for number, kind in enumerate(self.kinds)
         ]
 
@@ -118,12 +116,12 @@ class CheckedStreams:
         """Return the session and stream ids of the streams that are not attacked. An attack must
         not send frames that these streams would accept.
         """
-        return np.array([(item.session_id, item.stream_id) for item in self.calm], np.int64)
+        return np.array([(item.session_id, item.stream_id) for item in self.checked], np.int64)
 
     def targets(self) -> list[tuple[Target, Stream]]:
         """Return every address at which a stream receives frames, together with its stream."""
         found: list[tuple[Target, Stream]] = []
-        for first, streams in ((0, self.calm), (self._first_wild, self.wild)):
+        for first, streams in ((0, self.checked), (self._first_attacked, self.attacked)):
             for number, stream in enumerate(streams, first):
                 kind = stream.kind
                 text = " ".join(
@@ -144,10 +142,10 @@ class CheckedStreams:
                     f"a client that called its conductor regularly was closed: {client.failure}"
                 )
             client.invoke()
-        for stream in self.calm:
+        for stream in self.checked:
             stream.offer(2)
             stream.poll()
-        for stream in self.wild:
+        for stream in self.attacked:
             # An attacked stream may fail in any way, as long as the client reports an error.
             with contextlib.suppress(DriverError, ClientError):
                 stream.offer(2)
@@ -155,14 +153,14 @@ class CheckedStreams:
 
     def check(self) -> None:
         """Raise Violation if a stream that is not attacked has delivered a wrong message."""
-        faults = [fault for stream in self.calm for fault in stream.faults]
+        faults = [fault for stream in self.checked for fault in stream.faults]
         if faults:
             raise Violation(faults[0])
 
-    def close_wild(self) -> None:
+    def close_attacked(self) -> None:
         """Close the attacked streams, and ignore their errors."""
-        wild, self.wild = self.wild, []
-        for stream in wild:
+        attacked, self.attacked = self.attacked, []
+        for stream in attacked:
             for item in stream.resources():
                 with contextlib.suppress(DriverError, ClientError):
                     item.close()
@@ -171,8 +169,8 @@ class CheckedStreams:
         """Wait until every stream that is not attacked has delivered all offered messages. Raises
         Violation on timeout or for a wrong message.
         """
-        ends = [stream.next_number for stream in self.calm]
-        for stream, end in zip(self.calm, ends, strict=True):
+        ends = [stream.next_number for stream in self.checked]
+        for stream, end in zip(self.checked, ends, strict=True):
             self.until(
                 lambda stream=stream, end=end: stream.expected >= end,  # type: ignore[misc]
                 f"stream {stream.kind.name} to deliver message {end}",

@@ -1,11 +1,10 @@
 """Attacks a running media driver with datagrams, commands and writes to shared memory.
 
-    epoch: open wild streams --> send inputs, check --> close wild streams --> calm streams deliver
+    epoch: open attacked streams --> send inputs, check --> close them --> checked streams deliver
 
-Wild streams are attacked, calm streams are checked. Datagrams come from several addresses. Some are
-sent in a single segmentation offload (GSO) call. Commands go into the driver's ring buffer. Writes
-go to the log buffers of wild streams, one of which is truncated at the end of an epoch. Equal seeds
-generate equal inputs.
+Datagrams come from several addresses. Some are sent in a single segmentation offload (GSO) call.
+Commands go into the driver's ring buffer. Writes go to the log buffers of attacked streams, one of
+which is truncated at the end of an epoch. Equal seeds generate equal inputs.
 """
 
 import contextlib
@@ -150,7 +149,7 @@ class DriverAttack:
         at = ring.size - ring_buffer.TRAILER_LENGTH + ring_buffer.CORRELATION_ID
         put_i64(ring, at, REGULAR_IDS_FROM)
         self.streams = CheckedStreams(host.directory)
-        self.streams.open_calm()
+        self.streams.open_checked()
         self._hostile = Hostile(seed, LOOPBACK)
         self._sockets = Sockets()
         self._forger = Forger(seed, self.streams.guarded(), BURST)
@@ -206,9 +205,9 @@ class DriverAttack:
 
     def _begin(self, number: int) -> None:
         self.inputs.clear()
-        self.streams.open_wild(number)
+        self.streams.open_attacked(number)
         self._logs = []
-        for stream in self.streams.wild:
+        for stream in self.streams.attacked:
             image = stream.subscription.image_by_session_id(stream.session_id)
             names = [("publications", stream.publication.original_registration_id)]
             names += [("images", image.correlation_id)] if image is not None else []
@@ -294,7 +293,7 @@ class DriverAttack:
             if log is not None:
                 log.close()
         self._logs = []
-        self.streams.close_wild()
+        self.streams.close_attacked()
         self.streams.settle()
         self.check(0)
         self.counts.epochs += 1

@@ -57,8 +57,8 @@ def main() -> None:
     sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(PORTS)]
     guarded = np.array([(SESSION_ID, STREAM_ID)], np.int64)
     forger = Forger(given.seed, guarded, BURST // 2)
-    calm = Target(LOOPBACK, given.port, SESSION_ID, STREAM_ID, TERM_ID)
-    frames = frames_of(calm, 0)
+    sound = Target(LOOPBACK, given.port, SESSION_ID, STREAM_ID, TERM_ID)
+    frames = frames_of(sound, 0)
     forger.batch(frames)
     print("sending", flush=True)
     began_s, told_s, sent = time.monotonic(), time.monotonic(), 0

@@ -1,8 +1,8 @@
-"""Runs the full fuzz storms: python -m tests.fuzz [--datagrams N] [--commands N] [--turns N]
+"""Runs the full fuzz attacks: python -m tests.fuzz [--datagrams N] [--commands N] [--turns N]
 [--requests N] [--seed N]
 
 Exit codes: 0 all checks passed; an AssertionError, or a signal, otherwise. The seed is printed
-first; it reproduces the storm. If it is odd, the streams that are attacked with datagrams have
+first; it reproduces the attack. If it is odd, the streams that are attacked with datagrams have
 Windtunnel's modes of loss recovery.
 """
 
@@ -17,8 +17,8 @@ from tests.fuzz import archive_requests, commands, datagrams, shared_memory
 
 
 def main() -> None:
-    """Run all four storms in sequence; 0 skips one."""
-    parser = argparse.ArgumentParser(description="Storms at a live driver and archive.")
+    """Run all four attacks in sequence; 0 skips one."""
+    parser = argparse.ArgumentParser(description="Attacks on a live driver and archive.")
     parser.add_argument("--datagrams", type=int, default=10_000_000)
     parser.add_argument("--commands", type=int, default=1_000_000)
     parser.add_argument("--turns", type=int, default=40_000, help="of spoiling shared memory")
@@ -29,15 +29,15 @@ def main() -> None:
     faulthandler.enable()
     # An odd seed turns on the modes of loss recovery.
     modes = bool(chosen.seed % 2)
-    for storm, count in (
-        (partial(datagrams.storm, modes=modes), chosen.datagrams),
-        (commands.storm, chosen.commands),
-        (shared_memory.storm, chosen.turns),
-        (archive_requests.storm, chosen.requests),
+    for attack, count in (
+        (partial(datagrams.attack, modes=modes), chosen.datagrams),
+        (commands.attack, chosen.commands),
+        (shared_memory.attack, chosen.turns),
+        (archive_requests.attack, chosen.requests),
     ):
         if count > 0:
             with tempfile.TemporaryDirectory() as folder:
-                storm(Path(folder), count, chosen.seed, lambda text: print(text, flush=True))
+                attack(Path(folder), count, chosen.seed, lambda text: print(text, flush=True))
     print("all held", flush=True)
 
 

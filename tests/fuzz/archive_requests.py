@@ -1,10 +1,10 @@
-"""A storm of requests to a live archive: any valid encoding, and any bytes, in whole sessions.
+"""An attack on a live archive: any valid encoding, and any bytes, in whole sessions.
 
     hostile   requests with valid and invalid values, in a session of its own          --+
     stranger  damaged messages of every kind, without a session                       --+--> archive
-    calm      a recording that runs throughout, and a session that sends requests      --+
+    checked      a recording that runs throughout, and a session that sends requests      --+
 
-Checks after each epoch: the calm session gets answers, its recording holds every message, new
+Checks after each epoch: the checked session gets answers, its recording holds every message, new
 clients can connect, and `verify` finds every file of it valid. Each epoch has a new archive, since
 what a hostile session records stays; the process is the same, so that leaks become visible.
 """
@@ -33,7 +33,7 @@ EPOCH = 10_000
 HOSTILE_SHARE = 5
 """One message in so many is the hostile one's; each may cost a file."""
 BURST = 250
-"""Messages between two of the calm recording's."""
+"""Messages between two of the checked recording's."""
 CALM_STREAM, CALM_REPLAYED = STREAM + 900, STREAM + 901
 CALM_RECORDING = 3
 """An id that no hostile request names."""
@@ -75,7 +75,7 @@ def post(own, talker, content, streams):
     return talker
 
 
-def storm(folder: Path, count: int, seed: int, tell: Callable[[str], object] = print) -> int:
+def attack(folder: Path, count: int, seed: int, tell: Callable[[str], object] = print) -> int:
     """Send `count` messages. Returns how many; raises AssertionError."""
     tell(f"archive requests: count={count} seed={seed}")
     chance, sent, epoch, memory, began_s = random.Random(seed), 0, 0, 0, time.monotonic()
@@ -97,10 +97,10 @@ def storm(folder: Path, count: int, seed: int, tell: Callable[[str], object] = p
 
 def _epoch(own, chance: random.Random, count: int) -> int:
     """Send bursts of messages to a new archive. Returns how many."""
-    calm = own.talk()
+    checked = own.talk()
     for _ in range(CALM_RECORDING):
-        calm.stopped_recording(20)
-    live = calm.live_recording(10, stream=CALM_STREAM)
+        checked.stopped_recording(20)
+    live = checked.live_recording(10, stream=CALM_STREAM)
     assert live.recording_id == CALM_RECORDING
     streams = iter(range(FIRST_OWN_STREAM, 2 * FIRST_OWN_STREAM))
     hostile, stranger = own.talk(response_stream=21), own.talk(response_stream=22)
@@ -115,15 +115,15 @@ def _epoch(own, chance: random.Random, count: int) -> int:
                 content = encode(any_request(chance, chance.choice(ANY), -1, HERE))
                 stranger = post(own, stranger, damaged(chance, content), streams)
         sent += burst
-        calm.publish(live.publication, 2, first=published)
+        checked.publish(live.publication, 2, first=published)
         published += 2
-        assert calm.ask(ArchiveIdRequest) == Ok(77)
+        assert checked.ask(ArchiveIdRequest) == Ok(77)
     own.run_for(6_000_000_000)
     assert own.talk(response_stream=23).ask(ArchiveIdRequest) == Ok(77)
     live.publication.close()
-    calm.recorded(CALM_RECORDING, live.publication.position)
-    reader = Reader(calm, stream=CALM_REPLAYED)
-    calm.ask_replay(CALM_RECORDING, replay_stream_id=CALM_REPLAYED)
+    checked.recorded(CALM_RECORDING, live.publication.position)
+    reader = Reader(checked, stream=CALM_REPLAYED)
+    checked.ask_replay(CALM_RECORDING, replay_stream_id=CALM_REPLAYED)
     assert reader.until_end() == [message(number) for number in range(published)]
     return sent
 

@@ -1,4 +1,4 @@
-"""A storm of mutated commands in the ring of a live driver, with healthy clients beside it.
+"""An attack with mutated commands on a live driver, with healthy clients beside it.
 
     commands of all 18 kinds --some bytes mutated-->  ring --> driver --> broadcast --> checked
     invalid records, claims never committed ----------^
@@ -68,7 +68,7 @@ class Listener:
         assert value in self._said or value >= REGULAR_IDS_FROM, f"nobody asked for {message}"
 
 
-def storm(
+def attack(
     folder: Path,
     count: int,
     seed: int,

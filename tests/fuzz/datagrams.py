@@ -1,8 +1,8 @@
-"""A storm of mutated datagrams at a live sender and a live receiver, in epochs.
+"""An attack with mutated datagrams on a live sender and a live receiver, in epochs.
 
-    open wild streams -> storm -> close them -> calm streams deliver -> resources as before
+    open attacked streams -> attack -> close them -> checked streams deliver -> resources as before
 
-Checks: no calm subscriber finds a wrong byte, no position decreases, and after each epoch every
+Checks: no checked subscriber finds a wrong byte, no position decreases, and after each epoch every
 resource is released; memory does not grow from the second epoch on.
 """
 
@@ -24,7 +24,7 @@ GROWTH_KIB_MAX = 24 * 1024
 """What allocators keep for themselves; a leak of 100 bytes a datagram would be far beyond it."""
 
 
-def storm(
+def attack(
     folder: Path,
     count: int,
     seed: int,
@@ -66,7 +66,7 @@ def storm(
 
 
 def _epoch(made: World, aeron, epoch: int, count: int) -> int:
-    made.wild = made.open(aeron, KINDS, 30_000)
+    made.attacked = made.open(aeron, KINDS, 30_000)
     arrived, turns = 0, 0
     while arrived < count:
         arrived += int(transport.inject(made.links, made.transport, EACH))
@@ -77,8 +77,8 @@ def _epoch(made: World, aeron, epoch: int, count: int) -> int:
         if turns % CHECKED_EVERY == 0:
             made.check_calm()
         assert turns < 100 * count, "nothing arrives"
-    wild, made.wild = made.wild, []
-    for stream in wild:
+    attacked, made.attacked = made.attacked, []
+    for stream in attacked:
         stream.close()
     made.quieten()
     made.settle()

@@ -26,7 +26,7 @@ WRITES = 3
 STREAM_COUNTERS = (1, 2, 3, 4, 5, 9, 12, 13)
 
 
-def storm(folder: Path, turns: int, seed: int, tell: Callable[[str], object] = print) -> int:
+def attack(folder: Path, turns: int, seed: int, tell: Callable[[str], object] = print) -> int:
     """Corrupt shared memory for a number of turns. Returns the number of writes; AssertionError."""
     tell(f"shared memory: turns={turns} seed={seed}")
     with world(folder, seed) as made:
@@ -48,9 +48,9 @@ def storm(folder: Path, turns: int, seed: int, tell: Callable[[str], object] = p
 
 def _epoch(made: World, aeron, turns: int) -> int:
     known = set(made.folder.rglob("*.logbuffer"))
-    made.wild = made.open(aeron, KINDS, 30_000)
+    made.attacked = made.open(aeron, KINDS, 30_000)
     rng, writes = made.transport.rng, 0
-    sessions = {stream.session_id for stream in made.wild}
+    sessions = {stream.session_id for stream in made.attacked}
     with ExitStack() as stack:
         logs = [LogBuffer.map(path) for path in set(made.folder.rglob("*.logbuffer")) - known]
         for log in logs:
@@ -73,8 +73,8 @@ def _epoch(made: World, aeron, turns: int) -> int:
             made.turn(MS if mutation.draw(rng, 20) else 150 * MS)
             if turn % 50 == 0:
                 made.check_calm()
-    wild, made.wild = made.wild, []
-    for stream in wild:
+    attacked, made.attacked = made.attacked, []
+    for stream in attacked:
         stream.close()
     made.quieten()
     made.settle()

@@ -1,4 +1,4 @@
-"""A short storm of archive requests; `python -m tests.fuzz` runs the full one."""
+"""A short attack with archive requests; `python -m tests.fuzz` runs the full one."""
 
 import random
 
@@ -14,13 +14,13 @@ COUNT = 200 if JIT_DISABLED else 2_500
 
 
 def test_any_requests_harm_nobody_else_and_no_file(tmp_path):
-    assert archive_requests.storm(tmp_path, COUNT, 20263) == COUNT
+    assert archive_requests.attack(tmp_path, COUNT, 20263) == COUNT
 
 
 def test_a_calm_recording_that_was_hit_is_seen(tmp_path, monkeypatch):
     monkeypatch.setattr(archive_requests, "message", lambda number: b"another")
     with pytest.raises(AssertionError):
-        archive_requests.storm(tmp_path, 50, 1)
+        archive_requests.attack(tmp_path, 50, 1)
 
 
 def test_the_same_seed_sends_the_same():

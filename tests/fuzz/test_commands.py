@@ -1,4 +1,4 @@
-"""A short storm of commands; `python -m tests.fuzz` runs the full one."""
+"""A short attack with commands; `python -m tests.fuzz` runs the full one."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ COUNT = 300 if JIT_DISABLED else 12_000
 
 @pytest.mark.parametrize("count", [COUNT // 4, pytest.param(COUNT, marks=pytest.mark.full)])
 def test_spoilt_commands_harm_nobody_else_and_leave_nothing(tmp_path, count):
-    assert commands.storm(tmp_path, count, 20262) >= count
+    assert commands.attack(tmp_path, count, 20262) >= count
 
 
 def test_an_answer_to_nobody_is_seen():

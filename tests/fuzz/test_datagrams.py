@@ -1,4 +1,4 @@
-"""A short storm of datagrams, and tests that its checks detect errors.
+"""A short attack with datagrams, and tests that its checks detect errors.
 
 `python -m tests.fuzz` runs the full one.
 """
@@ -21,20 +21,20 @@ UNICAST = tuple(kind for kind in KINDS if kind.name == "unicast")
 
 @pytest.mark.parametrize("count", [COUNT // 4, pytest.param(COUNT, marks=pytest.mark.full)])
 def test_spoilt_datagrams_harm_no_stream_and_leave_nothing(tmp_path, count):
-    assert datagrams.storm(tmp_path, count, 20261) >= count
+    assert datagrams.attack(tmp_path, count, 20261) >= count
 
 
 @pytest.mark.parametrize("count", [COUNT // 10, pytest.param(COUNT, marks=pytest.mark.full)])
 def test_spoilt_datagrams_harm_no_stream_with_a_recovery_mode(tmp_path, count):
-    assert datagrams.storm(tmp_path, count, 20262, modes=True) >= count
+    assert datagrams.attack(tmp_path, count, 20262, modes=True) >= count
 
 
-def calm(made):
+def checked(made):
     """One checked stream in mid-transfer."""
     made.open_calm(made.connect(), UNICAST)
     for _ in range(40):
         made.turn()
-    return made.calm[0]
+    return made.checked[0]
 
 
 def forged(stream, number_of_bytes):
@@ -51,7 +51,7 @@ def forged(stream, number_of_bytes):
 
 def test_a_forgery_that_passes_for_good_is_seen_by_reader_and_guard(tmp_path):
     with world(tmp_path, 3) as made:
-        stream = calm(made)
+        stream = checked(made)
         made.check_calm()
         while stream.publication.position % 65_536 > 60_000:
             made.turn()
@@ -69,7 +69,7 @@ def test_a_forgery_that_passes_for_good_is_seen_by_reader_and_guard(tmp_path):
 
 def test_a_position_that_goes_back_is_seen(tmp_path):
     with world(tmp_path, 4) as made:
-        calm(made)
+        checked(made)
         made.check_calm()
         (reader,) = [item for item in made.clients[0].counters if item.label.startswith("sub-pos")]
         counters.set_release(made.driver._resources.values, reader.counter_id, 0)
@@ -79,7 +79,7 @@ def test_a_position_that_goes_back_is_seen(tmp_path):
 
 def test_what_is_left_behind_is_seen(tmp_path):
     with world(tmp_path, 5) as made:
-        stream = calm(made)
+        stream = checked(made)
         before = made.held()
         extra = made.clients[0].add_subscription(
             stream.kind.subscription.format(a=20_900, here="10.0.0.1"), 9

@@ -145,27 +145,27 @@ class Attack:
 
 def check(driver, aeron, directory, disk):
     """Fill the disk while streams run, and check which of them end."""
-    calm = Stream(aeron, f"aeron:udp?endpoint=127.0.0.1:{free_port()}", 10)
+    checked = Stream(aeron, f"aeron:udp?endpoint=127.0.0.1:{free_port()}", 10)
 
     def calm_reads(count):
-        calm.work()
-        return len(calm.read) > count
+        checked.work()
+        return len(checked.read) > count
 
-    # All pages of the calm stream's logs are written, few of the others.
+    # All pages of the checked stream's logs are written, few of the others.
     until(lambda: calm_reads(TURN), "a turn of the terms")
     with closing(Attack(aeron, directory)) as attack:
         filler = fill(disk)
 
         def is_over():
-            calm.work()
+            checked.work()
             assert driver.poll() is None
             return attack.work()
 
         until(is_over, "the errors of both streams")
-        before = len(calm.read)
+        before = len(checked.read)
         until(lambda: calm_reads(before + TURN), "the other stream to go on")
         assert attack.is_right()
-        assert calm.is_right()
+        assert checked.is_right()
         assert not aeron.is_closed
         until(lambda: calm_reads(0) and not any(path.exists() for path in attack.logs), "removal")
         filler.unlink()

@@ -1,4 +1,4 @@
-"""A short storm over shared memory; `python -m tests.fuzz` runs the full one."""
+"""A short attack on shared memory; `python -m tests.fuzz` runs the full one."""
 
 import pytest
 
@@ -9,4 +9,4 @@ from windtunnel.driver.kernels.jit import JIT_DISABLED
 @pytest.mark.parametrize("seed", [20263, pytest.param(20264, marks=pytest.mark.full)])
 def test_what_clients_write_into_their_files_stops_nobody(tmp_path, seed):
     turns = 20 if JIT_DISABLED else 800
-    assert shared_memory.storm(tmp_path, turns, seed) > 100 * turns
+    assert shared_memory.attack(tmp_path, turns, seed) > 100 * turns

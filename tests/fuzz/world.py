@@ -1,7 +1,7 @@
-"""A driver that the test steps, its clients, and two sets of streams of every kind: calm and wild.
+"""A driver that the test steps, its clients, and two sets of streams of every kind.
 
-calm    their frames cannot be forged; every message is checked
-wild    anything may be injected into them; they are closed and opened again
+checked     their frames cannot be forged; every message is checked
+attacked    anything may be injected into them; they are closed and opened again
 """
 
 import gc
@@ -86,8 +86,8 @@ class World:
         )
         self.transport = transport.make_transport(MAILBOXES, seed, np.zeros((0, 2), np.int64))
         self.is_quiet, self.errors, self.clients = True, [], []
-        self.calm: list[Stream] = []
-        self.wild: list[Stream] = []
+        self.checked: list[Stream] = []
+        self.attacked: list[Stream] = []
         self._next_stream = 1000
         self._seen: dict[tuple[int, int], int] = {}
 
@@ -108,10 +108,10 @@ class World:
         self.driver_turn(step_ns)
         for client in self.clients:
             client.invoke()
-        for stream in self.calm:
+        for stream in self.checked:
             stream.offer(2)
             stream.poll()
-        for stream in self.wild:
+        for stream in self.attacked:
             stream.offer(2)
             stream.pass_over()
 
@@ -138,43 +138,45 @@ class World:
 
     def open_calm(self, aeron: Aeron, kinds: tuple[Kind, ...] = KINDS) -> None:
         """Open the streams that must stay intact, and guard them."""
-        self.calm = self.open(aeron, kinds, 20_000)
-        keys = [(item.session_id, item.stream_id) for item in self.calm]
-        answers = [item.answering for item in self.calm if item.answering is not None]
+        self.checked = self.open(aeron, kinds, 20_000)
+        keys = [(item.session_id, item.stream_id) for item in self.checked]
+        answers = [item.answering for item in self.checked if item.answering is not None]
         keys += [(item.session_id, item.stream_id) for item in answers]
         self.transport = self.transport._replace(guarded=np.array(keys, np.int64))
 
     def check_calm(self) -> None:
-        """Check that no calm subscriber found an error and no position decreased."""
-        faults = [fault for stream in self.calm for fault in stream.faults]
+        """Check that no checked subscriber found an error and no position decreased."""
+        faults = [fault for stream in self.checked for fault in stream.faults]
         assert not faults, faults[:3]
-        calm = {(stream.session_id, stream.stream_id) for stream in self.calm}
+        checked = {(stream.session_id, stream.stream_id) for stream in self.checked}
         reader: CountersReader = self.clients[0].counters
         for item in reader:
             if item.type_id not in GROWING:
                 continue
-            if KEY.unpack_from(item.key) in calm:
+            if KEY.unpack_from(item.key) in checked:
                 value = reader.value(item.counter_id)
                 mark = (item.counter_id, item.registration_id)
                 assert value >= self._seen.get(mark, value), f"{item.label} went back to {value}"
                 self._seen[mark] = value
 
     def settle(self) -> None:
-        """Bring every calm stream to its end, without faults."""
-        for stream in self.calm:
+        """Bring every checked stream to its end, without faults."""
+        for stream in self.checked:
             stream.offer(1)
-        ends = [stream.next_number for stream in self.calm]
+        ends = [stream.next_number for stream in self.checked]
 
         def is_done() -> bool:
-            return all(stream.expected >= end for stream, end in zip(self.calm, ends, strict=True))
+            return all(
+                stream.expected >= end for stream, end in zip(self.checked, ends, strict=True)
+            )
 
-        names = [stream.kind.name for stream in self.calm]
+        names = [stream.kind.name for stream in self.checked]
         try:
-            self._until(is_done, "the calm streams to deliver")
+            self._until(is_done, "the checked streams to deliver")
         except AssertionError as error:
             behind = [
                 (name, stream.expected, end)
-                for name, stream, end in zip(names, self.calm, ends, strict=True)
+                for name, stream, end in zip(names, self.checked, ends, strict=True)
                 if stream.expected < end
             ]
             raise AssertionError(f"{error}; behind: {behind}") from None

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILT_FROM = ("driver", "harness", "reports", "scenarios")
 FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 SCENARIO = "loss/reliable-2pct"
-SHORT = "exam/calm"
+SHORT = "exam/no-faults"
 
 # Building takes seconds, the run compiles what the cache of this checkout does not hold.
 pytestmark = pytest.mark.timeout(600)

@@ -10,7 +10,7 @@ would show nothing.
 
 from collections.abc import Mapping
 
-USUAL = ("exam/loss", "exam/unreliable", "exam/disorder", "exam/calm")
+USUAL = ("exam/loss", "exam/unreliable", "exam/disorder", "exam/no-faults")
 """Scenarios that come first, because they fail for most defects of what they execute."""
 COVERAGE = (
     *("coverage/freed-streams", "coverage/local-streams", "coverage/parameters"),

@@ -174,8 +174,8 @@ def _stalled_sentence(traffic: TrafficCase, rows: Sequence[ResultRow]) -> Iterat
     text = f"{traffic.id}: stalled in total: {', '.join(texts[:WORST_MAX])}"
     if len(stalled) > WORST_MAX:
         text += f", {len(stalled) - WORST_MAX} more at most {duration(stalled[WORST_MAX][0])}"
-    calm = [row.to_host for total, row in known if not total]
-    yield f"{text}; {_names(calm)} never" if calm else text
+    others = [row.to_host for total, row in known if not total]
+    yield f"{text}; {_names(others)} never" if others else text
 
 
 def _names(hosts: Sequence[str]) -> str:

@@ -54,8 +54,8 @@ def stall_ns(evidence: Evidence) -> int:
         if times_ns is None:
             return 0
         last_ns = max(last_ns, *times_ns)
-    calm = ended_ns - last_ns
-    return calm if calm > STALL_NS_MIN + max(_allowed_pauses_ns(case)) else 0
+    still_ns = ended_ns - last_ns
+    return still_ns if still_ns > STALL_NS_MIN + max(_allowed_pauses_ns(case)) else 0
 
 
 def _ended_ns(manifest: Manifest) -> int:

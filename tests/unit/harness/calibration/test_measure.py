@@ -15,7 +15,7 @@ from windtunnel.harness.dissect.capture.pcap import read_capture_bytes
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 
 MS = 1_000_000
-CALM = Baseline(100_000, 200_000, is_known=True)
+QUIET = Baseline(100_000, 200_000, is_known=True)
 LOSS = LossCase(model="gilbert-elliott", shares_ppb=(5 * 10**7, 2 * 10**8, 10**9, 0))
 
 
@@ -86,7 +86,7 @@ def test_nothing_that_arrived_has_no_figures():
 
 def test_what_was_asked_for_holds():
     asked = Impairment("loss", ImpairmentCase(link="a->b", loss=LOSS), 50_000)
-    found = measures(asked, lossy(LOSS), CALM, "relay")
+    found = measures(asked, lossy(LOSS), QUIET, "relay")
     assert [each.holds for each in found] == [True, True]
     assert row(found, "burst length").asked == pytest.approx(5.0)
 
@@ -94,7 +94,7 @@ def test_what_was_asked_for_holds():
 def test_shorter_bursts_at_the_same_rate_are_noticed():
     alone = LossCase(model="iid", shares_ppb=(2 * 10**8,))
     asked = Impairment("loss", ImpairmentCase(link="a->b", loss=LOSS), 50_000)
-    found = measures(asked, lossy(alone), CALM, "relay")
+    found = measures(asked, lossy(alone), QUIET, "relay")
     assert row(found, "loss rate").holds
     assert not row(found, "burst length").holds
 
@@ -103,21 +103,21 @@ def test_too_few_bursts_are_not_judged():
     asked = Impairment("loss", ImpairmentCase(link="a->b", loss=LOSS), 300)
     lengths = [2] * 10 + [16]
     lost = [20 * at + each for at, length in enumerate(lengths) for each in range(length)]
-    found = measures(asked, made(sorted(set(range(300)) - set(lost)), sent=300), CALM, "relay")
+    found = measures(asked, made(sorted(set(range(300)) - set(lost)), sent=300), QUIET, "relay")
     assert row(found, "burst length").floor == ""
     assert row(found, "burst length").holds
     assert "too few" in problems(found)[0]
-    assert problems(measures(asked, lossy(LOSS), CALM, "relay")) == []
+    assert problems(measures(asked, lossy(LOSS), QUIET, "relay")) == []
 
 
 def test_a_rate_is_judged_by_a_sender_that_offers_more():
     limited = ImpairmentCase(link="a->b", rate_bits_per_s=1_000_000, queue_packets=9)
     asked = Impairment("rate", limited, 100)
-    same = measures(asked, made(range(100), sent=100), CALM, "relay")
+    same = measures(asked, made(range(100), sent=100), QUIET, "relay")
     assert row(same, "rate").asked is None
     slowed = made(range(100), sent=100)
     slowed.arrived_ns[:] = np.arange(100) * 3 * MS
-    found = row(measures(asked, slowed, CALM, "relay"), "rate")
+    found = row(measures(asked, slowed, QUIET, "relay"), "rate")
     assert found.asked == 1.0
     assert found.delivered == pytest.approx(8 * 298 / 3000, rel=1e-6)
 
@@ -125,7 +125,7 @@ def test_a_rate_is_judged_by_a_sender_that_offers_more():
 def test_another_rate_is_noticed():
     other = LossCase(model="gilbert-elliott", shares_ppb=(7 * 10**7, 2 * 10**8, 10**9, 0))
     asked = Impairment("loss", ImpairmentCase(link="a->b", loss=LOSS), 50_000)
-    found = measures(asked, lossy(other), CALM, "relay")
+    found = measures(asked, lossy(other), QUIET, "relay")
     assert not row(found, "loss rate").holds
     assert row(found, "burst length").holds
 
@@ -133,25 +133,25 @@ def test_another_rate_is_noticed():
 @pytest.mark.parametrize(("late_ns", "holds"), [(299_000, True), (301_000, False)])
 def test_the_relays_added_delay_has_a_floor(late_ns, holds):
     asked = Impairment("delay", ImpairmentCase(link="a->b", delay_ns=5 * MS), 100)
-    passed = made(range(100), sent=100, delay_ns=5 * MS + round(CALM.p50_ns) + late_ns)
-    found = measures(asked, passed, CALM, "relay")
+    passed = made(range(100), sent=100, delay_ns=5 * MS + round(QUIET.p50_ns) + late_ns)
+    found = measures(asked, passed, QUIET, "relay")
     assert row(found, "added delay p50").holds is holds
     assert row(found, "added delay p50").delivered == pytest.approx(5 + late_ns / MS)
-    assert all(each.floor == "" for each in measures(asked, passed, CALM, "netem"))
+    assert all(each.floor == "" for each in measures(asked, passed, QUIET, "netem"))
 
 
-@pytest.mark.parametrize("calm", [Baseline(), Baseline(1.0, 3.0 * MS, is_known=True)])
-def test_on_a_busy_machine_no_delay_is_judged(calm):
+@pytest.mark.parametrize("quiet", [Baseline(), Baseline(1.0, 3.0 * MS, is_known=True)])
+def test_on_a_busy_machine_no_delay_is_judged(quiet):
     asked = Impairment("delay", ImpairmentCase(link="a->b", delay_ns=5 * MS), 100)
-    found = measures(asked, made(range(100), sent=100), calm, "relay")
-    assert calm.problem
+    found = measures(asked, made(range(100), sent=100), quiet, "relay")
+    assert quiet.problem
     assert all(each.holds and not each.floor for each in found)
 
 
 def test_a_calm_link_loses_nothing():
-    calm = Impairment("baseline", None, 10)
-    assert row(measures(calm, made(range(10)), CALM, "relay"), "loss rate").holds
-    assert not row(measures(calm, made(range(9)), CALM, "relay"), "loss rate").holds
+    quiet = Impairment("baseline", None, 10)
+    assert row(measures(quiet, made(range(10)), QUIET, "relay"), "loss rate").holds
+    assert not row(measures(quiet, made(range(9)), QUIET, "relay"), "loss rate").holds
     assert baseline_of(made(range(10))).p50_ns == MS
 
 

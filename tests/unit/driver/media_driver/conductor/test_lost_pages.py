@@ -54,11 +54,11 @@ class Stream:
 
 with pytest.MonkeyPatch.context() as patch, world(folder, patch) as made:
     client = made.connect()
-    calm = Stream(made, client, CHANNELS["image"], 7)
+    other = Stream(made, client, CHANNELS["image"], 7)
     hit = Stream(made, client, CHANNELS["ipc" if kind == "ipc" else "image"], 8)
     for _ in range(20):
         made.both(1)
-        calm.work()
+        other.work()
         hit.work()
     registration = hit.publication.registration_id
     if kind == "image":
@@ -67,15 +67,15 @@ with pytest.MonkeyPatch.context() as patch, world(folder, patch) as made:
     os.truncate(path, keep)
     for _ in range(800):
         made.both(1, 4_000_000)
-        calm.work()
+        other.work()
         if not hit.publication.is_closed:
             hit.work()
     cnc = made.driver.driver._cnc
     texts = [item.text for item in read_errors(cnc.error_log)]
     assert [str(path) in text and "has lost pages" in text for text in texts] == [True], texts
     assert [str(path) in str(error) for error in made.errors] == [True], made.errors
-    assert len(calm.read) > 400 and calm.read.count(bytes(1000)) == len(calm.read)
-    assert not calm.gone and len(hit.gone) == 1
+    assert len(other.read) > 400 and other.read.count(bytes(1000)) == len(other.read)
+    assert not other.gone and len(hit.gone) == 1
     assert hit.publication.is_closed == (kind != "image")
     hit.publication.close()
     hit.subscription.close()

@@ -84,10 +84,10 @@ def test_what_timing_checks_tolerate_is_a_stall(run, column, amount):
     assert look(run) == STILL_NS
 
 
-@pytest.mark.parametrize(("gap_ns", "calm"), [(50_000_000, STILL_NS), (50_000_001, 0)])
-def test_a_sampler_that_got_no_turn_ends_the_stall(run, gap_ns, calm):
+@pytest.mark.parametrize(("gap_ns", "still_ns"), [(50_000_000, STILL_NS), (50_000_001, 0)])
+def test_a_sampler_that_got_no_turn_ends_the_stall(run, gap_ns, still_ns):
     run.pressure["a"][row_at(30 * SECOND_NS)][GAP] = gap_ns
-    assert look(run) == calm
+    assert look(run) == still_ns
 
 
 @pytest.mark.parametrize(
