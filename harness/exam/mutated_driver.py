@@ -29,7 +29,7 @@ from windtunnel.harness.exam.mutation_source import (
     activating,
     with_mutants,
 )
-from windtunnel.harness.installation import ROOT
+from windtunnel.harness.installation import ROOT, SCENARIOS
 from windtunnel.harness.orchestrate.labs import namespaces
 from windtunnel.harness.orchestrate.processes.process import LocalProcess
 from windtunnel.harness.orchestrate.subjects.subject import OURS, Pair, Subject
@@ -45,12 +45,13 @@ UNCOMPILED = (
     *("harness/replay/", "harness/verdict/"),
 )
 """Folders whose modules the driver under test and the workloads never import."""
+MANY_HOSTS = SCENARIOS / "many" / "multicast-one-lossy.yaml"
 PROGRAMS = {
     "netns": (("windtunnel.driver.warm_up", "--mode", "SHARED", "--patience", "60"),),
     "sim": (
         ("windtunnel.harness.simulator", "warm-up"),
         # Worlds of more than two hosts have kernels of their own.
-        ("windtunnel.harness", "run", "many/multicast-one-lossy", "--fidelity", "sim"),
+        ("windtunnel.harness", "run", str(MANY_HOSTS), "--fidelity", "sim"),
     ),
 }
 """Fidelity level -> modules, with arguments, that compile the kernels of driver and workloads."""

@@ -175,3 +175,9 @@ def test_another_driver_cannot_be_mutated():
         mutated_driver.with_mutant(other, MUTANT, {})
     sender = MUTANT.model_copy(update={"side": "sender"})
     assert mutated_driver.with_mutant(other, sender, {}).subscriber == other.subscriber
+
+
+def test_the_copy_can_run_a_scenario_of_several_hosts() -> None:
+    """The copy has no scenarios of its own."""
+    assert mutated_driver.MANY_HOSTS.is_absolute()
+    assert mutated_driver.MANY_HOSTS.is_file()
