@@ -22,7 +22,7 @@ from pathlib import Path, PurePath
 import numpy as np
 
 from windtunnel.harness.artifact.regular_file import UnsafeFileError, folder_below, open_regular
-from windtunnel.harness.capture.counters import CNC_FILE
+from windtunnel.harness.capture.live_cnc import CNC_FILE
 from windtunnel.harness.dissect.driver_files.cnc_file import (
     HEADER,
     HEADER_LENGTH,

@@ -12,7 +12,7 @@
 
 The sampler ends on SIGTERM, after a final sample. It waits for a driver that has not started, and
 continues to sample a driver that has died, because the file stays mapped. Without a driver it
-writes no documents.
+writes no documents. A cnc.dat that is invalid, or is truncated later, ends it.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from windtunnel.harness.artifact.host.counter_sample import write_counters
 from windtunnel.harness.artifact.host.host_facts import write_error_log
-from windtunnel.harness.artifact.regular_file import UnsafeFileError, folder_below
+from windtunnel.harness.artifact.regular_file import UnsafeFileError
 from windtunnel.harness.artifact.run_dir import HostDir
+from windtunnel.harness.capture.live_cnc import CNC_FILE, LiveCnc, map_live
 from windtunnel.harness.capture.log_holder import LogHolder
 from windtunnel.harness.capture.loss_report_copy import LossReportCopy
 from windtunnel.harness.capture.pressure_gauge import PressureGauge
 from windtunnel.harness.capture.sampler import Sampler
 from windtunnel.harness.capture.shutdown_signal import ShutdownSignal
-from windtunnel.harness.dissect.driver_files.cnc_file import CncFile, CncFileError, map_cnc
+from windtunnel.harness.dissect.driver_files.cnc_file import CncFileError
 from windtunnel.harness.scenario.schema.units import parse_duration
 
-CNC_FILE = "cnc.dat"
 READY_LINE = "ready"
 FLUSH_S = 0.25
 EXIT_INVALID_FILE = 4
@@ -44,33 +44,24 @@ EXIT_INVALID_FILE = 4
 
 def wait_for_driver(
     directory: Path, stop: ShutdownSignal, interval_s: float, after_ms: int = 0
-) -> CncFile | None:
+) -> LiveCnc | None:
     """Wait for a driver's heartbeat. Returns the driver's cnc file, or None if the sampler is
     stopped before the heartbeat.
 
     A driver that started before `after_ms`, in milliseconds since 1970, is ignored.
     """
     while not stop.is_set:
-        cnc = _mapped(directory)
-        if cnc is not None and cnc.start_timestamp_ms >= after_ms and int(cnc.heartbeat[0]) > 0:
-            return cnc
+        live = map_live(directory)
+        if live is not None:
+            cnc = live.cnc
+            if cnc.start_timestamp_ms >= after_ms and int(cnc.heartbeat[0]) > 0:
+                return live
         time.sleep(interval_s)
     return None
 
 
-def _mapped(directory: Path) -> CncFile | None:
-    """Map a driver's cnc file, unless it does not exist yet. No link below the directory of all
-    drivers is followed, because a driver may be somebody else's.
-    """
-    try:
-        with folder_below(directory.parent, PurePath(directory.name)) as folder:
-            return map_cnc(folder / CNC_FILE)
-    except FileNotFoundError:
-        return None
-
-
 def follow(
-    cnc: CncFile,
+    live: LiveCnc,
     logs: LogHolder,
     losses: LossReportCopy,
     files: HostDir,
@@ -79,9 +70,10 @@ def follow(
     pid: int,
 ) -> None:
     """Sample a driver's counters until stopped, take a final sample, and write the sampler's
-    documents. `pid` is the driver's process, or 0 if it cannot be seen.
+    documents. `pid` is the driver's process, or 0 if it cannot be seen. Raises CncFileError if the
+    driver's cnc.dat is truncated.
     """
-    sampler = Sampler(cnc)
+    sampler = Sampler(live.cnc)
     gauge = PressureGauge(pid, int(interval_s * 1e9))
     files.path.mkdir(parents=True, exist_ok=True)
     flushed_s = next_s = time.monotonic()
@@ -89,6 +81,7 @@ def follow(
     gauge.poll(time.time_ns())
     with files.counter_samples.open("wb") as output:
         while not stop.is_set:
+            live.require_whole()
             output.write(sampler.sample(time.time_ns()).tobytes())
             gauge.tick()
             now_s = time.monotonic()
@@ -99,10 +92,11 @@ def follow(
                 flushed_s = now_s
             next_s = max(next_s + interval_s, now_s)
             time.sleep(next_s - now_s)
+        live.require_whole()
         output.write(sampler.sample(time.time_ns()).tobytes())
     gauge.poll(time.time_ns())
     write_counters(files.counters, sampler.counters())
-    write_error_log(files.cnc_errors, cnc.errors())
+    write_error_log(files.cnc_errors, live.cnc.errors())
     losses.write(files.loss_report)
     gauge.pressure().write(files.pressure)
     logs.poll()
@@ -140,14 +134,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     interval_s = options.interval / 1e9
     print(f"waiting for a driver in {options.aeron_dir}", flush=True)
     try:
-        cnc = wait_for_driver(options.aeron_dir, stop, interval_s, options.after)
-        if cnc is None:
+        live = wait_for_driver(options.aeron_dir, stop, interval_s, options.after)
+        if live is None:
             print(f"stopped before a driver started in {options.aeron_dir}")
             return 0
         print(READY_LINE, flush=True)
         logs, losses = LogHolder(options.aeron_dir), LossReportCopy(options.aeron_dir)
-        pid = 0 if options.hidden_driver else cnc.pid
-        follow(cnc, logs, losses, HostDir(options.out), stop, interval_s, pid)
+        pid = 0 if options.hidden_driver else live.cnc.pid
+        follow(live, logs, losses, HostDir(options.out), stop, interval_s, pid)
     except UnsafeFileError as error:
         print(f"{error.strerror}, in place of {options.aeron_dir / CNC_FILE}")
         return EXIT_INVALID_FILE

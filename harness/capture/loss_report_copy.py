@@ -1,15 +1,13 @@
-"""Copies a driver's loss report at the end of a run. The file is mapped from the beginning, so its
-driver may have ended and removed it by then.
+"""Copies a driver's loss report at the end of a run. The file is opened at the beginning, so its
+driver may have ended and removed it by then. It is not mapped, because its driver may truncate it.
 """
 
 from __future__ import annotations
 
 from pathlib import Path, PurePath
+from typing import BinaryIO
 
-import numpy as np
-from numpy.typing import NDArray
-
-from windtunnel.harness.artifact.regular_file import folder_below, map_bytes
+from windtunnel.harness.artifact.regular_file import folder_below, open_regular
 
 LOSS_REPORT_FILE = "loss-report.dat"
 COPIED_BYTES_MAX = 16 << 20
@@ -17,19 +15,19 @@ COPIED_BYTES_MAX = 16 << 20
 
 
 class LossReportCopy:
-    """The mapped loss report of a driver."""
+    """The open loss report of a driver."""
 
     def __init__(self, directory: Path) -> None:
-        """Map the loss report in a driver's directory. Without one, nothing will be copied."""
-        self._bytes: NDArray[np.uint8] | None = None
+        """Open the loss report in a driver's directory. Without one, nothing will be copied."""
+        self._file: BinaryIO | None = None
         try:
             with folder_below(directory.parent, PurePath(directory.name)) as folder:
-                self._bytes = map_bytes(folder / LOSS_REPORT_FILE)[:COPIED_BYTES_MAX]
+                self._file = open_regular(folder / LOSS_REPORT_FILE)
         except OSError:
             return
 
     def write(self, path: Path) -> None:
-        """Write the report without the unused rest of the file."""
-        if self._bytes is not None:
-            used = np.flatnonzero(self._bytes)
-            path.write_bytes(self._bytes[: used[-1] + 1 if used.size else 0].tobytes())
+        """Write the report without the unused rest of the file, and close it."""
+        if self._file is not None:
+            with self._file as file:
+                path.write_bytes(file.read(COPIED_BYTES_MAX).rstrip(b"\0"))

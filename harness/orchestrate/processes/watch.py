@@ -15,11 +15,13 @@ from pathlib import Path
 
 from windtunnel.harness.artifact.run.manifest import ProcessExit
 from windtunnel.harness.orchestrate.lab import LabProcess
+from windtunnel.harness.verdict.core.exit_codes import invalid_file_text
 
 POLL_S = 0.02
 
 
-HARNESS_ROLES = frozenset({"relay", "capture", "sampler"})
+SAMPLER = "sampler"
+HARNESS_ROLES = frozenset({"relay", "capture", SAMPLER})
 """Roles of the harness's processes. All other roles belong to the driver under test."""
 
 
@@ -63,7 +65,8 @@ class WatchedProcess:
 
     @property
     def is_harness(self) -> bool:
-        return self.role in HARNESS_ROLES
+        """Whether this is a process of the harness, and not ended by what a driver has written."""
+        return self.role in HARNESS_ROLES and not self._invalid_file
 
     def new_lines(self) -> list[str]:
         """Return the complete lines that were appended to the log since the last call."""
@@ -82,9 +85,18 @@ class WatchedProcess:
         code = self.process.poll()
         if code is None:
             return ""
+        if self._invalid_file:
+            return self._invalid_file
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         last_lines = self.process.tail(3)
         return f"{self.name} {how}" + (f"; last log lines: {last_lines}" if last_lines else "")
+
+    @property
+    def _invalid_file(self) -> str:
+        """Which driver's invalid file has ended this process, as text, or "" if none has."""
+        if self.role != SAMPLER:
+            return ""
+        return invalid_file_text(self.name, self.process.poll(), self.process.tail(1))
 
     @property
     def late_text(self) -> str:

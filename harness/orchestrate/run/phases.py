@@ -50,7 +50,6 @@ from windtunnel.harness.orchestrate.subjects.subject import (
 from windtunnel.harness.orchestrate.teardown.state import MEMORY_ROOT
 from windtunnel.harness.scenario.resolved.case import Case, resolve
 from windtunnel.harness.scenario.resolved.case import Payload as CasePayload
-from windtunnel.harness.verdict.core.exit_codes import INVALID_FILE_EXIT_CODE
 
 READY_TIMEOUT_S = 300.0
 """Time limit for a process to be ready, including compiling kernels on a machine's first run."""
@@ -183,11 +182,6 @@ class Run:
             for driver in self.processes.of("driver"):
                 if driver.process.poll() in CANNOT_START_EXIT_CODES:
                     raise Unsupported(driver.describe_exit()) from None
-            for sampler in self.processes.of("sampler"):
-                if sampler.process.poll() == INVALID_FILE_EXIT_CODE:
-                    name = f"{sampler.name.partition('/')[0]}/driver"
-                    text = f"{name} has written an invalid cnc.dat: {sampler.process.tail(1)}"
-                    raise RunFailed(text, harness_fault=False) from None
             raise
 
     def _start_all(self) -> None:

@@ -16,10 +16,10 @@ from windtunnel.harness.verdict.core.exit_codes import (
     CANNOT_START_EXIT_CODES,
     GAVE_UP_EXIT_CODE,
     HARNESS_EXIT_CODES,
-    INVALID_FILE_EXIT_CODE,
     NO_DISK_EXIT_CODE,
     ORDERLY_EXIT_CODES,
     UNSUPPORTED_EXIT_CODE,
+    invalid_file_text,
 )
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
 from windtunnel.harness.verdict.core.kind import Kind
@@ -50,7 +50,7 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
         return [inconclusive(NAME, Missing(where, "lists no driver or workload"))]
     findings = [
         *_unexpected_exits(evidence, manifest, subjects),
-        *_invalid_files(manifest),
+        *_invalid_files(evidence, manifest),
         *_shutdown_failures(subjects, evidence.host_events),
         *_overrun(evidence, manifest, where),
         *_reported_errors(evidence, manifest),
@@ -111,14 +111,24 @@ def _unexpected_exits(
     return findings
 
 
-def _invalid_files(manifest: Manifest) -> Iterator[Finding]:
+def _invalid_files(evidence: Evidence, manifest: Manifest) -> Iterator[Finding]:
     """Yield a finding for each driver whose cnc.dat the sampler could not read."""
     for each in manifest.processes:
-        if each.role == "sampler" and each.exit_code == INVALID_FILE_EXIT_CODE:
-            driver = f"{each.name.partition('/')[0]}/driver"
-            text = f"{driver} has written an invalid cnc.dat: {each.last_log_line}"
-            where = _log_of(each)
-            yield failed(NAME, text, driver, evidence=where, conclusive=True, kind=Kind.SAFETY)
+        text = invalid_file_text(each.name, each.exit_code, each.last_log_line)
+        if each.role == "sampler" and text:
+            host = each.name.partition("/")[0]
+            if _has_applications(evidence, host):
+                text += "; an application that shares the driver may have done it"
+            about, where = f"{host}/driver", _log_of(each)
+            yield failed(NAME, text, about, evidence=where, conclusive=True, kind=Kind.SAFETY)
+
+
+def _has_applications(evidence: Evidence, host: str) -> bool:
+    """Return whether an application may write to the files of a host's driver."""
+    case = evidence.case
+    if isinstance(case, Missing):
+        return False
+    return any(each.host == host and each.driver == "shared" for each in case.applications)
 
 
 def is_harness_failure(each: ProcessExit) -> bool:

@@ -16,11 +16,15 @@ from windtunnel.harness.artifact.host.host_facts import read_error_log
 from windtunnel.harness.artifact.host.pressure import Pressure
 from windtunnel.harness.artifact.run_dir import HostDir
 from windtunnel.harness.capture.counters import follow
+from windtunnel.harness.capture.live_cnc import map_live
 from windtunnel.harness.capture.log_holder import LogHolder
 from windtunnel.harness.capture.loss_report_copy import LossReportCopy
 from windtunnel.harness.capture.shutdown_signal import ShutdownSignal
 from windtunnel.harness.dissect.driver_files import cnc_file
-from windtunnel.harness.verdict.core.exit_codes import INVALID_FILE_EXIT_CODE
+from windtunnel.harness.verdict.core.exit_codes import (
+    INVALID_FILE_EXIT_CODE,
+    TRUNCATED_FILE_EXIT_CODES,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 WAIT_S = 20.0
@@ -148,6 +152,19 @@ def test_goes_on_when_the_driver_removes_its_directory(process):
     assert read_counters(process.files.counters)[0].final_value == 32
 
 
+@pytest.mark.parametrize("length", [0, 4096])
+def test_a_file_that_is_truncated_ends_it_with_the_reason(process, length):
+    path = process.directory / "cnc.dat"
+    mapped = write_cnc(path)
+    process.wait_for(process.is_ready)
+    os.truncate(path, length)
+    # This process may be ended while it reads, since truncating is not atomic with its look.
+    assert process.popen.wait(WAIT_S) in (INVALID_FILE_EXIT_CODE, *TRUNCATED_FILE_EXIT_CODES)
+    if process.popen.returncode == INVALID_FILE_EXIT_CODE:
+        text = f"expected {mapped.size} bytes, found {length}: it was truncated"
+        assert text in process.log.read_text()
+
+
 def test_leaves_no_documents_when_there_was_no_driver(process):
     process.wait_for(process.is_waiting)
     assert process.end() == 0
@@ -190,12 +207,13 @@ class AskedWhileHoldingEveryLock(ShutdownSignal):
 
 def test_receives_a_signal_whatever_it_is_doing(tmp_path):
     write_cnc(tmp_path / "aeron" / "cnc.dat")
-    cnc = cnc_file.map_cnc(tmp_path / "aeron" / "cnc.dat")
+    live = map_live(tmp_path / "aeron")
+    assert live is not None
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         note = AskedWhileHoldingEveryLock.install()
         aeron, out = tmp_path / "aeron", HostDir(tmp_path / "out")
-        follow(cnc, LogHolder(aeron), LossReportCopy(aeron), out, note, 0.001, os.getpid())
+        follow(live, LogHolder(aeron), LossReportCopy(aeron), out, note, 0.001, os.getpid())
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,5 +1,7 @@
 """A loss report is copied without its unused rest, also after its driver has removed it."""
 
+import os
+
 from windtunnel.harness.capture.loss_report_copy import LOSS_REPORT_FILE, LossReportCopy
 
 
@@ -8,6 +10,15 @@ def test_the_used_part_is_copied_after_the_file_was_removed(tmp_path):
     file.write_bytes(b"entry" + bytes(100))
     held = LossReportCopy(tmp_path)
     file.unlink()
+    held.write(tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"entry"
+
+
+def test_a_report_that_its_driver_truncates_is_copied_as_far_as_it_is_there(tmp_path):
+    file = tmp_path / LOSS_REPORT_FILE
+    file.write_bytes(b"entry" * 2000)
+    held = LossReportCopy(tmp_path)
+    os.truncate(file, 5)
     held.write(tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == b"entry"
 

@@ -55,6 +55,21 @@ def test_the_subject_is_blamed_before_the_harness(tmp_path):
     require_alive([watched(tmp_path)])
 
 
+@pytest.mark.parametrize(
+    ("code", "why"), [(4, "expected 64 bytes"), (-7, "it was truncated while it was read")]
+)
+def test_a_driver_is_blamed_for_a_file_that_ends_its_sampler(tmp_path, code, why):
+    sampler = watched(tmp_path, "sampler", code=code, words="expected 64 bytes")
+    text = f"a/driver has written an invalid cnc.dat: {why}"
+    with pytest.raises(RunFailed, match=f"^{text}$") as e:
+        require_alive([sampler])
+    assert not e.value.harness_fault
+    # Only a sampler maps the files of a driver.
+    with pytest.raises(RunFailed) as e:
+        require_alive([watched(tmp_path, "capture", code=code)])
+    assert e.value.harness_fault
+
+
 def test_no_one_is_blamed_for_one_that_was_reported_to_end(tmp_path):
     driver = watched(tmp_path, "driver", code=-9)
     driver.end_requested = True

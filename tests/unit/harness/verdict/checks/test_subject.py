@@ -1,10 +1,13 @@
 """Exits of processes: servers end normally on a shutdown request, all others in time."""
 
+from signal import SIGBUS
+
 import pytest
 
 from tests.unit.harness.verdict.synthetic_run import TRAFFIC, SyntheticRun, make_run
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.artifact.run.manifest import ProcessExit
+from windtunnel.harness.scenario.applications.application_case import ApplicationCase
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.checks.subject import subject_lived
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -170,9 +173,26 @@ def test_what_a_driver_ends_with_is_always_its_own(run):
     assert judge(run.write()).outcome is Outcome.FAIL
 
 
-def test_a_driver_whose_file_is_invalid_fails(run):
-    text = "/dev/shm/aeron/cnc.dat: cnc version: expected major version 0, found 0x10000"
-    run.manifest.processes.append(ProcessExit("b/sampler", "sampler", 4, False, "", text))
+CNC_PROBLEM = "/dev/shm/aeron/cnc.dat: cnc version: expected major version 0, found 0x10000"
+TRUNCATED = "it was truncated while it was read"
+
+
+@pytest.mark.parametrize(
+    ("code", "why"), [(4, CNC_PROBLEM), (-SIGBUS, TRUNCATED), (128 + SIGBUS, TRUNCATED)]
+)
+def test_a_driver_whose_file_is_invalid_fails(run, code, why):
+    exits = ProcessExit("b/sampler", "sampler", code, False, "", CNC_PROBLEM)
+    run.manifest.processes.append(exits)
     finding = only(look(run))
     assert (finding.outcome, finding.about, finding.conclusive) == (Outcome.FAIL, "b/driver", True)
-    assert finding.text == f"b/driver has written an invalid cnc.dat: {text}"
+    assert finding.text == f"b/driver has written an invalid cnc.dat: {why}"
+
+
+@pytest.mark.parametrize("driver", ["shared", "embedded"])
+def test_applications_that_share_a_driver_may_have_made_its_file_invalid(run, driver):
+    one = ApplicationCase(id="one", host="b", command=("x",), stop_within_ns=1, driver=driver)
+    run.case = run.case.model_copy(update={"applications": (one,)})
+    run.manifest.processes.append(ProcessExit("b/sampler", "sampler", 4, False, "", CNC_PROBLEM))
+    (finding,) = [each for each in look(run) if each.about == "b/driver"]
+    text = "an application that shares the driver may have done it"
+    assert (text in finding.text) == (driver == "shared")
