@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from windtunnel.harness import installation
+from windtunnel.harness.artifact.rate_text import rate_text
 from windtunnel.harness.artifact.run.verdict import read_results
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.bench import recovery
@@ -120,7 +121,7 @@ def _sweep(path: RecoveryPath, out: Path, note: OnNote, saved: SavedReadings) ->
         delay = f"{max(1, round(path.round_trip_ns * factor / RETRY_RATIO))}ns"
         for reading in _readings(path, C_TUNED, range(1), out, {"nak-delay": delay}, saved):
             goodput = reading.values.get("goodput", 0.0)
-            found = f"VOID: {reading.void}" if reading.void else f"{goodput:.3g} MB/s"
+            found = f"VOID: {reading.void}" if reading.void else rate_text(goodput * 1e6)
             note(f"{path.case}: sweep: nak-delay={delay}: {found}")
             if goodput > fastest:
                 best, fastest = delay, goodput

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from windtunnel.harness.artifact.rate_text import rate_text
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
 from windtunnel.harness.cli.render.table import echo
@@ -91,7 +92,7 @@ def _path_text(stream: dict[str, Any]) -> str:
         stream[name] for name in ("bytes_per_s", "window_bytes", "round_trip_ns")
     )
     parts = [
-        f"{rate / 1e6:,.3f} MB/s" if rate else "rate unknown",
+        rate_text(rate) if rate else "rate unknown",
         f"window {window:,} bytes" if window else "window unknown",
         f"round trip {trip_ns / 1e6:,.3f} ms" if trip_ns else "round trip negligible or unknown",
     ]

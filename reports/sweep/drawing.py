@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from windtunnel.reports.html import Markup, element, joined
-from windtunnel.reports.sweep.lines import Figure, Line, short
+from windtunnel.reports.sweep.lines import Line, short
 
 LINES_MAX = 8
 """Maximum number of lines in a chart. There are as many colours."""
@@ -12,15 +12,15 @@ LEFT, RIGHT, TOP, BOTTOM = 62, 14, 26, 40
 TICKS = 4
 
 
-def chart(figure: Figure, lines: list[Line], axis: list[str], x_name: str) -> Markup:
-    """Return a chart as SVG, with its title and legend."""
+def chart(figure: str, lines: list[Line], axis: list[str], x_name: str) -> Markup:
+    """Return a chart of a figure with a unit as SVG, with its title and legend."""
     shown = lines[:LINES_MAX]
     top = max((each for line in shown for each in line.values if each is not None), default=0.0)
     top = _round_up(top)
     parts = [*_grid(top, axis)]
     for index, line in enumerate(shown):
         parts += _line(line, index, top, axis)
-    title = f"{figure.title} ({figure.unit}) over {short(x_name)}"
+    title = f"{figure} over {short(x_name)}"
     drawing = element(
         "svg", joined(parts), viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=title
     )

@@ -1,14 +1,16 @@
 """The figures of a sweep as lines: a value for each place on the horizontal axis."""
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from windtunnel.harness.artifact.rate_text import rate_unit
 from windtunnel.harness.artifact.run.result_row import NS_PER_MS, ResultRow
 from windtunnel.harness.artifact.run.verdict import result_rows_of
 from windtunnel.reports.evidence import RunDocuments
 
-MEGABYTE = 1e6
 Stream = tuple[str, str, str]
 """The traffic id, the sending and the receiving host of a stream."""
 
@@ -18,21 +20,20 @@ class Figure:
     """A figure of a stream that is drawn over the sweep."""
 
     title: str
-    unit: str
-    value: Callable[[ResultRow], float | None]
+    name: str
+    "The field of a row that has the figure."
+    unit_for: Callable[[Iterable[float]], tuple[float, str]]
+    "Returns the unit in which several values are drawn, and its name."
 
-
-def _scaled(name: str, unit: float) -> Callable[[ResultRow], float | None]:
-    def value(row: ResultRow) -> float | None:
-        found = getattr(row, name)
-        return None if found is None else float(found) / unit
-
-    return value
+    def value(self, row: ResultRow) -> float | None:
+        """Return the figure of a row, without a unit."""
+        found = getattr(row, self.name)
+        return None if found is None else float(found)
 
 
 FIGURES = (
-    Figure("goodput", "MB/s", _scaled("reached_bytes_per_s", MEGABYTE)),
-    Figure("repair time, 99 %", "ms", _scaled("repair_p99_ns", NS_PER_MS)),
+    Figure("goodput", "reached_bytes_per_s", rate_unit),
+    Figure("repair time, 99 %", "repair_p99_ns", lambda values: (NS_PER_MS, "ms")),
 )
 
 
@@ -42,6 +43,15 @@ class Line:
 
     name: str
     values: tuple[float | None, ...]
+
+    @property
+    def known(self) -> list[float]:
+        """The values that are known."""
+        return [each for each in self.values if each is not None]
+
+    def divided_by(self, unit: float) -> Line:
+        """Return the line in another unit."""
+        return Line(self.name, tuple(None if each is None else each / unit for each in self.values))
 
 
 def swept_names(runs: Sequence[RunDocuments]) -> list[str]:

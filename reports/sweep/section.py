@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from windtunnel.harness.artifact.rate_text import rate_text
 from windtunnel.harness.artifact.run.result_row import NS_PER_MS, ResultRow
 from windtunnel.harness.artifact.run.verdict import result_rows_of
 from windtunnel.reports.evidence import RunDocuments
@@ -9,9 +10,6 @@ from windtunnel.reports.html import Markup, badge, element, joined, number, tabl
 from windtunnel.reports.sweep.drawing import chart
 from windtunnel.reports.sweep.lines import (
     FIGURES,
-    MEGABYTE,
-    Figure,
-    Line,
     Stream,
     lines_of,
     short,
@@ -36,8 +34,7 @@ def _card(name: str, runs: list[Anchored]) -> Markup:
     parts: list[object] = [element("h2", f"Sweep of {name}")]
     if names:
         for stream in _streams(runs):
-            charts = [chart(each, lines, axis, names[0]) for each, axis, lines in
-                      _drawn([run for run, _ in runs], stream, names)]  # fmt: skip
+            charts = list(_charts([run for run, _ in runs], stream, names))
             if charts:
                 title = f"{stream[0]}: {stream[1]} to {stream[2]}"
                 parts += [element("h3", title), element("div", joined(charts), class_="sweep")]
@@ -50,14 +47,15 @@ def _streams(runs: Sequence[Anchored]) -> list[Stream]:
     return list(dict.fromkeys((row.traffic, row.from_host, row.to_host) for row in rows))
 
 
-def _drawn(
-    runs: Sequence[RunDocuments], stream: Stream, names: Sequence[str]
-) -> Iterator[tuple[Figure, list[str], list[Line]]]:
-    """Yield each figure that is known of a stream, with the axis and the lines of its chart."""
+def _charts(runs: Sequence[RunDocuments], stream: Stream, names: Sequence[str]) -> Iterator[Markup]:
+    """Yield a chart of each figure that is known of a stream."""
     for figure in FIGURES:
         axis, lines = lines_of(runs, stream, names, figure.value)
-        if any(value is not None for each in lines for value in each.values):
-            yield figure, axis, lines
+        values = [value for each in lines for value in each.known]
+        if values:
+            size, unit = figure.unit_for(values)
+            title = f"{figure.title} ({unit})"
+            yield chart(title, [each.divided_by(size) for each in lines], axis, names[0])
 
 
 def _table(runs: Sequence[Anchored], names: Sequence[str]) -> Markup:
@@ -78,5 +76,5 @@ def _table(runs: Sequence[Anchored], names: Sequence[str]) -> Markup:
 def _cells(row: ResultRow) -> list[object]:
     rate, *repairs = row.reached_bytes_per_s, row.repair_p50_ns, row.repair_p99_ns
     texts = [None if each is None else f"{number(each / NS_PER_MS, 2)} ms" for each in repairs]
-    goodput = None if rate is None else f"{number(rate / MEGABYTE, 2)} MB/s"
+    goodput = None if rate is None else rate_text(rate)
     return [row.traffic, goodput, *texts, number(row.lost_frames), number(row.resent_frames)]

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from windtunnel.harness.artifact.noun_form import counted
+from windtunnel.harness.artifact.rate_text import rate_text
 
 UNKNOWN = "-"
 NS_PER_MS = 1e6
 NS_PER_S = 1e9
-MEGABYTE = 1e6
 PACE_SHARE_MIN = 0.98
 """Minimum share of its pace that a stream reaches if nothing else limits it."""
 
@@ -100,8 +100,9 @@ class ResultRow:
 
     def cells(self) -> Iterator[tuple[str, str]]:
         """Yield each figure's title and text, with the most important figure first."""
-        yield "goodput", _rate(self.reached_bytes_per_s, self.asked_bytes_per_s, MEGABYTE, "MB/s")
-        yield "messages/s", _rate(self.reached_messages_per_s, self.asked_messages_per_s, 1, "")
+        rate = self.reached_bytes_per_s
+        yield "goodput", UNKNOWN if rate is None else rate_text(rate, self.asked_bytes_per_s)
+        yield "messages/s", _messages(self.reached_messages_per_s, self.asked_messages_per_s)
         yield "delivered", _share(self.delivered_messages, self.published_messages)
         latencies = self.latency_p50_ns, self.latency_p99_ns, self.latency_max_ns
         yield "latency p50/p99/max", " / ".join(map(duration, latencies))
@@ -166,14 +167,10 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _rate(reached: float | None, asked: float | None, unit: float, name: str) -> str:
+def _messages(reached: float | None, asked: float | None) -> str:
     if reached is None:
         return UNKNOWN
-    digits = 2 if name else 0
-    text = f"{reached / unit:,.{digits}f}"
-    if asked is not None:
-        text += f" of {asked / unit:,.{digits}f}"
-    return f"{text} {name}".rstrip()
+    return f"{reached:,.0f}" + ("" if asked is None else f" of {asked:,.0f}")
 
 
 def _share(delivered: int | None, published: int | None) -> str:

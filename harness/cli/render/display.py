@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from windtunnel.harness.artifact.rate_text import rate_text
 from windtunnel.harness.cli.render.table import echo, printable
 from windtunnel.harness.cli.render.verdict_text import run_document, run_line
 
@@ -183,12 +184,12 @@ class LiveDisplay:
 
     def _advance(self, event: "RunEvent") -> None:
         meter = self._rates[event.run_index]
-        rate = meter.megabytes_per_s(event.delivered_bytes, time.monotonic())
+        rate = meter.bytes_per_s(event.delivered_bytes, time.monotonic())
         self._progress.update(
             self._tasks[event.run_index],
             completed=min(event.fraction or 0.0, UNFINISHED),
             bytes=bytes_text(event),
-            rate="" if rate is None else f"{rate:.1f} MB/s",
+            rate="" if rate is None else rate_text(rate),
             faults="  ".join(fault_counts(event)),
         )
 
@@ -211,14 +212,14 @@ class Rate:
     def __init__(self) -> None:
         self._first: tuple[int, float] | None = None
 
-    def megabytes_per_s(self, delivered_bytes: int, now_s: float) -> float | None:
+    def bytes_per_s(self, delivered_bytes: int, now_s: float) -> float | None:
         """Return the average rate, or None until it can be computed."""
         if self._first is None:
             self._first = (delivered_bytes, now_s) if delivered_bytes else None
             return None
         first_bytes, first_s = self._first
         elapsed_s = now_s - first_s
-        return (delivered_bytes - first_bytes) / elapsed_s / MEGABYTE if elapsed_s > 0 else None
+        return (delivered_bytes - first_bytes) / elapsed_s if elapsed_s > 0 else None
 
 
 def bytes_text(event: "RunEvent") -> str:

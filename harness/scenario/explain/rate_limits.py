@@ -20,6 +20,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from windtunnel.harness.artifact.rate_text import rate_text
 from windtunnel.harness.scenario.explain.stream_length import (
     expected_framed_bytes,
     has_one_length,
@@ -163,7 +164,7 @@ def limit_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
     first = limits[0]
     about = "" if has_one_length(traffic) or first.cause in (PACE, READER) else "about "
     text = f"  delivered after {about}{first.least_ns / BILLION:.2f} s at the earliest"
-    text += f" ({first.cause}: at most {_megabytes(first.bytes_per_s)})"
+    text += f" ({first.cause}: at most {rate_text(first.bytes_per_s)})"
     if first.least_ns >= case.wall_ns:
         text += f", over the budget of {format_duration(case.wall_ns)}"
     yield text
@@ -186,7 +187,7 @@ def _window_text(case: Case, flow: TrafficCase) -> str:
     if window is None or limit is None:
         return ""
     trip = f"round trip {format_duration(round_trip_ns(case, flow))}"
-    allowed = f"the window of {window:,} bytes allows {_megabytes(limit.bytes_per_s)}"
+    allowed = f"the window of {window:,} bytes allows {rate_text(limit.bytes_per_s)}"
     asked = _asked(case, flow)
     if asked is None:
         return f"{trip}: {allowed}"
@@ -230,8 +231,3 @@ def _asked(case: Case, flow: TrafficCase) -> tuple[float, str] | None:
     impairment = case.impairments_of(name)
     assert impairment is not None
     return link.bytes_per_s, format_rate(impairment.rate_bits_per_s)
-
-
-def _megabytes(bytes_per_s: float) -> str:
-    digits = 2 if bytes_per_s >= 1e5 else 6
-    return f"{bytes_per_s / 1e6:,.{digits}f} MB/s"

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from windtunnel.harness.artifact.rate_text import rate_text
 from windtunnel.harness.artifact.run.result_row import (
-    MEGABYTE,
     causes_text,
     duration,
     listed,
@@ -114,5 +114,5 @@ def window_sentence(reading: Reading) -> Iterator[str]:
         return
     yield (
         f"the receiver window limits goodput: {window} in one round trip of {trip} are at most "
-        f"{limit.bytes_per_s / MEGABYTE:,.2f} MB/s, headers included"
+        f"{rate_text(limit.bytes_per_s)}, headers included"
     )

@@ -40,8 +40,8 @@ def test_the_first_value_is_the_axis_and_the_others_are_lines() -> None:
     axis, lines = lines_of(RUNS, STREAM, ["loss", "delay"], FIGURES[0].value)
     assert axis == ["1%", "5%"]
     assert [(each.name, each.values) for each in lines] == [
-        ("delay 1ms", (8.0, 2.0)),
-        ("delay 40ms", (4.0, None)),
+        ("delay 1ms", (8e6, 2e6)),
+        ("delay 40ms", (4e6, None)),
     ]
 
 
@@ -52,6 +52,15 @@ def test_a_figure_that_no_run_has_is_not_drawn() -> None:
     assert "repair time, 99 % (ms)" not in section
     assert section.count("<tr>") == 1 + len(RUNS)
     assert '<a href="#run-3">' in section
+
+
+def test_small_rates_have_a_smaller_unit() -> None:
+    runs = [run(4250.0, loss="1%"), run(900.0, loss="5%")]
+    (section,) = sweeps([(each, "x") for each in runs])
+    assert "goodput (kB/s) over loss" in section
+    assert "<title>1%: 4.25</title>" in section
+    assert "4.25 kB/s" in section
+    assert "900 B/s" in section
 
 
 def test_points_are_where_their_values_are() -> None:

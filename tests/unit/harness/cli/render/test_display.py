@@ -77,10 +77,10 @@ def test_plain_progress_prints_a_phase_only_after_a_silence(
 
 def test_rate_counts_from_the_first_delivered_bytes() -> None:
     rate = Rate()
-    assert rate.megabytes_per_s(0, 10.0) is None
-    assert rate.megabytes_per_s(1_000_000, 11.0) is None
-    assert rate.megabytes_per_s(1_000_000, 11.0) is None
-    assert rate.megabytes_per_s(5_000_000, 13.0) == pytest.approx(2.0)
+    assert rate.bytes_per_s(0, 10.0) is None
+    assert rate.bytes_per_s(1_000_000, 11.0) is None
+    assert rate.bytes_per_s(1_000_000, 11.0) is None
+    assert rate.bytes_per_s(5_000_000, 13.0) == pytest.approx(2e6)
 
 
 def test_fault_counts_omits_what_is_not_known() -> None:

@@ -206,11 +206,11 @@ def test_the_rate_of_a_link_counts_headers():
     text = made(impairments="a->b: {rate: 2Mbit/s}")
     framed = sum(sum(frames(each)) for each in messages(1 << 20, 1000))
     bits = 8 * (framed + framed / 1408 * 28)
-    found = re.match(r"delivered after ([\d.]+) s at the earliest \(link: at most ([\d.]+) MB/s\)",
+    found = re.match(r"delivered after ([\d.]+) s at the earliest \(link: at most ([\d.]+) kB/s\)",
                      line_of(text, "^delivered after"))  # fmt: skip
     assert found is not None
     assert float(found[1]) == pytest.approx(bits / 2e6, abs=0.011)
-    assert float(found[2]) == pytest.approx((1 << 20) / (bits / 2e6) / 1e6, abs=0.0051)
+    assert float(found[2]) == pytest.approx((1 << 20) / (bits / 2e6) / 1e3, abs=0.0051)
 
 
 @pytest.mark.parametrize("cause", ["pace", "reader"])
@@ -224,7 +224,7 @@ def test_a_pace_is_the_limit_if_it_is_the_slowest(cause):
         sent += length
         now_s += length / (100 << 10)
     line = line_of(text, "^delivered after")
-    assert line.startswith(f"delivered after {now_s:.2f} s at the earliest ({cause}: at most 0.10 ")
+    assert line.startswith(f"delivered after {now_s:.2f} s at the earliest ({cause}: at most 102.")
 
 
 def test_the_slack_of_the_pacer_is_the_one_that_limits_assume():

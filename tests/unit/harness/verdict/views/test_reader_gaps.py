@@ -164,7 +164,7 @@ DELAYS = (
 @pytest.mark.parametrize(
     ("window_frames", "bytes_per_s", "beginning"),
     [
-        (10, 10**9, f"{LIMITS} 0.08 MB/s, headers included"),
+        (10, 10**9, f"{LIMITS} 80.00 kB/s, headers included"),
         (30, 10**9, None),
         # 200 messages of 100 B were delivered within 390 ms.
         (10, 50_000, f"{DELAYS}a round trip of 20 ms"),
