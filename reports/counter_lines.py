@@ -34,7 +34,7 @@ SENDER_COUNTERS: dict[int, str] = {1: "pub-lmt", 9: "snd-lmt", 2: "snd-pos"}
 RECEIVER_COUNTERS: dict[int, str] = {3: "rcv-hwm", 5: "rcv-pos", 4: "sub-pos"}
 """The type ids of a receiver's counters. Source: section 8.2 of Aeron's specification."""
 
-_KEY_STREAM_ID = slice(12, 16)
+_KEY_SESSION_ID, _KEY_STREAM_ID = slice(8, 12), slice(12, 16)
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,12 @@ class Line:
     value: Positions
 
 
-def stream_lines(host: HostDir, stream_id: int, names: dict[int, str]) -> list[Line]:
-    """Return a stream's chart lines from one host's counters, in the order of `names`."""
+def stream_lines(
+    host: HostDir, stream_id: int, session_id: int | None, names: dict[int, str]
+) -> list[Line]:
+    """Return the chart lines of a stream, or of one of its sessions, from one host's counters, in
+    the order of `names`.
+    """
     samples = read_samples(host.counter_samples)
     counters = read_counters(host.counters)
     if samples is None or counters is None:
@@ -55,7 +59,13 @@ def stream_lines(host: HostDir, stream_id: int, names: dict[int, str]) -> list[L
     interval_ns = sampling_interval_ns(samples)
     lines = []
     for type_id, name in names.items():
-        mine = [each for each in counters if each.type_id == type_id and _stream(each) == stream_id]
+        mine = [
+            each
+            for each in counters
+            if each.type_id == type_id
+            and _key_i32(each, _KEY_STREAM_ID) == stream_id
+            and session_id in (None, _key_i32(each, _KEY_SESSION_ID))
+        ]
         picked = _samples_of(samples, mine)
         if len(picked):
             line = Line(name, picked["time_ns"].copy(), picked["value"].copy())
@@ -85,8 +95,8 @@ def with_plateaus(line: Line, interval_ns: int) -> Line:
     )
 
 
-def _stream(counter: CounterFacts) -> int | None:
-    key = bytes.fromhex(counter.key_hex)[_KEY_STREAM_ID]
+def _key_i32(counter: CounterFacts, place: slice) -> int | None:
+    key = bytes.fromhex(counter.key_hex)[place]
     return int.from_bytes(key, "little", signed=True) if len(key) == 4 else None
 
 

@@ -1,11 +1,12 @@
 """The data series for a run's charts, read from the run folder.
 
 If a file is missing, its part of the chart is omitted and a note is added. All times are epoch
-nanoseconds of one clock.
+nanoseconds of one clock. Each session of an observed stream has positions of its own, and so is a
+stream of the chart.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.dissect.capture.pcap import read_capture
 from windtunnel.harness.dissect.frames.flow import learn_streams
+from windtunnel.harness.dissect.frames.observed_flows import observed_flows, sessions_sent
 from windtunnel.harness.dissect.frames.route import between
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.reports.counter_lines import (
@@ -37,6 +39,8 @@ from windtunnel.reports.marks import (
 )
 
 _Part = TypeVar("_Part")
+SESSIONS_MAX = 8
+"""Maximum number of sessions of an observed stream that are drawn. The first ones are."""
 
 
 @dataclass
@@ -51,6 +55,7 @@ class StreamSeries:
     lines: list[Line] = field(default_factory=list)
     distances: list[Line] = field(default_factory=list)
     marks: list[Marks] = field(default_factory=list)
+    observed: bool = False
 
     def count(self, kind: str) -> int:
         """Return the number of the stream's events of one kind."""
@@ -101,6 +106,11 @@ class RunSeries:
         times = np.concatenate([np.empty(0, np.int64), *active])
         return (int(times.min()), int(times.max())) if len(times) else (self.start_ns, self.end_ns)
 
+    @property
+    def of_traffic(self) -> "RunSeries":
+        """The chart data without that of observed streams."""
+        return replace(self, streams=[each for each in self.streams if not each.observed])
+
     def count(self, kind: str) -> int:
         """Return the number of events of one kind in all streams.
 
@@ -144,7 +154,24 @@ def read_series(run: RunDir) -> RunSeries:
     }
     for flow in (flow for each in case.traffic for flow in each.flows):
         series.streams.append(_stream(series, run, case, flow, decisions, captures))
+    for flow in _observed_sessions(series, case, captures):
+        series.streams.append(_stream(series, run, case, flow, decisions, captures))
     return series
+
+
+def _observed_sessions(
+    series: RunSeries, case: Case, captures: dict[str, Records | None]
+) -> Iterator[TrafficCase]:
+    """Yield each session of each observed stream, with the name that it has in the results."""
+    for flow in observed_flows(case, captures.get):
+        near, address = captures.get(flow.from_host), case.address(flow.from_host)
+        sessions = sessions_sent(near, address, flow.stream_id)
+        if len(sessions) > SESSIONS_MAX:
+            text = f"the first {SESSIONS_MAX} of {len(sessions)} sessions are drawn"
+            series.notes.append(f"{flow.id}: {text}")
+        for session_id in sessions[:SESSIONS_MAX]:
+            name = f"{flow.id} session {session_id}" if len(sessions) > 1 else flow.id
+            yield flow.model_copy(update={"id": name, "session_id": session_id})
 
 
 def _attempt(
@@ -164,9 +191,7 @@ def _attempt(
 
 
 def _captured(run: RunDir, case: Case, host: str) -> Records | None:
-    capture = read_capture(
-        run.capture(host), [port for each in case.traffic for port in each.all_ports]
-    )
+    capture = read_capture(run.capture(host), case.aeron_ports)
     if capture is not None and capture.problem:
         raise ValueError(capture.problem)
     return None if capture is None else capture.frames
@@ -180,25 +205,32 @@ def _stream(
     decisions: Records | None,
     captures: dict[str, Records | None],
 ) -> StreamSeries:
-    """Read the chart data of a stream from one host to another."""
+    """Read the chart data of a stream, or of a session of an observed one, from one host to
+    another.
+    """
+    session_id = traffic.session_id if traffic.observed else None
     path = case.address(traffic.from_host), case.address(traffic.to_host)
     link = case.link_between(traffic.from_host, traffic.to_host)
     lines: list[Line] = []
     for host, names in ((traffic.from_host, SENDER_COUNTERS), (traffic.to_host, RECEIVER_COUNTERS)):
         what = f"the counters of {host} for stream {traffic.stream_id}"
         lines += (
-            _attempt(series, what, stream_lines, run.host(host), traffic.stream_id, names) or []
+            _attempt(
+                series, what, stream_lines, run.host(host), traffic.stream_id, session_id, names
+            )
+            or []
         )
-    sent = _of_stream(captures.get(traffic.from_host), traffic.stream_id)
+    sent = _of_stream(captures.get(traffic.from_host), traffic.stream_id, session_id)
     if sent is not None:
         # Frames to and from the stream's other receivers belong to those receivers' series.
         sent = sent[between(sent, *path) | between(sent, *path[::-1])]
-    received = _of_stream(captures.get(traffic.to_host), traffic.stream_id)
+    received = _of_stream(captures.get(traffic.to_host), traffic.stream_id, session_id)
     geometry = _geometry(series, run, traffic, sent)
     marks = []
     if decisions is not None:
         decisions = decisions[decisions["link"] >> 1 == link >> 1]
-        decisions = decisions[decisions["stream_id"] == traffic.stream_id]
+        decisions = _of_stream(decisions, traffic.stream_id, session_id)
+        assert decisions is not None
         marks = decision_marks(decisions, traffic.stream_id)
         if sent is not None and received is not None and geometry is not None:
             marks += _impairment_losses(case, link, sent, received, decisions, geometry)
@@ -207,17 +239,22 @@ def _stream(
     return StreamSeries(
         traffic_id=traffic.role,
         stream_id=traffic.stream_id,
-        term_length=traffic.term_length,
+        term_length=traffic.term_length if geometry is None else geometry.term_length,
         initial_term_id=None if geometry is None else geometry.initial_term_id,
         reliable=traffic.reliable,
         lines=lines,
         distances=distances(lines),
         marks=[each for each in marks if len(each.time_ns)],
+        observed=traffic.observed,
     )
 
 
-def _of_stream(frames: Records | None, stream_id: int) -> Records | None:
-    return None if frames is None else frames[frames["stream_id"] == stream_id]
+def _of_stream(rows: Records | None, stream_id: int, session_id: int | None) -> Records | None:
+    """Return the frames or decisions of a stream, or of one of its sessions."""
+    if rows is None:
+        return None
+    chosen = rows["stream_id"] == stream_id
+    return rows[chosen if session_id is None else chosen & (rows["session_id"] == session_id)]
 
 
 def _geometry(
@@ -226,10 +263,11 @@ def _geometry(
     """Return a stream's geometry from the case, the publisher's facts or SETUP frames."""
     if traffic.initial_term_id is not None:
         return Geometry(traffic.initial_term_id, traffic.term_length)
-    path = run.host(traffic.from_host).publisher(traffic.id).document
-    facts = _attempt(series, f"the facts of publisher {traffic.id}", PublisherFacts.read, path)
-    if facts is not None:
-        return Geometry(facts.initial_term_id, facts.term_length)
+    if not traffic.observed:
+        path = run.host(traffic.from_host).publisher(traffic.id).document
+        facts = _attempt(series, f"the facts of publisher {traffic.id}", PublisherFacts.read, path)
+        if facts is not None:
+            return Geometry(facts.initial_term_id, facts.term_length)
     setups = [] if sent is None else list(learn_streams(sent).values())
     return Geometry(setups[0].initial_term_id, setups[0].term_length) if setups else None
 
@@ -258,6 +296,8 @@ def _frame_marks(
         marks.append(nak_marks(received, geometry))
     if sent is not None:
         marks.append(retransmit_marks(sent, geometry))
+    if traffic.observed:
+        return marks
     path = run.host(traffic.to_host).subscriber(traffic.id).frames
     seen = _attempt(series, f"the frame log of subscriber {traffic.id}", read_frames_seen, path)
     if seen is not None:

@@ -66,9 +66,9 @@ def count(series: RunSeries | None, *kinds: str) -> int | None:
     """Return the number of events of the given kinds in all streams of the traffic, or None if the
     run had none: the events of observed streams are not counted.
     """
-    if series is None or not series.streams:
+    if series is None or not series.of_traffic.streams:
         return None
-    return sum(series.count(kind) for kind in kinds)
+    return sum(series.of_traffic.count(kind) for kind in kinds)
 
 
 def duration_text(run: RunDocuments) -> str | None:
@@ -76,9 +76,9 @@ def duration_text(run: RunDocuments) -> str | None:
 
 
 def delivered_text(series: RunSeries | None) -> str | None:
-    if series is None or not series.streams:
+    if series is None or not series.of_traffic.streams:
         return None
-    total = sum(stream.delivered_bytes for stream in series.streams)
+    total = sum(stream.delivered_bytes for stream in series.of_traffic.streams)
     return f"{number(total / MEGABYTE, 1)} MB"
 
 

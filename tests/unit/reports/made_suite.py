@@ -19,7 +19,7 @@ from windtunnel.harness.artifact.host.counter_sample import (
 )
 from windtunnel.harness.artifact.host.frame_seen import FRAME_SEEN
 from windtunnel.harness.artifact.middlebox.decision import DECISION, DROP, NO_POSITION
-from windtunnel.harness.artifact.middlebox.frame_class import DATA, NAK, PAD, SM
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, NAK, PAD, SETUP, SM
 from windtunnel.harness.artifact.middlebox.ledger import FrameAccount, Ledger, LinkAccount
 from windtunnel.harness.artifact.records import write_records
 from windtunnel.harness.artifact.run.manifest import Manifest, Phase, ProcessExit
@@ -221,6 +221,20 @@ def write_pcap(path: Path, packets: list[tuple[int, bytes]]) -> None:
         seconds, rest = divmod(time_ns, 1_000_000_000)
         parts.append(struct.pack("<IIII", seconds, rest, len(packet), len(packet)) + packet)
     path.write_bytes(b"".join(parts))
+
+
+def announce(run: RunDir, case: Case, session_id: int = SESSION_ID) -> None:
+    """Add a SETUP of each stream to the capture of host a, as if it had been sent first."""
+    with run.capture("a").open("ab") as file:
+        for each in case.traffic:
+            term_id = each.initial_term_id or 0
+            frame = struct.pack(
+                "<iBBHiiiiiiii", 40, 0, 0, SETUP, 0, session_id, each.stream_id, term_id, term_id,
+                each.term_length, 1408, 0,
+            )  # fmt: skip
+            packet = _datagram("a", "b", each.port, frame)
+            seconds, rest = divmod(EPOCH_NS, 1_000_000_000)
+            file.write(struct.pack("<IIII", seconds, rest, len(packet), len(packet)) + packet)
 
 
 def _seen(stream_id: int, line: Timeline, made: Made) -> np.ndarray:

@@ -49,19 +49,19 @@ def test_an_id_taken_again_is_another_counter(tmp_path: Path) -> None:
         [counter(7, 100, STREAM, SND_POS), counter(7, 200, 1002, SND_POS)],
         [(1, 7, SND_POS, 100, 32), (2, 7, SND_POS, 200, 64), (3, 7, SND_POS, 100, 96)],
     )
-    (mine,) = stream_lines(host, STREAM, {SND_POS: "snd-pos"})
+    (mine,) = stream_lines(host, STREAM, None, {SND_POS: "snd-pos"})
     assert mine.time_ns.tolist() == [1, 2, 3]
     assert mine.value.tolist() == [32, 32, 96]
 
 
 def test_negative_stream_ids_are_read_as_such(tmp_path: Path) -> None:
     host = make_host(tmp_path, [counter(7, 100, -4, SND_POS)], [(1, 7, SND_POS, 100, 32)])
-    assert len(stream_lines(host, -4, {SND_POS: "snd-pos"})) == 1
-    assert stream_lines(host, 4, {SND_POS: "snd-pos"}) == []
+    assert len(stream_lines(host, -4, None, {SND_POS: "snd-pos"})) == 1
+    assert stream_lines(host, 4, None, {SND_POS: "snd-pos"}) == []
 
 
 def test_no_files_no_lines(tmp_path: Path) -> None:
-    assert stream_lines(HostDir(tmp_path), STREAM, {SND_POS: "snd-pos"}) == []
+    assert stream_lines(HostDir(tmp_path), STREAM, None, {SND_POS: "snd-pos"}) == []
 
 
 def test_after_a_pause_a_value_holds_until_the_look_before() -> None:

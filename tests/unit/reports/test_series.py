@@ -6,7 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.unit.reports.made_suite import Made, make_case, make_run, timeline
+from tests.unit.reports.made_suite import (
+    SESSION_ID,
+    Made,
+    announce,
+    make_case,
+    make_run,
+    timeline,
+)
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.resolved.case import Case, HostCase, LinkCase
 from windtunnel.reports.charts import MARKS_PER_KIND_MAX, POINTS_PER_LINE_MAX, chart_document
@@ -163,6 +170,53 @@ def test_each_reader_of_a_stream_has_a_chart(tmp_path: Path) -> None:
     assert series.streams[0].count("dropped") == alone.count("dropped") > 0
     assert series.streams[1].count("dropped") == 0
     assert "the capture of c is missing" in series.notes
+
+
+@pytest.mark.parametrize("all_streams", [False, True])
+def test_observed_streams_are_drawn_like_those_of_the_traffic(
+    all_streams: bool, tmp_path: Path
+) -> None:
+    run = made(tmp_path)
+    case = Case.read(run.case)
+    planned = read_series(run).streams
+    announce(run, case)
+    for each in case.traffic:
+        run.host("b").subscriber(each.id).frames.unlink()
+    unknown = {"observed": True, "initial_term_id": None, "term_length": 1 << 20}
+    named = tuple(each.model_copy(update=unknown) for each in case.traffic)
+    observed = {"observes_all": True} if all_streams else {"observed": named}
+    case.model_copy(update={"traffic": (), **observed}).write(run.case)
+    series = read_series(run)
+    assert series.notes == []
+    ids = ["stream-1001", "stream-1002"] if all_streams else [each.id for each in case.traffic]
+    assert [each.traffic_id for each in series.streams] == ids
+    for found, expected in zip(series.streams, planned, strict=True):
+        assert found.term_length == expected.term_length
+        assert found.initial_term_id == expected.initial_term_id
+        assert [each.name for each in found.lines] == LINES
+        for line, other in zip(found.lines, expected.lines, strict=True):
+            assert np.array_equal(line.value, other.value)
+        for kind in ("dropped", "NAK", "retransmit"):
+            assert found.count(kind) == expected.count(kind) > 0
+    # They are not counted with the traffic, of which there is none.
+    assert series.of_traffic.streams == []
+
+
+def test_each_session_of_an_observed_stream_has_a_chart(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    case = Case.read(run.case)
+    other = SESSION_ID + 1
+    announce(run, case)
+    announce(run, case, other)
+    first = case.traffic[0].model_copy(update={"observed": True})
+    case.model_copy(update={"traffic": (), "observed": (first,)}).write(run.case)
+    one, two = read_series(run).streams
+    assert [one.traffic_id, two.traffic_id] == [
+        f"{first.id} session {SESSION_ID}",
+        f"{first.id} session {other}",
+    ]
+    assert one.lines
+    assert two.lines == two.marks == []
 
 
 def test_padding_that_the_receiver_put_into_gaps_is_not_delivered() -> None:

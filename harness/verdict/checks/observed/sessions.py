@@ -1,9 +1,9 @@
 """The sessions of an observed stream, and what has replaced their images."""
 
 from windtunnel.harness.artifact.host.host_event import AppliedEvent
-from windtunnel.harness.artifact.middlebox.frame_class import SETUP
-from windtunnel.harness.dissect.capture.pcap import Capture, sent_by
+from windtunnel.harness.dissect.capture.pcap import Capture
 from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.dissect.frames.observed_flows import sessions_sent
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
@@ -15,11 +15,7 @@ SESSIONS_MAX = 32
 
 def sessions_of(near: Capture, case: Case, traffic: TrafficCase) -> list[int]:
     """Return the ids of the sessions whose SETUPs the publication's host has sent, in order."""
-    setups = near.frames[near.frames["frame_type"] == SETUP]
-    setups = setups[setups["stream_id"] == traffic.stream_id]
-    setups = setups[sent_by(setups, case.address(traffic.from_host))]
-    setups = setups[setups["term_length"] > 0]
-    return list(dict.fromkeys(setups["session_id"].tolist()))
+    return sessions_sent(near.frames, case.address(traffic.from_host), traffic.stream_id)
 
 
 def image_count(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> int:
