@@ -4,11 +4,13 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from tests.docker.test_lab_in_containers import CHANNEL, PUBLISHER, READER, STREAM
 from tests.netns.test_real_aeron import SCENARIO
 from tests.soundness import assert_sound
 from windtunnel.harness.artifact.run.manifest import Manifest
@@ -16,6 +18,7 @@ from windtunnel.harness.artifact.run.verdict import read_verdict
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.cli.root import windtunnel
 from windtunnel.harness.installation import ROOT as REPOSITORY
+from windtunnel.harness.lab import open_lab
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.run import phases
 from windtunnel.harness.orchestrate.subjects import peers
@@ -66,6 +69,12 @@ IMAGES = {
 }
 """What starts each bad image, the step that it breaks, and what is found."""
 REFUSES = "echo no multicast; exit 127"
+TRUNCATES = f"""
+python /c_driver.py & until ls $AERON_DIR/publications/*.logbuffer; do sleep 0.02; done
+truncate -s 4096 {CNC}; exec sleep 600
+"""
+STARTS = {name: each[0] for name, each in IMAGES.items()}
+STARTS |= {"refuses": REFUSES, "truncates": TRUNCATES}
 QUICK = ("leaves", "accepts")
 
 
@@ -85,7 +94,7 @@ def build(folder: Path, tag: str, text: str) -> str:
 
 
 def bad(good: str, folder: Path, name: str) -> str:
-    entry = json.dumps(["sh", "-c", REFUSES if name == "refuses" else IMAGES[name][0]])
+    entry = json.dumps(["sh", "-c", STARTS[name]])
     return build(folder, name, f"FROM {good}\nENTRYPOINT {entry}\n")
 
 
@@ -177,6 +186,7 @@ RUNS = {
     "refuses": ("UNSUPPORTED", "a/driver ended with exit code 127; last log lines: no multicast"),
     "hostile": ("FAIL", "a/driver has written an invalid cnc.dat"),
     "floods": ("FAIL", "a/driver was terminated by signal 9 before the shutdown request; its log"),
+    "truncates": ("FAIL", "a/driver has written an invalid cnc.dat: "),
     "silent": ("INCONCLUSIVE", "a/driver is not ready after 5 s"),
     "stubborn": ("FAIL", "a/driver did not end within 60 s of the shutdown request"),
 }
@@ -197,3 +207,54 @@ def test_a_run_with_a_bad_image_has_a_verdict_with_a_reason(
     if "(at fault: the machine)" in verdict["reason"]:
         return  # An overloaded machine excuses what is late.
     assert found == outcome, verdict["reason"]
+
+
+@pytest.mark.full
+def test_a_lab_has_an_image_as_a_driver(good: str, tmp_path: Path) -> None:
+    (tmp_path / "reader.py").write_text(READER)
+    (tmp_path / "publisher.py").write_text(PUBLISHER)
+    env = {"CHANNEL": CHANNEL}
+    with open_lab(
+        fidelity="compose",
+        driver={"b": f"image:{good}"},
+        loss="2%",
+        delay="2ms",
+        observe=[STREAM],
+        out=tmp_path / "runs",
+        folder=tmp_path,
+    ) as lab:
+        reader = lab.start("b", ["python", "reader.py"], env=env, ready="reader ready")
+        publisher = lab.start("a", ["python", "publisher.py"], env=env)
+        lab.wait_for_position("b", stream=1001, at_least=20_000)
+        with lab.link("a-b").partitioned():
+            time.sleep(1)
+        lab.driver("b").pause()
+        time.sleep(0.5)
+        lab.driver("b").resume()
+        publisher.exited(within=120)
+        reader.exited(within=120)
+    lab.verdict.assert_passed()
+    found = {each["name"]: each["outcome"] for each in lab.verdict.checks}
+    assert found["reported_once_in_order"] == "PASS"
+    assert found["observed_data_arrived"] == "PASS"
+    manifest = Manifest.read(RunDir(lab.run_dir).manifest)
+    assert manifest is not None
+    peers_used = {host: each.peer for host, each in manifest.subjects.items()}
+    assert peers_used == {"a": "ours", "b": f"image:{good}"}
+    assert_nothing_left()
+
+
+@pytest.mark.full
+def test_a_driver_in_an_image_is_killed_and_restarted_in_a_lab(good: str, tmp_path: Path) -> None:
+    (tmp_path / "reader.py").write_text(READER)
+    with open_lab(
+        fidelity="compose", driver=f"image:{good}", out=tmp_path / "runs", folder=tmp_path
+    ) as lab:
+        lab.driver("b").kill()
+        lab.driver("b").restart()
+        env = {"CHANNEL": CHANNEL}
+        reader = lab.start("b", ["python", "reader.py"], env=env, ready="reader ready")
+        assert {each.label.split(":")[0] for each in lab.counters("b")} >= {"rcv-channel"}
+        reader.stop()
+    lab.verdict.assert_passed()
+    assert_nothing_left()

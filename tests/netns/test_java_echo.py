@@ -2,26 +2,21 @@
 left out by name.
 """
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.archive.archives import why_no_java
-from windtunnel.harness.artifact.run.verdict import read_verdict
-from windtunnel.harness.artifact.run_dir import RunDir
+from tests.stand_ins.planted_bugs import PlantedBug, assert_named, planted, run_example
 
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(300)]
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "java-echo"
 WHY_NOT = why_no_java() or ("" if shutil.which("javac") else "there is no javac on the PATH")
 needs_java = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "it runs")
-LIMIT_S = 290
 
 BUGS = {
-    "changes-a-response": (
+    "changes-a-response": PlantedBug(
         "partition",
         {
             "send(request);\n        executed =": "final byte[] changed = request.clone();\n"
@@ -30,19 +25,19 @@ BUGS = {
         "responses",
         "reports another checksum than was sent",
     ),
-    "drops-a-message-on-reconnect": (
+    "drops-a-message-on-reconnect": PlantedBug(
         "killed",
         {"numberOf(last) + 1 : 0": "numberOf(last) + 2 : 0"},
         "requests",
         "has skipped it: it reports a later one",
     ),
-    "delivers-twice-after-a-restart": (
+    "delivers-twice-after-a-restart": PlantedBug(
         "killed",
         {"            send(last);": "            execute(numberOf(last), last);"},
         "requests",
         "again instead",
     ),
-    "never-retries-back-pressure": (
+    "never-retries-back-pressure": PlantedBug(
         "partition",
         {
             "if (isDue && requests.offer(new UnsafeBuffer(request(following))) > 0)": "if (isDue"
@@ -52,7 +47,7 @@ BUGS = {
         "requests",
         "not on the wire, after position",
     ),
-    "leaks-a-subscription": (
+    "leaks-a-subscription": PlantedBug(
         "partition",
         {
             "    private int executed;": "    private int executed;\n"
@@ -68,18 +63,6 @@ BUGS = {
         "does not report it",
     ),
 }
-"""For each bug: the test of the example that finds it, what is replaced in the programs, and what
-the verdict says about which stream.
-"""
-
-
-def run_example(folder: Path, out: Path, *arguments: str, jar: str | None = None):
-    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]
-    command += ["-c", "/dev/null", "--windtunnel-out", str(out), *arguments, str(folder)]
-    env = dict(os.environ) if jar is None else {**os.environ, "AERON_ALL_JAR": jar}
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=env
-    )
 
 
 @pytest.mark.full(keep=1)
@@ -91,7 +74,7 @@ def run_example(folder: Path, out: Path, *arguments: str, jar: str | None = None
     ],
 )
 def test_without_the_jar_it_is_left_out_by_name(tmp_path: Path, jar: str, why: str) -> None:
-    done = run_example(EXAMPLE, tmp_path, jar=jar)
+    done = run_example(EXAMPLE, tmp_path, AERON_ALL_JAR=jar)
     assert "1 skipped" in done.stdout
     assert why in " ".join(done.stdout.split())
 
@@ -103,34 +86,10 @@ def test_the_example_passes_its_own_tests(tmp_path: Path) -> None:
     assert "3 passed" in done.stdout
 
 
-def planted(name: str, folder: Path) -> Path:
-    """Return a copy of the example whose programs have a bug."""
-    copy = folder / name
-    shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("runs", "__pycache__"))
-    for old, new in BUGS[name][1].items():
-        (file,) = [each for each in copy.glob("*.java") if old in each.read_text()]
-        file.write_text(file.read_text().replace(old, new, 1))
-    return copy
-
-
 @needs_java
 @pytest.mark.full
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_fails_and_is_named(name: str, tmp_path: Path) -> None:
-    test, _, stream, text = BUGS[name]
-    done = run_example(planted(name, tmp_path), tmp_path / "runs", "-k", test)
-    assert done.returncode == 1, done.stdout
-    (file,) = (tmp_path / "runs").glob("*/*/verdict.json")
-    verdict = read_verdict(RunDir(file.parent).verdict)
-    assert verdict is not None
-    found = next(
-        each
-        for each in verdict["checks"]
-        if each["name"] == "reported_once_in_order" and each["outcome"] != "PASS"
-    )
-    assert found["about"] == stream
-    assert text in found["text"]
-    if "misses" in found["text"] and found["outcome"] == "INCONCLUSIVE":
-        return  # An overloaded machine excuses what may only be late.
-    assert verdict["outcome"] == "FAIL", verdict["reason"]
-    assert verdict["at_fault"] == "application"
+    bug = BUGS[name]
+    folder = planted(EXAMPLE, bug, tmp_path)
+    assert_named(run_example(folder, tmp_path / "runs", "-k", bug.test), tmp_path / "runs", bug)

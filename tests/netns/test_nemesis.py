@@ -9,6 +9,7 @@ from tests.netns.test_applications import CLIENT, READY, SERVICE, program
 from windtunnel.harness.artifact.host.host_event import read_applied_events
 from windtunnel.harness.artifact.run.verdict import read_verdict
 from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.subjects import peers
 from windtunnel.harness.orchestrate.suite.runner import run_suite
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.resolved.link_change import LinkChanges
@@ -20,7 +21,41 @@ SLOW_CLIENT = CLIENT.replace("import socket, sys", "import socket, sys, time").r
 )
 
 
-def run(folder: Path, seed: int, **more: object) -> RunDir:
+# Both programs connect again when their driver has been killed.
+CONNECTS = """
+import os, time
+from windtunnel.driver.client import Aeron, ClientError
+count = 0
+def take(payload, header):
+    global count
+    count += 1
+while count < 600:
+    try:
+        with Aeron() as aeron:
+            WORK
+        print("again:", aeron.failure, flush=True)
+    except ClientError as error:
+        print("again:", error, flush=True)
+"""
+FEED = CONNECTS.replace(
+    "WORK",
+    """stream = aeron.add_publication(os.environ["FEED"], 1001)
+            print("ready", flush=True)
+            while not aeron.is_closed:
+                stream.offer(b"tick")
+                time.sleep(0.01)""",
+)
+READER = CONNECTS.replace(
+    "WORK",
+    """stream = aeron.add_subscription(os.environ["FEED"], 1001)
+            print("ready", flush=True)
+            while count < 600 and not aeron.is_closed:
+                if not stream.poll(take):
+                    time.sleep(0.001)""",
+)
+
+
+def run(folder: Path, seed: int, peer: str = "ours", **more: object) -> RunDir:
     document = {
         "schema": "windtunnel/1",
         "name": "made/nemesis",
@@ -36,7 +71,9 @@ def run(folder: Path, seed: int, **more: object) -> RunDir:
     }
     file = folder / "nemesis.yaml"
     file.write_text(yaml.safe_dump(document))
-    made = run_suite([file], out=folder / "runs", seeds=1, allow_commands=True)
+    out = folder / "runs"
+    tested = peers.pair(peer, peer, "netns", out / peers.STORE)
+    made = run_suite([file], out=out, seeds=1, tested=tested, allow_commands=True)
     return RunDir(made.runs[0].run_dir)
 
 
@@ -84,3 +121,41 @@ def test_events_that_are_due_after_the_end_do_not_happen(tmp_path: Path) -> None
     assert verdict is not None
     assert verdict["outcome"] == "PASS", verdict["reason"]
     assert read_applied_events(folder.host_events) == []
+
+
+@pytest.mark.parametrize("peer", ["ours", pytest.param("pyaeron", marks=pytest.mark.full)])
+def test_applications_that_connect_again_survive_kills_of_their_drivers(
+    tmp_path: Path, peer: str
+) -> None:
+    if peer != "ours":
+        pytest.importorskip(peer)
+    keys = {"env": {"FEED": "aeron:udp?endpoint=${b}:24325|term-length=64k"}}
+    feed = program("feed", "a", FEED, ready=READY, expect={"log_never": ["Traceback"]}, **keys)
+    ends = {"ends_by_itself": True, "log_never": ["Traceback"]}
+    reader = program("reader", "b", READER, ready=READY, expect=ends, **keys)
+    kills = {"acts": ["kill"], "applications": [], "drivers": ["a", "b"], "events": 3}
+    every, lasts = {"from": "1s", "to": "2s"}, {"from": "300ms", "to": "600ms"}
+    folder = run(
+        tmp_path,
+        1,
+        peer,
+        applications=[feed, reader],
+        observe="all",
+        timeouts={"driver": "1s", "client_liveness": "3s"},
+        nemesis={**kills, "every": every, "lasts": lasts},
+    )
+    verdict = read_verdict(folder.verdict)
+    assert verdict is not None
+    assert verdict["outcome"] == "PASS", verdict["reason"]
+    happened = read_applied_events(folder.host_events)
+    assert happened is not None
+    assert {(each.action, each.host, *each.processes) for each in happened} == {
+        ("kill", "a", "driver"),
+        ("kill", "b", "driver"),
+    }
+    assert all(each.ended_ns for each in happened)
+    # What cannot be known after a kill is said to be unknown, and not passed.
+    texts = [each["text"] for each in verdict["checks"] if each["name"] == "observed_streams"]
+    assert any("killed a driver" in each for each in texts), texts
+    for host, name in (("a", "feed"), ("b", "reader")):
+        assert "again" in folder.host(host).application(name).log.read_text()

@@ -1,12 +1,11 @@
 """The example in Python passes, and planted bugs of its programs are named."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.stand_ins.planted_bugs import PlantedBug, assert_named, planted, run_example
 from windtunnel.harness.artifact.run.verdict import read_verdict
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.suite.runner import run_suite
@@ -17,25 +16,25 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "python-echo"
 
 BUGS = {
-    "changes-a-response": (
+    "changes-a-response": PlantedBug(
         "partition",
         {"send(responses, request)": "send(responses, request.replace(b'x', b'y'))"},
         "responses",
         "reports another checksum than was sent",
     ),
-    "drops-a-message-on-reconnect": (
+    "drops-a-message-on-reconnect": PlantedBug(
         "killed",
         {"executed = number_of(last) + 1 if": "executed = number_of(last) + 2 if"},
         "requests",
         "has skipped it: it reports a later one",
     ),
-    "delivers-twice-after-a-restart": (
+    "delivers-twice-after-a-restart": PlantedBug(
         "killed",
         {"    if last:\n        send(responses, last)": "    if last:\n        execute(last)"},
         "requests",
         "again instead",
     ),
-    "never-retries-back-pressure": (
+    "never-retries-back-pressure": PlantedBug(
         "partition",
         {
             "if is_due and requests.offer(request(following)):": "if is_due:\n"
@@ -45,7 +44,7 @@ BUGS = {
         "requests",
         "not on the wire, after position",
     ),
-    "leaks-a-subscription": (
+    "leaks-a-subscription": PlantedBug(
         "partition",
         {
             "    while running:\n": "    leaked = []\n    while running:\n"
@@ -56,62 +55,23 @@ BUGS = {
         "not on the wire, after position",
     ),
 }
-"""For each bug: the test of the example that finds it, what is replaced in the programs, and what
-the verdict says about which stream.
-"""
 
 
 @pytest.mark.parametrize(
     ("selected", "count"), [("partition", 1), pytest.param("", 3, marks=pytest.mark.full)]
 )
 def test_the_example_passes_its_own_tests(tmp_path: Path, selected: str, count: int) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
-    command += ["--windtunnel-out", str(tmp_path), str(EXAMPLE), "-k", selected]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=290, check=False)
+    done = run_example(EXAMPLE, tmp_path, "-k", selected)
     assert done.returncode == 0, done.stdout
     assert f"{count} passed" in done.stdout
-
-
-def planted(name: str, folder: Path) -> Path:
-    """Return a copy of the example whose programs have a bug."""
-    copy = folder / name
-    shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("runs", "__pycache__"))
-    for old, new in BUGS[name][1].items():
-        (file,) = [each for each in copy.glob("*.py") if old in each.read_text()]
-        file.write_text(file.read_text().replace(old, new, 1))
-    return copy
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_fails_and_is_named(name: str, tmp_path: Path) -> None:
-    test, _, stream, text = BUGS[name]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
-    command += ["--windtunnel-out", str(tmp_path / "runs"), "-k", test]
-    done = subprocess.run(
-        [*command, str(planted(name, tmp_path))],
-        capture_output=True,
-        text=True,
-        timeout=290,
-        check=False,
-    )
-    assert done.returncode == 1, done.stdout
-    (file,) = (tmp_path / "runs").glob("*/*/verdict.json")
-    verdict = read_verdict(RunDir(file.parent).verdict)
-    assert verdict is not None
-    found = next(
-        each
-        for each in verdict["checks"]
-        if each["name"] == "reported_once_in_order" and each["outcome"] != "PASS"
-    )
-    assert found["about"] == stream
-    assert found["position"] >= 0
-    assert text in found["text"]
-    if "misses" in found["text"] and found["outcome"] == "INCONCLUSIVE":
-        return  # An overloaded machine excuses what may only be late.
-    assert verdict["outcome"] == "FAIL", verdict["reason"]
-    assert verdict["at_fault"] == "application"
-    assert f"{stream}): {found['text']}" in verdict["reason"]
+    bug = BUGS[name]
+    folder = planted(EXAMPLE, bug, tmp_path)
+    assert_named(run_example(folder, tmp_path / "runs", "-k", bug.test), tmp_path / "runs", bug)
 
 
 @pytest.mark.full
