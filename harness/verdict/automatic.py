@@ -2,13 +2,19 @@
 
 subject_lived       every run
 applications_ran    a run with applications
-observed_streams    a run with observed streams, with one finding for each of its own checks
+reported_round_trips    a run with limits for the round trips of an application
+observed_streams    a run with observed streams, with one finding for each of its own checks, and
+                    for each limit of a stream
 """
 
 from collections.abc import Callable, Mapping
 
-from windtunnel.harness.verdict.checks import application, subject
-from windtunnel.harness.verdict.checks.observed import observed_streams, reported_delivery
+from windtunnel.harness.verdict.checks import application, reported_round_trips, subject
+from windtunnel.harness.verdict.checks.observed import (
+    observed_streams,
+    reported_delivery,
+    stream_limits,
+)
 from windtunnel.harness.verdict.registry import CHECKS
 
 _OF_OBSERVED = (*observed_streams.FROM_CAPTURES, *observed_streams.FROM_DRIVERS)
@@ -16,8 +22,14 @@ _OF_OBSERVED = (*observed_streams.FROM_CAPTURES, *observed_streams.FROM_DRIVERS)
 AUTOMATIC: Mapping[str, Callable[..., object]] = {
     subject.NAME: subject.subject_lived,
     application.NAME: application.applications_ran,
+    reported_round_trips.NAME: reported_round_trips.reported_round_trips,
     observed_streams.NAME: observed_streams.observed_streams,
     **{check.__name__: check for check, _ in _OF_OBSERVED if check.__name__ not in CHECKS},
+    stream_limits.GOODPUT: stream_limits.observed_goodput,
+    stream_limits.SILENCE: stream_limits.observed_silence,
+    stream_limits.RECOVERY: stream_limits.observed_recovery,
+    stream_limits.BACK_PRESSURE: stream_limits.observed_back_pressure,
+    stream_limits.IMAGES: stream_limits.observed_images,
     reported_delivery.DELIVERED: reported_delivery.reported_once_in_order,
 }
 """The check functions by name, in the order in which they run. Checks of observed streams that

@@ -32,6 +32,8 @@ from windtunnel.harness.verdict.checks.observed.reported_delivery import (
     DELIVERED as REPORTED_CHECK,
 )
 from windtunnel.harness.verdict.checks.observed.reported_delivery import reported_notes
+from windtunnel.harness.verdict.checks.reported_round_trips import NAME as ROUND_TRIPS
+from windtunnel.harness.verdict.checks.reported_round_trips import reported_round_trips
 from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
 from windtunnel.harness.verdict.checks.subject import subject_lived
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -105,6 +107,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
     else:
         if case.applications:
             checks += _guarded(APPLICATION_CHECK, applications_ran, evidence)
+            checks += _guarded(ROUND_TRIPS, reported_round_trips, evidence)
         if case.observed or case.observes_all:
             checks += _guarded(OBSERVED_CHECK, observed_streams, evidence)
         if case.expect or not case.applications:

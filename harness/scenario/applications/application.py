@@ -79,6 +79,19 @@ class Stop(Table):
     """Time limit, from the signal. Then it is killed, and the run fails. Default: 10s."""
 
 
+class RoundTrips(Table):
+    """Limits of the round trips that an application reports, in lines `WT RTT nanoseconds`."""
+
+    p50_most_ns: Duration | None = Field(default=None, alias="p50_at_most", gt=0)
+    """Half of them are not longer. Default: no limit."""
+
+    p99_most_ns: Duration | None = Field(default=None, alias="p99_at_most", gt=0)
+    """99 % of them are not longer. Default: no limit."""
+
+    longest_most_ns: Duration | None = Field(default=None, alias="longest_at_most", gt=0)
+    """None of them is longer. Default: no limit."""
+
+
 class ExpectedEnd(Table):
     """What is expected of an application, apart from being ready and ending in time."""
 
@@ -89,6 +102,9 @@ class ExpectedEnd(Table):
 
     log_never: tuple[LogText, ...] = Field(default=(), strict=False, max_length=LOG_TEXTS_MAX)
     """Texts that no line of its log contains. Default: none."""
+
+    round_trips: RoundTrips = RoundTrips()
+    """Limits of the round trips that it reports. Default: no limits."""
 
     ends_by_itself: bool = False
     """Whether it ends by itself, before `budget.wall`. The run then waits for it. Default: false,

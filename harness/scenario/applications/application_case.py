@@ -53,6 +53,8 @@ class ApplicationCase(Part):
     exit_code: int | None = None
     """The expected exit code, or None for 0, or 128 + N for the stop signal."""
     log_never: tuple[str, ...] = ()
+    round_trips_ns: tuple[int, int, int] = (0, 0, 0)
+    """The most that half, 99 % and all of the round trips that it reports may take, or 0."""
     ends_by_itself: bool = False
     ends_at_any_time: bool = False
     """Whether it may both end by itself and be asked to end, in a lab that a program controls."""
@@ -99,6 +101,11 @@ def application_case(application: Application, addresses: Mapping[str, str]) -> 
         stop_within_ns=stop.within_ns,
         exit_code=expect.exit_code,
         log_never=expect.log_never,
+        round_trips_ns=(
+            expect.round_trips.p50_most_ns or 0,
+            expect.round_trips.p99_most_ns or 0,
+            expect.round_trips.longest_most_ns or 0,
+        ),
         ends_by_itself=expect.ends_by_itself,
     ).filled_in(addresses)
 

@@ -1,10 +1,12 @@
 """Observed streams in a resolved case, in the form in which the judge's checks know streams."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from windtunnel.harness.scenario.applications.observe import Observed
-from windtunnel.harness.scenario.resolved.traffic_case import TrafficCase
+from windtunnel.harness.artifact.noun_form import counted
+from windtunnel.harness.scenario.applications.observe import Observed, StreamLimits
+from windtunnel.harness.scenario.resolved.traffic_case import StreamLimitsCase, TrafficCase
 from windtunnel.harness.scenario.schema.channel import SELF, fill_in, parse_channel
+from windtunnel.harness.scenario.schema.units import format_byte_rate, format_duration
 
 
 def observed_case(observed: Observed, addresses: Mapping[str, str]) -> TrafficCase:
@@ -36,7 +38,13 @@ def observed_case(observed: Observed, addresses: Mapping[str, str]) -> TrafficCa
         longest_bytes=1,
         rejoins=True,
         observed=True,
+        limits=_limits(observed.expect),
     )
+
+
+def _limits(expected: StreamLimits) -> StreamLimitsCase | None:
+    given = {name: value for name, value in expected.model_dump().items() if value is not None}
+    return StreamLimitsCase(**given) if given else None
 
 
 def found_case(
@@ -53,9 +61,22 @@ def found_case(
     return made.model_copy(update={"id": name, "found": True, "ports": several})
 
 
-def observed_line(observed: TrafficCase) -> str:
-    """Return a one-line description of an observed stream."""
-    return (
+def observed_lines(observed: TrafficCase) -> Iterator[str]:
+    """Yield a description of an observed stream, and a line for each of its limits."""
+    yield (
         f"{observed.id}: stream {observed.stream_id} from {observed.from_host} to "
         f"{observed.to_host}, {observed.channel}"
     )
+    limits = observed.limits or StreamLimitsCase()
+    if limits.goodput_least:
+        yield f"    goodput is at least {format_byte_rate(limits.goodput_least)}"
+    if limits.silence_most_ns:
+        yield f"    new data is usable every {format_duration(limits.silence_most_ns)}"
+    if limits.recovery_most_ns:
+        within = format_duration(limits.recovery_most_ns)
+        yield f"    new data is usable within {within} of an interruption"
+    if limits.back_pressure_most_ns:
+        most = format_duration(limits.back_pressure_most_ns)
+        yield f"    its publication is at its limit for at most {most}"
+    if limits.images_most:
+        yield f"    host {observed.to_host} has at most {counted(limits.images_most, 'image')}"

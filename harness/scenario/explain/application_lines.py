@@ -55,6 +55,11 @@ def _lines(application: ApplicationCase) -> Iterator[str]:
         within = format_duration(application.ready_within_ns)
         yield f"ready when its log contains {application.ready_log!r}, within {within}"
     yield _end_line(application)
+    names = ("half", "99 %", "all")
+    for name, most_ns in zip(names, application.round_trips_ns, strict=True):
+        if most_ns:
+            most = format_duration(most_ns)
+            yield f"{name} of the round trips that it reports take at most {most}"
     for text in application.log_never:
         yield f"its log must not contain {text!r}"
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 
 from windtunnel.harness.artifact.noun_form import noun_for
-from windtunnel.harness.scenario.applications.observed_case import observed_line
+from windtunnel.harness.scenario.applications.observed_case import observed_lines
 from windtunnel.harness.scenario.exercises import ABOUT
 from windtunnel.harness.scenario.explain.application_lines import application_lines
 from windtunnel.harness.scenario.explain.crossed_timeouts import (
@@ -139,7 +139,7 @@ def _lines(case: Case) -> Iterator[str]:
     if case.observed:
         yield ""
         yield "observed streams of applications (their content is unknown)"
-        yield from (f"  {observed_line(each)}" for each in case.observed)
+        yield from (f"  {line}" for each in case.observed for line in observed_lines(each))
     if case.observes_all:
         yield ""
         yield "all streams that the captures show are observed (their content is unknown)"

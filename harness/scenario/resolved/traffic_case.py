@@ -18,6 +18,16 @@ from windtunnel.harness.scenario.schema.traffic import LONGEST, Traffic, ends_of
 from windtunnel.harness.scenario.validation.traffic_validation import longest_message
 
 
+class StreamLimitsCase(Part):
+    """The limits of an observed stream in a resolved case. 0 means that there is none."""
+
+    goodput_least: int = 0
+    silence_most_ns: int = 0
+    recovery_most_ns: int = 0
+    back_pressure_most_ns: int = 0
+    images_most: int = 0
+
+
 class TrafficCase(Part):
     """A stream in a resolved case.
 
@@ -77,6 +87,8 @@ class TrafficCase(Part):
     """Whether an observed stream was found in the captures, so that its channel is unknown."""
     session_id: int | None = None
     """The only session of an observed stream that is judged, or None for the last one."""
+    limits: StreamLimitsCase | None = None
+    """What an observed stream must reach."""
     starts_with: int = 0
     """Number of subscribers that the publishers wait for before their first message, or 0."""
     replays: OptionalName = ""

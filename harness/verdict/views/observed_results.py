@@ -10,21 +10,18 @@ of several images.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from windtunnel.harness.artifact.middlebox.frame_class import DATA
 from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.dissect.driver_files.expected_log import (
     EXPECTED_FRAME,
     NO_MESSAGE,
     ExpectedLog,
 )
-from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.checks.observed.found_streams import observed_of
+from windtunnel.harness.verdict.checks.observed.goodput import arrival_figures
 from windtunnel.harness.verdict.checks.observed.sessions import (
     SESSIONS_MAX,
     image_count,
@@ -33,11 +30,9 @@ from windtunnel.harness.verdict.checks.observed.sessions import (
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
-from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
+from windtunnel.harness.verdict.core.wire import FrameSequence
 from windtunnel.harness.verdict.views.reader_gaps import reader_gaps
 from windtunnel.harness.verdict.views.results import link_figures, makes_copies
-
-NS_PER_S = 1_000_000_000
 
 
 def observed_rows(evidence: Evidence, case: Case) -> Iterator[ResultRow]:
@@ -68,7 +63,7 @@ def _row(evidence: Evidence, case: Case, flow: TrafficCase, name: str) -> Result
     log = sent_log(wire.sent, start)
     gaps = reader_gaps(wire, log, start, has_copies=makes_copies(evidence, case, flow))
     return ResultRow(
-        name, flow.from_host, flow.to_host, **link_figures(gaps), **_arrival_figures(wire)
+        name, flow.from_host, flow.to_host, **link_figures(gaps), **arrival_figures(wire)
     )
 
 
@@ -82,22 +77,3 @@ def sent_log(sent: FrameSequence, start: int) -> ExpectedLog:
         frames[name] = sent.frames[name][first]
     end = int(sent.ends.max(initial=start))
     return ExpectedLog(frames, np.zeros(0, dtype=np.int64), start, end)
-
-
-def _arrival_figures(wire: Wire) -> dict[str, Any]:
-    """Return the goodput of a session, and when its last new frame arrived."""
-    arrived = wire.arrived
-    _, first = np.unique(arrived.starts, return_index=True)
-    new = arrived.frames[first]
-    if len(new) == 0 or len(wire.sent.frames) == 0:
-        return {}
-    payload = _payload_bytes(new["frame_length"], new["frame_type"])
-    took_ns = int(new["time_ns"].max()) - int(wire.sent.frames["time_ns"].min())
-    if took_ns <= 0:
-        return {}
-    return {"finished_ns": took_ns, "reached_bytes_per_s": payload * NS_PER_S / took_ns}
-
-
-def _payload_bytes(lengths: NDArray[Any], kinds: NDArray[Any]) -> int:
-    data = lengths[kinds == DATA].astype(np.int64)
-    return int((data - DATA_HEADER_LENGTH).sum())

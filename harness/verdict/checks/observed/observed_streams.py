@@ -30,6 +30,7 @@ from windtunnel.harness.verdict.checks.observed.sessions import (
     killed_driver,
     sessions_of,
 )
+from windtunnel.harness.verdict.checks.observed.stream_limits import limit_findings
 from windtunnel.harness.verdict.checks.retransmission import (
     nak_checks,
     recovery,
@@ -126,6 +127,7 @@ def _session(evidence: Evidence, flow: TrafficCase, unknown: list[str]) -> Itera
             unknown.append(f"{found.name} ({found.text})")
         else:
             yield found
+    yield from limit_findings(evidence, flow, wire)
     frames = counted(len(wire.sent.starts), "frame")
     text = f"{frames} of session {wire.facts.session_id} sent; "
     text += f"unknown: {'; '.join(unknown)}" if unknown else "nothing is unknown"

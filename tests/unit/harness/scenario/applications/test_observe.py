@@ -9,6 +9,7 @@ from tests.unit.harness.scenario.test_scenario_loader import GOOD, faults_of
 from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.loader import parse_scenario
 from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.resolved.traffic_case import StreamLimitsCase
 
 OBSERVE = """\
 observe:
@@ -115,3 +116,34 @@ def test_a_stream_of_traffic_is_not_observed():
     assert any("observe: expected `applications`" in each for each in errors)
     assert any("observe[0].stream: stream 1001 is in `traffic`" in each for each in errors)
     assert any("observe[0].id: 'one' occurs twice" in each for each in errors)
+
+
+LIMITS = (
+    "goodput_at_least: 200KiB/s, silence_at_most: 500ms, recovers_within: 2s, "
+    "back_pressure_at_most: 100ms, images_at_most: 1"
+)
+
+
+def test_limits_are_in_the_case_and_explained(tmp_path):
+    text = TEXT.replace('|mtu=1408"}', f'|mtu=1408", expect: {{{LIMITS}}}}}')
+    assert text != TEXT
+    case = resolved(text)
+    assert case.observed[0].limits == StreamLimitsCase(
+        goodput_least=200 << 10,
+        silence_most_ns=500_000_000,
+        recovery_most_ns=2_000_000_000,
+        back_pressure_most_ns=100_000_000,
+        images_most=1,
+    )
+    case.write(tmp_path / "case.json")
+    assert Case.read(tmp_path / "case.json") == case
+    explained = explain(case)
+    for line in (
+        "goodput is at least 200KiB/s",
+        "new data is usable every 500ms",
+        "new data is usable within 2s of an interruption",
+        "its publication is at its limit for at most 100ms",
+        "host b has at most 1 image",
+    ):
+        assert f"    {line}\n" in explained
+    assert resolved(TEXT).observed[0].limits is None
