@@ -17,7 +17,11 @@ from windtunnel.harness.verdict.checks.observed import (
 )
 from windtunnel.harness.verdict.registry import CHECKS
 
-_OF_OBSERVED = (*observed_streams.FROM_CAPTURES, *observed_streams.FROM_DRIVERS)
+_OF_OBSERVED = (
+    *observed_streams.FROM_CAPTURES,
+    *observed_streams.FROM_DRIVERS,
+    *observed_streams.OF_CHANNEL,
+)
 
 AUTOMATIC: Mapping[str, Callable[..., object]] = {
     subject.NAME: subject.subject_lived,

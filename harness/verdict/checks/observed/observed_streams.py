@@ -14,6 +14,7 @@ from dataclasses import replace
 from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.checks.counters import positions
+from windtunnel.harness.verdict.checks.flow_control import window
 from windtunnel.harness.verdict.checks.logs import log_comparison
 from windtunnel.harness.verdict.checks.observed import arrival
 from windtunnel.harness.verdict.checks.observed.found_streams import not_judged, observed_of
@@ -56,6 +57,8 @@ FROM_DRIVERS: tuple[tuple[Check, Kind], ...] = (
     (log_comparison.image_log_equals_publication, Kind.SAFETY),
 )
 """Checks that are unknown, instead of inconclusive, without their evidence."""
+OF_CHANNEL: tuple[tuple[Check, Kind], ...] = ((window.sends_within_window, Kind.PROTOCOL),)
+"""The same, for streams whose channel is known."""
 ALWAYS_UNKNOWN = "what the applications offered, and what they did with the data"
 
 
@@ -121,7 +124,8 @@ def _session(evidence: Evidence, flow: TrafficCase, unknown: list[str]) -> Itera
     if replaced:
         unknown.append(f"whether all data arrived, and where positions should be ({replaced})")
     yield from (_run(check, kind, evidence, flow) for check, kind in checks)
-    for check, kind in FROM_DRIVERS if not replaced else FROM_DRIVERS[:1]:
+    of_channel = () if flow.found or replaced else OF_CHANNEL
+    for check, kind in (*(FROM_DRIVERS if not replaced else FROM_DRIVERS[:1]), *of_channel):
         found = _run(check, kind, evidence, flow)
         if found.outcome is Outcome.INCONCLUSIVE:
             unknown.append(f"{found.name} ({found.text})")

@@ -21,6 +21,7 @@ FROM_CAPTURES = [
     "observed_end_of_stream",
 ]
 FROM_DRIVERS = ["rcv_hwm_from_wire", "rcv_pos_monotonic", "image_log_equals_publication"]
+OF_CHANNEL = ["sends_within_window"]
 HEADER = 32
 
 
@@ -52,7 +53,7 @@ def data_packets(run, host):
 
 def test_a_good_stream_passes_each_check_and_its_content_is_unknown(run):
     found = look(run)
-    assert list(found) == [*FROM_CAPTURES, *FROM_DRIVERS, "observed_streams"]
+    assert list(found) == [*FROM_CAPTURES, *FROM_DRIVERS, *OF_CHANNEL, "observed_streams"]
     assert {each.outcome for each in found.values()} == {Outcome.PASS}
     assert unknown(found) == "what the applications offered, and what they did with the data"
     assert {each.about for each in found.values()} == {"seen"}
@@ -112,9 +113,20 @@ def test_positions_of_a_driver_that_nobody_samples_are_unknown(run):
     for name in ("counters.json", "counters.bin", "logs.json"):
         (path / "hosts" / "b" / name).unlink()
     found = {each.name: each for each in observed_streams(Evidence(path))}
-    assert list(found) == [*FROM_CAPTURES, "observed_streams"]
+    assert list(found) == [*FROM_CAPTURES, *OF_CHANNEL, "observed_streams"]
     for name in FROM_DRIVERS:
         assert f"{name} (" in unknown(found)
+
+
+def test_data_beyond_the_window_is_named(run):
+    feedback = [each for each in run.packets["a"] if each.kind == "SM"]
+    for each in feedback:
+        window = bytearray(each.payload)
+        window[24:28] = (64).to_bytes(4, "little")
+        each.payload = bytes(window)
+    assert feedback
+    found = look(run)["sends_within_window"]
+    assert found.outcome is Outcome.FAIL
 
 
 def test_a_killed_driver_leaves_the_start_of_its_images_unknown(run):
