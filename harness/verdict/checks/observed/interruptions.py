@@ -35,8 +35,8 @@ def interruption_ends(evidence: Evidence, flow: TrafficCase) -> list[tuple[int, 
             continue
         was_cut = _loses_all(case.impairments_of(name))
         for change in changes:
-            if change.weather.link == name:
-                is_cut = _loses_all(change.weather)
+            if change.impairments.link == name:
+                is_cut = _loses_all(change.impairments)
                 if was_cut and not is_cut:
                     found.append((change.at_ns, f"the partition of {name}"))
                 was_cut = is_cut
