@@ -19,7 +19,7 @@ IMAGES_MAX = 1000
 class StreamLimits(Table):
     """What a stream must reach, in each of its sessions. Each limit is a check of its own."""
 
-    goodput_least: ByteRate | None = Field(default=None, alias="goodput_at_least", gt=0)
+    least_bytes_per_s: ByteRate | None = Field(default=None, alias="goodput_at_least", gt=0)
     """Payload bytes that arrived, by the time from the first frame that was sent to the last new
     one that arrived, such as 200KiB/s. Default: no limit.
     """

@@ -68,8 +68,8 @@ def observed_lines(observed: TrafficCase) -> Iterator[str]:
         f"{observed.to_host}, {observed.channel}"
     )
     limits = observed.limits or StreamLimitsCase()
-    if limits.goodput_least:
-        yield f"    goodput is at least {format_byte_rate(limits.goodput_least)}"
+    if limits.least_bytes_per_s:
+        yield f"    goodput is at least {format_byte_rate(limits.least_bytes_per_s)}"
     if limits.silence_most_ns:
         yield f"    new data is usable every {format_duration(limits.silence_most_ns)}"
     if limits.recovery_most_ns:

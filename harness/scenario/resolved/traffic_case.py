@@ -21,7 +21,7 @@ from windtunnel.harness.scenario.validation.traffic_validation import longest_me
 class StreamLimitsCase(Part):
     """The limits of an observed stream in a resolved case. 0 means that there is none."""
 
-    goodput_least: int = 0
+    least_bytes_per_s: int = 0
     silence_most_ns: int = 0
     recovery_most_ns: int = 0
     back_pressure_most_ns: int = 0

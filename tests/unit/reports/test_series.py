@@ -182,7 +182,7 @@ def test_observed_streams_are_drawn_like_those_of_the_traffic(
     announce(run, case)
     for each in case.traffic:
         run.host("b").subscriber(each.id).frames.unlink()
-    unknown = {"observed": True, "initial_term_id": None, "term_length": 1 << 20}
+    unknown = {"observed": True, "ordinal": 0, "initial_term_id": None, "term_length": 1 << 20}
     named = tuple(each.model_copy(update=unknown) for each in case.traffic)
     observed = {"observes_all": True} if all_streams else {"observed": named}
     case.model_copy(update={"traffic": (), **observed}).write(run.case)

@@ -45,8 +45,8 @@ def limit_findings(evidence: Evidence, flow: TrafficCase, wire: Wire) -> Iterato
     limits = flow.limits
     if limits is None:
         return
-    if limits.goodput_least:
-        yield observed_goodput(wire, flow, limits.goodput_least)
+    if limits.least_bytes_per_s:
+        yield observed_goodput(wire, flow, limits.least_bytes_per_s)
     if limits.silence_most_ns:
         yield observed_silence(evidence, wire, flow, limits.silence_most_ns)
     if limits.recovery_most_ns:

@@ -129,7 +129,7 @@ def test_limits_are_in_the_case_and_explained(tmp_path):
     assert text != TEXT
     case = resolved(text)
     assert case.observed[0].limits == StreamLimitsCase(
-        goodput_least=200 << 10,
+        least_bytes_per_s=200 << 10,
         silence_most_ns=500_000_000,
         recovery_most_ns=2_000_000_000,
         back_pressure_most_ns=100_000_000,

@@ -9,7 +9,7 @@ from windtunnel.harness.scenario.loader import parse_scenario
 from windtunnel.harness.scenario.resolved.case import Payload, resolve
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
-from windtunnel.harness.scenario.resolved.traffic_case import TrafficCase
+from windtunnel.harness.scenario.resolved.traffic_case import StreamLimitsCase, TrafficCase
 from windtunnel.harness.scenario.schema.merge import MergeCase
 from windtunnel.harness.scenario.schema.pace import PaceCase
 
@@ -100,6 +100,7 @@ CHANGES = {
     "consume": PaceCase(rest_every_bytes=4096, rest_ns=1),
     "merges": MergeCase(after_bytes=4096, live="aeron:udp?endpoint=a:1", port=1),
     "rejoins": True,
+    "limits": StreamLimitsCase(images_most=1),
 }
 
 

@@ -40,7 +40,7 @@ LOG = "hello\n" + "".join(f"WT RTT {number * MS}\n" for number in range(1, 201))
 def test_percentiles_are_compared_with_their_limits(tmp_path, limits, outcome, text):
     (found,) = look(tmp_path, LOG, limits)
     assert (found.outcome, found.about) == (outcome, "one")
-    assert f"200 round trips of one: {text}"[:28] == found.text[:28]
+    assert found.text.startswith("200 round trips of one: p50 100 ms")
     assert text in found.text
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tests.unit.harness.verdict.checks.observed import test_observed_streams
 from tests.unit.harness.verdict.synthetic_run import PORT, STREAM_ID
+from windtunnel.harness.dissect.frames import observed_flows
 from windtunnel.harness.scenario.resolved.case import NO_PORTS
 from windtunnel.harness.verdict.checks.observed import found_streams
 from windtunnel.harness.verdict.checks.observed.found_streams import not_judged, observed_of
@@ -53,7 +54,8 @@ def test_streams_that_cannot_be_judged_are_named(run, monkeypatch):
     path = run.write()
     case.write(run.folder.case)
     assert len(observed_of(Evidence(path), case)) == 2
-    monkeypatch.setattr(found_streams, "OBSERVED_MAX", 1)
+    for module in (found_streams, observed_flows):
+        monkeypatch.setattr(module, "OBSERVED_MAX", 1)
     assert len(observed_of(Evidence(path), case)) == 1
     assert list(not_judged(Evidence(path), case)) == ["1 of 2 streams"]
     first = observed_streams(Evidence(path))[0]

@@ -57,10 +57,10 @@ def test_goodput_is_the_payload_that_arrived_by_the_time(run):
     kinds = [run.frame_bytes(index)[6] for index in range(len(times))]
     payload = sum(length for length, kind in zip(lengths, kinds, strict=True) if kind == 1)
     rate = payload * S / (max(times) - sent)
-    found = limited(run, "observed_goodput", goodput_least=int(rate) - 1)
+    found = limited(run, "observed_goodput", least_bytes_per_s=int(rate) - 1)
     assert found.outcome is Outcome.PASS, found.text
     assert f"goodput is {rate_text(rate)}," in found.text
-    found = limited(run, "observed_goodput", goodput_least=int(rate) + 2)
+    found = limited(run, "observed_goodput", least_bytes_per_s=int(rate) + 2)
     assert (found.outcome, found.at_fault) == (Outcome.FAIL, AtFault.APPLICATION)
 
 
@@ -78,11 +78,11 @@ def test_the_longest_silence_is_between_data_that_is_in_order(run):
 def interrupt(run, ended_ns):
     """Let an event of host b end at a time."""
     order = EventCase(id="cut", host="b", process="all", trigger="after", at=1,
-                      action="partition", lasts_ns=1)  # fmt: skip
+                      action="pause", lasts_ns=1)  # fmt: skip
     run.case = run.case.model_copy(update={"events": (order,)})
     run.folder.make()
     write_applied_events(
-        run.folder.host_events, [AppliedEvent("cut", "b", "partition", [], 1, ended_ns)]
+        run.folder.host_events, [AppliedEvent("cut", "b", "pause", ["driver"], 1, ended_ns)]
     )
 
 
@@ -98,7 +98,7 @@ def test_recovery_is_from_the_end_of_an_event_to_the_next_data_in_order(run):
     interrupt(run, ended_ns)
     found = limited(run, "observed_recovery", recovery_most_ns=HOUR_NS)
     assert found.outcome is Outcome.PASS, found.text
-    assert "after the partition of host b (event cut), from position " in found.text
+    assert "after the pause of host b (event cut), from position " in found.text
     # New data may have been sent later than the end.
     assert limited(run, "observed_recovery", recovery_most_ns=next_ns - ended_ns).outcome is (
         Outcome.PASS
@@ -113,7 +113,7 @@ def test_data_that_never_comes_after_an_event_is_no_recovery(run):
     interrupt(run, ended_ns)
     found = limited(run, "observed_recovery", recovery_most_ns=HOUR_NS)
     assert found.outcome is Outcome.FAIL
-    assert "no new data after the partition of host b (event cut)" in found.text
+    assert "no new data after the pause of host b (event cut)" in found.text
 
 
 def test_an_event_after_the_last_data_needs_no_recovery(run):
