@@ -107,6 +107,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
     else:
         if case.applications:
             checks += _guarded(APPLICATION_CHECK, applications_ran, evidence)
+        if any(any(each.round_trips_ns) for each in case.applications):
             checks += _guarded(ROUND_TRIPS, reported_round_trips, evidence)
         if case.observed or case.observes_all:
             checks += _guarded(OBSERVED_CHECK, observed_streams, evidence)

@@ -5,7 +5,6 @@ import zlib
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.netns.test_applications import (
     CLOCK,
@@ -18,6 +17,7 @@ from tests.netns.test_applications import (
     TIMED,
     TRUNCATES,
     shell,
+    yaml_of,
 )
 from windtunnel.harness.artifact.run.verdict import read_verdict
 from windtunnel.harness.artifact.run_dir import RunDir
@@ -202,7 +202,7 @@ def run(name: str, folder: Path) -> RunDir:
     if name == "streamed":
         document["observe"] = [STREAM]
     file = folder / f"{name}.yaml"
-    file.write_text(yaml.safe_dump(document))
+    file.write_text(yaml_of(document))
     out = folder / "runs"
     made = run_suite([file], out=out, seeds=1, fidelity="compose", allow_commands=True)
     return RunDir(made.runs[0].run_dir)

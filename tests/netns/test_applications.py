@@ -1,5 +1,6 @@
 """Applications on real hosts: what a run says about those that behave, and about all others."""
 
+import json
 import os
 from pathlib import Path
 
@@ -164,6 +165,11 @@ TIMED = ("unready", "stubborn", "endless")
 """Reasons that an overloaded machine excuses."""
 
 
+def yaml_of(document: object) -> str:
+    """Return a document as YAML. Parts that occur twice are written twice: there are no aliases."""
+    return str(yaml.safe_dump(json.loads(json.dumps(document))))
+
+
 def scenario(name: str, folder: Path) -> Path:
     applications, events, _, _ = CASES[name]
     document = {
@@ -180,7 +186,7 @@ def scenario(name: str, folder: Path) -> Path:
         "budget": {"wall": "5s" if name == "endless" else "30s"},
     }
     file = folder / f"{name}.yaml"
-    file.write_text(yaml.safe_dump(document))
+    file.write_text(yaml_of(document))
     return file
 
 

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.netns.test_applications import CLIENT, READY, SERVICE, program
+from tests.netns.test_applications import CLIENT, READY, SERVICE, program, yaml_of
 from windtunnel.harness.artifact.host.host_event import read_applied_events
 from windtunnel.harness.artifact.run.verdict import read_verdict
 from windtunnel.harness.artifact.run_dir import RunDir
@@ -70,7 +69,7 @@ def run(folder: Path, seed: int, peer: str = "ours", **more: object) -> RunDir:
         **more,
     }
     file = folder / "nemesis.yaml"
-    file.write_text(yaml.safe_dump(document))
+    file.write_text(yaml_of(document))
     out = folder / "runs"
     tested = peers.pair(peer, peer, "netns", out / peers.STORE)
     made = run_suite([file], out=out, seeds=1, tested=tested, allow_commands=True)

@@ -41,13 +41,14 @@ def test_a_partition_breaks_the_limit_of_silence_and_no_other(tmp_path: Path) ->
         lab.wait_for_position("b", stream=1001, at_least=sent, within=60)
     found = {each["name"]: each for each in lab.verdict.checks if "observed_" in each["name"]}
     outcomes = {name: each["outcome"] for name, each in found.items()}
-    assert outcomes.pop("observed_silence") == "FAIL"
+    # The machine excuses it if it was overloaded.
+    assert outcomes.pop("observed_silence") in ("FAIL", "INCONCLUSIVE")
     assert set(outcomes.values()) == {"PASS"}, lab.verdict.reason
     assert {"observed_goodput", "observed_recovery", "observed_images"} <= set(outcomes)
     assert outcomes["observed_back_pressure"] == "PASS"
     assert "after the partition of " in found["observed_recovery"]["text"]
     assert found["observed_silence"]["position"] > 0
-    assert lab.verdict.outcome == "FAIL"
+    assert "no new data for " in lab.verdict.reason
 
 
 REPORTS = "for value in (1, 2, 900): print('WT RTT', value * 1000000, flush=True)"
@@ -70,6 +71,6 @@ def test_reported_round_trips_have_a_limit(tmp_path: Path, most: str, outcome: s
     made = run_suite([file], out=tmp_path / "runs", seeds=1, allow_commands=True)
     verdict = read_verdict(RunDir(made.runs[0].run_dir).verdict)
     assert verdict is not None
-    assert verdict["outcome"] == outcome, verdict["reason"]
+    assert (verdict["outcome"] == "PASS") == (outcome == "PASS"), verdict["reason"]
     texts = [each["text"] for each in verdict["checks"] if each["name"] == "reported_round_trips"]
-    assert texts[0].startswith("3 round trips of client: p50 2 ms; p99 900 ms")
+    assert "3 round trips of client: p50 2 ms; p99 900 ms" in texts[0]

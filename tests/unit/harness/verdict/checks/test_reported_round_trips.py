@@ -4,9 +4,10 @@ import pytest
 
 from tests.unit.harness.verdict.synthetic_run import make_run
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
-from windtunnel.harness.verdict.checks.reported_round_trips import reported_round_trips
+from windtunnel.harness.verdict.checks.reported_round_trips import NAME, reported_round_trips
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.judge import judge
 
 MS = 1_000_000
 
@@ -22,6 +23,7 @@ def look(folder, log, limits):
     file.parent.mkdir(parents=True, exist_ok=True)
     if log is not None:
         file.write_text(log)
+    assert any(each.name == NAME for each in judge(path).checks) == any(limits)
     return reported_round_trips(Evidence(path))
 
 
