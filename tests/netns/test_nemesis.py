@@ -122,7 +122,8 @@ def test_events_that_are_due_after_the_end_do_not_happen(tmp_path: Path) -> None
     assert read_applied_events(folder.host_events) == []
 
 
-@pytest.mark.parametrize("peer", ["ours", pytest.param("pyaeron", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("peer", ["ours", "pyaeron"])
 def test_applications_that_connect_again_survive_kills_of_their_drivers(
     tmp_path: Path, peer: str
 ) -> None:

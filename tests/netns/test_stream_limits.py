@@ -27,6 +27,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.full
 def test_a_partition_breaks_the_limit_of_silence_and_no_other(tmp_path: Path) -> None:
     env = {"CHANNEL": CHANNEL}
     observe = [{**OBSERVE[0], "expect": LIMITS}]
@@ -54,6 +55,7 @@ def test_a_partition_breaks_the_limit_of_silence_and_no_other(tmp_path: Path) ->
 REPORTS = "for value in (1, 2, 900): print('WT RTT', value * 1000000, flush=True)"
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(("most", "outcome"), [("1s", "PASS"), ("800ms", "FAIL")])
 def test_reported_round_trips_have_a_limit(tmp_path: Path, most: str, outcome: str) -> None:
     expect = {"ends_by_itself": True, "round_trips": {"p50_at_most": "2ms", "p99_at_most": most}}
