@@ -254,7 +254,10 @@ def _of_stream(rows: Records | None, stream_id: int, session_id: int | None) -> 
     if rows is None:
         return None
     chosen = rows["stream_id"] == stream_id
-    return rows[chosen if session_id is None else chosen & (rows["session_id"] == session_id)]
+    if session_id is not None:
+        chosen &= rows["session_id"] == session_id
+    found: Records = rows[chosen]
+    return found
 
 
 def _geometry(

@@ -104,9 +104,16 @@ def map_bytes(path: Path) -> NDArray[np.uint8]:
     a regular file, or OSError if it cannot be opened.
     """
     with open_regular(path) as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return np.zeros(0, dtype=np.uint8)
-        return np.asarray(np.memmap(file, dtype=np.uint8, mode="r"))
+        return map_open(file)
+
+
+def map_open(file: BinaryIO) -> NDArray[np.uint8]:
+    """Map the bytes of an open regular file into memory for reading. They remain mapped when the
+    file is closed.
+    """
+    if os.fstat(file.fileno()).st_size == 0:
+        return np.zeros(0, dtype=np.uint8)
+    return np.asarray(np.memmap(file, dtype=np.uint8, mode="r"))
 
 
 def replace_file(path: Path, content: str) -> None:

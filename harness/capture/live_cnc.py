@@ -2,17 +2,20 @@
 
 A driver that truncates the file takes the mapped pages away. `require_whole` finds that before they
 are read. If the file is truncated while it is read, SIGBUS ends this process, and the harness finds
-the same from that. Nothing else can be the reason: drivers allocate the whole file.
+the same from that. A full file system is no reason: drivers allocate the whole file by default.
 """
 
 from __future__ import annotations
 
-import mmap
+import os
 from pathlib import Path, PurePath
 
-import numpy as np
-
-from windtunnel.harness.artifact.regular_file import UnsafeFileError, folder_below, open_regular
+from windtunnel.harness.artifact.regular_file import (
+    UnsafeFileError,
+    folder_below,
+    map_open,
+    open_regular,
+)
 from windtunnel.harness.dissect.driver_files.cnc_file import CncFile, CncFileError, read_cnc
 
 CNC_FILE = "cnc.dat"
@@ -21,16 +24,19 @@ CNC_FILE = "cnc.dat"
 class LiveCnc:
     """The sections of a driver's cnc.dat, and the length that the file must keep."""
 
-    def __init__(self, cnc: CncFile, memory: mmap.mmap) -> None:
+    def __init__(self, cnc: CncFile, descriptor: int, length: int) -> None:
+        """`descriptor` is that of the open file. It remains open, since the driver may remove the
+        file.
+        """
         self.cnc = cnc
-        self._memory = memory
+        self._descriptor = descriptor
+        self._length = length
 
     def require_whole(self) -> None:
         """Raise CncFileError if the file is shorter than when it was mapped."""
-        found = self._memory.size()
-        if found < len(self._memory):
-            text = f"expected {len(self._memory)} bytes, found {found}: it was truncated"
-            raise CncFileError(text)
+        found = os.fstat(self._descriptor).st_size
+        if found < self._length:
+            raise CncFileError(f"expected {self._length} bytes, found {found}: it was truncated")
 
 
 def map_live(directory: Path) -> LiveCnc | None:
@@ -45,20 +51,11 @@ def map_live(directory: Path) -> LiveCnc | None:
             folder_below(directory.parent, PurePath(directory.name)) as folder,
             open_regular(folder / CNC_FILE) as file,
         ):
-            memory = _mapped(file.fileno())
-    except UnsafeFileError:
+            content = map_open(file)
+            cnc = read_cnc(content)
+            return None if cnc is None else LiveCnc(cnc, os.dup(file.fileno()), len(content))
+    except (UnsafeFileError, CncFileError):
         raise
-    except OSError:
-        return None
-    if memory is None:
-        return None
-    cnc = read_cnc(np.frombuffer(memory, dtype=np.uint8))
-    return None if cnc is None else LiveCnc(cnc, memory)
-
-
-def _mapped(descriptor: int) -> mmap.mmap | None:
-    """Map a file for reading. Returns None if it is empty."""
-    try:
-        return mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
-    except ValueError:
+    except (OSError, ValueError):
+        # The file may have been emptied between two looks at its length.
         return None

@@ -54,8 +54,8 @@ def found_case(
     those to which its data went.
     """
     channel = f"aeron:udp?endpoint={address}:{ports[0]}"
-    ends = {"from": from_host, "to": to_host}
-    observed = Observed(id="found", stream=stream_id, channel=channel, **ends)
+    written = {"id": "found", "stream": stream_id, "channel": channel}
+    observed = Observed.model_validate({**written, "from": from_host, "to": to_host})
     made = observed_case(observed, {from_host: ""})
     several = tuple(ports) if len(ports) > 1 else ()
     return made.model_copy(update={"id": name, "found": True, "ports": several})
