@@ -80,7 +80,12 @@ def test_a_planted_bug_fails_in_containers_and_is_named(
     copy = planted(EXAMPLE, bug, tmp_path)
     shutil.copy(os.environ[peers.JAR_VARIABLE], copy / "aeron-all.jar")
     jar = '"CLASSPATH": "/scenario/aeron-all.jar"'
-    executed = f'"/work/executed", {jar}'
-    change_test(copy, {EXECUTED: executed, "env=env": f"env=env, image={java_image!r}"})
+    changes = {
+        EXECUTED: f'"/work/executed", {jar}',
+        "env=env": f"env=env, image={java_image!r}",
+        '"Service.java"': '"/scenario/Service.java"',
+        '"Client.java"': '"/scenario/Client.java"',
+    }
+    change_test(copy, changes)
     done = run_example(copy, out, "-k", bug.test, *IN_CONTAINERS, limit_s=900)
     assert_named(done, out, bug)
