@@ -166,7 +166,7 @@ CASES: dict[str, tuple[list[dict[str, object]], list[dict[str, object]], str, st
         "one logged 'Exception', which it must not, first in line 2",
     ),
 }  # fmt: skip
-QUICK = ("image", "imageless")
+QUICK = ("image",)
 """The cases that are always run. The others are for the long tests."""
 
 

@@ -90,6 +90,7 @@ def test_two_workers_tell_row_by_row_what_one_core_tells(profile, captures):
     assert "Registering app windtunnel analyze" in master
 
 
+@pytest.mark.full
 def test_a_missing_capture_reaches_the_exit_code(profile):
     done = profile("run", "--rm", "-T", "--no-deps", "analyze", "/captures/none.pcap")
     assert done.returncode == 64, done.stdout[-2000:] + done.stderr[-4000:]

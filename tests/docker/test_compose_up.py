@@ -70,6 +70,7 @@ def test_compose_up_runs_a_scenario_and_answers_with_its_exit_code(project, scen
             shutil.rmtree(each)
 
 
+@pytest.mark.full
 def test_wrong_arguments_reach_the_exit_code(project):
     done = subprocess.run(
         [*project, "up", "--no-color", "--exit-code-from", "harness"],

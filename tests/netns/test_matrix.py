@@ -127,10 +127,8 @@ def traces(folder: Path) -> list[str]:
     return found + [str(path) for path in memory if path.exists()]
 
 
-@pytest.mark.parametrize(
-    ("number", "code"),
-    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.full)],
-)
+@pytest.mark.full
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_stops_all_runs_and_leaves_folders_alone(tmp_path, started, number, code):
     assert traces(tmp_path)
     started.send_signal(number)

@@ -113,6 +113,7 @@ def test_a_written_partition_is_in_the_verdict(tmp_path: Path) -> None:
     assert any("iid loss 100.0000% for" in each for each in texts), texts
 
 
+@pytest.mark.full
 def test_events_that_are_due_after_the_end_do_not_happen(tmp_path: Path) -> None:
     late = nemesis("kill", events=2, every={"from": "8s", "to": "9s"})
     folder = run(tmp_path, 1, nemesis=late)
