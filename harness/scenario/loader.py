@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import ValidationError
 
+from windtunnel.harness.scenario.error_text import error_text
 from windtunnel.harness.scenario.extends import completed, read_document
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Problem
@@ -135,7 +136,7 @@ def _validated(
     try:
         table = model.model_validate(document.value)
     except ValidationError as error:
-        found = [Problem(_path(each, document), _text(each)) for each in _causes(error)]
+        found = [Problem(_path(each, document), error_text(each)) for each in _causes(error)]
         raise ScenarioError(document.locate([*short, *found])) from error
     if short:
         raise ScenarioError(document.locate(short))
@@ -174,14 +175,3 @@ def _path(error: Any, document: YamlDocument) -> tuple[str | int, ...]:
         if (*path, step) in document.marks:
             path = (*path, step)
     return (*path, error["loc"][-1]) if error["type"] == "missing" else path
-
-
-def _text(error: Any) -> str:
-    kind = error["type"]
-    if kind == "extra_forbidden":
-        return "unknown key"
-    if kind == "missing":
-        return "this key is missing"
-    if kind == "value_error":
-        return str(error["ctx"]["error"])
-    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, found {quoted(error['input'])}"

@@ -14,9 +14,15 @@ ALWAYS = "subject_lived"
 AUTOMATIC = (
     ALWAYS,
     "applications_ran",
+    "reported_round_trips",
     "observed_streams",
     "observed_data_arrived",
     "observed_end_of_stream",
+    "observed_goodput",
+    "observed_silence",
+    "observed_recovery",
+    "observed_back_pressure",
+    "observed_images",
     "reported_once_in_order",
 )
 

@@ -43,25 +43,25 @@ def test_stands_beside_traffic():
     [
         ('[service, --listen, "${b}:24325", "${scenario.dir}/settings"]', "service --listen",
          "11:5: applications[0].command: expected a list of words, such as"),
-        ('"${b}:24325"', "24325", "11:34: applications[0].command[2]: input should be a valid st"),
+        ('"${b}:24325"', "24325", "11:34: applications[0].command[2]: expected a text"),
         ("${b}:24325", "${c}:24325", "11:34: applications[0].command[2]: expected a host or dire"),
         ("${scenario.dir}", "${scenario.die}", "did you mean scenario.dir?"),
         ("[service, --listen", "['', --listen", "11:15: applications[0].command[0]: expected the"),
         ("on: b", "on: c", "10:5: applications[0].on: expected a host of the network, found 'c'"),
         ("ready: {log: \"service started\"}", "ready: {}", "applications[0].ready.log: this key"),
-        ("service started", "", "13:13: applications[0].ready.log: string should have at least 1"),
-        ("signal: INT", "signal: SIGINT", "14:12: applications[0].stop.signal: input should be"),
-        ("within: 3s", "within: 11min", "14:25: applications[0].stop.within: input should be less"),
-        ("exit: 7", "exit: 256", "15:14: applications[0].expect.exit: input should be less"),
+        ("service started", "", "13:13: applications[0].ready.log: expected at least 1 characters"),
+        ("signal: INT", "signal: SIGINT", "14:12: applications[0].stop.signal: expected '"),
+        ("within: 3s", "within: 11min", "14:25: applications[0].stop.within: expected at most"),
+        ("exit: 7", "exit: 256", "15:14: applications[0].expect.exit: expected at most"),
         ("exit: 7", "code: 7", "15:14: applications[0].expect.code: unknown key"),
         ("WHERE: ", "1WHERE: ", "applications[0].env"),
-        ("WHERE: \"${aeron.dir}/x\"", "WHERE: []", "12:11: applications[0].env.WHERE: input"),
+        ("WHERE: \"${aeron.dir}/x\"", "WHERE: []", "12:11: applications[0].env.WHERE: expected"),
         ("id: client", "id: service", "16:5: applications[1].id: 'service' occurs twice"),
         ("driver: embedded", "image: example/feed:1.2", "19:5: applications[1].image: this key"),
-        ("driver: embedded", "image: 'a b'", "applications[1].image: string should match"),
+        ("driver: embedded", "image: 'a b'", "applications[1].image: expected a text that matches"),
         ("driver: embedded", "limits: {cpus: 1}", "19:5: applications[1].limits: this key needs"),
-        ("driver: embedded", "limits: {cpus: 0}", "applications[1].limits.cpus: input sh"),
-        ("driver: embedded", "limits: {memory: 1MiB}", "applications[1].limits.memory: input sh"),
+        ("driver: embedded", "limits: {cpus: 0}", "applications[1].limits.cpus: expected "),
+        ("driver: embedded", "limits: {memory: 1MiB}", "applications[1].limits.memory: expected at"),
         ('    command: ["${harness.python}", client.py]\n', "",
          "applications[1].command: this key is missing, and there is no `image`"),
         ("{ends_by_itself: true}", "{}", "8:1: applications: nothing ends the run: expected `tr"),
@@ -124,7 +124,9 @@ def test_another_user_needs_an_image():
 @pytest.mark.parametrize("user", ["app", "'1000:'", "-1", "'1:2:3'", "10000000000", "''"])
 def test_a_user_is_a_number(user):
     text = changed("driver: embedded", f"user: {user}")
-    assert any("applications[1].user: string should match" in each for each in faults_of(text))
+    assert any(
+        "applications[1].user: expected a text that matches" in each for each in faults_of(text)
+    )
 
 
 def test_a_scenario_needs_traffic_or_applications():

@@ -84,9 +84,9 @@ def test_nobody_rests_behind_the_last_byte(pace, total, least_ms):
     [
         ("{}", "expected at least one of rate, rests"),
         ("{rate: 20Mbit/s}", "expected a rate with a unit (B/s, KiB/s, MiB/s, GiB/s)"),
-        ("{rate: 0B/s}", "greater than or equal to 1"),
+        ("{rate: 0B/s}", "at least 1"),
         ("{rests: {every: 1MiB, for: 1s}}", "expected less than the content"),
-        ("{rests: {every: 1KiB, for: 0ms}}", "greater than 0"),
+        ("{rests: {every: 1KiB, for: 0ms}}", "more than 0"),
         ("{rests: {every: 1KiB}}", "this key is missing"),
         ("{rests: {every: 1KiB, for: 20ms}}", "budget.wall (20s), found at least 20460ms"),
         ("{rate: 50KiB/s}", "budget.wall (20s), found at least 20480ms"),

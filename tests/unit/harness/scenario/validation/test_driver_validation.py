@@ -52,7 +52,7 @@ def test_a_case_with_another_variable_is_refused(tmp_path):
             "AERON_DRIVER_TIMEOUT: 5",
             "write `timeouts: {driver",
         ),
-        ("2m", "[2]", "drivers.a.AERON_SOCKET_SO_RCVBUF: input should be a valid string"),
+        ("2m", "[2]", "drivers.a.AERON_SOCKET_SO_RCVBUF: expected a text"),
     ],
 )
 def test_locates_an_error(old, new, fault):
