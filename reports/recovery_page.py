@@ -25,14 +25,33 @@ from windtunnel.reports.packing import library
 from windtunnel.reports.series import RunSeries, read_series
 
 TITLE = "Windtunnel loss recovery"
-LEGEND = (
-    "ours: this driver on both sides, with its modes of loss recovery and no tuning · "
-    "c: the real C driver on both sides at its defaults · "
-    "c-tuned: the same with the best nak-delay that a sweep finds for the path · "
-    "our-receiver and our-sender: this driver on one side, the real C driver on the other. "
-    "Figures are medians of all rounds; a star marks incomplete streams, as an unreliable one with "
-    "losses always is."
+SETUPS = (
+    ("C", "the unmodified C driver of Aeron on both sides, at its defaults"),
+    ("C tuned", "the same, with the nak-delay with which it is fastest on the path"),
+    (
+        "ours",
+        "this driver on both sides without tuning. The publication has "
+        "windtunnel.retransmit-ranges=true, the subscription windtunnel.nak-all-gaps=true, or if "
+        "it is unreliable, windtunnel.gap-fill-datagrams=4 and windtunnel.gap-fill-delay=20ms. "
+        "The C driver ignores these parameters.",
+    ),
+    (
+        "reached",
+        "what is compared with floor and goal: the value of ours, or with an x its ratio to the "
+        "better C driver; of a pair of both drivers, its ratio to ours",
+    ),
+    (
+        "clock",
+        "virtual: a simulation, which does not depend on the machine; "
+        "real: network namespaces on this machine",
+    ),
 )
+"""What the columns and lines of the page are."""
+LEGEND = (
+    "Values are medians of all rounds. Incomplete: in at least one round, a message did not arrive."
+)
+SUMMARY_COLUMNS = 5
+"""The columns of a figure that the summary shows: all up to ours."""
 
 
 @dataclass
@@ -50,21 +69,38 @@ class RecoveryPage:
         self.runs.setdefault(path, []).append((setup, read_run(run), read_series(run)))
 
     def write(
-        self, file: Path, outcome: str, heads: Sequence[str], rows: Mapping[str, Sequence[object]]
+        self,
+        file: Path,
+        outcome: str,
+        heads: Sequence[str],
+        rows: Mapping[str, Sequence[Sequence[object]]],
+        commands: Mapping[str, str],
     ) -> None:
-        """Write the page. `rows` has the cells of each figure's row by the path's name, in order.
+        """Write the page. `rows` has the cells of each figure's row by the path's name, in order,
+        and `commands` the command that repeats a path's first run with our driver.
 
         Raises OSError if the page cannot be written.
         """
-        replace_file(file, self.text(outcome, heads, rows))
+        replace_file(file, self.text(outcome, heads, rows, commands))
 
-    def text(self, outcome: str, heads: Sequence[str], rows: Mapping[str, Sequence[object]]) -> str:
+    def text(
+        self,
+        outcome: str,
+        heads: Sequence[str],
+        rows: Mapping[str, Sequence[Sequence[object]]],
+        commands: Mapping[str, str],
+    ) -> str:
         """Return the page."""
-        cards = [
-            element("section", joined(self._card(path, heads, cells)), class_="card")
+        main = [_summary(heads, rows)]
+        main += [
+            element(
+                "section",
+                joined(self._card(path, heads, cells, commands.get(path, ""))),
+                class_="card",
+                id=f"path-{path}",
+            )
             for path, cells in rows.items()
         ]
-        main = [element("p", LEGEND, class_="hint"), *cards]
         body: list[Markup] = [
             page_header(TITLE, outcome, self.facts),
             element("main", joined(main)),
@@ -73,14 +109,17 @@ class RecoveryPage:
         ]
         return page(f"{outcome} · {TITLE}", joined(body), ["report.css"], CHART_SCRIPTS)
 
-    def _card(self, path: str, heads: Sequence[str], cells: Sequence[object]) -> list[Markup]:
+    def _card(
+        self, path: str, heads: Sequence[str], cells: Sequence[Sequence[object]], command: str
+    ) -> list[Markup]:
         runs = self.runs.get(path, [])
-        columns = [(head, "text" if index == 0 else "") for index, head in enumerate(heads)]
         parts = [
             element("h2", path),
             element("p", self.abouts.get(path, "")),
-            table(columns, cells),  # type: ignore[arg-type]
+            table(_columns(heads), cells),
         ]
+        if command:
+            parts.append(element("p", joined(_how_to_repeat(command)), class_="hint"))
         if runs:
             streams = figures([(setup, documents) for setup, documents, _ in runs])
             parts += [
@@ -89,3 +128,35 @@ class RecoveryPage:
                 details("Streams of the first round", "", streams),
             ]
         return parts
+
+
+def _columns(heads: Sequence[str]) -> list[tuple[str, str]]:
+    return [(head, "text" if index == 0 else "") for index, head in enumerate(heads)]
+
+
+def _summary(heads: Sequence[str], rows: Mapping[str, Sequence[Sequence[object]]]) -> Markup:
+    """Return the first figure of each path, and what the columns are."""
+    shown = [
+        [element("a", path, href=f"#path-{path}"), *cells[0][:SUMMARY_COLUMNS]]
+        for path, cells in rows.items()
+        if cells
+    ]
+    columns = [("path", "text"), *_columns(heads[:SUMMARY_COLUMNS])]
+    meanings = [[element("b", name), meaning] for name, meaning in SETUPS]
+    parts = [
+        element("h2", "Before and after"),
+        table(columns, shown),
+        element("p", LEGEND, class_="hint"),
+        details("What is compared", "", table([("", "text"), ("", "text")], meanings), True),
+    ]
+    return element("section", joined(parts), class_="card")
+
+
+def _how_to_repeat(command: str) -> list[Markup]:
+    with_c = "--publisher pyaeron --subscriber pyaeron"
+    return [
+        Markup("Repeat with "),
+        element("code", command),
+        Markup(", with the C driver: add "),
+        element("code", with_c),
+    ]

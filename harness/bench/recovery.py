@@ -31,13 +31,15 @@ class Setup:
     name: str
     publisher: str
     subscriber: str
+    title: str
+    """What tables and charts call it."""
 
 
-OURS = Setup("ours", OUR_DRIVER, OUR_DRIVER)
-C = Setup("c", REAL_DRIVER, REAL_DRIVER)
-C_TUNED = Setup("c-tuned", REAL_DRIVER, REAL_DRIVER)
-OUR_RECEIVER = Setup("our-receiver", REAL_DRIVER, OUR_DRIVER)
-OUR_SENDER = Setup("our-sender", OUR_DRIVER, REAL_DRIVER)
+OURS = Setup("ours", OUR_DRIVER, OUR_DRIVER, "ours")
+C = Setup("c", REAL_DRIVER, REAL_DRIVER, "C")
+C_TUNED = Setup("c-tuned", REAL_DRIVER, REAL_DRIVER, "C tuned")
+OUR_RECEIVER = Setup("our-receiver", REAL_DRIVER, OUR_DRIVER, "C sends, ours receives")
+OUR_SENDER = Setup("our-sender", OUR_DRIVER, REAL_DRIVER, "ours sends, C receives")
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,20 @@ PATHS = (
 )
 
 
+TITLES = {
+    "transfer": "time until the last message arrived",
+    "naks-per-gap": "NAKs per gap",
+    "resent-per-lost": "bytes sent again per byte lost",
+    "repair-p50": "time from gap to repair, median",
+    "repair-p99": "time from gap to repair, p99",
+    "goodput": "goodput",
+    "latency-p99": "latency of messages, p99",
+    "missing-per-lost": "messages missing per message lost",
+    "complete": "share of streams that were complete",
+}
+"""What a page calls the values."""
+
+
 @dataclass(frozen=True)
 class RecoveryFigure:
     """One value of a path with its limits. With `is_ratio`, the value is the ratio of ours to that
@@ -95,6 +111,17 @@ class RecoveryFigure:
     def name(self) -> str:
         setup = "" if self.setup is OURS else f"-{self.setup.name}"
         return f"{self.case}{setup}-{self.value}"
+
+    @property
+    def title(self) -> str:
+        """What a page calls the figure: its value, and the drivers if they are not the same."""
+        setup = "" if self.setup is OURS else f" ({self.setup.title})"
+        return TITLES[self.value] + setup
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether the figure is that of a stream of which every message should arrive."""
+        return self.value != "missing-per-lost"
 
 
 def _less(case: str, value: str, unit: str, floor: float, goal: float) -> RecoveryFigure:

@@ -4,9 +4,9 @@
     rounds    seeds root, root + 1, ... of each path, with each of its setups
 
 On virtual time runs are independent of the machine's load, so they are executed in parallel. Real
-drivers are measured one at a time, in alternation. Run folders are removed after they were read;
-the caller may read the first one of each path and setup before. Readings that were saved before
-are not made again.
+drivers are measured one at a time, in an order that each round reverses. Run folders are removed
+after they were read; the caller may read the first one of each path and setup before. Readings that
+were saved before are not made again.
 """
 
 import os
@@ -108,7 +108,8 @@ def _measure_path(
             yield from _readings(path, setup, seeds, out, tuned, saved, on_first_run)
         return
     for seed in range(rounds):
-        for setup in path.setups:
+        # A fixed order could favour one driver, if a run affects the next one.
+        for setup in path.setups[:: -1 if seed % 2 else 1]:
             note(f"{path.case}: {setup.name}, round {seed + 1}")
             chosen = range(seed, seed + 1)
             yield from _readings(path, setup, chosen, out, tuned, saved, on_first_run)

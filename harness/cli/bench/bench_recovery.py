@@ -58,7 +58,7 @@ def recovery(
 
     def add_run(path: "RecoveryPath", setup: "Setup", run: "RunDir") -> None:
         if report is not None:
-            page.add_run(path.case, _about(path), setup.name, run)
+            page.add_run(path.case, _about(path), setup.title, run)
 
     try:
         with (
@@ -74,7 +74,7 @@ def recovery(
     bench_alone.write_json(document, json_file)
     if report is not None:
         with one_line():
-            page.write(report, _outcome(rows), COLUMNS, _by_path(rows))
+            page.write(report, _outcome(rows), COLUMNS, _by_path(rows), _commands())
     click.echo(json.dumps(document) if str(json_file) == "-" else "\n".join(_lines(rows)))
     if enforce and any(each.holds is not True for each in rows):
         return bench_alone.FLOOR_MISSED
@@ -116,10 +116,22 @@ def _outcome(rows: "list[RecoveryRow]") -> str:
 
 
 def _by_path(rows: "list[RecoveryRow]") -> dict[str, list[tuple[str, ...]]]:
+    """Return the rows of a page by path."""
     by_path: dict[str, list[tuple[str, ...]]] = {}
     for row in rows:
-        by_path.setdefault(row.figure.case, []).append(_cells(row))
+        _, *cells = _cells(row, " (incomplete)")
+        by_path.setdefault(row.figure.case, []).append((row.figure.title, *cells))
     return by_path
+
+
+def _commands() -> dict[str, str]:
+    """Return the command that repeats the first run of each path with our driver."""
+    from windtunnel.harness.bench.recovery import PATHS
+
+    return {
+        each.case: f"windtunnel run recovery/{each.name} --fidelity {each.fidelity}"
+        for each in PATHS
+    }
 
 
 def _lines(rows: "list[RecoveryRow]") -> list[str]:
@@ -132,7 +144,7 @@ def _lines(rows: "list[RecoveryRow]") -> list[str]:
     ]
 
 
-def _cells(row: "RecoveryRow") -> tuple[str, ...]:
+def _cells(row: "RecoveryRow", incomplete: str = "*") -> tuple[str, ...]:
     figure = row.figure
     times = "x" if figure.is_ratio else ""
     sign = ">=" if figure.is_more_better else "<="
@@ -143,7 +155,7 @@ def _cells(row: "RecoveryRow") -> tuple[str, ...]:
     return (
         figure.name,
         figure.unit,
-        *(_median(row, name) for name in ("c", "c-tuned", figure.setup.name)),
+        *(_median(row, name, incomplete) for name in ("c", "c-tuned", figure.setup.name)),
         reached + mark,
         f"{sign} {figure.floor:g}{times}",
         f"{figure.goal:g}{times}",
@@ -151,7 +163,8 @@ def _cells(row: "RecoveryRow") -> tuple[str, ...]:
     )
 
 
-def _median(row: "RecoveryRow", setup: str) -> str:
+def _median(row: "RecoveryRow", setup: str, incomplete: str) -> str:
     if setup not in row.medians:
         return UNKNOWN
-    return number(row.medians[setup]) + ("*" if row.incomplete[setup] else "")
+    is_marked = row.figure.needs_all and row.incomplete[setup]
+    return number(row.medians[setup]) + (incomplete if is_marked else "")

@@ -119,6 +119,13 @@ def test_a_limit_is_not_known_to_hold_if_a_run_was_cancelled():
     assert (tail.reached, tail.void_count, tail.holds, tail.reaches_goal) == (1.0, 2, None, None)
 
 
+def test_a_page_calls_each_value_by_words():
+    titles = {each.name: each.title for each in recovery.FIGURES}
+    assert titles["long-path-naks-per-gap"] == "NAKs per gap"
+    assert titles["long-path-our-receiver-goodput"] == "goodput (C sends, ours receives)"
+    assert [each.value for each in recovery.FIGURES if not each.needs_all] == ["missing-per-lost"]
+
+
 def test_each_figure_has_a_path_and_a_name_of_its_own():
     cases = {each.case for each in recovery.PATHS}
     assert {each.case for each in recovery.FIGURES} == cases

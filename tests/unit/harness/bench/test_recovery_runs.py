@@ -88,8 +88,8 @@ def test_tails_are_many_and_real_drivers_alternate(runner, tmp_path):
     assert [each[:3] for each in runner.calls] == [
         ("no-loss", ("ours", "ours"), 1),
         ("no-loss", ("pyaeron", "pyaeron"), 1),
-        ("no-loss", ("ours", "ours"), 1),
         ("no-loss", ("pyaeron", "pyaeron"), 1),
+        ("no-loss", ("ours", "ours"), 1),
         *[("tail", ("ours", "ours"), 20)] * 20,
     ]
 
@@ -176,10 +176,14 @@ def test_the_page_shows_each_path_with_its_figures_and_its_first_round(runner, t
     words = ["bench", "--only", "recovery,bursts,overtaken", "--rounds", "1", "--report", str(page)]
     assert main(words) == 0
     text = page.read_text()
-    assert text.index("<h2>bursts</h2>") < text.index('<td class="text">bursts-goodput</td>')
-    assert text.index("6.67x") < text.index("<h2>overtaken</h2>")
+    summary, card = text[: text.index("<h2>bursts</h2>")], text[text.index("<h2>bursts</h2>") :]
+    assert '<td class="text"><a href="#path-bursts">bursts</a></td>' in summary
+    for part in (summary, card):
+        assert '<td class="text">goodput</td><td class="">MB/s</td><td class="">1.00</td>' in part
+    assert card.index("6.67x") < card.index("<h2>overtaken</h2>")
     assert "bursts of 50" in text
-    assert '<th class="text">c-tuned</th>' in text
+    assert '<th class="text">C tuned</th>' in text
+    assert "<code>windtunnel run recovery/bursts --fidelity sim</code>" in card
     assert text.count("Streams of the first round") == 2
     assert "<title>INCONCLUSIVE" in text  # `overtaken` has no losses here, so it has no figure.
 
