@@ -130,11 +130,11 @@ def least_delays_ns(
     order = np.argsort(repaired_ns, kind="stable")
     shortest_ns = np.minimum.accumulate(np.maximum(repaired_ns - times_ns, 0)[order])
     known = np.searchsorted(repaired_ns[order], earlier.last_ns, side="right")
-    # The first repair replaces the assumption for NAKs that were sent before it.
+    # The first repair, if it is shorter, replaces the assumption for NAKs that were sent before it.
     first = np.searchsorted(repaired_ns[order], times_ns, side="right") > 0
-    known = np.where((known == 0) & first, 1, known)
-    used_ns = np.minimum(shortest_ns, REPAIR_NS_MAX)
-    measured_ns = np.append(INITIAL_REPAIR_NS, used_ns)[known]
+    used_ns = np.append(INITIAL_REPAIR_NS, np.minimum(shortest_ns, REPAIR_NS_MAX))
+    replaced_ns = np.where(first, used_ns[:2].min(), INITIAL_REPAIR_NS)
+    measured_ns = np.where(known == 0, replaced_ns, used_ns[known])
     doublings = np.clip(in_row - 1, 0, DOUBLINGS_MAX)
     doubled_ns = np.minimum(measured_ns << doublings, RETRY_NS_MAX)
     delays_ns = np.maximum(np.maximum(measured_ns, doubled_ns), configured_ns)

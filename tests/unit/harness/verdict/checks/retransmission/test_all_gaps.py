@@ -195,6 +195,11 @@ def test_the_delay_is_the_shortest_repair_time_until_the_previous_nak():
     assert delays([1], last_ns=[500], configured_ns=60 * MS) == [60]
 
 
+def test_a_first_repair_that_is_longer_does_not_replace_the_assumption():
+    """An outage of the NAKs made it last 2.4 s, and the driver was to wait 2 s, doubled."""
+    assert delays([1, 3], last_ns=[40, 2390], repairs=((0, 2400),), at_ms=9000) == [333, 4 * 333]
+
+
 def test_the_first_repair_replaces_the_assumption_for_earlier_naks():
     assert delays([1], last_ns=[40], at_ms=49) == [333]
     assert delays([1], last_ns=[40], at_ms=50) == [50]
