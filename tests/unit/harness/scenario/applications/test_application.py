@@ -61,7 +61,7 @@ def test_stands_beside_traffic():
         ("driver: embedded", "image: 'a b'", "applications[1].image: expected a text that matches"),
         ("driver: embedded", "limits: {cpus: 1}", "19:5: applications[1].limits: this key needs"),
         ("driver: embedded", "limits: {cpus: 0}", "applications[1].limits.cpus: expected "),
-        ("driver: embedded", "limits: {memory: 1MiB}", "applications[1].limits.memory: expected at"),
+        ("driver: embedded", "limits: {memory: 1MiB}", "applications[1].limits.memory: expected "),
         ('    command: ["${harness.python}", client.py]\n', "",
          "applications[1].command: this key is missing, and there is no `image`"),
         ("{ends_by_itself: true}", "{}", "8:1: applications: nothing ends the run: expected `tr"),
