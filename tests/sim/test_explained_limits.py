@@ -64,16 +64,18 @@ def made(tmp_path, impairments="both: {delay: {mean: 20ms}}", check="delivered_o
 )
 def test_a_run_is_as_fast_as_its_limit_and_not_faster(tmp_path, cause, parts):
     folder, text = made(tmp_path, **parts)
-    found = re.search(r"delivered after ([\d.]+) s at the earliest \((\w+): at most ([\d.]+)", text)
+    limited = r"delivered after ([\d.]+) s at the earliest \((\w+): at most ([\d.]+) ([kM])B/s"
+    found = re.search(limited, text)
     assert found is not None
-    earliest_s, named, limit = float(found[1]), found[2], float(found[3])
+    earliest_s, named = float(found[1]), found[2]
+    limit_bytes_per_s = float(found[3]) * {"k": 1e3, "M": 1e6}[found[4]]
     assert named == cause
     (row,) = read_results(folder.verdict)
     assert row.finished_ns is not None
     assert row.reached_bytes_per_s is not None
     # Printed with two digits. A status message follows a quarter of the window.
     assert earliest_s - 0.005 <= row.finished_ns / 1e9 <= earliest_s * 4 / 3 + 0.05
-    assert row.reached_bytes_per_s / 1e6 >= limit * 0.7
+    assert row.reached_bytes_per_s >= limit_bytes_per_s * 0.7
     if cause != "window":
         assert row.finished_ns / 1e9 <= earliest_s * 1.05 + 0.05
 
