@@ -11,15 +11,13 @@ from tests.netns.test_java_echo import BUGS, EXAMPLE, WHY_NOT
 from tests.stand_ins.planted_bugs import (
     EXECUTED,
     assert_named,
+    assert_passes_in_containers,
     change_test,
     planted,
     run_example,
 )
-from windtunnel.harness.artifact.run.verdict import read_verdict
-from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.subjects import peers
-from windtunnel.harness.orchestrate.suite.runner import run_suite
 
 pytestmark = [
     pytest.mark.docker,
@@ -64,11 +62,7 @@ def test_the_example_runs_in_containers(java_image: str, tmp_path: Path) -> None
     docker_build(folder, IMAGE, "--build-arg", f"JAVA_IMAGE={java_image}")
     file = tmp_path / "echo.yaml"
     file.write_text(SCENARIO.read_text().replace("image: java-echo", f"image: {IMAGE}"))
-    out = tmp_path / "runs"
-    made = run_suite([file], out=out, seeds=1, fidelity="compose", allow_commands=True)
-    verdict = read_verdict(RunDir(made.runs[0].run_dir).verdict)
-    assert verdict is not None
-    assert verdict["outcome"] == "PASS", verdict["reason"]
+    assert_passes_in_containers(file, tmp_path / "runs")
 
 
 @pytest.mark.full

@@ -11,15 +11,13 @@ from tests.netns.test_python_echo import BUGS
 from tests.stand_ins.planted_bugs import (
     EXECUTED,
     assert_named,
+    assert_passes_in_containers,
     change_test,
     planted,
     run_example,
 )
-from windtunnel.harness.artifact.run.verdict import read_verdict
-from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.installation import ROOT as REPOSITORY
 from windtunnel.harness.orchestrate.labs import privileges
-from windtunnel.harness.orchestrate.suite.runner import run_suite
 
 pyaeron = pytest.importorskip("pyaeron")
 pytestmark = [
@@ -70,11 +68,7 @@ def test_the_example_runs_in_containers(
     file = tmp_path / "echo.yaml"
     keys = f"image: {IMAGE}" + (f'\n    user: "{user}"' if user else "")
     file.write_text(SCENARIO.read_text().replace("image: python-echo", keys))
-    out = tmp_path / "runs"
-    made = run_suite([file], out=out, seeds=1, fidelity="compose", allow_commands=True)
-    verdict = read_verdict(RunDir(made.runs[0].run_dir).verdict)
-    assert verdict is not None
-    assert verdict["outcome"] == "PASS", verdict["reason"]
+    assert_passes_in_containers(file, tmp_path / "runs")
 
 
 @pytest.mark.full

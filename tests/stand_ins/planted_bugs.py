@@ -9,6 +9,7 @@ from pathlib import Path
 
 from windtunnel.harness.artifact.run.verdict import read_verdict
 from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.suite.runner import run_suite
 
 LIMIT_S = 290
 EXECUTED = 'str(tmp_path / "executed")'
@@ -59,6 +60,14 @@ def run_example(
     return subprocess.run(
         command, capture_output=True, text=True, timeout=limit_s, check=False, env=env
     )
+
+
+def assert_passes_in_containers(file: Path, out: Path) -> None:
+    """Require that the scenario of an unchanged example passes."""
+    made = run_suite([file], out=out, seeds=1, fidelity="compose", allow_commands=True)
+    verdict = read_verdict(RunDir(made.runs[0].run_dir).verdict)
+    assert verdict is not None
+    assert verdict["outcome"] == "PASS", verdict["reason"]
 
 
 def assert_named(done: subprocess.CompletedProcess[str], out: Path, bug: PlantedBug) -> None:
