@@ -6,16 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.netns.test_applications import CASES as IN_NAMESPACES
 from tests.netns.test_applications import (
     CLOCK,
-    KILL,
     PAIR,
-    PAUSE,
-    READY,
     SILENT,
     STUBBORN,
     TIMED,
-    TRUNCATES,
     shell,
     yaml_of,
 )
@@ -91,9 +88,7 @@ STREAMED = [
     program("publisher", "a", PUBLISHER, expect={"ends_by_itself": True}),
 ]
 CASES: dict[str, tuple[list[dict[str, object]], list[dict[str, object]], str, str]] = {
-    "answers": (PAIR, [], "PASS", "checks passed"),
-    "killed": (PAIR, [KILL], "PASS", "checks passed"),
-    "paused": (PAIR, [PAUSE], "PASS", "checks passed"),
+    **{each: IN_NAMESPACES[each] for each in ("answers", "killed", "paused", "kills", "truncates")},
     "streamed": (STREAMED, [], "PASS", "numbers: 300 messages of publisher reached reader"),
     "image": ([ECHO], [], "PASS", "checks passed"),
     "absent": (
@@ -113,18 +108,6 @@ CASES: dict[str, tuple[list[dict[str, object]], list[dict[str, object]], str, st
         [],
         "FAIL",
         "b/application-one ended with exit code 9 before it was asked to end",
-    ),
-    "kills": (
-        [shell("kill -9 -1; echo ready; sleep 60", ready=READY), CLOCK],
-        [],
-        "PASS",
-        "checks passed",
-    ),
-    "truncates": (
-        [shell(TRUNCATES, ready={"log": "done"}), CLOCK | {"command": ["sleep", "60"]}],
-        [],
-        "FAIL",
-        "b/driver has written an invalid cnc.dat: ",
     ),
     "port": (
         [PAIR[0], {**PAIR[0], "id": "second"}, CLOCK],
