@@ -7,7 +7,7 @@ Source: spec 9.1 and 9.2, Aeron 1.53.
 """
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from windtunnel.driver.channel.uri import InvalidChannelError
 
@@ -23,16 +23,14 @@ _INTERFACE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HostPort:
+class HostPort(NamedTuple):
     """A host name or address and a port, before name resolution."""
 
     host: str
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class InterfaceText:
+class InterfaceText(NamedTuple):
     """An interface, given by its name or by an address and a prefix length."""
 
     name: str | None

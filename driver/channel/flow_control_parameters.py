@@ -6,7 +6,7 @@ This module checks only the syntax and the ranges. The sender implements the str
 option of `max` is `rrwm`. Source: spec 4.4, Aeron 1.53.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from windtunnel.driver.base.arith import I32_MAX
 from windtunnel.driver.base.errors import ConfigurationError
@@ -17,8 +17,7 @@ MIN = "min"
 TAGGED = "tagged"
 
 
-@dataclass(frozen=True, slots=True)
-class FlowControlParameters:
+class FlowControlParameters(NamedTuple):
     """A flow control strategy and its options. None selects the driver's default."""
 
     strategy: str

@@ -7,7 +7,7 @@ whether a channel is valid for a publication. Source: spec 9.2, Aeron 1.53.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from windtunnel.driver.base.arith import I32_MAX, is_power_of_two, wrap_i32
 from windtunnel.driver.base.errors import ConfigurationError
@@ -30,8 +30,7 @@ NULL_CORRELATION_ID = -1
 _TAG_PREFIX = "tag:"
 
 
-@dataclass(frozen=True, slots=True)
-class PublicationDefaults:
+class PublicationDefaults(NamedTuple):
     """The driver's default values for publication parameters that a URI omits."""
 
     term_length: int = 16 << 20
@@ -56,8 +55,7 @@ class PublicationDefaults:
     untethered_resting_timeout_ns: int = 10_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class TaggedPublication:
+class TaggedPublication(NamedTuple):
     """Values that `session-id=tag:<tag>` copies from the publication with that tag."""
 
     session_id: int
@@ -65,8 +63,7 @@ class TaggedPublication:
     term_length: int
 
 
-@dataclass(frozen=True, slots=True)
-class InitialPosition:
+class InitialPosition(NamedTuple):
     """The start position of a stream. Its three parameters must be given together."""
 
     initial_term_id: int
@@ -74,8 +71,7 @@ class InitialPosition:
     term_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class PublicationParameters:
+class PublicationParameters(NamedTuple):
     """The validated parameters of a publication."""
 
     term_length: int

@@ -6,7 +6,7 @@
 """
 
 import enum
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from windtunnel.driver.base.arith import I32_MAX
 from windtunnel.driver.base.errors import ConfigurationError
@@ -34,8 +34,7 @@ class Group(enum.Enum):
     INFER = "infer"
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionDefaults:
+class SubscriptionDefaults(NamedTuple):
     """The driver's default values for subscription parameters that a URI omits."""
 
     is_reliable: bool = True
@@ -58,8 +57,7 @@ class SubscriptionDefaults:
     untethered_resting_timeout_ns: int = 10_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionParameters:
+class SubscriptionParameters(NamedTuple):
     """The validated parameters of a subscription."""
 
     is_reliable: bool

@@ -13,7 +13,7 @@ This module opens no socket. Source: spec 9.3, Aeron 1.53.
 
 import enum
 import ipaddress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from windtunnel.driver.channel import address_text, uri_param
 from windtunnel.driver.channel.interface_search import find_interface
@@ -37,8 +37,7 @@ class ControlMode(enum.Enum):
     RESPONSE = "response"
 
 
-@dataclass(frozen=True, slots=True)
-class UdpChannel:
+class UdpChannel(NamedTuple):
     """A UDP channel with resolved addresses, created by `resolve`."""
 
     uri: ChannelUri

@@ -12,7 +12,7 @@ Source: driver-protocol 6.1.
 """
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,7 @@ ERROR_LOG_LENGTH_MIN = 4 << 20
 METADATA_PER_VALUE = counters.METADATA_LENGTH // counters.COUNTER_LENGTH
 
 
-@dataclass(frozen=True, slots=True)
-class CncHeader:
+class CncHeader(NamedTuple):
     """The fields of the `cnc.dat` header. The defaults are those that a driver uses."""
 
     to_driver_buffer_length: int = RING_LENGTH_MIN

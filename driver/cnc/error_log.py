@@ -17,8 +17,7 @@ errors. Errors that exceed these limits are counted in an entry that does not qu
 driver-protocol 6.6.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -63,8 +62,7 @@ class RecordError(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorObservation:
+class ErrorObservation(NamedTuple):
     """One entry of the distinct error log."""
 
     observation_count: int

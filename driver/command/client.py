@@ -35,16 +35,18 @@ class _ClientCommand:
         return cls(client_id=reader.i64(0), correlation_id=reader.i64(8))
 
 
-@dataclass(frozen=True, slots=True)
 class ClientKeepalive(_ClientCommand):
     """A keepalive from an old client. Current clients write a heartbeat counter instead."""
+
+    __slots__ = ()
 
     TYPE_ID: ClassVar[CommandType] = CommandType.CLIENT_KEEPALIVE
 
 
-@dataclass(frozen=True, slots=True)
 class ClientClose(_ClientCommand):
     """Command that closes a client and releases its resources. The driver sends no response."""
+
+    __slots__ = ()
 
     TYPE_ID: ClassVar[CommandType] = CommandType.CLIENT_CLOSE
 

@@ -119,19 +119,21 @@ class _CounterReady:
         return cls(correlation_id=reader.i64(0), counter_id=reader.i32(8))
 
 
-@dataclass(frozen=True, slots=True)
 class CounterReady(_CounterReady):
     """Response to a command that allocated a counter.
 
     If the correlation id is a client id, the counter is that client's heartbeat counter.
     """
 
+    __slots__ = ()
+
     TYPE_ID: ClassVar[ResponseType] = ResponseType.COUNTER_READY
 
 
-@dataclass(frozen=True, slots=True)
 class StaticCounter(_CounterReady):
     """Response that contains the id of the static counter that a command found or allocated."""
+
+    __slots__ = ()
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.STATIC_COUNTER
 

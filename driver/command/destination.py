@@ -43,30 +43,34 @@ class _DestinationCommand:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class AddDestination(_DestinationCommand):
     """Command to add a destination to a publication."""
+
+    __slots__ = ()
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_DESTINATION
 
 
-@dataclass(frozen=True, slots=True)
 class RemoveDestination(_DestinationCommand):
     """Command to remove the destination with a given channel from a publication."""
+
+    __slots__ = ()
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_DESTINATION
 
 
-@dataclass(frozen=True, slots=True)
 class AddReceiveDestination(_DestinationCommand):
     """Command to add a destination to a subscription."""
+
+    __slots__ = ()
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_RECEIVE_DESTINATION
 
 
-@dataclass(frozen=True, slots=True)
 class RemoveReceiveDestination(_DestinationCommand):
     """Command to remove the destination with a given channel from a subscription."""
+
+    __slots__ = ()
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_RECEIVE_DESTINATION
 

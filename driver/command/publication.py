@@ -53,16 +53,18 @@ class _AddPublication:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class AddPublication(_AddPublication):
     """Command to add a concurrent publication, or to share an existing one."""
+
+    __slots__ = ()
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_PUBLICATION
 
 
-@dataclass(frozen=True, slots=True)
 class AddExclusivePublication(_AddPublication):
     """Command to add a publication with a single writer."""
+
+    __slots__ = ()
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_EXCLUSIVE_PUBLICATION
 
@@ -136,16 +138,18 @@ class _PublicationReady:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class PublicationReady(_PublicationReady):
     """Response that tells a client that its concurrent publication is ready for use."""
+
+    __slots__ = ()
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.PUBLICATION_READY
 
 
-@dataclass(frozen=True, slots=True)
 class ExclusivePublicationReady(_PublicationReady):
     """Response that tells a client that its exclusive publication is ready for use."""
+
+    __slots__ = ()
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.EXCLUSIVE_PUBLICATION_READY
 

@@ -12,8 +12,7 @@ Source: System V ABI, AMD64 supplement (ELF-64, R_X86_64_64).
 import hashlib
 import json
 import struct
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,8 +34,7 @@ class ImageError(ValueError):
     """An object file or a stored kernel image cannot be loaded."""
 
 
-@dataclass(frozen=True)
-class KernelImage:
+class KernelImage(NamedTuple):
     """A kernel's code and constants, relocated to address 0."""
 
     code: bytes

@@ -50,7 +50,7 @@ class KernelStore:
     def load(self, key: str) -> KernelImage | None:
         """Return the stored kernel image for a key of argument types, or None if it is missing."""
         for root in self._roots:
-            found = _read(root / self._directory / self._name(key))
+            found = _read(f"{root}/{self._directory}/{self._name(key)}")
             if found is not None and found[0] == key:
                 return found[1]
         return None
@@ -64,7 +64,7 @@ class KernelStore:
         }
         for name in sorted(names):
             for root in self._roots:
-                found = _read(root / self._directory / name)
+                found = _read(f"{root}/{self._directory}/{name}")
                 if found is not None:
                     yield found
                     break
@@ -97,8 +97,12 @@ def store_of(function: Callable[..., object]) -> KernelStore | None:
     """
     if function.__closure__:
         return None
-    is_ours = _resolved(function.__code__.co_filename).is_relative_to(SOURCE_ROOT)
-    return KernelStore(function) if is_ours else None
+    return KernelStore(function) if _is_ours(function.__code__.co_filename) else None
+
+
+@cache
+def _is_ours(name: str) -> bool:
+    return _resolved(name).is_relative_to(SOURCE_ROOT)
 
 
 @cache
@@ -106,8 +110,9 @@ def _resolved(name: str) -> Path:
     return Path(name).resolve()
 
 
-def _read(path: Path) -> tuple[str, KernelImage] | None:
+def _read(path: str) -> tuple[str, KernelImage] | None:
     try:
-        return unpack(path.read_bytes())
+        with open(path, "rb", buffering=0) as stored:
+            return unpack(stored.read())
     except (FileNotFoundError, NotADirectoryError, ImageError):
         return None

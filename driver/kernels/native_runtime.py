@@ -166,25 +166,24 @@ def place(image: KernelImage) -> tuple[np.ndarray, Any]:
     base = array.ctypes.data
     memory[:length] = image.code
     environment = _functions.Environment({})
-    _add(array, image.fixups, base)
+    _add(memory, image.fixups, base)
     offsets = list(image.environments)
     addresses = [id(environment)] * len(offsets)
     for symbol, uses in image.imports.items():
         offsets += uses
         addresses += [_address_of_symbol(symbol)] * len(uses)
-    _add(array, np.array(offsets, np.int64), np.array(addresses, np.int64))
+    _add(memory, np.array(offsets, np.int64), np.array(addresses, np.int64))
     if _LIBC.mprotect(ctypes.c_void_p(base), ctypes.c_size_t(length), _CODE) != 0:
         raise ImageError(f"mprotect failed: {os.strerror(ctypes.get_errno())}")
     return array, environment
 
 
-def _add(array: np.ndarray, offsets: np.ndarray, values: int | np.ndarray) -> None:
+def _add(memory: mmap.mmap, offsets: np.ndarray, values: int | np.ndarray) -> None:
     """Add a value, or one value each, to the 64-bit words at these byte offsets, which need not be
     aligned. No two words overlap.
     """
-    at = offsets[:, None] + np.arange(8)
-    words = array[at].view(np.int64)[:, 0] + values
-    array[at] = words.view(np.uint8).reshape(-1, 8)
+    words = np.ndarray(max(len(memory) - 7, 0), np.int64, memory, strides=(1,))
+    words[offsets] += values
 
 
 def type_of(key: str) -> Any:

@@ -4,7 +4,7 @@ Where Aeron's drivers differ, the values are those of the C driver.
 Source: driver-protocol 2.2, 2.3, 2.5.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from windtunnel.driver.wire import data
 from windtunnel.driver.wire import frame_type as types
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogParameters:
+class LogParameters(NamedTuple):
     """Metadata values of a new log, with lengths in bytes and timeouts in nanoseconds."""
 
     type: int

@@ -13,7 +13,7 @@ NAKs from the socket that receives the data. Source: spec 9.3, Aeron 1.53.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.channel.socket_address import SocketAddress, write_name
@@ -40,8 +40,7 @@ class OpenSocket(Protocol):
         """Close the fd. Every agent that polls the fd must release it first."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublicationSockets:
+class PublicationSockets(NamedTuple):
     """The one or two sockets of a publication channel."""
 
     frames: OpenSocket

@@ -9,7 +9,7 @@ import errno
 import os
 import socket
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.channel.resolver import NetworkInterface
@@ -32,8 +32,7 @@ class SocketError(DriverError):
         super().__init__(f"{text}: ({self.code}) {reason}")
 
 
-@dataclass(frozen=True, slots=True)
-class SocketOptions:
+class SocketOptions(NamedTuple):
     """Options that are set before a socket is bound. 0 and None keep the system's default."""
 
     sndbuf_length: int = 0
@@ -48,8 +47,7 @@ class SocketOptions:
     """Whether the system may deliver several datagrams as one packet (UDP_GRO)."""
 
 
-@dataclass(frozen=True, slots=True)
-class SystemBuffers:
+class SystemBuffers(NamedTuple):
     """Default and maximum lengths of the system's UDP socket buffers, in bytes."""
 
     sndbuf_length: int

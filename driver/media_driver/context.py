@@ -60,7 +60,7 @@ __all__ = [
 _AGENTS = ("conductor", "sender", "receiver", "shared_network", "shared")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Context(NetworkSettings, StreamSettings, ProcessSettings):
     """All driver settings. Unless stated otherwise, the units are nanoseconds and bytes."""
 

@@ -122,9 +122,10 @@ class Duration(Number):
         return between(self.write(self.low), self.write(self.high))
 
 
-@dataclass(frozen=True, slots=True)
 class Flag(Setting):
     """A setting that is a boolean, in any spelling that Aeron accepts."""
+
+    __slots__ = ()
 
     def parse(self, text: str) -> bool:
         return parse_flag(self.variable, text)
@@ -160,9 +161,10 @@ class Choice(Setting):
         return f"{self.variable} is {value}, but must be {self.bounds()}"
 
 
-@dataclass(frozen=True, slots=True)
 class Directory(Setting):
     """A setting that is the path of a directory."""
+
+    __slots__ = ()
 
     def parse(self, text: str) -> Path:
         return Path(text)

@@ -3,7 +3,7 @@
 Source: spec 7.3, Aeron 1.53.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from windtunnel.driver.cnc.counters_manager import CountersManager
 from windtunnel.driver.command.command_type import ErrorCode
@@ -21,8 +21,7 @@ from windtunnel.driver.media_driver.conductor.client_registry import ClientRegis
 from windtunnel.driver.media_driver.conductor.stream_counters import NO_OWNER
 
 
-@dataclass(frozen=True)
-class _UserCounter:
+class _UserCounter(NamedTuple):
     counter_id: int
     client_id: int
     type_id: int

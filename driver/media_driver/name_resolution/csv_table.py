@@ -11,7 +11,7 @@ If two rows have the same name, the later row is used. Source: aeron_csv_table_n
 """
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,7 @@ SETTING = "AERON_NAME_RESOLVER_INIT_ARGS"
 _KEY_NAME_LENGTH_MAX = counters.KEY_LENGTH_MAX - 4
 
 
-@dataclass(frozen=True, slots=True)
-class NameEntry:
+class NameEntry(NamedTuple):
     """A row of the CSV table: a name and its two hosts."""
 
     name: str

@@ -15,6 +15,7 @@ may use the name of a driver instead of a host. Source: spec 1.9, aeron_driver_n
 import os
 from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -57,8 +58,7 @@ ENTRIES_PER_DATAGRAM_MAX = 512
 """Maximum number of entries that are processed per datagram. Fewer fit into the usual MTUs."""
 
 
-@dataclass(frozen=True, slots=True)
-class GossipSettings:
+class GossipSettings(NamedTuple):
     """This driver's name, address and intervals in the gossip protocol."""
 
     name: str

@@ -7,7 +7,7 @@ aeron_name_resolver_cache, Aeron 1.53.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from windtunnel.driver.channel.socket_address import SocketAddress
 
@@ -16,8 +16,7 @@ ENTRIES_MAX = 1024
 all."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheEntry:
+class CacheEntry(NamedTuple):
     """A driver's name, its address and the time of its last activity."""
 
     name: str

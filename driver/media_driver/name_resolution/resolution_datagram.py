@@ -6,7 +6,7 @@ fault. Source: spec 1.9, Aeron 1.53.
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ ENTRIES_MAX = 1 << 16
 """Upper limit of the number of entries, more than a UDP datagram can contain."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolutionEntry:
+class ResolutionEntry(NamedTuple):
     """A driver's name and address in a resolution frame."""
 
     name: str
@@ -31,8 +30,7 @@ class ResolutionEntry:
     """Whether the entry describes the sender of the datagram."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(NamedTuple):
     """The entries decoded from a datagram, up to its end or to its first invalid entry."""
 
     entries: tuple[ResolutionEntry, ...]

@@ -10,7 +10,7 @@ A setting is a list of `key=value` pairs separated by `|`. Unknown keys are refu
 
 import math
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from windtunnel.driver.base.arith import I32_MAX, I32_MIN
 from windtunnel.driver.base.errors import ConfigurationError
@@ -25,8 +25,7 @@ _TYPE_MASK_MAX = (1 << 32) - 1
 _HEXADECIMAL = re.compile(r"(0x)?[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class RandomLoss:
+class RandomLoss(NamedTuple):
     """Settings of the `loss` interceptor. It drops frames whose type is in the mask, each with the
     same probability.
     """
@@ -42,8 +41,7 @@ class RandomLoss:
         return f"rate={self.rate}|seed={self.seed}|recv-msg-mask={mask}"
 
 
-@dataclass(frozen=True, slots=True)
-class FixedLoss:
+class FixedLoss(NamedTuple):
     """Settings of the `fixed-loss` interceptor. Once per stream, it drops the frames in a range of
     one term. Their retransmits are not dropped.
     """
@@ -59,8 +57,7 @@ class FixedLoss:
         return f"term-id={self.term_id}|term-offset={self.term_offset}|length={self.length}"
 
 
-@dataclass(frozen=True, slots=True)
-class MultiGapLoss:
+class MultiGapLoss(NamedTuple):
     """Settings of the `multi-gap-loss` interceptor. Once per stream, it drops the frames that
     overlap gaps of equal length at equal distances in one term.
     """

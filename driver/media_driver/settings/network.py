@@ -71,7 +71,7 @@ _NO_FIXED_LOSS = FixedLoss()
 _NO_MULTI_GAP_LOSS = MultiGapLoss()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class NetworkSettings:
     """Network settings. Unless stated otherwise, the units are nanoseconds and bytes."""
 

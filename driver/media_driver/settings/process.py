@@ -46,7 +46,7 @@ BROADCAST_TRAILER_LENGTH = 128
 _ARGUMENTS = "for backoff: max spins-max yields-min park-max park; for sleep-ns: a duration"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ProcessSettings:
     """Process settings. Unless stated otherwise, the units are nanoseconds and bytes."""
 

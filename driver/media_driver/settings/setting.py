@@ -11,9 +11,10 @@ from windtunnel.driver.media.port_manager import parse_port_range
 from windtunnel.driver.settings.kinds import Choice, Duration, Number, Setting
 
 
-@dataclass(frozen=True, slots=True)
 class OptionalDuration(Duration):
     """A duration setting that can be unset. The text -1 unsets it, and the value is then None."""
+
+    __slots__ = ()
 
     def parse(self, text: str) -> int | None:
         return None if text == "-1" else Duration.parse(self, text)
@@ -22,9 +23,10 @@ class OptionalDuration(Duration):
         return f"-1, or at least {self.write(self.low)}"
 
 
-@dataclass(frozen=True, slots=True)
 class OptionalNumber(Number):
     """An integer setting that can be unset. An empty text unsets it, and the value is then None."""
+
+    __slots__ = ()
 
     def write(self, value: int | None) -> str:
         return "" if value is None else str(value)
@@ -71,9 +73,10 @@ class Words(Choice):
         return f"{self.variable} is {self.write(value)}, but must be {self.bounds()}"
 
 
-@dataclass(frozen=True, slots=True)
 class PortRange(Setting):
     """A port range setting such as "20000 20100", where "0 0" lets the system choose the port."""
+
+    __slots__ = ()
 
     def parse(self, text: str) -> tuple[int, int]:
         found = parse_port_range(self.variable, text)
@@ -93,9 +96,10 @@ class PortRange(Setting):
         return None
 
 
-@dataclass(frozen=True, slots=True)
 class Inferable(Setting):
     """A setting that is true, false, or inferred from the channel."""
+
+    __slots__ = ()
 
     def parse(self, text: str) -> Group:
         try:

@@ -20,7 +20,7 @@ from windtunnel.driver.settings.kinds import Duration, Flag, Number, Size
 from windtunnel.driver.settings.units import GIB, KIB, MIB, MS, SECOND, US
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class StreamSettings:
     """Stream settings. Unless stated otherwise, the units are nanoseconds and bytes."""
 

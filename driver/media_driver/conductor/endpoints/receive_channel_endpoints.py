@@ -7,7 +7,7 @@ destinations has one, in a slot that serves the channel's slot. Source: spec 3.1
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -153,8 +153,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
                 ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE,
             )
         # A destination uses the buffer lengths of its channel and must not set different ones.
-        channel = replace(
-            channel,
+        channel = channel._replace(
             socket_rcvbuf_length=endpoint.channel.socket_rcvbuf_length,
             socket_sndbuf_length=endpoint.channel.socket_sndbuf_length,
         )
@@ -214,7 +213,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         endpoint = self._open.get(slot)
         if endpoint is not None:
             # Later channels that share this channel by its tag must match the new address.
-            endpoint.channel = replace(endpoint.channel, local_control=address, local_data=address)
+            endpoint.channel = endpoint.channel._replace(local_control=address, local_data=address)
 
     def release(self, endpoint: ChannelEndpoint) -> None:
         """Drop a reference to a channel. An unused channel closes with all its destinations."""

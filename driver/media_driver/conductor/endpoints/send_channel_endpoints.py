@@ -9,7 +9,7 @@ destination. Source: spec 4.9, 8.3 and 9.3, Aeron 1.53.
 
 import os
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -130,7 +130,7 @@ class SendChannelEndpoints(ChannelEndpoints):
                 endpoint.sockets.frames.reconnect(address)
             self._offer(sender_state.CHANGE_ENDPOINT_ADDRESS, slot, 0, address)
             # Later channels that share this one by tag must match the new address.
-            endpoint.channel = replace(endpoint.channel, remote_data=address)
+            endpoint.channel = endpoint.channel._replace(remote_data=address)
 
         watched = WatchedName(
             uri_param.ENDPOINT,

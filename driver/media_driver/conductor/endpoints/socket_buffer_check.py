@@ -7,14 +7,13 @@ Aeron 1.53.
 
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.media_driver.context import SETTINGS, Context
 
 
-@dataclass(frozen=True, slots=True)
-class BufferLengths:
+class BufferLengths(NamedTuple):
     """The buffer lengths, in bytes, that the system grants to the driver's sockets."""
 
     sndbuf_length: int

@@ -8,7 +8,7 @@ A subscriber in LINGER still counts for flow control, but a subscriber in RESTIN
 spec 3.11, Aeron 1.53 (the C driver where the two differ).
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
@@ -16,8 +16,7 @@ from windtunnel.driver.media_driver.conductor.images import subscriber_positions
 from windtunnel.driver.media_driver.conductor.images.subscriptions import Link, SubscriptionLinks
 
 
-@dataclass(frozen=True)
-class UntetheredTimeouts:
+class UntetheredTimeouts(NamedTuple):
     """A stream's timeouts for untethered subscribers, in nanoseconds."""
 
     window_limit_ns: int

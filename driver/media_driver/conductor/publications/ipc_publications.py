@@ -10,7 +10,7 @@ cool-down has ended. Source: spec 3.12, 4.6 and 4.8, Aeron 1.53 (the C driver wh
 """
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -133,9 +133,8 @@ class IpcPublications:
     def _create(self, request: PublicationRequest, session_id: int) -> IpcPublication:
         resources = self._resources
         start = stream_start(resources, request.parameters)
-        parameters = replace(
-            request.parameters,
-            initial_position=start.configured_initial_position(request.parameters),
+        parameters = request.parameters._replace(
+            initial_position=start.configured_initial_position(request.parameters)
         )
         # On a failure, release the previous allocations.
         with ExitStack() as undo:

@@ -8,7 +8,7 @@ spec 4.8, 4.11, 7.3 and 8.2, Aeron 1.53.
 """
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from windtunnel.driver.channel.publication_parameters import RESPONSE_PROTOTYPE, TERM_LENGTH_MIN
 from windtunnel.driver.channel.udp_channel import UdpChannel
@@ -153,10 +153,10 @@ class NetworkPublications:
         resources, parameters = self._resources, request.parameters
         if parameters.is_response and parameters.response_correlation_id == RESPONSE_PROTOTYPE:
             # A prototype keeps the channel open. No data is published on it.
-            parameters = replace(parameters, term_length=TERM_LENGTH_MIN)
+            parameters = parameters._replace(term_length=TERM_LENGTH_MIN)
         start = stream_start(resources, parameters)
-        parameters = replace(
-            parameters, initial_position=start.configured_initial_position(parameters)
+        parameters = parameters._replace(
+            initial_position=start.configured_initial_position(parameters)
         )
         # On a failure, release the previous allocations.
         with ExitStack() as undo:

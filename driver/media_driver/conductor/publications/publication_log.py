@@ -9,6 +9,7 @@ Source: spec 2.2 and 4.8, Aeron 1.53.
 import enum
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -148,8 +149,7 @@ def publication_defaults(context: Context, buffers: SystemBuffers) -> Publicatio
     )
 
 
-@dataclass(frozen=True)
-class StreamStart:
+class StreamStart(NamedTuple):
     """The start position of a new stream."""
 
     initial_term_id: int

@@ -4,13 +4,12 @@
 it.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from windtunnel.driver.channel.publication_parameters import PublicationParameters
 
 
-@dataclass(frozen=True)
-class PublicationRequest:
+class PublicationRequest(NamedTuple):
     """A parsed ADD_PUBLICATION or ADD_EXCLUSIVE_PUBLICATION command."""
 
     registration_id: int

@@ -1,7 +1,5 @@
 """Parameters of a publication: defaults, every bound, and rules between parameters."""
 
-import dataclasses
-
 import pytest
 
 from windtunnel.driver.base.errors import ConfigurationError
@@ -141,8 +139,8 @@ def test_an_initial_position_is_given_whole(missing):
 def test_a_datagram_fits_the_send_buffer(excess):
     for params, defaults in (
         (f"so-sndbuf=4096|mtu={4096 + excess}", DEFAULTS),
-        (f"mtu={4096 + excess}", dataclasses.replace(DEFAULTS, socket_sndbuf_length=4096)),
-        (f"mtu={4096 + excess}", dataclasses.replace(DEFAULTS, system_sndbuf_length=4096)),
+        (f"mtu={4096 + excess}", DEFAULTS._replace(socket_sndbuf_length=4096)),
+        (f"mtu={4096 + excess}", DEFAULTS._replace(system_sndbuf_length=4096)),
     ):
         if excess:
             with pytest.raises(ConfigurationError, match="expected at most 4096 bytes, the size"):
@@ -154,9 +152,9 @@ def test_a_datagram_fits_the_send_buffer(excess):
 
 def test_window_follows_setting_up_to_half_a_term():
     for setting, window in ((0, 32768), (4096, 4096), (1 << 20, 32768)):
-        defaults = dataclasses.replace(DEFAULTS, window_length=setting)
+        defaults = DEFAULTS._replace(window_length=setting)
         assert parse("term-length=64k", defaults).window_length == window
-    defaults = dataclasses.replace(DEFAULTS, ipc_window_length=8192)
+    defaults = DEFAULTS._replace(ipc_window_length=8192)
     assert parse("term-length=64k", defaults, media="ipc").window_length == 8192
 
 

@@ -1,7 +1,5 @@
 """Parameters of a subscription: defaults, every bound, and rules between parameters."""
 
-import dataclasses
-
 import pytest
 
 from windtunnel.driver.base.errors import ConfigurationError
@@ -37,7 +35,7 @@ def test_defaults_are_those_of_the_reference_driver():
     ],
 )
 def test_naks_for_all_gaps_are_off_unless_asked_for(params, default, expected):
-    defaults = dataclasses.replace(DEFAULTS, is_nak_all_gaps=default)
+    defaults = DEFAULTS._replace(is_nak_all_gaps=default)
     assert parse(f"endpoint=a:1{params}", defaults).is_nak_all_gaps is expected
 
 
@@ -55,9 +53,7 @@ def test_naks_for_all_gaps_are_off_unless_asked_for(params, default, expected):
 )
 def test_a_gap_is_filled_at_once_unless_asked_otherwise(params, default, expected):
     datagrams, delay_ns = default
-    defaults = dataclasses.replace(
-        DEFAULTS, gap_fill_datagrams=datagrams, gap_fill_delay_ns=delay_ns
-    )
+    defaults = DEFAULTS._replace(gap_fill_datagrams=datagrams, gap_fill_delay_ns=delay_ns)
     found = parse(f"endpoint=a:1{params}", defaults)
     assert (found.gap_fill_datagrams, found.gap_fill_delay_ns, found.is_fill_delayed) == expected
 
@@ -131,7 +127,7 @@ def test_each_bound_and_the_nearest_invalid_value(accepted, refused, reason):
 
 
 def test_window_fits_the_receive_buffer():
-    defaults = dataclasses.replace(DEFAULTS, socket_rcvbuf_length=0, system_rcvbuf_length=200_000)
+    defaults = DEFAULTS._replace(socket_rcvbuf_length=0, system_rcvbuf_length=200_000)
     assert parse("rcv-wnd=200000", defaults).initial_window_length == 200_000
     with pytest.raises(ConfigurationError, match="expected at most 200000 bytes, the size"):
         parse("rcv-wnd=200001", defaults)
