@@ -28,6 +28,7 @@ from windtunnel.harness.cli.inspect.stat import stat
 from windtunnel.harness.cli.inspect.streams import streams
 from windtunnel.harness.cli.lab.lab import OrderedGroup, lab
 from windtunnel.harness.cli.list import list_scenarios
+from windtunnel.harness.cli.new import new
 from windtunnel.harness.cli.peer import peer
 from windtunnel.harness.cli.render.table import echo
 from windtunnel.harness.cli.runs.calibrate import calibrate
@@ -54,6 +55,7 @@ byte by byte.
   windtunnel run loss/reliable-2pct       run one scenario, given by name or by file
   windtunnel run loss/unreliable-2pct --seed 7 --payload big.tar
   windtunnel run netem/loss-bursts --kernel uml    run on a kernel that has netem
+  windtunnel new my.yaml b="python reader.py" a="python feed.py"    for programs of your own
   windtunnel matrix --seeds 5             run Windtunnel's and Aeron's C driver in all combinations
   windtunnel swarm --seeds 2000           run random simulated trials, one for each seed
   windtunnel judge runs/<suite>/<run>     judge a stored run again, offline
@@ -122,7 +124,7 @@ def windtunnel(ctx: click.Context) -> None:
 
 
 RUN_COMMANDS = (
-    *(run, matrix, swarm, list_scenarios, explain, schema, judge, report, compare),
+    *(run, new, matrix, swarm, list_scenarios, explain, schema, judge, report, compare),
     *(decisions, replay, shrink, from_capture, analyze),
     *(lab, peer, doctor, clean),
 )

@@ -1,5 +1,6 @@
 """The programs and scenarios of docs/applications.md, as a reader would copy them."""
 
+import os
 import re
 import subprocess
 import sys
@@ -16,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(bool(privileges.missing()), reason="network namespaces need root"),
 ]
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "applications.md"
-FILES = ["ticker.py", "monitor.py", "heartbeat.yaml", "partition.yaml"]
+FILES = ["ticker.py", "monitor.py", "partition.yaml"]
 TIMEOUT_S = 140
 
 
@@ -25,9 +26,26 @@ def project(tmp_path: Path) -> Path:
     blocks = re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     assert [name for name, _ in blocks] == FILES
     for name, text in blocks:
-        # The tests' interpreter need not be the one that is called python.
-        (tmp_path / name).write_text(text.replace("[python,", '["${harness.python}",'))
+        (tmp_path / name).write_text(text)
     return tmp_path
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command of the page as a reader does, with the tests' interpreter as `python`."""
+    line = command.replace("windtunnel ", "python -m windtunnel.harness ", 1)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        line, shell=True, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True,
+        text=True, timeout=TIMEOUT_S,
+    )  # fmt: skip
+
+
+def commands() -> list[tuple[str, str, str]]:
+    """Return exit code, command and output of each command of the example."""
+    text = GUIDE.read_text()
+    found: list[tuple[str, str, str]] = BLOCK.findall(text)
+    assert len(found) == text.count("```console") == 3
+    return found
 
 
 @pytest.mark.full
@@ -35,24 +53,23 @@ def test_its_commands_print_what_it_shows(project: Path) -> None:
     """The monitor complains of half a second without a tick, which also happens where many tests
     share few processors: then the verdict is rightly FAIL.
     """
-    text = GUIDE.read_text()
-    blocks = BLOCK.findall(text)
-    assert len(blocks) == text.count("```console") == 2
-    for code, command, shown in blocks:
-        line = command.replace("windtunnel ", f"{sys.executable} -m windtunnel.harness ", 1)
-        done = subprocess.run(
-            line, shell=True, cwd=project, capture_output=True, text=True, timeout=TIMEOUT_S
-        )
+    for code, command, shown in commands():
+        done = shell(command, project)
         assert done.returncode == int(code or 0), (command, done.stdout, done.stderr)
         assert pattern_of(shown).fullmatch(done.stdout), (command, done.stdout)
 
 
 def test_its_scenarios_are_valid(project: Path) -> None:
+    _, command, shown = commands()[0]
+    done = shell(command, project)
+    assert pattern_of(shown).fullmatch(done.stdout), done
+    block = r'```yaml title="heartbeat.yaml"\n(.*?)```'
+    (written,) = re.findall(block, GUIDE.read_text(), re.DOTALL)
+    assert (project / "heartbeat.yaml").read_text() == written
     (nemesis,) = re.findall(r"```yaml\n(nemesis: .*?)```", GUIDE.read_text(), re.DOTALL)
     file = project / "nemesis.yaml"
     file.write_text(f"extends: heartbeat.yaml\nname: nemesis\n{nemesis}")
     for each, count in ((file, 5), (project / "partition.yaml", 0)):
-        command = [sys.executable, "-m", "windtunnel.harness", "explain", str(each)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+        done = shell(f"windtunnel explain {each}", project)
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("nemesis-") == count
