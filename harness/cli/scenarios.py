@@ -5,6 +5,7 @@ existing file takes precedence. This module does not parse files.
 """
 
 import difflib
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -14,6 +15,8 @@ from windtunnel.harness.installation import SCENARIOS
 
 MAIN = ("loss/reliable-2pct", "reorder/reliable-swap-and-hold", "loss/unreliable-2pct")
 """The scenarios that `windtunnel run` executes by default."""
+_BESIDE_MAX = 1000
+"""Maximum number of files that are compared with the name of one that does not exist."""
 
 
 def names(folder: Path = SCENARIOS) -> list[str]:
@@ -29,9 +32,15 @@ def find(name: str, folder: Path = SCENARIOS) -> Path:
     found = _file(name, folder)
     if found is not None:
         return found
-    near = difflib.get_close_matches(name, names(folder), n=3, cutoff=0.4)
+    known = [*_files_beside(name), *names(folder)]
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
     hint = f" Did you mean {', '.join(near)}?" if near else " See `windtunnel list`."
     raise click.UsageError(f"there is no scenario or file named {name!r}.{hint}")
+
+
+def _files_beside(name: str) -> list[str]:
+    """Return the scenario files in the folder of a file that does not exist."""
+    return [str(each) for each in islice(Path(name).parent.glob("*.yaml"), _BESIDE_MAX)]
 
 
 def _file(name: str, folder: Path) -> Path | None:

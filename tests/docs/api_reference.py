@@ -60,7 +60,8 @@ def definition(module: str, name: str) -> Definition | None:
         is_definition = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if is_definition and node.name == name:
             return Definition(name, module, node)
-        if isinstance(node, ast.ImportFrom) and node.module:
+        is_ours = isinstance(node, ast.ImportFrom) and (node.module or "").startswith("windtunnel.")
+        if isinstance(node, ast.ImportFrom) and node.module and is_ours:
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
                     return definition(node.module, alias.name)
@@ -84,19 +85,41 @@ def _entry(found: Definition) -> list[str]:
     shown = [each for each in bases if each not in _HIDDEN_BASES]
     suffix = f"({', '.join(shown)})" if shown else ""
     lines = ["", f"### {found.name}", "", f"`class {found.name}{suffix}`", "", _summary(_doc(node))]
-    members = [
-        each
-        for each in node.body
-        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (not each.name.startswith("_") or each.name == "__init__")
-        and not any(ast.unparse(mark).endswith(".setter") for mark in each.decorator_list)
-    ]
+    members = _members(found)
     if members:
         lines += ["", "| member | purpose |", "| --- | --- |"]
         lines += [
             f"| `{_cell(_member(each))}` | {_cell(_summary(_doc(each)))} |" for each in members
         ]
     return lines
+
+
+def _members(found: Definition) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Return the public methods of a class, then those that it inherits from classes without an
+    entry of their own.
+    """
+    assert isinstance(found.node, ast.ClassDef)
+    members = [
+        each
+        for each in found.node.body
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (not each.name.startswith("_") or each.name == "__init__")
+        and not any(ast.unparse(mark).endswith(".setter") for mark in each.decorator_list)
+    ]
+    public = {name for module in MODULES for name in public_names(module)}
+    for base in found.node.bases:
+        inherited = definition(found.module, ast.unparse(base))
+        if (
+            inherited is None
+            or not isinstance(inherited.node, ast.ClassDef)
+            or inherited.name in public
+        ):
+            continue
+        own = {each.name for each in members}
+        members += [
+            each for each in _members(inherited) if each.name not in own and each.name != "__init__"
+        ]
+    return members
 
 
 def _member(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:

@@ -200,7 +200,9 @@ async def test_a_failed_program_fails_the_run_and_is_named(tmp_path: Path) -> No
         with pytest.raises(LabError, match=r"not ready after 300ms: no line .* contains 'never'"):
             await lab.start("b", ["sleep", "60"], ready="never", within=0.3)
         slow = await lab.start("b", ["sleep", "60"])
-        with pytest.raises(LabError, match=r"sleep-2 has not ended after 0.2 s"):
+        with pytest.raises(
+            LabError, match=r"a/application-first ended with .*sleep-2 has not ended after 0.2 s"
+        ):
             await slow.exited(within=0.2)
     with pytest.raises(AssertionError, match="FAIL: applications_ran") as caught:
         lab.verdict.assert_passed()

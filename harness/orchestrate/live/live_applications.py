@@ -92,6 +92,17 @@ class LiveApplications(Applications):
 
         return condition
 
+    def failures(self, apart_from: Started | None = None) -> str:
+        """Return how applications have ended that should not have, or an empty string."""
+        found = []
+        for each in map(self.newest, self._cases):
+            code = each.process.poll()
+            if code is None or each is apart_from or each.watched.end_requested:
+                continue
+            if not self._cases[each.case.id].may_end_with(code, asked=False):
+                found.append(each.watched.describe_exit())
+        return "; ".join(found)
+
     def as_document(self) -> list[dict[str, Any]]:
         """Return the state of all applications, as `status` shows it."""
         found = []

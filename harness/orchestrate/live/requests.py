@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windtunnel.harness.artifact.host.counter_sample import CounterFacts
+from windtunnel.harness.orchestrate.applications.applications import Started
 from windtunnel.harness.orchestrate.lab import ContainerLab, LabError
 from windtunnel.harness.orchestrate.live import live_counters
 from windtunnel.harness.orchestrate.live.application_request import application_request
@@ -140,7 +141,7 @@ class Requests:
         def condition() -> Answer | None:
             obstacle = self._applications.obstacle(started)
             if obstacle:
-                raise OptionError(obstacle)
+                raise self._late(obstacle, started)
             if not started.is_ready:
                 return None
             files = self._spec.folder.host(case.host).application(case.id)
@@ -167,10 +168,17 @@ class Requests:
             if time.monotonic() > late_s:
                 last = started.process.tail(3)
                 text = f"{started.watched.name} has not ended after {within_s:g} s"
-                raise OptionError(f"{text}; last log lines: {last}" if last else text)
+                raise self._late(f"{text}; last log lines: {last}" if last else text, started)
             return None
 
         return condition
+
+    def _late(self, text: str, waited_for: Started | None = None) -> OptionError:
+        """Return the error of a request that has waited in vain, which is often because of another
+        application that has failed.
+        """
+        failures = self._applications.failures(apart_from=waited_for)
+        return OptionError(f"{failures}; {text}" if failures else text)
 
     def _stop(self, document: Mapping[str, Any]) -> Condition:
         return self._applications.stop(str(document["application"]))
@@ -234,7 +242,7 @@ class Requests:
                 text = (
                     f"{selected.text} on host {host} has not reached {least} after {within_s:g} s"
                 )
-                raise OptionError(f"{text}: {value}")
+                raise self._late(f"{text}: {value}")
             return None
 
         return condition

@@ -90,7 +90,7 @@ def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin
     is_fast = True
     try:
         if spec.fidelity not in spec.scenario.fidelity:
-            raise Unsupported(f"the scenario does not support fidelity {spec.fidelity}")
+            raise Unsupported(_other_fidelity(spec))
         impossible = next(shared_netem_problems(spec.scenario.network.all_links), None)
         if impossible is not None:
             raise Unsupported(impossible.text)
@@ -120,6 +120,12 @@ def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin
     finally:
         with cancellation.shielded():
             _tidy_up(run, lab, is_fast=is_fast)
+
+
+def _other_fidelity(spec: RunSpec) -> str:
+    given = spec.scenario.fidelity
+    text = f"the scenario does not support fidelity {spec.fidelity}, but {', '.join(given)}: "
+    return f"{text}choose one of these, or add {spec.fidelity} to `fidelity` in its file"
 
 
 def _require_driver(spec: RunSpec) -> None:

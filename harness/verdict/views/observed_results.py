@@ -3,9 +3,9 @@
     first frame sent --> ... --> last frame arrived, first transmissions and repairs
     |<------------------ finished after ----------->|   goodput: payload bytes that arrived / this
 
-What arrived at the subscription's host is not what its application has read, so figures of
-messages and latencies are unknown. A stream whose image was replaced has no row: its gaps are those
-of several images.
+What arrived at the subscription's host is not what its application has read, so latencies are
+unknown, and so are figures of messages, unless both applications report them. A stream whose image
+was replaced has no row: its gaps are those of several images.
 """
 
 from collections.abc import Iterator
@@ -22,6 +22,13 @@ from windtunnel.harness.dissect.driver_files.expected_log import (
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.checks.observed.found_streams import observed_of
 from windtunnel.harness.verdict.checks.observed.goodput import arrival_figures
+from windtunnel.harness.verdict.checks.observed.reported_delivery import reported_counts
+from windtunnel.harness.verdict.checks.observed.reported_messages import (
+    GOT,
+    SENT,
+    Reports,
+    reports_of,
+)
 from windtunnel.harness.verdict.checks.observed.sessions import (
     SESSIONS_MAX,
     image_count,
@@ -37,7 +44,9 @@ from windtunnel.harness.verdict.views.results import link_figures, makes_copies
 
 def observed_rows(evidence: Evidence, case: Case) -> Iterator[ResultRow]:
     """Yield a row for each session of each observed stream whose captures are complete."""
+    reports = reports_of(evidence, case)
     for traffic in observed_of(evidence, case):
+        sent, got = (reports.get((kind, traffic.id), Reports()) for kind in (SENT, GOT))
         near = evidence.capture(traffic.from_host)
         if isinstance(near, Missing):
             continue
@@ -46,8 +55,12 @@ def observed_rows(evidence: Evidence, case: Case) -> Iterator[ResultRow]:
             flow = traffic.model_copy(update={"session_id": session_id})
             name = f"{traffic.id} session {session_id}" if len(sessions) > 1 else traffic.id
             row = _row(evidence, case, flow, name)
-            if row is not None:
-                yield row
+            if row is None:
+                continue
+            counts = reported_counts(sent, got) if len(sessions) == 1 else None
+            if counts is not None:
+                row = replace(row, published_messages=counts[0], delivered_messages=counts[1])
+            yield row
 
 
 def _row(evidence: Evidence, case: Case, flow: TrafficCase, name: str) -> ResultRow | None:

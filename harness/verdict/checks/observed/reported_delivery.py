@@ -48,6 +48,16 @@ def reported_once_in_order(
     )
 
 
+def reported_counts(sent: Reports, got: Reports) -> tuple[int, int] | None:
+    """Return how many messages were sent, and how many different ones of them were received, or
+    None if the reports do not show it.
+    """
+    if not (sent.applications and got.applications) or _unusable(sent, got):
+        return None
+    received = {each.number for each in got.reports if each.number < len(sent.reports)}
+    return len(sent.reports), len(received)
+
+
 def reported_notes(findings: Iterable[Finding]) -> Iterator[str]:
     """Yield a note for each stream whose messages arrived once and in order, for the reason of a
     passing verdict.

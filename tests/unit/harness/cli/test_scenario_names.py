@@ -38,6 +38,16 @@ def test_a_misspelt_name_is_refused_with_the_nearest(folder: Path) -> None:
         scenarios.find("loss/midl", folder)
 
 
+def test_a_misspelt_file_is_refused_with_the_nearest_file(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prices.yaml").touch()
+    for name in ("price.yaml", "./price.yaml", str(tmp_path / "price.yaml")):
+        with pytest.raises(click.UsageError, match=r"Did you mean .*prices.yaml"):
+            scenarios.find(name, folder)
+
+
 def test_a_strange_name_points_to_the_list(folder: Path) -> None:
     with pytest.raises(click.UsageError, match="windtunnel list"):
         scenarios.find("zzzzzz", folder)

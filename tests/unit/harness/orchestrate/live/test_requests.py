@@ -24,6 +24,7 @@ class Lab:
         self.applied = 0
         self.code: int | None = None
         self.codes: list[int] = []
+        self.failures = ""
         process = SimpleNamespace(
             poll=lambda: self.code, problem=lambda: ("", ""), tail=lambda lines: "last words"
         )
@@ -36,6 +37,7 @@ class Lab:
                 newest=lambda name: started,
                 expect_exit=lambda name, code: self.codes.append(code),
                 as_document=list,
+                failures=lambda apart_from: self.failures,
             ),
             events=None,
             links=LiveLinks(case(), []),
@@ -83,6 +85,19 @@ def test_a_wait_ends_with_its_time(lab: Lab) -> None:
     lab.requests.update()
     text = "a/x has not ended after 0 s; last log lines: last words"
     assert lab.sent == [{"id": 3, "error": text}]
+
+
+def test_what_has_failed_meanwhile_is_named_first(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_counters, "largest", lambda counters, selected: 4)
+    lab.failures = "a/feed ended with exit code 1"
+    lab.requests.begin({"id": 3, "do": "wait", "application": "x", "within": 0})
+    lab.requests.begin({**WAIT, "at_least": 5, "within": 0})
+    lab.requests.update()
+    assert [each["id"] for each in lab.sent] == [3, 5]
+    for each in lab.sent:
+        assert each["error"].startswith("a/feed ended with exit code 1; ")
 
 
 def test_a_counter_is_waited_for(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -347,7 +347,8 @@ def test_a_signal_tears_everything_down_and_keeps_the_folder(bench, number, code
 def test_a_scenario_for_other_fidelities_is_unsupported_and_starts_nothing(bench):
     bench.scenario.write_text(SCENARIO.replace("fidelity: [netns]", "fidelity: [compose]"))
     manifest = bench.manifest(bench.run())
-    assert "does not support fidelity netns" in manifest.unsupported
+    text = "does not support fidelity netns, but compose: choose one of these, or add netns to"
+    assert text in manifest.unsupported
     assert manifest.processes == []
 
 

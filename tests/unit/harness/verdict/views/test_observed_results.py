@@ -68,6 +68,25 @@ def test_what_only_applications_know_is_absent(run):
     assert dict(row.cells())["delivered"] == "-"
 
 
+@pytest.mark.parametrize(
+    ("received", "delivered"), [((0, 1, 2), "3 of 3"), ((0, 0, 2, 7), "2 of 3"), ((), "-")]
+)
+def test_what_both_applications_report_is_delivered(run, received, delivered):
+    reader = ApplicationCase(id="two", host="b", command=("x",), stop_within_ns=1)
+    applications = (*run.case.applications, reader)
+    run.case = run.case.model_copy(update={"applications": applications})
+    path = run.write()
+    sent = "".join(f"WT SENT {number} 5\n" for number in range(3))
+    run.folder.host("a").application("one").log.write_text(sent)
+    got = "".join(f"WT GOT {number} 5\n" for number in received)
+    run.folder.host("b").application("two").log.write_text(got)
+    (row,) = observed_rows(Evidence(path), run.case)
+    assert dict(row.cells())["delivered"] == delivered
+    run.folder.host("a").application("one").log.write_text(sent + "WT SENT 9 5\n")
+    (row,) = observed_rows(Evidence(path), run.case)
+    assert dict(row.cells())["delivered"] == "-"
+
+
 def test_the_row_is_in_the_verdict_and_alone(run):
     verdict = judge(run.write())
     assert [each.traffic for each in verdict.results] == ["seen"]
