@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
+from windtunnel.harness.artifact.run.result_row import known_cells
 from windtunnel.harness.artifact.run.suite import Suite
 from windtunnel.harness.artifact.run.verdict import result_rows_of
 from windtunnel.reports.evidence import RunDocuments
@@ -125,13 +126,11 @@ def results(run: RunDocuments) -> Markup:
     rows = result_rows_of(run.verdict)
     if not rows:
         return Markup("")
-    heads = [("stream", ""), *((title, "") for title, _ in rows[0].cells())]
+    titles, texts = known_cells(rows)
+    heads = [("stream", ""), *((title, "") for title in titles)]
     body: list[list[object]] = [
-        [
-            element("b", f"{row.traffic}: {row.from_host} to {row.to_host}"),
-            *(text for _, text in row.cells()),
-        ]
-        for row in rows
+        [element("b", f"{row.traffic}: {row.from_host} to {row.to_host}"), *each]
+        for row, each in zip(rows, texts, strict=True)
     ]
     return table(heads, body, class_="results")
 

@@ -30,14 +30,15 @@ _IMPAIRMENTS = {"loss": "2%", "delay": "5ms"}
     multiple=True,
     metavar="NAME=VALUE",
     callback=name_values,
-    help="Environment variable of all programs; in VALUE, ${b} is the address of host b.",
+    help="Environment variable of all programs; in VALUE, ${b} is the address of host b. Can be "
+    "repeated.",
 )
 @click.option(
     "--ready",
     multiple=True,
     metavar="HOST=TEXT",
     callback=name_values,
-    help="Text in the log of the host's programs that shows that they are ready.",
+    help="Text in the log of the host's programs that shows that they are ready. Can be repeated.",
 )
 @click.option(
     "--never",
@@ -95,35 +96,54 @@ def new(
     if lasts_s is not None and until:
         raise click.UsageError("--for and --until exclude each other: both say when the run ends")
     found = [_program(each) for each in programs]
-    hosts = {each.host for each in found}
-    if len(hosts) < 2:
-        raise click.UsageError(f"expected programs on two hosts or more, found only {hosts.pop()}")
-    for host in (*ready, *never, *until):
-        if host not in hosts:
-            raise click.UsageError(f"there is no program on host {host!r}")
+    _check(found, [*ready, *never, *until], variables)
     if os.path.lexists(file) and not force:
         raise Failure(f"{file}: already exists: use --force to overwrite it", exit_code.USAGE)
     chosen = {name: value for name, value in impairments.items() if value is not None}
+    scenario = NewScenario(
+        name=file.stem,
+        programs=found,
+        impairments={
+            name: value for name, value in (chosen or _IMPAIRMENTS).items() if value != NONE
+        },
+        variables=variables,
+        ready=ready,
+        never=never,
+        lasts_s=lasts_s or NewScenario.lasts_s,
+        until=until,
+    )
     with one_line():
-        text = NewScenario(
-            name=file.stem,
-            programs=found,
-            impairments={
-                name: value for name, value in (chosen or _IMPAIRMENTS).items() if value != NONE
-            },
-            variables=variables,
-            ready=ready,
-            never=never,
-            lasts_s=lasts_s or NewScenario.lasts_s,
-            until=until,
-        ).text(file.parent)
+        text = scenario.text(file.parent)
         file.parent.mkdir(parents=True, exist_ok=True)
         # A link in place of the file is replaced. The folder that the user names may be a link.
         replace_file(real_path(file.parent) / file.name, text)
+    for word in scenario.absent_files(file.parent):
+        echo(
+            f"NOTE: {word} is not in the scenario's folder, and programs start in another one",
+            err=True,
+        )
     echo(f"scenario: {file}")
     echo(f"to read it: windtunnel explain {file}")
     echo(f"to run it: windtunnel run {file} --allow-commands")
     return exit_code.OK
+
+
+def _check(programs: list["NewProgram"], named: list[str], variables: dict[str, str]) -> None:
+    """Raise UsageError for one host alone, a host without a program, or a variable in which a shell
+    has replaced `${b}`.
+    """
+    hosts = {each.host for each in programs}
+    if len(hosts) < 2:
+        raise click.UsageError(f"expected programs on two hosts or more, found only {hosts.pop()}")
+    for host in named:
+        if host not in hosts:
+            raise click.UsageError(f"there is no program on host {host!r}")
+    for name, value in variables.items():
+        if "endpoint=:" in value:
+            text = (
+                f"--env {name}: expected a host, found {value!r}: put single quotes around ${{b}}"
+            )
+            raise click.UsageError(text)
 
 
 def _program(text: str) -> "NewProgram":

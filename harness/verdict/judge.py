@@ -312,9 +312,12 @@ def _pass_text(gates: list[Finding], checks: list[Finding], advisory: list[Findi
     differences = sum(check.difference for check in checks)
     notes = [f"known differences: {differences}"] if differences else []
     if advisory:
-        named = "; ".join(
-            f"{each.name}{f' ({each.about})' if each.about else ''}: {each.text}"
-            for each in advisory
+        about: dict[str, list[str]] = {}
+        for each in advisory:
+            about.setdefault(each.name, []).append(each.about)
+        named = ", ".join(
+            f"{name} ({', '.join(filter(None, of))})" if any(of) else name
+            for name, of in about.items()
         )
         notes.append(f"{counted(len(advisory), 'advisory gate')} failed: {named}")
     passed = f"{len(gates) - len(advisory)} of {len(gates)} gates and "

@@ -2,6 +2,7 @@
 
 import struct
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 PAD, DATA, NAK, STATUS, SETUP = 0, 1, 2, 3, 5
@@ -123,6 +124,15 @@ def figures(near: Path, far: Path, stream: int, sender: str, receiver: str) -> d
         "gaps": len(repairs),
         "naks": sum(each.kind == NAK and each.source == receiver for each in far_all),
     }
+    usable = []
+    expected, latest_ns = start, 0
+    while expected in first:
+        latest_ns = max(latest_ns, first[expected].time_ns)
+        usable.append(latest_ns)
+        expected += max(32, -(-first[expected].length // 32) * 32)
+    if len(usable) > 1:
+        waits = [later - earlier for earlier, later in pairwise(usable)]
+        found["longest_silence_ns"] = max(waits)
     if durations:
         found["repair_p50_ns"] = percentile(durations, 50)
         found["repair_p99_ns"] = percentile(durations, 99)

@@ -1,7 +1,7 @@
 """A run's results: a row of figures for each stream and each of its subscribers, in verdict.json.
 
 The terminal and the report page print the texts of `cells`. A figure that the run's evidence does
-not show is absent from the document, and printed as `-`.
+not show is absent from the document, and printed as `-`, or not at all if no row has it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,8 @@ class ResultRow:
     latency_max_ns: int | None = None
     longest_silence_ns: int | None = None
     """Longest time without a delivery, from the first offer to the last delivery, or to `ended_ns`
-    if the subscriber did not receive the end of the stream."""
+    if the subscriber did not receive the end of the stream. Of an observed stream: without new data
+    at the subscriber's host that is in order."""
     finished_ns: int | None = None
     "Time from the first offer to the last delivery, or, of an observed stream, as above."
     ended_ns: int | None = None
@@ -151,6 +152,16 @@ def causes_text(causes_ns: dict[str, int], least_ns: int = 0) -> str:
     """
     longest_first = sorted(causes_ns.items(), key=lambda each: -each[1])
     return ", ".join(f"{cause} {duration(ns)}" for cause, ns in longest_first if ns >= least_ns)
+
+
+def known_cells(rows: Sequence[ResultRow]) -> tuple[list[str], list[list[str]]]:
+    """Return the titles of the figures that are known in at least one row, and their texts in each
+    row.
+    """
+    titles = [title for title, _ in rows[0].cells()]
+    texts = [[text for _, text in row.cells()] for row in rows]
+    known = [at for at in range(len(titles)) if any(each[at].strip("- /") for each in texts)]
+    return [titles[at] for at in known], [[each[at] for at in known] for each in texts]
 
 
 def duration(value_ns: int | None) -> str:

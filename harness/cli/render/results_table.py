@@ -18,7 +18,7 @@ from windtunnel.harness.artifact.run.comparison import (
     different_parameters,
 )
 from windtunnel.harness.artifact.run.observed import Observations
-from windtunnel.harness.artifact.run.result_row import UNKNOWN, ResultRow
+from windtunnel.harness.artifact.run.result_row import UNKNOWN, ResultRow, known_cells
 from windtunnel.harness.cli.render.table import printable
 
 INDENT = "    "
@@ -37,11 +37,14 @@ def result_lines(rows: Sequence[ResultRow], width: int | None = None) -> Iterato
     """
     if not rows:
         return
+    known, texts = known_cells(rows)
+    if not known:
+        return
     columns = [
-        [printable(f"{each.traffic}: {each.from_host} to {each.to_host}"), *_texts(each)]
-        for each in rows
+        [printable(f"{row.traffic}: {row.from_host} to {row.to_host}"), *each]
+        for row, each in zip(rows, texts, strict=True)
     ]
-    titles = ["", *(title for title, _ in rows[0].cells())]
+    titles = ["", *known]
     names, *figures = ([*each] for each in zip(titles, *columns, strict=True))
     lines = list(_tables(titles, columns, width))
     if len(lines) > len(titles):
@@ -128,10 +131,6 @@ def _tables(titles: list[str], columns: list[list[str]], width: int | None) -> I
 
 def _terminal_width() -> int:
     return shutil.get_terminal_size((120, 24)).columns
-
-
-def _texts(row: ResultRow) -> list[str]:
-    return [text for _, text in row.cells()]
 
 
 def _width(column: Sequence[str]) -> int:

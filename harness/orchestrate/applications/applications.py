@@ -1,7 +1,8 @@
 """The applications of a run: started in order, supervised, and ended in reverse order.
 
     start   each when the one before it is ready
-    update  an application that ends too early, is not ready in time, or writes too much: RunFailed
+    update  an application that ends too early, is not ready in time, writes too much, or writes
+            what it must not: RunFailed
     end     its stop signal, then SIGKILL when its time is over
 
 The judge decides about exit codes and logs at the end. It reads from the manifest how each
@@ -29,6 +30,8 @@ NS_PER_S = 1_000_000_000
 CAPTURE_BYTES_MAX = 2 << 30
 """Maximum length of a host's capture in a run with applications."""
 LOOK_INTERVAL_S = 1.0
+LAST_WORDS_S = 1.0
+"""Time for which an application may write on after a text that it must not write."""
 
 
 @dataclass
@@ -41,6 +44,20 @@ class Started:
     late_s: float
     """Time at which it should be ready."""
     is_ready: bool
+    forbidden: str = ""
+    """Which text it has logged that it must not, or an empty string."""
+    ends_s: float = 0.0
+    """Time at which the run ends because of that text."""
+
+    def note_forbidden(self, lines: list[str]) -> None:
+        """Note the first line with a text that the log must not have."""
+        for line in lines:
+            text = next((text for text in self.case.log_never if text in line), None)
+            if text is not None and not self.forbidden:
+                self.forbidden = (
+                    f"{self.watched.name} logged {text!r}, which it must not: {line[:200]}"
+                )
+                self.ends_s = time.monotonic() + LAST_WORDS_S
 
     @property
     def is_awaited(self) -> bool:
@@ -92,16 +109,20 @@ class Applications:
 
     def update(self) -> None:
         """Note which applications are ready. Raises RunFailed for one that has ended too early, is
-        not ready in time, or has written too much, and if the captures have become too long.
+        not ready in time, or has written too much or what it must not, and if the captures have
+        become too long.
         """
         self._require_short_captures()
         for each in self._started:
             if each.watched.end_requested:
                 continue
             has_ended = each.process.poll() is not None
-            if not each.is_ready:
+            if not each.is_ready or each.case.log_never:
                 lines = each.watched.new_lines()
-                each.is_ready = any(each.case.ready_log in line for line in lines)
+                each.is_ready |= any(each.case.ready_log in line for line in lines)
+                each.note_forbidden(lines)
+            if each.forbidden and (has_ended or time.monotonic() > each.ends_s):
+                raise RunFailed(each.forbidden, harness_fault=False)
             if has_ended:
                 _require_expected_end(each)
             elif not each.is_ready and time.monotonic() > each.late_s:

@@ -17,13 +17,11 @@ from windtunnel.harness.scenario.applications.placeholder import SCENARIO_DIRECT
 from windtunnel.harness.scenario.loader import parse_scenario
 
 NEXT = "# Remove `# ` from lines below to use them."
+_FILE_NAME = re.compile(r"[\w./-]+\.(py|jar|sh|js|rb|dll|exe)")
 _ID_LENGTH_MAX = 36
 """The ids of programs of the same name get numbers, which need a few characters more."""
-_START_S, _STOP_S = 20, 10
-"""Default time limits of an application's start and end."""
-_MARGIN_S = 20
-_UNTIL_S = 60
-"""Time for which a run waits for programs that end by themselves."""
+_WALL_S = 60
+"""Longest time of a run, apart from the time after which it ends by itself."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +57,11 @@ class NewScenario:
         """The hosts of the programs, sorted by name."""
         return sorted({each.host for each in self.programs})
 
+    def absent_files(self, folder: Path) -> list[str]:
+        """Return the words of commands that look like files of the folder, but do not exist."""
+        words = [word for program in self.programs for word in program.words]
+        return [each for each in words if _is_file_name(each) and not (folder / each).exists()]
+
     def text(self, folder: Path) -> str:
         """Return the scenario file, which will be in a folder. Raises ScenarioError if a value
         cannot be in a scenario.
@@ -92,18 +95,14 @@ class NewScenario:
             yield "    driver: none"
             yield "    expect: {ends_by_itself: true}"
         yield "observe: all                 # judge all streams between the hosts"
-        yield f"budget: {{wall: {self._wall_s}s}}"
+        wall_s = _WALL_S + (0 if self.until else self.lasts_s)
+        yield f"budget: {{wall: {wall_s}s}}          # longest time of a run"
         yield ""
         yield from self._next()
 
     def _about(self) -> str:
         found = " and ".join(f"{' '.join(each.words)} on {each.host}" for each in self.programs)
         return f"{found}.".replace("\n", " ")
-
-    @property
-    def _wall_s(self) -> int:
-        starts_s = (_START_S + _STOP_S) * len(self.programs)
-        return starts_s + (_UNTIL_S if self.until else self.lasts_s) + _MARGIN_S
 
     def _links(self) -> Iterator[str]:
         table = ""
@@ -173,9 +172,16 @@ def _ids(programs: Sequence[NewProgram]) -> list[str]:
 
 
 def _id(words: Sequence[str]) -> str:
-    files = [word for word in words if re.fullmatch(r"[\w./-]+\.(py|jar|sh|js|rb|dll)", word)]
+    files = [word for word in words if _FILE_NAME.fullmatch(word)]
     stem = Path(files[0] if files else words[0]).stem.lower()
     return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:_ID_LENGTH_MAX] or "program"
+
+
+def _is_file_name(word: str) -> bool:
+    """Return whether a word names a program or archive, but not by an absolute path."""
+    return not word.startswith(("/", "-", "$")) and (
+        word.startswith("./") or bool(_FILE_NAME.fullmatch(word))
+    )
 
 
 def _in_folder(word: str, folder: Path) -> str:

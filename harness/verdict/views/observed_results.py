@@ -40,6 +40,7 @@ from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.core.wire import FrameSequence
 from windtunnel.harness.verdict.views.reader_gaps import reader_gaps
 from windtunnel.harness.verdict.views.results import link_figures, makes_copies
+from windtunnel.harness.verdict.views.series import contiguous_by
 
 
 def observed_rows(evidence: Evidence, case: Case) -> Iterator[ResultRow]:
@@ -74,9 +75,15 @@ def _row(evidence: Evidence, case: Case, flow: TrafficCase, name: str) -> Result
     # What was sent before the image began is not missing from it.
     wire = replace(wire, sent=wire.sent.where(wire.sent.starts >= start))
     log = sent_log(wire.sent, start)
+    silences_ns = np.diff(contiguous_by(wire, start)[0])
     gaps = reader_gaps(wire, log, start, has_copies=makes_copies(evidence, case, flow))
     return ResultRow(
-        name, flow.from_host, flow.to_host, **link_figures(gaps), **arrival_figures(wire)
+        name,
+        flow.from_host,
+        flow.to_host,
+        longest_silence_ns=int(silences_ns.max()) if len(silences_ns) else None,
+        **link_figures(gaps),
+        **arrival_figures(wire),
     )
 
 

@@ -46,15 +46,19 @@ def message_position(
     if not places:
         return None, ""
     sessions = len({each.session_id for each in places})
-    found, before = _found(places, checksums[: index + 1])
+    matched = _matched(places, checksums[: index + 1]) or [-1]
+    found = places[matched[-1]] if matched[-1] >= 0 else None
+    last = max(matched[:-1], default=-1)
+    before = places[last] if last >= 0 else None
     text = "position"
-    if found is None and before is None:
+    if max(matched) < 0 and max(_matched(places, checksums), default=-1) < 0:
         # The applications compute their checksums otherwise, so the messages are counted.
         found = places[index] if index < len(places) else None
     elif index >= len(checksums):
         found, before, text = None, found or before, "after position"
     elif found is None:
         text = "not on the wire, after position"
+        before = before or Place(places[0].session_id, places[0].start, places[0].start, 0)
     if found is None and before is None:
         return None, ""
     place = found or before
@@ -64,24 +68,34 @@ def message_position(
     return position, f"{text} {position}{session}"
 
 
-def _found(places: list[Place], checksums: Sequence[int]) -> tuple[Place | None, Place | None]:
-    """Return the place of the message with the last checksum, or None, and that of the last message
-    before it that was found.
+def absent_messages(
+    evidence: Evidence, traffic: TrafficCase, checksums: Sequence[int]
+) -> list[int]:
+    """Return the numbers of the messages that were reported as sent, but are not in the stream,
+    although a later one is. The list is empty if the checksums are of something else.
+    """
+    matched = _matched(_places(evidence, traffic), checksums)
+    found = [number for number, at in enumerate(matched) if at >= 0]
+    return [
+        number for number, at in enumerate(matched) if at < 0 and number < max(found, default=0)
+    ]
+
+
+def _matched(places: list[Place], checksums: Sequence[int]) -> list[int]:
+    """Return the index of each message's place, given the checksums of the messages in order, or -1
+    if it has none.
     """
     by_checksum: dict[int, list[int]] = {}
     for at, place in enumerate(places):
         by_checksum.setdefault(place.checksum, []).append(at)
-    found, last, before = -1, -1, -1
+    last = -1
+    matched = []
     for checksum in checksums:
         candidates = by_checksum.get(checksum, [])
         following = bisect_right(candidates, last)
-        before = max(before, found)
-        found = candidates[following] if following < len(candidates) else -1
-        last = max(last, found)
-    return (
-        places[found] if found >= 0 else None,
-        places[before] if before >= 0 else None,
-    )
+        matched.append(candidates[following] if following < len(candidates) else -1)
+        last = max(last, matched[-1])
+    return matched
 
 
 def _places(evidence: Evidence, traffic: TrafficCase) -> list[Place]:

@@ -8,7 +8,10 @@ from collections.abc import Iterable, Iterator
 
 from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.verdict.checks.observed.message_places import message_position
+from windtunnel.harness.verdict.checks.observed.message_places import (
+    absent_messages,
+    message_position,
+)
 from windtunnel.harness.verdict.checks.observed.reported_messages import Report, Reports
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding, failed, passed
@@ -36,9 +39,17 @@ def reported_once_in_order(
     checksums = [each.checksum for each in sent.reports]
     position, place = message_position(evidence, traffic, checksums, index)
     where = f" ({place})" if place else ""
+    text = f"{got.applications[0]} {text}"
+    absent = [] if is_late else absent_messages(evidence, traffic, checksums)
+    if index in absent:
+        text = f"{sent.applications[0]} reports it as sent, but it is not in the stream"
+        if len(absent) > 1:
+            others = counted(len(absent) - 1, "other")
+            text += f", nor {'is' if len(absent) == 2 else 'are'} {others} of {len(checksums):,}"
+        text += "; an `offer` with a negative result has not sent its message"
     return failed(
         DELIVERED,
-        f"message {index}{where}: {got.applications[0]} {text}",
+        f"message {index}{where}: {text}",
         traffic.id,
         message=index,
         position=position,

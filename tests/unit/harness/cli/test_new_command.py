@@ -46,6 +46,7 @@ def test_without_options_the_link_loses_and_delays(
         (["prices.yaml", "a=./feed", "b="], "expected HOST=COMMAND"),
         (["prices.yaml", "a=./feed", "b='x"], "No closing quotation"),
         (["prices.yaml", "a=./feed", "B=x"], "found 'B'"),
+        (["prices.yaml", *PROGRAMS, "--env", "C=aeron:udp?endpoint=:1"], "single quotes around"),
         (["prices.yaml", *PROGRAMS, "--ready", "c=x"], "no program on host 'c'"),
         (["prices.yaml", *PROGRAMS, "--until", "c"], "no program on host 'c'"),
         (["prices.yaml", *PROGRAMS, "--until", "a", "--for", "3"], "exclude each other"),
@@ -63,6 +64,19 @@ def test_what_it_refuses(
     assert main(["new", *arguments]) == exit_code.USAGE
     assert text in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_program_that_is_not_there_yet_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "prices.yaml"
+    assert main(["new", str(file), *PROGRAMS, "b=python ./later.py"]) == exit_code.OK
+    noted = [line.split()[1] for line in capsys.readouterr().err.splitlines()]
+    assert noted == ["./feed", "./later.py"]
+    (tmp_path / "feed").touch()
+    (tmp_path / "later.py").touch()
+    assert main(["new", str(file), *PROGRAMS, "b=python ./later.py", "--force"]) == exit_code.OK
+    assert capsys.readouterr().err == ""
 
 
 def test_a_file_is_overwritten_only_with_force(

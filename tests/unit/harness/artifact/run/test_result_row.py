@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from windtunnel.harness.artifact.run.observed import Observations, ReaderObservations
-from windtunnel.harness.artifact.run.result_row import ResultRow, duration
+from windtunnel.harness.artifact.run.result_row import ResultRow, duration, known_cells
 from windtunnel.harness.cli.render.results_table import (
     SENTENCES_MAX,
     observation_lines,
@@ -57,12 +57,25 @@ def test_durations_have_about_three_digits(value_ns, text):
 
 
 def test_columns_that_do_not_fit_follow_in_another_table():
-    rows = [ResultRow("ticks", "a", f"reader-{index}") for index in range(4)]
+    figures = {"reached_bytes_per_s": 2e6, "longest_silence_ns": 10**9, "finished_ns": 10**10}
+    rows = [ResultRow("ticks", "a", f"reader-{index}", **figures) for index in range(4)]
     lines = list(result_lines(rows, 80))
     assert max(map(len, lines)) <= 80
     for row in rows:
         assert sum(f"a to {row.to_host}" in line for line in lines) > 0
     assert sum("goodput" in line for line in lines) + sum("finished" in line for line in lines) >= 2
+
+
+def test_a_figure_that_no_row_has_is_left_out():
+    rows = [
+        ResultRow("ticks", "a", "b", naks=3),
+        ResultRow("ticks", "a", "c", naks=0, repair_p50_ns=10**6),
+    ]
+    assert known_cells(rows) == (
+        ["repair p50/p99", "NAKs"], [["- / -", "3"], ["1 ms / -", "0"]]
+    )  # fmt: skip
+    assert known_cells([ResultRow("ticks", "a", "b")]) == ([], [[]])
+    assert list(result_lines([ResultRow("ticks", "a", "b")], 80)) == []
 
 
 def test_a_stream_is_a_column_and_many_subscribers_are_lines():
@@ -95,5 +108,5 @@ def test_unprintable_characters_of_a_sentence_are_escaped():
 
 
 def test_unprintable_characters_of_a_name_are_escaped():
-    (heading, *_) = result_lines([ResultRow("t\x1b[31m", "a", "b")], 80)
+    (heading, *_) = result_lines([ResultRow("t\x1b[31m", "a", "b", naks=1)], 80)
     assert "\x1b" not in heading

@@ -137,6 +137,25 @@ def test_the_run_waits_until_all_are_ready(processes):
     assert found.names_awaited == []
 
 
+@pytest.mark.parametrize("code", [None, 0, 1])
+def test_a_text_that_must_not_be_logged_ends_the_run(processes, monkeypatch, code):
+    changes = {"ready_log": "up", "ready_within_ns": 10**12, "log_never": ("ERROR", "late")}
+    found = started(processes, SERVER.model_copy(update=changes))
+    log(processes, "application-server", "up\nerror\nERR")
+    found.update()
+    assert found.names_awaited == []
+    log(processes, "application-server", "up\nerror\nERROR: 7 is late\n")
+    text = "b/application-server logged 'ERROR', which it must not: ERROR: 7 is late"
+    if code is None:
+        # It has a moment to write what follows, such as a stack trace.
+        found.update()
+        now_s = module.time.monotonic()
+        monkeypatch.setattr(module.time, "monotonic", lambda: now_s + 1.1)
+    processes.spawned["application-server"].process.code = code
+    with pytest.raises(RunFailed, match=text):
+        found.update()
+
+
 def test_one_that_is_not_ready_in_time_ends_the_run(processes, monkeypatch):
     case = SERVER.model_copy(update={"ready_log": "up", "ready_within_ns": 10**9})
     found = started(processes, case)

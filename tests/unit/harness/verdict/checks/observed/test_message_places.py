@@ -5,7 +5,10 @@ import zlib
 import pytest
 
 from tests.unit.harness.verdict.checks.observed import test_observed_streams
-from windtunnel.harness.verdict.checks.observed.message_places import message_position
+from windtunnel.harness.verdict.checks.observed.message_places import (
+    absent_messages,
+    message_position,
+)
 from windtunnel.harness.verdict.core.evidence import Evidence
 
 run = test_observed_streams.run
@@ -36,6 +39,27 @@ def test_a_message_that_was_never_sent_has_the_position_of_the_end_before_it(run
     text = f"not on the wire, after position {starts[2]}"
     assert place(run, [crcs[0], crcs[1], 12345, crcs[2]], 2) == (starts[2], text)
     assert place(run, [crcs[0], crcs[1], 12345, 23456], 3) == (starts[2], text)
+
+
+def test_a_first_message_that_was_never_sent_is_before_all_others(run, sent):
+    starts, crcs = sent
+    text = f"not on the wire, after position {starts[0]}"
+    assert place(run, [12345, *crcs], 0) == (starts[0], text)
+
+
+@pytest.mark.parametrize("absent", [[], [0], [1, 2], [0, 3]])
+def test_reported_messages_that_are_not_in_the_stream_are_listed(run, sent, absent):
+    _, crcs = sent
+    reported = list(crcs)
+    for number in absent:
+        reported.insert(number, 12345)
+    evidence = Evidence(run.write())
+    traffic = run.case.observed[0]
+    assert absent_messages(evidence, traffic, reported) == absent
+    # Those at the end may only wait for the window.
+    assert absent_messages(evidence, traffic, [*reported, 12345]) == absent
+    assert absent_messages(evidence, traffic, [1, 2, 3]) == []
+    assert absent_messages(evidence, traffic, []) == []
 
 
 def test_a_message_that_nobody_reports_as_sent_is_after_all_others(run, sent):

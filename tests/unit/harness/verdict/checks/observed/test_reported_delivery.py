@@ -1,6 +1,7 @@
 """Reports of applications about their messages: how they are read, and what they prove."""
 
 import os
+import zlib
 
 import pytest
 
@@ -107,6 +108,23 @@ def test_the_first_wrong_message_is_named_with_its_position(run, got, message, t
     assert found.conclusive
     first = run.log.frames["message"].tolist().index(message)
     assert found.position == int(run.log.frames["position"][first])
+
+
+def test_a_sender_that_reports_what_it_has_not_sent_is_to_blame(run):
+    crcs = [zlib.crc32(run.messages[number][1]) for number in range(3)]
+    sent = lines("SENT", *enumerate([77, crcs[0], 78, crcs[1], crcs[2]]))
+    found = look(run, sent, lines("GOT", (1, crcs[0]), (3, crcs[1]), (4, crcs[2])))[CHECK]
+    assert (found.outcome, found.message) == (Outcome.FAIL, 0)
+    text = "sender reports it as sent, but it is not in the stream, nor is 1 other of 5"
+    assert text in found.text
+    assert "receiver" not in found.text
+    sent = lines("SENT", *enumerate([crcs[0], 77, crcs[1]]))
+    found = look(run, sent, lines("GOT", (0, crcs[0]), (2, crcs[1])))[CHECK]
+    assert "is not in the stream; an `offer` with a negative result" in found.text
+    # It was sent, but the receiver does not report it.
+    sent = lines("SENT", *enumerate(crcs))
+    found = look(run, sent, lines("GOT", (0, crcs[0]), (2, crcs[2])))[CHECK]
+    assert "receiver has skipped it" in found.text
 
 
 def test_the_wrong_message_is_the_reason_rather_than_the_exit_code(run):
