@@ -41,7 +41,7 @@ from windtunnel.harness.middlebox.engine.state import (
 from windtunnel.harness.middlebox.impairment.impairment import make_impairments
 from windtunnel.harness.middlebox.relay import relay as loop
 from windtunnel.harness.middlebox.relay import relay_state as sockets
-from windtunnel.harness.middlebox.relay.link_control import LinkControl, with_whole_pool
+from windtunnel.harness.middlebox.relay.link_control import LinkControl
 from windtunnel.harness.middlebox.relay.neighbour import find_neighbour
 from windtunnel.harness.middlebox.relay.port import Port, PortError, open_port
 from windtunnel.harness.middlebox.relay.relay import run
@@ -137,9 +137,6 @@ def assemble(
 ) -> tuple[Relay, Engine]:
     """Create the relay and its engine for open interfaces, leaving the MAC addresses unset."""
     length_max = max(port.packet_length_max for port in ports)
-    impairments = make_impairments(case, length_max)
-    if case.changes_links:
-        impairments = with_whole_pool(impairments, length_max)
     relay = make_relay(
         fds=[port.socket.fileno() for port in ports],
         hosts=np.array([_halves(host.address) for host in case.hosts], dtype=np.int64),
@@ -148,7 +145,7 @@ def assemble(
         ports=np.array(case.aeron_ports, dtype=np.int64),
         packet_length_max=length_max,
         rewritten_ports=make_rewritten_ports(case),
-        impairments=impairments,
+        impairments=make_impairments(case, length_max),
     )
     engine = make_engine(
         case,

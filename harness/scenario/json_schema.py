@@ -52,6 +52,8 @@ TABLES: dict[str, Schema] = {
     "Until": ONE_KEY,
     "EventMoment": ONE_KEY,
     "EventAct": ONE_KEY,
+    "EventTarget": {"oneOf": [_keys("host"), _keys("link")]},
+    "EventImpairments": {"minProperties": 2},
     "Pace": NOT_EMPTY,
     "Impairments": NOT_EMPTY,
     "Hold": {"oneOf": [_keys("for"), _keys("until")], "dependentRequired": UNTIL},
@@ -192,7 +194,8 @@ def _allow_short_forms(tables: dict[str, Schema]) -> None:
     length = tables["MessageLengths"]["properties"]["from"]
     length = {key: length[key] for key in QUANTITY}
     _allow(content["properties"]["message"], length)
-    _allow(impairments["properties"]["delay"], tables["Delay"]["properties"]["mean"])
+    for each in (impairments, tables["EventImpairments"]):
+        _allow(each["properties"]["delay"], tables["Delay"]["properties"]["mean"])
     pace["properties"]["rate"] = rate | {"description": rates[0]["description"]}
     content["properties"] |= {
         "messages": {

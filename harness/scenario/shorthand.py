@@ -50,7 +50,7 @@ def expand(document: Any) -> list[Problem]:
         origin = _id_of(stream) if "content" in stream else str(stream.get("replays"))
         path = ("traffic", index, "consume")
         found += _expand_rate(stream.get("consume"), lengths.get(origin), path)
-    _expand_delays(document.get("network"))
+    _expand_delays(document)
     return found
 
 
@@ -133,13 +133,16 @@ def _expand_rate(pace: object, length: int | None, path: Path) -> Iterator[Probl
     pace["rate"] = format_byte_rate(messages_per_s * length)
 
 
-def _expand_delays(network: object) -> None:
-    if not isinstance(network, dict):
-        return
-    links = [each for _, each in _items(network.get("links"))]
-    link = network.get("link")
-    for each in (*links, link):
+def _expand_delays(document: dict[str, Any]) -> None:
+    """Expand the delays of links, and of events that impair links."""
+    network = document.get("network")
+    network = network if isinstance(network, dict) else {}
+    tables: list[object] = []
+    for each in (*(each for _, each in _items(network.get("links"))), network.get("link")):
         impairments = each.get("impairments") if isinstance(each, dict) else None
-        for one in impairments.values() if isinstance(impairments, dict) else ():
-            if isinstance(one, dict) and isinstance(one.get("delay"), str):
-                one["delay"] = {"mean": one["delay"]}
+        tables += impairments.values() if isinstance(impairments, dict) else ()
+    acts = [event.get("act") for _, event in _items(document.get("events"))]
+    tables += [act.get("impair") for act in acts if isinstance(act, dict)]
+    for table in tables:
+        if isinstance(table, dict) and isinstance(table.get("delay"), str):
+            table["delay"] = {"mean": table["delay"]}

@@ -43,6 +43,7 @@ from windtunnel.harness.simulator.stuck_program import stuck_program
 from windtunnel.harness.simulator.support import Unsupported, require_supported
 from windtunnel.harness.simulator.turn_watch import TurnWatch
 from windtunnel.harness.simulator.world.host_events import HostEvents
+from windtunnel.harness.simulator.world.link_events import LinkEvents
 from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS, NS_PER_MS
 from windtunnel.harness.simulator.world.world import SimulatedWorld, open_world
 
@@ -174,8 +175,10 @@ class CaseRun:
             os._exit(code)
 
     def _run_phases(self, world: SimulatedWorld, programs: ApplicationSet) -> None:
+        case, impairments = self._case, world.between.impairments
+        links = LinkEvents(case, impairments, lambda: EPOCH_NS + world.now_ns)
         self._events = events = HostEvents(
-            self._case.events, programs, lambda: EPOCH_NS + world.now_ns
+            case.events, programs, lambda: EPOCH_NS + world.now_ns, links
         )
         programs.add_subscribers()
         try:
@@ -189,6 +192,7 @@ class CaseRun:
             self._settle(world, programs)
         finally:
             events.close(self._folder.host_events)
+            links.write(self._folder)
             programs.close_applications()
 
     def _until(

@@ -87,8 +87,9 @@ STREAMED = [
     program("reader", "b", READER, ready={"log": "ready"}, expect={"ends_by_itself": True}),
     program("publisher", "a", PUBLISHER, expect={"ends_by_itself": True}),
 ]
+SHARED = ("answers", "killed", "paused", "impaired", "kills", "truncates")
 CASES: dict[str, tuple[list[dict[str, object]], list[dict[str, object]], str, str]] = {
-    **{each: IN_NAMESPACES[each] for each in ("answers", "killed", "paused", "kills", "truncates")},
+    **{each: IN_NAMESPACES[each] for each in SHARED},
     "streamed": (STREAMED, [], "PASS", "numbers: 300 messages of publisher reached reader"),
     "image": ([ECHO], [], "PASS", "checks passed"),
     "absent": (

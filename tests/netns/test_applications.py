@@ -65,6 +65,12 @@ PAUSE = {
     "when": {"after": "200ms"},
     "act": {"pause": "700ms"},
 }
+STORM = {
+    "id": "storm",
+    "whom": {"link": "a->b"},
+    "when": {"after": "200ms"},
+    "act": {"impair": {"loss": "100%", "for": "700ms"}},
+}
 TERMINATES = """
 import os, pathlib, time
 from windtunnel.harness.inspect.termination import request_termination
@@ -81,6 +87,7 @@ CASES: dict[str, tuple[list[dict[str, object]], list[dict[str, object]], str, st
     "answers": (PAIR, [], "PASS", "checks passed"),
     "killed": (PAIR, [KILL], "PASS", "checks passed"),
     "paused": (PAIR, [PAUSE], "PASS", "checks passed"),
+    "impaired": (PAIR, [STORM], "PASS", "checks passed"),
     "absent": (
         [shell("sleep 60"), CLOCK | {"command": ["no-such-program"]}],
         [],
@@ -242,6 +249,16 @@ def test_a_killed_application_starts_again(results: dict[str, RunDir]) -> None:
     log = results["killed"].host("b").application("service").log.read_text()
     assert log.splitlines().count("ready") == 2
     assert "again" in results["killed"].host("a").application("client").log.read_text()
+
+
+def test_impairments_for_a_while_are_in_the_verdict(results: dict[str, RunDir]) -> None:
+    verdict = read_verdict(results["impaired"].verdict)
+    assert verdict is not None
+    texts = [each["text"] for each in verdict["gates"]]
+    assert any("impair of a->b for " in each for each in texts), texts
+    assert any("iid loss 100.0000% for" in each for each in texts), texts
+    log = results["impaired"].host("a").application("client").log.read_text()
+    assert "again" in log
 
 
 def test_the_log_has_a_limit(results: dict[str, RunDir]) -> None:

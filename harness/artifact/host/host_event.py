@@ -1,4 +1,5 @@
-"""Host events (pauses, kills and partitions) that were applied in a run, with their times.
+"""Host events (pauses, kills, partitions and impairments) that were applied in a run, with their
+times.
 
 A recorded pause is longer than the actual pause: it begins before the stop signal is sent, and ends
 after the continue signal has been sent.
@@ -18,14 +19,15 @@ class AppliedEvent:
 
     id: str
     host: str
+    "The host, or empty if the event affected only link directions."
     action: str
-    "`pause`, `kill` or `partition`."
+    "`pause`, `kill`, `partition` or `impair`."
     processes: list[str]
     "Roles of the affected processes, such as driver, subscriber or application."
     began_ns: int
     ended_ns: int
-    "Time at which the processes were continued or restarted, or the host was connected again. 0 "
-    "if none of these happened."
+    "Time at which the processes were continued or restarted, or the links were as before. 0 if "
+    "none of these happened."
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What the applications of a run saw, in verdict.json: sentences, stalls and filled gaps.
 
-    interruptions    cut, pause, kill      when the scenario stopped a link or processes
+    interruptions    cut, pause, kill,     when the scenario stopped or impaired links, or stopped
+                     partition, impair     processes
     readers          one per subscriber    sentences, stalls, ranges that padding filled
 
 The judge writes the sentences. The terminal and the report page print them unchanged. Times are
@@ -20,17 +21,17 @@ state the total numbers.
 
 @dataclass(frozen=True)
 class Interruption:
-    """A time range in which the scenario cut links, or paused or killed processes."""
+    """A time range in which the scenario cut or impaired links, or paused or killed processes."""
 
     kind: str
-    "`cut`, `pause` or `kill`."
+    "`cut`, `pause`, `kill`, `partition` or `impair`."
     id: str
     "Id of the fault rule or the host event."
     what: str
     "The link directions, or the processes and their host."
     began_ns: int
     ended_ns: int
-    "Time at which the cut ended, or the processes continued or were restarted."
+    "Time at which the links were as before, or the processes continued or were restarted."
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def decisions(run_dir: Path, key: bool) -> None:
 
     Prints one line per frame that the middlebox did not forward unchanged: action, link, frame
     type, rule, session, stream, term id, term offset, position, transmission attempt. In a lab,
-    also one line per change of a link's impairments.
+    and in a run with events that change links, also one line per change.
 
     \b
       windtunnel decisions RUN_DIR | jq -r .action | sort | uniq -c
@@ -72,8 +72,8 @@ def decisions(run_dir: Path, key: bool) -> None:
 
 
 def change_rows(file: Path) -> list[dict[str, Any]]:
-    """Return the changes of links in a live lab, or an empty list for any other run. Raises Failure
-    for a damaged file.
+    """Return the changes of links, or an empty list if no link could change. Raises Failure for a
+    damaged file.
     """
     from windtunnel.harness.artifact.documents import DocumentError
     from windtunnel.harness.scenario.resolved.link_change import LinkChanges

@@ -94,7 +94,8 @@ class Impairments(NamedTuple):
 
 def make_impairments(case: Case, packet_length_max: int) -> Impairments:
     """Create the state of the relay's impairments. Memory for delayed packets is allocated only if
-    a link has impairments.
+    a link has impairments, and all of it if they may change, since nobody knows which delays will
+    be asked for. The system provides it when it is first used.
     """
     ours = [each for each in case.impairments if case.backend_of(each.link) == "relay"]
     names = case.link_names
@@ -102,7 +103,8 @@ def make_impairments(case: Case, packet_length_max: int) -> Impairments:
     slots = 1
     if ours:
         most = POOL_BYTES_MAX // packet_length_max
-        slots = max(POOL_SLOTS_MIN, min(most, sum(limit(each) for each in ours)))
+        needed = most if case.changes_links else sum(limit(each) for each in ours)
+        slots = max(POOL_SLOTS_MIN, min(most, needed))
     return Impairments(
         settings=settings(ours, names),
         jitters=jitters(ours, names),

@@ -1,4 +1,4 @@
-"""Changes the impairments of links while the relay forwards packets, in a live run.
+"""Changes the impairments of links while the relay forwards packets, in a live run or in events.
 
     link-requests.json, CHANGE_SIGNAL --> settings of the compiled loop --> link-changes.json
                                                                             "changed <number>"
@@ -14,10 +14,8 @@ from collections.abc import Callable
 
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.run_dir import RunDir
-from windtunnel.harness.middlebox.engine.held_frames import make_held_frames
-from windtunnel.harness.middlebox.impairment import impairment as columns
-from windtunnel.harness.middlebox.impairment.impairment import POOL_BYTES_MAX, Impairments
-from windtunnel.harness.middlebox.impairment.impairment_settings import jitters, settings
+from windtunnel.harness.middlebox.impairment.impairment import Impairments
+from windtunnel.harness.middlebox.impairment.link_changes import change_link
 from windtunnel.harness.middlebox.relay.drain import drain_ns
 from windtunnel.harness.middlebox.relay.relay_state import Relay
 from windtunnel.harness.scenario.resolved.case import Case
@@ -27,28 +25,9 @@ from windtunnel.harness.scenario.resolved.link_change import (
     CHANGE_SIGNAL,
     LinkChange,
     LinkChanges,
-    LinkCounts,
     LinkRequest,
     LinkRequests,
 )
-
-_COLUMNS = {
-    "received": columns.RECEIVED,
-    "lost": columns.LOST,
-    "overflowed": columns.OVERFLOWED,
-    "duplicated": columns.DUPLICATED,
-    "corrupted": columns.CORRUPTED,
-    "reordered": columns.REORDERED,
-    "sent": columns.SENT,
-}
-
-
-def with_whole_pool(impairments: Impairments, packet_length_max: int) -> Impairments:
-    """Return the impairments with the largest pool of packets in flight, since nobody knows which
-    delays will be asked for. The system provides its memory when it is first used.
-    """
-    slots = POOL_BYTES_MAX // packet_length_max
-    return impairments._replace(held=make_held_frames(slots, packet_length_max))
 
 
 class LinkControl:
@@ -102,19 +81,8 @@ class LinkControl:
                 raise DocumentError(f"{name}: request {request.number}: {problem.text}")
 
     def _apply(self, number: int, case: ImpairmentCase, impairments: Impairments) -> None:
-        names = self._case.link_names
-        link = names.index(case.link)
-        counts = impairments.counts[link]
-        before = {name: int(counts[column]) for name, column in _COLUMNS.items()}
-        change = LinkChange(
-            number=number, at_ns=self._clock(), impairments=case, counts=LinkCounts(**before)
-        )
-        impairments.settings[link] = settings([case], names)[link]
-        impairments.jitters[link] = jitters([case], names)[link]
-        # A loss model begins in its good state, whatever the one before it left behind.
-        impairments.state[link, columns.CHAIN] = 0
-        impairments.state[link, columns.SINCE] = 0
-        self._changes.append(change)
+        names, now_ns = self._case.link_names, self._clock()
+        self._changes.append(change_link(impairments, case, names, number=number, at_ns=now_ns))
         longest = (*self._case.impairments, case)
         self._case = self._case.model_copy(update={"impairments": longest})
 

@@ -11,10 +11,10 @@ from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.live.live_scenario import OptionError
 from windtunnel.harness.orchestrate.processes.watch import WatchedProcess
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
+from windtunnel.harness.scenario.resolved.link_case import CHANGES_MAX
 from windtunnel.harness.scenario.resolved.link_change import (
     CHANGE_SIGNAL,
     CHANGED,
-    CHANGES_MAX,
     LinkRequest,
     LinkRequests,
 )

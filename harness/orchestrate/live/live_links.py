@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from windtunnel.harness.orchestrate.live.live_scenario import OptionError, require_impairments
-from windtunnel.harness.orchestrate.run.partitions import ALL_LOST
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, impairment_case
+from windtunnel.harness.scenario.resolved.link_event import ALL_LOST
 
 BOTH = "both"
 Direction = tuple[str, str]

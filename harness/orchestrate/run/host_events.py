@@ -1,8 +1,10 @@
-"""Host events: pauses, kills and restarts of processes during a run, as the scenario specifies.
+"""Host events: pauses, kills and restarts of processes, and changes of links during a run, as the
+scenario specifies.
 
     pending --trigger--> active --duration has elapsed--> done
                 SIGSTOP or SIGKILL         SIGCONT or a restart
                 a host is cut off          and connected again
+                links are impaired         and as before
 
 An event begins when the runner observes its trigger: workloads print their progress ten times per
 second, and the runner polls twenty times per second. The actual times are recorded for the judge.
@@ -41,13 +43,13 @@ class ProcessControl(Protocol):
 
 
 class LinkControl(Protocol):
-    """The operations on links that partitions need."""
+    """The operations on links that partitions and impairments need."""
 
-    def cut(self, host: str) -> None:
-        """Cut a host off from all others."""
+    def begin(self, event: EventCase) -> None:
+        """Cut a host off, or impair links."""
 
-    def reconnect(self, host: str) -> None:
-        """Connect a host again."""
+    def end(self, event: EventCase) -> None:
+        """Undo that."""
 
 
 @dataclass
@@ -72,7 +74,7 @@ class HostEvents:
         self._waiting = list(events)
         self._control = control
         self._links = links
-        """What cuts hosts off. None if no event does."""
+        """What changes links. None if no event does."""
         self._active: list[ActiveEvent] = []
         self._applied: list[AppliedEvent] = []
         self._first_s: float | None = None
@@ -120,9 +122,9 @@ class HostEvents:
         roles = sorted({each.role for each in victims})
         applied = AppliedEvent(event.id, event.host, event.action, roles, time.time_ns(), 0)
         self._applied.append(applied)
-        if event.cuts_links:
+        if event.changes_links:
             assert self._links is not None
-            self._links.cut(event.host)
+            self._links.begin(event)
         # Applications are paused first, so that none of them runs while its driver is paused.
         for each in sorted(victims, key=lambda each: each.role == "driver"):
             if event.action == "kill":
@@ -137,9 +139,9 @@ class HostEvents:
     def end_event(self, each: ActiveEvent) -> None:
         """End an event now: continue or restart the processes."""
         self._active.remove(each)
-        if each.case.cuts_links:
+        if each.case.changes_links:
             assert self._links is not None
-            self._links.reconnect(each.case.host)
+            self._links.end(each.case)
         for victim in sorted(each.victims, key=lambda victim: victim.role != "driver"):
             if each.case.action == "kill":
                 self._control.restart(victim)

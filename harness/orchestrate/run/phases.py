@@ -38,7 +38,7 @@ from windtunnel.harness.orchestrate.processes import watch
 from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
 from windtunnel.harness.orchestrate.run import archives, traffic
 from windtunnel.harness.orchestrate.run.host_events import HostEvents
-from windtunnel.harness.orchestrate.run.partitions import Partitions
+from windtunnel.harness.orchestrate.run.link_events import LinkEvents
 from windtunnel.harness.orchestrate.run.publisher_barrier import Barrier, has_publication, release
 from windtunnel.harness.orchestrate.run.run_processes import STOP_TIMEOUT_S, WORKLOADS, RunProcesses
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
@@ -259,7 +259,7 @@ class Run:
         self.processes.start_saboteur()
         assert self._case is not None
         assert self._applications is not None
-        events = HostEvents(self._case.events, self.processes, self._partitions(self._case))
+        events = HostEvents(self._case.events, self.processes, self._link_events(self._case))
         self._events = events
         traffic.wait_for_workloads(
             workloads=lambda: self.processes.active(*WORKLOADS),
@@ -277,10 +277,10 @@ class Run:
         # A failed sabotage must not look like a sabotage that the judge has missed.
         watch.require_success(self.processes.of("saboteur"), STOP_TIMEOUT_S)
 
-    def _partitions(self, case: Case) -> Partitions | None:
+    def _link_events(self, case: Case) -> LinkEvents | None:
         if not case.changes_links:
             return None
-        return Partitions(case, LinkRequester(self.spec.folder, self.processes.of("relay")[0]))
+        return LinkEvents(case, LinkRequester(self.spec.folder, self.processes.of("relay")[0]))
 
     # ---- finish ----
 

@@ -37,6 +37,7 @@ from windtunnel.harness.orchestrate.suite.suite import (
     SuiteResult,
 )
 from windtunnel.harness.scenario.known import KnownFailure
+from windtunnel.harness.scenario.loader import ScenarioError
 from windtunnel.harness.scenario.resolved.case import run_seeds
 from windtunnel.harness.scenario.resolved.link_case import Backend
 from windtunnel.harness.scenario.schema.model import Scenario
@@ -65,7 +66,7 @@ def plan(
     """
     planned = [
         PlannedRun(
-            _with_backend(each.scenario, backend),
+            _with_backend(each.scenario, backend, path),
             path,
             run_seed,
             each.settings,
@@ -81,12 +82,15 @@ def plan(
     return planned
 
 
-def _with_backend(scenario: Scenario, backend: Backend | None) -> Scenario:
+def _with_backend(scenario: Scenario, backend: Backend | None, file: Path) -> Scenario:
     """Return a copy of the scenario that uses a different backend (relay or netem) for its
-    impairments.
+    impairments. Raises ScenarioError if it cannot.
     """
     if backend is None:
         return scenario
+    if backend == "netem" and scenario.changes_links:
+        text = "events change links during a run, which only the relay can: omit --backend netem"
+        raise ScenarioError([f"{file}: {text}"])
     return scenario.model_copy(update={"network": scenario.network.with_backend(backend)})
 
 

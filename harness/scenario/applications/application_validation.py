@@ -46,7 +46,7 @@ def application_problems(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _nemesis(scenario: Scenario) -> Iterator[Problem]:
-    """Yield the problems with what cuts off hosts, or draws events."""
+    """Yield the problems with what draws events."""
     nemesis = scenario.nemesis
     if nemesis is not None and (scenario.traffic or not scenario.applications):
         text = "the nemesis needs `applications`, and no `traffic`: write the `events` instead"
@@ -59,11 +59,8 @@ def _nemesis(scenario: Scenario) -> Iterator[Problem]:
                 text = f"ids that begin with {PREFIX!r} are those of drawn events"
                 yield Problem(("events", index, "id"), text)
     uses_netem = any(each.backend == "netem" for each in scenario.network.all_links)
-    text = "only the relay cuts hosts off: write `backend: relay`, or remove the partition"
-    for index, event in enumerate(scenario.events):
-        if uses_netem and event.act.partition_ns:
-            yield Problem(("events", index, "act", "partition"), text)
     if uses_netem and nemesis is not None and nemesis.cuts_links:
+        text = "only the relay cuts hosts off: write `backend: relay`, or remove the partition"
         yield Problem(("nemesis", "acts"), text)
 
 

@@ -20,7 +20,7 @@ from windtunnel.harness.scenario.explain.crossed_timeouts import (
 )
 from windtunnel.harness.scenario.explain.expectations import expectation_lines
 from windtunnel.harness.scenario.explain.explain_fault import choice_lines, fault_line
-from windtunnel.harness.scenario.explain.explain_impairment import impairment_lines
+from windtunnel.harness.scenario.explain.explain_impairment import impaired_lines, impairment_lines
 from windtunnel.harness.scenario.explain.flow_control_line import flow_control_line
 from windtunnel.harness.scenario.explain.rate_limits import limit_lines
 from windtunnel.harness.scenario.explain.retransmit_linger import linger_lines
@@ -153,9 +153,11 @@ def _lines(case: Case) -> Iterator[str]:
         yield ""
         yield "events"
         for event in case.events:
-            yield f"  {event_line(event, has_traffic=bool(case.traffic))}"
+            links = ", ".join(case.hosts_of_links(each.link for each in event.impairments))
+            yield f"  {event_line(event, has_traffic=bool(case.traffic), links=links)}"
             lines = [*timeout_lines(silence_ns(case, event), event_timeouts(case, event))]
-            yield from (f"      {line}" for line in (*lines, *kill_lines(case, event)))
+            lines += [*kill_lines(case, event), *impaired_lines(event)]
+            yield from (f"      {line}" for line in lines)
     for name, value in case.timeouts.variables.items():
         yield f"  {name}={value}"
     for host, settings in case.drivers.items():

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
+from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.scenario.schema.units import format_duration, format_rate, format_share
 
 
@@ -17,6 +18,12 @@ def impairment_lines(case: Case) -> Iterator[str]:
     for link, impairment in zip(links, case.impairments, strict=True):
         for text in _texts(impairment):
             yield f"  {link}  {text}"
+
+
+def impaired_lines(event: EventCase) -> Iterator[str]:
+    """Yield the lines that describe the impairments that an event sets, alike in all directions."""
+    for each in event.impairments[:1]:
+        yield from _texts(each)
 
 
 def _texts(case: ImpairmentCase) -> Iterator[str]:

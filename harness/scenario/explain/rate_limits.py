@@ -26,6 +26,8 @@ from windtunnel.harness.scenario.explain.stream_length import (
     has_one_length,
 )
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
+from windtunnel.harness.scenario.resolved.link_event import possible_impairments
 from windtunnel.harness.scenario.resolved.unawaited import waits_for
 from windtunnel.harness.scenario.schema.channel import WINDOW_BYTES, parse_channel
 from windtunnel.harness.scenario.schema.jitter import deviations
@@ -71,10 +73,18 @@ def receiver_window(flow: TrafficCase) -> int | None:
 
 
 def shortest_delay_ns(case: Case, sender: str, receiver: str) -> int:
-    """Return the shortest delay of a packet from one host to another."""
+    """Return the shortest delay of a packet from one host to another, also during events."""
+    found = _possible(case, sender, receiver)
+    return min((_shortest_delay_ns(each) for each in found), default=0)
+
+
+def _possible(case: Case, sender: str, receiver: str) -> list[ImpairmentCase]:
     link = case.link_between(sender, receiver)
-    impairment = None if link < 0 else case.impairments_of(case.link_names[link])
-    if impairment is None or impairment.reorder_ppb:
+    return [] if link < 0 else [*possible_impairments(case, case.link_names[link])]
+
+
+def _shortest_delay_ns(impairment: ImpairmentCase) -> int:
+    if impairment.reorder_ppb:
         return 0  # A packet that is reordered skips the delay.
     jitter_ns = round(impairment.jitter_ns * float(deviations(impairment.distribution).min()))
     return max(0, impairment.delay_ns + (jitter_ns if impairment.jitter_ns else 0))
@@ -107,14 +117,13 @@ def link_limit(case: Case, flow: TrafficCase) -> RateLimit | None:
     """Return the rate limit that a link's configured rate sets, or None if the link has no
     configured rate.
     """
-    link = case.link_between(flow.from_host, flow.to_host)
-    impairment = None if link < 0 else case.impairments_of(case.link_names[link])
-    if impairment is None or not impairment.rate_bits_per_s:
+    rate = _link_rate(case, flow)
+    if not rate:
         return None
     framed = expected_framed_bytes(flow)
     # The fewest datagrams are as long as the MTU.
     bits = 8 * (framed + framed / flow.mtu * DATAGRAM_HEADERS)
-    seconds = bits / impairment.rate_bits_per_s
+    seconds = bits / rate
     return RateLimit(LINK, flow.total_bytes / seconds, int(seconds * BILLION))
 
 
@@ -227,7 +236,10 @@ def _asked(case: Case, flow: TrafficCase) -> tuple[float, str] | None:
     link = link_limit(case, flow)
     if link is None:
         return None
-    name = case.link_names[case.link_between(flow.from_host, flow.to_host)]
-    impairment = case.impairments_of(name)
-    assert impairment is not None
-    return link.bytes_per_s, format_rate(impairment.rate_bits_per_s)
+    return link.bytes_per_s, format_rate(_link_rate(case, flow))
+
+
+def _link_rate(case: Case, flow: TrafficCase) -> int:
+    """Return the highest rate of a flow's link in bits per second, or 0 if there is no limit."""
+    rates = [each.rate_bits_per_s for each in _possible(case, flow.from_host, flow.to_host)]
+    return 0 if 0 in rates else max(rates, default=0)

@@ -20,7 +20,7 @@ from windtunnel.harness.scenario.applications.application_case import (
     application_case_problems,
 )
 from windtunnel.harness.scenario.applications.driver_settings import SETTING_NAMES
-from windtunnel.harness.scenario.applications.nemesis import DRAWN_MAX, drawn_events
+from windtunnel.harness.scenario.applications.nemesis import DRAWN_MAX
 from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX
 from windtunnel.harness.scenario.applications.observed_case import observed_case
 from windtunnel.harness.scenario.exercises import ABOUT, ExerciseName
@@ -33,6 +33,7 @@ from windtunnel.harness.scenario.resolved.case_validation import (
     traffic_problems,
     within,
 )
+from windtunnel.harness.scenario.resolved.event_cases import event_cases
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase, resolve_fault
 from windtunnel.harness.scenario.resolved.impairment_case import (
     FORMER_NAMES,
@@ -54,7 +55,6 @@ from windtunnel.harness.scenario.schema.host_event import (
     EVENTS_MAX,
     EventCase,
     TimeoutsCase,
-    event_case,
     timeouts_case,
 )
 from windtunnel.harness.scenario.schema.model import EXPECT_MAX, FAULTS_MAX, SEED_MAX, Scenario
@@ -145,7 +145,7 @@ class Case(Part):
     @property
     def changes_links(self) -> bool:
         """Return whether the impairments of links may change during the run."""
-        return self.live or any(each.cuts_links for each in self.events)
+        return self.live or any(each.changes_links for each in self.events)
 
     @property
     def link_names(self) -> tuple[str, ...]:
@@ -259,7 +259,10 @@ def _problems(case: Case) -> Iterator[Problem]:
         yield from impairment_problems(impairment, ("impairments", index), names)
     for index, event in enumerate(case.events):
         path = ("events", index)
-        yield from known_names((*path, "host"), [event.host], hosts)
+        if event.host or not event.impairments:
+            yield from known_names((*path, "host"), [event.host], hosts)
+        for each in event.impairments:
+            yield from impairment_problems(each, (*path, "impairments"), names)
         yield from within(path, "at", event.at, 0, max(BYTES_MAX * TRAFFIC_MAX, DURATION_NS_MAX))
         yield from within(path, "lasts_ns", event.lasts_ns, 0, DURATION_NS_MAX)
     yield from known_names(("drivers",), list(case.drivers), hosts)
@@ -320,7 +323,7 @@ def resolve(
     by_id: dict[str | None, Traffic] = {each.id: each for each in scenario.traffic}
     network = scenario.network
     several = network.all_links if len(network.all_links) > 1 else ()
-    events = _events(scenario, seed)
+    events = tuple(event_cases(scenario, seed, _names(scenario)))
     return Case(
         name=scenario.name,
         about=scenario.about,
@@ -341,7 +344,9 @@ def resolve(
         wall_ns=scenario.budget.wall_ns,
         # A simulation has no kernel, hence no netem.
         backend="relay" if fidelity == "sim" else network.all_links[0].backend,
-        impairments=_impairments(scenario, changes_links=any(each.cuts_links for each in events)),
+        impairments=_impairments(
+            scenario, changes_links=any(each.changes_links for each in events)
+        ),
         links=tuple(
             LinkCase(between=each.between, backend="relay" if fidelity == "sim" else each.backend)
             for each in several
@@ -362,14 +367,6 @@ def _names(scenario: Scenario) -> dict[tuple[str, str], str]:
     links = [LinkCase(between=each.between) for each in scenario.network.all_links]
     names = link_names(links if len(links) > 1 else ())
     return dict(zip(directions(links), names, strict=True))
-
-
-def _events(scenario: Scenario, seed: int) -> tuple[EventCase, ...]:
-    given, nemesis = (event_case(each) for each in scenario.events), scenario.nemesis
-    if nemesis is None:
-        return tuple(given)
-    hosts = scenario.network.hosts
-    return (*given, *drawn_events(nemesis, seed, scenario.applications, hosts))
 
 
 def _impairments(scenario: Scenario, *, changes_links: bool) -> tuple[ImpairmentCase, ...]:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.resolved.fault_case import CountCase, FaultCase, PlaceCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
 from windtunnel.harness.scenario.resolved.unawaited import (
     counted_hosts,
     flow_control,
@@ -31,6 +32,8 @@ SILENCE_SLACK_NS = 2 * STATUS_MESSAGE_NS
 """Time by which a silence exceeds its cause: status messages before and after it are this far
 apart.
 """
+LOSSY = 0.5
+"""Loss rate from which all status messages of the connection timeout may be lost."""
 DRIVER_NS = 10_000_000_000
 """Default of the driver timeout of clients."""
 NO_LIMIT_NS = 1 << 62
@@ -98,18 +101,28 @@ def may_disconnect(case: Case, traffic: TrafficCase) -> bool:
     """Return whether the scenario can disconnect a publication temporarily.
 
     This happens if a rule drops all receivers' status messages for about the connection timeout, an
-    event pauses a driver for that long, or too few receivers of a group are left. Aeron then
-    returns NOT_CONNECTED, and the publisher has to wait.
+    event pauses a driver or impairs a link for that long, or too few receivers of a group are left.
+    Aeron then returns NOT_CONNECTED, and the publisher has to wait.
     """
     least_ns = CONNECTION_NS - SILENCE_SLACK_NS
     hosts = (*traffic.publishers, *traffic.subscribers)
     for event in case.events:
+        if any(_may_silence(each, event.lasts_ns, least_ns) for each in event.impairments):
+            return True
         is_long = event.action == "pause" and event.lasts_ns >= least_ns
         if is_long and "driver" in event.roles and event.host in hosts:
             return True
     return may_lack_receivers(case, traffic) or all(
         _silence_ns(case, flow) >= least_ns for flow in traffic.flows
     )
+
+
+def _may_silence(impairment: ImpairmentCase, lasts_ns: int, least_ns: int) -> bool:
+    """Return whether impairments for a while can keep all status messages back for long enough."""
+    loss = 0.0 if impairment.loss is None else impairment.loss.rate
+    is_slow = impairment.delay_ns + impairment.jitter_ns >= least_ns
+    is_long = lasts_ns >= least_ns
+    return is_slow or (is_long and bool(impairment.rate_bits_per_s or loss >= LOSSY))
 
 
 def may_lack_receivers(case: Case, traffic: TrafficCase) -> bool:

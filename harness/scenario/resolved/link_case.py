@@ -21,6 +21,8 @@ LINKS_MAX = 31
 """Maximum number of links: 32 hosts around one of them, or all pairs of eight. A rule stores the
 directions of links as a bit set in a signed 64-bit integer, which has room for 31 links.
 """
+CHANGES_MAX = 2_000
+"""Maximum number of changes of link directions in a run."""
 
 
 class LinkCase(Part):

@@ -21,6 +21,7 @@ from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.resolved.case_validation import impairment_problems
 from windtunnel.harness.scenario.resolved.impairment_case import FORMER_NAMES, ImpairmentCase
+from windtunnel.harness.scenario.resolved.link_case import CHANGES_MAX
 from windtunnel.harness.scenario.resolved.stored_part import read_part
 from windtunnel.harness.scenario.schema.part import Part
 
@@ -28,7 +29,6 @@ CHANGE_SIGNAL = signal.SIGUSR1
 """The signal that tells the relay of new requests."""
 CHANGED = "changed"
 """First word of the line that the relay prints when it has applied a request."""
-CHANGES_MAX = 2_000
 COUNT_MAX = (1 << 63) - 1
 COUNTS = ("received", "lost", "overflowed", "duplicated", "corrupted", "reordered", "sent")
 """The counts of an account that a change records."""

@@ -1,11 +1,12 @@
-"""Host events, which pause or kill a driver, an application or an archive on a host, or cut a host
-off from all others.
+"""Host events, which pause or kill a driver, an application or an archive on a host, cut a host off
+from all others, or impair links for a while.
 
     events:
       - {id: freeze, whom: {host: b, process: driver}, when: {delivered: 1MiB}, act: {pause: 800ms}}
       - {id: crash, whom: {host: b, process: driver}, when: {after: 500ms},
          act: {kill: {restart_after: 1s}}}
       - {id: cut, whom: {host: b}, when: {after: 3s}, act: {partition: 2s}}
+      - {id: storm, whom: {link: a->b}, when: {after: 3s}, act: {impair: {loss: 10%, for: 2s}}}
 
 A pause is SIGSTOP followed by SIGCONT. A kill is SIGKILL followed by a restart. Unlike fault rules,
 events depend on real time: the runner polls the progress of streams a few times per second, so runs
@@ -13,14 +14,16 @@ with the same seed stop a process at roughly, but not exactly, the same byte. On
 are exact.
 """
 
-from collections.abc import Iterator
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
+from windtunnel.harness.scenario.resolved.link_case import LINKS_MAX
+from windtunnel.harness.scenario.schema.fault import LinkPattern
+from windtunnel.harness.scenario.schema.impairment import Impairments
 from windtunnel.harness.scenario.schema.part import Part
-from windtunnel.harness.scenario.schema.problem import Path, Problem
-from windtunnel.harness.scenario.schema.table import Bytes, Duration, Name, Table
+from windtunnel.harness.scenario.schema.table import Bytes, Duration, Name, Table, one_or_many
 from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
 
 EVENTS_MAX = 64
@@ -32,13 +35,23 @@ ALL_ROLES = (
 )
 """All roles that a process on a host can have."""
 Trigger = Literal["after", "published", "delivered"]
+EventAction = Literal["pause", "kill", "partition", "impair"]
 
 
 class EventTarget(Table):
-    """The processes that an event affects."""
+    """The processes or the links that an event affects. Exactly one of `host` and `link` is
+    required.
+    """
 
-    host: Name
-    """Host on which the processes run."""
+    host: Name | None = None
+    """Host on which the processes run, or whose links are affected."""
+
+    links: Annotated[tuple[LinkPattern, ...], BeforeValidator(one_or_many)] = Field(
+        default=(), alias="link", strict=False, min_length=1, max_length=2 * LINKS_MAX
+    )
+    """A direction to impair such as `a->b`, or a list. `*` stands for any host, `both` for all
+    directions.
+    """
 
     process: Process = "driver"
     """The driver, all publishers, subscribers or applications on the host, the archive, or `all` of
@@ -49,6 +62,12 @@ class EventTarget(Table):
     """Id of the only application that the event affects, with `process: application`. Default: all
     on the host.
     """
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if (self.host is None) == (not self.links):
+            raise ValueError("expected exactly one of host, link")
+        return self
 
     @model_validator(mode="after")
     def _one_application(self) -> Self:
@@ -85,6 +104,21 @@ class Kill(Table):
     """Delay before the process is restarted."""
 
 
+class EventImpairments(Impairments):
+    """Impairments that links have for a while. Each key replaces that of the link's own
+    impairments, and the others remain. At least one is required.
+    """
+
+    lasts_ns: Duration = Field(alias="for", gt=0)
+    """Time after which the link's own impairments apply again."""
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if len(self.model_fields_set) == 1:
+            raise ValueError("expected at least one of loss, delay, rate, duplicate, corrupt")
+        return self
+
+
 class EventAct(Table):
     """The action of an event. Exactly one key is required."""
 
@@ -99,15 +133,18 @@ class EventAct(Table):
     With `traffic`, use a rule that drops everything.
     """
 
+    impair: EventImpairments | None = None
+    """Impairments that the host's links, or the given directions, have for a while."""
+
     @model_validator(mode="after")
     def _one(self) -> Self:
         if len(self.model_fields_set) != 1:
-            raise ValueError("expected exactly one of pause, kill, partition")
+            raise ValueError("expected exactly one of pause, kill, partition, impair")
         return self
 
 
 class HostEvent(Table):
-    """An event on one host: the affected processes, the trigger and the action."""
+    """An event on one host or on links: what is affected, the trigger and the action."""
 
     id: Name
     """Name of the event, unique among the events."""
@@ -115,6 +152,11 @@ class HostEvent(Table):
     whom: EventTarget
     when: EventMoment
     act: EventAct
+
+    @property
+    def changes_links(self) -> bool:
+        """Return whether the event cuts the host off, or impairs links."""
+        return self.act.partition_ns is not None or self.act.impair is not None
 
 
 class Timeouts(Table):
@@ -137,27 +179,33 @@ class EventCase(Part):
 
     id: str
     host: str
+    """The host, or empty if the event affects only the links in `impairments`."""
     process: Process
     trigger: Trigger
     at: int
     """Nanoseconds since the first message, or message bytes, depending on `trigger`."""
-    action: Literal["pause", "kill", "partition"]
+    action: EventAction
     lasts_ns: int
-    """Time until the processes continue or are restarted, or the host is connected again."""
+    """Time until the processes continue or are restarted, the host is connected again, or the links
+    have their own impairments again.
+    """
     application: str = ""
     """Id of the only affected application, or empty if all processes with the roles are."""
     drawn: bool = False
     """Whether the scenario's nemesis has drawn it. It then need not happen, if the run ends."""
 
+    impairments: tuple[ImpairmentCase, ...] = ()
+    """For each affected link direction, the impairments that are set, if the action is `impair`."""
+
     @property
-    def cuts_links(self) -> bool:
-        """Return whether the event cuts the host off."""
-        return self.action == "partition"
+    def changes_links(self) -> bool:
+        """Return whether the event cuts the host off, or impairs links."""
+        return self.action in ("partition", "impair")
 
     @property
     def roles(self) -> tuple[str, ...]:
         """Return the roles of the affected processes."""
-        if self.cuts_links:
+        if self.changes_links:
             return ()
         return ALL_ROLES if self.process == "all" else (self.process,)
 
@@ -190,14 +238,12 @@ class TimeoutsCase(Part):
 DEFAULT_TIMEOUTS = TimeoutsCase()
 IMAGE_LIVENESS_NS = 10_000_000_000
 """Aeron's default image liveness timeout."""
-ARCHIVE_LIVENESS_NS = 10_000_000_000
-"""Time for which Aeron's archive refuses to open a directory after another archive was active in
-it.
-"""
 
 
 def event_case(event: HostEvent) -> EventCase:
-    """Convert a host event of a scenario file to the form used in a resolved case."""
+    """Convert a host event of a scenario file to the form used in a resolved case, without
+    impairments, which depend on the links.
+    """
     when, act = event.when, event.act
     moments: tuple[tuple[Trigger, int | None], ...] = (
         ("after", when.after_ns),
@@ -205,15 +251,21 @@ def event_case(event: HostEvent) -> EventCase:
         ("delivered", when.delivered_bytes),
     )
     trigger, at = next((name, at) for name, at in moments if at is not None)
-    action: Literal["pause", "kill", "partition"] = "kill" if act.kill else "pause"
+    lengths_ns: dict[EventAction, int | None] = {
+        "pause": act.pause_ns,
+        "kill": act.kill.restart_ns if act.kill else None,
+        "partition": act.partition_ns,
+        "impair": act.impair.lasts_ns if act.impair else None,
+    }
+    action, lasts_ns = next((name, ns) for name, ns in lengths_ns.items() if ns is not None)
     return EventCase(
         id=event.id,
-        host=event.whom.host,
+        host=event.whom.host or "",
         process=event.whom.process,
         trigger=trigger,
         at=at,
-        action="partition" if act.partition_ns else action,
-        lasts_ns=act.kill.restart_ns if act.kill else act.pause_ns or act.partition_ns or 0,
+        action=action,
+        lasts_ns=lasts_ns,
         application=event.whom.application or "",
     )
 
@@ -229,91 +281,18 @@ def timeouts_case(timeouts: Timeouts) -> TimeoutsCase:
     )
 
 
-def event_problems(
-    events: tuple[HostEvent, ...],
-    hosts: dict[str, set[str]],
-    total_bytes: int,
-    wall_ns: int,
-    *,
-    rejoins: bool,
-    image_liveness_ns: int,
-) -> Iterator[Problem]:
-    """Yield a problem for each event that is impossible or would end a stream permanently.
-
-    `hosts` contains the roles on each host: always `driver`, plus `publisher`, `subscriber`,
-    `archive` and `replayer` if present. `rejoins` is true if all streams continue after the loss of
-    an image.
-    """
-    for index, event in enumerate(events):
-        path: Path = ("events", index)
-        case = event_case(event)
-        if case.host not in hosts:
-            text = f"expected one of the hosts {', '.join(hosts)}, found {case.host!r}"
-            yield Problem((*path, "whom", "host"), text)
-            continue
-        if case.process != "all" and case.process not in hosts[case.host]:
-            yield Problem((*path, "whom", "process"), f"host {case.host} has no {case.process}")
-        if case.trigger == "after" and case.at + case.lasts_ns >= wall_ns:
-            text = f"the event occurs or ends after budget.wall ({format_duration(wall_ns)})"
-            yield Problem((*path, "when", "after"), text)
-        if case.trigger != "after" and total_bytes == 0:
-            yield Problem((*path, "when", case.trigger), "there is no traffic: use `after`")
-        elif case.trigger != "after" and case.at >= total_bytes:
-            text = f"expected less than the total content of {format_bytes(total_bytes)}"
-            yield Problem((*path, "when", case.trigger), text)
-        if not case.cuts_links:
-            yield from _survival_problems(case, hosts[case.host], path, rejoins, image_liveness_ns)
-            continue
-        if total_bytes:
-            text = "the streams of `traffic` need a fault rule instead: `act: {drop: always}`"
-            yield Problem((*path, "act", "partition"), text)
-        if event.whom.model_fields_set - {"host"}:
-            text = "a partition affects the whole host: remove this key"
-            yield Problem((*path, "whom", "process"), text)
-
-
-def _survival_problems(
-    case: EventCase, roles: set[str], path: Path, rejoins: bool, image_liveness_ns: int
-) -> Iterator[Problem]:
-    if case.action == "kill" and "subscriber" in case.roles:
-        text = (
-            "a killed subscriber loses its record of messages: kill a driver or publisher instead"
-        )
-        yield Problem((*path, "whom", "process"), text)
-    elif case.action == "kill" and "driver" in case.roles and "publisher" in roles:
-        text = "a publication ends with its driver: choose a host with subscribers only"
-        yield Problem((*path, "act", "kill"), text)
-    elif case.action == "kill" and case.process == "driver" and "archive" in roles:
-        text = "the archive would lose its driver: kill the archive, or choose another host"
-        yield Problem((*path, "act", "kill"), text)
-    elif case.action == "kill" and case.process == "archive":
-        if "replayer" in roles:
-            text = "a replay ends with its archive: choose a host without replays"
-            yield Problem((*path, "act", "kill"), text)
-        if case.lasts_ns < ARCHIVE_LIVENESS_NS:
-            least = format_duration(ARCHIVE_LIVENESS_NS)
-            text = f"expected at least {least}: until then the killed archive seems to be alive"
-            yield Problem((*path, "act", "kill", "restart_after"), text)
-    elif case.action == "kill" and case.process != "application" and not rejoins:
-        text = "needs `rejoins: true` in the traffic: images are lost and created again"
-        yield Problem((*path, "act", "kill"), text)
-    is_long = case.process != "application" and case.lasts_ns >= image_liveness_ns
-    if case.action == "pause" and is_long and not rejoins:
-        least = format_duration(image_liveness_ns)
-        text = f"needs `rejoins: true` in the traffic: images are closed after {least}"
-        yield Problem((*path, "act", "pause"), text)
-
-
-def event_line(event: EventCase, *, has_traffic: bool = True) -> str:
-    """Return a one-line description of an event."""
+def event_line(event: EventCase, *, has_traffic: bool = True, links: str = "") -> str:
+    """Return a one-line description of an event, which impairs the link directions `links`."""
     begin = "the first message" if has_traffic else "all applications were ready"
     moment = {
         "after": f"{format_duration(event.at)} after {begin}",
         "published": f"when {format_bytes(event.at)} has been published",
         "delivered": f"when {format_bytes(event.at)} has been delivered",
     }[event.trigger]
-    if event.cuts_links:
+    if event.action == "partition":
         return f"{event.id}: {event.host} cut off for {format_duration(event.lasts_ns)}, {moment}"
+    if event.action == "impair":
+        return f"{event.id}: {links} impaired for {format_duration(event.lasts_ns)}, {moment}"
     target = "driver and applications" if event.process == "all" else f"the {event.process}"
     if event.process == "application":
         target = f"application {event.application}" if event.application else "the applications"

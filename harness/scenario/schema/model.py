@@ -194,3 +194,9 @@ class Scenario(Table):
     """
 
     budget: Budget = Budget()
+
+    @property
+    def changes_links(self) -> bool:
+        """Return whether events change links during a run."""
+        may_cut = self.nemesis is not None and self.nemesis.cuts_links
+        return may_cut or any(each.changes_links for each in self.events)

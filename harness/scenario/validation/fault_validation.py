@@ -13,12 +13,13 @@ from windtunnel.harness.scenario.schema.problem import Path, Problem
 from windtunnel.harness.scenario.schema.traffic import Traffic
 from windtunnel.harness.scenario.schema.units import BILLION
 from windtunnel.harness.scenario.validation.fault_reach import reach_problems
+from windtunnel.harness.scenario.validation.link_directions import (
+    Direction,
+    named_directions,
+    unknown_direction,
+)
 from windtunnel.harness.scenario.validation.loss_model_validation import loss_model_problems
 
-Direction = tuple[str, str]
-"""Sending and receiving host."""
-
-ANY_HOST = "*"
 POSITIONAL = frozenset({"DATA", "PAD"})
 """Frame types that occupy bytes of a stream and can be reordered within it."""
 PLACED = POSITIONAL | {"HEARTBEAT", "SETUP", "SM", "NAK"}
@@ -42,30 +43,7 @@ FIELDLESS = {
 
 def rule_directions(scenario: Scenario, fault: Fault) -> list[Direction]:
     """Return a fault rule's link directions in order, as pairs (sending host, receiving host)."""
-    found = [each for name in fault.where.links for each in _named(scenario, name)]
-    return list(dict.fromkeys(found))
-
-
-def _named(scenario: Scenario, name: str) -> list[Direction]:
-    """Return the link directions that a name such as `a->b` or a pattern such as `a->*` stands for.
-    If a pattern matches none, return the pattern itself.
-    """
-    known = list(_all_directions(scenario))
-    if name == "both":
-        return known
-    sender, _, receiver = name.partition("->")
-    if ANY_HOST not in (sender, receiver):
-        return [(sender, receiver)]
-    matches = [
-        each for each in known if sender in (ANY_HOST, each[0]) and receiver in (ANY_HOST, each[1])
-    ]
-    return matches or [(sender, receiver)]
-
-
-def _all_directions(scenario: Scenario) -> Iterator[Direction]:
-    for link in scenario.network.all_links:
-        yield link.between
-        yield link.between[1], link.between[0]
+    return named_directions(scenario, fault.where.links)
 
 
 def fault_problems(scenario: Scenario) -> list[Problem]:
@@ -79,13 +57,8 @@ def fault_problems(scenario: Scenario) -> list[Problem]:
 
 
 def _unknown_link(scenario: Scenario, fault: Fault, path: Path) -> Iterator[Problem]:
-    known = list(_all_directions(scenario))
-    for direction in rule_directions(scenario, fault):
-        if direction not in known:
-            names = ", ".join("->".join(each) for each in known)
-            text = f"expected {names} or both, found {'->'.join(direction)!r}"
-            yield Problem((*path, "where", "link"), text)
-            return
+    if text := unknown_direction(scenario, rule_directions(scenario, fault)):
+        yield Problem((*path, "where", "link"), text)
 
 
 def _rule(scenario: Scenario, fault: Fault, path: Path) -> Iterator[Problem]:

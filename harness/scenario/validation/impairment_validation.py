@@ -26,7 +26,7 @@ def impairment_problems(link: Link, at: Path) -> Iterator[Problem]:
         elif key == BOTH and len(impairments) > 1:
             text = "`both` cannot be combined with other directions: remove one of them"
             yield Problem((*top, key), text)
-        yield from _one(each, (*top, key))
+        yield from direction_problems(each, (*top, key))
     if link.backend == "netem" and not impairments:
         text = "expected `impairments`, or backend relay: netem has nothing to apply"
         yield Problem((*at, "backend"), text)
@@ -50,7 +50,8 @@ def shared_netem_problems(links: tuple[Link, ...]) -> Iterator[Problem]:
                 break
 
 
-def _one(impairments: Impairments, path: Path) -> Iterator[Problem]:
+def direction_problems(impairments: Impairments, path: Path) -> Iterator[Problem]:
+    """Yield all problems with the impairments of a link direction."""
     if not impairments.model_fields_set:
         yield Problem(path, "expected at least one of loss, delay, rate, duplicate, corrupt")
     yield from loss_model_problems(impairments.loss, (*path, "loss"))

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from windtunnel.harness.scenario.applications.application_validation import application_problems
 from windtunnel.harness.scenario.applications.observe_validation import observe_problems
 from windtunnel.harness.scenario.exercises import exercise_problems
-from windtunnel.harness.scenario.schema.host_event import IMAGE_LIVENESS_NS, event_problems
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem
 from windtunnel.harness.scenario.validation.archive_validation import archive_problems
 from windtunnel.harness.scenario.validation.driver_validation import driver_problems
+from windtunnel.harness.scenario.validation.event_validation import event_problems
 from windtunnel.harness.scenario.validation.fault_validation import fault_problems, sends_over
 from windtunnel.harness.scenario.validation.group_validation import group_problems
 from windtunnel.harness.scenario.validation.impairment_validation import (
@@ -43,7 +43,7 @@ def problems(scenario: Scenario) -> list[Problem]:
     found += fault_problems(scenario)
     found += _unique("faults", "id", [each.id for each in scenario.faults])
     found += exercise_problems(scenario.exercises, scenario.fidelity)
-    found += _events(scenario)
+    found += event_problems(scenario)
     found += interruption_problems(scenario)
     found += group_problems(scenario)
     found += _unique("events", "id", [each.id for each in scenario.events])
@@ -119,27 +119,6 @@ def _has_traffic(scenario: Scenario, between: tuple[str, str]) -> bool:
         if any(_MULTICAST.search(each) for each in channels):
             return True
     return False
-
-
-def _events(scenario: Scenario) -> Iterator[Problem]:
-    roles = {host: {"driver"} for host in scenario.network.hosts}
-    for traffic in scenario.traffic:
-        for host in traffic.from_hosts:
-            roles.get(host, set()).add(traffic.sender)
-        for host in traffic.to_hosts:
-            roles.get(host, set()).add("subscriber")
-    for archive in scenario.archives:
-        roles.get(archive.host, set()).add("archive")
-    for application in scenario.applications:
-        roles.get(application.host, set()).add("application")
-    yield from event_problems(
-        scenario.events,
-        roles,
-        sum(each.content.total_bytes for each in scenario.traffic if not each.replays),
-        scenario.budget.wall_ns,
-        rejoins=all(each.rejoins for each in scenario.traffic),
-        image_liveness_ns=scenario.timeouts.image_liveness_ns or IMAGE_LIVENESS_NS,
-    )
 
 
 def _unique(table: str, key: str | None, values: list[str] | list[int]) -> Iterator[Problem]:

@@ -1,7 +1,8 @@
-"""Pauses, kills and restarts programs in a simulated world at specified times.
+"""Pauses, kills and restarts programs in a simulated world at specified times, and impairs links.
 
     pending --its moment--> open --its time is over--> done
              pause, kill          resume, successor
+             impair               as before
 
 At other fidelity levels, the runner does this to processes with signals. Here every event is on
 time. The events that happened are written for the judge.
@@ -20,6 +21,16 @@ from windtunnel.harness.simulator.applications.programs import Program
 from windtunnel.harness.simulator.network.in_flight import NEVER
 
 
+class Links(Protocol):
+    """Changes links in a simulated world."""
+
+    def begin(self, event: EventCase) -> None:
+        """Impair the links of an event."""
+
+    def end(self, event: EventCase) -> None:
+        """Undo that."""
+
+
 class Programs(Protocol):
     """Looks up the programs in a simulated world by host and role, and replaces killed programs."""
 
@@ -32,7 +43,7 @@ class Programs(Protocol):
 
 @dataclass
 class _OpenEvent:
-    """A pause or kill that is in progress."""
+    """An event that is in progress."""
 
     case: EventCase
     victims: list[Program]
@@ -44,13 +55,19 @@ class _OpenEvent:
 
 
 class HostEvents:
-    """The pauses and kills of one run: pending, in progress, or done."""
+    """The events of one run: pending, in progress, or done."""
 
     def __init__(
-        self, events: Sequence[EventCase], programs: Programs, clock_ns: Callable[[], int]
+        self,
+        events: Sequence[EventCase],
+        programs: Programs,
+        clock_ns: Callable[[], int],
+        links: Links | None = None,
     ) -> None:
         self._pending = list(events)
         self._programs = programs
+        self._links = links
+        """What impairs links. None if no event does."""
         self._clock_ns = clock_ns
         self._open: list[_OpenEvent] = []
         self._happened: list[AppliedEvent] = []
@@ -60,7 +77,7 @@ class HostEvents:
 
     @property
     def is_open(self) -> bool:
-        """Return whether a program is paused, or killed and not yet restarted."""
+        """Return whether an event is in progress."""
         return bool(self._open)
 
     @property
@@ -79,8 +96,8 @@ class HostEvents:
         return min(times_ns, default=NEVER)
 
     def look(self, published_bytes: int, delivered_bytes: int) -> None:
-        """Begin and end the pauses and kills that are due, given the number of bytes published and
-        delivered so far.
+        """Begin and end the events that are due, given the number of bytes published and delivered
+        so far.
         """
         if not self.has_more:
             return
@@ -97,6 +114,9 @@ class HostEvents:
             self._begin(event)
 
     def _begin(self, event: EventCase) -> None:
+        if event.changes_links:
+            assert self._links is not None
+            self._links.begin(event)
         victims = self._programs.on_host(event.host, event.roles)
         for each in victims:
             if event.action == "kill":
@@ -110,6 +130,9 @@ class HostEvents:
 
     def _end(self, each: _OpenEvent) -> None:
         self._open.remove(each)
+        if each.case.changes_links:
+            assert self._links is not None
+            self._links.end(each.case)
         for victim in each.victims:
             if each.case.action == "kill":
                 self._programs.replace(victim)

@@ -2,10 +2,14 @@
 
 from windtunnel.harness.artifact.host.host_event import AppliedEvent
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.harness.scenario.schema.units import BILLION
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
+from windtunnel.harness.scenario.resolved.link_change import LinkChange
+from windtunnel.harness.scenario.resolved.link_event import ALL_LOST, affected_links, merged
+from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, inconclusive, passed
 from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.views.interruptions import links_of, links_text
 
 NAME = "events_happened"
 LATE_NS_MAX = 500_000_000
@@ -30,10 +34,10 @@ def _check_event(evidence: Evidence, case: Case, index: int) -> Finding:
     assert not isinstance(happened, Missing)
     where = (evidence.name_of(evidence.folder.host_events),)
     found = next((each for each in happened if each.id == event.id), None)
-    if event.drawn and (found is None or not (found.processes or event.cuts_links)):
+    if event.drawn and (found is None or not (found.processes or event.changes_links)):
         text = f"event {event.id} affected nothing: the run, or the application, had ended before"
         return passed(NAME, text, event.id, evidence=where)
-    if found is None or not (found.processes or event.cuts_links):
+    if found is None or not (found.processes or event.changes_links):
         what = f"affected nothing: there was no {event.process} process on {event.host}"
         what = "did not happen" if found is None else what
         return Finding(NAME, Outcome.INCONCLUSIVE, f"event {event.id} {what}", event.id, where)
@@ -44,9 +48,10 @@ def _check_event(evidence: Evidence, case: Case, index: int) -> Finding:
     lasted_ns = found.ended_ns - found.began_ns
     spare_ns = lasted_ns - event.lasts_ns
     what = f"{', '.join(found.processes)} on {event.host}"
-    what = f"host {event.host}" if event.cuts_links else what
+    if event.changes_links:
+        what = f"host {event.host}" if event.host else links_text(case, links_of(event))
     text = f"{event.action} of {what} for {lasted_ns} ns"
-    if event.cuts_links and not _was_cut_off(evidence, case, found):
+    if event.changes_links and not _has_changed(evidence, case, event, found):
         text = f"{text}, but link-changes.json has no such change of its links"
         return Finding(NAME, Outcome.INCONCLUSIVE, text, event.id, where)
     if not found.ended_ns or spare_ns < 0:
@@ -60,17 +65,27 @@ def _check_event(evidence: Evidence, case: Case, index: int) -> Finding:
     return passed(NAME, text, event.id, evidence=where, facts={"lasted_ns": lasted_ns})
 
 
-def _was_cut_off(evidence: Evidence, case: Case, event: AppliedEvent) -> bool:
-    """Return whether the relay let all links of a host lose everything during an event."""
+def _has_changed(evidence: Evidence, case: Case, event: EventCase, applied: AppliedEvent) -> bool:
+    """Return whether the relay changed all links of an event at its beginning, and those that it
+    impaired once more at its end.
+    """
     changes = evidence.link_changes
     if isinstance(changes, Missing):
         return False
-    cut = {
-        each.impairments.link
-        for each in changes
-        if event.began_ns <= each.at_ns <= event.ended_ns + LATE_NS_MAX
-        and each.impairments.loss is not None
-        and each.impairments.loss.shares_ppb == (BILLION,)
-    }
-    pairs = zip(case.link_names, case.directions, strict=True)
-    return {name for name, ends in pairs if event.host in ends} <= cut
+    until_ns = applied.ended_ns + LATE_NS_MAX
+    within = [each for each in changes if applied.began_ns <= each.at_ns <= until_ns]
+    added = {each.link: each for each in event.impairments}
+    return all(_changed(within, link, added.get(link)) for link in affected_links(case, event))
+
+
+def _changed(changes: list[LinkChange], link: str, added: ImpairmentCase | None) -> bool:
+    """Return whether a link direction was cut off or got the added impairments, which were removed
+    again.
+    """
+    states = [each.impairments for each in changes if each.impairments.link == link]
+    for index, state in enumerate(states):
+        if state.loss == ALL_LOST:
+            return added is None or index + 1 < len(states)
+        if added is not None and merged(state, added) == state:
+            return index + 1 < len(states)
+    return False

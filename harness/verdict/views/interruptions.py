@@ -1,14 +1,14 @@
-"""The time ranges in which a run's scenario cut links, or paused or killed processes.
+"""The time ranges in which a run's scenario cut or impaired links, or paused or killed processes.
 
     rule    when: {after: 2s, for: 5s}     first DATA + 2 s ... + 7 s     from the capture
             when: {reached: ...}           first drop ... + for           from the decision log
-    event   pause or kill                  as the runner recorded it
+    event   pause, kill, partition, impair     as the runner recorded it
 
 A cut is a rule that drops every frame of its types on a link for a limited time. Its times are
 those of the rule, and no drop that the middlebox logged lies outside of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -21,11 +21,12 @@ from windtunnel.harness.dissect.capture.pcap import sent_by
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.resolved.cut import drops_all
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase, WhenCase
+from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS
 
-CUT, PAUSE, KILL = "cut", "pause", "kill"
+CUT, PAUSE, KILL, PARTITION, IMPAIR = "cut", "pause", "kill", "partition", "impair"
 CUT_TYPES = ("DATA", "SM")
 """A rule that drops neither of these frame types interrupts no stream."""
 LINKS_MAX = 4
@@ -41,7 +42,7 @@ def interruptions(evidence: Evidence, case: Case) -> list[Interruption]:
 
 
 def concerns(case: Case, flow: TrafficCase, interruption: Interruption) -> bool:
-    """Return whether an interruption affects one of a flow's hosts, or its link."""
+    """Return whether a cut affects a flow's link, or a pause or kill one of its hosts."""
     if interruption.kind == CUT:
         fault = next(each for each in case.faults if each.id == interruption.id)
         return _cuts_off(case, flow, fault)
@@ -79,9 +80,7 @@ def _cuts(evidence: Evidence, case: Case) -> Iterator[Interruption]:
         start_ns = int(times_ns[0])
         if fault.when.reached is None and first_ns is not None:
             start_ns = min(first_ns + fault.when.after_ns, start_ns)
-        what = listed(case.hosts_of_links(fault.links))
-        if len(fault.links) > LINKS_MAX:
-            what = f"{len(fault.links)} link directions"
+        what = links_text(case, fault.links)
         for began_ns, ended_ns in _periods(fault.when, start_ns, times_ns):
             yield Interruption(CUT, fault.id, what, began_ns, ended_ns)
 
@@ -115,12 +114,27 @@ def _events(evidence: Evidence) -> Iterator[Interruption]:
     case = evidence.case
     if isinstance(happened, Missing) or isinstance(case, Missing):
         return
-    known = {each.id for each in case.events}
+    known = {each.id: each for each in case.events}
     for each in happened:
         is_valid = 0 <= each.began_ns < each.ended_ns < NEVER_NS
-        if each.id in known and each.action in (PAUSE, KILL) and is_valid:
+        event = known.get(each.id)
+        if event is not None and each.action == event.action and is_valid:
             what = f"{_roles(each)} on {each.host}"
+            if event.changes_links:
+                what = f"host {event.host}" if event.host else links_text(case, links_of(event))
             yield Interruption(each.action, each.id, what, each.began_ns, each.ended_ns)
+
+
+def links_of(event: EventCase) -> list[str]:
+    """Return the names of the link directions that an event impairs."""
+    return [each.link for each in event.impairments]
+
+
+def links_text(case: Case, links: Sequence[str]) -> str:
+    """Return link directions as text, or their number if there are many."""
+    if len(links) > LINKS_MAX:
+        return f"{len(links)} link directions"
+    return listed(case.hosts_of_links(links))
 
 
 def _roles(event: AppliedEvent) -> str:

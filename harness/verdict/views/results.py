@@ -240,7 +240,8 @@ def _delivery_figures(
     times: dict[str, Any] = {"times_ns": times_ns}
     happened = evidence.host_events
     if gaps is not None and not isinstance(happened, Missing):
-        paused = [each for each in happened if each.host in (flow.from_host, flow.to_host)]
+        hosts = flow.from_host, flow.to_host
+        paused = [each for each in happened if each.processes and each.host in hosts]
         given_up_ns = ended_ns if ended_ns > finished_ns else 0
         found = stalls(gaps, planned.log, messages, times_ns, due_ns, paused, given_up_ns)
         values["stalled_ns"] = stalled_ns(found)

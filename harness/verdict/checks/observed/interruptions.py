@@ -1,38 +1,44 @@
 """The ends of interruptions: when a stream that had been cut off or stopped could continue.
 
-host event       a pause, a kill or a partition of one of the stream's hosts has ended
+host event       a pause, a kill or a partition of one of the stream's hosts has ended, or
+                 impairments of a link between them
 change of link   a direction between the two hosts no longer loses everything
 """
 
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Missing
+from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+
+IMPAIR = "impair"
 
 
 def interruption_ends(evidence: Evidence, flow: TrafficCase) -> list[tuple[int, str]] | Missing:
     """Return the times at which interruptions of a stream ended, each with a description, in order
     of time.
     """
-    case, events, changes = evidence.case, evidence.host_events, evidence.link_changes
-    for each in (case, changes):
-        if isinstance(each, Missing):
-            return each
-    assert not isinstance(case, Missing)
-    assert not isinstance(changes, Missing)
+    known, events = all_or_missing(evidence.case, evidence.link_changes), evidence.host_events
+    if isinstance(known, Missing):
+        return known
+    case, changes = known
     hosts = flow.from_host, flow.to_host
     if isinstance(events, Missing):
         if case.events:
             return events
         events = []
-    found = [
-        (each.ended_ns, f"the {each.action} of host {each.host} (event {each.id})")
-        for each in events
-        if each.host in hosts and each.ended_ns
-    ]
-    for name, ends in zip(case.link_names, case.directions, strict=True):
-        if sorted(ends) != sorted(hosts):
-            continue
+    pairs = zip(case.link_names, case.directions, strict=True)
+    between = [name for name, ends in pairs if sorted(ends) == sorted(hosts)]
+    impaired = {
+        event.id for event in case.events if any(each.link in between for each in event.impairments)
+    }
+    found = []
+    for each in events:
+        if each.ended_ns and each.id in impaired:
+            found.append((each.ended_ns, f"the impairments of event {each.id}"))
+        elif each.ended_ns and each.host in hosts and each.action != IMPAIR:
+            what = f"the {each.action} of host {each.host} (event {each.id})"
+            found.append((each.ended_ns, what))
+    for name in between:
         was_cut = _loses_all(case.impairments_of(name))
         for change in changes:
             if change.impairments.link == name:

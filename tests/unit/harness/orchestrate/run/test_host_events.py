@@ -162,25 +162,26 @@ class Links:
     def __init__(self, said):
         self._said = said
 
-    def cut(self, host):
-        self._said.append((host, "cut"))
+    def begin(self, event):
+        self._said.append((event.id, "begin"))
 
-    def reconnect(self, host):
-        self._said.append((host, "reconnect"))
+    def end(self, event):
+        self._said.append((event.id, "end"))
 
 
-def test_a_partition_cuts_a_host_off_and_connects_it_again(control, clock, tmp_path):
-    partition = event("after", 0, action="partition", process="all")
+@pytest.mark.parametrize("action", ["partition", "impair"])
+def test_links_are_changed_and_are_as_before_again(control, clock, tmp_path, action):
+    partition = event("after", 0, action=action, process="all")
     events = HostEvents([partition], control, Links(control.said))
     events.begin()
     events.update(0, 0)
-    assert (control.said, events.is_active) == ([("b", "cut")], True)
+    assert (control.said, events.is_active) == ([(f"{action}-0", "begin")], True)
     clock.now_s += 1
     events.update(0, 0)
-    assert (control.said[1:], events.is_active) == ([("b", "reconnect")], False)
+    assert (control.said[1:], events.is_active) == ([(f"{action}-0", "end")], False)
     events.close(tmp_path / "events.json")
     (applied,) = read_applied_events(tmp_path / "events.json")
-    assert (applied.action, applied.processes) == ("partition", [])
+    assert (applied.action, applied.processes) == (action, [])
     assert applied.ended_ns - applied.began_ns == 10**9
 
 

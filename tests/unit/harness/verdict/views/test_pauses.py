@@ -164,6 +164,55 @@ def test_a_partition_is_what_the_relay_has_done(run):
     assert "expected at least 100 ns" in found.text
 
 
+LOSS = LossCase(model="iid", shares_ppb=(10**8,))
+STORM = EventCase(
+    id="storm", host="", process="driver", trigger="after", at=1, action="impair", lasts_ns=100,
+    impairments=(ImpairmentCase(link="a->b", loss=LOSS),),
+)  # fmt: skip
+
+
+def impaired(run, *changes):
+    path = run.write()
+    run.case.model_copy(update={"events": (STORM,)}).write(run.folder.case)
+    applied = AppliedEvent("storm", "", "impair", [], 100, 200)
+    write_applied_events(run.folder.host_events, [applied])
+    made = (
+        LinkChange(
+            number=1,
+            at_ns=at_ns,
+            impairments=ImpairmentCase(link=link, loss=loss, delay_ns=5),
+            counts=LinkCounts(),
+        )
+        for link, at_ns, loss in changes
+    )
+    LinkChanges(changes=tuple(made)).write(run.folder.link_changes)
+    (finding,) = events_happened(Evidence(path))
+    return finding
+
+
+def test_impairments_for_a_while_are_what_the_relay_has_set_and_removed(run):
+    begin, end = ("a->b", 110, LOSS), ("a->b", 210, None)
+    found = impaired(run, begin, end)
+    assert (found.outcome, found.text) == (Outcome.PASS, "impair of a->b for 100 ns")
+    other = LossCase(model="iid", shares_ppb=(10**7,))
+    for changes in (
+        [begin],
+        [end],
+        [("b->a", 110, LOSS), ("b->a", 210, None)],
+        [("a->b", 50, LOSS), end],
+        [("a->b", 110, other), end],
+    ):
+        found = impaired(run, *changes)
+        assert found.outcome is Outcome.INCONCLUSIVE, changes
+        assert "link-changes.json has no such change of its links" in found.text
+
+
+def test_impairments_may_begin_during_a_partition(run):
+    lost = LossCase(model="iid", shares_ppb=(10**9,))
+    found = impaired(run, ("a->b", 110, lost), ("a->b", 210, None))
+    assert found.outcome is Outcome.PASS, found.text
+
+
 def test_a_drawn_event_that_affected_nothing_is_no_reason_to_doubt_a_run(run):
     drawn = ORDERED.model_copy(update={"drawn": True})
     path = run.write()

@@ -15,6 +15,8 @@ from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_appl
 from windtunnel.harness.artifact.rate_text import rate_text
 from windtunnel.harness.artifact.run.result_row import duration
 from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
+from windtunnel.harness.scenario.resolved.link_change import LinkChanges
 from windtunnel.harness.scenario.resolved.traffic_case import StreamLimitsCase
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.core.finding import AtFault
@@ -103,6 +105,23 @@ def test_recovery_is_from_the_end_of_an_event_to_the_next_data_in_order(run):
     assert limited(run, "observed_recovery", recovery_most_ns=next_ns - ended_ns).outcome is (
         Outcome.PASS
     )
+    assert limited(run, "observed_recovery", recovery_most_ns=1).outcome is Outcome.FAIL
+
+
+def test_recovery_is_also_from_the_end_of_impairments_of_the_stream_s_link(run):
+    times = positions(run)
+    storm = EventCase(id="storm", host="", process="driver", trigger="after", at=1,
+                      action="impair", lasts_ns=1,
+                      impairments=(ImpairmentCase(link="b->a", delay_ns=1),))  # fmt: skip
+    both = tuple(ImpairmentCase(link=name) for name in ("a->b", "b->a"))
+    run.case = run.case.model_copy(update={"events": (storm,), "impairments": both})
+    run.folder.make()
+    applied = AppliedEvent("storm", "", "impair", [], 1, times[len(times) // 2] + 1)
+    write_applied_events(run.folder.host_events, [applied])
+    LinkChanges().write(run.folder.link_changes)
+    found = limited(run, "observed_recovery", recovery_most_ns=HOUR_NS)
+    assert found.outcome is Outcome.PASS, found.text
+    assert "after the impairments of event storm, from position " in found.text
     assert limited(run, "observed_recovery", recovery_most_ns=1).outcome is Outcome.FAIL
 
 

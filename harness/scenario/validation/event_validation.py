@@ -1,0 +1,171 @@
+"""Validates events: rejects those that are impossible, affect nothing, or would end a stream for
+good.
+"""
+
+from collections.abc import Iterator
+
+from windtunnel.harness.scenario.resolved.impairment_case import impairment_case
+from windtunnel.harness.scenario.resolved.link_case import CHANGES_MAX
+from windtunnel.harness.scenario.schema.host_event import (
+    IMAGE_LIVENESS_NS,
+    EventCase,
+    EventImpairments,
+    HostEvent,
+    event_case,
+)
+from windtunnel.harness.scenario.schema.impairment import Impairments
+from windtunnel.harness.scenario.schema.model import Scenario
+from windtunnel.harness.scenario.schema.problem import Path, Problem
+from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
+from windtunnel.harness.scenario.validation.impairment_validation import BOTH, direction_problems
+from windtunnel.harness.scenario.validation.link_directions import (
+    Direction,
+    event_directions,
+    unknown_direction,
+)
+
+ARCHIVE_LIVENESS_NS = 10_000_000_000
+"""Time for which Aeron's archive refuses to open a directory after another archive was active in
+it.
+"""
+
+
+def event_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yield a problem for each event that is impossible or would end a stream permanently."""
+    hosts = _roles(scenario)
+    total_bytes = sum(each.content.total_bytes for each in scenario.traffic if not each.replays)
+    for index, event in enumerate(scenario.events):
+        path: Path = ("events", index)
+        case = event_case(event)
+        yield from _moment(scenario, case, total_bytes, path)
+        if case.host and case.host not in hosts:
+            text = f"expected one of the hosts {', '.join(hosts)}, found {case.host!r}"
+            yield Problem((*path, "whom", "host"), text)
+        elif case.changes_links:
+            yield from _link_event(scenario, event, path)
+        elif not case.host:
+            text = f"a {case.action} affects processes: write `host` in place of `link`"
+            yield Problem((*path, "whom", "link"), text)
+        else:
+            if case.process != "all" and case.process not in hosts[case.host]:
+                yield Problem((*path, "whom", "process"), f"host {case.host} has no {case.process}")
+            yield from _survival_problems(scenario, case, hosts[case.host], path)
+    changing = [each for each in scenario.events if each.changes_links]
+    count = 2 * sum(len(event_directions(scenario, each)) for each in changing)
+    if count > CHANGES_MAX:
+        text = f"the events change link directions {count} times, expected at most {CHANGES_MAX}"
+        yield Problem(("events",), text)
+
+
+def _roles(scenario: Scenario) -> dict[str, set[str]]:
+    """Return the roles on each host: always `driver`, plus `publisher`, `subscriber`, `archive`,
+    `replayer` and `application` if present.
+    """
+    roles = {host: {"driver"} for host in scenario.network.hosts}
+    for traffic in scenario.traffic:
+        for host in traffic.from_hosts:
+            roles.get(host, set()).add(traffic.sender)
+        for host in traffic.to_hosts:
+            roles.get(host, set()).add("subscriber")
+    for archive in scenario.archives:
+        roles.get(archive.host, set()).add("archive")
+    for application in scenario.applications:
+        roles.get(application.host, set()).add("application")
+    return roles
+
+
+def _moment(scenario: Scenario, case: EventCase, total_bytes: int, path: Path) -> Iterator[Problem]:
+    wall_ns = scenario.budget.wall_ns
+    if case.trigger == "after" and case.at + case.lasts_ns >= wall_ns:
+        text = f"the event occurs or ends after budget.wall ({format_duration(wall_ns)})"
+        yield Problem((*path, "when", "after"), text)
+    if case.trigger != "after" and total_bytes == 0:
+        yield Problem((*path, "when", case.trigger), "there is no traffic: use `after`")
+    elif case.trigger != "after" and case.at >= total_bytes:
+        text = f"expected less than the total content of {format_bytes(total_bytes)}"
+        yield Problem((*path, "when", case.trigger), text)
+
+
+def _link_event(scenario: Scenario, event: HostEvent, path: Path) -> Iterator[Problem]:
+    """Yield the problems with a partition, or with impairments for a while."""
+    impair = event.act.impair
+    action = "partition" if impair is None else "impair"
+    at: Path = (*path, "act", action)
+    if any(each.backend == "netem" for each in scenario.network.all_links):
+        text = "only the relay changes links during a run: write `backend: relay`, or remove the "
+        yield Problem(at, f"{text}event")
+    for key in ("process", "application"):
+        if key in event.whom.model_fields_set:
+            text = f"{action} affects links and not processes: remove this key"
+            yield Problem((*path, "whom", key), text)
+    directions = event_directions(scenario, event)
+    if text := unknown_direction(scenario, directions):
+        yield Problem((*path, "whom", "link"), text)
+    elif impair is not None:
+        yield from _impairments(scenario, impair, directions, at)
+    elif scenario.traffic:
+        text = "the streams of `traffic` need a fault rule instead: `act: {drop: always}`"
+        yield Problem(at, text)
+    elif event.whom.host is None:
+        text = "a partition cuts a host off: write `host`, or `act: {impair: {loss: 100%, ...}}`"
+        yield Problem((*path, "whom", "link"), text)
+
+
+def _impairments(
+    scenario: Scenario, impair: EventImpairments, directions: list[Direction], at: Path
+) -> Iterator[Problem]:
+    """Yield the problems with what the links' own impairments and those of an event result in."""
+    given = {name: getattr(impair, name) for name in impair.model_fields_set - {"lasts_ns"}}
+    found: dict[Problem, None] = {}
+    for direction in directions:
+        own = _own_impairments(scenario, direction)
+        found |= dict.fromkeys(direction_problems(own.model_copy(update=given), at))
+    yield from found
+    loss = impairment_case("", impair).loss
+    if scenario.traffic and loss is not None and loss.rate >= 1:
+        text = "the streams of `traffic` need a fault rule instead: `act: {drop: always}`"
+        yield Problem((*at, "loss"), text)
+
+
+def _own_impairments(scenario: Scenario, direction: Direction) -> Impairments:
+    for link in scenario.network.all_links:
+        if set(link.between) == set(direction):
+            own = link.impairments.get(BOTH) or link.impairments.get("->".join(direction))
+            return own or Impairments()
+    return Impairments()
+
+
+def _survival_problems(
+    scenario: Scenario, case: EventCase, roles: set[str], path: Path
+) -> Iterator[Problem]:
+    """Yield the problems with an event that a stream would not survive."""
+    # All streams continue after the loss of an image.
+    rejoins = all(each.rejoins for each in scenario.traffic)
+    image_liveness_ns = scenario.timeouts.image_liveness_ns or IMAGE_LIVENESS_NS
+    if case.action == "kill" and "subscriber" in case.roles:
+        text = (
+            "a killed subscriber loses its record of messages: kill a driver or publisher instead"
+        )
+        yield Problem((*path, "whom", "process"), text)
+    elif case.action == "kill" and "driver" in case.roles and "publisher" in roles:
+        text = "a publication ends with its driver: choose a host with subscribers only"
+        yield Problem((*path, "act", "kill"), text)
+    elif case.action == "kill" and case.process == "driver" and "archive" in roles:
+        text = "the archive would lose its driver: kill the archive, or choose another host"
+        yield Problem((*path, "act", "kill"), text)
+    elif case.action == "kill" and case.process == "archive":
+        if "replayer" in roles:
+            text = "a replay ends with its archive: choose a host without replays"
+            yield Problem((*path, "act", "kill"), text)
+        if case.lasts_ns < ARCHIVE_LIVENESS_NS:
+            least = format_duration(ARCHIVE_LIVENESS_NS)
+            text = f"expected at least {least}: until then the killed archive seems to be alive"
+            yield Problem((*path, "act", "kill", "restart_after"), text)
+    elif case.action == "kill" and case.process != "application" and not rejoins:
+        text = "needs `rejoins: true` in the traffic: images are lost and created again"
+        yield Problem((*path, "act", "kill"), text)
+    is_long = case.process != "application" and case.lasts_ns >= image_liveness_ns
+    if case.action == "pause" and is_long and not rejoins:
+        least = format_duration(image_liveness_ns)
+        text = f"needs `rejoins: true` in the traffic: images are closed after {least}"
+        yield Problem((*path, "act", "pause"), text)
