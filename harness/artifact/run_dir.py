@@ -9,6 +9,7 @@ runs/<suite-id>/               report.html  suite.json
     link-requests.json  link-changes.json   if a program controls the run
     replayed.bin  replay.json               if the run replays the decisions of another
     simulation.json  simulator.log          instead of relay.log, in a simulated run
+    own-checks.json  own-checks-<index>.log if the scenario has checks of its own
     captures/<host>.pcap or .pcap.gz  captures/<host>.json  captures/<host>.log
     hosts/<host>/
       driver.log  sampler.log  saboteur.log  counters.bin  counters.json  cnc-errors.json  snmp.json
@@ -321,6 +322,19 @@ class RunDir:
     @property
     def verdict(self) -> Path:
         return self.path / "verdict.json"
+
+    @property
+    def own_checks(self) -> Path:
+        """The path of the document with the results of the scenario's own checks."""
+        return self.path / "own-checks.json"
+
+    def own_check_results(self, index: int) -> Path:
+        """Return the path of the results of a file with checks while they are executed."""
+        return self.path / f"own-checks-{index}.results"
+
+    def own_check_log(self, index: int) -> Path:
+        """Return the path of what the checks of a file have printed."""
+        return self.path / f"own-checks-{index}.log"
 
     @property
     def analysis(self) -> Path:

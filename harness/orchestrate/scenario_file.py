@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from windtunnel.harness.orchestrate.allowed_commands import require_allowed
+from windtunnel.harness.orchestrate.allowed_commands import require_allowed, require_files
 from windtunnel.harness.scenario.loader import (
     LoadedScenario,
     ScenarioError,
@@ -73,7 +73,7 @@ def require_runnable(
     allow_commands: bool = False,
 ) -> list[Scenario]:
     """Return all scenarios. Raises ScenarioError with the problems of all files, unless all
-    scenarios can be run. Those with applications need `allow_commands`.
+    scenarios can be run. Those with applications or own checks need `allow_commands`.
     """
     errors: list[str] = []
     loaded = []
@@ -87,6 +87,7 @@ def require_runnable(
         raise ScenarioError(errors)
     if not allow_commands:
         require_allowed(dict(loaded).items())
+    require_files(loaded)
     return [scenario for _, scenario in loaded]
 
 

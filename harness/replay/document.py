@@ -20,7 +20,7 @@ WIDTH = 96
 KEYS = (
     "schema", "name", "about", "seeds", "fidelity", "network", "archives", "applications",
     "traffic", "observe", "observe_all", "faults", "exercises", "events", "nemesis", "drivers",
-    "timeouts", "expect", "budget",
+    "timeouts", "expect", "checks", "budget",
 )  # fmt: skip
 """All top-level keys of a scenario file, in the order in which they are written."""
 
@@ -52,7 +52,8 @@ def reduced(
     """Return a copy of a scenario document that has only the streams and checks of the scenario
     `like`, and the given fault rules.
 
-    `like` contains some of the document's streams, which may have fewer bytes.
+    `like` contains some of the document's streams, which may have fewer bytes. Own checks are left
+    out: their files are beside the original scenario.
     """
     lengths = {each.id: each.content.total_bytes for each in like.traffic}
     traffic = [
@@ -75,7 +76,7 @@ def reduced(
     }
     if not faults:
         del changed["faults"]
-    kept = {key: value for key, value in document.items() if key != "faults"}
+    kept = {key: value for key, value in document.items() if key not in ("faults", "checks")}
     whole = {**kept, **changed}
     return {key: whole[key] for key in KEYS if key in whole}
 

@@ -27,6 +27,7 @@ from windtunnel.harness.orchestrate.run.one_run import Begin, RunResult, begin_i
 from windtunnel.harness.orchestrate.run.run_spec import Replayed, RunSpec
 from windtunnel.harness.orchestrate.run.simulator_session import SimulatorSession
 from windtunnel.harness.scenario.schema.model import Scenario
+from windtunnel.harness.verdict.core.kind import Kind
 
 RUN = "run"
 DECISIONS = "tried.bin"
@@ -120,11 +121,13 @@ class Trials:
 
 
 def violated_checks(folder: RunDir) -> dict[str, str]:
-    """Return the failed checks in a run's verdict, each with its first finding."""
+    """Return the failed checks in a run's verdict, each with its first finding. Own checks are left
+    out, since trials do not execute them.
+    """
     found: dict[str, str] = {}
     try:
         for each in json.loads(read_text(folder.verdict))["checks"]:
-            if each["outcome"] == "FAIL":
+            if each["outcome"] == "FAIL" and each.get("kind") != Kind.OWN:
                 found.setdefault(str(each["name"]), str(each["text"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise TrialError(f"{folder.verdict}: cannot read the verdict: {error}") from error

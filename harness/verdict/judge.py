@@ -32,6 +32,8 @@ from windtunnel.harness.verdict.checks.observed.reported_delivery import (
     DELIVERED as REPORTED_CHECK,
 )
 from windtunnel.harness.verdict.checks.observed.reported_delivery import reported_notes
+from windtunnel.harness.verdict.checks.own import NAME as OWN_CHECKS
+from windtunnel.harness.verdict.checks.own import own_checks
 from windtunnel.harness.verdict.checks.reported_round_trips import NAME as ROUND_TRIPS
 from windtunnel.harness.verdict.checks.reported_round_trips import reported_round_trips
 from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
@@ -113,6 +115,8 @@ def verdict_of(evidence: Evidence) -> Verdict:
             checks += _guarded(OBSERVED_CHECK, observed_streams, evidence)
         if case.expect or not case.applications:
             checks += _expectations(evidence, case)
+        if case.checks:
+            checks += _guarded(OWN_CHECKS, own_checks, evidence)
     checks = _attribute(gates, checks)
     missing: tuple[str, ...] = ()
     read: tuple[Reading, ...] = ()

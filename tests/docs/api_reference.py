@@ -5,6 +5,7 @@ Nothing is imported. A name of `__all__` is followed to the module that defines 
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ MODULES = (
     "windtunnel.driver.client",
     "windtunnel.driver.archive.client",
     "windtunnel.harness.lab",
+    "windtunnel.harness.checks",
     "windtunnel.reports",
 )
 _HIDDEN_BASES = ("Protocol", "object")
@@ -86,8 +88,10 @@ def _entry(found: Definition) -> list[str]:
     suffix = f"({', '.join(shown)})" if shown else ""
     lines = ["", f"### {found.name}", "", f"`class {found.name}{suffix}`", "", _summary(_doc(node))]
     members = _members(found)
-    if members:
+    fields = list(_fields(node))
+    if members or fields:
         lines += ["", "| member | purpose |", "| --- | --- |"]
+        lines += [f"| `{name}` | {_cell(_summary(text))} |" for name, text in fields]
         lines += [
             f"| `{_cell(_member(each))}` | {_cell(_summary(_doc(each)))} |" for each in members
         ]
@@ -122,9 +126,23 @@ def _members(found: Definition) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     return members
 
 
+def _fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """Yield the name and the docstring of each public field of a dataclass."""
+    if not any("dataclass" in ast.unparse(mark) for mark in node.decorator_list):
+        return
+    for each, after in zip(node.body, [*node.body[1:], None], strict=True):
+        if not isinstance(each, ast.AnnAssign) or not isinstance(each.target, ast.Name):
+            continue
+        text = ""
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            text = str(after.value.value)
+        if not each.target.id.startswith("_"):
+            yield each.target.id, text
+
+
 def _member(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     marks = [ast.unparse(each) for each in node.decorator_list]
-    return node.name if "property" in marks else _signature(node)
+    return node.name if {"property", "cached_property"} & {*marks} else _signature(node)
 
 
 def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:

@@ -276,7 +276,10 @@ def _replay(
     from windtunnel.harness.artifact.run_dir import RunDir
     from windtunnel.harness.cli.render.display import choose
     from windtunnel.harness.cli.runs.run import prepare_drivers, print_suite, write_report
-    from windtunnel.harness.orchestrate.allowed_commands import require_allowed
+    from windtunnel.harness.orchestrate.allowed_commands import (
+        require_allowed,
+        without_own_checks,
+    )
     from windtunnel.harness.orchestrate.run.run_spec import Replayed
     from windtunnel.harness.orchestrate.scenario_file import load_runnable
     from windtunnel.harness.orchestrate.suite.runner import run_suite
@@ -285,7 +288,11 @@ def _replay(
     peers = peers_of(folder, manifest, changes.publisher, changes.subscriber)
     sabotage, mutant = ("", "") if changes.without_defect else (manifest.sabotage, manifest.mutant)
     require_known_defects(folder, sabotage, mutant)
-    require_allowed([(folder.scenario, load_runnable(folder.scenario))])
+    scenario = load_runnable(folder.scenario)
+    require_allowed([(folder.scenario, without_own_checks(scenario))])
+    if scenario.checks and not as_json:
+        text = f"the own checks in {', '.join(scenario.checks)} are left out: no program that a "
+        echo(f"{text}run folder names is executed", err=True)
     command = ("windtunnel", "replay", str(folder.path), *changes.arguments())
     pair = prepare_drivers(*peers, mutant or None, fidelity, out)
     with choose(as_json) as display:

@@ -121,8 +121,8 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-commands",
     is_flag=True,
-    help="Start the programs that the scenarios name as their applications. Read a scenario of "
-    "others first.",
+    help="Start the programs that the scenarios name as their applications, and execute their own "
+    "checks. Read a scenario of others first.",
 )
 @click.option("--compress", is_flag=True, help="Use gzip to compress the captures of passing runs.")
 @click.option(

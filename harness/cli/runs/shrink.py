@@ -142,7 +142,10 @@ class ShrinkRequest:
             require_known_defects,
             require_replayable,
         )
-        from windtunnel.harness.orchestrate.allowed_commands import require_allowed
+        from windtunnel.harness.orchestrate.allowed_commands import (
+            require_allowed,
+            without_own_checks,
+        )
         from windtunnel.harness.orchestrate.scenario_file import load_runnable
 
         self._folder = RunDir(untrusted_folder(run_dir))
@@ -152,7 +155,7 @@ class ShrinkRequest:
             hint = "try `windtunnel swarm --seed N --seeds 1 --frames FEWER`"
             raise Failure(f"{run_dir}: {text}; {hint}", exit_code.INCONCLUSIVE)
         require_replayable(self._folder)
-        self._scenario = load_runnable(self._folder.scenario)
+        self._scenario = without_own_checks(load_runnable(self._folder.scenario))
         require_allowed([(self._folder.scenario, self._scenario)])
         if self.manifest.replays:
             text = f"this run is a replay of {self.manifest.replays}: shrink that run instead"

@@ -1,6 +1,6 @@
 """Executes one run, from its specification to its verdict: lab, phases, cleanup and judge.
 
-    RunSpec --> lab up, phases, lab down --> run.json --judge--> verdict.json
+    RunSpec --> lab up, phases, lab down --> run.json --own checks, judge--> verdict.json
 
 The cleanup always runs and cannot be interrupted: it writes the manifest and removes the lab.
 """
@@ -21,7 +21,7 @@ from windtunnel.harness.orchestrate.fidelity import SIM
 from windtunnel.harness.orchestrate.lab import Lab, LabError, Unsupported
 from windtunnel.harness.orchestrate.labs import labs
 from windtunnel.harness.orchestrate.processes.watch import RunFailed
-from windtunnel.harness.orchestrate.run import archives
+from windtunnel.harness.orchestrate.run import archives, own_checks
 from windtunnel.harness.orchestrate.run.fault_progress import FaultCounts
 from windtunnel.harness.orchestrate.run.phases import Emit, Run
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
@@ -74,7 +74,10 @@ def execute_run(
     try:
         spec.folder.make()
         emit(kind="run")
-        _execute(spec, emit, cancellation, begin)
+        is_supported = _execute(spec, emit, cancellation, begin)
+        if spec.scenario.checks and is_supported:
+            emit(kind="phase", phase="own checks")
+            own_checks.execute(spec)
         emit(kind="phase", phase="judge")
         outcome, reason = _judge(spec.folder)
         if spec.compress and outcome == Outcome.PASS:
@@ -84,8 +87,10 @@ def execute_run(
         on_result(RunResult(outcome, reason, started_ns, time.time_ns()))
 
 
-def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin) -> None:
-    """Execute the phases of a run. Always write the manifest and remove the lab."""
+def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin) -> bool:
+    """Execute the phases of a run. Always write the manifest and remove the lab. Returns whether
+    the run is supported.
+    """
     lab, run = begin(spec, emit)
     is_fast = True
     try:
@@ -120,6 +125,7 @@ def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin
     finally:
         with cancellation.shielded():
             _tidy_up(run, lab, is_fast=is_fast)
+    return not run.manifest.unsupported
 
 
 def _other_fidelity(spec: RunSpec) -> str:

@@ -54,7 +54,7 @@ class RunSpec:
     """Whether to compress the captures if the run passes."""
 
     allow_commands: bool = False
-    """Whether the user has allowed the commands of the scenario's applications."""
+    """Whether the user has allowed the scenario's applications and own checks."""
 
     by_host: Mapping[str, Subject] = field(default_factory=dict)
     """The drivers under test of single hosts, which take precedence over `tested`."""

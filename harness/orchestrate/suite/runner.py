@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import get_args
 
 from windtunnel.harness.artifact.run_dir import new_suite_id
-from windtunnel.harness.orchestrate.allowed_commands import require_allowed
+from windtunnel.harness.orchestrate.allowed_commands import (
+    require_allowed,
+    require_files,
+    without_own_checks,
+)
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 from windtunnel.harness.orchestrate.event import OnEvent, RunEvent, compile_event, ignore
 from windtunnel.harness.orchestrate.fidelity import Fidelity
@@ -56,17 +60,22 @@ def plan(
     *,
     allow_commands: bool = False,
     settings: Mapping[str, str] = UNCHANGED,
+    has_own_checks: bool = True,
 ) -> list[PlannedRun]:
     """Load all scenarios and list their runs. Raises ScenarioError if a scenario file is invalid,
-    or has applications without `allow_commands`.
+    or has applications or own checks without `allow_commands`.
 
     `backend` overrides the impairment backend that the files specify, `receive` the channel
     parameters of their subscriptions, and `settings` any values, by name. A scenario with a sweep
-    has runs of each variant.
+    has runs of each variant. Without `has_own_checks`, the scenarios' own checks are left out.
     """
     planned = [
         PlannedRun(
-            _with_backend(each.scenario, backend, path),
+            _with_backend(
+                each.scenario if has_own_checks else without_own_checks(each.scenario),
+                backend,
+                path,
+            ),
             path,
             run_seed,
             each.settings,
@@ -77,8 +86,10 @@ def plan(
         for each in load_all_runnable(path, receive, settings)
         for run_seed in run_seeds(each.scenario, seed, seeds)
     ]
+    scenarios_by_file = {each.file: each.scenario for each in planned}.items()
     if not allow_commands:
-        require_allowed({each.file: each.scenario for each in planned}.items())
+        require_allowed(scenarios_by_file)
+    require_files(scenarios_by_file)
     return planned
 
 
@@ -122,9 +133,9 @@ def run_suite(
     """Execute and judge all runs of all scenarios, up to `jobs` in parallel.
 
     `compress` compresses the captures of passed runs. `allow_commands` allows the commands of the
-    scenarios' applications. `settings` are values to set in all scenarios, by name.
+    scenarios' applications and own checks. `settings` are values to set in all scenarios, by name.
 
-    `replayed` repeats the decisions of another run, and allows all fidelity levels.
+    `replayed` repeats the decisions of another run, at any fidelity level, without own checks.
 
     Before anything is started, raises ScenarioError if a file is invalid, or LabError if this
     machine cannot execute a run. Afterwards all outcomes are in the result, and signal N ends the
@@ -143,6 +154,7 @@ def run_suite(
         receive,
         allow_commands=allow_commands,
         settings=settings,
+        has_own_checks=replayed is None,
     )
     if replayed is not None:
         planned = [replace(each, scenario=with_all_fidelities(each.scenario)) for each in planned]

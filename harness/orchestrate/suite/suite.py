@@ -212,7 +212,7 @@ class RunningSuite:
             command += ["--backend", backend]
         if INSIDE_VARIABLE in os.environ:
             command += ["--kernel", os.environ[INSIDE_VARIABLE]]
-        if planned.scenario.applications:
+        if planned.scenario.applications or planned.scenario.checks:
             command += [OPTION]
         for name, value in planned.settings.items():
             command += ["--set", f"{name}={value}"]

@@ -167,6 +167,7 @@ def _lines(case: Case) -> Iterator[str]:
     checks = [check.name for check in case.expect]
     checks += ["applications_ran"] if case.applications else []
     checks += ["those of observed streams"] if case.observed or case.observes_all else []
+    checks += [f"those in {each} (only with `run --allow-commands`)" for each in case.checks]
     yield "checks    " + (", ".join(checks) or "none")
 
 

@@ -25,6 +25,7 @@ from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX
 from windtunnel.harness.scenario.applications.observed_case import observed_case
 from windtunnel.harness.scenario.exercises import ABOUT, ExerciseName
 from windtunnel.harness.scenario.exercises import PORTS as EXERCISE_PORTS
+from windtunnel.harness.scenario.own_checks import FILES_MAX, OwnCheckFile
 from windtunnel.harness.scenario.resolved.case_validation import (
     fault_problems,
     impairment_problems,
@@ -137,6 +138,8 @@ class Case(Part):
     """Streams of the applications. Their content is unknown."""
     observes_all: bool = False
     """Whether all streams that the captures show are observed, also those that are not listed."""
+    checks: tuple[OwnCheckFile, ...] = ()
+    """Files with checks of the user, whose results the run has stored."""
     replays: str = ""
     """Id of the run whose logged decisions replace the rules, or empty to evaluate the rules."""
     live: bool = False
@@ -286,6 +289,7 @@ def _lists(case: Case, hosts: Sequence[str]) -> Iterator[Problem]:
         ("applications", len(case.applications), APPLICATIONS_MAX),
         ("exercises", len(case.exercises), len(ABOUT)),
         ("observed", len(case.observed), OBSERVED_MAX),
+        ("checks", len(case.checks), FILES_MAX),
     ):
         if count > most:
             yield Problem((name,), f"expected at most {most} items, found {count}")
@@ -293,6 +297,7 @@ def _lists(case: Case, hosts: Sequence[str]) -> Iterator[Problem]:
         ("hosts", hosts),
         ("traffic", [each.id for each in (*case.traffic, *case.observed)]),
         ("applications", [each.id for each in case.applications]),
+        ("checks", case.checks),
     ):
         if len(set(values)) != len(values):
             yield Problem((name,), "expected distinct names, but one occurs twice")
@@ -359,6 +364,7 @@ def resolve(
         exercises=scenario.exercises,
         observed=tuple(observed_case(each, addresses) for each in scenario.observe),
         observes_all=scenario.observe_all,
+        checks=scenario.checks,
     )
 
 

@@ -8,7 +8,7 @@
       applications[] --- command, ready, stop, expect
       faults[]  --- where, what, when, act
       events[]  --- whom, when, act
-      expect[]  budget
+      expect[]  checks[]  budget
 
 These classes validate types and units, and `validation` checks rules that involve several tables.
 Unknown keys are errors. A field's name differs from its key if the key is a Python keyword or lacks
@@ -24,6 +24,7 @@ from windtunnel.harness.scenario.applications.driver_settings import Settings
 from windtunnel.harness.scenario.applications.nemesis import Nemesis
 from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX, Observed
 from windtunnel.harness.scenario.exercises import ABOUT, ExerciseName
+from windtunnel.harness.scenario.own_checks import FILES_MAX, OwnCheckFile
 from windtunnel.harness.scenario.schema.archive import ARCHIVES_MAX, Archive
 from windtunnel.harness.scenario.schema.fault import Fault
 from windtunnel.harness.scenario.schema.host_event import EVENTS_MAX, HostEvent, Timeouts
@@ -72,6 +73,9 @@ class Budget(Table):
     """Real time of one run, from the start of the first process to the end of the last. Default:
     120s.
     """
+
+    checks_ns: Duration = Field(default=60_000_000_000, alias="checks", gt=0)
+    """Real time in which the own checks of one file must end. Default: 60s."""
 
     failures: Share | None = None
     """Share of runs that may fail while the scenario still passes, unless a byte is wrong or the
@@ -191,6 +195,11 @@ class Scenario(Table):
     ] = Field(default=(), strict=False, min_length=1, max_length=EXPECT_MAX)
     """Checks that must pass: names, or tables with one name and its arguments. Required if there is
     traffic.
+    """
+
+    checks: tuple[OwnCheckFile, ...] = Field(default=(), strict=False, max_length=FILES_MAX)
+    """Python files with checks of the user, in the folder of this file or below it. `windtunnel
+    run` executes them only with `--allow-commands`. Default: none.
     """
 
     budget: Budget = Budget()

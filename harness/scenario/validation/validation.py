@@ -48,6 +48,7 @@ def problems(scenario: Scenario) -> list[Problem]:
     found += group_problems(scenario)
     found += _unique("events", "id", [each.id for each in scenario.events])
     found += _unique("expect", None, [each.name for each in scenario.expect])
+    found += _unique("checks", None, list(scenario.checks))
     found += _readers(scenario)
     return found
 

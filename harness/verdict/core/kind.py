@@ -20,6 +20,8 @@ class Kind(StrEnum):
     "No process waits until it times out. A timeout ends the run, so an early end is no excuse."
     TIMING = "timing"
     "Something happens soon enough, or not too soon."
+    OWN = "own"
+    "What a check of the user requires."
 
 
 ZERO_TOLERANCE = frozenset({Kind.SAFETY, Kind.PROTOCOL, Kind.TIMEOUT})

@@ -24,6 +24,7 @@ AUTOMATIC = (
     "observed_back_pressure",
     "observed_images",
     "reported_once_in_order",
+    "own_checks",
 )
 
 

@@ -1,0 +1,99 @@
+"""Own checks in simulated runs: the example of the documentation, and checks that are broken."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.sim.simulated import run
+from windtunnel.harness.artifact.run.own_checks import OwnChecks
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.scenario.loader import ScenarioError
+from windtunnel.harness.verdict.judge import judge
+
+# A machine's first run compiles every kernel of the simulator.
+pytestmark = pytest.mark.timeout(900)
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "own-checks.md"
+BLOCK = re.compile(r"```\w+\n# ([\w.]+)\n(.*?)```", re.DOTALL)
+HEAD = "from windtunnel.harness.checks import check\n"
+BROKEN = """
+@check
+def raises(evidence):
+    return sum(1 for each in evidence.frames("a")) / 0
+
+@check
+def never_ends(evidence):
+    while True:
+        pass
+"""
+
+
+@pytest.fixture
+def page(tmp_path):
+    """The files of the example, in a folder of their own."""
+    files = dict(BLOCK.findall(PAGE.read_text(encoding="utf-8")))
+    assert set(files) == {"checks.py", "feed.yaml"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def own_rows(folder):
+    verdict = judge(Path(folder))
+    rows = [each for each in verdict.checks if each.about.endswith(".py")]
+    return verdict, {each.name: (str(each.outcome), each.text) for each in rows}
+
+
+def test_the_example_passes(page):
+    made = run(page / "feed.yaml", page, allow_commands=True)
+    assert made.outcome == "PASS"
+    verdict, rows = own_rows(made.run_dir)
+    passed = ("PASS", "found nothing wrong")
+    assert rows == {"lost_frames_arrive_later": passed, "few_retransmits": passed}
+    assert f"{len(verdict.checks)} of {len(verdict.checks)} checks passed" in made.reason
+
+
+def test_the_example_fails_with_its_text_and_is_judged_again_without_its_file(page):
+    file = page / "checks.py"
+    text = file.read_text().replace("RETRANSMITS_MAX = 30", "RETRANSMITS_MAX = 3")
+    file.write_text(text)
+    made = run(page / "feed.yaml", page, allow_commands=True)
+    assert made.outcome == "FAIL"
+    expected = r"few_retransmits \(checks\.py\): \d+ retransmits, expected at most 3"
+    assert re.fullmatch(expected, made.reason)
+    folder = RunDir(Path(made.run_dir))
+    before = folder.verdict.read_bytes()
+    file.unlink()
+    mark = page / "executed"
+    (folder.path / "checks.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    verdict, rows = own_rows(folder.path)
+    assert folder.verdict.read_bytes() == before
+    assert verdict.reason == made.reason
+    assert rows["few_retransmits"][0] == "FAIL"
+    assert not mark.exists()
+
+
+def test_broken_checks_are_harness_errors_with_their_places(page):
+    (page / "checks.py").write_text(HEAD + BROKEN)
+    scenario = page / "feed.yaml"
+    scenario.write_text(scenario.read_text() + "budget: {checks: 500ms}\n")
+    made = run(scenario, page, allow_commands=True)
+    assert made.outcome == "HARNESS"
+    assert made.reason == (
+        "raises (checks.py): checks.py:5: ZeroDivisionError: division by zero "
+        "(at fault: the scenario)"
+    )
+    _, rows = own_rows(made.run_dir)
+    assert rows["never_ends"] == ("HARNESS", "checks.py:7: did not end within 500ms")
+    found = OwnChecks.read(RunDir(Path(made.run_dir)).own_checks)
+    assert [each.error for each in found.files] == [""]
+
+
+def test_nothing_starts_without_permission_or_without_the_file(page):
+    with pytest.raises(ScenarioError, match=r"the scenario executes checks\.py on this machine"):
+        run(page / "feed.yaml", page)
+    (page / "checks.py").unlink()
+    with pytest.raises(ScenarioError, match=r"feed.yaml: checks: .*checks.py: No such file"):
+        run(page / "feed.yaml", page, allow_commands=True)
+    assert [each.name for each in (page / "runs").iterdir()] == [".payload"]
