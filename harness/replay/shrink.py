@@ -24,9 +24,11 @@ from windtunnel.harness.replay.document import parse, reduced, text_of
 from windtunnel.harness.replay.fewest import fewest
 from windtunnel.harness.replay.rules import Document, range_count, rules_of, simpler
 from windtunnel.harness.replay.trial import Candidate
+from windtunnel.harness.scenario.frame_expectation import NAME as EXPECT_FRAMES
 from windtunnel.harness.scenario.loader import ScenarioError
 from windtunnel.harness.scenario.resolved.link_case import LinkCase, directions
 from windtunnel.harness.scenario.schema.model import Check, Scenario
+from windtunnel.harness.scenario.validation.interruption_validation import ONCE
 
 BYTES_MIN = 1 << 10
 """Minimum length of a stream in bytes. Shorter streams are no easier to analyze."""
@@ -238,9 +240,10 @@ def expecting(scenario: Scenario, check: str) -> Scenario:
     """Return a copy of the scenario whose `expect` list contains only the given check.
 
     A check that is part of every run is not in `expect`. In that case, the scenario's first check
-    is kept.
+    is kept. Expected frames are left out: they refer to a rule of the original scenario.
     """
-    checks = [each for each in scenario.expect if each.name == check] or [scenario.expect[0]]
+    kept = [each for each in scenario.expect if each.name != EXPECT_FRAMES]
+    checks = [each for each in kept if each.name == check] or kept[:1] or [Check(name=ONCE)]
     return scenario.model_copy(update={"expect": tuple(checks)})
 
 

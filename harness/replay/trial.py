@@ -26,6 +26,7 @@ from windtunnel.harness.orchestrate.fidelity import SIM
 from windtunnel.harness.orchestrate.run.one_run import Begin, RunResult, begin_isolated, execute_run
 from windtunnel.harness.orchestrate.run.run_spec import Replayed, RunSpec
 from windtunnel.harness.orchestrate.run.simulator_session import SimulatorSession
+from windtunnel.harness.scenario.frame_expectation import NAME as EXPECT_FRAMES
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.verdict.core.kind import Kind
 
@@ -121,13 +122,16 @@ class Trials:
 
 
 def violated_checks(folder: RunDir) -> dict[str, str]:
-    """Return the failed checks in a run's verdict, each with its first finding. Own checks are left
-    out, since trials do not execute them.
+    """Return the failed checks in a run's verdict, each with its first finding.
+
+    Own checks are left out, since trials do not execute them, and so are expected frames, which
+    refer to a rule of the scenario.
     """
     found: dict[str, str] = {}
     try:
         for each in json.loads(read_text(folder.verdict))["checks"]:
-            if each["outcome"] == "FAIL" and each.get("kind") != Kind.OWN:
+            is_left_out = each["name"] == EXPECT_FRAMES or each.get("kind") == Kind.OWN
+            if each["outcome"] == "FAIL" and not is_left_out:
                 found.setdefault(str(each["name"]), str(each["text"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise TrialError(f"{folder.verdict}: cannot read the verdict: {error}") from error

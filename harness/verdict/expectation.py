@@ -5,6 +5,7 @@ The judge would find the same errors, but only after the run.
 
 from collections.abc import Iterator
 
+from windtunnel.harness.scenario import frame_expectation
 from windtunnel.harness.scenario.schema import applies
 from windtunnel.harness.scenario.schema.model import Check, Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem, unknown_name
@@ -23,6 +24,8 @@ def expectation_problems(scenario: Scenario) -> Iterator[Problem]:
         if check.name not in CHECKS:
             hint = "see `windtunnel list --checks`"
             yield Problem(path, unknown_name("the name of a check", check.name, CHECKS, hint))
+        elif check.name == frame_expectation.NAME:
+            yield from frame_expectation.expectation_problems(scenario, check.arguments, path)
         else:
             yield from _arguments(scenario, check, path)
 

@@ -163,6 +163,10 @@ def _expectation(evidence: Evidence, case: Case, expected: CheckCase) -> list[Fi
     if check is None:
         text = f"unknown check; available checks: {', '.join(CHECKS)}"
         return [Finding(expected.name, Outcome.HARNESS, text)]
+    if check.run_with is not None:
+        findings = _guarded(expected.name, check.run_with, evidence, expected.arguments)
+        findings = [replace(each, kind=each.kind or check.kind) for each in findings]
+        return [_for_subject(evidence, expected, each) for each in findings]
     limit = check.limit
     known = {"traffic", "to", applies.KEY} | ({limit.argument} if limit else set())
     unknown = set(expected.arguments) - known

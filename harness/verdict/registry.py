@@ -1,8 +1,10 @@
 """Registry of all gates and checks by name. Scenarios list the names of checks in `expect`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from windtunnel.harness.scenario import frame_expectation
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.archive import recording
 from windtunnel.harness.verdict.checks.counters import (
@@ -44,6 +46,7 @@ from windtunnel.harness.verdict.checks.retransmission import (
     retransmit_checks,
     round_trips,
 )
+from windtunnel.harness.verdict.checks.timed.expected_frames import expected_frames
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding
 from windtunnel.harness.verdict.core.kind import Kind
@@ -60,6 +63,7 @@ from windtunnel.harness.verdict.views import coverage, stretch, undelivered, unr
 Gate = Callable[[Evidence], list[Finding]]
 StreamCheck = Callable[[Evidence, TrafficCase], Finding]
 RunCheck = Callable[[Evidence, list[TrafficCase]], list[Finding]]
+ArgumentCheck = Callable[[Evidence, Mapping[str, Any]], list[Finding]]
 
 
 @dataclass(frozen=True)
@@ -72,10 +76,13 @@ class Check:
     limit: Limit | None = None
     """How a scenario can limit losses that the check permits, or None if it permits none."""
 
+    run_with: ArgumentCheck | None = None
+    """The function of a check that is given its arguments in place of streams, or None."""
+
     @property
     def about(self) -> str:
         """The first sentence of the check function's docstring."""
-        return first_sentence(self.run)
+        return first_sentence(self.run_with or self.run)
 
 
 def first_sentence(function: Callable[..., object]) -> str:
@@ -93,6 +100,10 @@ def _each(check: StreamCheck) -> RunCheck:
 
     run.__doc__ = check.__doc__
     return run
+
+
+def _of_no_stream(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
+    return []
 
 
 def _named(finding: Finding, flow: TrafficCase) -> Finding:
@@ -200,5 +211,6 @@ CHECKS: dict[str, Check] = {
         Check(gap_filling.COUNTED, Kind.PROTOCOL, gap_filling.gap_fills_counted),
         Check(prompt_filling.PROMPT, Kind.TIMING, _each(prompt_filling.gap_fills_prompt)),
         Check(gap_filling.EMPTY, Kind.SAFETY, _each(gap_filling.gap_fills_cover_nothing)),
+        Check(frame_expectation.NAME, Kind.TIMING, _of_no_stream, run_with=expected_frames),
     )
 }

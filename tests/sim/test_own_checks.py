@@ -8,6 +8,7 @@ import pytest
 from tests.sim.simulated import run
 from windtunnel.harness.artifact.run.own_checks import OwnChecks
 from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.cli.root import main
 from windtunnel.harness.scenario.loader import ScenarioError
 from windtunnel.harness.verdict.judge import judge
 
@@ -72,6 +73,20 @@ def test_the_example_fails_with_its_text_and_is_judged_again_without_its_file(pa
     assert verdict.reason == made.reason
     assert rows["few_retransmits"][0] == "FAIL"
     assert not mark.exists()
+
+
+@pytest.mark.full
+def test_a_replay_leaves_own_checks_out_and_says_so(page, capsys):
+    text = (page / "checks.py").read_text().replace("RETRANSMITS_MAX = 30", "RETRANSMITS_MAX = 3")
+    (page / "checks.py").write_text(text)
+    made = run(page / "feed.yaml", page, allow_commands=True)
+    assert made.outcome == "FAIL"
+    assert main(["replay", str(made.run_dir), "--out", str(page / "again")]) == 0
+    printed = capsys.readouterr()
+    assert "the own checks in checks.py are left out: no program that a run folder" in printed.err
+    assert "PASS" in printed.out
+    assert main(["shrink", str(made.run_dir), "--out", str(page / "less")]) != 0
+    assert "the run violated no check: there is nothing to shrink" in capsys.readouterr().err
 
 
 def test_broken_checks_are_harness_errors_with_their_places(page):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from windtunnel.harness.scenario.applications.application_validation import application_problems
 from windtunnel.harness.scenario.applications.observe_validation import observe_problems
 from windtunnel.harness.scenario.exercises import exercise_problems
+from windtunnel.harness.scenario.frame_expectation import NAME as EXPECT_FRAMES
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem
 from windtunnel.harness.scenario.validation.archive_validation import archive_problems
@@ -47,10 +48,19 @@ def problems(scenario: Scenario) -> list[Problem]:
     found += interruption_problems(scenario)
     found += group_problems(scenario)
     found += _unique("events", "id", [each.id for each in scenario.events])
-    found += _unique("expect", None, [each.name for each in scenario.expect])
+    found += _expected(scenario)
     found += _unique("checks", None, list(scenario.checks))
     found += _readers(scenario)
     return found
+
+
+def _expected(scenario: Scenario) -> Iterator[Problem]:
+    """Yield a problem for each check that occurs twice. A scenario may expect several frames."""
+    entries = [
+        str(sorted(each.arguments.items())) if each.name == EXPECT_FRAMES else each.name
+        for each in scenario.expect
+    ]
+    yield from _unique("expect", None, entries)
 
 
 def _readers(scenario: Scenario) -> Iterator[Problem]:
@@ -60,7 +70,8 @@ def _readers(scenario: Scenario) -> Iterator[Problem]:
     known = {host for each in scenario.traffic for host in each.to_hosts}
     checked: set[str] = set()
     for index, check in enumerate(scenario.expect):
-        chosen = check.arguments.get("to", []) if isinstance(check.arguments, dict) else []
+        has_readers = isinstance(check.arguments, dict) and check.name != EXPECT_FRAMES
+        chosen = check.arguments.get("to", []) if has_readers else []
         hosts = chosen if isinstance(chosen, list) else [chosen]
         checked |= {host for host in hosts if isinstance(host, str)}
         for host in hosts:

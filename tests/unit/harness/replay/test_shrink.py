@@ -1,5 +1,6 @@
 """Shrinking with a function in place of runs, which determines the candidates that fail."""
 
+import json
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,11 +10,19 @@ import yaml
 
 from tests.unit.harness.replay.test_rules import DOCUMENT
 from windtunnel.harness.artifact.middlebox.decision import DECISION, DROP, HOLD
+from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.replay.document import KEYS, parse, reduced, text_of
-from windtunnel.harness.replay.shrink import BYTES_MIN, Origin, Shrinking, with_bytes, with_streams
-from windtunnel.harness.replay.trial import Candidate
+from windtunnel.harness.replay.shrink import (
+    BYTES_MIN,
+    Origin,
+    Shrinking,
+    expecting,
+    with_bytes,
+    with_streams,
+)
+from windtunnel.harness.replay.trial import Candidate, violated_checks
 from windtunnel.harness.scenario.loader import load_scenario
-from windtunnel.harness.scenario.schema.model import Scenario
+from windtunnel.harness.scenario.schema.model import Check, Scenario
 
 FAULTS = [
     {
@@ -216,6 +225,39 @@ def test_what_befalls_the_hosts_stays_in_what_is_written():
     )  # fmt: skip
     again = parse(text_of(written, ["Made."]))
     assert (again.events, again.timeouts) == (scenario.events, scenario.timeouts)
+
+
+def test_what_refers_to_other_files_or_rules_is_left_out(tmp_path):
+    names = ("expect_frames", "naks_paced", "delivered_once")
+    made = origin()
+    expect = tuple(Check(name=each) for each in names)
+    scenario = made.scenario.model_copy(update={"expect": expect, "checks": ("checks.py",)})
+    assert [each.name for each in expecting(scenario, "delivered_once").expect] == [names[2]]
+    assert [each.name for each in expecting(scenario, "subject_lived").expect] == [names[1]]
+    alone = scenario.model_copy(update={"expect": expect[:1]})
+    assert [each.name for each in expecting(alone, "subject_lived").expect] == ["delivered_once"]
+    written = reduced(
+        {**made.document, "checks": ["checks.py"]}, made.scenario,
+        name="made/again", about="Made.", seed=1, fidelity=["netns"], faults=[],
+    )  # fmt: skip
+    assert "checks" not in written
+    assert {each["name"] for each in TOLD} > set(violated_checks(stored(tmp_path)))
+    assert violated_checks(stored(tmp_path)) == {"naks_paced": "too soon"}
+
+
+TOLD = [
+    {"name": "expect_frames", "outcome": "FAIL", "text": "none", "kind": "timing"},
+    {"name": "feed_is_calm", "outcome": "FAIL", "text": "not calm", "kind": "own"},
+    {"name": "delivered_once", "outcome": "PASS", "text": "all", "kind": "safety"},
+    {"name": "naks_paced", "outcome": "FAIL", "text": "too soon", "kind": "timing"},
+]
+
+
+def stored(folder):
+    """A run folder with a verdict of these checks."""
+    found = RunDir(folder)
+    found.verdict.write_text(json.dumps({"checks": TOLD}))
+    return found
 
 
 def test_no_key_of_a_scenario_is_left_out():

@@ -69,5 +69,9 @@ OF_LABELS = (
     *("mapped_bytes_counted", "heartbeats_of_clients", "system_counters_add_up"),
 )
 """Checks of descriptions of counters, and of counters and windows that this run does not have."""
-_ALL_CHECKS = {*RELIABLE_CHECKS, *UNRELIABLE_CHECKS, *OF_RESTS, *OF_ARCHIVES, *OF_LABELS}
+OF_RULES = ("expect_frames",)
+"""Checks that name a rule of their scenario."""
+_ALL_CHECKS = {
+    *(*RELIABLE_CHECKS, *UNRELIABLE_CHECKS, *OF_RESTS, *OF_ARCHIVES, *OF_LABELS, *OF_RULES),
+}
 assert set(CHECKS) == _ALL_CHECKS

@@ -1,0 +1,1 @@
+"""Checks of the time between an event and what must follow it."""
