@@ -31,7 +31,9 @@ from windtunnel.harness.scenario.explain.stream_length import (
     framed_length,
     has_one_length,
 )
-from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.scenario.frame_expectation import NAME as EXPECT_FRAMES
+from windtunnel.harness.scenario.frame_expectation import parse_expectation
+from windtunnel.harness.scenario.resolved.case import Case, CheckCase, TrafficCase
 from windtunnel.harness.scenario.resolved.cut import (
     CONNECTION_NS,
     may_disconnect,
@@ -164,11 +166,17 @@ def _lines(case: Case) -> Iterator[str]:
         yield from (f"  driver of host {host}: {name}={settings[name]}" for name in settings)
     yield from impairment_lines(case)
     yield ""
-    checks = [check.name for check in case.expect]
+    checks = [_check_text(check) for check in case.expect]
     checks += ["applications_ran"] if case.applications else []
     checks += ["those of observed streams"] if case.observed or case.observes_all else []
     checks += [f"those in {each} (only with `run --allow-commands`)" for each in case.checks]
     yield "checks    " + (", ".join(checks) or "none")
+
+
+def _check_text(check: CheckCase) -> str:
+    if check.name != EXPECT_FRAMES:
+        return check.name
+    return f"{check.name} ({parse_expectation(check.arguments).about})"
 
 
 def _expectation_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:

@@ -21,7 +21,8 @@ from windtunnel.harness.dissect.frames.flow import aligned_lengths
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.scenario.frame_expectation import WITH_RANGE
 
-_Session = tuple[int, int]
+_SESSION = ("stream_id", "session_id")
+_TERM = (*_SESSION, "term_id")
 
 
 class Answers:
@@ -35,45 +36,43 @@ class Answers:
             wanted |= kinds == PAD
         frames = sent[wanted]
         frames = frames[np.argsort(frames["time_ns"], kind="stable")]
-        self._has_ranges = then in WITH_RANGE
-        self._length = "nak_length" if then == "NAK" else "frame_length"
         self._empty = frames[:0]
-        self._of_session: dict[_Session, Frames] = {
-            session: frames[
-                (frames["stream_id"] == session[0]) & (frames["session_id"] == session[1])
-            ]
-            for session in set(np.unique(frames[["stream_id", "session_id"]]).tolist())
-        }
-
-    def count(self, met: Any, due_ns: int) -> int:
-        """Return the number of answers to the frame of a decision, until `due_ns`."""
-        frames = self._later(met)
-        in_time = int(np.searchsorted(frames["time_ns"], due_ns, side="right"))
-        return int(self._matches(frames[:in_time], met).sum())
-
-    def first_ns(self, met: Any) -> int | None:
-        """Return the time of the first answer to the frame of a decision, or None."""
-        frames = self._later(met)
-        found = frames[self._matches(frames, met)]
-        return int(found["time_ns"][0]) if len(found) else None
-
-    def _later(self, met: Any) -> Frames:
-        """Return the frames of the decision's session that left after it."""
-        session = int(met["stream_id"]), int(met["session_id"])
-        frames = self._of_session.get(session, self._empty)
-        picked: Frames = frames[np.searchsorted(frames["time_ns"], met["time_ns"], side="right") :]
-        return picked
-
-    def _matches(self, frames: Frames, met: Any) -> NDArray[np.bool_]:
-        if not self._has_ranges or int(met["position"]) == NO_POSITION:
-            return np.ones(len(frames), dtype=np.bool_)
+        self._length = "nak_length" if then == "NAK" else "frame_length"
+        self._has_ranges = then in WITH_RANGE
+        self._of_session = _grouped(frames, _SESSION)
         # A range never crosses the end of a term, so term and offset decide without the stream's
         # parameters.
-        starts = frames["term_offset"].astype(np.int64)
-        ends = starts + aligned_lengths(frames[self._length])
-        start, length = int(met["term_offset"]), int(met["frame_length"])
-        found: NDArray[np.bool_] = (frames["term_id"] == met["term_id"]) & (starts <= start)
-        return found & (ends >= start + length)
+        self._of_term = _grouped(frames, _TERM) if self._has_ranges else {}
+
+    def times_ns(self, met: Any, due_ns: int | None = None) -> NDArray[np.int64]:
+        """Return the times of all answers to the frame of a decision, or of those until `due_ns`,
+        in order.
+        """
+        is_placed = self._has_ranges and int(met["position"]) != NO_POSITION
+        groups, names = (self._of_term, _TERM) if is_placed else (self._of_session, _SESSION)
+        frames = groups.get(tuple(int(met[name]) for name in names), self._empty)
+        times_ns = frames["time_ns"]
+        first = int(np.searchsorted(times_ns, met["time_ns"], side="right"))
+        last = len(frames) if due_ns is None else int(np.searchsorted(times_ns, due_ns, "right"))
+        frames = frames[first : max(first, last)]
+        if is_placed:
+            starts = frames["term_offset"].astype(np.int64)
+            ends = starts + aligned_lengths(frames[self._length])
+            start, length = int(met["term_offset"]), int(met["frame_length"])
+            frames = frames[(starts <= start) & (ends >= start + length)]
+        found: NDArray[np.int64] = frames["time_ns"].astype(np.int64)
+        return found
+
+
+def _grouped(frames: Frames, names: tuple[str, ...]) -> dict[tuple[int, ...], Frames]:
+    """Return the frames by the values of some of their fields, each group in the same order."""
+    order = np.lexsort([frames[name] for name in reversed(names)])
+    keys = frames[[*names]][order]
+    if not len(keys):
+        return {}
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    groups = np.split(frames[order], starts[1:])
+    return {tuple(map(int, keys[at])): group for at, group in zip(starts, groups, strict=True)}
 
 
 def met_between(decisions: Records, rule: int, links: list[int]) -> Records:

@@ -99,9 +99,10 @@ def _compare(
 ) -> _Compared:
     counts, waits_ns, wrong, unknown = [], [], [], []
     for index, each in enumerate(met):
-        counts.append(answers.count(each, due_ns[index]))
-        if counts[-1] and (first_ns := answers.first_ns(each)) is not None:
-            waits_ns.append(first_ns - int(each["time_ns"]))
+        times_ns = answers.times_ns(each, due_ns[index])
+        counts.append(len(times_ns))
+        if len(times_ns):
+            waits_ns.append(int(times_ns[0]) - int(each["time_ns"]))
         if (counts[-1] > 0) if least == 0 else (counts[-1] < least and due_ns[index] <= ended_ns):
             wrong.append(index)
         elif due_ns[index] > ended_ns and (least == 0 or counts[-1] < least):
@@ -162,10 +163,10 @@ def _wrong_text(
     expected: FrameExpectation, answer: str, compared: _Compared, answers: Answers, index: int
 ) -> str:
     met, within = compared.met[index], format_duration(expected.within_ns)
-    first_ns = answers.first_ns(met)
+    times_ns = answers.times_ns(met)
     wait = "none followed"
-    if first_ns is not None:
-        wait = f"the first one left after {first_ns - int(met['time_ns'])} ns"
+    if len(times_ns):
+        wait = f"the first one left after {int(times_ns[0]) - int(met['time_ns'])} ns"
     found = f"{compared.counts[index]} within {within}; {wait}"
     return f"expected {_what(expected, answer)}, found {found}"
 

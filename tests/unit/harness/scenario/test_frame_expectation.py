@@ -2,6 +2,7 @@
 
 import pytest
 
+from windtunnel.harness.cli.root import main
 from windtunnel.harness.orchestrate.scenario_file import load_runnable
 from windtunnel.harness.scenario.frame_expectation import (
     COUNT_MAX,
@@ -93,6 +94,18 @@ def test_wrong_arguments_are_located(tmp_path, changed, where, text):
     assert f"expect[1].expect_frames.{where}: " in error
     assert text in error
     assert "timed.yaml:22:" in error
+
+
+def test_they_are_explained(tmp_path, capsys):
+    load(tmp_path, GOOD, {**GOOD, "then": "SM"})
+    file = tmp_path / "timed.yaml"
+    file.write_text(file.read_text() + "checks: [own.py]\n")
+    assert main(["explain", str(file)]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == (
+        "checks    delivered_once, expect_frames (NAK b->a after drop-first), expect_frames "
+        "(SM b->a after drop-first), those in own.py (only with `run --allow-commands`)"
+    )
 
 
 def test_the_same_expectation_occurs_once(tmp_path):
