@@ -79,6 +79,29 @@ def percentile(values: list[int], percent: int) -> int:
     return sorted(values)[max(1, -(-len(values) * percent // 100)) - 1]
 
 
+def new_data_ns(first: dict[int, Frame], start: int) -> list[int]:
+    """The times at which data without a gap before it became longer, given the first arrivals."""
+    found: list[int] = []
+    latest_ns = 0
+    while start in first:
+        latest_ns = max(latest_ns, first[start].time_ns)
+        found.append(latest_ns)
+        start += max(32, -(-first[start].length // 32) * 32)
+    return found
+
+
+def first_arrivals(far: Path, stream: int, sender: str, receiver: str):
+    """The position at which the image began, and the first arrival of each frame from there on."""
+    far_all = frames(far, stream)[0]
+    start = next(e.position for e in far_all if e.source == receiver and e.kind == STATUS)
+    first: dict[int, Frame] = {}
+    for each in far_all:
+        is_data = each.source == sender and each.kind in (PAD, DATA) and not each.is_heartbeat
+        if is_data and each.position >= start:
+            first.setdefault(each.position, each)
+    return start, first
+
+
 def figures(near: Path, far: Path, stream: int, sender: str, receiver: str) -> dict:
     """The figures of a stream with one session, without duplicates and reordering."""
     sent_all = [each for each in frames(near, stream)[0] if each.source == sender]
@@ -124,12 +147,7 @@ def figures(near: Path, far: Path, stream: int, sender: str, receiver: str) -> d
         "gaps": len(repairs),
         "naks": sum(each.kind == NAK and each.source == receiver for each in far_all),
     }
-    usable = []
-    expected, latest_ns = start, 0
-    while expected in first:
-        latest_ns = max(latest_ns, first[expected].time_ns)
-        usable.append(latest_ns)
-        expected += max(32, -(-first[expected].length // 32) * 32)
+    usable = new_data_ns(first, start)
     if len(usable) > 1:
         waits = [later - earlier for earlier, later in pairwise(usable)]
         found["longest_silence_ns"] = max(waits)

@@ -53,6 +53,17 @@ def concerns(case: Case, flow: TrafficCase, interruption: Interruption) -> bool:
     return bool(at_reader or at_writer)
 
 
+def concerns_observed(case: Case, flow: TrafficCase, interruption: Interruption) -> bool:
+    """Return whether an event affects one of an observed stream's hosts, or a link between them."""
+    event = next((each for each in case.events if each.id == interruption.id), None)
+    if event is None:
+        return False
+    hosts = {flow.from_host, flow.to_host}
+    links = {each.link for each in event.impairments}
+    ends = zip(case.link_names, case.directions, strict=True)
+    return event.host in hosts or any(name in links and {*way} == hosts for name, way in ends)
+
+
 def _cuts_off(case: Case, flow: TrafficCase, fault: FaultCase) -> bool:
     """Return whether a rule drops all DATA of a flow, or all of its status messages."""
     ways = ((flow.from_host, flow.to_host, "DATA"), (flow.to_host, flow.from_host, "SM"))

@@ -21,9 +21,11 @@ from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.views.filled_ranges import filled_ranges
 from windtunnel.harness.verdict.views.interruptions import (
     concerns,
+    concerns_observed,
     first_data_ns,
     interruptions,
 )
+from windtunnel.harness.verdict.views.observed_results import ObservedWire, observed_wires
 from windtunnel.harness.verdict.views.results import Reading
 from windtunnel.harness.verdict.views.sentences.image_sentences import image_sentences
 from windtunnel.harness.verdict.views.sentences.link_sentences import link_sentences
@@ -35,6 +37,7 @@ from windtunnel.harness.verdict.views.sentences.publication_sentences import (
     window_sentence,
 )
 from windtunnel.harness.verdict.views.sentences.reading_sentences import (
+    NEW_DATA,
     fill_sentence,
     group_sentences,
     interruption_sentences,
@@ -47,7 +50,8 @@ def observations(
     evidence: Evidence, case: Case, readings: Sequence[Reading]
 ) -> Iterator[Observations]:
     """Yield one document: what the applications of all streams saw."""
-    start_ns = _start_ns(evidence, case, readings)
+    observed = list(observed_wires(evidence, case))
+    start_ns = _start_ns(evidence, case, readings, observed)
     happened = interruptions(evidence, case)
     is_virtual = case.fidelity == "sim"
     by_stream: dict[str, list[Reading]] = {}
@@ -61,6 +65,11 @@ def observations(
             text
             for each in by_stream.values()
             for text in _stream_sentences(evidence, case.traffic_by_id(each[0].flow.id), each)
+        ]
+        + [
+            text
+            for each in observed
+            for text in _observed_sentences(case, each, happened, start_ns)
         ]
         + list(link_sentences(evidence, case)),
         readers=[
@@ -79,13 +88,28 @@ def _stream_sentences(
     yield from group_sentences(readings, traffic)
 
 
-def _start_ns(evidence: Evidence, case: Case, readings: Sequence[Reading]) -> int:
+def _observed_sentences(
+    case: Case, observed: ObservedWire, happened: Sequence[Interruption], start_ns: int
+) -> Iterator[str]:
+    """Yield a sentence about the silence of an observed stream around each event."""
+    own = [each for each in happened if concerns_observed(case, observed.flow, each)]
+    for text in interruption_sentences(observed.new_data_ns, own, start_ns, NEW_DATA):
+        yield f"{observed.name} at {observed.flow.to_host}: {text}"
+
+
+def _start_ns(
+    evidence: Evidence,
+    case: Case,
+    readings: Sequence[Reading],
+    observed: Sequence[ObservedWire],
+) -> int:
     """Return the time of the first offer of any stream, or 0 if it is unknown.
 
     If a publisher was killed, only the offers of its successor are recorded. The first DATA frame
-    then replaces the first offer.
+    then replaces the first offer, and always that of an observed stream.
     """
-    found = []
+    firsts = (each.wire.sent.frames["time_ns"] for each in observed)
+    found = [int(times_ns.min()) for times_ns in firsts if len(times_ns)]
     for reading in readings:
         due_ns = evidence.due_ns(reading.flow)
         if not isinstance(due_ns, Missing) and (due_ns != UNKNOWN_NS).any():

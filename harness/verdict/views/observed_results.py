@@ -10,8 +10,10 @@ was replaced has no row: its gaps are those of several images.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.dissect.driver_files.expected_log import (
@@ -37,53 +39,77 @@ from windtunnel.harness.verdict.checks.observed.sessions import (
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
-from windtunnel.harness.verdict.core.wire import FrameSequence
+from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
 from windtunnel.harness.verdict.views.reader_gaps import reader_gaps
 from windtunnel.harness.verdict.views.results import link_figures, makes_copies
 from windtunnel.harness.verdict.views.series import contiguous_by
 
 
-def observed_rows(evidence: Evidence, case: Case) -> Iterator[ResultRow]:
-    """Yield a row for each session of each observed stream whose captures are complete."""
-    reports = reports_of(evidence, case)
+class ObservedWire(NamedTuple):
+    """One session of an observed stream at a subscriber's host with one image of it."""
+
+    flow: TrafficCase
+    name: str
+    """Name of the stream and, if there are several sessions, of the session."""
+    wire: Wire
+    """The frames of the session from the image's first position on."""
+    start_position: int
+    is_only_session: bool
+
+    @property
+    def new_data_ns(self) -> NDArray[np.int64]:
+        """Times at which new data arrived that is in order, without a gap before it."""
+        return contiguous_by(self.wire, self.start_position)[0]
+
+
+def observed_wires(evidence: Evidence, case: Case) -> Iterator[ObservedWire]:
+    """Yield each session of each observed stream whose captures are complete, unless its image was
+    replaced.
+    """
     for traffic in observed_of(evidence, case):
-        sent, got = (reports.get((kind, traffic.id), Reports()) for kind in (SENT, GOT))
         near = evidence.capture(traffic.from_host)
         if isinstance(near, Missing):
             continue
         sessions = sessions_of(near, case, traffic)[:SESSIONS_MAX]
         for session_id in sessions:
             flow = traffic.model_copy(update={"session_id": session_id})
-            name = f"{traffic.id} session {session_id}" if len(sessions) > 1 else traffic.id
-            row = _row(evidence, case, flow, name)
-            if row is None:
+            found = all_or_missing(evidence.wire(flow), evidence.planned(flow))
+            if isinstance(found, Missing) or killed_driver(evidence.host_events, flow):
                 continue
-            counts = reported_counts(sent, got) if len(sessions) == 1 else None
-            if counts is not None:
-                row = replace(row, published_messages=counts[0], delivered_messages=counts[1])
-            yield row
+            wire, planned = found
+            if image_count(evidence, flow, wire) > 1:
+                continue
+            start = planned.log.start_position
+            # What was sent before the image began is not missing from it.
+            wire = replace(wire, sent=wire.sent.where(wire.sent.starts >= start))
+            name = f"{traffic.id} session {session_id}" if len(sessions) > 1 else traffic.id
+            yield ObservedWire(flow, name, wire, start, len(sessions) == 1)
 
 
-def _row(evidence: Evidence, case: Case, flow: TrafficCase, name: str) -> ResultRow | None:
-    found = all_or_missing(evidence.wire(flow), evidence.planned(flow))
-    if isinstance(found, Missing) or killed_driver(evidence.host_events, flow):
-        return None
-    wire, planned = found
-    if image_count(evidence, flow, wire) > 1:
-        return None
-    start = planned.log.start_position
-    # What was sent before the image began is not missing from it.
-    wire = replace(wire, sent=wire.sent.where(wire.sent.starts >= start))
-    log = sent_log(wire.sent, start)
-    silences_ns = np.diff(contiguous_by(wire, start)[0])
-    gaps = reader_gaps(wire, log, start, has_copies=makes_copies(evidence, case, flow))
+def observed_rows(evidence: Evidence, case: Case) -> Iterator[ResultRow]:
+    """Yield a row for each session of each observed stream whose captures are complete."""
+    reports = reports_of(evidence, case)
+    for each in observed_wires(evidence, case):
+        row = _row(evidence, case, each)
+        sent, got = (reports.get((kind, each.flow.id), Reports()) for kind in (SENT, GOT))
+        counts = reported_counts(sent, got) if each.is_only_session else None
+        if counts is not None:
+            row = replace(row, published_messages=counts[0], delivered_messages=counts[1])
+        yield row
+
+
+def _row(evidence: Evidence, case: Case, of: ObservedWire) -> ResultRow:
+    log = sent_log(of.wire.sent, of.start_position)
+    silences_ns = np.diff(of.new_data_ns)
+    has_copies = makes_copies(evidence, case, of.flow)
+    gaps = reader_gaps(of.wire, log, of.start_position, has_copies=has_copies)
     return ResultRow(
-        name,
-        flow.from_host,
-        flow.to_host,
+        of.name,
+        of.flow.from_host,
+        of.flow.to_host,
         longest_silence_ns=int(silences_ns.max()) if len(silences_ns) else None,
         **link_figures(gaps),
-        **arrival_figures(wire),
+        **arrival_figures(of.wire),
     )
 
 

@@ -29,6 +29,8 @@ from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS
 from windtunnel.harness.verdict.views.results import Reading
 
+DELIVERY, NEW_DATA = "delivery", "new data"
+"""What an application reads, and what a subscriber's host gets that is in order."""
 NAMED_MAX = 8
 """Maximum number of subscribers without a stall that a sentence names."""
 REPEATED_MAX = 3
@@ -43,10 +45,13 @@ def at(time_ns: int, start_ns: int) -> str:
 
 
 def interruption_sentences(
-    times_ns: NDArray[np.int64], happened: Sequence[Interruption], start_ns: int
+    times_ns: NDArray[np.int64],
+    happened: Sequence[Interruption],
+    start_ns: int,
+    what: str = DELIVERY,
 ) -> Iterator[str]:
     """Yield a sentence about the silence around each interruption. Of one that was repeated more
-    than a few times, only the longest silence is described.
+    than a few times, only the longest silence is described. `what` happens at `times_ns`.
     """
     times_ns = np.sort(times_ns)
     by_id: dict[str, list[Interruption]] = {}
@@ -54,14 +59,16 @@ def interruption_sentences(
         by_id.setdefault(each.id, []).append(each)
     for repeated in by_id.values():
         if len(repeated) <= REPEATED_MAX:
-            yield from (silence_text(times_ns, each, start_ns) for each in repeated)
+            yield from (silence_text(times_ns, each, start_ns, what) for each in repeated)
             continue
         worst = max(repeated, key=lambda each: _silence(times_ns, each, start_ns)[0])
-        text = silence_text(times_ns, worst, start_ns)
+        text = silence_text(times_ns, worst, start_ns, what)
         yield f"{text} (the longest silence of {len(repeated)} repetitions)"
 
 
-def silence_text(times_ns: NDArray[np.int64], interruption: Interruption, start_ns: int) -> str:
+def silence_text(
+    times_ns: NDArray[np.int64], interruption: Interruption, start_ns: int, what: str = DELIVERY
+) -> str:
     """Return a sentence about the longest time without a delivery during an interruption."""
     began_ns, ended_ns = interruption.began_ns, interruption.ended_ns
     text = f"{interruption.kind} {interruption.id!r} ({interruption.what}) from "
@@ -70,9 +77,9 @@ def silence_text(times_ns: NDArray[np.int64], interruption: Interruption, start_
         return text
     length_ns, next_ns = _silence(times_ns, interruption, start_ns)
     if next_ns == NEVER_NS:
-        return f"{text}: the last delivery was at {at(int(times_ns[-1]), start_ns)}"
+        return f"{text}: the last {what} was at {at(int(times_ns[-1]), start_ns)}"
     side = "after" if next_ns >= ended_ns else "before"
-    text += f": no delivery for {duration(length_ns)}, the next one "
+    text += f": no {what} for {duration(length_ns)}, the next {'one ' if what == DELIVERY else ''}"
     return f"{text}{duration(abs(next_ns - ended_ns))} {side} its end"
 
 

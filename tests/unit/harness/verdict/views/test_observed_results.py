@@ -2,11 +2,12 @@
 
 import pytest
 
-from tests.naive.observed_figures import figures
+from tests.naive.observed_figures import figures, first_arrivals, new_data_ns
 from tests.unit.harness.verdict.synthetic_run import ADDRESS, SyntheticRun, make_run
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
-from windtunnel.harness.artifact.run.result_row import ResultRow
+from windtunnel.harness.artifact.run.result_row import ResultRow, duration
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.judge import judge
@@ -91,6 +92,44 @@ def test_the_row_is_in_the_verdict_and_alone(run):
     verdict = judge(run.write())
     assert [each.traffic for each in verdict.results] == ["seen"]
     assert not [each for each in verdict.checks if each.name == "results"]
+
+
+def with_event(run, began_ns, ended_ns, **changes):
+    event = EventCase(
+        id="cut", host="b", process="driver", trigger="after", at=1, action="partition", lasts_ns=1
+    ).model_copy(update=changes)
+    run.case = run.case.model_copy(update={"events": (event,)})
+    path = run.write()
+    applied = AppliedEvent("cut", event.host, event.action, [], began_ns, ended_ns)
+    write_applied_events(run.folder.host_events, [applied])
+    return judge(path).observed.sentences
+
+
+def test_the_silence_around_an_event_is_that_of_a_plain_account(run):
+    run.write()
+    stream = run.case.observed[0].stream_id
+    start, first = first_arrivals(run.folder.capture("b"), stream, ADDRESS["a"], ADDRESS["b"])
+    times_ns = new_data_ns(first, start)
+    middle = len(times_ns) // 2
+    began_ns, ended_ns = times_ns[middle] + 1, times_ns[middle + 2] - 1
+    (text,) = with_event(run, began_ns, ended_ns)
+    pairs = zip(times_ns[middle : middle + 2], times_ns[middle + 1 : middle + 3], strict=True)
+    # The first one, if several are of the same length.
+    earlier_ns, next_ns = max(pairs, key=lambda pair: pair[1] - pair[0])
+    silence_ns = next_ns - earlier_ns
+    side = "after" if next_ns >= ended_ns else "before"
+    assert text.startswith("seen at b: partition 'cut' (host b) from ")
+    expected = f": no new data for {duration(silence_ns)}, the next "
+    assert text.endswith(f"{expected}{duration(abs(next_ns - ended_ns))} {side} its end")
+
+
+@pytest.mark.parametrize(("link", "is_named"), [("a->b", True), ("b->a", True), ("a->c", False)])
+def test_only_events_of_its_hosts_and_links_are_named(run, link, is_named):
+    run.write()
+    first_ns = run.packets["b"][0].time_ns
+    impaired = (ImpairmentCase(link=link),)
+    event = {"host": "", "action": "impair", "impairments": impaired}
+    assert bool(with_event(run, first_ns, first_ns + 1000, **event)) == is_named
 
 
 def test_a_replaced_image_has_no_figures(run):
