@@ -78,8 +78,10 @@ class RunDocuments:
         if self.manifest is None:
             return ""
         own = self.manifest.versions.get("windtunnel", "")
+        has_traffic = self.case is None or bool(self.case.traffic)
         return " · ".join(
-            f"{each.side} on {host}: {each.peer} {version_text(each.version, own)}".rstrip()
+            f"{each.side if has_traffic else 'driver'} on {host}: "
+            f"{each.peer} {version_text(each.version, own)}".rstrip()
             for host, each in self.manifest.subjects.items()
         )
 

@@ -19,6 +19,7 @@ from windtunnel.harness.artifact.run.observed import (
 )
 from windtunnel.harness.artifact.run.suite import ScenarioResult, Suite, SuiteRun
 from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.reports import observed, page
 from windtunnel.reports.charts import chart_document
 from windtunnel.reports.evidence import ANALYSIS_SCHEMA, read_run, worst
@@ -310,3 +311,8 @@ def test_the_version_of_our_driver_is_that_of_windtunnel(tmp_path: Path) -> None
     assert "publisher on a: ours 1.53.0 (Windtunnel 7.8.9)" in text
     assert "subscriber on b: aeronmd:/x 1.53.0 commit=8ba30f3c" in text
     assert "commit=windtunnel" not in text
+    case = Case.read(run.case)
+    case.model_copy(update={"traffic": ()}).write(run.case)
+    text, _ = read(write_suite_report(suite.path))
+    assert "driver on a: ours 1.53.0 (Windtunnel 7.8.9)" in text
+    assert "publisher on a" not in text
