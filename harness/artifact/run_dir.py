@@ -125,6 +125,9 @@ class ApplicationFiles:
     launcher_log: Path
     """The log of the program that started the application."""
 
+    build_log: Path
+    """The output of the build of its image."""
+
 
 @dataclass(frozen=True)
 class HostDir:
@@ -202,6 +205,7 @@ class HostDir:
             folder=self.path / stem,
             log=self.path / f"{stem}.log",
             launcher_log=self.path / f"{stem}.launcher.log",
+            build_log=self.path / f"{stem}.build.log",
         )
 
     def log_buffer(self, folder: str, registration_id: int) -> Path:

@@ -24,7 +24,7 @@ def require_allowed(scenarios: Iterable[tuple[Path, Scenario]]) -> None:
     for file, scenario in scenarios:
         if scenario.applications:
             first = scenario.applications[0]
-            command = shown(command_text(first.image, first.command))
+            command = shown(command_text(first.image, first.command, first.build))
             text = f"{file}: the scenario starts programs on this machine, such as `{command}`: "
             text += f"read its `applications`, and allow them with `windtunnel run {file} {OPTION}`"
             errors.append(text)

@@ -45,6 +45,8 @@ class ApplicationRequest:
     """
     scenario: Path | None = None
     """The folder of the scenario, which it can only read, or None if it does not see it."""
+    working_dir: str = ""
+    """The folder of its image in which it starts, or an empty string for that of the image."""
     starts_in_scenario: bool = False
     """Whether it starts in the folder of the scenario, instead of its own."""
     user: str = ""
@@ -63,6 +65,10 @@ class Neighbor:
     name: str
     labels: Mapping[str, str]
     """Labels of containers that are to be removed with the lab."""
+
+
+class NotBuilt(Exception):
+    """Raised if the image of an application cannot be built from what the user gives."""
 
 
 class LabProcess(Protocol):
@@ -165,6 +171,11 @@ class ContainerLab(Protocol):
     def start_application(self, name: str, request: ApplicationRequest) -> LabApplication:
         """Start an application, or a driver, in a container of its own on the host that its name
         begins with, as in `b/application-feed`.
+        """
+
+    def build_image(self, root: Path, folder: str, log: Path) -> str:
+        """Build an image from a folder below `root` that has a Dockerfile, and append the output to
+        a log. Returns the image's name. The lab need not be up. Raises NotBuilt.
         """
 
     def neighbor(self, host: str) -> Neighbor:

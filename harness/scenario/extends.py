@@ -37,7 +37,8 @@ OWN = ("name",)
 DEPTH_MAX = 8
 """Maximum number of files that extend each other."""
 SUFFIX = ".yaml"
-_STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+"""A name of a file or folder, in the path of a file that a scenario names."""
 
 
 def read_document(file: Path) -> YamlDocument:
@@ -77,7 +78,7 @@ def _extended(document: YamlDocument, folder: Path | None) -> tuple[YamlDocument
 def _text(name: object, folder: Path | None) -> tuple[Path, str]:
     """Return the file that a name stands for, and its text. Raises ValueError."""
     steps = name.split("/") if isinstance(name, str) else []
-    if not steps or not all(_STEP.fullmatch(step) for step in steps):
+    if not steps or not all(STEP.fullmatch(step) for step in steps):
         text = "expected a file in the folder of this one or below it, such as other.yaml, or the "
         raise ValueError(f"{text}name of a scenario in `windtunnel list`, found {quoted(name)}")
     if not steps[-1].endswith(SUFFIX):
@@ -85,9 +86,14 @@ def _text(name: object, folder: Path | None) -> tuple[Path, str]:
     if folder is None:
         raise ValueError("expected the name of a scenario in `windtunnel list`, since this is text")
     path = PurePath(*steps)
+    return folder / path, text_below(folder, path)
+
+
+def text_below(folder: Path, path: PurePath) -> str:
+    """Return the text of a regular file below a folder. Raises ValueError."""
     try:
         with folder_below(folder, path.parent) as inside:
-            return folder / path, read_text(inside / path.name, FILE_BYTES_MAX)
+            return read_text(inside / path.name, FILE_BYTES_MAX)
     except UnsafeFileError as error:
         raise ValueError(f"{path}: {error.strerror}") from error
     except OSError as error:

@@ -22,6 +22,7 @@ from windtunnel.harness.scenario.extends import completed, read_document
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Problem
 from windtunnel.harness.scenario.schema.table import Table
+from windtunnel.harness.scenario.services import with_services
 from windtunnel.harness.scenario.shorthand import expand
 from windtunnel.harness.scenario.sweep import variants
 from windtunnel.harness.scenario.validation.validation import problems
@@ -70,6 +71,7 @@ def load_variants(
     Raises ScenarioError with all problems.
     """
     document = read_document(file)
+    has_services = with_services(document, file.parent)
     parts = file.resolve().with_suffix("").parts
     name = document.value.get("name") if isinstance(document.value, dict) else None
     if ROOT_FOLDER in parts and isinstance(name, str):
@@ -82,7 +84,8 @@ def load_variants(
     errors: list[str] = []
     for each in variants(document, settings):
         sweep = str(name) if each.swept else ""
-        text = _text_of(each.document, file) if each.document.sources else ""
+        is_made = each.document.sources or has_services
+        text = _text_of(each.document, file) if is_made else ""
         try:
             scenario = _validated(each.document, Scenario, find, expand)
         except ScenarioError as error:

@@ -51,6 +51,7 @@ MODULE_HOMES = {
     "docker": (
         "harness/orchestrate/labs/engine.py",
         "harness/orchestrate/labs/application_container.py",
+        "harness/orchestrate/labs/image_build.py",
         "harness/cli/machine.py",
         "tests/docker/",
     ),

@@ -19,7 +19,13 @@ from dataclasses import dataclass
 from windtunnel.harness.artifact.run.manifest import CANNOT_START, NOT_READY
 from windtunnel.harness.orchestrate.applications import start
 from windtunnel.harness.orchestrate.applications.start import ROLE, Surroundings
-from windtunnel.harness.orchestrate.lab import LabApplication, LabError
+from windtunnel.harness.orchestrate.lab import (
+    ContainerLab,
+    Lab,
+    LabApplication,
+    LabError,
+    NotBuilt,
+)
 from windtunnel.harness.orchestrate.processes import watch
 from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
 from windtunnel.harness.orchestrate.run.run_processes import RunProcesses
@@ -78,6 +84,26 @@ class Applications:
         """Time at which the lengths of the captures are compared with their limit again."""
         processes.starters[ROLE] = self.start
 
+    def build_images(self, lab: Lab) -> None:
+        """Build the images of the applications that have a folder for it. Raises RunFailed if one
+        cannot be built.
+        """
+        spec = self._processes.spec
+        for case in (each for each in self._cases.values() if each.build):
+            self._require_allowed(case)
+            assert isinstance(lab, ContainerLab)
+            log = spec.folder.host(case.host).application(case.id).build_log
+            try:
+                name = lab.build_image(spec.scenario_file.parent, case.build, log)
+            except NotBuilt as error:
+                text = f"the image of application {case.id} cannot be built from {case.build}: "
+                raise RunFailed(f"{text}{error}", harness_fault=False) from error
+            self._processes.images[case.id] = name
+
+    def _require_allowed(self, case: ApplicationCase) -> None:
+        if not self._processes.spec.allow_commands:
+            raise LabError(f"the command of application {case.id} is not allowed")
+
     def start_all(self, required: Callable[[], list[WatchedProcess]]) -> None:
         """Start all applications, each when the one before it is ready. Raises RunFailed if one is
         not, or if another required process ends.
@@ -92,9 +118,8 @@ class Applications:
 
     def start(self, application_id: str) -> None:
         """Start an application, also after it was killed."""
-        case, spec = self._cases[application_id], self._processes.spec
-        if not spec.allow_commands:
-            raise LabError(f"the command of application {case.id} is not allowed")
+        case = self._cases[application_id]
+        self._require_allowed(case)
         watched, process = start.start(case, self._surroundings(case.id), self._processes)
         late_s = time.monotonic() + case.ready_within_ns / NS_PER_S
         self._started.append(Started(case, watched, process, late_s, not case.ready_log))

@@ -90,7 +90,8 @@ def _in_container(
     assert isinstance(lab, ContainerLab)
     scenario = processes.spec.scenario_file.parent
     request = ApplicationRequest(
-        image=case.image,
+        image=processes.images.get(case.id, case.image),
+        working_dir=case.working_dir,
         command=case.command,
         env=env,
         work=files.folder,

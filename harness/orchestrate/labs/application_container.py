@@ -266,6 +266,8 @@ def settings(
         )
         found["read_only"] = True
         found["tmpfs"] = {"/tmp": "size=64m"}
+    elif request.working_dir:
+        found["working_dir"] = request.working_dir
     folders = [each for each in seen if not each.is_volume]
     hidden = {each.target: _below(runs, each.source) for each in folders}
     covers = {f"{target}/{path}": "ro,size=4k" for target, path in hidden.items() if path}

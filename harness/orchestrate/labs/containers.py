@@ -62,6 +62,9 @@ class Containers(Protocol):
     ) -> LabApplication:
         """Start an application in a container that shares network and memory of a host's."""
 
+    def build_image(self, root: Path, folder: str, log: Path) -> str:
+        """Build an image from a folder below `root`. Returns its name."""
+
     def neighbor(self, place: str) -> Neighbor:
         """Return the container of a place."""
 
@@ -83,6 +86,9 @@ class ComposeContainers:
     ) -> LabApplication:
         text = "applications need a container engine, to which `docker compose up` has no access: "
         raise LabError(f"{text}use `windtunnel run --fidelity compose` outside the containers")
+
+    def build_image(self, root: Path, folder: str, log: Path) -> str:
+        raise LabError("images are built by an engine, to which `docker compose up` has no access")
 
     def neighbor(self, place: str) -> Neighbor:
         raise LabError(f"{place}: a lab of `docker compose up` takes no other containers")
@@ -251,6 +257,9 @@ class ComposeLab:
     def start_application(self, name: str, request: ApplicationRequest) -> LabApplication:
         place = name.partition("/")[0]
         return self._containers.start_application(name, place, request)
+
+    def build_image(self, root: Path, folder: str, log: Path) -> str:
+        return self._containers.build_image(root, folder, log)
 
     def neighbor(self, host: str) -> Neighbor:
         return self._containers.neighbor(host)

@@ -35,7 +35,7 @@ from windtunnel.harness.orchestrate.lab import (
     LabError,
     Neighbor,
 )
-from windtunnel.harness.orchestrate.labs import application_container, compose_file
+from windtunnel.harness.orchestrate.labs import application_container, compose_file, image_build
 from windtunnel.harness.orchestrate.labs.application_container import (
     ApplicationContainer,
     mount_option,
@@ -247,6 +247,11 @@ class EphemeralContainers:
         )
         container.start(made)
         return container
+
+    def build_image(self, root: Path, folder: str, log: Path) -> str:
+        """Build an image from a folder below `root`. Returns its name. Raises NotBuilt."""
+        with connection() as client:
+            return image_build.build_image(client, root, folder, log)
 
     def neighbor(self, place: str) -> Neighbor:
         """Return the container of a place."""

@@ -109,6 +109,8 @@ class Run:
     def execute(self) -> None:
         """Execute the phases `prepare` to `settle`. Raises the exception that stopped the run."""
         self._phase("prepare", self._prepare)
+        if any(each.build for each in self.spec.scenario.applications):
+            self._phase("build", self._build_images)
         self._phase("lab", self.lab.up)
         self._phase("start", self._start)
         self._phase("subscribe", self._subscribe)
@@ -131,6 +133,10 @@ class Run:
         space.require(self.spec.folder.path, need.disk_bytes, "the run folder")
         if self.spec.fidelity != "compose":
             space.require(MEMORY_ROOT, need.memory_bytes, "the drivers' files")
+
+    def _build_images(self) -> None:
+        assert self._applications is not None
+        self._applications.build_images(self.lab)
 
     def _write_case(self) -> None:
         spec, folder = self.spec, self.spec.folder

@@ -57,6 +57,8 @@ class RunProcesses:
         self.watched: list[WatchedProcess] = []
         self.timeouts: Mapping[str, str] = {}
         """Environment variables that set the timeouts of drivers and clients."""
+        self.images: dict[str, str] = {}
+        """The images that were built for applications, by their ids."""
         self.starters: dict[str, Callable[[str], None]] = {}
         """Functions that start a process again, by its role. The argument is the name of the
         process on its host, without the role.

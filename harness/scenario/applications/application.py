@@ -13,7 +13,7 @@
 
 They are started in the order of the file, each when the one before it is ready. No shell reads a
 command: each item of the list is one argument. In containers, an application may have an image of
-its own: `image: example/feed:1.2`.
+its own: `image: example/feed:1.2`, or `build: ./feed`, a folder with a Dockerfile.
 """
 
 from typing import Annotated, Any, Literal
@@ -31,6 +31,7 @@ LOG_TEXTS_MAX, LOG_TEXT_LENGTH_MAX = 16, 200
 WITHIN_NS_MAX = 600_000_000_000
 EXIT_CODE_MAX = 255
 IMAGE_LENGTH_MAX = 300
+FOLDER_LENGTH_MAX = 300
 MEMORY_BYTES_MIN, MEMORY_BYTES_MAX = 6 << 20, 1 << 44
 CPUS_MIN, CPUS_MAX = 0.01, 1024.0
 PROCESSES_MAX = 1 << 20
@@ -53,6 +54,9 @@ IMAGE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$"
 USER_PATTERN = r"^[0-9]{1,10}(:[0-9]{1,10})?$"
 User = Annotated[str, Field(pattern=USER_PATTERN), BeforeValidator(plain_text)]
 Image = Annotated[str, Field(max_length=IMAGE_LENGTH_MAX, pattern=IMAGE_PATTERN)]
+FOLDER_PATTERN = r"^(\./?|(\./)?[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*/?)$"
+Folder = Annotated[str, Field(max_length=FOLDER_LENGTH_MAX, pattern=FOLDER_PATTERN)]
+WorkingDir = Annotated[str, Field(max_length=FOLDER_LENGTH_MAX, pattern=r"^/[^\x00:]*$")]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
 LogText = Annotated[
     str, Field(min_length=1, max_length=LOG_TEXT_LENGTH_MAX, pattern=r"^[^\x00\n]*$")
@@ -127,6 +131,16 @@ class Limits(Table):
     """Number of its processes and threads. Default: 4096."""
 
 
+class Service(Table):
+    """A service of a compose file."""
+
+    file: str = Field(max_length=FOLDER_LENGTH_MAX)
+    """The compose file, in the folder of the scenario file or below it."""
+
+    service: str = Field(max_length=FOLDER_LENGTH_MAX)
+    """Name of the service."""
+
+
 class Application(Table):
     """A program of the user that runs on a host."""
 
@@ -141,14 +155,29 @@ class Application(Table):
     [compose]`. Default: that of Windtunnel, in containers.
     """
 
+    build: Folder | None = None
+    """A folder with a Dockerfile, from which its image is built before the run: that of the
+    scenario file, or one below it, such as `./feed`. In place of `image`.
+    """
+
+    compose: Service | None = None
+    """A service of a compose file, from which `image` or `build`, `command`, `env`, `user` and
+    `working_dir` are taken, unless they are given here. Default: none.
+    """
+
     user: User | None = None
     """The user that it is, and the group: numbers such as 1000 or "1000:1000". It is also in group
-    0, which may use the files of the host's driver. Only with `image`. Default: root, without any
-    capability.
+    0, which may use the files of the host's driver. Only with `image` or `build`. Default: root,
+    without any capability.
+    """
+
+    working_dir: WorkingDir | None = None
+    """The folder of the image in which it starts. Only with `image` or `build`. Default: that of
+    the image.
     """
 
     command: Program = Field(default=(), strict=False, max_length=WORDS_MAX)
-    """The program and its arguments. Default: those of `image`.
+    """The program and its arguments. Default: those of `image` or `build`.
 
     `${b}` is the address of host b, `${aeron.dir}` the directory of the application's driver,
     `${scenario.dir}` the folder of the scenario file, and `${harness.python}` the Python

@@ -9,6 +9,7 @@ from pydantic import Field
 from windtunnel.harness.scenario.applications.application import (
     CPUS_MAX,
     EXIT_CODE_MAX,
+    FOLDER_LENGTH_MAX,
     LOG_TEXT_LENGTH_MAX,
     LOG_TEXTS_MAX,
     MEMORY_BYTES_MAX,
@@ -39,6 +40,10 @@ class ApplicationCase(Part):
     driver: Driver = "shared"
     image: str = ""
     """Its container image, or an empty string for that of the harness."""
+    build: str = ""
+    """The folder of the scenario from which its image is built, or an empty string."""
+    working_dir: str = Field(default="", max_length=FOLDER_LENGTH_MAX)
+    """The folder of its image in which it starts, or an empty string for that of the image."""
     user: str = Field(default="", max_length=21)
     """The user that it is in its container, or an empty string for root."""
     memory_bytes: int = 0
@@ -91,6 +96,8 @@ def application_case(application: Application, addresses: Mapping[str, str]) -> 
         env=application.env,
         driver=application.driver,
         image=application.image or "",
+        build=application.build or "",
+        working_dir=application.working_dir or "",
         user=application.user or "",
         memory_bytes=application.limits.memory_bytes or 0,
         milli_cpus=round((application.limits.cpus or 0) * MILLI),

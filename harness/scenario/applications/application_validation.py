@@ -87,15 +87,24 @@ def _program(scenario: Scenario, application: Application, path: Path) -> Iterat
     """Yield the problems with what an application starts, and in which container."""
     if application.command and not application.command[0]:
         yield Problem((*path, "command", 0), "expected the name of a program, found an empty text")
-    if not application.command and application.image is None:
-        yield Problem((*path, "command"), "this key is missing, and there is no `image`")
-    if application.user is not None and application.image is None:
+    has_image = application.image is not None or application.build is not None
+    if application.compose is not None:
+        yield Problem((*path, "compose"), "services are taken from a file, and this is text")
+    if application.image is not None and application.build is not None:
+        yield Problem((*path, "build"), "expected `image` or `build`, found both: remove one")
+    if not application.command and not has_image:
+        yield Problem((*path, "command"), "this key is missing, and there is no `image` or `build`")
+    if application.user is not None and not has_image:
         text = "another user than root needs an `image` of yours: that of Windtunnel is root's"
         yield Problem((*path, "user"), text)
+    if application.working_dir is not None and not has_image:
+        text = "this key needs an `image` or `build`: with that of Windtunnel, it starts in /work"
+        yield Problem((*path, "working_dir"), text)
     if scenario.fidelity == ONLY_CONTAINERS:
         return
     for key, is_given in (
         ("image", application.image is not None),
+        ("build", application.build is not None),
         ("user", application.user is not None),
         ("limits", bool(application.limits.model_fields_set)),
     ):

@@ -21,16 +21,18 @@ def application_lines(case: Case) -> Iterator[str]:
     yield ""
     yield "applications (started in this order, and only with `run --allow-commands`)"
     for each in case.applications:
-        yield f"  {each.id} on {each.host}: {command_text(each.image, each.command)}"
+        text = command_text(each.image, each.command, each.build)
+        yield f"  {each.id} on {each.host}: {text}"
         yield from (f"      {line}" for line in _lines(each))
 
 
-def command_text(image: str | None, command: Sequence[str]) -> str:
+def command_text(image: str | None, command: Sequence[str], build: str | None = None) -> str:
     """Return what an application starts, as text: its command, in its image if it has one."""
     words = shlex.join(command)
-    if not image:
+    where = f"image built from {build}" if build else f"image {image}" if image else ""
+    if not where:
         return words
-    return f"{words} (image {image})" if words else f"image {image}"
+    return f"{words} ({where})" if words else where
 
 
 def _limits(application: ApplicationCase) -> Iterator[str]:
@@ -47,6 +49,8 @@ def _lines(application: ApplicationCase) -> Iterator[str]:
     for name, value in application.env.items():
         yield f"{name}={shlex.quote(value)}"
     yield _DRIVERS[application.driver]
+    if application.working_dir:
+        yield f"starts in {application.working_dir}"
     if application.user:
         yield f"is user {application.user}, also in group 0"
     if limits := ", ".join(_limits(application)):

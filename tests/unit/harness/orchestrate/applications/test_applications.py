@@ -13,7 +13,7 @@ from windtunnel.harness.artifact.run.manifest import (
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.applications import applications as module
 from windtunnel.harness.orchestrate.applications.applications import Applications
-from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.lab import LabError, NotBuilt
 from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
 
@@ -60,7 +60,7 @@ class Processes:
         )
         self.lab = SimpleNamespace(python=lambda host: "/python")
         self.timeouts = {"AERON_DRIVER_TIMEOUT": "1"}
-        self.starters, self.spawned = {}, {}
+        self.starters, self.spawned, self.images = {}, {}, {}
 
     def directory(self, host, application_id=""):
         return f"/shm/{host}/aeron{application_id and '-'}{application_id}"
@@ -115,6 +115,45 @@ def test_nothing_is_started_that_is_not_allowed(tmp_path):
     with pytest.raises(LabError, match="the command of application server is not allowed"):
         started(processes, SERVER)
     assert processes.spawned == {}
+
+
+class Builder:
+    """A lab that builds images, unless there is a problem."""
+
+    def __init__(self, problem=""):
+        self.built, self._problem = [], problem
+
+    def build_image(self, root, folder, log):
+        if self._problem:
+            raise NotBuilt(self._problem)
+        self.built.append((root.name, folder, log.name))
+        return f"image-of-{folder}"
+
+    start_application = neighbor = outside = build_image
+
+
+BUILT = SERVER.model_copy(update={"build": "feed", "command": ()})
+
+
+def test_images_are_built_for_the_applications_that_have_a_folder(processes):
+    lab = Builder()
+    Applications((BUILT, CLIENT), processes).build_images(lab)
+    assert lab.built == [("its", "feed", "application-server.build.log")]
+    assert processes.images == {"server": "image-of-feed"}
+
+
+def test_an_image_that_cannot_be_built_ends_the_run_and_is_no_fault_of_the_harness(processes):
+    text = "the image of application server cannot be built from feed: no Dockerfile"
+    with pytest.raises(RunFailed, match=text) as found:
+        Applications((BUILT,), processes).build_images(Builder("no Dockerfile"))
+    assert not found.value.harness_fault
+
+
+def test_nothing_is_built_that_is_not_allowed(tmp_path):
+    lab, processes = Builder(), Processes(tmp_path, allow_commands=False)
+    with pytest.raises(LabError, match="the command of application server is not allowed"):
+        Applications((BUILT,), processes).build_images(lab)
+    assert lab.built == []
 
 
 def test_the_run_waits_for_those_that_end_by_themselves(processes):

@@ -106,7 +106,7 @@ class PlayedLab:
     def neighbor(self, host):
         raise NotImplementedError
 
-    outside = neighbor
+    outside = build_image = neighbor
 
 
 def played(tmp_path, tested):

@@ -78,7 +78,7 @@ class PlayedLab:
     def neighbor(self, host):
         raise NotImplementedError
 
-    outside = neighbor
+    outside = build_image = neighbor
 
 
 @pytest.fixture
