@@ -146,6 +146,19 @@ def test_the_example_of_the_client_runs(environment, tmp_path):
     assert done.stdout == "b'hello'\n"
 
 
+@pytest.mark.full
+def test_own_checks_are_executed(environment, tmp_path):
+    text = (ROOT / "docs" / "own-checks.md").read_text(encoding="utf-8")
+    for name, content in re.findall(r"```\w+\n# ([\w.]+)\n(.*?)```", text, re.DOTALL):
+        (tmp_path / name).write_text(content)
+    argv = ("windtunnel", "run", "feed.yaml", "--fidelity", "sim", "--allow-commands")
+    done = run(environment, tmp_path, *argv)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (stored,) = (tmp_path / "runs").rglob("own-checks.json")
+    (file,) = json.loads(stored.read_text())["files"]
+    assert [each["outcome"] for each in file["checks"]] == ["PASS", "PASS"]
+
+
 PLUGIN_TESTS = """
 import pytest
 
