@@ -112,20 +112,21 @@ def test_gets_no_secrets_and_no_rights(execute, monkeypatch):
 
 
 def test_what_a_check_has_started_ends_with_it(execute, tmp_path):
-    file = tmp_path / "pid"
-    command = f"['sh', '-c', 'readlink /proc/self > {file}; exec sleep 1000']"
-    wait = f"\n    while not os.path.exists({str(file)!r}) or not open({str(file)!r}).read(): pass"
+    mark, duration = tmp_path / "started", f"1000.{os.getpid()}"
+    command = ["sh", "-c", f"touch {mark}; exec sleep {duration}"]
+    wait = f"\n    while not os.path.exists({str(mark)!r}): pass"
     error, found = execute({"feed": f"subprocess.Popen({command}){wait}"})
     assert (error, found) == ("", {"feed": ("PASS",)})
-    left = [each for each in Path("/proc").glob("[0-9]*/cmdline") if _is_sleep(each)]
+    expected = f"sleep\0{duration}\0".encode()
+    left = [each for each in Path("/proc").glob("[0-9]*/cmdline") if _read(each) == expected]
     assert left == []
 
 
-def _is_sleep(cmdline):
+def _read(cmdline):
     try:
-        return cmdline.read_bytes() == b"sleep\x001000\x00"
+        return cmdline.read_bytes()
     except OSError:
-        return False
+        return b""
 
 
 def test_results_of_others_are_not_believed(execute, run_dir):
