@@ -69,6 +69,33 @@ budget: {wall: 400s}
 """
 
 
+STAR = """\
+schema: windtunnel/1
+name: star
+about: Made up; small enough for a slow kernel.
+seeds: {root: 1}
+network:
+  hosts: [pub, one, two]
+  links:
+    - {between: [pub, one], backend: netem, impairments: {pub->one: {loss: 4%}}}
+    - {between: [two, pub], backend: netem, impairments: {pub->two: {delay: 3ms, duplicate: 10%}}}
+traffic:
+  - id: ticks
+    stream: 1001
+    from: pub
+    to: [one, two]
+    publication: exclusive
+    channel: "aeron:udp?control-mode=dynamic|control=${pub}:24324|fc=min,g:/2|term-length=256k"
+    receive: "aeron:udp?endpoint=${self}:24325|control=${pub}:24324|control-mode=dynamic|\\
+      nak-delay=10us"
+    content: {bytes: 256KiB, message: {from: 1B, to: 1KiB}}
+expect:
+  - delivered_once
+  - positions_covered
+budget: {wall: 400s}
+"""
+
+
 def start(*argv):
     return subprocess.Popen(
         [sys.executable, "-c", INSIDE, *argv],
@@ -155,8 +182,28 @@ def needs_an_engine():
 def test_a_scenario_meets_the_kernels_netem(tmp_path, fidelity):
     if fidelity == "compose":
         needs_an_engine()
+    folder, account = inside(tmp_path, SCENARIO, fidelity)
+    assert account.links["a->b"].dropped > 0
+    assert account.links["b->a"].options["delay"]["delay"] == 0.001
+    assert "--kernel uml" in folder.repro.read_text()
+
+
+@pytest.mark.timeout(2400)
+@pytest.mark.full
+def test_several_links_have_a_netem_each(tmp_path):
+    _, account = inside(tmp_path, STAR, "netns")
+    first, second = account.links["pub->one"], account.links["pub->two"]
+    assert (first.interface, second.interface) == ("to-one", "to-two")
+    assert first.dropped > 0
+    assert "delay" not in first.options
+    assert second.dropped == 0
+    assert second.options["delay"]["delay"] == 0.003
+
+
+def inside(tmp_path, scenario, fidelity):
+    """Run a scenario in User Mode Linux. Returns its folder, and what netem did on each link."""
     file = tmp_path / "inside.yaml"
-    file.write_text(SCENARIO)
+    file.write_text(scenario)
     options = ["--kernel", "uml", "--json", "--fidelity", fidelity, "--out", str(tmp_path / "runs")]
     done = subprocess.run(
         [sys.executable, "-m", "windtunnel.harness", "run", str(file), *options],
@@ -173,9 +220,8 @@ def test_a_scenario_meets_the_kernels_netem(tmp_path, fidelity):
     assert (run["outcome"], done.returncode) == (verdict.outcome, verdict.exit_code)
     account = NetemAccount.read(folder.netem)
     assert account is not None
-    assert account.links["a->b"].dropped > 0
-    assert account.links["b->a"].options["delay"]["delay"] == 0.001
     gates = json.loads(folder.verdict.read_text())["gates"]
     impairments = [gate for gate in gates if gate["name"] == "impairments_applied"]
+    assert {gate["about"] for gate in impairments} == {*account.links}
     assert {gate["outcome"] for gate in impairments} == {"PASS"}
-    assert "--kernel uml" in folder.repro.read_text()
+    return folder, account
