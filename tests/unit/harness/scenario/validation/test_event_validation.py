@@ -4,8 +4,10 @@ import pytest
 
 from tests.unit.harness.scenario.applications.sample import SAMPLE, changed, resolved
 from tests.unit.harness.scenario.test_scenario_loader import GOOD, faults_of
+from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.orchestrate.suite.runner import plan
 from windtunnel.harness.scenario.explain.explain import explain
-from windtunnel.harness.scenario.loader import parse_scenario
+from windtunnel.harness.scenario.loader import ScenarioError, parse_scenario
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 
@@ -88,6 +90,37 @@ def test_streams_may_be_impaired_for_a_while_too():
 def test_locates_an_error(text, fault):
     found = faults_of(text)
     assert any(fault in each for each in found), found
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({"link": "a->c"}, "events[0].impairments.link: expected one of a->b, b->a, found 'a->c'"),
+        ({"loss": LOSS.model_copy(update={"shares_ppb": (2 * 10**9,)})}, "shares_ppb"),
+        ({"delay_ns": -1}, "events[0].impairments.delay_ns: expected 0 to"),
+    ],
+)
+def test_a_case_that_no_scenario_has_is_rejected(tmp_path, values, fault):
+    case = resolved(text_of())
+    (storm,) = case.events
+    wrong = tuple(each.model_copy(update=values) for each in storm.impairments)
+    storm = storm.model_copy(update={"impairments": wrong})
+    case.model_copy(update={"events": (storm,)}).write(tmp_path / "case.json")
+    with pytest.raises(DocumentError) as found:
+        Case.read(tmp_path / "case.json")
+    assert fault in str(found.value)
+
+
+@pytest.mark.parametrize("more", [event(), event(whom="host: b", impair="", act="partition")])
+def test_no_option_changes_the_backend_of_links_that_events_change(tmp_path, more):
+    more = more.replace("partition: {}", "partition: 1s")
+    file = tmp_path / "made.yaml"
+    file.write_text(changed("budget:", f"{more}budget:"))
+    assert len(plan([file], None, None, "relay", allow_commands=True)) == 1
+    with pytest.raises(ScenarioError, match="only the relay can: omit --backend netem"):
+        plan([file], None, None, "netem", allow_commands=True)
+    file.write_text(SAMPLE)
+    assert len(plan([file], None, None, "netem", allow_commands=True)) == 1
 
 
 def test_what_the_link_has_counts_for_what_an_event_needs():
