@@ -82,7 +82,7 @@ def _execute(spec: RunSpec, index: int, name: str) -> OwnCheckFile:
     if not is_late:
         how = f"ended the process with exit code {code}"
         if code < 0:
-            how = f"ended the process by {signal.Signals(-code).name}"
+            how = f"ended the process by {_signal_name(-code)}"
         how += f"; see {log.name}"
     found = _read(results, name, how)
     results.unlink(missing_ok=True)
@@ -121,6 +121,14 @@ def _ends(running: LocalProcess, results: Path, within_s: float) -> bool:
             return False
         time.sleep(POLL_S)
     return True
+
+
+def _signal_name(number: int) -> str:
+    """Return the name of a signal. Most real-time signals have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _read(results: Path, name: str, how: str) -> OwnCheckFile:

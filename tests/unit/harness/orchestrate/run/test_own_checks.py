@@ -1,6 +1,7 @@
 """Own checks are executed in a process with limits, and whatever they do is a result."""
 
 import os
+import signal
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -61,6 +62,15 @@ def test_nothing_is_executed_unless_that_is_allowed(execute, tmp_path):
     assert not mark.exists()
     execute(body)
     assert mark.exists()
+
+
+def test_a_check_that_ends_by_a_signal_without_a_name_is_a_result(execute, monkeypatch):
+    # Without a process namespace, whose first process ignores the signal.
+    monkeypatch.setattr(own_checks.privileges, "effective_capabilities", lambda: 0)
+    number = signal.SIGRTMIN + 1
+    error, found = execute({"feed": f"os.kill(os.getpid(), {number})"})
+    how = f"ended the process by signal {number}; see own-checks-0.log"
+    assert (error, found["feed"]) == ("", ("HARNESS", f"checks.py:3: {how}"))
 
 
 def test_an_endless_check_is_killed_at_the_limit(execute):
