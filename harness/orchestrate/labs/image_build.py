@@ -10,16 +10,18 @@ commands of a Dockerfile are the user's, and run with the rights that the engine
 from __future__ import annotations
 
 import hashlib
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path, PurePath
 from typing import Any
 
 import docker
-from docker.errors import DockerException
+from docker.errors import DockerException, StreamParseError
 from docker.utils.build import exclude_paths
+from urllib3.exceptions import HTTPError
 
-from windtunnel.harness.artifact.regular_file import folder_below, read_text
+from windtunnel.harness.artifact.regular_file import UnsafeFileError, folder_below, read_text
 from windtunnel.harness.orchestrate.lab import NotBuilt
 from windtunnel.harness.scenario.schema.units import format_bytes
 
@@ -52,16 +54,33 @@ def build_image(client: docker.DockerClient, root: Path, folder: str, log: Path)
 
 def _require_short(context: Path) -> None:
     """Raise NotBuilt if more would be sent to the engine than a Dockerfile needs."""
-    patterns = []
-    if (context / IGNORED).exists():
-        lines = read_text(context / IGNORED, IGNORED_BYTES_MAX).splitlines()
-        patterns = [each.strip() for each in lines if each.strip() and not each.startswith("#")]
     length = 0
-    for each in exclude_paths(str(context), patterns):
+    for each in _sent(context):
         length += (context / each).lstat().st_size
         if length > CONTEXT_BYTES_MAX:
             text = f"its files exceed {format_bytes(CONTEXT_BYTES_MAX)}: leave some out in a "
             raise NotBuilt(f"{text}{IGNORED} file, or choose a folder of its own")
+
+
+def _sent(context: Path) -> Collection[str]:
+    """Return the files of a folder that are sent to the engine. Raises NotBuilt if its ignore file
+    cannot be used.
+    """
+    where = f"{IGNORED}: "
+    try:
+        found = (context / IGNORED).exists()
+        lines = read_text(context / IGNORED, IGNORED_BYTES_MAX).splitlines() if found else []
+        patterns = [each.strip() for each in lines]
+        chosen: Collection[str] = exclude_paths(
+            str(context), [each for each in patterns if each and not each.startswith("#")]
+        )
+    except UnsafeFileError as error:
+        raise NotBuilt(f"{where}{error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise NotBuilt(f"{where}not UTF-8: {error}") from error
+    except re.error as error:
+        raise NotBuilt(f"{where}a pattern cannot be read: {error}") from error
+    return chosen
 
 
 def _build(client: docker.DockerClient, context: Path, name: str, log: Path) -> None:
@@ -88,7 +107,8 @@ def _output(client: docker.DockerClient, context: Path, name: str) -> Iterator[t
         )
         for each in made:
             yield str(each.get("stream", "")), _line(str(each.get("error", "")))
-    except DockerException as error:
+    except (DockerException, StreamParseError, HTTPError) as error:
+        # The last two are raised while the output is read, such as after a long silence.
         yield "", _line(str(getattr(error, "explanation", None) or error))
 
 

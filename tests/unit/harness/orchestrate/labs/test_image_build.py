@@ -2,7 +2,9 @@
 
 from types import SimpleNamespace
 
+import docker
 import pytest
+import urllib3
 
 from windtunnel.harness.orchestrate.lab import NotBuilt
 from windtunnel.harness.orchestrate.labs import image_build
@@ -81,6 +83,39 @@ def test_a_folder_that_is_too_large_is_refused_unless_files_are_left_out(root, l
     (root / "feed" / ".dockerignore").write_text("# large\n*.bin\n")
     build_image(engine, root, "feed", log)
     assert len(engine.built) == 1
+
+
+@pytest.mark.parametrize(
+    ("patterns", "problem"),
+    [
+        (b"\xff\xfe", "not UTF-8"),
+        (b"*.md\n[z-a]\n", "a pattern cannot be read: bad character range z-a"),
+        (None, "expected a regular file, found a directory"),
+    ],
+)
+def test_an_ignore_file_that_cannot_be_used_is_named(root, log, patterns, problem):
+    ignored = root / "feed" / ".dockerignore"
+    if patterns is None:
+        ignored.mkdir()
+    else:
+        ignored.write_bytes(patterns)
+    engine = Engine()
+    with pytest.raises(NotBuilt, match=rf"\.dockerignore: {problem}"):
+        build_image(engine, root, "feed", log)
+    assert engine.built == []
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        urllib3.exceptions.ReadTimeoutError(None, "/build", "Read timed out."),
+        docker.errors.StreamParseError(ValueError("Read timed out.")),
+    ],
+)
+def test_a_build_whose_output_breaks_off_is_named_with_its_last_line(root, log, last):
+    engine = Engine({"stream": "Step 2/2 : RUN make\n"}, last)
+    with pytest.raises(NotBuilt, match=r"Read timed out\.; the end .* RUN make"):
+        build_image(engine, root, "feed", log)
 
 
 def test_only_a_folder_below_the_scenario_is_built(root, log):
