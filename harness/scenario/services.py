@@ -156,7 +156,11 @@ def _working_dir(value: object, _: PurePath) -> dict[str, Any]:
 def _command(value: object, _: PurePath) -> dict[str, Any]:
     if value is None:
         return {}
-    words = shlex.split(value) if isinstance(value, str) else value
+    try:
+        words = shlex.split(value) if isinstance(value, str) else value
+    except ValueError as error:
+        text = f"the command cannot be separated into words ({error}), found {quoted(value)}"
+        raise ValueError(f"{text}: write a list of words") from error
     if not isinstance(words, list):
         raise ValueError(f"expected a list of words, found {quoted(value)}")
     return {"command": [_text(each) for each in words]}
@@ -164,7 +168,10 @@ def _command(value: object, _: PurePath) -> dict[str, Any]:
 
 def _environment(value: object, _: PurePath) -> dict[str, Any]:
     if isinstance(value, list):
-        pairs: Iterator[tuple[str, str, str]] = (str(each).partition("=") for each in value)
+        for each in value:
+            if not isinstance(each, str):
+                raise ValueError(f"expected NAME=VALUE, found {quoted(each)}")
+        pairs: Iterator[tuple[str, str, str]] = (each.partition("=") for each in value)
         value = {name: text if mark else None for name, mark, text in pairs}
     if not isinstance(value, dict):
         raise ValueError(f"expected a table, or a list of NAME=VALUE, found {quoted(value)}")
