@@ -237,6 +237,7 @@ def _checks(folder: "RunDir", check: str | None, *, is_planted: bool) -> tuple[s
     (only with --mutant) means that any violated check is sufficient.
     """
     from windtunnel.harness.replay.trial import TrialError, violated_checks
+    from windtunnel.harness.scenario.frame_expectation import NAME as EXPECT_FRAMES
 
     try:
         violated = tuple(violated_checks(folder))
@@ -250,7 +251,8 @@ def _checks(folder: "RunDir", check: str | None, *, is_planted: bool) -> tuple[s
     if check is not None:
         return (check,)
     if not violated and not is_planted:
-        text = "the run violated no check: there is nothing to shrink"
+        text = "the run violated no check: there is nothing to shrink (own checks and "
+        text += f"{EXPECT_FRAMES} do not count, because smaller scenarios are tried without them)"
         raise Failure(f"{folder.path}: {text}", exit_code.INCONCLUSIVE)
     return () if is_planted else violated
 
