@@ -18,7 +18,14 @@ from windtunnel.harness.artifact.middlebox.frame_class import NAMES
 from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.dissect.frames.route import between
-from windtunnel.harness.scenario.frame_expectation import NAME, FrameExpectation, parse_expectation
+from windtunnel.harness.scenario.frame_expectation import (
+    AFTER,
+    FROM,
+    NAME,
+    TO,
+    FrameExpectation,
+    parse_expectation,
+)
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.schema.units import format_duration
 from windtunnel.harness.verdict.checks.timed.answers import Answers, met_between
@@ -58,15 +65,20 @@ def expected_frames(evidence: Evidence, arguments: Mapping[str, Any]) -> list[Fi
     expects, such as a NAK of its range.
     """
     expected = parse_expectation(arguments)
+    case = evidence.case
+    if isinstance(case, Missing):
+        return [inconclusive(NAME, case, expected.about)]
+    if text := _unknown_name(expected, case):
+        damaged = Missing(evidence.name_of(evidence.folder.case), text, damaged=True)
+        return [inconclusive(NAME, damaged, expected.about)]
     found = all_or_missing(
-        evidence.case,
         evidence.decisions,
         evidence.capture(expected.from_host),
         pauses_of(evidence, expected.from_host),
     )
     if isinstance(found, Missing):
         return [inconclusive(NAME, found, expected.about)]
-    case, decisions, capture, pauses = found
+    decisions, capture, pauses = found
     ends = (expected.from_host, expected.to_host)
     links = [code for code, each in enumerate(case.directions) if {*each} == {*ends}]
     rule = next(code for code, each in enumerate(case.faults) if each.id == expected.after)
@@ -92,6 +104,21 @@ def expected_frames(evidence: Evidence, arguments: Mapping[str, Any]) -> list[Fi
     answers = Answers(sent, expected.then)
     compared = _compare(met, due_ns.tolist(), answers, expected.count, _ended_ns(evidence))
     return [_finding(expected, case, compared, answers, where)]
+
+
+def _unknown_name(expected: FrameExpectation, case: Case) -> str:
+    """Return which name of an expectation the case lacks, or an empty string. A run folder may come
+    from somebody else, and a name of a host is part of a path.
+    """
+    hosts, rules = [each.name for each in case.hosts], [each.id for each in case.faults]
+    for argument, name, known in (
+        (FROM, expected.from_host, hosts),
+        (TO, expected.to_host, hosts),
+        (AFTER, expected.after, rules),
+    ):
+        if name not in known:
+            return f"expected `{argument}` to name one of {', '.join(known)}, found {name!r}"
+    return ""
 
 
 def _compare(
@@ -149,7 +176,8 @@ def _finding(
         many = f"{len(compared.wrong)} of {counted(total, 'frame')}: "
         return failed(NAME, many + text, expected.about, **more)
     text += f": the run ended before {within} had passed, "
-    text += f"with {compared.counts[index]} of {_what(expected, answer)}"
+    found = f"{compared.counts[index]} of " if expected.count else ""
+    text += f"with {found}{_what(expected, answer)}"
     many = f"{len(compared.unknown)} of {counted(total, 'frame')}: "
     return Finding(NAME, Outcome.INCONCLUSIVE, many + text, expected.about, **more)
 

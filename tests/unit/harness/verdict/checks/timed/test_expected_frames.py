@@ -96,6 +96,25 @@ def test_retransmits_answer_and_the_frame_itself_does_not(run):
     assert "none followed" in found.text
 
 
+@pytest.mark.parametrize("argument", ["from", "to", "after"])
+def test_only_hosts_and_rules_of_the_case_are_looked_up(run, argument):
+    end_late(run)
+    outside = "../../outside"
+    capture = run.path / "captures" / "b.pcap"
+    look(run)
+    (run.path.parent / "outside.pcap").write_bytes(capture.read_bytes())
+    found = look(run, **{argument: outside})
+    assert found.outcome is Outcome.HARNESS
+    assert f"expected `{argument}` to name one of " in found.text
+    assert repr(outside) in found.text
+
+
+def test_an_answer_that_is_still_forbidden_when_the_run_ends_is_described(run):
+    found = look(run, then="ERR", count=0)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert found.text.endswith("had passed, with no ERR from b to a")
+
+
 def test_several_answers_can_be_expected(run):
     end_late(run)
     assert look(run, then="SM", count=1).outcome is Outcome.PASS
