@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import docker
 import pytest
 import urllib3
 
@@ -109,7 +108,7 @@ def test_an_ignore_file_that_cannot_be_used_is_named(root, log, patterns, proble
     "last",
     [
         urllib3.exceptions.ReadTimeoutError(None, "/build", "Read timed out."),
-        docker.errors.StreamParseError(ValueError("Read timed out.")),
+        image_build.StreamParseError(ValueError("Read timed out.")),
     ],
 )
 def test_a_build_whose_output_breaks_off_is_named_with_its_last_line(root, log, last):
