@@ -8,7 +8,7 @@ The result depends on neither time nor machine: judging a folder again writes th
 """
 
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -297,7 +297,7 @@ def _conclude(
         return outcome, "; ".join(notes), None
     order = (*checks, *decisive) if outcome is Outcome.FAIL else (*decisive, *checks)
     # A wrong message says more than the exit code of the application that noticed it.
-    order = tuple(sorted(order, key=lambda each: not _names_a_wrong_message(each)))
+    order = tuple(sorted(order, key=lambda each: not _names_a_wrong_message(each, checks)))
     first = next(finding for finding in order if finding.outcome is outcome)
     about = f" ({first.about})" if first.about else ""
     at_fault = first.at_fault or _USUALLY_AT_FAULT.get(outcome)
@@ -309,9 +309,15 @@ def _conclude(
     return outcome, reason, at_fault
 
 
-def _names_a_wrong_message(finding: Finding) -> bool:
-    is_wrong = finding.outcome is Outcome.FAIL and finding.kind is Kind.SAFETY
-    return is_wrong and finding.name == REPORTED_CHECK
+def _names_a_wrong_message(finding: Finding, checks: Sequence[Finding]) -> bool:
+    """Return whether a finding names a message that was not received as it was sent, unless it is
+    only missing because the receiving application has failed.
+    """
+    if finding.outcome is not Outcome.FAIL or finding.name != REPORTED_CHECK:
+        return False
+    failures = (each for each in checks if each.name == APPLICATION_CHECK)
+    logs = {log for each in failures if each.outcome is Outcome.FAIL for log in each.evidence}
+    return finding.kind is Kind.SAFETY or not logs.intersection(finding.evidence)
 
 
 def _pass_text(gates: list[Finding], checks: list[Finding], advisory: list[Finding]) -> str:

@@ -47,10 +47,12 @@ def reported_once_in_order(
             others = counted(len(absent) - 1, "other")
             text += f", nor {'is' if len(absent) == 2 else 'are'} {others} of {len(checksums):,}"
         text += "; an `offer` with a negative result has not sent its message"
+    log = evidence.folder.host(traffic.to_host).application(got.applications[0]).log
     return failed(
         DELIVERED,
         f"message {index}{where}: {text}",
         traffic.id,
+        evidence=(evidence.name_of(log),),
         message=index,
         position=position,
         at_fault=AtFault.APPLICATION,

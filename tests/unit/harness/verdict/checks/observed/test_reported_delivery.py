@@ -127,23 +127,34 @@ def test_a_sender_that_reports_what_it_has_not_sent_is_to_blame(run):
     assert "receiver has skipped it" in found.text
 
 
-def test_the_wrong_message_is_the_reason_rather_than_the_exit_code(run):
-    look(run, SENT, lines("GOT", (0, 10), (2, 12)))
+@pytest.mark.parametrize(
+    ("got", "failed_one", "is_reason"),
+    [
+        ([(0, 10), (2, 12)], "receiver", True),
+        ([(0, 10)], "sender", True),
+        # It has failed, and so it has not received the rest.
+        ([(0, 10)], "receiver", False),
+    ],
+)
+def test_the_wrong_message_is_the_reason_rather_than_the_exit_code(run, got, failed_one, is_reason):
+    look(run, SENT, lines("GOT", *got))
+    host = "a" if failed_one == "sender" else "b"
     run.manifest.processes.append(
         ProcessExit(
-            name="b/application-receiver",
+            name=f"{host}/application-{failed_one}",
             role="application",
             exit_code=1,
             asked=False,
-            log="",
+            log=f"hosts/{host}/application-{failed_one}.log",
             last_log_line="",
         )
     )
     run.write()
     verdict = judge(run.path)
-    failed = [each.name for each in verdict.checks if each.outcome is Outcome.FAIL]
-    assert "applications_ran" in failed
-    assert verdict.reason.startswith("reported_once_in_order (seen): message 1")
+    failures = [each.name for each in verdict.checks if each.outcome is Outcome.FAIL]
+    assert "applications_ran" in failures
+    expected = "reported_once_in_order (seen): message 1" if is_reason else "applications_ran"
+    assert verdict.reason.startswith(expected)
 
 
 def test_messages_that_are_missing_at_the_end_may_only_be_late(run):
