@@ -207,3 +207,18 @@ def _unsafe(path: Path, expected: str, mode: int) -> UnsafeFileError:
         f"expected {expected}, found {found}; no file is read or written through a link, and only "
         "regular files are read",
     )
+
+
+def text_below(folder: Path, path: PurePath, bytes_max: int) -> str:
+    """Return the text of a regular file below a folder. Raises ValueError, with the path and the
+    reason, if it is not such a file, is longer than `bytes_max`, or cannot be read.
+    """
+    try:
+        with folder_below(folder, path.parent) as inside:
+            return read_text(inside / path.name, bytes_max)
+    except UnsafeFileError as error:
+        raise ValueError(f"{path}: {error.strerror}") from error
+    except OSError as error:
+        raise ValueError(f"{folder / path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8: {error}") from error

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from windtunnel.harness.artifact.regular_file import UnsafeFileError, folder_below, read_text
+from windtunnel.harness.artifact.regular_file import text_below
 from windtunnel.harness.installation import SCENARIOS
 from windtunnel.harness.scenario.schema.problem import Problem
 from windtunnel.harness.scenario.yaml_document import (
@@ -86,20 +86,7 @@ def _text(name: object, folder: Path | None) -> tuple[Path, str]:
     if folder is None:
         raise ValueError("expected the name of a scenario in `windtunnel list`, since this is text")
     path = PurePath(*steps)
-    return folder / path, text_below(folder, path)
-
-
-def text_below(folder: Path, path: PurePath) -> str:
-    """Return the text of a regular file below a folder. Raises ValueError."""
-    try:
-        with folder_below(folder, path.parent) as inside:
-            return read_text(inside / path.name, FILE_BYTES_MAX)
-    except UnsafeFileError as error:
-        raise ValueError(f"{path}: {error.strerror}") from error
-    except OSError as error:
-        raise ValueError(f"{folder / path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8: {error}") from error
+    return folder / path, text_below(folder, path, FILE_BYTES_MAX)
 
 
 @dataclass(frozen=True)

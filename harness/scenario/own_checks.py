@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from windtunnel.harness.artifact.regular_file import UnsafeFileError, folder_below, read_text
+from windtunnel.harness.artifact.regular_file import text_below
 
 FILES_MAX = 16
 SOURCE_BYTES_MAX = 1 << 20
@@ -29,13 +29,4 @@ def read_source(folder: Path, name: str) -> str:
 
     Raises ValueError if it is not a regular file in this folder or below it, or cannot be read.
     """
-    path = PurePath(name)
-    try:
-        with folder_below(folder, path.parent) as inside:
-            return read_text(inside / path.name, SOURCE_BYTES_MAX)
-    except UnsafeFileError as error:
-        raise ValueError(f"{path}: {error.strerror}") from error
-    except OSError as error:
-        raise ValueError(f"{folder / path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8: {error}") from error
+    return text_below(folder, PurePath(name), SOURCE_BYTES_MAX)

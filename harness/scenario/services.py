@@ -19,11 +19,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 from typing import Any
 
+from windtunnel.harness.artifact.regular_file import text_below
 from windtunnel.harness.scenario.applications.application import USER_PATTERN
-from windtunnel.harness.scenario.extends import STEP, text_below
+from windtunnel.harness.scenario.extends import STEP
 from windtunnel.harness.scenario.schema.problem import Path as At
 from windtunnel.harness.scenario.schema.problem import Problem, unknown_name
-from windtunnel.harness.scenario.yaml_document import ScenarioError, YamlDocument, quoted
+from windtunnel.harness.scenario.yaml_document import (
+    FILE_BYTES_MAX,
+    ScenarioError,
+    YamlDocument,
+    quoted,
+)
 
 KEY = "compose"
 FORBIDDEN = frozenset({
@@ -97,7 +103,7 @@ def _service(named: object, folder: Path) -> dict[str, Any]:
         text = "expected a file in the folder of this one or below it, such as docker-compose.yaml"
         raise ValueError(f"{text}, found {quoted(name)}")
     path = PurePath(*steps)
-    document = YamlDocument(text_below(folder, path), str(folder / path))
+    document = YamlDocument(text_below(folder, path, FILE_BYTES_MAX), str(folder / path))
     services = document.value.get("services") if isinstance(document.value, dict) else None
     if not isinstance(services, dict):
         raise ValueError(f"{path}: expected `services`")

@@ -177,15 +177,17 @@ def _id(words: Sequence[str]) -> str:
     return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:_ID_LENGTH_MAX] or "program"
 
 
+def _may_be_own(word: str) -> bool:
+    """Return whether a word may name a file in or near the scenario's folder."""
+    return not word.startswith(("/", "-", "$"))
+
+
 def _is_file_name(word: str) -> bool:
     """Return whether a word names a program or archive, but not by an absolute path."""
-    return not word.startswith(("/", "-", "$")) and (
-        word.startswith("./") or bool(_FILE_NAME.fullmatch(word))
-    )
+    return _may_be_own(word) and (word.startswith("./") or bool(_FILE_NAME.fullmatch(word)))
 
 
 def _in_folder(word: str, folder: Path) -> str:
-    is_own = not word.startswith(("/", "-", "$")) and "/.." not in f"/{word}"
-    if is_own and (folder / word).is_file():
+    if _may_be_own(word) and "/.." not in f"/{word}" and (folder / word).is_file():
         return f"${{{SCENARIO_DIRECTORY}}}/{word}"
     return word
