@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docker.leftovers import leftovers
 from tests.netns.test_applications import CASES as IN_NAMESPACES
 from tests.netns.test_applications import (
     CLOCK,
@@ -216,8 +217,7 @@ def test_the_verdict_names_the_reason(own_image: str, tmp_path: Path, name: str)
     if name == "streamed":
         log = folder.host("b").application("reader").log.read_text()
         assert f"WT GOT 0 {zlib.crc32(b'message 0 ')}\n" in log
-    left = ["docker", "ps", "--all", "--quiet", "--filter", "label=windtunnel.token"]
-    assert subprocess.run(left, capture_output=True, check=True).stdout == b""
+    assert leftovers() == []
 
 
 def _assert_few_rights(log: str) -> None:

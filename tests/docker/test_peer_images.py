@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.docker.leftovers import leftovers
 from tests.docker.test_lab_in_containers import CHANNEL, PUBLISHER, READER, STREAM
 from tests.netns.test_real_aeron import SCENARIO
 from tests.soundness import assert_sound
@@ -101,14 +102,8 @@ def bad(good: str, folder: Path, name: str) -> str:
 def checked(image: str, *options: str) -> tuple[int, dict]:
     argv = ["peer", "check", image, "--json", *options]
     done = CliRunner().invoke(windtunnel, argv, standalone_mode=False, catch_exceptions=False)
-    assert_nothing_left()
+    assert leftovers() == []
     return done.return_value, json.loads(done.stdout)
-
-
-def assert_nothing_left() -> None:
-    for what in (["ps", "--all"], ["network", "ls"]):
-        left = ["docker", *what, "--quiet", "--filter", "label=windtunnel.token"]
-        assert subprocess.run(left, capture_output=True, check=True).stdout == b""
 
 
 def run(folder: Path, name: str, more: str = "") -> tuple[str, dict, RunDir]:
@@ -119,7 +114,7 @@ def run(folder: Path, name: str, more: str = "") -> tuple[str, dict, RunDir]:
     out = folder / "runs"
     tested = peers.pair(f"image:{name}", "ours", "compose", out / peers.STORE)
     result = run_suite([file], out=out, tested=tested, fidelity="compose")
-    assert_nothing_left()
+    assert leftovers() == []
     run_dir = RunDir(result.runs[0].run_dir)
     verdict = read_verdict(run_dir.verdict)
     assert verdict is not None
@@ -241,7 +236,7 @@ def test_a_lab_has_an_image_as_a_driver(good: str, tmp_path: Path) -> None:
     assert manifest is not None
     peers_used = {host: each.peer for host, each in manifest.subjects.items()}
     assert peers_used == {"a": "ours", "b": f"image:{good}"}
-    assert_nothing_left()
+    assert leftovers() == []
 
 
 @pytest.mark.full
@@ -257,4 +252,4 @@ def test_a_driver_in_an_image_is_killed_and_restarted_in_a_lab(good: str, tmp_pa
         assert {each.label.split(":")[0] for each in lab.counters("b")} >= {"rcv-channel"}
         reader.stop()
     lab.verdict.assert_passed()
-    assert_nothing_left()
+    assert leftovers() == []

@@ -13,7 +13,7 @@ from windtunnel.harness.artifact.run.own_checks import OwnChecks
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.run import own_checks
 
-HEAD = "import os, signal, subprocess, sys\nfrom windtunnel.harness.checks import check\n"
+HEAD = "import os, pathlib, signal, subprocess, sys\nfrom windtunnel.harness.checks import check\n"
 S = 1_000_000_000
 
 
@@ -113,12 +113,14 @@ def test_gets_no_secrets_and_no_rights(execute, monkeypatch):
     monkeypatch.setenv("WINDTUNNEL_TEST_SECRET", "hunter2")
     names = "return ' '.join(sorted(os.environ))"
     rights = "return [x for x in open('/proc/self/status') if x.startswith('CapEff')][0]"
-    _, found = execute({"names": names, "rights": rights, "leads": "return str(os.getsid(0))"})
+    # In /proc, because getsid() is 0 in a process namespace that the session's leader is not in.
+    session = "pathlib.Path('/proc/self/stat').read_text().rpartition(')')[2].split()[3]"
+    _, found = execute({"names": names, "rights": rights, "session": f"return {session}"})
     assert "PATH" in found["names"][1].split()
     assert "SECRET" not in found["names"][1]
     if os.geteuid() == 0:
         assert int(found["rights"][1].split()[1], 16) == 0
-    assert int(found["leads"][1]) != os.getsid(0)
+    assert found["session"][1] != Path("/proc/self/stat").read_text().rpartition(")")[2].split()[3]
 
 
 def test_what_a_check_has_started_ends_with_it(execute, tmp_path):
