@@ -64,6 +64,7 @@ class OpenGaps:
         self, term: bytearray, hwm: int, may_ask: bool, now: int
     ) -> tuple[int, bool, tuple[int, int] | None]:
         """Return (rebuilt offset, whether a gap is new, the range of the NAK to send now)."""
+        was_measured = self.repair > 0
         for gap in self.gaps:
             left = missing(term, gap.begin, gap.end)
             begin = left[0][0] if left else gap.end
@@ -72,6 +73,8 @@ class OpenGaps:
                 gap.deadline = max(gap.deadline, now + self._timeout(gap.in_row))
             gap.begin = begin
         self.gaps = [gap for gap in self.gaps if gap.begin < gap.end]
+        if self.repair > 0 and not was_measured:
+            self._replace_assumption(now)
         is_new = self._find(term, hwm, now)
         reached = self.gaps[0].begin if self.gaps else self.scanned
         return reached, is_new, self._ask(term, now) if may_ask else None
@@ -82,10 +85,22 @@ class OpenGaps:
             self.repair, self.deviation = smoothed_time.smoothed(self.samples)
         gap.asked = None
 
-    def _timeout(self, naks: int) -> int:
-        repair = INITIAL_REPAIR
-        if self.repair:
-            repair = self.repair + max(4 * self.deviation, self.repair // 16, DEVIATION_MIN)
+    def _replace_assumption(self, now: int) -> None:
+        """Use the first measurement, if it is shorter than what was assumed, for all NAKs sent."""
+        for gap in self.gaps:
+            if gap.naks and self._expected() < INITIAL_REPAIR:
+                assumed = self._timeout(gap.in_row, INITIAL_REPAIR)
+                gap.deadline += self._timeout(gap.in_row) - assumed
+                if gap.asked is None:
+                    gap.deadline = max(gap.deadline, now + self._timeout(1))
+
+    def _expected(self) -> int:
+        if not self.repair:
+            return INITIAL_REPAIR
+        return self.repair + max(4 * self.deviation, self.repair // 16, DEVIATION_MIN)
+
+    def _timeout(self, naks: int, repair: int | None = None) -> int:
+        repair = self._expected() if repair is None else repair
         doubled = min(repair * 2 ** min(max(naks - 1, 0), 6), RETRY_MAX)
         return max(self.retry, repair, doubled)
 

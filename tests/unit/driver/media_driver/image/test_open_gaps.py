@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.naive import open_gaps as naive
@@ -310,6 +310,7 @@ def arrivals(steps, image):
 
 
 @given(FRAMES, NUMBER_OF_ROWS)
+@example([(3, 1, 0, False), (1, 1, 1, True), (0, 1, 0, False), (0, 1, 100, True)], 1)
 def test_agrees_with_its_naive_twin(steps, rows):
     image = Image(rows)
     twin, rebuild = naive.OpenGaps(DELAY, RETRY, rows), 0
