@@ -16,6 +16,10 @@ STREAM = 3941
 PORT, DESTINATION_PORT = PORTS["freed-streams"]
 LENGTH = 900
 ALIAS = "freed-streams"
+LINGER_S = 60
+"""Longer than the exercise waits: the only receiver of a unicast stream reports that it has read to
+the end, so that its publication need not linger.
+"""
 NAMES = (f":{PORT}", f":{DESTINATION_PORT}", ALIAS)
 """What the labels of the counters of the exercise's channels contain."""
 OF_PUBLICATION = (
@@ -46,6 +50,7 @@ def freed_streams(site: Site) -> Routine[None]:
     local = [counter_key.FLOW_CONTROL_RECEIVERS, *[counter_key.SUBSCRIBER_POSITION] * 2]
     _require_types(used[0][1], *OF_PUBLICATION, *OF_PUBLICATION, *OF_IPC, *local)
     _require_types(used[1][1], *OF_IMAGE, *OF_IMAGE)
+    yield _one_receiver(near)
     logs = [
         (near, {str(each.registration_id) for each in publications}),
         (far, {str(reading[0].subscription.images[0].correlation_id) for reading in readers[:2]}),
@@ -70,7 +75,7 @@ def _open(near: Party, far: Party) -> Routine[tuple[list[list[Reader]], list[Pub
     unicast = f"aeron:udp?endpoint={far.address}:{PORT}"
     destination = f"aeron:udp?endpoint={far.address}:{DESTINATION_PORT}"
     lasting = "term-length=64k|linger=0"
-    spied = f"{unicast}|{lasting}"
+    spied = f"{unicast}|term-length=64k|linger={LINGER_S}s"
     channels = [
         (spied, [(far, unicast), (near, f"aeron-spy:{unicast}")]),
         (f"aeron:udp?control-mode=manual|fc=min|alias={ALIAS}|{lasting}", [(far, destination)]),
@@ -106,6 +111,15 @@ def _of_exercise(party: Party) -> list[Counter]:
         if each.type_id == counter_key.LOCAL_ADDRESS and status_id in statuses:
             found.append(each)
     return found
+
+
+def _one_receiver(party: Party) -> Wait:
+    """Return the condition that the group of the multi-destination stream has its one receiver."""
+
+    def values() -> list[int]:
+        return [each.value for each in party.of_type(counter_key.FLOW_CONTROL_RECEIVERS)]
+
+    return Wait(lambda: values() == [1], "fc-receivers to be 1", values)
 
 
 def _require_types(counters: Iterable[Counter], *expected: int) -> None:

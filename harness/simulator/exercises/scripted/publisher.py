@@ -24,6 +24,7 @@ from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, requir
 
 STREAM = 3901
 CUBIC_STREAM = 3902
+OTHER_STREAM = 3903
 PORT, CUBIC_PORT, OWN_PORT = PORTS["scripted-publisher"]
 UNDER_RUNS, OVER_RUNS = 12, 13
 """Ids of system counters."""
@@ -37,7 +38,8 @@ FIRST_WINDOW = 10 * MTU
 
 def scripted_publisher(site: Site) -> Routine[None]:
     """Send a stream's end before its beginning, data beyond the window, heartbeats from a term that
-    is over, and a stream whose receiver controls congestion.
+    is over, a stream that nobody subscribes to any more, and a stream whose receiver controls
+    congestion.
     """
     near, far = site.near, site.far
     channel = f"aeron:udp?endpoint={far.address}:{PORT}"
@@ -47,7 +49,10 @@ def scripted_publisher(site: Site) -> Routine[None]:
     yield from _end_before_beginning(near, sessions[0])
     yield from _beyond_the_window(far, sessions[1], reader)
     yield from _behind_the_term(far, sessions[2], reader)
+    other = yield from far.subscription(channel, OTHER_STREAM)
     reader.subscription.close()
+    yield from _without_subscription(near, ScriptedPublisher(socket, peer, STREAM, 105))
+    other.close()
     yield from _first_window(
         far, ScriptedPublisher(socket, SocketAddress(far.address, CUBIC_PORT), CUBIC_STREAM, 104)
     )
@@ -111,6 +116,15 @@ def _behind_the_term(far: Party, stream: ScriptedPublisher, reader: Reader) -> R
     )
     stream.heartbeat(START, END)
     yield Wait(lambda: not reader.subscription.images, "a scripted stream to end")
+
+
+def _without_subscription(near: Party, stream: ScriptedPublisher) -> Routine[None]:
+    """A stream whose subscriptions have ended elicits nothing, though its endpoint has others."""
+    yield near.pause(ELICITED_NS)
+    stream.heartbeat(0)
+    yield near.pause(ELICITED_NS)
+    found = stream.feedback()
+    require(not found, f"no answer to a stream without subscription, found {len(found)} datagrams")
 
 
 def _first_window(far: Party, stream: ScriptedPublisher) -> Routine[None]:

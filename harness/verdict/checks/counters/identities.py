@@ -4,7 +4,7 @@
                        at which the subscription joined
     registration id    of a publication's or an image's counters: the name of its log
     owner id           the client, which has a heartbeat counter; -1 for counters of strategies and
-                       of the driver
+                       of the driver, 0 for those of channels and their sockets
     reference id       of sub-pos: registration id of the image; 0 for all other counters
     label of a channel   ends with the address of its socket, which has a counter of its own
 
@@ -34,6 +34,8 @@ from windtunnel.harness.verdict.core.wire import Wire
 IDENTIFY = "counters_identify_streams"
 
 NO_OWNER, NO_REFERENCE = -1, 0
+OWNER_OF_CHANNELS = 0
+_OF_CHANNELS = (counter_key.SEND_CHANNEL_STATUS, counter_key.RECEIVE_CHANNEL_STATUS)
 _OF_STRATEGIES = frozenset({counter_key.FLOW_CONTROL_RECEIVERS, counter_key.PER_IMAGE})
 """Counters of flow control and congestion control, which belong to no client."""
 _OF_PUBLICATION = (
@@ -98,21 +100,32 @@ def _system(counters: Sequence[CounterFacts]) -> Iterator[str]:
 
 
 def _endpoints(counters: Sequence[CounterFacts]) -> Iterator[str]:
-    """Yield what is wrong with the labels of channels that have one socket. The label of a channel
-    without a socket of its own, but with destinations, ends with a space.
+    """Yield what is wrong with the ids of channels, their sockets and destinations, and with the
+    labels of channels that have one socket. The label of a channel without a socket of its own, but
+    with destinations, ends with a space.
     """
+    channels = {
+        (each.counter_id, each.registration_id) for each in counters if each.type_id in _OF_CHANNELS
+    }
     addresses: dict[int, list[str]] = {}
     for each in counters:
+        if each.type_id in (*_OF_CHANNELS, counter_key.LOCAL_ADDRESS):
+            if each.owner_id != OWNER_OF_CHANNELS:
+                yield f"{_text(each)} has owner {each.owner_id}, expected {OWNER_OF_CHANNELS}"
+            yield from _wrong_reference(each, {NO_REFERENCE})
         if each.type_id == counter_key.LOCAL_ADDRESS:
+            channel = counter_key.first_i32(each), each.registration_id
+            if channel not in channels:
+                yield f"{_text(each)} has no channel {channel[0]} with its registration id"
             addresses.setdefault(counter_key.first_i32(each), []).append(each.label.split(" ")[-1])
     for each in counters:
         own = addresses.get(each.counter_id, [])
-        is_channel = each.type_id in (
-            counter_key.SEND_CHANNEL_STATUS,
-            counter_key.RECEIVE_CHANNEL_STATUS,
-        )
         is_cut_off = len(each.label) >= LABEL_LENGTH_MAX
-        if not is_channel or len(own) != 1 or each.label.endswith((" ", f" {own[0]}")):
+        if (
+            each.type_id not in _OF_CHANNELS
+            or len(own) != 1
+            or each.label.endswith((" ", f" {own[0]}"))
+        ):
             continue
         if not is_cut_off:
             yield f"{_text(each)} has the label {each.label!r}, expected it to end with {own[0]!r}"

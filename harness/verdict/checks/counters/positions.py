@@ -4,9 +4,17 @@ import numpy as np
 
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.checks.counters.sent_datagrams import wrong_datagram
 from windtunnel.harness.verdict.checks.retransmission.recovery import system_value
 from windtunnel.harness.verdict.core.evidence import Evidence, Planned
-from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    all_or_missing,
+    failed,
+    inconclusive,
+    passed,
+)
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.series import (
@@ -139,7 +147,7 @@ def rcv_hwm_from_wire(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def invalid_packets_zero(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """No driver counted a datagram as invalid."""
+    """No driver counted a datagram as invalid, or sent one that is not made of whole frames."""
     hosts = sorted({host for each in traffics for host in (each.from_host, each.to_host)})
     findings = []
     for host in hosts:
@@ -150,9 +158,23 @@ def invalid_packets_zero(evidence: Evidence, traffics: list[TrafficCase]) -> lis
         elif value:
             text = f"counter {counter_key.INVALID_PACKETS} 'Invalid packets' is {value}, expected 0"
             findings.append(failed(INVALID, text, host, evidence=where))
+        elif problem := _wrong_datagram(evidence, host):
+            where = (evidence.name_of(evidence.folder.capture(host)),)
+            findings.append(failed(INVALID, problem, host, evidence=where))
         else:
             findings.append(passed(INVALID, "no invalid packets", host, evidence=where))
     return findings
+
+
+def _wrong_datagram(evidence: Evidence, host: str) -> str:
+    """Return what is wrong with a datagram that a host sent, or "". A missing capture has a gate of
+    its own.
+    """
+    found = all_or_missing(evidence.capture(host), evidence.case)
+    if isinstance(found, Missing):
+        return ""
+    capture, case = found
+    return wrong_datagram(capture, case.address(host))
 
 
 def _receiver(

@@ -1,12 +1,15 @@
-"""Check of the windows of cc=cubic: each loss shrinks the window by a fifth.
+"""Check of the windows of cc=cubic: each loss shrinks the window by a fifth, then it grows.
 
     packets   10 ... 75   60   61 ... 48        the first window is 10 packets of one MTU; a window
               first  ^ loss  growth  ^ loss     of n becomes max(1, 0.8 n), rounded down
 
-Growth is not compared with the cubic curve, which depends on when the driver computes it. On real
-time a window may grow and shrink between two status messages, so only a simulation shows each loss,
-and that the counter of the window ends with the last one.
+    growth    peak + 0.4 (t - K)^3 packets, t seconds after the loss, K = cbrt(0.2 peak / 0.4)
+
+On real time a window may grow and shrink between two status messages, so only a simulation shows
+each loss, the curve after it, and that the counter of the window ends with the last one.
 """
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,14 +35,18 @@ WINDOWS = "cubic_windows_shrink"
 COUNTER = "rcv-cc-cubic-wnd"
 PARAMETER, CUBIC = "cc", "cubic"
 INITIAL_PACKETS = 10
-B = 0.2
+B, C = 0.2, 0.4
+SLACK_NS = 5_000_000
+"""Tolerance for the time at which the driver computes a window, and for that of a loss."""
+TCP_MODE = "AERON_CUBICCONGESTIONCONTROL_TCPMODE"
+NS_PER_S = 1_000_000_000
 LOSSES_MAX = 3
 """Maximum number of losses between two status messages. Each loss causes one in the same turn."""
 
 
 def cubic_windows_shrink(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """With cc=cubic, the first window is ten packets, and each loss shrinks it by a fifth, to one
-    packet at least.
+    packet at least; in a simulation, it then grows along the cubic curve.
     """
     found = all_or_missing(evidence.wire(traffic), evidence.case)
     if isinstance(found, Missing):
@@ -57,6 +64,8 @@ def cubic_windows_shrink(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return inconclusive(WINDOWS, Missing(where[0], "has no status message"), traffic.id)
     most = min(receive.receiver_window_bytes or wire.facts.term_length, wire.facts.term_length // 2)
     text = _violation(windows, mtu, most) or (_too_short(windows, mtu) if is_virtual(case) else "")
+    if not text and is_virtual(case) and not _is_tcp(evidence, traffic):
+        text = _off_curve(messages["time_ns"].astype(np.int64), windows, mtu, most)
     if not text and is_virtual(case):
         text = _wrong_counter(evidence, traffic, int(windows[-1]))
     if text:
@@ -88,6 +97,41 @@ def _wrong_counter(evidence: Evidence, traffic: TrafficCase, last: int) -> str:
     values = [each.final_value for each in found if each.label.startswith(COUNTER)]
     if len(values) == 1 and values[0] != last:
         return f"counter {COUNTER} is {values[0]}, but the last window that was sent is {last}"
+    return ""
+
+
+def _is_tcp(evidence: Evidence, traffic: TrafficCase) -> bool:
+    subject = evidence.subject(traffic.to_host)
+    return subject is not None and subject.settings.get(TCP_MODE) == "true"
+
+
+def _off_curve(times_ns: NDArray[np.int64], windows: NDArray[np.int64], mtu: int, most: int) -> str:
+    """Return what is wrong with the first window that is not on the curve after the last loss.
+
+    Before the first loss, the driver continues a curve that begins with the maximum window.
+    """
+    limit = max(1, most // mtu)
+    packets = np.minimum(-(-windows // mtu), limit).tolist()
+    first_ns = int(times_ns[0])
+    peak, loss_ns = limit, first_ns
+    for now_ns, before, after in zip(times_ns[1:].tolist(), packets[:-1], packets[1:], strict=True):
+        if after < before:
+            losses = [before, *_shrunk(before)]
+            peak, loss_ns = losses[losses.index(after) - 1], now_ns
+            continue
+        low, high = (
+            min(
+                limit, peak + int(C * (max(0, passed_ns) / NS_PER_S - math.cbrt(peak * B / C)) ** 3)
+            )
+            for passed_ns in (now_ns - loss_ns - SLACK_NS, now_ns - loss_ns + SLACK_NS)
+        )
+        # The first windows may precede the first computation.
+        least = packets[0] if now_ns - first_ns <= SLACK_NS else low - 1
+        if not min(low - 1, least) <= after <= high + 1:
+            return (
+                f"the window is {after} packets, {now_ns - loss_ns} ns after the last loss with "
+                f"{peak} packets, expected {low} to {high}"
+            )
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Check of the counter of a group's receivers: it counts each one that sends status messages.
+"""Check of the counters of a group's receivers: each one that sends status messages is counted.
 
     fc=min         each receiver          fc=tagged      each receiver with the group's tag
 
@@ -11,6 +11,7 @@ import numpy as np
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.verdict.checks.flow_control.destination_counts import wrong_destinations
 from windtunnel.harness.verdict.checks.flow_control.group_window import MAX, limiting_messages
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
@@ -21,20 +22,29 @@ from windtunnel.harness.verdict.core.finding import (
     inconclusive,
     passed,
 )
+from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import status_messages
 
 COUNTED = "group_receivers_counted"
 
 
 def group_receivers_counted(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """The highest value of fc-receivers is the number of receivers that limit the sender."""
+    """The highest value of fc-receivers is the number of receivers that limit the sender, and
+    mdc-num-dest counts those that have sent status messages within 5 s, in a simulation.
+    """
     found = all_or_missing(evidence.wire(traffic), evidence.host_counters(traffic.from_host))
     if isinstance(found, Missing):
         return inconclusive(COUNTED, found, traffic.id)
     wire, counted = found
     files = evidence.folder.host(traffic.from_host)
     where = (evidence.name_of(files.counters), evidence.name_of(files.counter_samples))
-    control = parse_channel(traffic.channel).flow_control
+    channel = parse_channel(traffic.channel)
+    problem = ""
+    if is_virtual(evidence.case):
+        problem = wrong_destinations(wire, counted, channel)
+    if problem:
+        return failed(COUNTED, problem, traffic.id, evidence=where)
+    control = channel.flow_control
     counters = counter_key.of_stream(
         counted.counters,
         counter_key.FLOW_CONTROL_RECEIVERS,

@@ -7,8 +7,9 @@
     a group         the delay is random, at most the maximum backoff; few receivers ask early
 
 After each 16 NAKs for a gap, the driver `ours` doubles the retry delay. If it sends NAKs for all
-gaps, only the first NAK of each gap is judged here; `naks_paced` judges the others. The times are
-compared in a simulation: only there, nothing but the driver can be late.
+gaps, the retries depend on the times of repairs: `naks_paced` judges which are too early, and
+`retry_times` which are too late. The times are compared in a simulation: only there, nothing but
+the driver can be late.
 """
 
 import math
@@ -24,6 +25,7 @@ from windtunnel.harness.verdict.checks.retransmission.nak_checks import (
     NAK_DELAY_NS,
     RETRY_RATIO,
 )
+from windtunnel.harness.verdict.checks.retransmission.retry_times import Lost, late_retry
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -190,7 +192,10 @@ def _all_gaps(
         if min(int(came_ns[at]), last_ns) > due_ns and since_ns + wait_ns > due_ns:
             text = f"position {place} was not asked for until {due_ns - since_ns} ns after its gap"
             return np.array(waits), f"{text} could be found, while it was missing"
-    return np.array(waits, dtype=np.int64), ""
+    lost = Lost(places[is_lost], came_ns[is_lost], times_ns, starts, ends)
+    slack_ns = SLACK_NS + (GROUP_BACKOFF_NS if delays.is_random else 0)
+    least_ns = 0 if delays.is_random else delays.retry_ns
+    return np.array(waits, dtype=np.int64), late_retry(wire, lost, least_ns, slack_ns, pauses)
 
 
 def _too_early_for_a_group(waits: NDArray[np.int64]) -> str:

@@ -223,10 +223,10 @@ def endpoint_counters(*addresses, end):
     channel = "aeron:udp?endpoint=b:24325"
     text = struct.pack("<i", len(channel)) + channel.encode()
     label = f"snd-channel: {channel}{end}"
-    status = CounterFacts(90, 6, 90, -1, 0, label, text.ljust(112, b"\0").hex(), 1)
+    status = CounterFacts(90, 6, 90, 0, 0, label, text.ljust(112, b"\0").hex(), 1)
     local = [
         CounterFacts(
-            91 + at, 14, 90, -1, 0, f"snd-local-sockaddr: 90 {address}",
+            91 + at, 14, 90, 0, 0, f"snd-local-sockaddr: 90 {address}",
             struct.pack("<ii", 90, len(address)).ljust(112, b"\0").hex(), 1,
         )
         for at, address in enumerate(addresses)
@@ -253,3 +253,22 @@ def test_the_label_of_a_channel_ends_with_the_address_of_its_socket(run, address
     finding = look(run, counters)
     assert (finding.outcome is Outcome.PASS) == is_right, finding.text
     assert is_right or "expected it to end with '10.0.0.1:4'" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("counter_id", "field", "value", "text"),
+    [
+        (90, "owner_id", PUBLISHING_CLIENT, "'snd-channel' with registration id 90 has owner 11"),
+        (91, "owner_id", -1, "'snd-local-sockaddr' with registration id 90 has owner -1"),
+        (91, "reference_id", 1, "has reference id 1, expected 0"),
+        (91, "registration_id", 7, "has no channel 90 with its registration id"),
+    ],
+)
+def test_wrong_ids_of_channels_and_sockets_are_reported(run, counter_id, field, value, text):
+    counters = counters_of(run)
+    for each in endpoint_counters("10.0.0.1:4", end=" 10.0.0.1:4"):
+        changed = replace(each, **{field: value}) if each.counter_id == counter_id else each
+        counters["a"][str(each.counter_id)] = changed
+    finding = look(run, counters)
+    assert finding.outcome is Outcome.FAIL
+    assert text in finding.text

@@ -232,3 +232,30 @@ def test_without_counters_nobody_can_say_that_all_packets_were_valid(run):
     (path / "hosts/a/counters.json").unlink()
     findings = invalid_packets_zero(Evidence(path), list(run.case.traffic))
     assert [finding.outcome for finding in findings] == [Outcome.INCONCLUSIVE, Outcome.PASS]
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "text"),
+    [
+        ("SM", b"\0" * 32, "has 68 bytes, expected 36, the length of its SM"),
+        ("SETUP", b"\0", "has 41 bytes, expected 40, the length of its SETUP"),
+        ("DATA", b"\0" * 32, ", and a malformed frame"),
+    ],
+)
+def test_a_datagram_with_more_than_whole_frames_is_reported(run, kind, more, text):
+    sender = "b" if kind == "SM" else "a"
+    sent = [each for each in run.packets[sender] if each.kind == kind and each.source == sender]
+    sent[-1].payload += more
+    finding = invalid_packets_zero(Evidence(run.write()), list(run.case.traffic))[
+        "ab".index(sender)
+    ]
+    assert finding.outcome is Outcome.FAIL
+    assert finding.text.startswith("1 datagrams were sent that are not made of whole frames; ")
+    assert text in finding.text
+
+
+def test_a_datagram_that_was_damaged_on_its_way_is_not_the_drivers(run):
+    arrived = [each for each in run.packets["b"] if each.source == "a"]
+    arrived[-1].payload += b"\0" * 32
+    findings = invalid_packets_zero(Evidence(run.write()), list(run.case.traffic))
+    assert [each.outcome for each in findings] == [Outcome.PASS] * 2

@@ -1,0 +1,88 @@
+"""A NAK that is repeated too late, with NAKs for all gaps."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from windtunnel.harness.verdict.checks.retransmission.all_gaps import INITIAL_REPAIR_NS
+from windtunnel.harness.verdict.checks.retransmission.retry_times import Lost, late_retry
+from windtunnel.harness.verdict.views.pauses import Pauses
+
+MS = 1_000_000
+ASSUMED = INITIAL_REPAIR_NS // MS
+END = 10_000
+NEVER = 1 << 60
+
+
+def look(gaps, naks, others=(), least=0):
+    """Check gaps {(begin, end): when it was filled} and NAKs (time, begin, end), in milliseconds.
+
+    `others` are frames that arrived (time, position).
+    """
+    places = np.array([begin for begin, _ in gaps], dtype=np.int64)
+    came_ns = np.array([came * MS if came < NEVER else came for came in gaps.values()])
+    naks = np.array(sorted(naks), dtype=np.int64).reshape(-1, 3)
+    filled = [(came, begin) for (begin, _), came in gaps.items() if came < NEVER]
+    arrived = np.array(sorted([*filled, *others]), dtype=np.int64).reshape(-1, 2)
+    frames = np.zeros(len(arrived), [("time_ns", "<i8")])
+    frames["time_ns"] = arrived[:, 0] * MS
+    feedback = np.array([(END * MS,)], [("time_ns", "<i8")])
+    wire = SimpleNamespace(
+        feedback_sent=feedback, arrived=SimpleNamespace(frames=frames, starts=arrived[:, 1])
+    )
+    lost = Lost(places, came_ns, naks[:, 0] * MS, naks[:, 1], naks[:, 2])
+    return late_retry(wire, lost, least * MS, MS // 2, Pauses(*np.zeros((2, 0), np.int64)))
+
+
+def test_nothing_was_lost():
+    assert look({}, []) == ""
+
+
+@pytest.mark.parametrize("retry", [11, 39])
+def test_a_retry_within_three_repair_times_is_a_pass(retry):
+    gaps = {(0, 32): 10, (64, 96): 60}
+    naks = [(0, 0, 32), (1, 64, 96), (retry, 64, 96)]
+    assert (look(gaps, naks) == "") == (retry <= 31)
+
+
+def test_a_retry_that_is_late_is_reported():
+    gaps = {(0, 32): 10, (64, 96): 900}
+    found = look(gaps, [(0, 0, 32), (1, 64, 96), (100, 64, 96)])
+    assert found == (
+        "NAK 2 for position 64 was not sent until 30500000 ns after the one before, while it was "
+        "missing; 10000000 ns was the longest repair"
+    )
+
+
+def test_a_gap_that_is_never_asked_for_again_is_reported():
+    assert look({(0, 32): 10, (64, 96): NEVER}, [(0, 0, 32), (1, 64, 96)]).startswith("NAK 2 for")
+
+
+def test_delays_double_with_each_nak():
+    naks = [(0, 0, 32), (1, 64, 96), (31, 64, 96), (91, 64, 96), (211, 64, 96)]
+    assert look({(0, 32): 10, (64, 96): 400}, naks) == ""
+    assert look({(0, 32): 10, (64, 96): 452}, naks).startswith("NAK 5 for position 64")
+
+
+def test_until_the_first_repair_its_time_is_assumed():
+    assert look({(0, 32): ASSUMED}, [(0, 0, 32)]) == ""
+    late = {(0, 32): ASSUMED + 20}
+    assert look(late, [(0, 0, 32)]).startswith("NAK 2 for position 0 was not sent until 333500000")
+    assert look(late, [(0, 0, 32), (ASSUMED, 0, 32)]) == ""
+    # The first repair replaces the assumption for a NAK that was sent before it.
+    gaps = {(0, 32): 20, (64, 96): 90}
+    assert look(gaps, [(0, 0, 32), (1, 64, 96)]).startswith("NAK 2 for position 64")
+    assert look(gaps, [(0, 0, 32), (1, 64, 96), (61, 64, 96)]) == ""
+
+
+def test_a_repair_in_the_range_of_the_nak_restarts_the_delay():
+    gaps = {(0, 32): 10, (128, 160): 55}
+    naks = [(0, 0, 32), (1, 64, 160)]
+    assert look(gaps, naks).startswith("NAK 2 for position 128")
+    assert look(gaps, naks, others=[(30, 64)]) == ""
+
+
+def test_a_configured_delay_is_the_minimum():
+    gaps = {(0, 32): 10, (64, 96): 90}
+    assert look(gaps, [(0, 0, 32), (1, 64, 96)], least=100) == ""
