@@ -2,7 +2,8 @@
 
     driver without a defect, in each candidate --> executions of each mutant's statement
                                                             |
-              the usual scenarios, then those with the most executions, then coverage scenarios
+              the usual scenarios, one with several receivers, then those with the most executions,
+              then coverage scenarios
 
 A mutant that no candidate executes has no scenario. It cannot have an effect there, so its runs
 would show nothing.
@@ -21,6 +22,10 @@ COVERAGE_MAX = 3
 """Maximum number of them for one mutant. They execute a statement less often than others, and so
 have places of their own.
 """
+GROUPS = ("exam/tagged-cut-off", "many/mdc-min-one-lossy", "many/partition-and-heal")
+"""Scenarios with several receivers, most of whose statements others execute for one receiver."""
+USUAL_MAX, GROUPS_MAX = 3, 1
+"""Maximum number of the usual ones, and of these, for one mutant."""
 REMAINS = "coverage/freed-streams"
 """The only scenario that observes what remains of closed streams. It comes before the others."""
 CANDIDATES = (
@@ -36,7 +41,7 @@ CANDIDATES = (
     *COVERAGE,
 )
 """Scenarios that are simulated in seconds, and together execute most of the driver."""
-SCENARIOS_MAX = 6
+SCENARIOS_MAX = 8
 """Maximum number of scenarios of one mutant. A mutant that survives takes all of them."""
 
 
@@ -49,10 +54,11 @@ def executing(number: int, executions: Mapping[str, Mapping[int, int]]) -> tuple
     counts = {name: counted.get(number, 0) for name, counted in executions.items()}
     found = [name for name, count in counts.items() if count]
     found.sort(key=lambda name: -counts[name])
-    usual = [name for name in USUAL if name in found]
-    others = [name for name in found if name not in (*USUAL, *COVERAGE)]
+    usual = [name for name in USUAL if name in found][:USUAL_MAX]
+    groups = [name for name in found if name in GROUPS][:GROUPS_MAX]
+    others = [name for name in found if name not in (*USUAL, *groups, *COVERAGE)]
     coverage = sorted(
         (name for name in found if name in COVERAGE), key=lambda name: name != REMAINS
     )
     coverage = coverage[:COVERAGE_MAX]
-    return (*(*usual, *others)[: SCENARIOS_MAX - len(coverage)], *coverage)
+    return (*(*usual, *groups, *others)[: SCENARIOS_MAX - len(coverage)], *coverage)

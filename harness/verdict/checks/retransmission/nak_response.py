@@ -18,11 +18,15 @@ from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.retransmission.range_responses import (
+    ANSWER_NS as ANSWER_OF_RANGES_NS,
+)
+from windtunnel.harness.verdict.checks.retransmission.range_responses import (
     Retransmits,
     covered_ends,
     has_ranges,
     joined,
     most_ranges,
+    unanswered,
 )
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops, system_value
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -97,6 +101,10 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
             return failed(WHOLE, text, traffic.id, evidence=where, position=ignored)
     ends = found.ends
     if has_ranges(evidence, traffic):
+        late = unanswered(wire) if is_virtual(evidence.case) and not is_full else None
+        if late is not None:
+            text = f"a NAK for position {late} was not answered within {ANSWER_OF_RANGES_NS} ns"
+            return failed(WHOLE, text, traffic.id, evidence=where, position=late)
         found = joined(found)
         ends = covered_ends(found)
     required = _required_ends(wire, found, max_retransmit_bytes(traffic, wire.facts.term_length))

@@ -192,10 +192,13 @@ def _all_gaps(
         if min(int(came_ns[at]), last_ns) > due_ns and since_ns + wait_ns > due_ns:
             text = f"position {place} was not asked for until {due_ns - since_ns} ns after its gap"
             return np.array(waits), f"{text} could be found, while it was missing"
-    lost = Lost(places[is_lost], came_ns[is_lost], times_ns, starts, ends)
-    slack_ns = SLACK_NS + (GROUP_BACKOFF_NS if delays.is_random else 0)
-    least_ns = 0 if delays.is_random else delays.retry_ns
-    return np.array(waits, dtype=np.int64), late_retry(wire, lost, least_ns, slack_ns, pauses)
+    problem = late_retry(
+        wire, Lost(places[is_lost], came_ns[is_lost], times_ns, starts, ends), pauses,
+        least_ns=0 if delays.is_random else delays.retry_ns,
+        slack_ns=SLACK_NS + (GROUP_BACKOFF_NS if delays.is_random else 0),
+        is_group=delays.is_random,
+    )  # fmt: skip
+    return np.array(waits, dtype=np.int64), problem
 
 
 def _too_early_for_a_group(waits: NDArray[np.int64]) -> str:

@@ -21,6 +21,7 @@ from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.retransmission.all_gaps import has_mode
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.views.series import known_at
 
 SETTING = "WINDTUNNEL_RETRANSMIT_RANGES"
 """The driver setting that a channel without the parameter has."""
@@ -28,6 +29,8 @@ DATAGRAMS_PER_TURN = 64
 """Number of datagrams that end a duty cycle's retransmits. Source: docs/loss-recovery-sender.md."""
 LINGER_NS_MAX = 2_000_000_000
 """Maximum linger time of a range. Source: docs/loss-recovery-sender.md."""
+ANSWER_NS = 5_000_000
+"""Time in which a NAK is answered in a simulation: that of many duty cycles."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,32 @@ def covered_ends(found: Retransmits) -> NDArray[np.int64]:
                 break
             ends[index] = found.ends[near][follows].max()
     return ends
+
+
+def unanswered(wire: Wire) -> int | None:
+    """Return the position of the first NAK whose first frame was not retransmitted in time, or
+    None. A frame that was retransmitted within the linger time need not be sent again.
+    """
+    naks = wire.naks(wire.feedback_arrived_from_all)
+    begins, times_ns = wire.nak_positions(naks), naks["time_ns"].astype(np.int64)
+    order = np.lexsort((wire.sent.frames["time_ns"], wire.sent.starts))
+    starts = wire.sent.starts[order]
+    sent_ns = wire.sent.frames["time_ns"][order].astype(np.int64)
+    last_ns = int(sent_ns.max(initial=0))
+    tops = np.maximum.accumulate(wire.sent.ends)
+    frames_ns = wire.sent.frames["time_ns"].astype(np.int64)
+    top = known_at(frames_ns, tops, times_ns + ANSWER_NS, 0)
+    is_old = begins < top - wire.facts.term_length // 2
+    for begin, time_ns in zip(begins[~is_old].tolist(), times_ns[~is_old].tolist(), strict=True):
+        low, high = np.searchsorted(starts, [begin, begin + 1])
+        own_ns = sent_ns[low:high]
+        if len(own_ns) == 0 or own_ns[0] > time_ns or time_ns + ANSWER_NS > last_ns:
+            continue
+        again_ns = own_ns[1:]
+        near = (again_ns >= time_ns - LINGER_NS_MAX) & (again_ns <= time_ns + ANSWER_NS)
+        if not near.any():
+            return int(begin)
+    return None
 
 
 def most_ranges(wire: Wire, found: Retransmits) -> int:

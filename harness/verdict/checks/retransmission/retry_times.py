@@ -1,11 +1,11 @@
-"""Finds the NAK that was repeated too late, if a receiver sends NAKs for all gaps at once.
+"""Finds a NAK that was repeated too late, if a receiver sends NAKs for all gaps at once.
 
-    NAK ---- at most 3 R, doubled with each NAK ----> NAK        while the position is missing
-             R  the longest time from a position's first NAK to its repair
+    NAK ---- timeout, doubled with each NAK ----> NAK        while the position is missing
 
-RFC 6298's timeout, the smoothed time plus four deviations, is at most three times its longest
-sample: the first deviation is half of the first sample, and no later error exceeds the longest one.
-A frame that arrives in the range of the NAK restarts the delay.
+    timeout    the smoothed time from a NAK to its repair, plus four deviations, as in RFC 6298
+
+A frame that arrives in the range of the NAK restarts the delay. The mode and its constants are
+Windtunnel's: docs/loss-recovery.md.
 """
 
 from dataclasses import dataclass
@@ -22,8 +22,11 @@ from windtunnel.harness.verdict.checks.retransmission.all_gaps import (
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.pauses import Pauses
 
-TIMES = 3
-"""Longest timeout, in longest repair times."""
+TOLERANCE = 1.25
+"""Of a timeout: the driver notices a repair, and sends a NAK, in the next turn of an agent."""
+MARGIN_SHARE = 16
+DEVIATION_NS_MIN = 1_000_000
+"""Minimum margin of a timeout. Source: docs/loss-recovery.md."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,15 @@ class Lost:
         return np.flatnonzero((self.starts <= place) & (place < self.ends))
 
 
-def late_retry(wire: Wire, lost: Lost, least_ns: int, slack_ns: int, pauses: Pauses) -> str:
+def late_retry(
+    wire: Wire, lost: Lost, pauses: Pauses, *, least_ns: int, slack_ns: int, is_group: bool
+) -> str:
     """Return what is wrong if a NAK is not repeated in time, or "".
 
     `least_ns` is the delay that was configured, `slack_ns` what a delay may exceed.
     """
     own = [lost.naks_of(place) for place in lost.places.tolist()]
-    known_ns, longest_ns = _longest_repairs(lost, own)
+    known_ns, timeouts_ns = _timeouts(lost, own, is_group=is_group)
     last_ns = int(wire.feedback_sent["time_ns"].max(initial=0))
     frame_ns, frames = wire.arrived.frames["time_ns"].astype(np.int64), wire.arrived.starts
     for place, came_ns, naks in zip(lost.places.tolist(), lost.came_ns.tolist(), own, strict=True):
@@ -58,7 +63,7 @@ def late_retry(wire: Wire, lost: Lost, least_ns: int, slack_ns: int, pauses: Pau
         next_ns = np.minimum(np.append(lost.times_ns[naks[1:]], came_ns), min(came_ns, last_ns))
         for count, (nak, until_ns) in enumerate(zip(naks.tolist(), next_ns.tolist(), strict=True)):
             known = int(np.searchsorted(known_ns, until_ns))
-            delay_ns = _delay_ns(longest_ns[known], count, least_ns)
+            delay_ns = _delay_ns(timeouts_ns[known], count, least_ns)
             asked_ns = int(lost.times_ns[nak])
             if until_ns <= asked_ns + delay_ns + slack_ns:
                 continue
@@ -72,34 +77,48 @@ def late_retry(wire: Wire, lost: Lost, least_ns: int, slack_ns: int, pauses: Pau
             if until_ns > due_ns:
                 return (
                     f"NAK {count + 2} for position {place} was not sent until {due_ns - asked_ns} "
-                    f"ns after the one before, while it was missing; {longest_ns[known]} ns was "
-                    "the longest repair"
+                    f"ns after the one before, while it was missing; its timeout was about "
+                    f"{timeouts_ns[known]} ns"
                 )
     return ""
 
 
-def _longest_repairs(lost: Lost, own: list[NDArray[np.intp]]) -> tuple[list[int], list[int]]:
-    """Return when the driver measured repairs, in ascending order, and the longest one before the
-    first of these times, before the second one, and so on.
+def _timeouts(
+    lost: Lost, own: list[NDArray[np.intp]], *, is_group: bool
+) -> tuple[list[int], list[int]]:
+    """Return when the driver measured repairs, in ascending order, and its longest timeout before
+    the first of these times, before the second one, and so on.
 
-    It measures the first repair, and each repair that follows one NAK.
+    It measures the first repair, and each repair of the first byte of a NAK that was not repeated.
+    In a group, other receivers' NAKs make some of them unknown. There, the limit is three times the
+    longest repair: the first deviation is half of the first time, and no later error is longer than
+    the longest one.
     """
     repairs: list[tuple[int, int, bool]] = []
-    for came_ns, naks in zip(lost.came_ns.tolist(), own, strict=True):
-        before_ns = lost.times_ns[naks][lost.times_ns[naks] < came_ns]
-        if len(before_ns):
-            repairs.append((came_ns, came_ns - int(before_ns[0]), len(before_ns) == 1))
+    for place, came_ns, naks in zip(lost.places.tolist(), lost.came_ns.tolist(), own, strict=True):
+        before = naks[lost.times_ns[naks] < came_ns]
+        if len(before) and (lost.starts[before] == place).any():
+            took_ns = min(came_ns - int(lost.times_ns[before[0]]), REPAIR_NS_MAX)
+            repairs.append((came_ns, took_ns, len(before) == 1))
     times_ns: list[int] = []
-    longest_ns = [INITIAL_REPAIR_NS]
+    timeouts_ns = [INITIAL_REPAIR_NS]
+    smoothed_ns = deviation_ns = longest_ns = 0.0
     for came_ns, took_ns, is_single in sorted(repairs):
-        if not times_ns or is_single:
-            took_ns = min(took_ns, REPAIR_NS_MAX)
-            longest_ns.append(max(took_ns, longest_ns[-1]) if times_ns else took_ns)
-            times_ns.append(came_ns)
-    return times_ns, longest_ns
+        if not times_ns:
+            smoothed_ns, deviation_ns = took_ns, took_ns / 2
+        elif is_single:
+            deviation_ns += (abs(took_ns - smoothed_ns) - deviation_ns) / 4
+            smoothed_ns += (took_ns - smoothed_ns) / 8
+        else:
+            continue
+        longest_ns = max(longest_ns, took_ns)
+        margin_ns = max(4 * deviation_ns, smoothed_ns / MARGIN_SHARE, DEVIATION_NS_MIN)
+        timeout_ns = 3 * longest_ns if is_group else (smoothed_ns + margin_ns) * TOLERANCE
+        timeouts_ns.append(int(timeout_ns))
+        times_ns.append(came_ns)
+    return times_ns, timeouts_ns
 
 
-def _delay_ns(repair_ns: int, doublings: int, least_ns: int) -> int:
-    timeout_ns = repair_ns if repair_ns == INITIAL_REPAIR_NS else TIMES * repair_ns
+def _delay_ns(timeout_ns: int, doublings: int, least_ns: int) -> int:
     doubled_ns = min(timeout_ns << min(doublings, DOUBLINGS_MAX), RETRY_NS_MAX)
     return max(timeout_ns, doubled_ns, least_ns)

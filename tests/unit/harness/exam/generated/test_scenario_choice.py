@@ -5,6 +5,7 @@ import pytest
 from windtunnel.harness.exam.generated.scenario_choice import (
     CANDIDATES,
     COVERAGE,
+    GROUPS,
     REMAINS,
     SCENARIOS_MAX,
     USUAL,
@@ -25,7 +26,13 @@ def test_their_number_has_a_limit():
     executions = {name: {1: 1 + at} for at, name in enumerate(CANDIDATES)}
     chosen = executing(1, executions)
     assert len(chosen) == SCENARIOS_MAX
-    assert chosen == (*USUAL[:3], REMAINS, *COVERAGE[:-3:-1])
+    assert chosen == (*USUAL[:3], GROUPS[-1], "recovery/group", REMAINS, *COVERAGE[:-3:-1])
+
+
+def test_one_of_them_has_several_receivers():
+    executions = {name: {7: 100} for name in ("exam/bursts", "exam/tight", "exam/forged")}
+    executions |= {name: {7: 1 + at} for at, name in enumerate(GROUPS)}
+    assert executing(7, executions)[:2] == (GROUPS[-1], "exam/bursts")
 
 
 def test_scenarios_of_coverage_have_places_of_their_own():

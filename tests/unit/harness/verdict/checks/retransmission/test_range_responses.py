@@ -13,6 +13,7 @@ from windtunnel.harness.verdict.checks.retransmission.nak_response import (
     retransmits_spaced,
 )
 from windtunnel.harness.verdict.checks.retransmission.range_responses import (
+    ANSWER_NS,
     LINGER_NS_MAX,
     SETTING,
     Retransmits,
@@ -228,3 +229,33 @@ def test_what_is_sent_later_in_another_series_does_not_count():
     assert covered_ends(found).tolist() == [10, 20]
     same = responses((0, 10, 0, 1, 10), (30, 40, 3, 1, 20), (10, 20, 5, 1, 30))
     assert covered_ends(same).tolist() == [20, 40, 20]
+
+
+@pytest.mark.parametrize(
+    ("fidelity", "after_ns", "outcome"),
+    [
+        ("sim", 10, PASS),
+        ("sim", ANSWER_NS - 10, PASS),
+        ("sim", ANSWER_NS + 10, FAIL),
+        ("netns", ANSWER_NS + 10, PASS),
+    ],
+)
+def test_in_a_simulation_an_answer_has_a_time(run, fidelity, after_ns, outcome):
+    run.case = run.case.model_copy(update={"fidelity": fidelity})
+    ask(run, 0, 2)
+    resend(run, 0, 1, after_ns=after_ns)
+    finding = whole(run)
+    assert finding.outcome is outcome, finding.text
+    if outcome is FAIL:
+        position = int(run.log.frames["position"][FIRST])
+        assert finding.text == f"a NAK for position {position} was not answered within 5000000 ns"
+
+
+def test_in_a_simulation_what_was_sent_again_recently_is_an_answer(run):
+    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    ask(run, 0, 1)
+    resend(run, 0)
+    ask(run, 0, 1, after_ns=ANSWER_NS)
+    assert whole(run).outcome is PASS
+    ask(run, 1, 2, after_ns=20)
+    assert whole(run).outcome is FAIL

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.naive import smoothed_time
 from windtunnel.harness.verdict.checks.retransmission.all_gaps import INITIAL_REPAIR_NS
 from windtunnel.harness.verdict.checks.retransmission.retry_times import Lost, late_retry
 from windtunnel.harness.verdict.views.pauses import Pauses
@@ -15,7 +16,7 @@ END = 10_000
 NEVER = 1 << 60
 
 
-def look(gaps, naks, others=(), least=0):
+def look(gaps, naks, others=(), least=0, is_group=True):
     """Check gaps {(begin, end): when it was filled} and NAKs (time, begin, end), in milliseconds.
 
     `others` are frames that arrived (time, position).
@@ -32,7 +33,10 @@ def look(gaps, naks, others=(), least=0):
         feedback_sent=feedback, arrived=SimpleNamespace(frames=frames, starts=arrived[:, 1])
     )
     lost = Lost(places, came_ns, naks[:, 0] * MS, naks[:, 1], naks[:, 2])
-    return late_retry(wire, lost, least * MS, MS // 2, Pauses(*np.zeros((2, 0), np.int64)))
+    return late_retry(
+        wire, lost, Pauses(*np.zeros((2, 0), np.int64)),
+        least_ns=least * MS, slack_ns=MS // 2, is_group=is_group,
+    )  # fmt: skip
 
 
 def test_nothing_was_lost():
@@ -51,7 +55,7 @@ def test_a_retry_that_is_late_is_reported():
     found = look(gaps, [(0, 0, 32), (1, 64, 96), (100, 64, 96)])
     assert found == (
         "NAK 2 for position 64 was not sent until 30500000 ns after the one before, while it was "
-        "missing; 10000000 ns was the longest repair"
+        "missing; its timeout was about 30000000 ns"
     )
 
 
@@ -86,3 +90,21 @@ def test_a_repair_in_the_range_of_the_nak_restarts_the_delay():
 def test_a_configured_delay_is_the_minimum():
     gaps = {(0, 32): 10, (64, 96): 90}
     assert look(gaps, [(0, 0, 32), (1, 64, 96)], least=100) == ""
+
+
+@pytest.mark.parametrize("took_ms", [[10], [10, 10], [10] * 12, [10, 30, 10, 25], [300, 100]])
+def test_with_one_receiver_the_timeout_is_that_of_rfc_6298(took_ms):
+    """Each gap is repaired after one NAK, and the last one is never repaired."""
+    gaps, naks = {}, []
+    for number, took in enumerate(took_ms):
+        gaps[64 * number, 64 * number + 32] = 500 * number + took
+        naks.append((500 * number, 64 * number, 64 * number + 32))
+    last, asked = 64 * len(took_ms), 500 * len(took_ms)
+    gaps[last, last + 32] = NEVER
+    smoothed, deviation = smoothed_time.smoothed([each * MS for each in took_ms])
+    timeout = smoothed + max(4 * deviation, smoothed // 16, MS)
+    lost = [*naks, (asked, last, last + 32)]
+    found = look(gaps, lost, is_group=False)
+    assert found.startswith(f"NAK 2 for position {last} was not sent until ")
+    waited = float(found.split(" until ")[1].split()[0])
+    assert waited == pytest.approx(1.25 * timeout + MS / 2, 1e-6)
