@@ -1,15 +1,20 @@
-"""Checks that counters of a whole driver agree with the counters and records that they summarize.
+"""Checks that counters of a whole driver agree with the counters and records that they summarize,
+and that nothing else was recorded.
 
     Sender flow control limits     the sum of snd-bpe of all publications
     Errors                         the observations in the error log
     Short sends                    0, if no socket is smaller than what a sender sends at once
+    error log                      only errors that an exercise causes
 
 The sampler reads all counters in one pass, but not at once, and freed counters keep their last
 value. So the sums are exact where nothing happens during a pass: in a simulation.
 """
 
+from collections.abc import Mapping
+
 from windtunnel.harness.artifact.host.host_facts import read_error_log
 from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.scenario.exercises import ExerciseName
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -24,11 +29,19 @@ from windtunnel.harness.verdict.core.virtual import is_virtual
 
 ADD_UP = "system_counters_add_up"
 
+CAUSED: Mapping[ExerciseName, tuple[str, ...]] = {
+    "image-rejection": ("(-13) image rejected", "onPublicationError"),
+    "sessions": ("(-1) invalid channel",),
+}
+"""How the texts of the errors begin that an exercise causes, in the logs of ours and of Aeron's
+drivers.
+"""
+
 
 def system_counters_add_up(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
     """A driver's counter of flow control limits is the sum of snd-bpe, its counter of errors the
-    number of observations in its error log, and no send is short without a small send buffer, in a
-    simulation.
+    number of observations in its error log, all of which have a cause, and no send is short without
+    a small send buffer, in a simulation.
     """
     case = evidence.case
     assert not isinstance(case, Missing)
@@ -67,8 +80,19 @@ def _host(evidence: Evidence, host: str) -> Finding:
         if counter.final_value != value:
             text = f"counter {counter.label!r} is {counter.final_value}, expected {value}, {what}"
             return failed(ADD_UP, text, host, evidence=where)
+    caused = tuple(text for exercise in _exercises(evidence) for text in CAUSED.get(exercise, ()))
+    for each in errors:
+        if not each.text.startswith(caused):
+            shown = ", ".join(each.text.splitlines()[:2])
+            text = f"the error log has an error without a known cause: {shown}"
+            return failed(ADD_UP, text, host, evidence=where)
     text = f"{limits} flow control limits, {expected[counter_key.ERRORS][0]} errors"
     return passed(ADD_UP, text, host, evidence=where)
+
+
+def _exercises(evidence: Evidence) -> tuple[ExerciseName, ...]:
+    case = evidence.case
+    return () if isinstance(case, Missing) else tuple(case.exercises)
 
 
 def _may_send_short(evidence: Evidence, host: str) -> bool:

@@ -16,16 +16,17 @@ ERRORS, SHORT, LIMITS = "a/15", "a/16", "a/18"
 @pytest.fixture
 def run(tmp_path):
     run = make_run(tmp_path)
-    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    exercises = ("image-rejection",)
+    run.case = run.case.model_copy(update={"fidelity": "sim", "exercises": exercises})
     run.values |= {"snd-bpe": 3, LIMITS: 3, ERRORS: 5}
     return run
 
 
-def look(run, counts=(4, 1)):
+def look(run, counts=(4, 1), text="(-13) image rejected\nreason"):
     path = run.write()
     for host in ("a", "b"):
         own = counts if host == "a" else ()
-        errors = [ErrorObservation(count, 1, 2, "an error") for count in own]
+        errors = [ErrorObservation(count, 1, 2, text) for count in own]
         write_error_log(run.folder.host(host).cnc_errors, errors)
     found = system_counters_add_up(Evidence(path), list(run.case.traffic))
     assert [each.about for each in found] == ["a", "b"]
@@ -56,16 +57,33 @@ def test_other_errors_than_those_of_the_log_are_reported(run, counts):
 
 
 @pytest.mark.parametrize(
+    "text", ["(-11) generic error\nonPublicationError", "(-1) invalid channel", "AssertionError"]
+)
+def test_an_error_that_no_exercise_causes_is_reported(run, text):
+    finding = look(run, text=text)
+    assert finding.outcome is FAIL
+    first = text.partition("\n")[0]
+    assert finding.text.startswith(f"the error log has an error without a known cause: {first}")
+
+
+def test_errors_of_the_c_driver_have_a_cause(run):
+    assert look(run, text="onPublicationError: registrationId=1").outcome is PASS
+    run.case = run.case.model_copy(update={"exercises": ()})
+    assert look(run, text="onPublicationError: registrationId=1").outcome is FAIL
+
+
+@pytest.mark.parametrize(
     ("more", "driver", "is_right"),
     [("", "ours", False), ("|so-sndbuf=4k", "ours", True), ("", "pyaeron", True)],
 )
 def test_a_send_is_short_only_with_a_small_buffer(run, more, driver, is_right):
     (traffic,) = run.case.traffic
     changed = traffic.model_copy(update={"channel": traffic.channel + more})
-    run.case = run.case.model_copy(update={"traffic": (changed,)})
+    run.case = run.case.model_copy(update={"traffic": (changed,), "exercises": ()})
+    run.values[ERRORS] = 0
     run.manifest.subjects = {"a": SubjectFacts("publisher", driver)}
     run.values[SHORT] = 2
-    finding = look(run)
+    finding = look(run, ())
     assert (finding.outcome is PASS) == is_right
     assert is_right or "'system 16' is 2, expected 0, because no socket" in finding.text
 
