@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.frame_class import SETUP, SM
 from windtunnel.harness.dissect.capture.pcap import sent_by
-from windtunnel.harness.dissect.frames.layout import SM_FLAG_SEND_SETUP
+from windtunnel.harness.dissect.frames.layout import SETUP_FLAG_GROUP, SM_FLAG_SEND_SETUP
 from windtunnel.harness.dissect.frames.route import between
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
@@ -37,7 +37,7 @@ INTERVAL_NS = 100_000_000
 
 def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """SETUPs are sent every 100 ms until a status message arrives, and then only on request, and
-    not sooner after the last one. They have the TTL of the channel.
+    not sooner after the last one. They have the TTL of the channel, and the flag of a group.
     """
     found = all_or_missing(
         evidence.wire(traffic), evidence.case, evidence.capture(traffic.from_host)
@@ -53,6 +53,11 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
         # Each receiver gets every SETUP, on each of its ports.
         own = own[between(own, case.address(traffic.from_host), case.address(traffic.to_host))]
         own = own[own["destination_port"] == own["destination_port"][:1]]
+    flags = SETUP_FLAG_GROUP if channel.is_group else 0
+    if (own["flags"] != flags).any():
+        other = int(own["flags"][own["flags"] != flags][0])
+        text = f"a SETUP has the flags {other:#04x}, expected {flags:#04x}"
+        return failed(SETUPS, text, traffic.id, evidence=where)
     ttl = int(channel.parameters.get("ttl", "0"))
     if (own["ttl"] != ttl).any():
         other = int(own["ttl"][own["ttl"] != ttl][0])

@@ -21,12 +21,17 @@ from windtunnel.harness.verdict.core.finding import (
     inconclusive,
     passed,
 )
-from windtunnel.harness.verdict.core.wire import status_messages
+from windtunnel.harness.verdict.core.virtual import is_virtual
+from windtunnel.harness.verdict.core.wire import Wire, status_messages
 from windtunnel.harness.verdict.views.series import known_at
 
 CONSUMED = "status_messages_consumed"
 STEPS = "status_messages_in_strides"
 STATIC = "static"
+DEFAULT_WINDOW_BYTES = 128 * 1024
+"""Receiver window of a channel without rcv-wnd. Source: Aeron 1.53."""
+INITIAL_WINDOW = "AERON_RCV_INITIAL_WINDOW_LENGTH"
+"""The driver setting that changes it."""
 
 
 def status_messages_consumed(evidence: Evidence, traffic: TrafficCase) -> Finding:
@@ -68,7 +73,9 @@ def status_messages_consumed(evidence: Evidence, traffic: TrafficCase) -> Findin
 
 
 def status_messages_in_strides(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Status messages advance only after more than a quarter of the window has been consumed."""
+    """Status messages advance only after more than a quarter of the window has been consumed, and
+    their window is the configured one, but at most half a term.
+    """
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
         return inconclusive(STEPS, wire, traffic.id)
@@ -79,6 +86,11 @@ def status_messages_in_strides(evidence: Evidence, traffic: TrafficCase) -> Find
         return passed(STEPS, text, traffic.id, evidence=where)
     messages = status_messages(wire.feedback_sent)
     at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
+    window_bytes = _window_bytes(evidence, traffic, wire)
+    others = np.setdiff1d(messages["window_bytes"], [0, window_bytes or 0])
+    if window_bytes is not None and len(others):
+        text = f"a status message has a window of {int(others[0])} bytes, expected {window_bytes}"
+        return failed(STEPS, text, traffic.id, evidence=where)
     for receiver in np.unique(messages["receiver_id"]):
         own = np.flatnonzero(messages["receiver_id"] == receiver)
         steps, window = np.diff(at[own]), messages["window_bytes"][own]
@@ -97,3 +109,17 @@ def status_messages_in_strides(evidence: Evidence, traffic: TrafficCase) -> Find
     text = f"{len(messages)} status messages, each at the previous position or more than a quarter "
     text += "window ahead"
     return passed(STEPS, text, traffic.id, evidence=where)
+
+
+def _window_bytes(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> int | None:
+    """Return the constant receiver window of a stream's image, or None if it is unknown: in real
+    time, a driver may have another default.
+    """
+    window = parse_channel(traffic.receive).receiver_window_bytes
+    subject = evidence.subject(traffic.to_host)
+    is_default = is_virtual(evidence.case) and (
+        subject is None or INITIAL_WINDOW not in subject.settings
+    )
+    if window is None and not is_default:
+        return None
+    return min(window or DEFAULT_WINDOW_BYTES, wire.facts.term_length // 2)

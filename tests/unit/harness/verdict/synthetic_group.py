@@ -23,12 +23,16 @@ from windtunnel.harness.scenario.resolved.case import HostCase, LinkCase
 
 C_ADDRESS = "10.64.2.10"
 C_RECEIVER_ID = 100
+GROUP_FLAG = 0x40
 CHANNEL = f"aeron:udp?control-mode=dynamic|control={ADDRESS['a']}:24324"
 
 
 def join(run: SyntheticRun, patch: pytest.MonkeyPatch, *, first: str) -> None:
     """Add subscriber c; `first` is the one that the traffic's `to_host` names."""
     patch.setitem(synthetic_run.ADDRESS, "c", C_ADDRESS)
+    for each in (each for captured in run.packets.values() for each in captured):
+        if each.kind == "SETUP":
+            each.payload = each.payload[:5] + bytes([GROUP_FLAG]) + each.payload[6:]
     sent = [each for each in run.packets["a"] if each.source == "a"]
     told = [each for each in run.packets["b"] if each.kind == "SM"]
     run.packets["c"] = []

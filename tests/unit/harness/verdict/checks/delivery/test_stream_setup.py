@@ -9,7 +9,6 @@ from tests.unit.harness.verdict.synthetic_run import (
     Packet,
     SyntheticRun,
     make_run,
-    setup_frame,
     status_message,
 )
 from windtunnel.harness.verdict.checks.delivery.stream_setup import (
@@ -31,7 +30,7 @@ def look(run):
 
 def setup(run, time_ns: int) -> None:
     first = next(each for each in run.packets["a"] if each.kind == "SETUP")
-    run.packets["a"].append(Packet(time_ns, "a", "b", first.ports, setup_frame(), "SETUP"))
+    run.packets["a"].append(Packet(time_ns, "a", "b", first.ports, first.payload, "SETUP"))
 
 
 def ask(run, time_ns: int) -> None:
@@ -157,3 +156,13 @@ def test_a_setup_has_the_ttl_of_its_channel(run, more, is_right):
     finding = look(run)
     assert (finding.outcome is Outcome.PASS) == is_right, finding.text
     assert is_right or "has a TTL of 3" in finding.text
+
+
+@pytest.mark.parametrize("flags", [0x40, 0x80])
+def test_a_flag_that_the_channel_does_not_have_is_reported(run, flags):
+    for each in run.packets["a"]:
+        if each.kind == "SETUP":
+            each.payload = each.payload[:5] + bytes([flags]) + each.payload[6:]
+    finding = look(run)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.text == f"a SETUP has the flags {flags:#04x}, expected 0x00"

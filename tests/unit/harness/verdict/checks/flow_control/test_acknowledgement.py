@@ -96,6 +96,33 @@ def test_another_window_may_be_sent_at_once(run):
     assert strides(run).outcome is Outcome.PASS
 
 
+@pytest.mark.parametrize(
+    ("fidelity", "receive", "outcome"),
+    [
+        ("sim", "", Outcome.FAIL),
+        ("netns", "", Outcome.PASS),
+        ("netns", f"|rcv-wnd={WINDOW}", Outcome.FAIL),
+        ("sim", f"|rcv-wnd={WINDOW // 2}", Outcome.FAIL),
+    ],
+)
+def test_a_window_that_nobody_configured_is_reported(run, fidelity, receive, outcome):
+    run.case = run.case.model_copy(update={"fidelity": fidelity})
+    last = messages(run)[-1]
+    last.payload = last.payload[:24] + struct.pack("<i", 21_845) + last.payload[28:]
+    traffic = run.traffic.model_copy(update={"receive": run.traffic.receive + receive})
+    finding = status_messages_in_strides(Evidence(run.write()), traffic)
+    assert finding.outcome is outcome, finding.text
+    if outcome is Outcome.FAIL:
+        expected = WINDOW // 2 if "16384" in receive else WINDOW
+        assert finding.text.endswith(f" bytes, expected {expected}")
+
+
+def test_a_closed_window_is_a_pass(run):
+    last = messages(run)[-1]
+    last.payload = last.payload[:24] + struct.pack("<i", 0) + last.payload[28:]
+    assert strides(run).outcome is Outcome.PASS
+
+
 def test_congestion_control_may_send_at_any_time(run):
     set_position(messages(run)[3], told(messages(run)[2]) + 32)
     channel = f"{run.traffic.receive}|cc=cubic"
