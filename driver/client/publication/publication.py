@@ -21,13 +21,14 @@ from windtunnel.driver.base.atomics import get_i64_acquire
 from windtunnel.driver.client import channel_status
 from windtunnel.driver.client.conductor_protocol import Conductor
 from windtunnel.driver.client.destinations import SendDestinations
-from windtunnel.driver.client.publication import supplied_offer
+from windtunnel.driver.client.publication import native_offer, supplied_offer
 from windtunnel.driver.client.publication.claim import Claim, claim_frame
 from windtunnel.driver.client.publication.message import Message, as_bytes
 from windtunnel.driver.client.publication.supplied_offer import ReservedValueSupplier
 from windtunnel.driver.client.stored_kernels import load_stored
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.kernels.python_method import replace_methods, restore_methods
 from windtunnel.driver.logbuffer import appender, descriptor, position
 from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
@@ -44,6 +45,10 @@ def _offer(state, log, values, limit_at, source, source_at, length, reserved_val
 def _offer_vectored(state, log, values, limit_at, source, ranges, reserved_value):
     limit = get_i64_acquire(values, limit_at)
     return appender.offer_vectored(state, log, limit, source, ranges, reserved_value)
+
+
+_NATIVE = {"offer": native_offer.offer}
+"""The methods that have an equivalent in machine code."""
 
 
 class PublicationConductor(Conductor, Protocol):
@@ -77,6 +82,9 @@ class Publication(SendDestinations):
         state = self._appender[0]
         self._values = conductor.counter_values
         self._limit_at = limit_counter_id * counters.COUNTER_LENGTH
+        self._native_state = native_offer.OfferState(
+            self._log, self._appender, self._values, self._limit_at, self._offer_in_python
+        )
         self.channel = channel
         self.registration_id = registration_id
         """The correlation id of the command with which this client added the publication."""
@@ -97,6 +105,7 @@ class Publication(SendDestinations):
         self.close_reason = ""
         """The reason why the publication was closed, or empty while it is open."""
         load_stored(_offer)
+        self._replace_offer(is_compiled=False)
 
     @property
     def is_original(self) -> bool:
@@ -117,6 +126,25 @@ class Publication(SendDestinations):
                  `max_message_length`. If `reserved_value` is a function, it is called for each
                  frame (see `supplied_offer`)
         """
+        if not self.is_closed and "offer" not in vars(self):
+            self._replace_offer(is_compiled=True)
+        return self._offer_in_python(message, offset, length, reserved_value)
+
+    def _replace_offer(self, *, is_compiled: bool) -> None:
+        """Replace `offer` of this object by the same function in machine code."""
+        replace_methods(self, Publication, _NATIVE, self._native_state, is_compiled=is_compiled)
+        # Another thread may have closed the publication during the compilation.
+        if self.is_closed:
+            restore_methods(self, _NATIVE)
+
+    def _offer_in_python(
+        self,
+        message: Message,
+        offset: int = 0,
+        length: int | None = None,
+        reserved_value: int | ReservedValueSupplier = 0,
+    ) -> int:
+        """Write a message like `offer`, in Python."""
         log = self._log
         if self.is_closed:
             return result.CLOSED
@@ -256,6 +284,8 @@ class Publication(SendDestinations):
         self.is_closed = True
         self.close_reason = reason
         self._log = np.empty(0, dtype=np.uint8)
+        self._native_state.close()
+        restore_methods(self, _NATIVE)
         return self._mapped
 
     def __enter__(self) -> Publication:
