@@ -16,6 +16,7 @@ from windtunnel.driver.client import channel_status
 from windtunnel.driver.client.conductor_protocol import Conductor
 from windtunnel.driver.client.destinations import ReceiveDestinations
 from windtunnel.driver.client.handlers import AvailableImageHandler, UnavailableImageHandler
+from windtunnel.driver.client.image import native_poll
 from windtunnel.driver.client.image.fragment_batch import FragmentBatch
 from windtunnel.driver.client.image.fragment_handlers import (
     BlockHandler,
@@ -23,8 +24,8 @@ from windtunnel.driver.client.image.fragment_handlers import (
     FragmentHandler,
     RawBlockHandler,
 )
-from windtunnel.driver.client.image.fragment_reader import NO_LIMIT
 from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.image.native_poll import NO_LIMIT
 from windtunnel.driver.client.stored_kernels import load_stored
 from windtunnel.driver.command.image import RejectImage
 from windtunnel.driver.logbuffer import position as positions
@@ -69,6 +70,8 @@ class Subscription(ReceiveDestinations):
         self.is_closed = False
         for each in (positions.index, reader.poll, reader.poll_frames, put_i64_release):
             load_stored(each)
+        native_poll.poll.load_stored()
+        native_poll.controlled_poll.load_stored()
 
     def __iter__(self) -> Iterator[Image]:
         return iter(self.images)
@@ -111,10 +114,19 @@ class Subscription(ReceiveDestinations):
 
         Returns the number of fragments, or 0 if the subscription is closed.
         """
+        images = self.images
+        if len(images) == 1:
+            # The usual case, without a function for each call.
+            self._round_robin = 1
+            return images[0].poll(handler, fragment_limit)
         return self._poll_in_turn(fragment_limit, lambda image, left: image.poll(handler, left))
 
     def controlled_poll(self, handler: ControlledHandler, fragment_limit: int = 10) -> int:
         """Poll like `poll`, but with a handler that returns an Action for each fragment."""
+        images = self.images
+        if len(images) == 1:
+            self._round_robin = 1
+            return images[0].controlled_poll(handler, fragment_limit)
         return self._poll_in_turn(
             fragment_limit, lambda image, left: image.controlled_poll(handler, left)
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
+
+from windtunnel.driver.kernels.native_object import integer_fields
 
 BEGIN = 0x80
 END = 0x40
@@ -75,68 +77,89 @@ class SourceImage(Protocol):
         """Reject the image without waiting for the driver's response."""
 
 
-class Header:
+FIELDS = (
+    *("_position", "_flags", "_frame_type", "_session_id", "_stream_id"),
+    *("_term_id", "_term_offset", "_reserved_value"),
+)
+_SLOTS = ("image",)
+_Fields: Any = integer_fields("HeaderFields", FIELDS)
+
+
+class Header(_Fields):  # type: ignore[misc]  # a type that is made at run time
     """The header of a fragment. It is valid only until the handler returns.
 
     The header of a reassembled message describes the whole message: it has the offset and the
     reserved value of the first fragment, and the position of the last fragment.
     """
 
-    __slots__ = ("_base_position", "_row", "image")
+    __slots__ = _SLOTS
+    _position: int
+    _flags: int
+    _frame_type: int
+    _session_id: int
+    _stream_id: int
+    _term_id: int
+    _term_offset: int
+    _reserved_value: int
 
     def __init__(self, image: SourceImage, row: Row = (0,) * 10, base_position: int = 0) -> None:
         self.image = image
-        self._row = row
-        self._base_position = base_position
+        self.wrap(row, base_position)
 
     def wrap(self, row: Row, base_position: int) -> None:
         """Reuse the header for another fragment. Called by the image."""
-        self._row = row
-        self._base_position = base_position
+        self._position = base_position + row[END_OFFSET]
+        self._flags, self._frame_type = row[FLAGS], row[FRAME_TYPE]
+        self._session_id, self._stream_id = row[SESSION_ID], row[STREAM_ID]
+        self._term_id, self._term_offset = row[TERM_ID], row[TERM_OFFSET]
+        self._reserved_value = row[RESERVED_VALUE]
 
     def copied(self) -> Header:
         """Return a copy of the header that stays valid after the handler returns."""
-        return Header(self.image, self._row, self._base_position)
+        copy = Header(self.image)
+        for field in FIELDS:
+            setattr(copy, field, getattr(self, field))
+        return copy
 
     def completed(self, first: Header) -> Header:
         """Return the header of a reassembled message. `first` is the header of the message's first
         fragment, and `self` is the header of its last fragment.
         """
-        row = list(self._row)
-        row[FLAGS], row[TERM_OFFSET] = UNFRAGMENTED, first.term_offset
-        row[RESERVED_VALUE] = first.reserved_value
-        return Header(self.image, tuple(row), self._base_position)
+        header = self.copied()
+        header._flags = UNFRAGMENTED
+        header._term_offset, header._reserved_value = first.term_offset, first.reserved_value
+        return header
 
     @property
     def position(self) -> int:
         """The stream position after this fragment."""
-        return self._base_position + self._row[END_OFFSET]
+        return self._position
 
     @property
     def flags(self) -> int:
-        return self._row[FLAGS]
+        return self._flags
 
     @property
     def frame_type(self) -> int:
-        return self._row[FRAME_TYPE]
+        return self._frame_type
 
     @property
     def session_id(self) -> int:
-        return self._row[SESSION_ID]
+        return self._session_id
 
     @property
     def stream_id(self) -> int:
-        return self._row[STREAM_ID]
+        return self._stream_id
 
     @property
     def term_id(self) -> int:
-        return self._row[TERM_ID]
+        return self._term_id
 
     @property
     def term_offset(self) -> int:
         """The offset of the frame in its term."""
-        return self._row[TERM_OFFSET]
+        return self._term_offset
 
     @property
     def reserved_value(self) -> int:
-        return self._row[RESERVED_VALUE]
+        return self._reserved_value

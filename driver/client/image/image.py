@@ -47,14 +47,13 @@ class Image(FragmentReader):
         self.subscription_registration_id = subscription_registration_id
         self.source_identity = source_identity
         """The publisher's source address as `address:port`, or `aeron:ipc` for IPC."""
-        self.join_position = self._position
+        self.join_position = self._state.position
         """The stream position at which the subscription began to read."""
-        self._header = Header(self)
         self._final_position = self._final_end_of_stream = 0
         self._final_eos = self._final_revoked = False
 
     def _new_header(self) -> Header:
-        return self._header
+        return Header(self)
 
     @property
     def position(self) -> int:
@@ -64,7 +63,7 @@ class Image(FragmentReader):
         It may be set to the beginning of a later frame, up to the end of the term. Other values
         raise ValueError.
         """
-        return self._final_position if self.is_closed else self._position
+        return self._final_position if self.is_closed else self._state.position
 
     @position.setter
     def position(self, position: int) -> None:
@@ -85,7 +84,7 @@ class Image(FragmentReader):
         """Whether the whole stream has been read."""
         if self.is_closed:
             return self._final_eos
-        return self._position >= self.end_of_stream_position
+        return self._state.position >= self.end_of_stream_position
 
     @property
     def is_publication_revoked(self) -> bool:
@@ -136,7 +135,7 @@ class Image(FragmentReader):
         if not self.is_closed:
             self._final_end_of_stream = self.end_of_stream_position
             self._final_revoked = self.is_publication_revoked
-            self._final_position = self._position
+            self._final_position = self._state.position
             self._final_eos = self._final_position >= self._final_end_of_stream
             self.is_closed = True
             self._release_log()

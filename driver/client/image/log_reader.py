@@ -35,6 +35,7 @@ from windtunnel.driver.client.image.header import (
     TERM_OFFSET,
     Row,
 )
+from windtunnel.driver.client.image.native_poll import ReaderState
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.logbuffer import position as positions
 from windtunnel.driver.logbuffer import reader
@@ -58,7 +59,8 @@ class LogReader:
         self._view = memoryview(log.log)
         self._values = values
         self._position_at = position_counter_id * counters.COUNTER_LENGTH
-        self._position = int(counters.get(values, position_counter_id))
+        self._state = ReaderState(log, self._view, values, self._position_at)
+        self._state.position = int(counters.get(values, position_counter_id))
         self._rows = reader.fragments(FRAMES_PER_WALK)
         self._mask = log.term_length - 1
         self._file: io.FileIO | None = None
@@ -84,11 +86,11 @@ class LogReader:
         """Return the position at which a poll must end: the end of the current term, or
         `limit_position` if it is lower.
         """
-        return min((self._position | self._mask) + 1, limit_position)
+        return min((self._state.position | self._mask) + 1, limit_position)
 
     def _advance(self, position: int) -> None:
-        if position > self._position and not self.is_closed:
-            self._position = position
+        if position > self._state.position and not self.is_closed:
+            self._state.position = position
             # Use release order, because the handlers have finished with the frames before this
             # position.
             put_i64_release(self._values, self._position_at, position)
@@ -97,10 +99,11 @@ class LogReader:
         """Raise ValueError unless a position is aligned to a frame and lies between the current
         position and the end of the term.
         """
-        limit = (self._position | self._mask) + 1
-        if not self._position <= position <= limit:
+        reached = self._state.position
+        limit = (reached | self._mask) + 1
+        if not reached <= position <= limit:
             raise ValueError(
-                f"position {position}: expected {self._position} to {limit}, the end of the term"
+                f"position {position}: expected {reached} to {limit}, the end of the term"
             )
         if position % ALIGNMENT:
             raise ValueError(f"position {position}: expected a multiple of {ALIGNMENT}")
@@ -116,7 +119,7 @@ class LogReader:
         log, view = self._log, self._view
         if self.is_closed:
             return 0
-        at, count = self._position, 0
+        at, count = self._state.position, 0
         base = at & ~self._mask
         try:
             for row in self._walk_frames(log, at, base + self.term_length, frame_limit)[0]:
@@ -133,7 +136,8 @@ class LogReader:
 
     def _block(self, log: np.ndarray, block_length_limit: int) -> tuple[int, int, int]:
         """Return the log offset, the length and the term id of the next block of whole frames."""
-        at, offset = self._position, self._position & self._mask
+        at = self._state.position
+        offset = at & self._mask
         base = self._mapped.base(at)
         limit = min(offset + block_length_limit, self.term_length)
         end = int(reader.block(log, base, self.term_length, offset, limit))
@@ -151,7 +155,7 @@ class LogReader:
             return 0
         at, length, term_id = self._block(log, block_length_limit)
         if length > 0:
-            start = self._position
+            start = self._state.position
             try:
                 handler(view[at : at + length], self.session_id, term_id, start)
             finally:
@@ -170,7 +174,7 @@ class LogReader:
             return 0
         at, length, term_id = self._block(log, block_length_limit)
         if length > 0:
-            start, file = self._position, self._file
+            start, file = self._state.position, self._file
             if file is None:
                 file = self._file = _opened(self._mapped.path)
             try:
@@ -183,6 +187,7 @@ class LogReader:
         """Drop the references to the log when the reader is closed."""
         self._log = np.empty(0, dtype=np.uint8)
         self._view = memoryview(b"")
+        self._state.close()
         self._file = None
 
 

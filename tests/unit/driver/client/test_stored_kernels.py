@@ -8,6 +8,7 @@ import pytest
 from tests.unit.driver.client.own_stream import OwnStream
 from windtunnel.driver.client.subscription import Subscription
 from windtunnel.driver.kernels.jit import JIT_DISABLED
+from windtunnel.driver.kernels.python_method import IS_AVAILABLE
 from windtunnel.driver.kernels.sources import SOURCE_ROOT
 
 SCRIPT = """
@@ -40,3 +41,24 @@ def test_kernels_are_loaded_before_the_first_message(tmp_path):
     command = [sys.executable, "-c", SCRIPT, str(folder)]
     found = subprocess.run(command, cwd=SOURCE_ROOT, capture_output=True, text=True, timeout=120)
     assert found.stdout == "[]\n", found.stderr
+
+
+METHODS_SCRIPT = """
+import sys
+from windtunnel.driver.client.publication.native_offer import offer
+from windtunnel.driver.client.image.native_poll import controlled_poll, poll
+print([each.bind_stored(1) is not None for each in (offer, poll, controlled_poll)])
+print("numba" in sys.modules)
+"""
+
+
+@pytest.mark.skipif(not IS_AVAILABLE, reason="no machine code here")
+def test_stored_methods_are_loaded_without_numba():
+    from windtunnel.driver.client.image.native_poll import controlled_poll, poll
+    from windtunnel.driver.client.publication.native_offer import offer
+
+    for each in (offer, poll, controlled_poll):
+        each.bind(1)
+    command = [sys.executable, "-c", METHODS_SCRIPT]
+    found = subprocess.run(command, cwd=SOURCE_ROOT, capture_output=True, text=True, timeout=120)
+    assert found.stdout == "[True, True, True]\nFalse\n", found.stderr
