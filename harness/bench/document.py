@@ -20,6 +20,11 @@ CLIENT = (
     "windtunnel client (windtunnel.driver.client): exclusive publication, batch offers, block polls"
 )
 
+CALLERS = (
+    "python-offer and python-poll: each driver with its own client, windtunnel's and pyaeron's; "
+    "concurrent publication, single offers of bytes, polls with a Python handler"
+)
+
 
 def bench_document(
     machine: BenchMachine,
@@ -33,6 +38,7 @@ def bench_document(
         "schema": SCHEMA,
         "machine": asdict(machine) | {"warning": machine.warning},
         "client": CLIENT,
+        "callers": CALLERS,
         "drivers": {name: SUBJECTS[name].title for name in settings.drivers if name in SUBJECTS},
         "archives": {each.name: each.title for each in archive_subjects},
         "left_out": {ARCHIVES[name].title: why for name, why in missing.items()},

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windtunnel.harness.bench.measure import PERCENTILES, Reading
-from windtunnel.harness.bench.plan import CASES, BenchCase
+from windtunnel.harness.bench.plan import CALLS, CASES, BenchCase
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,11 @@ def _figures_of(case: BenchCase) -> list[Figure]:
             for way in ("record", "replay")
             for suffix, value, unit, is_more in _STREAM
         ]
+    if case.kind in CALLS:
+        return [
+            figure("", "messages", "messages/s", True),
+            figure("-ns", "nanoseconds", "ns/message", False),
+        ]
     memory = figure("-rss", "rss", "MB", False)
     if case.kind == "echo":
         return [
@@ -127,6 +132,8 @@ DEFAULT_FLOORS = {
     "ipc-32": 0.5,
     "rtt-udp-p50": 1.5,
     "rtt-ipc-p50": 1.5,
+    "python-offer": 0.5,
+    "python-poll": 0.5,
     "archive-1344-record": 1.0,
     "archive-1344-replay": 1.0,
 }

@@ -24,9 +24,11 @@ from windtunnel.harness.orchestrate.processes.process import LocalProcess
 ROLES: dict[Kind, tuple[str, ...]] = {
     "stream": ("source", "sink"),
     "echo": ("ping", "pong"),
+    "offer": ("offer",),
+    "poll": ("poll",),
     "archive": ("archive",),
 }
-"""The roles of sender and receiver for each kind of case. An archive's load generator has both
+"""The roles of sender and receiver for each kind of case. A single load generator has both
 roles.
 """
 
@@ -150,7 +152,7 @@ class Loads:
         """Stop sending, and wait until every sent message has arrived. Raises MeasurementError if a
         message is missing or a load generator fails.
         """
-        first, second = (self.boards[role] for role in self._roles)
+        first, second = (self.boards[role] for role in (self._roles[0], self._roles[-1]))
         first.order = Command.STOP
         self.wait(lambda: first.state is State.ENDED, DRAIN_LIMIT_S, "the sender did not stop")
         sent = first.message_count

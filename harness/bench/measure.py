@@ -18,7 +18,7 @@ from windtunnel.driver.kernels.sources import cache_root
 from windtunnel.harness.artifact.run.bench_board import latencies_file
 from windtunnel.harness.bench.host import DriverHost
 from windtunnel.harness.bench.loads import Loads, MeasurementError
-from windtunnel.harness.bench.plan import BenchCase, BenchSettings, channel
+from windtunnel.harness.bench.plan import CALLS, BenchCase, BenchSettings, channel
 from windtunnel.harness.bench.ports import free_ports
 from windtunnel.harness.bench.subject import plain_environment
 
@@ -49,6 +49,19 @@ class Sample:
     wall_ns: int
     count: int
     processor_ns: int
+    busy_ns: int = 0
+    """Time in which the load generator called the client, for cases that measure calls."""
+
+
+def call_values(first: Sample, second: Sample) -> dict[str, float]:
+    """Return the messages per second of a client's calls, and the nanoseconds per message.
+
+    Raises MeasurementError if no burst ended between the samples.
+    """
+    messages, busy_ns = second.count - first.count, second.busy_ns - first.busy_ns
+    if messages <= 0 or busy_ns <= 0:
+        raise MeasurementError("no burst of messages ended during the measurement")
+    return {"messages": messages * 1e9 / busy_ns, "nanoseconds": busy_ns / messages}
 
 
 def stream_values(first: Sample, second: Sample, message_length: int) -> dict[str, float]:
@@ -114,6 +127,7 @@ def _under_load(
         idle=settings.client_idle,
         limit_s=settings.warm_up_s + settings.seconds + LOAD_LIMIT_S,
         environment=plain_environment(),
+        more=("--client", host.subject.client) if case.kind in CALLS else (),
     ) as loads:
         loads.wait_until_flowing()
         loads.sleep(settings.warm_up_s)
@@ -124,6 +138,8 @@ def _under_load(
         loads.finish()
     if compiled_between(cache_root(), first.wall_ns, second.wall_ns):
         raise MeasurementError("kernels were JIT-compiled on this machine during the measurement")
+    if case.kind in CALLS:
+        return call_values(first, second)
     if case.kind == "stream":
         values = stream_values(first, second, case.message_length)
     else:
@@ -133,4 +149,5 @@ def _under_load(
 
 
 def _sample(loads: Loads, host: DriverHost) -> Sample:
-    return Sample(time.monotonic_ns(), time.time_ns(), loads.count, host.processor_ns())
+    now_ns, wall_ns, count = time.monotonic_ns(), time.time_ns(), loads.count
+    return Sample(now_ns, wall_ns, count, host.processor_ns(), loads.board.busy_ns)

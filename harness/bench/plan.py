@@ -2,6 +2,8 @@
 
 stream cases    udp-1344, udp-32, ipc-32    a source and a sink, at full speed
 echo cases      rtt-udp, rtt-ipc            a ping and a pong, one message at a time
+call cases      python-offer, python-poll   single offers or polls from Python, each driver
+                                            with its own client
 startup                                     a driver alone
 archive-1344, archive-64                    recorded and replayed over shared memory
 swarm                                       simulated trials, of Windtunnel's driver alone
@@ -10,7 +12,7 @@ swarm                                       simulated trials, of Windtunnel's dr
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["stream", "echo", "startup", "swarm", "archive"]
+Kind = Literal["stream", "echo", "offer", "poll", "startup", "swarm", "archive"]
 Medium = Literal["udp", "ipc", ""]
 
 FIRST_STREAM_ID = 1001
@@ -43,10 +45,14 @@ CASES = (
     BenchCase("ipc-32", "stream", "ipc", 32, "messages of 32 bytes through shared memory"),
     BenchCase("rtt-udp", "echo", "udp", ECHO_MESSAGE_LENGTH, "round trip over loopback"),
     BenchCase("rtt-ipc", "echo", "ipc", ECHO_MESSAGE_LENGTH, "round trip through shared memory"),
+    BenchCase("python-offer", "offer", "ipc", 32, "single offers from Python, by each client"),
+    BenchCase("python-poll", "poll", "ipc", 32, "single polls from Python, by each client"),
     BenchCase("archive-1344", "archive", "ipc", 1344, "recorded, then replayed"),
     BenchCase("archive-64", "archive", "ipc", 64, "the same with messages of 64 bytes"),
     BenchCase(SWARM, "swarm", about="trials on virtual time, one after the other on one core"),
 )
+CALLS: tuple[Kind, ...] = ("offer", "poll")
+"""Kinds of cases that measure a client's calls instead of a driver."""
 CASE_NAMES = tuple(case.name for case in CASES)
 GROUPS = {ARCHIVE: tuple(case.name for case in CASES if case.kind == "archive")}
 """Group name -> names of the cases in the group."""

@@ -22,13 +22,15 @@ class DriverSubject:
     title: str
     arguments: tuple[str, ...]
     """Arguments of the Python interpreter."""
+    client: str
+    """The client that is measured with this driver in cases that measure calls."""
 
     def command(self) -> list[str]:
         return [sys.executable, *self.arguments]
 
 
-OURS = DriverSubject("ours", "windtunnel-driver", ("-m", "windtunnel.driver"))
-C = DriverSubject("c", "Aeron C driver", ("-m", "windtunnel.harness.bench.c_driver"))
+OURS = DriverSubject("ours", "windtunnel-driver", ("-m", "windtunnel.driver"), "windtunnel")
+C = DriverSubject("c", "Aeron C driver", ("-m", "windtunnel.harness.bench.c_driver"), "pyaeron")
 SUBJECTS = {subject.name: subject for subject in (OURS, C)}
 
 

@@ -84,7 +84,7 @@ def _entry(found: Definition) -> list[str]:
     if not isinstance(node, ast.ClassDef):
         return ["", f"### {found.name}", "", f"`{_signature(node)}`", "", _summary(_doc(node))]
     bases = [ast.unparse(each) for each in node.bases]
-    shown = [each for each in bases if each not in _HIDDEN_BASES]
+    shown = [each for each in bases if each not in _HIDDEN_BASES and not each.startswith("_")]
     suffix = f"({', '.join(shown)})" if shown else ""
     lines = ["", f"### {found.name}", "", f"`class {found.name}{suffix}`", "", _summary(_doc(node))]
     members = _members(found)

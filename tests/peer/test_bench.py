@@ -8,6 +8,8 @@ from windtunnel.harness.bench.plan import BenchSettings
 from windtunnel.harness.bench.rounds import run_rounds
 from windtunnel.harness.bench.subject import c_version
 
+CALLS = ("python-offer", "python-poll")
+
 pytestmark = [
     pytest.mark.full,
     pytest.mark.peer,
@@ -18,7 +20,7 @@ pytestmark = [
 @pytest.mark.timeout(500)
 def test_both_drivers_carry_every_message_in_order():
     settings = BenchSettings(
-        rounds=1, seconds=2.0, warm_up_s=0.1, cases=("startup", "udp-32", "rtt-ipc")
+        rounds=1, seconds=2.0, warm_up_s=0.1, cases=("startup", "udp-32", "rtt-ipc", *CALLS)
     )
     readings = run_rounds(settings, lambda *_: None, lambda _: None)
     assert [(each.driver, each.case) for each in readings] == [

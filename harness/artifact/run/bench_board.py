@@ -24,6 +24,7 @@ BOARD = np.dtype(
         ("found", "<i8"),
         ("began_ns", "<i8"),  # monotonic clock: when the measured traffic began, if set
         ("ended_ns", "<i8"),
+        ("busy_ns", "<i8"),  # time in calls of the client, for `message_count` messages
     ]
 )
 LATENCIES_MAX = 1 << 22
@@ -68,6 +69,7 @@ class Fault(IntEnum):
     TOO_LONG = 9
     POSITION = 10
     REPLAYED = 11
+    CONTENT = 12
 
 
 FAULT_TEXTS = {
@@ -82,6 +84,7 @@ FAULT_TEXTS = {
     Fault.OUT_OF_ROOM: "more than the limit of {expected} round trips",
     Fault.TOO_LONG: "did not complete within {expected} s",
     Fault.POSITION: "expected the recording to end at position {expected}, found {found}",
+    Fault.CONTENT: "message {expected} has other bytes than were sent",
     Fault.REPLAYED: "expected {expected} replayed messages, as recorded, found {found}",
 }
 assert FAULT_TEXTS.keys() == set(Fault)
@@ -132,6 +135,18 @@ class Board:
     @message_count.setter
     def message_count(self, count: int) -> None:
         self._counts[0] = count
+
+    @property
+    def busy_ns(self) -> int:
+        """The nanoseconds spent in calls of the client. The count of their messages may be one
+        burst behind.
+        """
+        return int(self._record["busy_ns"][0])
+
+    def add_burst(self, busy_ns: int, count: int) -> None:
+        """Add the messages of a burst, and the nanoseconds spent in its calls."""
+        self._record["busy_ns"][0] += busy_ns
+        self._counts[0] += count
 
     @property
     def fault(self) -> Fault:

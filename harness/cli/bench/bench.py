@@ -165,7 +165,8 @@ def bench(
     """Measure Windtunnel's driver and the Aeron C driver alternately, under the same load.
 
     The cases are startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc and swarm (simulated trials
-    per minute on one core). Both drivers serve the same client, which is Windtunnel's. A
+    per minute on one core). Both drivers serve Windtunnel's client, but for python-offer and
+    python-poll: single offers and polls by Windtunnel's client and by pyaeron's, a C extension. A
     measurement is void if a message was lost or reordered, or if a trial found a violation. Three
     other cases must each be selected alone. The case analyze measures how fast Windtunnel's engines
     and, if installed, tshark analyse captures. The case lab measures the relay in datagrams per
@@ -175,9 +176,8 @@ def bench(
 
     The cases archive-1344 and archive-64 (archive selects both) measure Windtunnel's archive and
     Aeron's Java archive alternately, with the same client and settings. Messages of that many bytes
-    are recorded over IPC at the maximum rate, then replayed over IPC. Every replayed message and
-    the end of the recording are checked. The Java archive is loaded from the jar in $AERON_ALL_JAR,
-    and skipped if that is not set.
+    are recorded over IPC at the maximum rate, then replayed over IPC, and all of them are checked.
+    The Java archive is loaded from the jar in $AERON_ALL_JAR, and skipped if that is not set.
 
     \b
       windtunnel bench                                 all cases, about three minutes

@@ -46,7 +46,8 @@ def view(
 ) -> View:
     """Return the benchmark results as a table (View) for printing."""
     from windtunnel.harness.bench.archive_host import ARCHIVES, archives
-    from windtunnel.harness.bench.document import CLIENT
+    from windtunnel.harness.bench.document import CALLERS, CLIENT
+    from windtunnel.harness.bench.plan import CALLS
 
     lines = [
         f"machine  {machine.line}",
@@ -54,6 +55,8 @@ def view(
         "drivers  each runs in a Python process, whose startup and memory are included",
         "peer     the Aeron C driver",
     ]
+    if any(each.kind in CALLS for each in settings.chosen()):
+        lines.insert(2, f"calls    {CALLERS}")
     available, missing = archives(settings)
     if available:
         lines.append(

@@ -1,9 +1,11 @@
 """The process of one load generator in a benchmark.
 
-    python -m windtunnel.harness.workload.bench.bench_load source|sink|ping|pong|archive
+    python -m windtunnel.harness.workload.bench.bench_load ROLE
            --aeron-dir D --board FILE
            --channel C --stream-id N --message-length L [--reply-channel C] [--idle yield]
-           [--control-channel C] [--message-count N]
+           [--control-channel C] [--message-count N] [--client windtunnel|pyaeron]
+
+The roles are source, sink, ping, pong, offer, poll and archive.
 
 The load reports its progress in its counter board file, and ends when the file has a stop command.
 Exit codes: 0 if it was stopped, 1 on a fault, which is reported in the file or on stderr.
@@ -13,15 +15,22 @@ import gc
 import sys
 
 from windtunnel.driver.base.errors import DriverError
-from windtunnel.driver.client.aeron import Aeron
 from windtunnel.harness.artifact.run.bench_board import Board, Fault
-from windtunnel.harness.workload.bench import bench_archive, bench_echo, bench_options, bench_stream
+from windtunnel.harness.workload.bench import (
+    bench_archive,
+    bench_client,
+    bench_echo,
+    bench_options,
+    bench_stream,
+)
 
 RUNS = {
     "source": bench_stream.run_source,
     "sink": bench_stream.run_sink,
     "ping": bench_echo.run_ping,
     "pong": bench_echo.run_pong,
+    "offer": bench_client.run_offer,
+    "poll": bench_client.run_poll,
     "archive": bench_archive.run_archive,
 }
 assert RUNS.keys() == set(bench_options.ROLES)
@@ -35,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     gc.disable()
     load = bench_stream.Load(options, board)
     try:
-        with Aeron(options.aeron_dir) as aeron:
+        with bench_client.connect(options) as aeron:
             RUNS[options.role](load, aeron)
             load.stay(aeron)
     except DriverError as error:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROLES = ("source", "sink", "ping", "pong", "archive")
+ROLES = ("source", "sink", "ping", "pong", "offer", "poll", "archive")
+CLIENTS = ("windtunnel", "pyaeron")
 SLEEP_S = 50e-6
 
 
@@ -43,6 +44,8 @@ class Options:
     """Control channel of an archive, or an empty string for other loads."""
     message_count: int = 0
     """Number of messages per recording, or 0 for other loads."""
+    client: str = CLIENTS[0]
+    """The client whose calls are measured."""
 
 
 def parse(arguments: Sequence[str] | None) -> Options:
@@ -77,9 +80,17 @@ def parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument(
         "--message-count", type=int, default=0, help="messages per recording (archive only)"
     )
+    parser.add_argument(
+        "--client",
+        choices=CLIENTS,
+        default=CLIENTS[0],
+        help="client whose calls are measured (offer and poll only)",
+    )
     parsed = parser.parse_args(arguments)
     if parsed.role in ("ping", "pong") and not parsed.reply_channel:
         parser.error(f"a {parsed.role} needs --reply-channel")
+    if parsed.client != CLIENTS[0] and parsed.role not in ("offer", "poll"):
+        parser.error(f"a {parsed.role} cannot use another client")
     if parsed.role == "archive" and not (parsed.control_channel and parsed.message_count > 0):
         parser.error("an archive load needs --control-channel and --message-count")
     return Options(
@@ -94,4 +105,5 @@ def parse(arguments: Sequence[str] | None) -> Options:
         limit_s=parsed.limit,
         control_channel=parsed.control_channel,
         message_count=parsed.message_count,
+        client=parsed.client,
     )

@@ -115,6 +115,15 @@ def test_a_message_too_few_or_too_many_is_void(start, case, received, why):
             made.finish()
 
 
+@pytest.mark.parametrize("case", ["python-offer", "python-poll"])
+def test_a_load_that_reads_its_own_messages_is_counted_and_finished_alone(start, case):
+    with start(case) as made:
+        (board,) = made.boards.values()
+        board.message_count, board.state = 7, State.ENDED
+        made.finish()
+        assert (made.count, board.order) == (7, Command.STOP)
+
+
 def test_a_sender_that_goes_on_is_void(start):
     with start("udp-32") as made, pytest.raises(MeasurementError, match="did not stop"):
         made.finish()

@@ -39,6 +39,19 @@ def test_a_stream_that_stood_still_has_no_rate():
         measure.stream_values(sample, Sample(1, 1, 10, 0), 32)
 
 
+def test_rates_of_calls_are_of_the_time_in_calls():
+    first = Sample(0, 0, count=1_000, processor_ns=0, busy_ns=5_000)
+    second = Sample(2_000_000, 0, count=1_500, processor_ns=0, busy_ns=25_000)
+    assert measure.call_values(first, second) == {"messages": 25e6, "nanoseconds": 40.0}
+
+
+@pytest.mark.parametrize(("count", "busy_ns"), [(10, 9), (11, 5), (9, 9)])
+def test_calls_without_an_ended_burst_have_no_rate(count, busy_ns):
+    sample = Sample(0, 0, 10, 0, busy_ns=5)
+    with pytest.raises(MeasurementError, match="no burst"):
+        measure.call_values(sample, Sample(1, 1, count, 0, busy_ns))
+
+
 def test_percentiles_are_times_that_were_measured():
     latencies_ns = np.arange(1_000, 1_001_000, 1_000)
     np.random.default_rng(1).shuffle(latencies_ns)
