@@ -71,6 +71,8 @@ compare = _function("PyObject_RichCompareBool", (64, 64, 32), 32)
 is_subtype = _function("PyType_IsSubtype", (64, 64), 32)
 clear_error = _function("PyErr_Clear", (), 0)
 is_error = _function("PyErr_ExceptionMatches", (64,), 32)
+_save_thread = _function("PyEval_SaveThread", (), 64)
+_restore_thread = _function("PyEval_RestoreThread", (64,), 0)
 _vector_call = _function("PyObject_Vectorcall", (64, 64, 64, 64), 64)
 
 none = _object("_Py_NoneStruct")
@@ -110,3 +112,11 @@ def pass_on(function, arguments, count, names):
     found = _vector_call(function, arguments, count, names)
     release(function)
     return found
+
+
+@kernel
+def let_others_run():
+    """Release the GIL for a moment. A thread that calls a method in vain again and again would
+    otherwise keep others from running for up to 5 ms at a time, perhaps those it waits for.
+    """
+    _restore_thread(_save_thread())

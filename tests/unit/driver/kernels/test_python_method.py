@@ -141,9 +141,12 @@ def test_methods_that_a_subclass_overrides_are_kept(counter):
 
 
 def test_methods_that_must_be_compiled_are_kept_unless_compiling_is_asked_for(counter):
+    captured = 1
+
+    # A function that captures a value is never stored.
     @python_method
     def never_bound(owner, arguments, count, names):
-        return api.int_of(1)
+        return api.int_of(captured)
 
     own = Own()
     methods.replace_methods(own, Own, {"add": never_bound}, counter, is_compiled=False)

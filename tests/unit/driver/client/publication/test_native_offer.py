@@ -345,18 +345,28 @@ def test_a_million_offers_need_no_more_memory_than_one(stream):
     assert grown < 10_000
 
 
+@pytest.mark.parametrize("is_reusable", [0, 1])
+def test_kept_positions_do_not_change(stream, is_reusable):
+    stream.publication.offer(b"binds the native offer")
+    stream.publication._native_state.reuses_ints = is_reusable
+    kept = [stream.publication.offer(b"1") for _ in range(900)]
+    assert kept == [64 * number for number in range(2, 902)]
+
+
 def test_threads_that_share_a_publication_lose_nothing(tmp_path):
     stream = OwnStream(tmp_path, log_type=descriptor.CONCURRENT_PUBLICATION)
     stream.publication.offer(b"binds the native offer")
     # Less than three terms in all, because no driver clears the log behind the reader.
-    threads, count, seen = 4, 700, []
+    threads, count, seen, positions = 4, 700, [], []
     stream.image.poll(lambda payload, header: None)
 
     def write(name):
         for number in range(count):
             message = b"%d %d" % (name, number)
-            while stream.publication.offer(message if number % 3 else bytearray(message)) < 0:
-                pass
+            position = -1
+            while position < 0:
+                position = stream.publication.offer(message if number % 3 else bytearray(message))
+            positions.append(position)
 
     workers = [threading.Thread(target=write, args=(name,)) for name in range(threads)]
     for worker in workers:
@@ -366,6 +376,7 @@ def test_threads_that_share_a_publication_lose_nothing(tmp_path):
         assert read or any(worker.is_alive() for worker in workers) or len(seen) == threads * count
     for worker in workers:
         worker.join(60)
+    assert len({*positions}) == threads * count
     for name in range(threads):
         own = [int(each.split()[1]) for each in seen if each.split()[0] == b"%d" % name]
         assert own == list(range(count))
