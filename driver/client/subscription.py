@@ -28,10 +28,13 @@ from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.image.native_poll import NO_LIMIT
 from windtunnel.driver.client.stored_kernels import load_stored
 from windtunnel.driver.command.image import RejectImage
+from windtunnel.driver.kernels.python_method import replace_methods
 from windtunnel.driver.logbuffer import position as positions
 from windtunnel.driver.logbuffer import reader
 
 REASON_LENGTH_MAX = 1023
+_NATIVE = {"poll": native_poll.poll_only, "controlled_poll": native_poll.controlled_poll_only}
+"""The methods that have an equivalent in machine code, for a single image."""
 
 
 class SubscriptionConductor(Conductor, Protocol):
@@ -62,16 +65,41 @@ class Subscription(ReceiveDestinations):
         self.stream_id = stream_id
         self.registration_id = registration_id
         self.channel_status_id = channel_status_id
-        self.images: tuple[Image, ...] = ()
-        """The images that are available now, one for each session."""
+        self._images: tuple[Image, ...] = ()
+        self._native_state = native_poll.SubscriptionState(
+            self._poll_in_python, self._controlled_poll_in_python
+        )
         self._round_robin = 0
         self.on_available_image = on_available_image
         self.on_unavailable_image = on_unavailable_image
         self.is_closed = False
         for each in (positions.index, reader.poll, reader.poll_frames, put_i64_release):
             load_stored(each)
-        native_poll.poll.load_stored()
-        native_poll.controlled_poll.load_stored()
+        for method in (native_poll.poll, native_poll.controlled_poll):
+            method.load_stored()
+        self._replace_polls(is_compiled=False)
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """The images that are available now, one for each session."""
+        return self._images
+
+    @images.setter
+    def images(self, images: tuple[Image, ...]) -> None:
+        self._images = images
+        self._set_reader()
+
+    def _set_reader(self) -> None:
+        """Let the native polls read the only image, if it has native polls."""
+        images: tuple[Image, ...] | None = None
+        # Another thread may add an image meanwhile, which would never be read.
+        while images is not self._images:
+            images = self._images
+            self._native_state.reader = images[0].native_state if len(images) == 1 else None
+
+    def _replace_polls(self, *, is_compiled: bool) -> None:
+        """Replace polls of this object by the same functions in machine code."""
+        replace_methods(self, Subscription, _NATIVE, self._native_state, is_compiled=is_compiled)
 
     def __iter__(self) -> Iterator[Image]:
         return iter(self.images)
@@ -114,19 +142,24 @@ class Subscription(ReceiveDestinations):
 
         Returns the number of fragments, or 0 if the subscription is closed.
         """
-        images = self.images
-        if len(images) == 1:
-            # The usual case, without a function for each call.
-            self._round_robin = 1
-            return images[0].poll(handler, fragment_limit)
+        if "poll" not in vars(self):
+            self._replace_polls(is_compiled=True)
+        return self._poll_in_python(handler, fragment_limit)
+
+    def _poll_in_python(self, handler: FragmentHandler, fragment_limit: int = 10) -> int:
+        self._set_reader()
         return self._poll_in_turn(fragment_limit, lambda image, left: image.poll(handler, left))
 
     def controlled_poll(self, handler: ControlledHandler, fragment_limit: int = 10) -> int:
         """Poll like `poll`, but with a handler that returns an Action for each fragment."""
-        images = self.images
-        if len(images) == 1:
-            self._round_robin = 1
-            return images[0].controlled_poll(handler, fragment_limit)
+        if "controlled_poll" not in vars(self):
+            self._replace_polls(is_compiled=True)
+        return self._controlled_poll_in_python(handler, fragment_limit)
+
+    def _controlled_poll_in_python(
+        self, handler: ControlledHandler, fragment_limit: int = 10
+    ) -> int:
+        self._set_reader()
         return self._poll_in_turn(
             fragment_limit, lambda image, left: image.controlled_poll(handler, left)
         )

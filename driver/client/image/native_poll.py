@@ -5,8 +5,11 @@
 
     per fragment   read the frame -> header, payload view -> handler -> is the image closed?
 
-Calls with other arguments, and calls once the image is closed, are passed on to a fallback: the
-poll in Python.
+    poll_only(handler[, fragment_limit])            as `Subscription.poll`
+    controlled_poll_only(handler[, fragment_limit])
+
+The last two poll the only image of a subscription. Calls with other arguments, calls once the image
+is closed, and calls for other numbers of images are passed on to a fallback: the poll in Python.
 
 The frame length is read once. So a writer that changes it afterwards cannot move a payload beyond
 its term. The log stays mapped while a poll runs, because the poll has a reference to the view of
@@ -62,6 +65,10 @@ _HEADER_END = offset_of(HEADER_FIELDS, HEADER_FIELDS[-1]) + 8
 
 DEFAULT_LIMIT = 10
 NO_LIMIT = (1 << 63) - 1
+_SUBSCRIPTION_SLOTS = ("controlled_fallback", "fallback", "reader")
+ONLY_CONTROLLED_FALLBACK, ONLY_FALLBACK, READER = (
+    offset_of(_SUBSCRIPTION_SLOTS, each) for each in _SUBSCRIPTION_SLOTS
+)
 _MOVABLE_FLAGS = payload_view.movable_flags()
 FAILED = -1
 DELIVERED, STOPPED, ABORTED = 0, 1, 2
@@ -110,6 +117,21 @@ class ReaderState(_Fields):  # type: ignore[misc]  # a type that is made at run 
         self.is_closed = 1
         self.arrays, self.whole, self.spare = (), None, None
         self.fallback = self.controlled_fallback = None
+
+
+class SubscriptionState:
+    """What the native polls of a subscription need."""
+
+    __slots__ = _SUBSCRIPTION_SLOTS
+
+    def __init__(
+        self, fallback: Callable[..., int], controlled_fallback: Callable[..., int]
+    ) -> None:
+        self.fallback, self.controlled_fallback = fallback, controlled_fallback
+        self.reader: ReaderState | None = None
+        """The state of the only image, or None if it has no native polls, or is not the only
+        one.
+        """
 
 
 @kernel
@@ -242,6 +264,8 @@ def run(state, arguments, count, names, space, is_controlled):
         return api.pass_on(fallback, arguments, count, names)
     limit = limit_of(get_i64(given, 8), space) if count == 2 else DEFAULT_LIMIT
     delivered = deliver(fields, get_i64(given, 0), limit, space, is_controlled)
+    if delivered == 0:
+        api.let_others_run()
     return 0 if delivered == FAILED else api.int_of(delivered)
 
 
@@ -253,3 +277,28 @@ def poll(state, arguments, count, names):
 @python_method
 def controlled_poll(state, arguments, count, names):
     return run(state, arguments, count, names, api.argument_space(), True)
+
+
+@kernel
+def run_only(state, arguments, count, names, space, is_controlled):
+    """Run a poll of a subscription's only image. Returns its result."""
+    fields = bytes_at(state, READER + 8)
+    reader = get_i64(fields, READER)
+    if reader == api.none():
+        at = ONLY_CONTROLLED_FALLBACK if is_controlled else ONLY_FALLBACK
+        return api.pass_on(get_i64(fields, at), arguments, count, names)
+    # The subscription may lose the image while its handler runs.
+    api.retain(reader)
+    found = run(reader, arguments, count, names, space, is_controlled)
+    api.release(reader)
+    return found
+
+
+@python_method
+def poll_only(state, arguments, count, names):
+    return run_only(state, arguments, count, names, api.argument_space(), False)
+
+
+@python_method
+def controlled_poll_only(state, arguments, count, names):
+    return run_only(state, arguments, count, names, api.argument_space(), True)

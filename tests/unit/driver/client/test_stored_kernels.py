@@ -46,19 +46,19 @@ def test_kernels_are_loaded_before_the_first_message(tmp_path):
 METHODS_SCRIPT = """
 import sys
 from windtunnel.driver.client.publication.native_offer import offer
-from windtunnel.driver.client.image.native_poll import controlled_poll, poll
-print([each.bind_stored(1) is not None for each in (offer, poll, controlled_poll)])
+from windtunnel.driver.client.image.native_poll import controlled_poll, poll, poll_only
+print([each.bind_stored(1) is not None for each in (offer, poll, controlled_poll, poll_only)])
 print("numba" in sys.modules)
 """
 
 
 @pytest.mark.skipif(not IS_AVAILABLE, reason="no machine code here")
 def test_stored_methods_are_loaded_without_numba():
-    from windtunnel.driver.client.image.native_poll import controlled_poll, poll
+    from windtunnel.driver.client.image.native_poll import controlled_poll, poll, poll_only
     from windtunnel.driver.client.publication.native_offer import offer
 
-    for each in (offer, poll, controlled_poll):
+    for each in (offer, poll, controlled_poll, poll_only):
         each.bind(1)
     command = [sys.executable, "-c", METHODS_SCRIPT]
     found = subprocess.run(command, cwd=SOURCE_ROOT, capture_output=True, text=True, timeout=120)
-    assert found.stdout == "[True, True, True]\nFalse\n", found.stderr
+    assert found.stdout == "[True, True, True, True]\nFalse\n", found.stderr

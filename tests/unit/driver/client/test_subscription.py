@@ -1,5 +1,7 @@
 """Several sessions: each is polled first in turn, and the limit holds for all together."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from tests.unit.driver.client.compiled_handlers import count_bytes
 from tests.unit.driver.client.own_stream import MTU, STREAM_ID, OwnStream
 from windtunnel.driver.client.image.fragment_batch import FragmentBatch
 from windtunnel.driver.client.subscription import Subscription
+from windtunnel.driver.kernels.python_method import IS_AVAILABLE
 
 
 class Sessions:
@@ -96,3 +99,67 @@ def test_every_kind_of_poll_reads_all_sessions(sessions):
     assert subscription.block_poll(lambda *block: None, 4096) == 3 * 64
     sessions.write()
     assert subscription.raw_poll(lambda *block: None, 4096) == 3 * 64
+
+
+def numbers(sessions, poll, *limit):
+    seen = []
+    count = poll(lambda payload, header: seen.append(int(bytes(payload))), *limit)
+    assert count == len(seen)
+    return seen
+
+
+@pytest.mark.parametrize("name", ["poll", "controlled_poll"])
+def test_a_poll_that_was_looked_up_once_reads_images_that_come_and_go(tmp_path, name):
+    sessions = Sessions(tmp_path, 0)
+    subscription = sessions.subscription
+    getattr(subscription, name)(lambda payload, header: None)
+    poll = getattr(subscription, name)
+    for number in range(3):
+        where = tmp_path / str(number)
+        where.mkdir()
+        sessions.streams.append(OwnStream(where))
+        sessions.streams[-1].image.correlation_id = number
+        sessions.write()
+        before = subscription.images
+        assert sorted(numbers(sessions, poll)) == list(range(len(before)))
+        subscription.add_image(sessions.streams[-1].image)
+        assert sorted(numbers(sessions, poll)) == [number]
+        sessions.write()
+        # The first poll binds the image's own polls, if they were not in the cache.
+        assert sorted(numbers(sessions, poll, 10)) == list(range(number + 1))
+    for number in (0, 2):
+        subscription.remove_image(number)
+        sessions.write()
+        left = [image.correlation_id for image in subscription.images]
+        assert sorted(numbers(sessions, poll)) == left
+    subscription.images = ()
+    assert numbers(sessions, poll) == []
+
+
+def test_the_only_image_is_polled_natively(tmp_path):
+    subscription = Sessions(tmp_path, 1).subscription
+    if not IS_AVAILABLE:
+        pytest.skip("no machine code here")
+    for _ in range(2):
+        polled(subscription)
+    (image,) = subscription.images
+    assert subscription._native_state.reader is image.native_state is not None
+    subscription.remove_image(0)
+    assert subscription._native_state.reader is None
+
+
+def test_a_handler_may_remove_the_image_that_is_polled(tmp_path):
+    sessions = Sessions(tmp_path, 1)
+    polled(sessions.subscription)
+    sessions.write(3)
+
+    def handler(payload, header):
+        seen.append(bytes(payload))
+        sessions.subscription.remove_image(0).on_unavailable()
+        sessions.streams.clear()
+        gc.collect()
+
+    seen = []
+    assert sessions.subscription.poll(handler) == 1
+    assert sessions.subscription.poll(handler) == 0
+    assert seen == [b"0"]
