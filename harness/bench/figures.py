@@ -112,7 +112,7 @@ def _figures_of(case: BenchCase) -> list[Figure]:
     if case.kind in CALLS:
         return [
             figure("", "messages", "messages/s", True),
-            figure("-ns", "nanoseconds", "ns/message", False),
+            figure("-cpu", "processor", "ns/message", False),
         ]
     memory = figure("-rss", "rss", "MB", False)
     if case.kind == "echo":

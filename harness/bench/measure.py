@@ -51,17 +51,21 @@ class Sample:
     processor_ns: int
     busy_ns: int = 0
     """Time in which the load generator called the client, for cases that measure calls."""
+    busy_processor_ns: int = 0
+    """Processor time of these calls."""
 
 
 def call_values(first: Sample, second: Sample) -> dict[str, float]:
-    """Return the messages per second of a client's calls, and the nanoseconds per message.
+    """Return the messages per second of a client's calls, and the client's processor time per
+    message in nanoseconds.
 
     Raises MeasurementError if no burst ended between the samples.
     """
     messages, busy_ns = second.count - first.count, second.busy_ns - first.busy_ns
     if messages <= 0 or busy_ns <= 0:
         raise MeasurementError("no burst of messages ended during the measurement")
-    return {"messages": messages * 1e9 / busy_ns, "nanoseconds": busy_ns / messages}
+    processor_ns = second.busy_processor_ns - first.busy_processor_ns
+    return {"messages": messages * 1e9 / busy_ns, "processor": processor_ns / messages}
 
 
 def stream_values(first: Sample, second: Sample, message_length: int) -> dict[str, float]:
@@ -150,4 +154,4 @@ def _under_load(
 
 def _sample(loads: Loads, host: DriverHost) -> Sample:
     now_ns, wall_ns, count = time.monotonic_ns(), time.time_ns(), loads.count
-    return Sample(now_ns, wall_ns, count, host.processor_ns(), loads.board.busy_ns)
+    return Sample(now_ns, wall_ns, count, host.processor_ns(), *loads.board.busy_ns)

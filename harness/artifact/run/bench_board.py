@@ -24,7 +24,9 @@ BOARD = np.dtype(
         ("found", "<i8"),
         ("began_ns", "<i8"),  # monotonic clock: when the measured traffic began, if set
         ("ended_ns", "<i8"),
-        ("busy_ns", "<i8"),  # time in calls of the client, for `message_count` messages
+        # time in calls of the client, and processor time of these calls
+        ("busy_ns", "<i8"),
+        ("busy_processor_ns", "<i8"),
     ]
 )
 LATENCIES_MAX = 1 << 22
@@ -137,15 +139,18 @@ class Board:
         self._counts[0] = count
 
     @property
-    def busy_ns(self) -> int:
-        """The nanoseconds spent in calls of the client. The count of their messages may be one
-        burst behind.
+    def busy_ns(self) -> tuple[int, int]:
+        """The nanoseconds spent in calls of the client, and their processor time. The count of
+        their messages may be one burst behind.
         """
-        return int(self._record["busy_ns"][0])
+        return int(self._record["busy_ns"][0]), int(self._record["busy_processor_ns"][0])
 
-    def add_burst(self, busy_ns: int, count: int) -> None:
-        """Add the messages of a burst, and the nanoseconds spent in its calls."""
+    def add_burst(self, busy_ns: int, processor_ns: int, count: int) -> None:
+        """Add the messages of a burst, the nanoseconds spent in its calls, and their processor
+        time.
+        """
         self._record["busy_ns"][0] += busy_ns
+        self._record["busy_processor_ns"][0] += processor_ns
         self._counts[0] += count
 
     @property

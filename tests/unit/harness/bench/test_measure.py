@@ -40,9 +40,9 @@ def test_a_stream_that_stood_still_has_no_rate():
 
 
 def test_rates_of_calls_are_of_the_time_in_calls():
-    first = Sample(0, 0, count=1_000, processor_ns=0, busy_ns=5_000)
-    second = Sample(2_000_000, 0, count=1_500, processor_ns=0, busy_ns=25_000)
-    assert measure.call_values(first, second) == {"messages": 25e6, "nanoseconds": 40.0}
+    first = Sample(0, 0, 1_000, processor_ns=0, busy_ns=5_000, busy_processor_ns=100)
+    second = Sample(9, 0, 1_500, processor_ns=7, busy_ns=25_000, busy_processor_ns=15_100)
+    assert measure.call_values(first, second) == {"messages": 25e6, "processor": 30.0}
 
 
 @pytest.mark.parametrize(("count", "busy_ns"), [(10, 9), (11, 5), (9, 9)])
