@@ -18,7 +18,6 @@ import numpy as np
 
 from windtunnel.driver.base import python_api as api
 from windtunnel.driver.base.atomics import address_of, bytes_at, get_i64, get_i64_acquire, get_u8
-from windtunnel.driver.client.publication import position_int
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.kernels.native_object import integer_fields, offset_of
 from windtunnel.driver.kernels.python_method import python_method
@@ -33,16 +32,13 @@ LENGTH_MAX = 1 << 16
 _FIELDS = (
     *("log_address", "log_length", "appender_address", "limit_address", "is_closed"),
     "array_type",  # address of the type of numpy arrays
-    *("reuses_ints", "position_has_high"),  # see `position_int`
 )
-_SLOTS = ("arrays", "fallback", "position")
-(
-    LOG_ADDRESS, LOG_LENGTH, APPENDER_ADDRESS, LIMIT_ADDRESS, IS_CLOSED, ARRAY_TYPE, REUSES_INTS,
-    POSITION_HAS_HIGH,
-) = (offset_of(_FIELDS, each) for each in _FIELDS)  # fmt: skip
-_, FALLBACK, POSITION = (offset_of((*_FIELDS, *_SLOTS), each) for each in _SLOTS)
-_LENGTH = POSITION + 8
-_REUSES_INTS = position_int.is_reusable()
+_SLOTS = ("arrays", "fallback")
+LOG_ADDRESS, LOG_LENGTH, APPENDER_ADDRESS, LIMIT_ADDRESS, IS_CLOSED, ARRAY_TYPE = (
+    offset_of(_FIELDS, each) for each in _FIELDS
+)
+FALLBACK = offset_of((*_FIELDS, *_SLOTS), "fallback")
+_LENGTH = FALLBACK + 8
 _OBJECT = ord("O")
 UNFRAGMENTED = frame_type.BEGIN | frame_type.END
 LEFT, FAILED = -100, -101
@@ -59,8 +55,6 @@ class OfferState(_Fields):  # type: ignore[misc]  # a type that is made at run t
 
     __slots__ = _SLOTS
     is_closed: int
-    position: int
-    """The int that was returned last, if there is one."""
 
     def __init__(
         self,
@@ -76,7 +70,7 @@ class OfferState(_Fields):  # type: ignore[misc]  # a type that is made at run t
         self.log_address, self.log_length = address_of(log), log.size
         self.appender_address = address_of(state)
         self.limit_address = address_of(values) + limit_at
-        self.array_type, self.reuses_ints = id(np.ndarray), int(_REUSES_INTS)
+        self.array_type = id(np.ndarray)
 
     def close(self) -> None:
         """Let all later calls return CLOSED, and release the arrays."""
@@ -186,6 +180,4 @@ def offer(state, arguments, count, names):
         return 0
     if outcome < 0:
         api.let_others_run()
-    if get_i64(fields, REUSES_INTS) == 0:
-        return api.int_of(outcome)
-    return position_int.int_of(fields, POSITION, POSITION_HAS_HIGH, outcome)
+    return api.int_of(outcome)

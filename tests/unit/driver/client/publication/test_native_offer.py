@@ -345,10 +345,8 @@ def test_a_million_offers_need_no_more_memory_than_one(stream):
     assert grown < 10_000
 
 
-@pytest.mark.parametrize("is_reusable", [0, 1])
-def test_kept_positions_do_not_change(stream, is_reusable):
+def test_kept_positions_do_not_change(stream):
     stream.publication.offer(b"binds the native offer")
-    stream.publication._native_state.reuses_ints = is_reusable
     kept = [stream.publication.offer(b"1") for _ in range(900)]
     assert kept == [64 * number for number in range(2, 902)]
 
