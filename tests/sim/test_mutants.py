@@ -22,6 +22,7 @@ NAMES = [
     "fill-over-late-data",
     "invalid-datagram-not-counted",
     "under-runs-counted-as-over-runs",
+    "clean-swapped-offset-and-length",
 ]
 
 
