@@ -111,6 +111,7 @@ class CaseRun:
                 replayed=replayed,
                 real=self._real,
                 settings={each: os.environ[each] for each in DRIVER_SETTINGS if each in os.environ},
+                is_state_kept=True,
             ) as world,
         ):
             engine = world.between.engine

@@ -180,7 +180,10 @@ RUNS = {
     "ends": ("FAIL", "a/driver exited with code 3 before the shutdown request; its log"),
     "refuses": ("UNSUPPORTED", "a/driver ended with exit code 127; last log lines: no multicast"),
     "hostile": ("FAIL", "a/driver has written an invalid cnc.dat"),
-    "floods": ("FAIL", "a/driver was terminated by signal 9 before the shutdown request; its log"),
+    "floods": (
+        "FAIL",
+        "a/driver was terminated by signal 9 (SIGKILL) before the shutdown request; its log",
+    ),
     "truncates": ("FAIL", "a/driver has written an invalid cnc.dat: "),
     "silent": ("INCONCLUSIVE", "a/driver is not ready after 5 s"),
     "stubborn": ("FAIL", "a/driver did not end within 60 s of the shutdown request"),

@@ -43,6 +43,10 @@ class ProcessExit:
     "Time in seconds from the shutdown request until the harness killed the process, or 0."
     problem: str = ""
     "Why the harness ended an application: one of the problems above, or an empty string."
+    virtual_ns: int | None = None
+    "When a driver crashed in a simulation: virtual time since its start in ns. None if it did not."
+    part: str = ""
+    "The part of the driver that crashed in a simulation, such as `receiver`, or an empty string."
 
 
 OURS, AERON_C, AERON_JAVA = "ours", "aeron-c", "aeron-java"

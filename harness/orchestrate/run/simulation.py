@@ -8,8 +8,8 @@ exit code of each simulated process.
 
 from __future__ import annotations
 
-import signal
 import time
+from pathlib import Path
 
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.run.manifest import ProcessExit
@@ -20,6 +20,7 @@ from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedPro
 from windtunnel.harness.orchestrate.run.phases import READY_TIMEOUT_S, Emit, Run
 from windtunnel.harness.orchestrate.run.run_processes import STOP_TIMEOUT_S
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
+from windtunnel.harness.orchestrate.run.simulator_crash import crashed_driver, forget_turn
 from windtunnel.harness.orchestrate.run.traffic import Overran
 from windtunnel.harness.orchestrate.subjects.subject import (
     OURS,
@@ -32,10 +33,7 @@ REAL = "pyaeron"
 """Name of the real C driver, which the simulator supports next to ours."""
 ROLE = "simulator"
 TRAFFIC = "traffic"
-CRASHES = frozenset({signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV})
-"""Signals that a process receives because of a defect in its code. SIGBUS is not one of them: it is
-also sent if the memory for a mapped file is exhausted."""
-PROGRESS = "simulated "
+READY, PROGRESS = "ready", "simulated "
 POLL_S = 0.05
 SLOWNESS_MAX = 10
 """Limit on a run's real time, as a multiple of its budget. A longer run is considered hung."""
@@ -74,12 +72,17 @@ class SimulatedRun(Run):
                 )
         self._phase("prepare", self._prepare)
         self._phase("lab", self.lab.up)
+        forget_turn(self._memory)
         self._phase(TRAFFIC, self._simulate)
 
     @property
     def real_hosts(self) -> list[str]:
         """Return the names of the hosts whose driver is the real C driver."""
         return [each for each in self._hosts if self.spec.subject(each).name == REAL]
+
+    @property
+    def _memory(self) -> Path:
+        return Path(self.lab.shared_memory(MID))
 
     def _simulate(self) -> None:
         folder = self.spec.folder
@@ -101,8 +104,8 @@ class SimulatedRun(Run):
         """Raise the exception that describes a failed simulation. Returns normally if all streams
         are complete.
         """
-        if self.real_hosts and code is not None and -code in CRASHES:
-            self._record_crash(code, last_line)
+        if code is not None and code < 0:
+            self._raise_crash(code, last_line, exit_text)
         if code == UNSUPPORTED_EXIT_CODE:
             raise Unsupported(last_line or "the simulator does not support this scenario")
         if code not in (0, SUBJECT_FAILED):
@@ -113,25 +116,21 @@ class SimulatedRun(Run):
         if code:
             raise RunFailed(exit_text, harness_fault=False)
 
-    def _record_crash(self, code: int, last_line: str) -> None:
-        """Record that the real C drivers died when the simulator crashed, and raise RunFailed."""
-        self._crashed = [
-            ProcessExit(
-                name=f"{host}/driver",
-                role="driver",
-                exit_code=code,
-                asked=False,
-                log=self.spec.folder.simulator_log.name,
-                last_log_line=last_line,
-            )
-            for host in self.real_hosts
-        ]
-        raise RunFailed(
-            f"{self.real_hosts[0]}/driver: the process that simulates the real drivers of "
-            f"{', '.join(self.real_hosts)} with seed {self.spec.seed} was ended by "
-            f"{signal.Signals(-code).name}",
-            harness_fault=False,
+    def _raise_crash(self, code: int, last_line: str, exit_text: str) -> None:
+        """Raise RunFailed if the simulator crashed: because of a driver, if it was in its turn."""
+        assert self._case is not None
+        driver, text = crashed_driver(
+            code,
+            self._memory,
+            [each.name for each in self._case.hosts],
+            self.spec.folder.simulator_log.name,
+            "" if last_line.startswith((PROGRESS, READY)) else last_line,
         )
+        if driver is not None:
+            self._crashed.append(driver)
+            raise RunFailed(f"{text}; the seed is {self.spec.seed}", harness_fault=False)
+        if text:
+            raise RunFailed(f"{exit_text}; {text}", harness_fault=True)
 
     def _follow(self, running: WatchedProcess) -> None:
         """Report progress until the simulator ends. The simulator itself enforces the time budget,

@@ -33,6 +33,7 @@ from windtunnel.harness.simulator.real_driver import fast_calls, system_calls
 from windtunnel.harness.simulator.real_driver.c_driver import CDriver, turn_address
 from windtunnel.harness.simulator.real_driver.system_calls import SystemCalls
 from windtunnel.harness.simulator.world.host import RING_BYTES, Host
+from windtunnel.harness.simulator.world.running_part import HostParts
 from windtunnel.harness.simulator.world.single_interface import OneInterface
 from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS, NS_PER_MS, VirtualClock
 from windtunnel.harness.simulator.world.world_state import Agents
@@ -51,6 +52,7 @@ class RealHost(Host):
         address: str,
         directory: Path,
         clock: VirtualClock,
+        parts: HostParts,
         machine: SystemCalls,
         index: int,
         timeouts: TimeoutsCase = DEFAULT_TIMEOUTS,
@@ -65,13 +67,13 @@ class RealHost(Host):
         self._machine, self._index = machine, index
         self._killed: list[CDriver] = []
         super().__init__(
-            name, address, directory, clock, 0, CLIENT_INTERVAL_NS, RING_BYTES, timeouts
+            name, address, directory, clock, parts, 0, CLIENT_INTERVAL_NS, RING_BYTES, timeouts
         )
         self._client_interval_ns = CLIENT_INTERVAL_NS
 
     def _start(self) -> None:
         self._machine.sockets.set_links(self._index, self._links)
-        with self._machine.running(self._index):
+        with self._machine.running(self._index), self._parts.driver:
             self._real = CDriver(self.directory, self._variables)
             # The first duty cycles complete the directory.
             self._real.do_work()
@@ -84,7 +86,7 @@ class RealHost(Host):
         self._has_fresh_heartbeat = True
 
     def _refresh_heartbeat(self) -> None:
-        with self._machine.running(self._index):
+        with self._machine.running(self._index), self._parts.driver:
             self._real.do_work()
 
     def turn(self, *, is_requested: bool) -> bool:
@@ -112,7 +114,7 @@ class RealHost(Host):
         for client in self._clients:
             client.client.close()
         alive = [] if self._real in self._killed else [self._real]
-        with self._machine.running(self._index):
+        with self._machine.running(self._index), self._parts.driver:
             for each in (*alive, *self._killed):
                 each.close()
 

@@ -25,6 +25,7 @@ from windtunnel.driver.media_driver.context import from_environment as driver_co
 from windtunnel.driver.media_driver.media_driver import MediaDriver
 from windtunnel.harness.scenario.schema.host_event import DEFAULT_TIMEOUTS, TimeoutsCase
 from windtunnel.harness.simulator.world.host_socket import HostSocket
+from windtunnel.harness.simulator.world.running_part import HostParts
 from windtunnel.harness.simulator.world.single_interface import OneInterface
 from windtunnel.harness.simulator.world.virtual_time import NS_PER_MS, VirtualClock
 from windtunnel.harness.simulator.world.world_state import Agents
@@ -59,6 +60,7 @@ class Host:
         address: str,
         directory: Path,
         clock: VirtualClock,
+        parts: HostParts,
         seed: int,
         shell_interval_ns: int = SHELL_INTERVAL_NS,
         ring_bytes: int = RING_BYTES,
@@ -67,14 +69,16 @@ class Host:
     ) -> None:
         """Start the host's driver.
 
-        `shell_interval_ns` is the maximum interval between Python duty cycles, `ring_bytes` the
-        capacity of each socket, `timeouts` the timeouts of driver and clients, and `settings` the
-        environment variables of the driver alone.
+        `parts` notes which part of the host runs, `shell_interval_ns` is the maximum interval
+        between Python duty cycles, `ring_bytes` the capacity of each socket, `timeouts` the
+        timeouts of driver and clients, and `settings` the environment variables of the driver
+        alone.
         """
         self.name = name
         self.address = address
         self.directory = directory
         self._clock = clock
+        self._parts = parts
         self._seed = seed
         self._shell_interval_ns = shell_interval_ns
         self._client_interval_ns = max(CLIENT_INTERVAL_NS, shell_interval_ns)
@@ -84,22 +88,21 @@ class Host:
         """Addresses of the C function that runs a real driver's duty cycle, and of the driver."""
         self.errors: list[Exception] = []
         """Errors that the clients had no other way to report."""
-        self.python_part = ""
-        """The part whose Python code is running: `conductor`, `client`, or empty."""
         self._links = link.make_links(MAILBOXES, ring_bytes)
         self._clients: list[HostClient] = []
         self._start()
         self._shell_ns = self._client_ns = clock.now_ns()
 
     def _start(self) -> None:
-        self.driver = MediaDriver(
-            self._context(),
-            clock=self._clock,
-            sockets=LinkSockets(self._links, SocketAddress(self.address, 0)),
-            resolver=OneInterface(self.address),
-            links=self._links,
-            seed=self._seed,
-        )
+        with self._parts.driver:
+            self.driver = MediaDriver(
+                self._context(),
+                clock=self._clock,
+                sockets=LinkSockets(self._links, SocketAddress(self.address, 0)),
+                resolver=OneInterface(self.address),
+                links=self._links,
+                seed=self._seed,
+            )
         self.agents = Agents(*self.driver.agents, self._links)
         """The agents' states, for the simulated world's compiled kernels."""
         self.is_running = True
@@ -176,9 +179,8 @@ class Host:
         if is_due:
             self._shell_ns = now_ns + self._shell_interval_ns
             if self.is_running:
-                self.python_part = "conductor"
-                work_count = self.driver.conductor.do_work(now_ns)
-                self.python_part = ""
+                with self._parts.driver:
+                    work_count = self.driver.conductor.do_work(now_ns)
                 self._has_fresh_heartbeat = True
         if work_count or now_ns >= self._client_ns:
             self._client_ns = now_ns + self._client_interval_ns
@@ -188,14 +190,14 @@ class Host:
 
     def _refresh_heartbeat(self) -> None:
         """Make the driver update its heartbeat in the CnC file."""
-        self.driver.conductor.do_work(self._clock.now_ns())
+        with self._parts.driver:
+            self.driver.conductor.do_work(self._clock.now_ns())
 
     def _invoke_clients(self) -> None:
-        self.python_part = "client"
-        for client in self._clients:
-            if not client.is_paused:
-                client.client.invoke()
-        self.python_part = ""
+        with self._parts.client:
+            for client in self._clients:
+                if not client.is_paused:
+                    client.client.invoke()
 
     def pause_driver(self) -> None:
         """Pause the driver. Arriving datagrams wait in its sockets."""
@@ -220,7 +222,8 @@ class Host:
         """Close the clients, then the driver."""
         for client in self._clients:
             client.client.close()
-        self.driver.close()
+        with self._parts.driver:
+            self.driver.close()
 
     def __enter__(self) -> Self:
         return self

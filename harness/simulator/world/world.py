@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from windtunnel.harness.artifact.run.simulator_turn import FILE, PARTS
 from windtunnel.harness.middlebox.engine.replayed_decisions import ReplayedDecisions
 from windtunnel.harness.middlebox.engine.state import DECISIONS, make_engine
 from windtunnel.harness.middlebox.impairment.impairment import make_impairments
@@ -38,6 +39,7 @@ from windtunnel.harness.simulator.world.host import (
     SHELL_INTERVAL_NS,
     Host,
 )
+from windtunnel.harness.simulator.world.running_part import HostParts, shared
 from windtunnel.harness.simulator.world.turns import ManyHosts, Turns, TwoHosts
 from windtunnel.harness.simulator.world.virtual_time import VirtualClock
 from windtunnel.harness.simulator.world.world_state import (
@@ -61,8 +63,6 @@ DATAGRAM_LENGTH_MIN = 2_048
 RING_ALIGNMENT = 8
 NO_AUDIT = make_audit(0, 0, 0, np.zeros(0, dtype=np.uint8))
 """An empty audit, for worlds whose streams Python applications publish and read."""
-AGENTS = ("", "conductor", "sender", "receiver", "duty cycle")
-"""Names of the agents, by their numbers in the world's state."""
 COUNTERS_WATCHED = 256
 """Number of counters per host whose changes are recorded. Drivers allocate ids from zero."""
 SYSTEM_COUNTERS = 46
@@ -98,14 +98,9 @@ class SimulatedWorld:
         """Return the host and the part of it whose code is running: an agent of its driver, or
         `client`. Returns None if other code is running, such as the middlebox's.
         """
-        for host in self.hosts:
-            if host.python_part:
-                return host.name, host.python_part
         state = self.between.state
-        agent = int(state[world_state.CURRENT_AGENT])
-        if agent == world_state.NO_AGENT:
-            return None
-        return self.hosts[int(state[world_state.CURRENT_HOST])].name, AGENTS[agent]
+        part = PARTS[int(state[world_state.CURRENT_AGENT])]
+        return (self.hosts[int(state[world_state.CURRENT_HOST])].name, part) if part else None
 
     def host(self, name: str) -> Host:
         """Return the simulated host with this name."""
@@ -126,7 +121,11 @@ class SimulatedWorld:
 
         Returns whether the audit found a violation or reached its goal.
         """
-        needs = self._turns.run(min(until_ns, *[each.next_ns for each in self.hosts]))
+        try:
+            needs = self._turns.run(min(until_ns, *[each.next_ns for each in self.hosts]))
+        except BaseException:
+            self.between.state[world_state.CURRENT_AGENT] = world_state.NO_AGENT
+            raise
         if needs & FULL:
             self.on_full()
         for index, host in enumerate(self.hosts):
@@ -174,19 +173,25 @@ def open_world(
     replayed: ReplayedDecisions | None = None,
     real: Collection[str] = (),
     settings: Mapping[str, str] = NO_SETTINGS,
+    is_state_kept: bool = False,
 ) -> Iterator[SimulatedWorld]:
     """Create the simulated hosts and the middlebox of a case (a scenario with all values filled
     in), with the drivers' files in `folder`.
 
     `folder` should be in memory. The hosts' files are removed at the end. If `replayed` is given,
     the middlebox replays recorded decisions. The hosts in `real` have the real C driver, the others
-    have the environment variables in `settings`. Raises Unsupported if it cannot be simulated here.
+    have the environment variables in `settings`. If `is_state_kept`, a file in `folder` shows whose
+    code runs, even after the process has crashed, see `SimulatorTurn`. Raises Unsupported if it
+    cannot be simulated here.
     """
     rng = random.Random(f"world {case.seed}")
     longest = max(DATAGRAM_LENGTH_MIN, *(each.mtu for each in case.traffic), 0)
     state = world_state.make_state(delay_ns, turn_ns, idle_max_ns, longest)
-    clock = VirtualClock(state, world_state.NOW)
     with ExitStack() as closing:
+        if is_state_kept:
+            closing.callback((folder / FILE).unlink, missing_ok=True)
+            state = shared(state, folder / FILE)
+        clock = VirtualClock(state, world_state.NOW)
         for each in case.hosts:
             closing.callback(shutil.rmtree, folder / each.name, ignore_errors=True)
         machine = None
@@ -197,36 +202,45 @@ def open_world(
         hosts: list[Host] = []
         for index, each in enumerate(case.hosts):
             seed, length = rng.getrandbits(63), _ring_bytes(case, each.name)
-            where = (each.name, each.address, folder / each.name, clock)
+            parts = HostParts(state, index, is_real=each.name in real)
+            where = (each.name, each.address, folder / each.name, clock, parts)
             host: Host
             if machine is not None and each.name in real:
                 host = RealHost(*where, machine, index, case.timeouts)
             else:
                 host = Host(*where, seed, shell_interval_ns, length, case.timeouts, settings)
             hosts.append(closing.enter_context(host))
-        links = len(case.directions)
         state[world_state.COUNTERS_FROM] = SYSTEM_COUNTERS
         state[world_state.COUNTERS_END] = counters_watched
-        between = Between(
-            routes=make_routes(case),
-            engine=make_engine(
-                case,
-                datagram_length_max=longest,
-                envelope_length_max=ENVELOPE_LENGTH,
-                replayed=replayed,
-            ),
-            rewritten_ports=make_rewritten_ports(links),
-            impairments=make_impairments(case, PACKET_HEADERS + longest),
-            wires=in_flight.make_wires(links, WIRE_BYTES),
-            audit=audit,
-            events=event_log.make_event_log(tape_length, counters_watched, len(hosts)),
-            scratch=np.zeros(ENVELOPE_LENGTH + longest, dtype=np.uint8),
-            packet=np.zeros(ENVELOPE_LENGTH + longest, dtype=np.uint8),
-            state=state,
-            lost=np.zeros((len(hosts), 3), dtype=np.int64),
-            ports=np.zeros((len(hosts), 4), dtype=np.int64),
-        )
+        between = _make_between(case, state, audit, tape_length, replayed)
         yield SimulatedWorld(case, hosts, between)
+
+
+def _make_between(
+    case: Case, state: Any, audit: Audit, tape_length: int, replayed: ReplayedDecisions | None
+) -> Between:
+    """Create what the hosts of a case share. `state` contains the limits of the world."""
+    links, hosts, longest = len(case.directions), len(case.hosts), int(state[world_state.LONGEST])
+    counters_watched = int(state[world_state.COUNTERS_END])
+    return Between(
+        routes=make_routes(case),
+        engine=make_engine(
+            case,
+            datagram_length_max=longest,
+            envelope_length_max=ENVELOPE_LENGTH,
+            replayed=replayed,
+        ),
+        rewritten_ports=make_rewritten_ports(links),
+        impairments=make_impairments(case, PACKET_HEADERS + longest),
+        wires=in_flight.make_wires(links, WIRE_BYTES),
+        audit=audit,
+        events=event_log.make_event_log(tape_length, counters_watched, hosts),
+        scratch=np.zeros(ENVELOPE_LENGTH + longest, dtype=np.uint8),
+        packet=np.zeros(ENVELOPE_LENGTH + longest, dtype=np.uint8),
+        state=state,
+        lost=np.zeros((hosts, 3), dtype=np.int64),
+        ports=np.zeros((hosts, 4), dtype=np.int64),
+    )
 
 
 def _ring_bytes(case: Case, host: str) -> int:

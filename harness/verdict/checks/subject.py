@@ -102,7 +102,7 @@ def _unexpected_exits(
             text = f"{each.name} reports that it does not support this run{log}"
             findings.append(Finding(NAME, Outcome.UNSUPPORTED, text, each.name, where))
             continue
-        when = _when(manifest, ended_ns.get(each.name, 0))
+        when = _when_crashed(each) or _when(manifest, ended_ns.get(each.name, 0))
         text = f"{each.name} {_exit_text(code)}{when} before the shutdown request{log}"
         gave_up = code == GAVE_UP_EXIT_CODE and each.role != "driver"
         kind = Kind.TIMEOUT if gave_up else Kind.SAFETY
@@ -224,12 +224,25 @@ def _when(manifest: Manifest, ended_ns: int) -> str:
     return f", {duration(ended_ns - traffic.started_ns)} after the traffic began,"
 
 
+def _when_crashed(each: ProcessExit) -> str:
+    """Return when and where a driver crashed in a simulation, or "" if it did not."""
+    if each.virtual_ns is None:
+        return ""
+    where = f" in its {each.part}" if each.part else ""
+    return f"{where} at {duration(each.virtual_ns)} of virtual time,"
+
+
 def _traffic_phase(manifest: Manifest) -> Phase | None:
     return next((each for each in manifest.phases if each.name == PHASE), None)
 
 
 def _exit_text(code: int) -> str:
-    return f"was terminated by signal {-code}" if code < 0 else f"exited with code {code}"
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        return f"was terminated by signal {-code} ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"was terminated by signal {-code}"
 
 
 def _overrun(evidence: Evidence, manifest: Manifest, where: str) -> list[Finding]:

@@ -196,8 +196,8 @@ def test_a_driver_that_died_is_a_failure_with_its_last_log_line(tmp_path):
     verdict = judge(run.write())
     assert verdict.outcome is Outcome.FAIL
     assert verdict.reason == (
-        "subject_lived (b/driver): b/driver was terminated by signal 11 before the shutdown "
-        "request; its log hosts/b/driver.log ends with: about to write to null"
+        "subject_lived (b/driver): b/driver was terminated by signal 11 (SIGSEGV) before the "
+        "shutdown request; its log hosts/b/driver.log ends with: about to write to null"
     )
 
 

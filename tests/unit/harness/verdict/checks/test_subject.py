@@ -58,7 +58,13 @@ def test_a_driver_that_ends_on_a_shutdown_request_is_well(run, code):
 
 
 @pytest.mark.parametrize(
-    ("code", "how"), [(-11, "was terminated by signal 11"), (1, "exited with code 1"), (-9, "9")]
+    ("code", "how"),
+    [
+        (-11, "was terminated by signal 11 (SIGSEGV)"),
+        (1, "exited with code 1"),
+        (-9, "9 (SIGKILL)"),
+        (-40, "was terminated by signal 40"),
+    ],
 )
 def test_a_driver_that_breaks_on_a_shutdown_request_fails(run, code, how):
     run.manifest.processes[DRIVER].exit_code = code
@@ -72,6 +78,17 @@ def test_a_driver_that_breaks_on_a_shutdown_request_fails(run, code, how):
     assert (
         f"{how} after the shutdown request; its log hosts/a/driver.log ends with: an agent failed"
         in finding.text
+    )
+
+
+@pytest.mark.parametrize(("part", "where"), [("sender", " in its sender"), ("", "")])
+def test_a_driver_that_crashed_in_a_simulation_has_a_virtual_time(run, part, where):
+    driver = run.manifest.processes[DRIVER]
+    driver.exit_code, driver.asked, driver.last_log_line = -11, False, ""
+    driver.virtual_ns, driver.part = 0, part
+    assert only(look(run)).text == (
+        f"a/driver was terminated by signal 11 (SIGSEGV){where} at 0 ms of virtual time, "
+        "before the shutdown request"
     )
 
 
