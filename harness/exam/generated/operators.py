@@ -114,7 +114,11 @@ def _of_statement(node: ast.stmt, *, is_looping: bool) -> Iterator[Edit]:
         yield Edit("drop", node, ast.Pass())
     if len(targets) == 1 and _last_word(targets[0]) in _FRAME_NUMBERS:
         assert isinstance(node, ast.Assign)
-        if not _is_text(node.value):
+        # An element of the state's arrays is a record, to which nothing can be added.
+        is_element = isinstance(node.value, ast.Subscript) and isinstance(
+            node.value.value, ast.Attribute
+        )
+        if not _is_text(node.value) and not is_element:
             more = ast.BinOp(node.value, ast.Add(), ast.Constant(_FRAME_LENGTH))
             yield Edit("frame", node.value, more)
 

@@ -31,6 +31,8 @@ def made(body: str) -> list[tuple[str, str]]:
         ("a(b)", [("drop", "pass")]),
         ("term_offset = a", [("frame", "(a + 32)")]),
         ("a.gap_length = b", [("drop", "pass"), ("frame", "(b + 32)")]),
+        ("term_offset = a[b]", [("frame", "(a[b] + 32)")]),
+        ("term_offset = a.b[c]", []),
         ("return a(term_id, term_offset)", [("arguments", "(a(term_offset, term_id))")]),
     ],
 )
