@@ -8,6 +8,8 @@ A driver reports a gap when its NAK is due, and that of an unreliable stream whe
 times of an entry are compared in a simulation: only there, nothing but the driver can be late.
 """
 
+from bisect import bisect_left, bisect_right
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,7 @@ from windtunnel.harness.artifact.regular_file import UnsafeFileError, map_bytes
 from windtunnel.harness.dissect.driver_files.loss_report import Loss, read_loss_report
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.counters.packet_counts import was_killed
+from windtunnel.harness.verdict.checks.retransmission.all_gaps import has_all_gaps
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops
 from windtunnel.harness.verdict.core.evidence import Evidence, Planned
 from windtunnel.harness.verdict.core.finding import (
@@ -43,7 +46,8 @@ LENGTH_MAX = 1 << 24
 
 def loss_report_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """The loss report counts each byte that NAKs asked for once, and no others than those of gaps,
-    names the stream and its source, and in a simulation has the times of the first and last NAK.
+    names the stream and its source, and in a simulation has the times of the first and last NAK,
+    and an observation for each NAK for new bytes.
     """
     found = all_or_missing(
         evidence.wire(traffic),
@@ -81,6 +85,8 @@ def loss_report_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
     has_times = traffic.reliable and is_virtual(case) and not _was_paused(evidence, traffic)
     for each in own:
         wrong = _misnamed(each, wire, traffic) or (_misdated(each, wire) if has_times else "")
+        if has_times and not wrong:
+            wrong = _miscounted(each, wire, has_all_gaps=has_all_gaps(evidence, traffic))
         if wrong:
             return failed(AGREES, wrong, traffic.id, evidence=where, facts=facts)
     return passed(AGREES, text, traffic.id, evidence=where, facts=facts)
@@ -148,6 +154,37 @@ def _misdated(loss: Loss, wire: Wire) -> str:
                 f"{from_ms} to {until_ms + SLACK_MS} ms according to the NAKs"
             )
     return ""
+
+
+def _miscounted(loss: Loss, wire: Wire, *, has_all_gaps: bool) -> str:
+    """Describe a wrong number of observations in an entry, or return "". A receiver that sends NAKs
+    for all gaps makes one observation of all that are due in one turn.
+    """
+    most = _fresh_ranges(*wire.nak_ranges(wire.naks(wire.feedback_sent)))
+    if has_all_gaps and 1 <= loss.observation_count <= most:
+        return ""
+    if loss.observation_count == most:
+        return ""
+    return (
+        f"the loss report has {loss.observation_count} observations, but {most} NAKs were for "
+        "bytes that no earlier one had asked for"
+    )
+
+
+def _fresh_ranges(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
+    """Return the number of ranges with a byte that is in no earlier range."""
+    begins: list[int] = []
+    limits: list[int] = []
+    count = 0
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        # The disjoint ranges so far that this one meets are joined with it.
+        first, last = bisect_left(limits, start), bisect_right(begins, end)
+        if first == last or begins[first] > start or limits[first] < end:
+            count += 1
+        low = min([start, *begins[first:last]])
+        high = max([end, *limits[first:last]])
+        begins[first:last], limits[first:last] = [low], [high]
+    return count
 
 
 def _was_paused(evidence: Evidence, traffic: TrafficCase) -> bool:

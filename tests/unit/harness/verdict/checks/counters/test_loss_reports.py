@@ -2,11 +2,15 @@
 
 import struct
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.harness.verdict.synthetic_run import make_run
 from tests.unit.harness.verdict.views.test_pauses import ORDERED, pause
 from windtunnel.harness.artifact.host.host_event import write_applied_events
+from windtunnel.harness.verdict.checks.counters import loss_reports
 from windtunnel.harness.verdict.checks.counters.loss_reports import LENGTH_MAX, loss_report_agrees
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -89,9 +93,18 @@ def test_several_sessions_are_not_judged(tmp_path):
     assert "several images" in finding.text
 
 
-def dated(tmp_path, first_ms=0, last_ms=0, fidelity="sim", is_paused=False):
-    """Judge a run whose loss report has the times of its NAKs, and so many milliseconds more."""
+def dated(
+    tmp_path, first_ms=0, last_ms=0, fidelity="sim", is_paused=False, observations=0, receive=""
+):
+    """Judge a run whose loss report has the times and the number of its NAKs, and so many
+    milliseconds and observations more.
+    """
     run = make_run(tmp_path)
+    run.case = run.case.model_copy(
+        update={
+            "traffic": (run.traffic.model_copy(update={"receive": run.traffic.receive + receive}),)
+        }
+    )
     run.case = run.case.model_copy(update={"fidelity": fidelity})
     sent_ms = [each.time_ns // 1_000_000 for each in run.packets["b"] if each.kind == "NAK"]
     assert len(sent_ms) > 1
@@ -102,6 +115,9 @@ def dated(tmp_path, first_ms=0, last_ms=0, fidelity="sim", is_paused=False):
     report = run.folder.host("b").loss_report
     content = bytearray(report.read_bytes())
     struct.pack_into("<qq", content, 16, sent_ms[0] + first_ms, sent_ms[-1] + last_ms)
+    (count,) = struct.unpack_from("<q", content)
+    assert count == len(sent_ms)
+    struct.pack_into("<q", content, 0, count + observations)
     report.write_bytes(content)
     return loss_report_agrees(Evidence(folder), run.traffic)
 
@@ -127,3 +143,37 @@ def test_a_wrong_time_is_found_in_a_simulation(tmp_path, late, text):
     assert text in finding.text
     assert dated(tmp_path / "real", **late, fidelity="netns").outcome is Outcome.PASS
     assert dated(tmp_path / "paused", **late, is_paused=True).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("more", "receive", "outcome"),
+    [
+        (0, "", Outcome.PASS),
+        (1, "", Outcome.FAIL),
+        (-1, "", Outcome.FAIL),
+        (0, "|windtunnel.nak-all-gaps=true", Outcome.PASS),
+        (-1, "|windtunnel.nak-all-gaps=true", Outcome.PASS),
+        (1, "|windtunnel.nak-all-gaps=true", Outcome.FAIL),
+    ],
+)
+def test_observations_are_naks_for_new_bytes_in_a_simulation(tmp_path, more, receive, outcome):
+    finding = dated(tmp_path, observations=more, receive=receive)
+    assert finding.outcome is outcome, finding.text
+    if outcome is Outcome.FAIL:
+        assert " observations, but " in finding.text
+    real = dated(tmp_path / "real", observations=more, receive=receive, fidelity="netns")
+    assert real.outcome is Outcome.PASS
+
+
+RANGES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 12)), max_size=40)
+
+
+@given(RANGES)
+def test_fresh_ranges_are_those_with_a_byte_that_none_before_had(ranges):
+    seen, count = set(), 0
+    for start, length in ranges:
+        own = set(range(start, start + length))
+        count += not own <= seen
+        seen |= own
+    starts, lengths = np.array(ranges, dtype=np.int64).reshape(-1, 2).T
+    assert loss_reports._fresh_ranges(starts, starts + lengths) == count
