@@ -8,6 +8,7 @@ A frame that arrives in the range of the NAK restarts the delay. The mode and it
 Windtunnel's: docs/loss-recovery.md.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,8 @@ from windtunnel.harness.verdict.views.pauses import Pauses
 
 TOLERANCE = 1.25
 """Of a timeout: the driver notices a repair, and sends a NAK, in the next turn of an agent."""
+NOTICE_NS = 500_000
+"""Time in which the driver notices a repair."""
 MARGIN_SHARE = 16
 DEVIATION_NS_MIN = 1_000_000
 """Minimum margin of a timeout. Source: docs/loss-recovery.md."""
@@ -54,7 +57,7 @@ def late_retry(
     `least_ns` is the delay that was configured, `slack_ns` what a delay may exceed.
     """
     own = [lost.naks_of(place) for place in lost.places.tolist()]
-    known_ns, timeouts_ns = _timeouts(lost, own, is_group=is_group)
+    known = _Known(*_timeouts(lost, own, is_group=is_group), least_ns)
     last_ns = int(wire.feedback_sent["time_ns"].max(initial=0))
     frame_ns, frames = wire.arrived.frames["time_ns"].astype(np.int64), wire.arrived.starts
     for place, came_ns, naks in zip(lost.places.tolist(), lost.came_ns.tolist(), own, strict=True):
@@ -62,25 +65,47 @@ def late_retry(
             continue
         next_ns = np.minimum(np.append(lost.times_ns[naks[1:]], came_ns), min(came_ns, last_ns))
         for count, (nak, until_ns) in enumerate(zip(naks.tolist(), next_ns.tolist(), strict=True)):
-            known = int(np.searchsorted(known_ns, until_ns))
-            delay_ns = _delay_ns(timeouts_ns[known], count, least_ns)
             asked_ns = int(lost.times_ns[nak])
-            if until_ns <= asked_ns + delay_ns + slack_ns:
+            due_ns = known.due_ns(asked_ns, count)
+            if until_ns <= due_ns + slack_ns:
                 continue
             inside = (frames >= lost.starts[nak]) & (frames < lost.ends[nak])
             began_ns = int(frame_ns[inside & (frame_ns < until_ns)].max(initial=asked_ns))
-            if known and asked_ns < known_ns[0]:
-                # Until then, a repair was assumed to take INITIAL_REPAIR_NS.
-                assumed_ns = asked_ns + _delay_ns(INITIAL_REPAIR_NS, count, least_ns)
-                began_ns = max(began_ns, min(assumed_ns, known_ns[0]) - delay_ns)
-            due_ns = int(pauses.due_ns(np.array([began_ns]), delay_ns + slack_ns)[0])
+            due_ns = max(due_ns, known.due_ns(began_ns, count))
+            waited_ns = due_ns - asked_ns + slack_ns
+            due_ns = int(pauses.due_ns(np.array([asked_ns]), waited_ns)[0])
             if until_ns > due_ns:
                 return (
-                    f"NAK {count + 2} for position {place} was not sent until {due_ns - asked_ns} "
-                    f"ns after the one before, while it was missing; its timeout was about "
-                    f"{timeouts_ns[known]} ns"
+                    f"NAK {count + 2} for position {place} was not sent until {waited_ns} ns after "
+                    "the one before, while it was missing: the repairs until then allow a shorter "
+                    "delay"
                 )
     return ""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What a driver knew of repairs over time, and the minimum of its retry delay."""
+
+    times_ns: list[int]
+    "When it measured repairs, in ascending order."
+    timeouts_ns: list[int]
+    "Its timeout before the first of these times, before the second one, and so on."
+    least_ns: int
+
+    def due_ns(self, asked_ns: int, doublings: int) -> int:
+        """Return when a NAK must be repeated that was sent at `asked_ns`, or whose range a frame
+        reached then.
+        """
+        known = bisect_right(self.times_ns, asked_ns - NOTICE_NS)
+        latest = bisect_right(self.times_ns, asked_ns)
+        timeout_ns = max(self.timeouts_ns[known : latest + 1])
+        due_ns = asked_ns + _delay_ns(timeout_ns, doublings, self.least_ns)
+        if known == 0 and self.times_ns:
+            # The first measurement replaces what was assumed, if it is shorter.
+            replaced_ns = asked_ns + _delay_ns(self.timeouts_ns[1], doublings, self.least_ns)
+            due_ns = min(due_ns, max(replaced_ns, self.times_ns[0]))
+        return due_ns
 
 
 def _timeouts(
@@ -91,8 +116,8 @@ def _timeouts(
 
     It measures the first repair, and each repair of the first byte of a NAK that was not repeated.
     In a group, other receivers' NAKs make some of them unknown. There, the limit is three times the
-    longest repair: the first deviation is half of the first time, and no later error is longer than
-    the longest one.
+    longest repair of all: the first deviation is half of the first time, and no later error is
+    longer than the longest one.
     """
     repairs: list[tuple[int, int, bool]] = []
     for place, came_ns, naks in zip(lost.places.tolist(), lost.came_ns.tolist(), own, strict=True):
@@ -113,9 +138,10 @@ def _timeouts(
             continue
         longest_ns = max(longest_ns, took_ns)
         margin_ns = max(4 * deviation_ns, smoothed_ns / MARGIN_SHARE, DEVIATION_NS_MIN)
-        timeout_ns = 3 * longest_ns if is_group else (smoothed_ns + margin_ns) * TOLERANCE
-        timeouts_ns.append(int(timeout_ns))
+        timeouts_ns.append(int((smoothed_ns + margin_ns) * TOLERANCE))
         times_ns.append(came_ns)
+    if is_group:
+        timeouts_ns[1:] = [int(3 * longest_ns)] * len(times_ns)
     return times_ns, timeouts_ns
 
 
