@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 
 
-@dataclass
+@dataclass(eq=False)
 class Place:
-    """One destination; an address is (host, port) or None."""
+    """One destination; an address is (host, port) or None. Two with equal values are two."""
 
     registration: int
     address: tuple[str, int] | None

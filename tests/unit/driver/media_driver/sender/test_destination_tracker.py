@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.naive.destinations import Destinations
@@ -97,7 +97,17 @@ def told_of(twin):
     ]
 
 
+TWO_EQUAL_ONES = [
+    ("hear", 1, ADDRESSES[0], 0),
+    *[("add", 1, ADDRESSES[1], 0)] * 2,
+    ("add", 1, ADDRESSES[0], 0),
+    ("hear", 3, ADDRESSES[-1], 0),
+    ("remove", 1, ADDRESSES[1], 0),
+]
+
+
 @given(steps=STEPS, is_dynamic=st.booleans())
+@example(steps=TWO_EQUAL_ONES, is_dynamic=False)
 def test_agrees_with_its_naive_twin(steps, is_dynamic):
     table = Table(tracker.DYNAMIC if is_dynamic else tracker.MANUAL)
     twin, now = Destinations(is_dynamic, tracker.TIMEOUT_NS), 0
