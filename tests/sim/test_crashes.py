@@ -10,6 +10,7 @@ import uuid
 
 import pytest
 
+from tests.sim.test_endless_turn import SCENARIO as SHORT
 from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.run.verdict import read_verdict
 from windtunnel.harness.artifact.run_dir import RunDir
@@ -22,25 +23,7 @@ from windtunnel.harness.orchestrate.subjects.subject import OURS_WITH_OURS
 from windtunnel.harness.scenario.loader import load_scenario
 
 SPOILED_MS = 5
-SCENARIO = """
-schema: windtunnel/1
-name: crashing
-about: A short stream.
-seeds: {root: 3}
-fidelity: [sim]
-network: {hosts: [a, b], link: {between: [a, b]}}
-traffic:
-  - id: stream
-    stream: 1001
-    from: a
-    to: b
-    publication: exclusive
-    channel: "aeron:udp?endpoint=${b}:24325|term-length=64k|mtu=1408"
-    receive: "aeron:udp?endpoint=${b}:24325"
-    content: {bytes: 1MiB, message: {from: 100B, to: 100B}}
-expect: [delivered_once]
-budget: {wall: 60s}
-"""
+SCENARIO = SHORT.replace("name: endless", "name: crashing").replace("bytes: 4KiB", "bytes: 1MiB")
 # With an event, the kernel for many hosts runs.
 EVENTS = """
 events:

@@ -39,9 +39,7 @@ def group_receivers_counted(evidence: Evidence, traffic: TrafficCase) -> Finding
     files = evidence.folder.host(traffic.from_host)
     where = (evidence.name_of(files.counters), evidence.name_of(files.counter_samples))
     channel = parse_channel(traffic.channel)
-    problem = ""
-    if is_virtual(evidence.case):
-        problem = wrong_destinations(wire, counted, channel)
+    problem = wrong_destinations(wire, counted, channel) if is_virtual(evidence.case) else ""
     if problem:
         return failed(COUNTED, problem, traffic.id, evidence=where)
     control = channel.flow_control
