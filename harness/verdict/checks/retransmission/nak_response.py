@@ -18,9 +18,7 @@ from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.retransmission.range_responses import (
-    ANSWER_NS as ANSWER_OF_RANGES_NS,
-)
-from windtunnel.harness.verdict.checks.retransmission.range_responses import (
+    ANSWER_OF_RANGES_NS,
     Retransmits,
     covered_ends,
     has_ranges,

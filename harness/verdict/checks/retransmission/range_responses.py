@@ -29,7 +29,7 @@ DATAGRAMS_PER_TURN = 64
 """Number of datagrams that end a duty cycle's retransmits. Source: docs/loss-recovery-sender.md."""
 LINGER_NS_MAX = 2_000_000_000
 """Maximum linger time of a range. Source: docs/loss-recovery-sender.md."""
-ANSWER_NS = 5_000_000
+ANSWER_OF_RANGES_NS = 5_000_000
 """Time in which a NAK is answered in a simulation: that of many duty cycles."""
 
 
@@ -103,15 +103,15 @@ def unanswered(wire: Wire) -> int | None:
     last_ns = int(sent_ns.max(initial=0))
     tops = np.maximum.accumulate(wire.sent.ends)
     frames_ns = wire.sent.frames["time_ns"].astype(np.int64)
-    top = known_at(frames_ns, tops, times_ns + ANSWER_NS, 0)
+    top = known_at(frames_ns, tops, times_ns + ANSWER_OF_RANGES_NS, 0)
     is_old = begins < top - wire.facts.term_length // 2
     for begin, time_ns in zip(begins[~is_old].tolist(), times_ns[~is_old].tolist(), strict=True):
         low, high = np.searchsorted(starts, [begin, begin + 1])
         own_ns = sent_ns[low:high]
-        if len(own_ns) == 0 or own_ns[0] > time_ns or time_ns + ANSWER_NS > last_ns:
+        if len(own_ns) == 0 or own_ns[0] > time_ns or time_ns + ANSWER_OF_RANGES_NS > last_ns:
             continue
         again_ns = own_ns[1:]
-        near = (again_ns >= time_ns - LINGER_NS_MAX) & (again_ns <= time_ns + ANSWER_NS)
+        near = (again_ns >= time_ns - LINGER_NS_MAX) & (again_ns <= time_ns + ANSWER_OF_RANGES_NS)
         if not near.any():
             return int(begin)
     return None

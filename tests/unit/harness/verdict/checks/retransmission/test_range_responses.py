@@ -13,7 +13,7 @@ from windtunnel.harness.verdict.checks.retransmission.nak_response import (
     retransmits_spaced,
 )
 from windtunnel.harness.verdict.checks.retransmission.range_responses import (
-    ANSWER_NS,
+    ANSWER_OF_RANGES_NS,
     LINGER_NS_MAX,
     SETTING,
     Retransmits,
@@ -235,9 +235,9 @@ def test_what_is_sent_later_in_another_series_does_not_count():
     ("fidelity", "after_ns", "outcome"),
     [
         ("sim", 10, PASS),
-        ("sim", ANSWER_NS - 10, PASS),
-        ("sim", ANSWER_NS + 10, FAIL),
-        ("netns", ANSWER_NS + 10, PASS),
+        ("sim", ANSWER_OF_RANGES_NS - 10, PASS),
+        ("sim", ANSWER_OF_RANGES_NS + 10, FAIL),
+        ("netns", ANSWER_OF_RANGES_NS + 10, PASS),
     ],
 )
 def test_in_a_simulation_an_answer_has_a_time(run, fidelity, after_ns, outcome):
@@ -255,7 +255,7 @@ def test_in_a_simulation_what_was_sent_again_recently_is_an_answer(run):
     run.case = run.case.model_copy(update={"fidelity": "sim"})
     ask(run, 0, 1)
     resend(run, 0)
-    ask(run, 0, 1, after_ns=ANSWER_NS)
+    ask(run, 0, 1, after_ns=ANSWER_OF_RANGES_NS)
     assert whole(run).outcome is PASS
     ask(run, 1, 2, after_ns=20)
     assert whole(run).outcome is FAIL
