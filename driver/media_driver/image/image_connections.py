@@ -10,6 +10,9 @@ times the bytes of its frames; a configured control address has no limit:
 
     SETUP +120   data, heartbeat, RTTM +3 * length   SM, NAK, RTTM -length   at most 4 KiB are kept,
                                                                              or 32 KiB for all gaps
+
+NAKs leave a third of what there was after the last frame, but at most 1 KiB, for status messages: a
+sender that pauses and hears none of them would lose its receiver.
 """
 
 from windtunnel.driver.base.atomics import bytes_at, copy, put_i32_release
@@ -30,6 +33,8 @@ BYTES_OUT_PER_BYTE_IN = 3
 UNSPENT_BYTES_FIRST = BYTES_OUT_PER_BYTE_IN * setup.LENGTH
 UNSPENT_BYTES_MAX = 4_096
 """More than the feedback of one connection timeout, and than the NAKs for one gap."""
+STATUS_BYTES_MAX = 1_024
+"""More than the status messages of one connection timeout, at the default interval."""
 UNSPENT_BYTES_MAX_ALL_GAPS = UNSPENT_BYTES_MAX + gap_rows.GAPS_MAX * nak.LENGTH
 """The maximum of an image that sends NAKs for all gaps: a NAK more for each gap that it tracks."""
 
@@ -57,6 +62,7 @@ def earn(rec, connection, length):
     unspent_bytes = connection.unspent_bytes + BYTES_OUT_PER_BYTE_IN * length
     limit = UNSPENT_BYTES_MAX_ALL_GAPS if rec.is_nak_all_gaps else UNSPENT_BYTES_MAX
     connection.unspent_bytes = min(unspent_bytes, limit)
+    connection.status_bytes = min(connection.unspent_bytes // 3, STATUS_BYTES_MAX)
 
 
 @kernel
@@ -70,27 +76,17 @@ def earn_on(state, slot, transport_slot, length):
 
 
 @kernel
-def spend(state, connection, length):
-    """Return whether feedback of `length` bytes may be sent on a connection. If so, count the bytes
-    as sent.
-    """
-    if state.endpoints[connection.transport].has_control:
-        return True
-    if connection.unspent_bytes < length:
-        return False
-    connection.unspent_bytes -= length
-    return True
-
-
-@kernel
-def spend_on_frames(state, connection, length, count):
+def spend(state, connection, length, count, is_nak):
     """Return how many of `count` frames of `length` bytes may be sent on a connection, and count
-    their bytes as sent.
+    their bytes as sent. NAKs leave the bytes that are kept for status messages.
     """
     if state.endpoints[connection.transport].has_control:
         return count
-    permitted = min(count, connection.unspent_bytes // length)
+    kept_bytes = connection.status_bytes if is_nak else 0
+    permitted = min(count, max(connection.unspent_bytes - kept_bytes, 0) // length)
     connection.unspent_bytes -= permitted * length
+    if not is_nak:
+        connection.status_bytes = max(connection.status_bytes - permitted * length, 0)
     return permitted
 
 
@@ -107,7 +103,7 @@ def _add(state, slot, transport_slot, now_ns):
         connection.control_length = endpoint.control_length
     connection.last_activity_ns = now_ns
     connection.last_frame_ns = image.NEVER_NS
-    connection.unspent_bytes = 0
+    connection.unspent_bytes = connection.status_bytes = 0
     connection.is_eos = 0
     connection.eos_position = 0
     rec.connection_count = max(rec.connection_count, endpoint.connection + 1)

@@ -157,6 +157,7 @@ CONNECTION = np.dtype(
         ("last_activity_ns", "i8"),
         ("last_frame_ns", "i8"),
         ("unspent_bytes", "i8"),  # feedback that may be sent, see image_connections
+        ("status_bytes", "i8"),  # of these, what NAKs leave for status messages
         ("is_eos", "i8"),
         ("eos_position", "i8"),
     ]

@@ -49,7 +49,7 @@ def send_feedback(state, slot, now_ns):
 
 
 @kernel
-def _send_to_live(state, slot, length, now_ns):
+def _send_to_live(state, slot, length, is_nak, now_ns):
     """Send the frame in `state.scratch` on every live connection whose feedback limit permits the
     frame's length.
 
@@ -60,7 +60,7 @@ def _send_to_live(state, slot, length, now_ns):
     for index in range(first, first + state.images[slot].connection_count):
         connection = state.connections[index]
         if image_connections.is_live(connection, now_ns) and image_connections.spend(
-            state, connection, length
+            state, connection, length, 1, is_nak
         ):
             receive_transport.send_to(
                 state, connection.transport, length, connection.control, connection.control_length
@@ -85,7 +85,7 @@ def _send_pending_status(state, slot, now_ns):
         length = response_setup.write(
             state.scratch, 0, rec.session_id, rec.stream_id, rec.response_session_id
         )
-        _send_to_live(state, slot, length, now_ns)
+        _send_to_live(state, slot, length, False, now_ns)
     change, status_position, window = image.read_status(state.words, slot)
     if change < 0:
         return 0
@@ -116,7 +116,7 @@ def _send_status(state, slot, status_position, window, now_ns):
         endpoint.has_group_tag,
         endpoint.group_tag,
     )
-    sent = _send_to_live(state, slot, length, now_ns)
+    sent = _send_to_live(state, slot, length, False, now_ns)
     counters.add(state.counters, system_counters.STATUS_MESSAGES_SENT, sent)
 
 
@@ -170,7 +170,7 @@ def _process_pending_loss(state, slot, now_ns):
     is_repeated = rec.last_nak_term_id == term_id and rec.last_nak_offset == offset
     rec.last_nak_term_id, rec.last_nak_offset = term_id, offset
     nak_length = nak.write(state.scratch, 0, rec.session_id, rec.stream_id, term_id, offset, length)
-    sent = _send_to_live(state, slot, nak_length, now_ns)
+    sent = _send_to_live(state, slot, nak_length, True, now_ns)
     counters.add(state.counters, system_counters.NAKS_SENT, sent)
     counters.add(state.counters, rec.naks_sent_id, sent)
     # A repeated NAK is no work, so that the agent idles although a gap remains.
@@ -184,7 +184,7 @@ def _measure_rtt(state, slot, now_ns):
     length = rtt_measurement.write(
         state.scratch, 0, frame_type.REPLY, rec.session_id, rec.stream_id, now_ns, 0, receiver_id
     )
-    sent = _send_to_live(state, slot, length, now_ns)
+    sent = _send_to_live(state, slot, length, False, now_ns)
     if sent > 0:
         rec.last_rtt_ns = now_ns
     return sent

@@ -71,7 +71,7 @@ def _send_naks(state, slot, count, now_ns):
         connection = state.connections[index]
         if not image_connections.is_live(connection, now_ns):
             continue
-        permitted = image_connections.spend_on_frames(state, connection, nak.LENGTH, count)
+        permitted = image_connections.spend(state, connection, nak.LENGTH, count, True)
         sent = receive_transport.send_gathered(
             state, connection.transport, permitted, connection.control, connection.control_length
         )

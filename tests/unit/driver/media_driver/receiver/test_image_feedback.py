@@ -9,7 +9,7 @@ from tests.unit.driver.media_driver.receiving_rig import ReceivingRig, data, hea
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.media_driver.conductor import conductor_state
-from windtunnel.driver.media_driver.image import congestion_control, cubic
+from windtunnel.driver.media_driver.image import congestion_control, cubic, image_connections
 from windtunnel.driver.media_driver.image import publication_image as image
 from windtunnel.driver.media_driver.receiver import receiver, receiver_state
 from windtunnel.driver.wire import error
@@ -203,3 +203,33 @@ def test_feedback_to_a_configured_address_has_no_limit(rig):
     fill(rig.state.endpoints[0], has_control=1)
     sent = [len(item) for _ in range(20) for item in rig.turn(201 * MS)]
     assert sum(sent) == 20 * 36
+
+
+def test_naks_leave_a_silent_source_the_status_messages_of_a_connection_timeout(rig):
+    rig.hear(*10 * [data(4_096, 992)])
+    rig.turn()
+    assert rig.state.connections[0].unspent_bytes == image_connections.UNSPENT_BYTES_MAX
+    rig.state.images[0].nak_delay_ns = 0
+    sent = [item for _ in range(4_500) for item in rig.turn(MS)]
+    assert len(of_kind(sent, wire.NAK)) == (4_096 - 1_024) // 28
+    assert len(of_kind(sent, wire.SM)) == 4_500 // 201
+
+
+@pytest.mark.parametrize(("earned", "naks"), [(96, 2), (216, 5), (4_095, 109)])
+def test_naks_leave_a_third_of_what_a_source_has_earned_or_a_kibibyte(rig, earned, naks):
+    connection = rig.state.connections[0]
+    connection.unspent_bytes = 0
+    image_connections.earn.py_func(rig.state.images[0], connection, earned // 3)
+    spend = image_connections.spend.py_func
+    assert spend(rig.state, connection, 28, 1_000, True) == naks
+    assert spend(rig.state, connection, 28, 1, True) == 0
+    assert spend(rig.state, connection, 36, 1_000, False) == (earned - 28 * naks) // 36
+
+
+def test_what_status_messages_have_spent_is_no_longer_kept_for_them(rig):
+    connection = rig.state.connections[0]
+    connection.unspent_bytes = 0
+    image_connections.earn.py_func(rig.state.images[0], connection, 32)
+    spend = image_connections.spend.py_func
+    assert spend(rig.state, connection, 36, 1, False) == 1
+    assert spend(rig.state, connection, 28, 1_000, True) == 2

@@ -105,9 +105,10 @@ def test_a_source_cannot_cause_more_naks_than_its_bytes_permit(rig):
     spare = int(rig.state.connections[0].unspent_bytes)
     assert 28_672 < spare <= image_connections.UNSPENT_BYTES_MAX_ALL_GAPS == 32_768
     make_gaps(rig, 10)
-    rig.state.connections[0].unspent_bytes = 3 * NAK_LENGTH + 27
+    rig.state.connections[0].status_bytes = 8
+    rig.state.connections[0].unspent_bytes = 8 + 3 * NAK_LENGTH + 27
     assert len(naks_of(rig.turn(5 * MS))) == 3
-    assert rig.state.connections[0].unspent_bytes == 27
+    assert rig.state.connections[0].unspent_bytes == 8 + 27
 
 
 def test_a_configured_control_address_is_sent_all_naks(rig):
