@@ -5,7 +5,7 @@ function, emits machine code, creates wrappers for Python and for C, and stores 
 only the kernels that Python calls need a wrapper. With this module, only these kernels, the roots,
 become machine code. A kernel that another kernel calls (an inner kernel) is lowered to LLVM's
 intermediate representation and linked into the root. There it is optimized once, together with its
-callers.
+callers, which are known: what it does not use of its arguments is not passed.
 
     Python calls a kernel   ->  root: optimized, emitted, wrapped, stored in the cache as an image
     a kernel calls a kernel ->  inner: typed and lowered, linked into every root that needs it
@@ -116,6 +116,11 @@ class RootLibrary(JITCodeLibrary):
     def finalize(self) -> None:
         for library in _callers_first(self._inner):
             self._final_module.link_in(library.module, preserve=True)
+        # Nobody else calls the inner kernels, so LLVM may drop or combine their arguments: most
+        # kernels use few of the arrays of a state, which is passed array by array.
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == llvm.Linkage.linkonce_odr:
+                function.linkage = llvm.Linkage.internal
         super().finalize()
 
     def object_code(self) -> bytes:

@@ -3,6 +3,7 @@
 import numba
 import numpy as np
 import pytest
+from llvmlite.binding import Linkage
 
 from windtunnel.driver.kernels.jit import JIT_DISABLED, allocating_kernel, kernel
 
@@ -52,6 +53,19 @@ def sum_of_squares(count):
 @numba.njit
 def plain(value):
     return offset(value) + outer(value)
+
+
+@kernel
+def total_of(values, unused, factor):
+    total = 0
+    for index in range(values.size):
+        total += values[index] * factor
+    return total
+
+
+@kernel
+def total_of_two(values, unused, factor):
+    return total_of(values, unused, factor) + total_of(values, unused, 3)
 
 
 def specializations(dispatcher):
@@ -152,3 +166,24 @@ def test_a_callee_is_linked_although_its_first_caller_can_never_reach_it(kind):
         return both(values, at)
 
     assert root(np.array([1, 2, 3]), 1) == 1 + 7
+
+
+def test_inner_kernels_belong_to_their_root_and_get_only_what_they_use():
+    def defined(module):
+        return [each for each in module.functions if not each.is_declaration]
+
+    values, unused = np.arange(1, 9), np.zeros((2, 2))
+    types = (numba.typeof(values), numba.typeof(unused), numba.int64)
+    _, result = total_of.numba_dispatcher._inner_of(types)
+    (lowered,) = defined(result.library.module)
+    lowered.add_function_attribute("noinline")
+    dispatcher = total_of_two.numba_dispatcher
+    assert dispatcher(values, unused, 2) == 5 * 36
+    (result,) = dispatcher.overloads.values()
+    root = result.library._final_module
+    (inner,) = [each for each in defined(root) if each.name == lowered.name]
+    assert inner.linkage == Linkage.internal
+    # Passed are the result, the error, 7 and 9 values of the arrays, and the factor; data and size
+    # of an array, the factor and the result are used.
+    assert len(list(lowered.arguments)) == 2 + 7 + 9 + 1
+    assert len(list(inner.arguments)) <= 4
