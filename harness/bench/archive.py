@@ -24,7 +24,7 @@ from windtunnel.harness.artifact.run.bench_board import Command, State
 from windtunnel.harness.bench.archive_host import ArchiveHost
 from windtunnel.harness.bench.loads import Loads, MeasurementError
 from windtunnel.harness.bench.measure import LOAD_LIMIT_S, Reading, compiled_between
-from windtunnel.harness.bench.plan import BenchCase, BenchSettings, channel
+from windtunnel.harness.bench.plan import BenchCase, BenchSettings, Channels, channel
 from windtunnel.harness.bench.subject import plain_environment
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
 from windtunnel.harness.orchestrate.lab import LabError
@@ -112,7 +112,7 @@ def _under_load(
         case,
         folder,
         aeron_dir=host.directory,
-        channels=(channel(case.medium, settings, 0), ""),
+        channels=Channels(channel(case, settings, 0), ()),
         idle=settings.client_idle,
         limit_s=settings.warm_up_s + settings.seconds + 2 * TURN_LIMIT_S + LOAD_LIMIT_S,
         environment=plain_environment(),

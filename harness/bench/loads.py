@@ -18,15 +18,15 @@ from types import TracebackType
 from typing import Self
 
 from windtunnel.harness.artifact.run.bench_board import Board, Command, Fault, State
-from windtunnel.harness.bench.plan import BenchCase, Kind, stream_id
+from windtunnel.harness.bench.plan import ECHO_RATE, BenchCase, Channels, Kind, stream_id
 from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
-ROLES: dict[Kind, tuple[str, ...]] = {
+ROLES: dict[Kind, tuple[str, str]] = {
     "stream": ("source", "sink"),
     "echo": ("ping", "pong"),
-    "offer": ("offer",),
-    "poll": ("poll",),
-    "archive": ("archive",),
+    "offer": ("offer", "offer"),
+    "poll": ("poll", "poll"),
+    "archive": ("archive", "archive"),
 }
 """The roles of sender and receiver for each kind of case. A single load generator has both
 roles.
@@ -52,34 +52,42 @@ class Loads:
         folder: Path,
         *,
         aeron_dir: Path,
-        channels: tuple[str, str],
+        channels: Channels,
         idle: str,
         limit_s: float,
         environment: Mapping[str, str],
         more: tuple[str, ...] = (),
     ) -> None:
         self._folder = folder
+        self._case, self._channels = case, channels
         self._arguments = [
             *("--aeron-dir", str(aeron_dir)),
-            *("--channel", channels[0]),
-            *("--reply-channel", channels[1]),
+            *("--reply-channel", channels.replies),
             *("--stream-id", str(stream_id(case))),
             *("--message-length", str(case.message_length)),
+            *("--streams", str(case.streams)),
+            *("--sources", str(case.sources)),
             *("--idle", idle),
             *("--limit", str(limit_s)),
             *more,
         ]
         self._environment = environment
-        self._roles = ROLES[case.kind]
+        self._sender, self._receiver = ROLES[case.kind]
         self.boards: dict[str, Board] = {}
+        """The counter boards by the names of their load generators."""
         self._processes: dict[str, LocalProcess] = {}
-        self._counting = self._roles[1] if case.kind == "stream" else self._roles[0]
+        self._senders = _names(self._sender, case.sources)
+        self._receivers = _names(self._receiver, case.sinks)
+        self._counting = self._receivers if case.kind == "stream" else self._senders
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
-            for role in self._roles:
-                self._start(role)
+            for index, name in enumerate(self._senders):
+                self._start(name, self._sender, self._sender_arguments(index))
+            if self._receiver != self._sender:
+                for name, channel in zip(self._receivers, self._channels.sinks, strict=True):
+                    self._start(name, self._receiver, ["--channel", channel])
         except BaseException:
             self._kill()
             raise
@@ -98,15 +106,22 @@ class Loads:
                 process.wait(END_LIMIT_S)
         self._kill()
 
-    def _start(self, role: str) -> None:
-        board = self.boards[role] = Board.create(self._folder / f"{role}.board")
+    def _sender_arguments(self, index: int) -> list[str]:
+        """Return the arguments that only senders have. `index` is the index of the sender."""
+        arguments = ["--channel", self._channels.sources]
+        if self._sender == "source":
+            arguments += ["--source", str(index)]
+        return [*arguments, "--rate", str(ECHO_RATE)] if self._sender == "ping" else arguments
+
+    def _start(self, name: str, role: str, arguments: list[str]) -> None:
+        board = self.boards[name] = Board.create(self._folder / f"{name}.board")
         command = [sys.executable, "-m", "windtunnel.harness.workload.bench.bench_load", role]
-        self._processes[role] = LocalProcess(
-            role,
-            [*command, "--board", str(board.path), *self._arguments],
+        self._processes[name] = LocalProcess(
+            name,
+            [*command, "--board", str(board.path), *self._arguments, *arguments],
             env=self._environment,
             cwd=Path.cwd(),
-            log=self._folder / f"{role}.log",
+            log=self._folder / f"{name}.log",
         )
 
     def _kill(self) -> None:
@@ -116,15 +131,17 @@ class Loads:
 
     @property
     def count(self) -> int:
-        """The number of messages that have arrived in order, or of completed round trips."""
-        return self.boards[self._counting].message_count
+        """The number of messages that have arrived in order at each receiver, or of completed round
+        trips.
+        """
+        return min(self.boards[each].message_count for each in self._counting)
 
     @property
     def board(self) -> Board:
         """The shared file (counter board) in which a load generator counts messages or round
-        trips.
+        trips, the first one if there are several.
         """
-        return self.boards[self._counting]
+        return self.boards[self._counting[0]]
 
     def check(self) -> None:
         """Raise MeasurementError if a load generator has ended or has reported a fault."""
@@ -152,18 +169,25 @@ class Loads:
         """Stop sending, and wait until every sent message has arrived. Raises MeasurementError if a
         message is missing or a load generator fails.
         """
-        first, second = (self.boards[role] for role in (self._roles[0], self._roles[-1]))
-        first.order = Command.STOP
-        self.wait(lambda: first.state is State.ENDED, DRAIN_LIMIT_S, "the sender did not stop")
-        sent = first.message_count
+        senders = [self.boards[each] for each in self._senders]
+        receivers = [self.boards[each] for each in self._receivers]
+        for board in senders:
+            board.order = Command.STOP
         self.wait(
-            lambda: second.message_count >= sent,
+            lambda: all(board.state is State.ENDED for board in senders),
+            DRAIN_LIMIT_S,
+            "the sender did not stop",
+        )
+        sent = sum(board.message_count for board in senders)
+        self.wait(
+            lambda: all(board.message_count >= sent for board in receivers),
             DRAIN_LIMIT_S,
             f"not all of the {sent} messages sent arrived",
         )
-        # The ping process may stop after an offer, before its message has returned.
-        if second.message_count > sent + (self._roles[0] == "ping"):
-            raise MeasurementError(f"sent {sent} messages, received {second.message_count}")
+        for board in receivers:
+            # The ping process may stop after an offer, before its message has returned.
+            if board.message_count > sent + (self._sender == "ping"):
+                raise MeasurementError(f"sent {sent} messages, received {board.message_count}")
 
     def wait(
         self,
@@ -180,3 +204,8 @@ class Loads:
             if time.monotonic() > deadline_s:
                 raise MeasurementError(f"{problem} within {limit_s:g} s")
             time.sleep(LOOK_S)
+
+
+def _names(role: str, count: int) -> list[str]:
+    """Return the names of the load generators of a role."""
+    return [role] if count == 1 else [f"{role}-{index}" for index in range(count)]

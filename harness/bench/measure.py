@@ -18,11 +18,13 @@ from windtunnel.driver.kernels.sources import cache_root
 from windtunnel.harness.artifact.run.bench_board import latencies_file
 from windtunnel.harness.bench.host import DriverHost
 from windtunnel.harness.bench.loads import Loads, MeasurementError
-from windtunnel.harness.bench.plan import CALLS, BenchCase, BenchSettings, channel
+from windtunnel.harness.bench.plan import CALLS, PORTS, BenchCase, BenchSettings, channels
 from windtunnel.harness.bench.ports import free_ports
 from windtunnel.harness.bench.subject import plain_environment
 
-PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
+PERCENTILES = {
+    "p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "p99.99": 99.99, "max": 100.0,
+}  # fmt: skip
 NO_ROUND_TRIPS = "no round trip completed during the measurement"
 LOAD_LIMIT_S = 240.0
 """Seconds after the measurement at which a load generator exits, even if it was not stopped."""
@@ -122,12 +124,11 @@ def measure(
 def _under_load(
     case: BenchCase, host: DriverHost, settings: BenchSettings, folder: Path
 ) -> dict[str, float]:
-    there, back = (channel(case.medium, settings, port) for port in free_ports(2))
     with Loads(
         case,
         folder,
         aeron_dir=host.directory,
-        channels=(there, back),
+        channels=channels(case, settings, free_ports(PORTS)),
         idle=settings.client_idle,
         limit_s=settings.warm_up_s + settings.seconds + LOAD_LIMIT_S,
         environment=plain_environment(),

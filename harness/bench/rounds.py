@@ -3,8 +3,9 @@ them equally.
 
     unmeasured    the first driver runs every case, the others start and stop once, so that
                   compilation and cold disk reads happen here
-    round 1..n    each driver is restarted and measured in every case; then each archive, in an
-                  empty directory; then the swarm, which uses separate drivers
+    round 1..n    each driver is restarted and measured in every case, and restarted again for cases
+                  that need another environment; then each archive, in an empty directory; then the
+                  swarm, which uses separate drivers
 
 All files are in a temporary folder that is always removed afterwards.
 """
@@ -21,7 +22,7 @@ from windtunnel.harness.bench.archive import check_room, measure_archive
 from windtunnel.harness.bench.archive_host import ArchiveHost, ArchiveSubject, archives
 from windtunnel.harness.bench.host import DriverHost
 from windtunnel.harness.bench.measure import Reading, measure
-from windtunnel.harness.bench.plan import SWARM, BenchSettings
+from windtunnel.harness.bench.plan import SWARM, BenchSettings, by_environment
 from windtunnel.harness.bench.ports import free_ports
 from windtunnel.harness.bench.subject import SUBJECTS, C, DriverSubject, c_version
 from windtunnel.harness.bench.swarm import OURS, measure_swarm
@@ -79,13 +80,15 @@ def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading
 def _measure_all(
     subject: DriverSubject, settings: BenchSettings, parent: Path, round_index: int
 ) -> Iterator[Reading]:
-    folder = parent / f"{subject.name}-{round_index}"
-    with DriverHost(subject, settings, folder) as host:
-        for case in settings.chosen():
-            yield measure(case, host, settings, folder / case.name, round_index)
-            if not host.is_alive:
-                break
-    shutil.rmtree(folder, ignore_errors=True)
+    for number, (variables, cases) in enumerate(by_environment(settings.chosen())):
+        folder = parent / f"{subject.name}-{round_index}-{number}"
+        own = replace(settings, both_set=settings.both_set | dict(variables))
+        with DriverHost(subject, own, folder) as host:
+            for case in cases:
+                yield measure(case, host, settings, folder / case.name, round_index)
+                if not host.is_alive:
+                    break
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _measure_archives(

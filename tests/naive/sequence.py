@@ -5,20 +5,27 @@ import struct
 PAD = 0
 
 
-def check_block(block: bytes, expected: int, message_length: int) -> tuple[int, str, int]:
-    """Return (next expected number, `ok` or the error, the value found)."""
-    at = 0
+def check_block(
+    block: bytes, due: dict[int, int], message_length: int
+) -> tuple[str, int, int, dict[int, int]]:
+    """Return `ok` or the error, the expected number, the value found, and the next number of each
+    source.
+    """
+    due, at = dict(due), 0
     while at < len(block):
         length, _, _, kind = struct.unpack_from("<iBBH", block, at)
         if length < 32:
-            return expected, "broken frame", length & 0xFFFFFFFF
+            return "broken frame", 0, length & 0xFFFFFFFF, due
         if kind != PAD:
             payload = block[at + 32 : at + length]
             if length - 32 != message_length or len(payload) < message_length:
-                return expected, "length", length - 32
-            (number,) = struct.unpack_from("<q", payload)
-            if number != expected:
-                return expected, "sequence", number
-            expected += 1
+                return "length", message_length, length - 32, due
+            (word,) = struct.unpack_from("<q", payload)
+            source, number = divmod(word, 1 << 40)
+            if source not in due:
+                return "sequence", due[0], word, due
+            if number != due[source]:
+                return "sequence", due[source], number, due
+            due[source] += 1
         at += -(-length // 32) * 32
-    return expected, "ok", 0
+    return "ok", 0, 0, due

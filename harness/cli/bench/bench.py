@@ -164,28 +164,28 @@ def bench(
 ) -> int:
     """Measure Windtunnel's driver and the Aeron C driver alternately, under the same load.
 
-    The cases are startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc and swarm (simulated trials
-    per minute on one core). Both drivers serve Windtunnel's client, but for python-offer and
-    python-poll: single offers and polls by Windtunnel's client and by pyaeron's, a C extension. A
-    measurement is void if a message was lost or reordered, or if a trial found a violation. Three
-    other cases must each be selected alone. The case analyze measures how fast Windtunnel's engines
-    and, if installed, tshark analyse captures. The case lab measures the relay in datagrams per
-    second, and namespaces and containers in runs per minute. The case recovery measures the modes
-    of loss recovery on paths with losses, beside the real C driver with its default NAK delay and
-    with the best one for the path, mostly on virtual time; paths can be selected after it.
+    The case startup measures the start of a driver, udp-N and ipc-N messages of N bytes at full
+    speed: on one stream or ten, to one destination, three (mdc) or a multicast group, with 1 % of
+    the frames lost, or from three sources. rtt-udp and rtt-ipc measure 10,000 round trips a second,
+    each from when its message was due, and swarm simulated trials per minute on one core. Both
+    drivers serve Windtunnel's client, but for python-offer and python-poll: single offers and polls
+    by Windtunnel's client and by pyaeron's, a C extension. A measurement is void if a message was
+    lost or reordered, or if a trial found a violation. Three other cases must each be selected
+    alone. analyze measures how fast Windtunnel's engines and, if installed, tshark analyse
+    captures. lab measures the relay in datagrams per second, and namespaces and containers in runs
+    per minute. recovery measures the modes of loss recovery on paths with losses, beside the real C
+    driver with its default NAK delay and with the best one, mostly on virtual time.
 
     The cases archive-1344 and archive-64 (archive selects both) measure Windtunnel's archive and
-    Aeron's Java archive alternately, with the same client and settings. Messages of that many bytes
-    are recorded over IPC at the maximum rate, then replayed over IPC, and all of them are checked.
-    The Java archive is loaded from the jar in $AERON_ALL_JAR, and skipped if that is not set.
+    Aeron's Java archive alternately, with the same client and settings: messages of that many bytes
+    are recorded and replayed over IPC, and checked. The Java archive is loaded from the jar in
+    $AERON_ALL_JAR, and skipped if that is not set.
 
     \b
-      windtunnel bench                                 all cases, about three minutes
-      windtunnel bench --only udp-1344 --rounds 5 --json bench.json
+      windtunnel bench                                 all cases, about seven minutes
       windtunnel bench --only rtt-udp --client-idle spin --set AERON_SENDER_IDLE_STRATEGY=noop
-      windtunnel bench --only recovery --rounds 5 --readings recovery.jsonl
-      windtunnel bench --only recovery,long-path,bursts
-      windtunnel bench --floor udp-1344=20 --enforce
+      windtunnel bench --only recovery,long-path --rounds 5 --readings recovery.jsonl
+      windtunnel bench --only udp-1344 --rounds 5 --floor udp-1344=8 --enforce
     """
     from windtunnel.harness.bench.archive_host import ARCHIVES
     from windtunnel.harness.bench.plan import CASE_NAMES, GROUPS, BenchSettings

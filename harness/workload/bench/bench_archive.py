@@ -54,9 +54,9 @@ class _Rounds:
     def __init__(self, load: Load, aeron: Aeron, archive: AeronArchive) -> None:
         self._load, self._aeron, self._archive = load, aeron, archive
         self._options, self._board = load.options, load.board
-        self._sink = Sink(self._board, self._options.message_length)
         # Load or compile the kernel now instead of at the first message.
-        self._sink.on_block(memoryview(np.empty(0, np.uint8)), 0, 0, 0)
+        sink = Sink(self._board, self._options.message_length)
+        sink.on_block(memoryview(np.empty(0, np.uint8)), 0, 0, 0)
         self.recording_id = NULL_VALUE
         self._end = 0
         """Position at which the recording ends."""
@@ -127,8 +127,9 @@ class _Rounds:
 
     def replay(self) -> bool:
         """Read a replay of the recording, and report the duration. Returns False on a fault."""
-        sent, sink = self._board.message_count, self._sink
-        sink.due = self._board.message_count = 0
+        sent = self._board.message_count
+        sink = Sink(self._board, self._options.message_length)
+        self._board.message_count = 0
         subscription = self._archive.replay(self.recording_id, REPLAYS, self._options.stream_id + 1)
         if not self._wait(lambda: bool(subscription.images)):
             return False
@@ -137,11 +138,11 @@ class _Rounds:
         while image.position < self._end and self._load.is_well(self._aeron):
             if image.block_poll(sink.on_block, BLOCK_BYTES) == 0:
                 if image.is_closed:
-                    self._board.set_fault(Fault.STREAM_LOST, found=sink.due)
+                    self._board.set_fault(Fault.STREAM_LOST, found=sink.count)
                 self._options.idle()
         self._board.set_times(began_ns, time.monotonic_ns())
-        if (image.position, sink.due) != (self._end, sent):
-            self._board.set_fault(Fault.REPLAYED, expected=sent, found=sink.due)
+        if (image.position, sink.count) != (self._end, sent):
+            self._board.set_fault(Fault.REPLAYED, expected=sent, found=sink.count)
         subscription.close()
         return self._board.fault is Fault.NONE
 

@@ -6,10 +6,15 @@ echoes them.
 
 A round trip lasts from before the offer until after the echo was read, in one process and by one
 clock. Every message has its own number, and the echo must match the message that was sent.
+
+At a fixed rate, a round trip lasts from when its message was due. If an echo is late, so are the
+messages after it, and the time by which they are late counts (coordinated omission). A message that
+is due has to be written at once: a program that waits for data in between reads until then.
 """
 
 import struct
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +29,7 @@ from windtunnel.harness.artifact.run.bench_board import LATENCIES_MAX, Fault, St
 from windtunnel.harness.workload.bench.bench_options import Options
 from windtunnel.harness.workload.bench.bench_stream import Load
 
+_now_ns = time.monotonic_ns
 ECHO_TIMEOUT_S = 5
 LOOKS_BETWEEN_CHECKS = 256
 BLOCK_BYTES = 1 << 12
@@ -104,16 +110,25 @@ def run_ping(load: Load, aeron: Aeron) -> None:
     message = np.zeros(options.message_length, np.uint8)
     first_word = message[:8].view(np.int64)
     messages = Messages()
+    interval_ns = int(1e9 / options.rate) if options.rate else 0
+    due_ns = time.monotonic_ns()
     for number in range(LATENCIES_MAX):
         first_word[0] = number
-        sent_ns = time.monotonic_ns()
+        due_ns = _wait_until(due_ns + interval_ns, options.idle) if interval_ns else _now_ns()
         if not _offer(load, aeron, publication, message):
             return
         if not _await(load, aeron, image, messages, number):
             return
-        latencies[number] = time.monotonic_ns() - sent_ns
+        latencies[number] = _now_ns() - due_ns
         board.message_count = number + 1
     board.set_fault(Fault.OUT_OF_ROOM, expected=LATENCIES_MAX)
+
+
+def _wait_until(due_ns: int, idle: Callable[[], None]) -> int:
+    """Idle until a time of the monotonic clock. Returns this time."""
+    while _now_ns() < due_ns:
+        idle()
+    return due_ns
 
 
 def _await(load: Load, aeron: Aeron, image: Image, messages: Messages, number: int) -> bool:

@@ -4,6 +4,7 @@
            --aeron-dir D --board FILE
            --channel C --stream-id N --message-length L [--reply-channel C] [--idle yield]
            [--control-channel C] [--message-count N] [--client windtunnel|pyaeron]
+           [--streams N] [--sources N] [--source I] [--rate R]
 
 The roles are source, sink, ping, pong, offer, poll and archive.
 

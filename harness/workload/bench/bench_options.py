@@ -46,6 +46,19 @@ class Options:
     """Number of messages per recording, or 0 for other loads."""
     client: str = CLIENTS[0]
     """The client whose calls are measured."""
+    streams: int = 1
+    """Number of streams with consecutive ids, each with the same load."""
+    sources: int = 1
+    """Number of sources that share each stream."""
+    source: int = 0
+    """Index of this source."""
+    rate: float = 0.0
+    """Round trips per second, or 0 for one after the other."""
+
+    @property
+    def stream_ids(self) -> range:
+        """The ids of the streams."""
+        return range(self.stream_id, self.stream_id + self.streams)
 
 
 def parse(arguments: Sequence[str] | None) -> Options:
@@ -70,6 +83,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--idle", choices=list(IDLES), default="yield")
     parser.add_argument(
         "--limit",
+        dest="limit_s",
         type=float,
         default=600.0,
         help="time in seconds after which the load ends",
@@ -86,6 +100,16 @@ def parse(arguments: Sequence[str] | None) -> Options:
         default=CLIENTS[0],
         help="client whose calls are measured (offer and poll only)",
     )
+    parser.add_argument(
+        "--streams", type=int, default=1, help="number of streams (source and sink only)"
+    )
+    parser.add_argument(
+        "--sources", type=int, default=1, help="sources of each stream (source and sink only)"
+    )
+    parser.add_argument("--source", type=int, default=0, help="index of the source (source only)")
+    parser.add_argument(
+        "--rate", type=float, default=0.0, help="round trips per second (ping only)"
+    )
     parsed = parser.parse_args(arguments)
     if parsed.role in ("ping", "pong") and not parsed.reply_channel:
         parser.error(f"a {parsed.role} needs --reply-channel")
@@ -93,17 +117,4 @@ def parse(arguments: Sequence[str] | None) -> Options:
         parser.error(f"a {parsed.role} cannot use another client")
     if parsed.role == "archive" and not (parsed.control_channel and parsed.message_count > 0):
         parser.error("an archive load needs --control-channel and --message-count")
-    return Options(
-        role=parsed.role,
-        aeron_dir=parsed.aeron_dir,
-        board=parsed.board,
-        channel=parsed.channel,
-        reply_channel=parsed.reply_channel,
-        stream_id=parsed.stream_id,
-        message_length=parsed.message_length,
-        idle=IDLES[parsed.idle],
-        limit_s=parsed.limit,
-        control_channel=parsed.control_channel,
-        message_count=parsed.message_count,
-        client=parsed.client,
-    )
+    return Options(**vars(parsed) | {"idle": IDLES[parsed.idle]})

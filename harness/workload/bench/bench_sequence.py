@@ -1,20 +1,23 @@
 """Numbered messages, and the check that no message is missing or out of order.
 
-    message   | sequence (int64) | padding up to the message's length |
+    message   | source << 40 | sequence (int64) | padding up to the message's length |
 
-Every message of a stream has the same length and fits in one frame. Both ends process whole
-batches, so a load generator is never the bottleneck.
+Every message of a stream has the same length and fits in one frame. Several sources can publish on
+one stream, each of which numbers its own messages. Both ends process whole batches, so a load
+generator is never the bottleneck.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.frame_class import PAD
 from windtunnel.harness.artifact.run.bench_board import Fault
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
 
 SEQUENCE_LENGTH = 8
+SEQUENCE_BITS = 40
+"""Bits of a message's number; the source of the message is above them."""
 BATCH_BYTES = 1 << 16
 BATCH_MESSAGES_MAX = 2048
 
@@ -24,36 +27,41 @@ OK, WRONG_SEQUENCE, WRONG_LENGTH, BROKEN_FRAME = (
 _HEADER, _PAD = DATA_HEADER_LENGTH, PAD
 
 
-@allocating_kernel
+@kernel
 def check_block(
-    words: NDArray[np.int64], expected: int, message_length: int
+    words: NDArray[np.int64], due: NDArray[np.int64], message_length: int
 ) -> tuple[int, int, int]:
-    """Compare the number of each message in a block of whole frames with the expected number.
+    """Compare the number of each message in a block of whole frames with the next number of its
+    source, and update these numbers.
 
-    Shapes:  words int64[n], aligned frames as in a log; padding is skipped
-    Returns: (the next expected number, OK or a fault, the value found instead)
+    Shapes:  words int64[n], aligned frames as in a log; padding is skipped. due int64[sources]
+    Returns: (OK or a fault, the expected number, the value found instead)
     """
     at, length_bytes = 0, words.size * 8
     while at < length_bytes:
         first = words[at >> 3]
         frame_length, frame_type = first & 0xFFFFFFFF, (first >> 48) & 0xFFFF
         if frame_length < _HEADER or frame_length > 0x7FFFFFFF:
-            return expected, BROKEN_FRAME, frame_length
+            return BROKEN_FRAME, 0, frame_length
         if frame_type != _PAD:
             if frame_length - _HEADER != message_length or at + frame_length > length_bytes:
-                return expected, WRONG_LENGTH, frame_length - _HEADER
+                return WRONG_LENGTH, message_length, frame_length - _HEADER
             found = words[(at + _HEADER) >> 3]
-            if found != expected:
-                return expected, WRONG_SEQUENCE, found
-            expected += 1
+            source = found >> SEQUENCE_BITS
+            if source < 0 or source >= due.size:
+                return WRONG_SEQUENCE, due[0], found
+            number = found - (source << SEQUENCE_BITS)
+            if number != due[source]:
+                return WRONG_SEQUENCE, due[source], number
+            due[source] += 1
         at += aligned(frame_length)
-    return expected, OK, 0
+    return OK, 0, 0
 
 
 class Batch:
-    """A batch of adjacent messages. The numbers continue from batch to batch."""
+    """A batch of adjacent messages of a source. The numbers continue from batch to batch."""
 
-    def __init__(self, message_length: int) -> None:
+    def __init__(self, message_length: int, source: int = 0) -> None:
         if message_length < SEQUENCE_LENGTH:
             raise ValueError(
                 f"message length: expected at least {SEQUENCE_LENGTH} bytes, found {message_length}"
@@ -64,7 +72,7 @@ class Batch:
         self.lengths = np.full(self.count, message_length, np.int64)
         rows = self.messages.reshape(self.count, message_length)
         self._numbers = rows[:, :SEQUENCE_LENGTH].view(np.int64)[:, 0]
-        self._numbers[:] = np.arange(self.count)
+        self._numbers[:] = (source << SEQUENCE_BITS) + np.arange(self.count)
 
     def rest(self, first: int) -> NDArray[np.uint8]:
         """Return the messages of this batch from index `first` on."""

@@ -1,7 +1,10 @@
-"""The benchmark load on one stream at full speed: a source offers batches, and a sink checks
-message numbers.
+"""The benchmark load on streams at full speed: sources offer batches, and sinks check message
+numbers.
 
     source --batches--> driver --blocks of whole frames--> sink
+
+A source publishes on each of its streams. If several sources share a stream, it is a concurrent
+publication, and otherwise an exclusive one. Each sink reads all streams.
 
 An error is written to the counter board file and ends the load. The benchmark decides what it
 means.
@@ -82,63 +85,93 @@ class Load:
         return subscription.images[0]
 
 
-def run_source(load: Load, aeron: Aeron) -> None:
-    """Offer numbered messages at full speed until stopped."""
-    options, board = load.options, load.board
-    batch = Batch(options.message_length)
-    publication = aeron.add_exclusive_publication(options.channel, options.stream_id)
-    if not load.wait_for_connection(aeron, publication):
-        return
-    board.state = State.CONNECTED
-    first = sent = 0
-    while load.goes_on(aeron):
-        written, answer = publication.offer_batch(batch.rest(first), batch.lengths, first)
-        first, sent = first + written, sent + written
-        board.message_count = sent
-        if first == batch.count:
+class Flow:
+    """The messages of one source on one stream."""
+
+    def __init__(self, load: Load, publication: Publication) -> None:
+        self._load, self.publication = load, publication
+        self._batch = Batch(load.options.message_length, load.options.source)
+        self._first = 0
+        """Index of the next message of the batch."""
+
+    def offer(self) -> int:
+        """Offer the rest of the batch. Returns the number of messages written."""
+        batch, board = self._batch, self._load.board
+        written, answer = self.publication.offer_batch(
+            batch.rest(self._first), batch.lengths, self._first
+        )
+        self._first += written
+        board.message_count += written
+        if self._first == batch.count:
             batch.renumber()
-            first = 0
-        elif answer == result.BACK_PRESSURED:
-            if not written:
-                options.idle()
-        elif answer != result.ADMIN_ACTION:
-            board.set_fault(Fault.OFFER_REFUSED, expected=sent, found=answer)
+            self._first = 0
+        elif answer not in (result.BACK_PRESSURED, result.ADMIN_ACTION):
+            board.set_fault(Fault.OFFER_REFUSED, expected=board.message_count, found=answer)
+        return written if answer == result.BACK_PRESSURED else max(written, 1)
+
+
+def run_source(load: Load, aeron: Aeron) -> None:
+    """Offer numbered messages on all streams at full speed until stopped."""
+    options, board = load.options, load.board
+    is_shared = options.sources > 1
+    add = aeron.add_publication if is_shared else aeron.add_exclusive_publication
+    flows = [Flow(load, add(options.channel, each)) for each in options.stream_ids]
+    for flow in flows:
+        if not load.wait_for_connection(aeron, flow.publication):
+            return
+    board.state = State.CONNECTED
+    while load.goes_on(aeron):
+        written = 0
+        for flow in flows:
+            written += flow.offer()
+        if not written:
+            options.idle()
 
 
 class Sink:
     """Checks the numbers of received messages, and counts the messages that arrived in order."""
 
-    def __init__(self, board: Board, message_length: int) -> None:
+    def __init__(self, board: Board, message_length: int, sources: int = 1) -> None:
         self._board = board
         self._message_length = message_length
-        self.due = 0
-        """Number of the next expected message."""
+        self._due = np.zeros(sources, dtype=np.int64)
+        """Number of the next expected message of each source."""
+
+    @property
+    def count(self) -> int:
+        """The number of messages that have arrived in order."""
+        return int(self._due.sum())
 
     def on_block(self, block: memoryview, session_id: int, term_id: int, position: int) -> None:
         """Check the messages in one block of whole frames."""
+        before = self.count
         frames = np.frombuffer(block, np.int64)
-        due, fault, found = check_block(frames, self.due, self._message_length)
-        self.due = int(due)
-        self._board.message_count = self.due
+        fault, expected, found = check_block(frames, self._due, self._message_length)
+        self._board.message_count += self.count - before
         if fault != OK:
-            expected = self._message_length if fault == Fault.LENGTH else self.due
-            self._board.set_fault(Fault(int(fault)), expected=expected, found=int(found))
+            self._board.set_fault(Fault(int(fault)), expected=int(expected), found=int(found))
 
 
 def run_sink(load: Load, aeron: Aeron) -> None:
-    """Read and check messages until stopped."""
+    """Read and check messages of all streams until stopped."""
     options, board = load.options, load.board
-    sink = Sink(board, options.message_length)
+    sinks = [Sink(board, options.message_length, options.sources) for _ in options.stream_ids]
     # Load or compile the kernel now instead of at the first message.
-    sink.on_block(memoryview(np.empty(0, np.uint8)), 0, 0, 0)
-    subscription = aeron.add_subscription(options.channel, options.stream_id)
+    sinks[0].on_block(memoryview(np.empty(0, np.uint8)), 0, 0, 0)
+    subscriptions = [aeron.add_subscription(options.channel, each) for each in options.stream_ids]
     board.state = State.SUBSCRIBED
-    image = load.wait_for_image(aeron, subscription)
-    if image is None:
-        return
+    readers = []
+    for sink, subscription in zip(sinks, subscriptions, strict=True):
+        image = load.wait_for_image(aeron, subscription)
+        if image is None:
+            return
+        readers.append((image, sink))
     board.state = State.CONNECTED
     while load.goes_on(aeron):
-        if image.block_poll(sink.on_block, BLOCK_BYTES) == 0:
+        read = 0
+        for image, sink in readers:
+            read += image.block_poll(sink.on_block, BLOCK_BYTES)
             if image.is_closed:
-                board.set_fault(Fault.STREAM_LOST, found=sink.due)
+                board.set_fault(Fault.STREAM_LOST, found=sink.count)
+        if not read:
             options.idle()

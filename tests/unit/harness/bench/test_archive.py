@@ -75,7 +75,7 @@ def test_each_way_has_its_own_figures(measure):
     assert loads.orders == [Command.RECORD, Command.REPLAY]
     more = loads.given["more"]
     assert more == ("--control-channel", "there", "--message-count", str(COUNT))
-    assert loads.given["channels"] == ("aeron:ipc?term-length=1m", "")
+    assert loads.given["channels"] == ("aeron:ipc?term-length=1m", (), "")
 
 
 def test_turns_of_the_warm_up_are_dropped(measure, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from windtunnel.harness.artifact.run.bench_board import Command, Fault, State
 from windtunnel.harness.bench import loads
 from windtunnel.harness.bench.loads import Loads, MeasurementError
-from windtunnel.harness.bench.plan import CASES
+from windtunnel.harness.bench.plan import CASES, Channels
 
 BY_NAME = {case.name: case for case in CASES}
 
@@ -44,7 +44,8 @@ def start(tmp_path, monkeypatch):
 
     def make(name: str) -> Loads:
         return Loads(
-            BY_NAME[name], tmp_path, aeron_dir=Path("/shm/aeron"), channels=("there", "back"),
+            BY_NAME[name], tmp_path, aeron_dir=Path("/shm/aeron"),
+            channels=Channels("there", BY_NAME[name].sinks * ("there",), "back"),
             idle="yield", limit_s=9.0, environment={},
         )  # fmt: skip
 
@@ -62,6 +63,37 @@ def test_a_stream_is_counted_where_it_arrives(start):
         ended(made, 7, 5)
         assert made.count == 5
         assert list(made.boards) == ["source", "sink"]
+
+
+def test_a_message_for_several_sinks_is_counted_once_it_is_at_each_of_them(start):
+    with start("udp-1344-mdc") as made:
+        assert list(made.boards) == ["source", "sink-0", "sink-1", "sink-2"]
+        source, *sinks = made.boards.values()
+        source.message_count, source.state = 9, State.ENDED
+        for sink, count in zip(sinks, (9, 7, 9), strict=True):
+            sink.message_count = count
+        assert made.count == 7
+        with pytest.raises(MeasurementError, match="not all of the 9 messages sent arrived"):
+            made.finish()
+        sinks[1].message_count = 9
+        made.finish()
+
+
+def test_the_messages_of_all_sources_must_arrive(start):
+    with start("ipc-32-sources") as made:
+        assert list(made.boards) == ["source-0", "source-1", "source-2", "sink"]
+        *sources, sink = made.boards.values()
+        for source, count in zip(sources, (3, 4, 5), strict=True):
+            source.message_count, source.state = count, State.ENDED
+        sink.message_count = 11
+        with pytest.raises(MeasurementError, match="not all of the 12 messages sent arrived"):
+            made.finish()
+        assert [each.order for each in sources] == 3 * [Command.STOP]
+        sink.message_count = 12
+        made.finish()
+        argv = MadeProcess.made["source-2"].argv
+        assert argv[argv.index("--source") + 1] == "2"
+        assert argv[argv.index("--sources") + 1] == "3"
 
 
 def test_an_echo_is_counted_where_it_comes_back(start):

@@ -56,7 +56,14 @@ def test_percentiles_are_times_that_were_measured():
     latencies_ns = np.arange(1_000, 1_001_000, 1_000)
     np.random.default_rng(1).shuffle(latencies_ns)
     values = measure.echo_values(latencies_ns)
-    assert values == {"p50": 501.0, "p90": 901.0, "p99": 991.0, "p99.9": 1_000.0, "max": 1_000.0}
+    assert values == {
+        "p50": 501.0,
+        "p90": 901.0,
+        "p99": 991.0,
+        "p99.9": 1_000.0,
+        "p99.99": 1_000.0,
+        "max": 1_000.0,
+    }
 
 
 def test_one_round_trip_is_all_percentiles():

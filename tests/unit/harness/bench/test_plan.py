@@ -4,12 +4,20 @@ from pathlib import Path
 
 import pytest
 
+from windtunnel.driver.media_driver.settings.loss_interceptors import (
+    RandomLoss,
+    parse_random_loss,
+)
+from windtunnel.driver.wire import frame_type
 from windtunnel.harness.bench.plan import (
     CASE_NAMES,
     CASES,
     GROUPS,
+    LOSS,
     BenchSettings,
+    by_environment,
     channel,
+    channels,
     stream_id,
 )
 from windtunnel.harness.bench.subject import OURS, C, environment, plain_environment
@@ -20,21 +28,57 @@ SETTINGS = BenchSettings(
 )
 
 
+BUFFERS = "rcv-wnd=4m|so-rcvbuf=4m|so-sndbuf=4m"
+PORTS = (24_000, 24_001, 24_002, 24_003)
+BY_NAME = {case.name: case for case in CASES}
+
+
 def test_udp_channels_carry_the_window_into_every_buffer():
-    uri = channel("udp", BenchSettings(window="4m", term_length="8m", mtu="8k"), 24_000)
-    assert uri == (
-        "aeron:udp?endpoint=127.0.0.1:24000|term-length=8m|mtu=8k|rcv-wnd=4m|so-rcvbuf=4m"
-        "|so-sndbuf=4m"
+    made = channels(
+        BY_NAME["udp-32"], BenchSettings(window="4m", term_length="8m", mtu="8k"), PORTS
     )
+    there = f"aeron:udp?endpoint=127.0.0.1:24000|term-length=8m|mtu=8k|{BUFFERS}"
+    assert made == (there, (there,), there.replace("24000", "24001"))
 
 
 def test_ipc_channels_have_no_window():
-    assert channel("ipc", BenchSettings(), 24_000) == "aeron:ipc?term-length=16m"
+    assert channel(BY_NAME["ipc-32"], BenchSettings(), 24_000) == "aeron:ipc?term-length=16m"
+
+
+def test_messages_that_must_fit_in_a_datagram_have_an_mtu_of_their_own():
+    made = channel(BY_NAME["udp-8192"], BenchSettings(window="4m", mtu="1408"), 24_000)
+    assert made == f"aeron:udp?endpoint=127.0.0.1:24000|term-length=16m|mtu=8224|{BUFFERS}"
+
+
+def test_a_stream_to_several_destinations_begins_with_all_of_them():
+    made = channels(BY_NAME["udp-1344-mdc"], BenchSettings(window="4m"), PORTS)
+    control = f"control=127.0.0.1:24000|term-length=16m|{BUFFERS}"
+    assert made.sources == f"aeron:udp?{control}|control-mode=dynamic|fc=min,g:/3"
+    assert made.sinks == tuple(
+        f"aeron:udp?endpoint=127.0.0.1:{port}|{control}" for port in PORTS[1:]
+    )
+
+
+def test_all_readers_of_a_group_have_its_channel():
+    made = channels(BY_NAME["udp-1344-multicast"], BenchSettings(window="4m"), PORTS)
+    assert made.sinks == (made.sources,)
+    assert made.sources.startswith("aeron:udp?endpoint=224.20.30.39:24000|interface=127.0.0.1|")
 
 
 def test_every_case_has_stream_ids_of_its_own():
-    used = [stream_id(case) + step for case in CASES for step in (0, 1)]
+    used = [stream_id(case) + step for case in CASES for step in range(max(case.streams, 2))]
     assert len(set(used)) == len(used)
+
+
+def test_cases_with_another_environment_need_another_driver():
+    plain, lossy = by_environment(CASES)
+    assert plain[0] == ()
+    assert (lossy[0], lossy[1]) == (tuple(LOSS.items()), [BY_NAME["udp-1344-loss"]])
+
+
+def test_a_driver_loses_one_percent_of_the_data_frames_that_it_receives():
+    text = LOSS["AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS"]
+    assert parse_random_loss("losses", text) == RandomLoss(0.01, 7, 1 << frame_type.DATA)
 
 
 def test_chosen_cases_keep_their_order():

@@ -82,6 +82,15 @@ def test_drivers_take_turns_after_a_round_that_does_not_count(seen):
     assert len(readings) == 8
 
 
+def test_a_case_with_losses_gets_a_driver_of_its_own(seen):
+    cases = ("udp-32", "udp-1344-loss", "ipc-32")
+    run(BenchSettings(rounds=1, drivers=("c",), cases=cases))
+    order = [case for _, case, number, _ in seen[1:] if number == 0]
+    assert order == ["udp-32", "ipc-32", "udp-1344-loss"]
+    names = [folder.name for folder in seen[0]]
+    assert sorted(names) == ["c--1-0", "c--1-1", "c-0-0", "c-0-1"]
+
+
 def test_a_driver_that_died_is_not_asked_again_in_its_round(seen):
     readings, _ = run(BenchSettings(rounds=2, cases=("udp-32", "ipc-32")))
     assert [(each.driver, each.case) for each in readings if each.round_index == 1] == [

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.harness.workload.numbered_frames import frame
 from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.harness.artifact.run.bench_board import Board, Command, Fault, State, latencies_file
+from windtunnel.harness.workload.bench import bench_echo
 from windtunnel.harness.workload.bench.bench_echo import run_ping, run_pong
 from windtunnel.harness.workload.bench.bench_options import Options, parse
 from windtunnel.harness.workload.bench.bench_stream import Load, run_sink, run_source
@@ -68,11 +69,11 @@ def board(tmp_path):
     return Board.create(tmp_path / "load.board")
 
 
-def load_of(board, role="source", length=32, limit_s=60.0):
+def load_of(board, role="source", length=32, limit_s=60.0, **more):
     turns = iter(range(TURNS_MAX))
     options = Options(
         role, Path("/shm/aeron"), board.path, "there", "back", 7, length,
-        lambda: next(turns), limit_s,
+        lambda: next(turns), limit_s, **more,
     )  # fmt: skip
     return Load(options, board)
 
@@ -130,6 +131,52 @@ def test_a_sink_notices_that_its_stream_went_away(board):
     image = MadeImage(board, [frame(0, 32)], ends_closed=True)
     run_sink(load_of(board, "sink"), client(image=image))
     assert board.fault_text == "the stream disconnected after message 1"
+
+
+def test_a_source_publishes_on_each_of_its_streams(board):
+    opened, publications = [], [MadePublication(board, [(3000, 1)]) for _ in range(3)]
+
+    def add(*to):
+        opened.append(to)
+        return publications[len(opened) - 1]
+
+    aeron = SimpleNamespace(is_closed=False, add_exclusive_publication=add)
+    run_source(load_of(board, streams=3), aeron)
+    assert opened == [("there", 7), ("there", 8), ("there", 9)]
+    assert [each.taken for each in publications] == 3 * [list(range(2048))]
+    assert board.message_count == 3 * 2048
+
+
+def test_sources_that_share_a_stream_number_their_messages_apart(board):
+    publication, opened = MadePublication(board, [(2, 1)]), []
+    aeron = SimpleNamespace(
+        is_closed=False, add_publication=lambda *to: opened.append(to) or publication
+    )
+    run_source(load_of(board, sources=3, source=2), aeron)
+    assert opened == [("there", 7)]
+    assert publication.taken == [2 << 40, (2 << 40) + 1]
+
+
+def test_a_sink_counts_the_messages_of_all_streams_and_sources(board):
+    first = MadeImage(board, [frame(0, 32) + frame(1 << 40, 32), frame(1, 32)])
+    second = MadeImage(board, [frame(0, 32)])
+    subscriptions = iter(SimpleNamespace(images=(image,)) for image in (first, second))
+    aeron = SimpleNamespace(is_closed=False, add_subscription=lambda *to: next(subscriptions))
+    run_sink(load_of(board, "sink", streams=2, sources=2), aeron)
+    assert (board.message_count, board.fault) == (4, Fault.NONE)
+
+
+def test_at_a_fixed_rate_a_late_echo_makes_the_messages_after_it_late(board, monkeypatch):
+    ticks = iter(range(0, 10_000_000, 4_000))
+    monkeypatch.setattr(bench_echo, "_now_ns", lambda: next(ticks))
+    monkeypatch.setattr(bench_echo.time, "monotonic_ns", lambda: 0)
+    publication = MadePublication(board, [(1, 64)] * 4)
+    image = MadeImage(board, [frame(number, 32) for number in range(4)])
+    run_ping(load_of(board, "ping", rate=200_000.0), client(publication, image))
+    latencies = np.fromfile(latencies_file(board.path), np.int64)[:4].tolist()
+    # A message is due every 5 us. The clock shows 4 us more each time, and is read twice for a
+    # message that is late: 8 us, of which 3 us are added to the delay of the next one.
+    assert latencies == [7_000, 10_000, 13_000, 16_000]
 
 
 def test_a_ping_takes_the_time_of_every_echo(board):

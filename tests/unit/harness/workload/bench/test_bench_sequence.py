@@ -20,14 +20,31 @@ WORDS = {
 }
 
 
+SOURCE = 1 << 40
+
+
 def check(block: bytes, expected: int, message_length: int) -> tuple[int, int, int]:
-    due, fault, found = check_block(np.frombuffer(block, np.int64), expected, message_length)
-    return int(due), int(fault), int(found)
+    """Check a block of the only source. Returns its next number, the fault, and what was found."""
+    due = np.array([expected])
+    fault, wanted, found = check_block(np.frombuffer(block, np.int64), due, message_length)
+    assert fault != Fault.SEQUENCE or wanted == due[0]
+    return int(due[0]), int(fault), int(found)
 
 
 def test_counts_messages_in_order_and_passes_over_padding():
     block = frame(5) + frame(6) + frame(0, 100, PAD) + frame(7)
     assert check(block, 5, 8) == (8, Fault.NONE, 0)
+
+
+def test_each_source_has_numbers_of_its_own():
+    block = frame(5) + frame(SOURCE + 1) + frame(6) + frame(SOURCE + 2)
+    due = np.array([5, 1])
+    assert check_block(np.frombuffer(block, np.int64), due, 8) == (Fault.NONE, 0, 0)
+    assert due.tolist() == [7, 3]
+    again = np.frombuffer(frame(SOURCE + 2), np.int64)
+    assert check_block(again, due, 8) == (Fault.SEQUENCE, 3, 2)
+    unknown = np.frombuffer(frame(2 * SOURCE + 7), np.int64)
+    assert check_block(unknown, due, 8) == (Fault.SEQUENCE, 7, 2 * SOURCE + 7)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +76,9 @@ def test_finds_nothing_wrong_with_an_empty_block():
 
 FRAMES = st.builds(
     frame,
-    st.integers(0, 3),
+    st.builds(
+        lambda source, number: source * SOURCE + number, st.integers(-1, 2), st.integers(0, 2)
+    ),
     st.sampled_from([8, 8, 8, 9, 40]),
     st.sampled_from([DATA, DATA, PAD]),
 )
@@ -72,8 +91,11 @@ def test_agrees_with_its_naive_twin(frames, data):
         at = data.draw(st.integers(0, len(block) - 1))
         block[at] = data.draw(st.integers(0, 255))
     length = data.draw(st.sampled_from([8, 9, 40]))
-    due, word, found = naive.check_block(bytes(block), 0, length)
-    assert check(bytes(block), 0, length) == (due, WORDS[word], found)
+    word, wanted, found, due = naive.check_block(bytes(block), {0: 0, 1: 0}, length)
+    numbers = np.zeros(2, np.int64)
+    checked = check_block(np.frombuffer(block, np.int64), numbers, length)
+    assert checked == (WORDS[word], wanted, found)
+    assert dict(enumerate(numbers.tolist())) == due
 
 
 @pytest.mark.parametrize("length", [8, 32, 1344, 100_000])
@@ -85,6 +107,14 @@ def test_batches_are_numbered_on(length):
         numbers = np.ascontiguousarray(rows).view(np.int64)[:, 0]
         assert numbers.tolist() == list(range(first, first + batch.count))
         batch.renumber()
+
+
+def test_the_numbers_of_a_batch_name_its_source():
+    batch = Batch(8, source=2)
+    batch.renumber()
+    assert batch.messages.view(np.int64)[:2].tolist() == [
+        2 * SOURCE + batch.count, 2 * SOURCE + batch.count + 1,
+    ]  # fmt: skip
 
 
 def test_the_rest_of_a_batch_begins_with_the_message_asked_for():
