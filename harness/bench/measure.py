@@ -22,9 +22,10 @@ from windtunnel.harness.bench.plan import CALLS, PORTS, BenchCase, BenchSettings
 from windtunnel.harness.bench.ports import free_ports
 from windtunnel.harness.bench.subject import plain_environment
 
-PERCENTILES = {
-    "p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "p99.99": 99.99, "max": 100.0,
-}  # fmt: skip
+PERCENTILES = ("p50", "p90", "p99", "p99.9", "p99.99", "max")
+"""The values of round trips that are compared."""
+CURVE = (0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99)
+"""The percentiles that are measured."""
 NO_ROUND_TRIPS = "no round trip completed during the measurement"
 LOAD_LIMIT_S = 240.0
 """Seconds after the measurement at which a load generator exits, even if it was not stopped."""
@@ -92,8 +93,9 @@ def echo_values(latencies_ns: np.ndarray) -> dict[str, float]:
     """
     if latencies_ns.size == 0:
         raise MeasurementError(NO_ROUND_TRIPS)
-    found = np.percentile(latencies_ns, list(PERCENTILES.values()), method="higher") / 1e3
-    return dict(zip(PERCENTILES, found.tolist(), strict=True))
+    found = np.percentile(latencies_ns, [*CURVE, 100.0], method="higher") / 1e3
+    names = [*(f"p{percent:g}" for percent in CURVE), "max"]
+    return dict(zip(names, found.tolist(), strict=True))
 
 
 def compiled_between(root: Path, first_ns: int, second_ns: int) -> bool:

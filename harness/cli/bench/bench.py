@@ -133,8 +133,8 @@ def _names(
 @click.option(
     "--report",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="For the case recovery: also write a page with the figures, and the positions over time, "
-    "to this file.",
+    help="Also write a page to this file: figures with bars and latencies, or for the case "
+    "recovery with positions over time.",
 )
 @click.option(
     "--readings",
@@ -191,7 +191,7 @@ def bench(
     from windtunnel.harness.bench.plan import CASE_NAMES, GROUPS, BenchSettings
     from windtunnel.harness.bench.subject import SUBJECTS
 
-    paths = _recovery_paths(only, report=report, readings=readings)
+    paths = _recovery_paths(only, readings)
     if paths is not None:
         return bench_recovery.recovery(rounds, paths, enforce, json_file, report, readings)
     if only == (bench_alone.ANALYSIS,):
@@ -211,18 +211,17 @@ def bench(
         both_set=both_set,
         ours_set=ours_set,
     )
-    return _run(settings, floors, enforce, json_file)
+    return _run(settings, floors, enforce, json_file, report)
 
 
-def _recovery_paths(only: tuple[str, ...] | None, **files: Path | None) -> tuple[str, ...] | None:
+def _recovery_paths(only: tuple[str, ...] | None, readings: Path | None) -> tuple[str, ...] | None:
     """Return the paths that were chosen for the case recovery, or None for the other cases, which
-    have no such files.
+    have no file of readings.
     """
     if only and only[0] == bench_alone.RECOVERY:
         return only[1:]
-    for name, file in files.items():
-        if file is not None:
-            raise click.UsageError(f"--{name}: expected --only recovery, which alone has it")
+    if readings is not None:
+        raise click.UsageError("--readings: expected --only recovery, which alone has it")
     return None
 
 
@@ -243,13 +242,20 @@ def _known(
 
 
 def _run(
-    settings: "BenchSettings", floor_texts: tuple[str, ...], enforce: bool, json_file: Path | None
+    settings: "BenchSettings",
+    floor_texts: tuple[str, ...],
+    enforce: bool,
+    json_file: Path | None,
+    report: Path | None,
 ) -> int:
     from windtunnel.harness.bench import archive_host, machine, rounds
     from windtunnel.harness.bench.document import bench_document
     from windtunnel.harness.bench.figures import compare, read_floors
     from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
+    from windtunnel.reports.bench_page import write_bench_page
 
+    if report is not None and not report.absolute().parent.is_dir():
+        raise click.UsageError(f"--report: expected a file in an existing folder, found {report}")
     try:
         floors = read_floors(floor_texts)
     except (ValueError, OSError) as error:
@@ -267,6 +273,9 @@ def _run(
     comparisons = compare(readings, floors)
     document = bench_document(seen, settings, readings, comparisons)
     bench_alone.write_json(document, json_file)
+    if report is not None:
+        with one_line():
+            write_bench_page(document, report)
     if str(json_file) == "-":
         click.echo(json.dumps(document))
     else:

@@ -57,13 +57,11 @@ def test_percentiles_are_times_that_were_measured():
     np.random.default_rng(1).shuffle(latencies_ns)
     values = measure.echo_values(latencies_ns)
     assert values == {
-        "p50": 501.0,
-        "p90": 901.0,
-        "p99": 991.0,
-        "p99.9": 1_000.0,
-        "p99.99": 1_000.0,
-        "max": 1_000.0,
+        **{"p0": 1.0, "p10": 101.0, "p25": 251.0, "p50": 501.0, "p75": 751.0, "p90": 901.0},
+        **{"p95": 951.0, "p99": 991.0, "p99.5": 996.0, "p99.9": 1_000.0, "p99.95": 1_000.0},
+        **{"p99.99": 1_000.0, "max": 1_000.0},
     }
+    assert set(measure.PERCENTILES) < set(values)
 
 
 def test_one_round_trip_is_all_percentiles():

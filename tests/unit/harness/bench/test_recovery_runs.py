@@ -188,12 +188,16 @@ def test_the_page_shows_each_path_with_its_figures_and_its_first_round(runner, t
     assert "<title>INCONCLUSIVE" in text  # `overtaken` has no losses here, so it has no figure.
 
 
-def test_only_the_recovery_case_has_a_page(tmp_path, capsys):
-    page = str(tmp_path / "page.html")
-    assert main(["bench", "--only", "udp-32", "--report", page]) == 64
+def test_only_the_recovery_case_has_a_file_of_readings(tmp_path, capsys):
+    readings = str(tmp_path / "readings.jsonl")
+    assert main(["bench", "--only", "udp-32", "--readings", readings]) == 64
     assert "expected --only recovery" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("case", ["recovery", "udp-32"])
+def test_a_page_needs_a_folder(tmp_path, capsys, case):
     nowhere = str(tmp_path / "missing" / "page.html")
-    assert main(["bench", "--only", "recovery", "--report", nowhere]) == 64
+    assert main(["bench", "--only", case, "--report", nowhere]) == 64
     assert "expected a file in an existing folder" in capsys.readouterr().err
 
 

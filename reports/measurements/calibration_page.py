@@ -4,14 +4,13 @@ The page has a table and a chart. The chart shows measured values relative to th
 with 99.9 % intervals. Ratios, lengths and times thus share one axis, on which 1 is exact.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run.calibration import Calibration, Measure
+from windtunnel.reports.drawing_page import drawing, drawing_page
 from windtunnel.reports.html import element, joined, table
-from windtunnel.reports.packing import plotly_script
 
 NAME = "calibration.html"
 _HEADS = (
@@ -25,12 +24,6 @@ _HEADS = (
     ("tolerance", ""),
     ("", ""),
 )
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; color: #1c2430; }
-table { border-collapse: collapse; } td, th { padding: .2rem .7rem; text-align: left; }
-td.num, th.num { text-align: right; font-variant-numeric: tabular-nums; }
-tr { border-bottom: 1px solid #dde2ea; } .missed { color: #b3261e; font-weight: 600; }
-"""
 
 
 def write_calibration_page(found: Calibration, folder: Path) -> Path:
@@ -51,21 +44,12 @@ def _page(found: Calibration) -> str:
         [
             element("h1", title),
             element("p", summary),
-            element("div", "", id="chart", style="height: 36rem"),
+            drawing("chart", 36),
             table(_HEADS, [_row(each) for each in found.measures]),
             joined(element("p", f"invalid: {text}", class_="missed") for text in found.voids),
         ]
     )
-    # The JSON must not contain a string that ends the script element.
-    drawing = json.dumps(figure(found)).replace("</", "<\\/")
-    script = plotly_script().decode("utf-8").replace("</script", "<\\/script")
-    return (
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        f"{element('title', title)}<style>{_STYLE}</style><script>{script}</script></head>"
-        f"<body>{body}<script>const drawing = {drawing};"
-        "Plotly.newPlot('chart', drawing.data, drawing.layout, {responsive: true});"
-        "</script></body></html>"
-    )
+    return drawing_page(title, body, {"chart": figure(found)})
 
 
 def _row(measure: Measure) -> list[object]:

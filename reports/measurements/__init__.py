@@ -1,0 +1,1 @@
+"""Pages of what was measured: benchmarks, loss recovery, and calibrations of impairments."""
