@@ -33,10 +33,19 @@ left. Its unreliable streams lose what was overtaken.
 """
 
 
+LINK_ENDS_STREAM = ("recovery/bursts",)
+"""Scenarios whose link can lose everything for longer than the 5 s that Aeron's connections live. A
+burst ends after 50 datagrams, which are 5 s of heartbeats if the window is full.
+"""
+
+
 def scenario_files(fidelity: Fidelity, driver: str) -> list[Path]:
-    """All scenarios that this fidelity can run, but for those that show a defect."""
+    """All scenarios that this fidelity can run, but for those that show a defect, or whose link can
+    end a stream.
+    """
     files = [each for each in sorted(SCENARIOS.glob("*/*.yaml")) if each.parent.name != "findings"]
-    left_out = [SCENARIOS / f"{name}.yaml" for name in SHOWS_DEFECT.get(driver, ())]
+    names = (*SHOWS_DEFECT.get(driver, ()), *LINK_ENDS_STREAM)
+    left_out = [SCENARIOS / f"{name}.yaml" for name in names]
     return [
         file for file in files if file not in left_out and fidelity in load_scenario(file).fidelity
     ]
