@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from windtunnel.harness.artifact.regular_file import replace_file
-from windtunnel.reports.drawing_page import drawing, drawing_page
 from windtunnel.reports.html import Markup, element, joined, table
+from windtunnel.reports.measurements.drawing_page import drawing, drawing_page
 
 TITLE = "Windtunnel benchmark"
 OURS = "ours"

@@ -9,8 +9,8 @@ from typing import Any
 
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run.calibration import Calibration, Measure
-from windtunnel.reports.drawing_page import drawing, drawing_page
 from windtunnel.reports.html import element, joined, table
+from windtunnel.reports.measurements.drawing_page import drawing, drawing_page
 
 NAME = "calibration.html"
 _HEADS = (

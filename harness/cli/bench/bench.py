@@ -252,7 +252,7 @@ def _run(
     from windtunnel.harness.bench.document import bench_document
     from windtunnel.harness.bench.figures import compare, read_floors
     from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
-    from windtunnel.reports.bench_page import write_bench_page
+    from windtunnel.reports.measurements.bench_page import write_bench_page
 
     if report is not None and not report.absolute().parent.is_dir():
         raise click.UsageError(f"--report: expected a file in an existing folder, found {report}")

@@ -38,7 +38,7 @@ def recovery(
     from windtunnel.harness.bench.recovery_runs import measure
     from windtunnel.harness.bench.saved_readings import ReadingsError, SavedReadings
     from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
-    from windtunnel.reports.recovery_page import RecoveryPage
+    from windtunnel.reports.measurements.recovery_page import RecoveryPage
 
     if report is not None and not report.absolute().parent.is_dir():
         raise click.UsageError(f"--report: expected a file in an existing folder, found {report}")

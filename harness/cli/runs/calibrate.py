@@ -124,7 +124,7 @@ def _measure(backend: "Backend", seed: int, scale: float, packets_per_s: int) ->
 
 def _write(found: "Calibration", out: Path) -> None:
     from windtunnel.harness.artifact.regular_file import real_path
-    from windtunnel.reports.calibration_page import write_calibration_page
+    from windtunnel.reports.measurements.calibration_page import write_calibration_page
 
     out = real_path(out)
     out.mkdir(parents=True, exist_ok=True)

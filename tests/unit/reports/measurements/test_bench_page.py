@@ -2,7 +2,12 @@
 
 import pytest
 
-from windtunnel.reports.bench_page import advantage, bench_page, curve, write_bench_page
+from windtunnel.reports.measurements.bench_page import (
+    advantage,
+    bench_page,
+    curve,
+    write_bench_page,
+)
 
 
 def figure(name, ratio, better="more", *, floor=None, holds=None):

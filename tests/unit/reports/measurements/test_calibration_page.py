@@ -1,7 +1,7 @@
 """The page of a calibration: whole, offline, and nothing in it is taken for markup."""
 
 from windtunnel.harness.artifact.run.calibration import Calibration, Measure
-from windtunnel.reports.calibration_page import figure, write_calibration_page
+from windtunnel.reports.measurements.calibration_page import figure, write_calibration_page
 
 HELD = Measure("delay", "p50", "ms", 5.0, 5.1, 5.0, 5.2, 100, "within 0.3 ms")
 MISSED = Measure("loss <b>", "rate", "%", 2.0, 3.0, 2.9, 3.1, 100, "within 5%", holds=False)
