@@ -131,15 +131,17 @@ def _has_single_responses(evidence: Evidence, traffic: TrafficCase) -> bool:
 def _unanswered(wire: Wire, found: Retransmits) -> int | None:
     """Return the position of the first NAK that its sender had to answer and did not, or None.
 
-    It may ignore a NAK for a part of its last response, and for data that it did not send recently.
+    It may ignore a NAK for a part of its last response, and for data that it did not send in the
+    last half of a term. When exactly it looked at the NAK is not known.
     """
     naks = wire.naks(wire.feedback_arrived_from_all)
     begins, times_ns = wire.nak_positions(naks), naks["time_ns"].astype(np.int64)
     frames_ns = wire.sent.frames["time_ns"].astype(np.int64)
     tops = np.maximum.accumulate(wire.sent.ends) if len(frames_ns) else frames_ns
     sent = known_at(frames_ns, tops, times_ns - ANSWER_NS, 0)
+    sent_later = known_at(frames_ns, tops, times_ns + ANSWER_NS, 0)
     known = np.isin(begins, wire.sent.starts) & (begins < sent)
-    known &= (begins >= sent - wire.facts.term_length // 2) & (naks["nak_length"] > 0)
+    known &= (begins >= sent_later - wire.facts.term_length // 2) & (naks["nak_length"] > 0)
     known &= times_ns + ANSWER_NS < int(frames_ns.max(initial=0))
     asked = begins + naks["nak_length"].astype(np.int64)
     order = np.argsort(found.times_ns, kind="stable")

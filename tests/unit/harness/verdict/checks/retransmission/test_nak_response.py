@@ -99,6 +99,19 @@ def test_on_virtual_time_a_nak_without_an_answer_is_reported(run, fidelity, shor
         assert "was not answered" in finding.text
 
 
+@pytest.mark.parametrize(("behind", "outcome"), [(0, Outcome.FAIL), (32, Outcome.PASS)])
+def test_a_nak_for_data_of_half_a_term_ago_need_not_be_answered(run, behind, outcome):
+    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    asked, again = first_answer(run)
+    run.packets["a"].remove(again)
+    payload = bytearray(again.payload)
+    end = position(asked) + run.traffic.term_length // 2 + behind
+    struct.pack_into("<i", payload, 8, end - (len(payload) + 31 & ~31))
+    ahead = replace(again, time_ns=asked.time_ns + 900_000, payload=bytes(payload))
+    run.packets["a"] = sorted([*run.packets["a"], ahead], key=lambda each: each.time_ns)
+    assert whole(run).outcome is outcome
+
+
 def test_an_answer_in_two_datagrams_is_whole_if_they_follow_each_other(run):
     again, behind = ask_for_more(run)
     second = type(again)(again.time_ns + 1, "a", "b", again.ports, behind.payload, behind.kind)
