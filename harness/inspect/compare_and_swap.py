@@ -6,7 +6,7 @@ which is safe only for memory that is not shared.
 
 from typing import Any
 
-from windtunnel.driver.kernels.jit import JIT_DISABLED, Deferred, allocating_kernel
+from windtunnel.driver.kernels.jit import JIT_DISABLED, Deferred, kernel
 
 
 def _make_locked() -> Any:
@@ -41,7 +41,7 @@ def _plain(words: Any, index: int, expected: int, desired: int) -> bool:
 _swap: Any = _plain if JIT_DISABLED else Deferred(_make_locked)
 
 
-@allocating_kernel
+@kernel
 def compare_and_swap(words: Any, index: int, expected: int, desired: int) -> bool:
     """Atomically replace the word at `index` if it equals `expected`. Returns whether it did.
 

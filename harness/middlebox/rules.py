@@ -10,7 +10,7 @@ above them.
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox import decision, frame_class
 
 CLASSES: tuple[int, ...] = tuple(sorted(frame_class.NAMES))
@@ -92,7 +92,7 @@ assert CLASSES[_FIRST_OWN_INDEX:] == tuple(range(_FIRST_OWN, _FIRST_OWN + 3))
 assert set(decision.ACTIONS) == set(range(1, 10))
 
 
-@allocating_kernel
+@kernel
 def draw_link(shared_link: int, link: int) -> int:
     """Return the link direction whose draws decide about a frame, given the `shared_link` of the
     rule and the frame's own direction.
@@ -100,7 +100,7 @@ def draw_link(shared_link: int, link: int) -> int:
     return link if shared_link == NOT_SHARED else shared_link
 
 
-@allocating_kernel
+@kernel
 def class_index(code: int) -> int:
     """Return the index of a frame class code in CLASSES."""
     if code >= _FIRST_OWN:

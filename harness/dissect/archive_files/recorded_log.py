@@ -10,7 +10,7 @@ a frame's end and the next frame, are undefined and not compared.
 
 from typing import Any
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.frame_class import PAD
 from windtunnel.harness.dissect.frames.bytes_at import i32_le, i64_le, u16_le
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
@@ -23,7 +23,7 @@ _PAD, _HEADER = PAD, DATA_HEADER_LENGTH
 _TERM_MASK = 0xFFFFFFFF
 
 
-@allocating_kernel
+@kernel
 def _wrong_in_header(buf: Any, at: int, frame: Any, identity: Any) -> int:
     """Return the offset of the first header field that differs from the expected frame, or -1 if
     all are equal.
@@ -49,7 +49,7 @@ def _wrong_in_header(buf: Any, at: int, frame: Any, identity: Any) -> int:
     return -1 if i64_le(buf, at + 24) == 0 else 24
 
 
-@allocating_kernel
+@kernel
 def first_wrong_frame(
     buf: Any, base: int, frames: Any, payload: Any, identity: Any
 ) -> tuple[int, int]:

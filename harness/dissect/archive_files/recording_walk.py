@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, PAD
 from windtunnel.harness.dissect.frames.bytes_at import i32_le, i64_le, u16_le
 from windtunnel.harness.dissect.frames.crc32 import crc32
@@ -73,7 +73,7 @@ def _castagnoli() -> Any:
 _CASTAGNOLI = _castagnoli()
 
 
-@allocating_kernel
+@kernel
 def _crc32c(buf: Any, at: int, end: int) -> int:
     crc = np.int64(_FIELD)
     for index in range(at, end):
@@ -81,7 +81,7 @@ def _crc32c(buf: Any, at: int, end: int) -> int:
     return int(crc ^ _FIELD)
 
 
-@allocating_kernel
+@kernel
 def _checksum_of(buf: Any, at: int, end: int, field: int) -> int:
     """Return the kind of checksum that a frame's session id field contains, or NO_CHECKSUM."""
     if crc32(buf, at + _HEADER, end - at - _HEADER) == field:
@@ -89,7 +89,7 @@ def _checksum_of(buf: Any, at: int, end: int, field: int) -> int:
     return CRC32C if _crc32c(buf, at + _HEADER, end) == field else NO_CHECKSUM
 
 
-@allocating_kernel
+@kernel
 def _fault(buf: Any, at: int, segment: Any) -> int:
     """Return the error code for an invalid frame header, or MORE if the header is valid."""
     length, position = i32_le(buf, at), segment["position"]
@@ -107,7 +107,7 @@ def _fault(buf: Any, at: int, segment: Any) -> int:
     return MORE if i32_le(buf, at + 16) == segment["stream_id"] else OTHER_STREAM
 
 
-@allocating_kernel
+@kernel
 def walk_segment(buf: Any, segment: Any, rows: Any) -> int:
     """Read the complete frames in a window of a segment file, until the rows are full or the
     recording ends.

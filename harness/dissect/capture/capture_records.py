@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.dissect.capture.capture_format import (
     BLOCK_LENGTH_MAX,
     BYTE_ORDER_MAGIC,
@@ -82,22 +82,22 @@ _KNOWN_BLOCKS = (1, 2, 3, 4, 5, 6, 9, 10, 0xBAD, 0x40000BAD, SECTION_HEADER)
 _OPTION_RESOLUTION, _OPTION_OFFSET = 9, 14
 
 
-@allocating_kernel
+@kernel
 def u16(buf: Any, at: int, big_endian: int) -> int:
     return u16_be(buf, at) if big_endian else u16_le(buf, at)
 
 
-@allocating_kernel
+@kernel
 def u32(buf: Any, at: int, big_endian: int) -> int:
     return u32_be(buf, at) if big_endian else u32_le(buf, at)
 
 
-@allocating_kernel
+@kernel
 def i64(buf: Any, at: int, big_endian: int) -> int:
     return i64_be(buf, at) if big_endian else i64_le(buf, at)
 
 
-@allocating_kernel
+@kernel
 def _pcap_length(buf: Any, at: int, limit: int, window: Any) -> int:
     if limit - at < PCAP_RECORD_HEADER_LENGTH:
         return SHORT
@@ -118,7 +118,7 @@ def _pcap_length(buf: Any, at: int, limit: int, window: Any) -> int:
     return PCAP_RECORD_HEADER_LENGTH + captured
 
 
-@allocating_kernel
+@kernel
 def section_is_big_endian(buf: Any, at: int) -> int:
     """Return 1 if a section header block is big-endian, 0 if little-endian, or an error status."""
     if u32_be(buf, at + 8) == BYTE_ORDER_MAGIC:
@@ -126,7 +126,7 @@ def section_is_big_endian(buf: Any, at: int) -> int:
     return 0 if u32_le(buf, at + 8) == BYTE_ORDER_MAGIC else IMPLAUSIBLE
 
 
-@allocating_kernel
+@kernel
 def _pcapng_length(buf: Any, at: int, limit: int, big_endian: int, known_only: bool) -> int:
     if limit - at < BLOCK_LENGTH_MIN:
         return SHORT
@@ -152,7 +152,7 @@ def _pcapng_length(buf: Any, at: int, limit: int, big_endian: int, known_only: b
     return total
 
 
-@allocating_kernel
+@kernel
 def record_length(buf: Any, at: int, limit: int, window: Any, known_only: bool) -> int:
     """Return the length of the record at offset `at` including its header, or SHORT or IMPLAUSIBLE.
 
@@ -163,7 +163,7 @@ def record_length(buf: Any, at: int, limit: int, window: Any, known_only: bool) 
     return _pcapng_length(buf, at, limit, window["big_endian"], known_only)
 
 
-@allocating_kernel
+@kernel
 def _chain_status(buf: Any, start: int, limit: int, window: Any) -> int:
     """Return FOUND if a chain of consecutive plausible records begins at `start` and is long enough
     to be trusted, otherwise NOT_FOUND.
@@ -188,7 +188,7 @@ def _chain_status(buf: Any, start: int, limit: int, window: Any) -> int:
     return FOUND
 
 
-@allocating_kernel
+@kernel
 def _is_on_chain(buf: Any, at: int, end: int, limit: int, window: Any) -> bool:
     """Return whether one of the consecutive records that begin at offset `at` ends exactly at
     `end`.
@@ -202,7 +202,7 @@ def _is_on_chain(buf: Any, at: int, end: int, limit: int, window: Any) -> bool:
     return bool(at == end)
 
 
-@allocating_kernel
+@kernel
 def _may_reach(buf: Any, at: int, to: int, limit: int, window: Any) -> bool:
     """Return whether there may be a packet at offset `at` that ends after `to`, judging by its
     length field and its link layer. Only an IP packet, which is shorter than CHAIN_LENGTH, can
@@ -218,7 +218,7 @@ def _may_reach(buf: Any, at: int, to: int, limit: int, window: Any) -> bool:
     return link_type not in LINK_TYPES or ip_start(buf, packet_at, limit, link_type) != NOT_UDP
 
 
-@allocating_kernel
+@kernel
 def _end_of_outer(buf: Any, inner: int, limit: int, window: Any) -> int:
     """Return the end of the record whose packet contains the offset `inner`, or a negative status
     if the offset is not inside a packet.
@@ -237,7 +237,7 @@ def _end_of_outer(buf: Any, inner: int, limit: int, window: Any) -> int:
     return -1
 
 
-@allocating_kernel
+@kernel
 def find_record(buf: Any, window: Any) -> int:
     """Find the next record before `window.until` that starts a chain of plausible records, and move
     `window.at` to it.
@@ -266,7 +266,7 @@ def find_record(buf: Any, window: Any) -> int:
     return NOT_FOUND if window["steps"] <= 0 or window["is_eof"] or end < limit else MORE
 
 
-@allocating_kernel
+@kernel
 def read_interface(buf: Any, at: int, total: int, big_endian: int, interface: Any) -> None:
     """Parse the interface block at offset `at` into an INTERFACE record."""
     interface["link_type"] = u16(buf, at + 8, big_endian)
@@ -288,7 +288,7 @@ def read_interface(buf: Any, at: int, total: int, big_endian: int, interface: An
         at += 4 + ((length + 3) & ~3)
 
 
-@allocating_kernel
+@kernel
 def ticks_to_ns(ticks: int, interface: Any) -> int:
     """Convert a pcapng timestamp to epoch nanoseconds, truncating finer units. Returns UNKNOWN_TIME
     if it is not between 0 and TIME_MAX_NS.
@@ -301,7 +301,7 @@ def ticks_to_ns(ticks: int, interface: Any) -> int:
     return time_ns if 0 <= time_ns <= TIME_MAX_NS else UNKNOWN_TIME
 
 
-@allocating_kernel
+@kernel
 def _ticks_since_offset_ns(ticks: int, exponent: int, is_binary: int) -> int:
     # Ticks are unsigned: a negative number is one of more than 63 bits.
     if ticks < 0:

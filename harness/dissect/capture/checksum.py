@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.dissect.frames.bytes_at import u16_be, u64_le
 
 _UDP = 17
@@ -17,7 +17,7 @@ _ALL_ONES = 0xFFFF
 _0, _32, _LOW_HALF = np.uint64(0), np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
-@allocating_kernel
+@kernel
 def has_valid_checksums(buf: Any, ip_at: int, udp_at: int) -> bool:
     """Return whether the checksums of a UDP packet are valid. The packet's lengths must be valid.
 
@@ -31,7 +31,7 @@ def has_valid_checksums(buf: Any, ip_at: int, udp_at: int) -> bool:
     return _is_udp_valid(buf, ip_at, udp_at)
 
 
-@allocating_kernel
+@kernel
 def has_wrong_checksum(buf: Any, ip_at: int, udp_at: int) -> bool:
     """Return whether a checksum shows that a UDP packet is damaged, wherever it was captured. The
     packet's lengths must be valid.
@@ -46,12 +46,12 @@ def has_wrong_checksum(buf: Any, ip_at: int, udp_at: int) -> bool:
     return not _is_udp_valid(buf, ip_at, udp_at)
 
 
-@allocating_kernel
+@kernel
 def _is_header_valid(buf: Any, ip_at: int) -> bool:
     return bool(_fold(_sum(buf, ip_at, ip_at + (int(buf[ip_at]) & 15) * 4)) == _ALL_ONES)
 
 
-@allocating_kernel
+@kernel
 def _is_udp_valid(buf: Any, ip_at: int, udp_at: int) -> bool:
     """Return whether a checksum is complete and correct, or only the sum of the pseudo-header."""
     is_v4 = int(buf[ip_at]) >> 4 == 4
@@ -63,7 +63,7 @@ def _is_udp_valid(buf: Any, ip_at: int, udp_at: int) -> bool:
     return bool(_fold(pseudo + _sum(buf, udp_at, udp_at + length)) == _ALL_ONES)
 
 
-@allocating_kernel
+@kernel
 def _sum(buf: Any, at: int, end: int) -> int:
     """Return the sum of big-endian 16-bit words, modulo 0xFFFF. An odd last byte is the high half
     of a word.
@@ -88,7 +88,7 @@ def _sum(buf: Any, at: int, end: int) -> int:
     return (swapped & 0xFF) << 8 | swapped >> 8
 
 
-@allocating_kernel
+@kernel
 def _fold(total: int) -> int:
     while total >> 16:
         total = (total & _ALL_ONES) + (total >> 16)

@@ -9,7 +9,7 @@ The input may be arbitrary bytes, and nothing after `end` is read. Sources: RFC 
 
 from typing import Any
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.dissect.capture.packet import CUT, NOT_UDP
 from windtunnel.harness.dissect.frames.bytes_at import u16_be, u32_be
 
@@ -21,7 +21,7 @@ _FRAGMENT_HEADER = 44
 _HEADERS_BETWEEN = (0, 43, 60)
 
 
-@allocating_kernel
+@kernel
 def ip_payload(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, int]:
     """Locate the payload of the IP packet at offset `at`.
 
@@ -39,7 +39,7 @@ def ip_payload(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, in
     return NOT_UDP, 0, 0, 0, 0, 0
 
 
-@allocating_kernel
+@kernel
 def _payload_v4(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, int]:
     header_length = (int(buf[at]) & 15) * 4
     if header_length < 20 or end - at < header_length:
@@ -60,7 +60,7 @@ def _payload_v4(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, i
     )  # fmt: skip
 
 
-@allocating_kernel
+@kernel
 def _payload_v6(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, int]:
     if end - at < 40:
         return CUT, 0, 0, 0, 0, 0
@@ -93,7 +93,7 @@ def _payload_v6(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, i
     return status, at, packet_end - at, fragment, more, identification
 
 
-@allocating_kernel
+@kernel
 def udp_length(buf: Any, at: int, end: int, room: int) -> int:
     """Return the payload length of the UDP datagram at `at`, or CUT if it is incomplete.
 

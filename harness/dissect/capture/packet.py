@@ -7,7 +7,7 @@ The input may be arbitrary bytes. Each function returns a status and never reads
 
 from typing import Any
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.dissect.frames.bytes_at import i64_be, u16_be, u32_be
 
 LINK_NULL = 0
@@ -49,7 +49,7 @@ _UDP_HEADER_LENGTH = 8
 _IPV4_MAPPED = 0xFFFF << 32
 
 
-@allocating_kernel
+@kernel
 def ip_start(buf: Any, at: int, end: int, link_type: int) -> int:
     """Return the offset of a packet's IP header. Returns NOT_UDP if there is no IP header, or CUT
     if the packet is truncated.
@@ -79,7 +79,7 @@ def ip_start(buf: Any, at: int, end: int, link_type: int) -> int:
     return NOT_UDP
 
 
-@allocating_kernel
+@kernel
 def udp_start(buf: Any, at: int, end: int) -> tuple[int, int]:
     """Locate a packet's UDP header. Returns (offset of the header or a negative status, end of the
     IP packet).
@@ -94,7 +94,7 @@ def udp_start(buf: Any, at: int, end: int) -> tuple[int, int]:
     return NOT_UDP, end
 
 
-@allocating_kernel
+@kernel
 def _udp_start_v4(buf: Any, at: int, end: int) -> tuple[int, int]:
     header_length = (int(buf[at]) & 15) * 4
     if end - at < 20 or header_length < 20 or end - at < header_length:
@@ -109,7 +109,7 @@ def _udp_start_v4(buf: Any, at: int, end: int) -> tuple[int, int]:
     return at + header_length, packet_end
 
 
-@allocating_kernel
+@kernel
 def _udp_start_v6(buf: Any, at: int, end: int) -> tuple[int, int]:
     if end - at < 40:
         return CUT, end
@@ -132,7 +132,7 @@ def _udp_start_v6(buf: Any, at: int, end: int) -> tuple[int, int]:
     return at, packet_end
 
 
-@allocating_kernel
+@kernel
 def udp_payload_length(buf: Any, at: int, packet_end: int) -> int:
     """Return the length of the UDP payload after the header at `at`, or CUT if it is incomplete."""
     if packet_end - at < _UDP_HEADER_LENGTH:
@@ -143,19 +143,19 @@ def udp_payload_length(buf: Any, at: int, packet_end: int) -> int:
     return length - _UDP_HEADER_LENGTH
 
 
-@allocating_kernel
+@kernel
 def address_v4(buf: Any, at: int) -> tuple[int, int]:
     """Return an IPv4 address as the two 64-bit halves of the IPv4-mapped IPv6 address."""
     return 0, _IPV4_MAPPED | u32_be(buf, at)
 
 
-@allocating_kernel
+@kernel
 def address_v6(buf: Any, at: int) -> tuple[int, int]:
     """Return an IPv6 address as two 64-bit halves."""
     return i64_be(buf, at), i64_be(buf, at + 8)
 
 
-@allocating_kernel
+@kernel
 def matches_ports(ports: Any, source_port: int, destination_port: int) -> bool:
     """Return whether a datagram is to or from one of `ports`, or True if `ports` is empty."""
     is_match = len(ports) == 0

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.dissect.frames.bytes_at import u64_le
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
@@ -28,7 +28,7 @@ _23, _27, _29, _31, _32, _33 = (np.uint64(each) for each in (23, 27, 29, 31, 32,
 _8, _16, _24 = (np.uint64(each) for each in (8, 16, 24))
 
 
-@allocating_kernel
+@kernel
 def _u32(buf: Any, at: int) -> Any:
     return (
         np.uint64(buf[at])
@@ -38,22 +38,22 @@ def _u32(buf: Any, at: int) -> Any:
     )
 
 
-@allocating_kernel
+@kernel
 def _rotated(value: Any, bits: Any) -> Any:
     return value << bits | value >> (_64 - bits)
 
 
-@allocating_kernel
+@kernel
 def _round(lane: Any, word: Any) -> Any:
     return _rotated(lane + word * _P2, _31) * _P1
 
 
-@allocating_kernel
+@kernel
 def _merged(total: Any, lane: Any) -> Any:
     return (total ^ _round(_0, lane)) * _P1 + _P4
 
 
-@allocating_kernel
+@kernel
 def _rest(total: Any, buf: Any, at: int, end: int) -> Any:
     while at + 8 <= end:
         total = _rotated(total ^ _round(_0, u64_le(buf, at)), _27) * _P1 + _P4
@@ -69,7 +69,7 @@ def _rest(total: Any, buf: Any, at: int, end: int) -> Any:
     return total ^ total >> _32
 
 
-@allocating_kernel
+@kernel
 def payload_hash(buf: Any, at: int, length: int) -> int:
     """Return the XXH64 (seed 0) of `length` bytes at offset `at`, as a signed integer."""
     end = at + length

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.compressed_file import CompressionError, map_plain_bytes
 from windtunnel.harness.dissect.capture.checksum import has_valid_checksums
 from windtunnel.harness.dissect.capture.packet import (
@@ -48,12 +48,12 @@ _GROUP_BIT = 1 << 40
 """The group bit of a MAC address. It is set in broadcast and multicast addresses."""
 
 
-@allocating_kernel
+@kernel
 def _u32(buf: Any, at: int, big_endian: bool) -> int:
     return u32_be(buf, at) if big_endian else u32_le(buf, at)
 
 
-@allocating_kernel
+@kernel
 def _stamp(rows: Any, first: int, count: int, time_ns: int, datagram: int, length: int) -> None:
     for index in range(first, min(count, len(rows))):
         row = rows[index]
@@ -62,7 +62,7 @@ def _stamp(rows: Any, first: int, count: int, time_ns: int, datagram: int, lengt
         row["datagram_length"] = length
 
 
-@allocating_kernel
+@kernel
 def _address(rows: Any, first: int, count: int, buf: Any, ip_at: int, udp_at: int) -> None:
     if int(buf[ip_at]) >> 4 == 4:
         source_high, source_low = address_v4(buf, ip_at + 12)
@@ -82,7 +82,7 @@ def _address(rows: Any, first: int, count: int, buf: Any, ip_at: int, udp_at: in
         row["destination_port"] = destination_port
 
 
-@allocating_kernel
+@kernel
 def _is_for_its_host(buf: Any, at: int, ip_at: int, macs: Any) -> bool:
     """Return whether a packet has the same destination MAC address as the first packet to the same
     IP address. A packet with another MAC address was damaged.
@@ -103,7 +103,7 @@ def _is_for_its_host(buf: Any, at: int, ip_at: int, macs: Any) -> bool:
     return True
 
 
-@allocating_kernel
+@kernel
 def _read_packet(
     buf: Any,
     at: int,
@@ -150,7 +150,7 @@ def _read_packet(
     return after
 
 
-@allocating_kernel
+@kernel
 def read_packets(
     buf: Any,
     big_endian: bool,

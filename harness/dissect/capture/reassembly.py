@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 
 PENDING = np.dtype(
     [
@@ -35,14 +35,14 @@ IGNORED = -1
 INCOMPLETE = 0
 
 
-@allocating_kernel
+@kernel
 def slot_of(source_low: int, destination_low: int, identification: int) -> int:
     """Return the index of the slot in which the fragments of a packet are reassembled."""
     mixed = (source_low * 31 + destination_low) * 31 + identification
     return int((mixed ^ mixed >> 8 ^ mixed >> 16 ^ mixed >> 24) & (SLOTS - 1))
 
 
-@allocating_kernel
+@kernel
 def expire(slot: Any, record_at: int) -> int:
     """Free a slot if its datagram can no longer be completed. Returns the number of incomplete
     datagrams to count, 0 or 1.
@@ -53,7 +53,7 @@ def expire(slot: Any, record_at: int) -> int:
     return int(slot["counts"])
 
 
-@allocating_kernel
+@kernel
 def store_first(slot: Any, store: Any, buf: Any, at: int, length: int) -> None:
     """Store the first fragment of a datagram. The caller writes the addresses into the slot."""
     slot["have"] = length
@@ -61,7 +61,7 @@ def store_first(slot: Any, store: Any, buf: Any, at: int, length: int) -> None:
         store[index] = buf[at + index]
 
 
-@allocating_kernel
+@kernel
 def append_fragment(
     slot: Any, store: Any, buf: Any, at: int, length: int, offset: int, more: int
 ) -> int:

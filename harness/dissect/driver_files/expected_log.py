@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, PAD
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
 from windtunnel.harness.dissect.frames.layout import FLAG_BEGIN, FLAG_END, FLAG_UNFRAGMENTED
@@ -49,7 +49,7 @@ class ExpectedLog:
     end_position: int
 
 
-@allocating_kernel
+@kernel
 def framed_length(length: int, payload_max: int) -> int:
     """Return the number of bytes that a message occupies in a term, with headers and alignment."""
     rest = length % payload_max
@@ -57,7 +57,7 @@ def framed_length(length: int, payload_max: int) -> int:
     return framed + aligned(rest + _HEADER) if rest or length == 0 else framed
 
 
-@allocating_kernel
+@kernel
 def _put(
     rows: Any,
     count: int,
@@ -79,7 +79,7 @@ def _put(
     row["frame_type"] = frame_type
 
 
-@allocating_kernel
+@kernel
 def lay_out(
     lengths: Any, mtu: int, term_length: int, start_position: int, ends: Any, rows: Any
 ) -> int:

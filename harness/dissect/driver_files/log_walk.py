@@ -11,7 +11,7 @@ PAD are undefined and not compared.
 
 from typing import Any
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.frame_class import PAD
 from windtunnel.harness.dissect.frames.bytes_at import i32_le, u16_le
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, FRAME_ALIGNMENT, aligned
@@ -30,7 +30,7 @@ RESULT_LENGTH = 5
 _PAD, _HEADER, _ALIGNMENT = PAD, DATA_HEADER_LENGTH, FRAME_ALIGNMENT
 
 
-@allocating_kernel
+@kernel
 def compare_logs(
     publication: Any, image: Any, start: int, end: int, fills: Any, result: Any
 ) -> None:
@@ -71,7 +71,7 @@ def compare_logs(
     result[AT] = at
 
 
-@allocating_kernel
+@kernel
 def _first_difference(publication: Any, image: Any, at: int, length: int) -> int:
     """Return the offset of the first byte in which two frames differ, or -1 if they are equal."""
     compared = _HEADER if u16_le(publication, at + 6) == _PAD else length
@@ -81,7 +81,7 @@ def _first_difference(publication: Any, image: Any, at: int, length: int) -> int
     return -1
 
 
-@allocating_kernel
+@kernel
 def _filled(publication: Any, image: Any, at: int, end: int) -> int:
     """Return the number of complete frames in the publication's log that are covered by one PAD
     frame in the image's log.

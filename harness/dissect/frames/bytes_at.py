@@ -8,50 +8,50 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 
 _1, _2, _3, _4, _5, _6, _7 = (np.uint64(each) for each in range(1, 8))
 _8, _16, _24, _32, _40, _48, _56 = (np.uint64(each) for each in range(8, 64, 8))
 
 
-@allocating_kernel
+@kernel
 def u16_le(buf: Any, at: int) -> int:
     return int(np.int64(buf[at])) | int(np.int64(buf[at + 1])) << 8
 
 
-@allocating_kernel
+@kernel
 def u16_be(buf: Any, at: int) -> int:
     return int(np.int64(buf[at])) << 8 | int(np.int64(buf[at + 1]))
 
 
-@allocating_kernel
+@kernel
 def u32_le(buf: Any, at: int) -> int:
     return u16_le(buf, at) | u16_le(buf, at + 2) << 16
 
 
-@allocating_kernel
+@kernel
 def u32_be(buf: Any, at: int) -> int:
     return u16_be(buf, at) << 16 | u16_be(buf, at + 2)
 
 
-@allocating_kernel
+@kernel
 def i32_le(buf: Any, at: int) -> int:
     value = u32_le(buf, at)
     return value - ((value & 0x80000000) << 1)
 
 
-@allocating_kernel
+@kernel
 def i64_le(buf: Any, at: int) -> int:
     return i32_le(buf, at + 4) << 32 | u32_le(buf, at)
 
 
-@allocating_kernel
+@kernel
 def i64_be(buf: Any, at: int) -> int:
     high = u32_be(buf, at)
     return (high - ((high & 0x80000000) << 1)) << 32 | u32_be(buf, at + 4)
 
 
-@allocating_kernel
+@kernel
 def u64_le(buf: Any, at: int) -> Any:
     """Return an unsigned integer, unlike the functions above.
 

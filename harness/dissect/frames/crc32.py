@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 
 _POLYNOMIAL = 0xEDB88320
 _TOP = 0x80000000
@@ -52,7 +52,7 @@ _TABLES = _tables()
 _POWERS = _powers()
 
 
-@allocating_kernel
+@kernel
 def crc32(buf: Any, at: int, length: int) -> int:
     """Return the CRC-32 of the `length` bytes at offset `at`.
 
@@ -80,7 +80,7 @@ def crc32(buf: Any, at: int, length: int) -> int:
     return int(crc ^ 0xFFFFFFFF)
 
 
-@allocating_kernel
+@kernel
 def _times(a: int, b: int) -> int:
     total, mask = 0, _TOP
     while mask:
@@ -91,7 +91,7 @@ def _times(a: int, b: int) -> int:
     return total
 
 
-@allocating_kernel
+@kernel
 def combined_crc32(first: int, second: int, second_length: int) -> int:
     """Return the CRC-32 of two consecutive blocks, from their CRCs and the length of the second."""
     shift = _TOP

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.frame_class import (
     DATA,
     HEARTBEAT,
@@ -64,7 +64,7 @@ _SHORTEST = np.array([32, 32, 28, 36, 40, 40, 40, 8, 0, 0, 0, 20], dtype=np.int6
 """Fixed length of each frame type by type code, or 0 if open-source drivers do not use the code."""
 
 
-@allocating_kernel
+@kernel
 def class_of_first(buf: Any, at: int, length: int) -> int:
     """Return the class of a datagram's first frame. For DATA and PAD, `walk` performs further
     checks.
@@ -84,7 +84,7 @@ def class_of_first(buf: Any, at: int, length: int) -> int:
     return type_code
 
 
-@allocating_kernel
+@kernel
 def class_of_next(buf: Any, at: int, left: int) -> int:
     """Return DATA or PAD if a complete frame of that type is at offset `at`, else MALFORMED."""
     if left < DATA_HEADER_LENGTH:
@@ -100,13 +100,13 @@ def class_of_next(buf: Any, at: int, left: int) -> int:
     return DATA
 
 
-@allocating_kernel
+@kernel
 def aligned(frame_length: int) -> int:
     """Return the number of bytes that a frame occupies in its term."""
     return (frame_length + FRAME_ALIGNMENT - 1) & ~(FRAME_ALIGNMENT - 1)
 
 
-@allocating_kernel
+@kernel
 def fill(row: Any, buf: Any, at: int, length: int, frame_class: int) -> None:
     """Copy the fields of the frame at offset `at` to a row. Only the first `length` bytes of the
     frame are available.
@@ -143,7 +143,7 @@ def fill(row: Any, buf: Any, at: int, length: int, frame_class: int) -> None:
             row["receiver_id"] = i64_le(buf, at + 28)
 
 
-@allocating_kernel
+@kernel
 def walk(buf: Any, at: int, length: int, rows: Any, count: int) -> int:
     """Split a datagram into frames, and write a row for each of them.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.frame_class import (
     DATA,
     ERR,
@@ -101,7 +101,7 @@ _LENGTHS = np.array(
 """Fixed length of each frame type by type code, or 0 if open-source drivers do not use the code."""
 
 
-@allocating_kernel
+@kernel
 def count_frames(buf: Any, at: int, length: int, have: int) -> int:
     """Return the number of frames in a datagram, NOT_AERON if the datagram is invalid, or
     HEADER_CUT if the capture contains too little of it.
@@ -129,7 +129,7 @@ def count_frames(buf: Any, at: int, length: int, have: int) -> int:
     return 1 if _is_control(buf, at, kind, length) else NOT_AERON
 
 
-@allocating_kernel
+@kernel
 def _recognise_data(buf: Any, start: int, length: int, have: int) -> int:
     if length & (layout.FRAME_ALIGNMENT - 1):
         return NOT_AERON
@@ -164,7 +164,7 @@ def _recognise_data(buf: Any, start: int, length: int, have: int) -> int:
     return count
 
 
-@allocating_kernel
+@kernel
 def _is_control(buf: Any, at: int, kind: int, length: int) -> bool:
     """Return whether a control frame's fields and length are valid. `length` is that of the
     datagram, which must contain no other frame.
@@ -190,7 +190,7 @@ def _is_control(buf: Any, at: int, kind: int, length: int) -> bool:
     return bool(length == _LENGTHS[kind])
 
 
-@allocating_kernel
+@kernel
 def _recognise_resolution(buf: Any, start: int, length: int, have: int) -> int:
     at = 8
     while at < length:
@@ -211,7 +211,7 @@ def _recognise_resolution(buf: Any, start: int, length: int, have: int) -> int:
     return 1 if at == length else NOT_AERON
 
 
-@allocating_kernel
+@kernel
 def read_data(row: Any, buf: Any, at: int, have: int, keeps: int) -> int:
     """Decode a DATA, PAD or heartbeat frame into a record. Returns the number of bytes that the
     frame occupies on the wire.
@@ -240,7 +240,7 @@ def read_data(row: Any, buf: Any, at: int, have: int, keeps: int) -> int:
     return aligned(frame_length)
 
 
-@allocating_kernel
+@kernel
 def read_control(row: Any, buf: Any, at: int) -> None:
     """Decode a control frame into a record, except for error messages and resolution entries."""
     kind = u16_le(buf, at + 6)

@@ -12,7 +12,7 @@ socket, and treats the bytes around the frames as an opaque envelope.
 
 from typing import Any
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.decision import (
     CORRUPT,
     DISPLACE,
@@ -68,7 +68,7 @@ _PASS = 0
 _NONE = -1
 
 
-@allocating_kernel
+@kernel
 def has_room(engine: Engine, envelope_length: int, length: int) -> bool:
     """Return whether the outbox and the decision log have room for the worst case of a call of
     `offer`.
@@ -82,7 +82,7 @@ def has_room(engine: Engine, envelope_length: int, length: int) -> bool:
     )
 
 
-@allocating_kernel
+@kernel
 def offer(
     engine: Engine, buf: Any, at: int, envelope_length: int, length: int, link: int, now_ns: int
 ) -> None:
@@ -106,7 +106,7 @@ def offer(
         engine.datagrams[link, DATAGRAMS_ADDED] += pieces - 1
 
 
-@allocating_kernel
+@kernel
 def release(engine: Engine, now_ns: int) -> bool:
     """Send all held frames that are due. Returns False if the outbox must be emptied before the
     rest can be sent.
@@ -114,7 +114,7 @@ def release(engine: Engine, now_ns: int) -> bool:
     return holding.release(engine, now_ns)
 
 
-@allocating_kernel
+@kernel
 def _take_frames(
     engine: Engine, buf: Any, envelope: int, start: int, end: int, link: int, now_ns: int
 ) -> int:
@@ -155,7 +155,7 @@ def _take_frames(
     return pieces + _send_copies(engine, buf, envelope, start, end, copied, link, now_ns)
 
 
-@allocating_kernel
+@kernel
 def _notify_held(engine: Engine, frame: FrameMatch, action: int, order: int) -> bool:
     """Update the held frames whose release depends on the current frame. Returns whether it
     releases any of them.
@@ -172,7 +172,7 @@ def _notify_held(engine: Engine, frame: FrameMatch, action: int, order: int) -> 
     return False
 
 
-@allocating_kernel
+@kernel
 def _apply_rule(
     engine: Engine,
     buf: Any,
@@ -213,7 +213,7 @@ def _apply_rule(
     return action, kept
 
 
-@allocating_kernel
+@kernel
 def _log(engine: Engine, buf: Any, link: int, now_ns: int, frame: FrameMatch, action: int) -> None:
     assert engine.state[DECISIONS] < len(engine.decisions)
     row = engine.row[0]
@@ -241,7 +241,7 @@ def _log(engine: Engine, buf: Any, link: int, now_ns: int, frame: FrameMatch, ac
     engine.state[DECISIONS] += 1
 
 
-@allocating_kernel
+@kernel
 def _send_copies(
     engine: Engine,
     buf: Any,
@@ -266,7 +266,7 @@ def _send_copies(
     return pieces
 
 
-@allocating_kernel
+@kernel
 def _send_run(
     engine: Engine,
     buf: Any,
@@ -283,7 +283,7 @@ def _send_run(
     return _send(engine, buf, envelope, start, run, run_end, link, now_ns)
 
 
-@allocating_kernel
+@kernel
 def _send(
     engine: Engine,
     buf: Any,

@@ -12,7 +12,7 @@ Matching a frame counts it, so a frame must be matched exactly once.
 
 from typing import Any, NamedTuple
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.decision import NO_POSITION
 from windtunnel.harness.artifact.middlebox.frame_class import (
     DATA,
@@ -65,7 +65,7 @@ class FrameMatch(NamedTuple):
     replayed_index: int  # index of the recorded decision in a replay, or -1
 
 
-@allocating_kernel
+@kernel
 def splits_cleanly(buf: Any, at: int, length: int) -> bool:
     """Return whether a datagram consists of whole frames only."""
     end = at + length
@@ -77,7 +77,7 @@ def splits_cleanly(buf: Any, at: int, length: int) -> bool:
     return code != MALFORMED
 
 
-@allocating_kernel
+@kernel
 def wire_length(buf: Any, at: int, end: int, code: int) -> int:
     """Return the number of bytes that a frame occupies in its datagram. A PAD frame is sent as a
     header only.
@@ -87,7 +87,7 @@ def wire_length(buf: Any, at: int, end: int, code: int) -> int:
     return _DATA_HEADER if code == PAD else end - at
 
 
-@allocating_kernel
+@kernel
 def match_frame(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: int) -> FrameMatch:
     """Count one frame of a well-formed datagram, determine its stream position, and find the rule
     that matches it.
@@ -138,7 +138,7 @@ def match_frame(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: 
     )
 
 
-@allocating_kernel
+@kernel
 def _read(row: Any, buf: Any, at: int, length: int, code: int) -> None:
     row["flags"] = 0
     row["frame_length"] = 0
@@ -150,7 +150,7 @@ def _read(row: Any, buf: Any, at: int, length: int, code: int) -> None:
     fill(row, buf, at, length, code)
 
 
-@allocating_kernel
+@kernel
 def _note_progress(engine: Engine, ordinal: int, position: int, now_ns: int) -> None:
     """Record a stream's progress, and activate the rules that wait for the position that the stream
     has reached.
@@ -169,7 +169,7 @@ def _note_progress(engine: Engine, ordinal: int, position: int, now_ns: int) -> 
             engine.active_since_ns[rule] = now_ns
 
 
-@allocating_kernel
+@kernel
 def _learn_session(engine: Engine, buf: Any, at: int, link: int) -> None:
     state = engine.state
     sessions, slots, had_room = known.learn(
@@ -181,7 +181,7 @@ def _learn_session(engine: Engine, buf: Any, at: int, link: int) -> None:
         state[SESSION_OVERFLOWS] += 1
 
 
-@allocating_kernel
+@kernel
 def _session(engine: Engine, link: int, code: int) -> int:
     """Return the index of the session that the frame in `row` belongs to or replies to, or -1 if
     the session is unknown.
@@ -194,7 +194,7 @@ def _session(engine: Engine, link: int, code: int) -> int:
     return found
 
 
-@allocating_kernel
+@kernel
 def _place(engine: Engine, session: int, code: int) -> int:
     """Return the stream position that the frame in `row` refers to, or NO_POSITION if unknown."""
     if session == _NONE or code not in (DATA, PAD, HEARTBEAT, SETUP, SM, NAK):
@@ -206,7 +206,7 @@ def _place(engine: Engine, session: int, code: int) -> int:
     return known.position(engine.sessions[session], term_id, term_offset)
 
 
-@allocating_kernel
+@kernel
 def _extent(row: Any, code: int) -> int:
     """Return the number of stream bytes that the frame in `row` refers to."""
     if code in (DATA, PAD):
@@ -214,7 +214,7 @@ def _extent(row: Any, code: int) -> int:
     return max(1, int(row["nak_length"])) if code == NAK else 1
 
 
-@allocating_kernel
+@kernel
 def _first_match(engine: Engine, properties: FrameProperties) -> int:
     seed = engine.state[SEED]
     by_order = 1 if properties.attempt == 0 else 0
@@ -240,7 +240,7 @@ def _first_match(engine: Engine, properties: FrameProperties) -> int:
     return NO_RULE
 
 
-@allocating_kernel
+@kernel
 def _replayed_decision(engine: Engine, properties: FrameProperties) -> int:
     """Return the index of the recorded decision that the replay applies to a frame, or -1 if there
     is none.
@@ -260,7 +260,7 @@ def _replayed_decision(engine: Engine, properties: FrameProperties) -> int:
     return found
 
 
-@allocating_kernel
+@kernel
 def _stream_ordinal(streams: Any, row: Any, code: int) -> int:
     """Return the index (ordinal) of the frame's stream in the case (resolved scenario), or -1 if
     the case has no such stream.

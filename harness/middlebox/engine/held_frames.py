@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 
 HELD_FRAME = np.dtype(
     [
@@ -61,7 +61,7 @@ def make_held_frames(slots: int, slot_length: int) -> HeldFrames:
     )
 
 
-@allocating_kernel
+@kernel
 def allocate(held: HeldFrames, due_ns: int) -> int:
     """Allocate a slot with a due time, or return NONE if the pool is exhausted."""
     if held.counts[FREE] == 0:
@@ -79,7 +79,7 @@ def allocate(held: HeldFrames, due_ns: int) -> int:
     return slot
 
 
-@allocating_kernel
+@kernel
 def next_due_ns(held: HeldFrames) -> int:
     """Return the time at which the next held frame is due, or NEVER if no frame is held."""
     if held.counts[HEAP] == 0:
@@ -87,7 +87,7 @@ def next_due_ns(held: HeldFrames) -> int:
     return int(held.records[held.heap[0]]["due_ns"])
 
 
-@allocating_kernel
+@kernel
 def pop(held: HeldFrames) -> int:
     """Remove from the heap the slot with the earliest due time. The caller must return it to the
     pool.
@@ -97,7 +97,7 @@ def pop(held: HeldFrames) -> int:
     return first
 
 
-@allocating_kernel
+@kernel
 def remove(held: HeldFrames, slot: int) -> None:
     """Remove a slot from the heap. The caller must return it to the pool."""
     held.counts[HEAP] -= 1
@@ -110,14 +110,14 @@ def remove(held: HeldFrames, slot: int) -> None:
     _sink(held, int(held.records[last]["place"]))
 
 
-@allocating_kernel
+@kernel
 def free_slot(held: HeldFrames, slot: int) -> None:
     """Return a slot to the pool after its removal from the heap."""
     held.free[held.counts[FREE]] = slot
     held.counts[FREE] += 1
 
 
-@allocating_kernel
+@kernel
 def _push(held: HeldFrames, slot: int) -> None:
     at = int(held.counts[HEAP])
     held.counts[HEAP] += 1
@@ -125,13 +125,13 @@ def _push(held: HeldFrames, slot: int) -> None:
     _rise(held, at)
 
 
-@allocating_kernel
+@kernel
 def _put(held: HeldFrames, at: int, slot: int) -> None:
     held.heap[at] = slot
     held.records[slot]["place"] = at
 
 
-@allocating_kernel
+@kernel
 def _rise(held: HeldFrames, at: int) -> None:
     """Move an entry up the heap until its parent is not due later than the entry."""
     slot = int(held.heap[at])
@@ -145,7 +145,7 @@ def _rise(held: HeldFrames, at: int) -> None:
     _put(held, at, slot)
 
 
-@allocating_kernel
+@kernel
 def _sink(held: HeldFrames, at: int) -> None:
     """Move an entry down the heap until its children are not due earlier than the entry."""
     heap, count = held.heap, held.counts[HEAP]
@@ -162,7 +162,7 @@ def _sink(held: HeldFrames, at: int) -> None:
     _put(held, at, slot)
 
 
-@allocating_kernel
+@kernel
 def _before(records: Any, left: int, right: int) -> bool:
     if records[left]["due_ns"] != records[right]["due_ns"]:
         return bool(records[left]["due_ns"] < records[right]["due_ns"])

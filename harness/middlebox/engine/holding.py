@@ -12,7 +12,7 @@ A frame that waits for an event is released at its due time at the latest.
 
 from typing import Any
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.middlebox.engine import held_frames
 from windtunnel.harness.middlebox.engine import outbox as out
 from windtunnel.harness.middlebox.engine.frame_match import FrameMatch
@@ -34,7 +34,7 @@ from windtunnel.harness.middlebox.rules import (
 _NONE = -1
 
 
-@allocating_kernel
+@kernel
 def has_room(engine: Engine, envelope_length: int, length: int, count: int) -> bool:
     """Return whether the pool of held frames has room for `count` more frames of this length."""
     held = engine.held
@@ -42,7 +42,7 @@ def has_room(engine: Engine, envelope_length: int, length: int, count: int) -> b
     return bool(is_fitting and held.counts[held_frames.FREE] >= count)
 
 
-@allocating_kernel
+@kernel
 def hold(
     engine: Engine, buf: Any, envelope: int, start: int, link: int, now_ns: int, frame: FrameMatch
 ) -> None:
@@ -68,7 +68,7 @@ def hold(
         _link(engine, slot, frame.session)
 
 
-@allocating_kernel
+@kernel
 def _value(rule: Any, frame: FrameMatch) -> int:
     """Return the value at which an event releases a held frame: a number of frames or a stream
     position, depending on the kind of event.
@@ -81,7 +81,7 @@ def _value(rule: Any, frame: FrameMatch) -> int:
     return frame.place + frame.extent if ending == BY_CONSUMPTION else frame.place
 
 
-@allocating_kernel
+@kernel
 def note_transmission(engine: Engine, frame: FrameMatch, order: int) -> bool:
     """Update the held frames of a session after another of its frames has passed. Returns whether
     this releases any of them.
@@ -109,7 +109,7 @@ def note_transmission(engine: Engine, frame: FrameMatch, order: int) -> bool:
     return bool(is_any_free)
 
 
-@allocating_kernel
+@kernel
 def note_consumption(engine: Engine, session: int, position: int) -> bool:
     """Update the held frames of a session after a receiver has consumed its stream up to
     `position`.
@@ -128,7 +128,7 @@ def note_consumption(engine: Engine, session: int, position: int) -> bool:
     return is_any_free
 
 
-@allocating_kernel
+@kernel
 def send_released(engine: Engine, session: int) -> None:
     """Send all released frames of a session, in order of arrival."""
     records = engine.held.records
@@ -143,7 +143,7 @@ def send_released(engine: Engine, session: int) -> None:
         slot = following
 
 
-@allocating_kernel
+@kernel
 def release(engine: Engine, now_ns: int) -> bool:
     """Send all held frames that are due. Returns False if the outbox must be emptied before the
     rest can be sent.
@@ -160,7 +160,7 @@ def release(engine: Engine, now_ns: int) -> bool:
     return True
 
 
-@allocating_kernel
+@kernel
 def _link(engine: Engine, slot: int, index: int) -> None:
     records = engine.held.records
     session = engine.sessions[index]
@@ -175,7 +175,7 @@ def _link(engine: Engine, slot: int, index: int) -> None:
     engine.state[HELD_BYTES] += length
 
 
-@allocating_kernel
+@kernel
 def _unlink(engine: Engine, slot: int) -> None:
     """Remove a held frame from its session's list of held frames, if it is listed there."""
     records = engine.held.records
@@ -198,7 +198,7 @@ def _unlink(engine: Engine, slot: int) -> None:
     engine.state[HELD_BYTES] -= length
 
 
-@allocating_kernel
+@kernel
 def _send(engine: Engine, slot: int) -> None:
     record = engine.held.records[slot]
     link = record["link"]

@@ -12,7 +12,7 @@ the mutation. A mutated frame is classified again and counted in its new class.
 
 from typing import Any
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.decision import CORRUPT, READDRESS, TRUNCATE
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, PAD
 from windtunnel.harness.dissect.frames import layout
@@ -37,7 +37,7 @@ from windtunnel.harness.middlebox.rules import class_index, draw_link
 _HEADER_BITS = 8 * layout.DATA_HEADER_LENGTH
 
 
-@allocating_kernel
+@kernel
 def send_mutated(
     engine: Engine,
     buf: Any,
@@ -72,7 +72,7 @@ def send_mutated(
     count_frames(engine, engine.outbox.buf, at, at + length, link, FRAMES_MUTATED_INTO)
 
 
-@allocating_kernel
+@kernel
 def mutation_detail(engine: Engine, buf: Any, link: int, frame: FrameMatch) -> int:
     """Return the first bit to flip if the matching rule corrupts frames, the number of bytes to
     keep if it truncates frames, or 0 for other rules.
@@ -99,7 +99,7 @@ def mutation_detail(engine: Engine, buf: Any, link: int, frame: FrameMatch) -> i
     return int(first + drawn % choices)
 
 
-@allocating_kernel
+@kernel
 def send_forged(
     engine: Engine, buf: Any, envelope: int, start: int, link: int, frame: FrameMatch
 ) -> int:
@@ -135,7 +135,7 @@ def send_forged(
     return int(rule["forged"])
 
 
-@allocating_kernel
+@kernel
 def count_frames(engine: Engine, buf: Any, at: int, end: int, link: int, column: int) -> None:
     """Count the frames of an outgoing datagram, both in the count that `column` selects and in the
     count of sent frames.

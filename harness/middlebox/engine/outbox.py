@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 
 OUT = np.dtype(
     [
@@ -48,7 +48,7 @@ def make_outbox(datagrams: int, length: int) -> Outbox:
     )
 
 
-@allocating_kernel
+@kernel
 def copy_bytes(target: Any, target_at: int, source: Any, source_at: int, length: int) -> None:
     """Copy bytes between two arrays without the allocation that a slice assignment would cause.
 
@@ -60,7 +60,7 @@ def copy_bytes(target: Any, target_at: int, source: Any, source_at: int, length:
         to[index] = came[index]
 
 
-@allocating_kernel
+@kernel
 def has_room(outbox: Outbox, datagrams: int, length: int) -> bool:
     """Return whether the outbox has room for this many datagrams and bytes."""
     if outbox.counts[COUNT] + datagrams > len(outbox.datagrams):
@@ -68,7 +68,7 @@ def has_room(outbox: Outbox, datagrams: int, length: int) -> bool:
     return bool(outbox.counts[USED] + length + datagrams * _ALIGNMENT <= len(outbox.buf))
 
 
-@allocating_kernel
+@kernel
 def put(
     outbox: Outbox,
     link: int,
@@ -103,14 +103,14 @@ def put(
     outbox.counts[COUNT] += 1
 
 
-@allocating_kernel
+@kernel
 def put_foreign(outbox: Outbox, link: int, arrived_ns: int, buf: Any, at: int, length: int) -> None:
     """Add a packet that is not an Aeron datagram, to be sent unchanged."""
     put(outbox, link, arrived_ns, buf, at, length, buf, at, 0)
     outbox.datagrams[outbox.counts[COUNT] - 1]["foreign"] = 1
 
 
-@allocating_kernel
+@kernel
 def empty(outbox: Outbox) -> None:
     """Remove all datagrams from the outbox."""
     outbox.counts[:] = 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.dissect.capture.packet import (
     CUT,
     IP_FRAGMENT,
@@ -53,7 +53,7 @@ _MULTICAST_V4 = 0xE
 _MULTICAST_V6 = 0xFF
 
 
-@allocating_kernel
+@kernel
 def classify(
     buf: Any, at: int, end: int, hosts: Any, near: int, ports: Any
 ) -> tuple[int, int, int, int]:
@@ -92,7 +92,7 @@ def classify(
     return OTHER, far, envelope_length, length
 
 
-@allocating_kernel
+@kernel
 def _host(buf: Any, ip_at: int, hosts: Any, near: int) -> int:
     """Return the relay port of the host to which a packet from host `near` is addressed, ALL_HOSTS
     for a multicast packet, or NO_HOST if there is no such host.
@@ -105,7 +105,7 @@ def _host(buf: Any, ip_at: int, hosts: Any, near: int) -> int:
     return ALL_HOSTS if buf[ip_at + 24] == _MULTICAST_V6 else NO_HOST
 
 
-@allocating_kernel
+@kernel
 def set_macs(buf: Any, at: int, macs: Any, far: int) -> None:
     """Set the MAC addresses for sending to host `far`, but keep a multicast destination address.
 
@@ -117,7 +117,7 @@ def set_macs(buf: Any, at: int, macs: Any, far: int) -> None:
         buf[at + index] = macs[far, index]
 
 
-@allocating_kernel
+@kernel
 def seal(buf: Any, at: int, envelope_length: int, length: int, is_changed: bool) -> None:
     """Update the lengths and checksums in a datagram's headers to match its frames.
 
@@ -148,13 +148,13 @@ def seal(buf: Any, at: int, envelope_length: int, length: int, is_changed: bool)
         _put_u16(buf, udp_at + 6, 0xFFFF if total == 0 else total)
 
 
-@allocating_kernel
+@kernel
 def port(buf: Any, at: int, envelope_length: int, which: int) -> int:
     """Return the source (0) or destination (1) UDP port of a datagram."""
     return u16_be(buf, at + envelope_length - _UDP_HEADER + 2 * which)
 
 
-@allocating_kernel
+@kernel
 def set_port(buf: Any, at: int, envelope_length: int, which: int, value: int) -> None:
     """Set the source (0) or destination (1) UDP port of a datagram. The caller must update the
     checksum.
@@ -162,7 +162,7 @@ def set_port(buf: Any, at: int, envelope_length: int, which: int, value: int) ->
     _put_u16(buf, at + envelope_length - _UDP_HEADER + 2 * which, value)
 
 
-@allocating_kernel
+@kernel
 def _is_address(buf: Any, ip_at: int, which: int, hosts: Any, host: int) -> bool:
     """Return whether the source (0) or destination (1) address of a packet is the address of a
     given host.
@@ -174,13 +174,13 @@ def _is_address(buf: Any, ip_at: int, which: int, hosts: Any, host: int) -> bool
     return bool(high == hosts[host, 0] and low == hosts[host, 1])
 
 
-@allocating_kernel
+@kernel
 def _pseudo_sum(buf: Any, ip_at: int, is_v4: bool, udp_length: int) -> int:
     start, end = (ip_at + 12, ip_at + 20) if is_v4 else (ip_at + 8, ip_at + 40)
     return _sum(buf, start, end) + _UDP + udp_length
 
 
-@allocating_kernel
+@kernel
 def _sum(buf: Any, at: int, end: int) -> int:
     """Return the sum of big-endian 16-bit words. An odd last byte counts as the high half."""
     even = 0
@@ -193,14 +193,14 @@ def _sum(buf: Any, at: int, end: int) -> int:
     return (even << 8) + odd
 
 
-@allocating_kernel
+@kernel
 def _fold(total: int) -> int:
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total
 
 
-@allocating_kernel
+@kernel
 def _put_u16(buf: Any, at: int, value: int) -> None:
     buf[at] = value >> 8 & 0xFF
     buf[at + 1] = value & 0xFF

@@ -12,7 +12,7 @@ batching, timing, or additional control frames cannot change it. All arithmetic 
 Source: Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3" (2011).
 """
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 
 DRAW_BITS = 62
 """Number of bits of a draw, chosen to fit a signed 64-bit integer."""
@@ -25,7 +25,7 @@ _WEYL_0 = 0x9E3779B9
 _WEYL_1 = 0xBB67AE85
 
 
-@allocating_kernel
+@kernel
 def philox(
     counter_0: int, counter_1: int, counter_2: int, counter_3: int, key_0: int, key_1: int
 ) -> tuple[int, int, int, int]:
@@ -46,7 +46,7 @@ def philox(
     return counter_0, counter_1, counter_2, counter_3
 
 
-@allocating_kernel
+@kernel
 def draw(seed: int, rule: int, what: int, place: int, attempt: int) -> int:
     """Draw the random number of DRAW_BITS bits that decides whether a rule applies to a frame.
 
@@ -55,7 +55,7 @@ def draw(seed: int, rule: int, what: int, place: int, attempt: int) -> int:
     return draws(seed, rule, what, place, attempt)[0]
 
 
-@allocating_kernel
+@kernel
 def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[int, int]:
     """Draw two independent random numbers of DRAW_BITS bits. The first one equals the result of
     `draw`.
@@ -71,7 +71,7 @@ def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[in
     return first << 30 | second >> 2, third << 30 | fourth >> 2
 
 
-@allocating_kernel
+@kernel
 def subject(link: int, class_index: int, stream_ordinal: int, by_order: int) -> int:
     """Combine a frame's link direction, class and stream into a 24-bit integer that selects the
     frame's random numbers.
@@ -82,7 +82,7 @@ def subject(link: int, class_index: int, stream_ordinal: int, by_order: int) -> 
     return (stream_ordinal & 0xFF) << 16 | class_index << 8 | pair << 2 | by_order << 1 | way
 
 
-@allocating_kernel
+@kernel
 def _product(left: int, right: int) -> tuple[int, int]:
     """Multiply two 32-bit words. Returns the low and the high word of the 64-bit product.
 

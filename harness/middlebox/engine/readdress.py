@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.middlebox.engine.packet import port, set_port
 from windtunnel.harness.scenario.resolved.case import Case
 
@@ -55,7 +55,7 @@ def _pairs_max(case: Case) -> int:
     return min(max(len(new) * peers, PAIRS_MIN), PAIRS_MAX)
 
 
-@allocating_kernel
+@kernel
 def set_ports(
     table: RewrittenPorts, buf: Any, at: int, envelope_length: int, link: int, source_port: int
 ) -> bool:
@@ -74,7 +74,7 @@ def set_ports(
     return True
 
 
-@allocating_kernel
+@kernel
 def _record(table: RewrittenPorts, link: int, new: int, peer: int, original: int) -> None:
     pairs = table.pairs[link]
     for index in range(table.counts[link]):
@@ -91,7 +91,7 @@ def _record(table: RewrittenPorts, link: int, new: int, peer: int, original: int
     table.counts[link] += 1
 
 
-@allocating_kernel
+@kernel
 def _restore(table: RewrittenPorts, buf: Any, at: int, envelope_length: int, link: int) -> bool:
     """Restore the original destination port if a datagram replies to a rewritten port. Returns
     whether the port was restored.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.decision import ACTIONS, NO_POSITION
 from windtunnel.harness.artifact.middlebox.frame_class import NAMES, POSITIONAL
 from windtunnel.harness.artifact.records import Records
@@ -43,7 +43,7 @@ class ReplayError(ValueError):
     """
 
 
-@allocating_kernel
+@kernel
 def kind_of_frame(link: int, index: int, ordinal: int, session: int) -> int:
     """Encode link, class, stream and session of a frame as one integer, by which recorded decisions
     are sorted.
@@ -53,7 +53,7 @@ def kind_of_frame(link: int, index: int, ordinal: int, session: int) -> int:
     return ((ordinal << 16 | session) << 8 | index) << 8 | link
 
 
-@allocating_kernel
+@kernel
 def find(replayed: Any, what: int, place: int, attempt: int) -> int:
     """Return the index of the first recorded decision for a frame that has not been applied yet, or
     NONE.

@@ -11,7 +11,7 @@ chain's long-run share, because the order of retransmissions depends on timing.
 
 from typing import Any
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.middlebox.engine.prf import draws
 from windtunnel.harness.middlebox.rules import INDEPENDENT, TWO_STATES
 
@@ -19,7 +19,7 @@ _GOOD, _BAD = 0, 1
 _GAP_PASS, _BURST_PASS, _BURST_MATCH, _GAP_MATCH = range(4)
 
 
-@allocating_kernel
+@kernel
 def matches(
     rules: Any, chains: Any, rule: int, chain: int, seed: int, what: int, place: int, attempt: int
 ) -> bool:
@@ -45,7 +45,7 @@ def matches(
     return state in (_BURST_MATCH, _GAP_MATCH)
 
 
-@allocating_kernel
+@kernel
 def _next_of_four(record: Any, state: int, drawn: int) -> int:
     """Return the next state of a four-state Markov chain. The record's `step_0` to `step_4` are the
     transition probabilities p13, p31, p32, p23 and p14.

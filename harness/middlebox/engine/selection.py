@@ -9,7 +9,7 @@ All conditions except time depend on the frame alone, so they have the same resu
 
 from typing import Any, NamedTuple
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox import frame_class
 from windtunnel.harness.artifact.middlebox.decision import NO_POSITION
 from windtunnel.harness.middlebox.engine.state import FIRST_DATA_NS, Engine
@@ -46,7 +46,7 @@ class FrameProperties(NamedTuple):
     now_ns: int
 
 
-@allocating_kernel
+@kernel
 def selects(engine: Engine, rule: int, properties: FrameProperties) -> bool:
     """Return whether a frame meets all conditions of a rule."""
     record = engine.rules[rule]
@@ -72,12 +72,12 @@ def selects(engine: Engine, rule: int, properties: FrameProperties) -> bool:
     return record["is_timed"] == 0 or _is_active(engine, rule, properties.now_ns)
 
 
-@allocating_kernel
+@kernel
 def _is_session(engine: Engine, session: int, number: int) -> bool:
     return session >= 0 and bool(engine.sessions[session]["number"] == number)
 
 
-@allocating_kernel
+@kernel
 def _is_attempt(record: Any, properties: FrameProperties) -> bool:
     """Return whether a rule applies to this transmission of a frame, such as the first or the
     second.
@@ -91,12 +91,12 @@ def _is_attempt(record: Any, properties: FrameProperties) -> bool:
     return bool(first == 1 and every == 1 and record["attempt_last"] == _COUNT_LAST)
 
 
-@allocating_kernel
+@kernel
 def _is_counted(count: int, first: int, last: int, every: int) -> bool:
     return first <= count <= last and (count - first) % every == 0
 
 
-@allocating_kernel
+@kernel
 def _is_in_place(engine: Engine, record: Any, properties: FrameProperties) -> bool:
     if properties.place == NO_POSITION or properties.session < 0:
         return False
@@ -117,7 +117,7 @@ def _is_in_place(engine: Engine, record: Any, properties: FrameProperties) -> bo
     return bool(end % term_length == 0)
 
 
-@allocating_kernel
+@kernel
 def _overlaps(record: Any, begin: int, end: int) -> bool:
     """Return whether the positions from `begin` to `end` overlap the rule's range or one of its
     repetitions.
@@ -135,7 +135,7 @@ def _overlaps(record: Any, begin: int, end: int) -> bool:
     return bool(start + turn * every < end)
 
 
-@allocating_kernel
+@kernel
 def _overlaps_one(ranges: Any, first: int, count: int, begin: int, end: int) -> bool:
     """Return whether the positions from `begin` to `end` overlap any range in a sorted list.
 
@@ -151,7 +151,7 @@ def _overlaps_one(ranges: Any, first: int, count: int, begin: int, end: int) -> 
     return bool(low < first + count and ranges[low, 0] < end)
 
 
-@allocating_kernel
+@kernel
 def _is_active(engine: Engine, rule: int, now_ns: int) -> bool:
     record = engine.rules[rule]
     since_ns = engine.state[FIRST_DATA_NS]

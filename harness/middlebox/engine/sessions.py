@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.dissect.frames import layout
 from windtunnel.harness.dissect.frames.bytes_at import i32_le
 
@@ -44,13 +44,13 @@ _SETUP_INITIAL = layout.SETUP.field("initial_term_id").offset
 _SETUP_LENGTH = layout.SETUP.field("term_length").offset
 
 
-@allocating_kernel
+@kernel
 def region_slots(term_length: int) -> int:
     """Return the number of slots in the table of transmission counts that one session needs."""
     return TERMS_KEPT * (term_length // _ALIGNMENT)
 
 
-@allocating_kernel
+@kernel
 def find(sessions: Any, count: int, link: int, session_id: int, stream_id: int) -> int:
     """Return the index of the session with this link, session id and stream id, or NONE."""
     for index in range(count):
@@ -63,7 +63,7 @@ def find(sessions: Any, count: int, link: int, session_id: int, stream_id: int) 
     return NONE
 
 
-@allocating_kernel
+@kernel
 def learn(
     sessions: Any, count: int, slots_used: int, slots: int, buf: Any, at: int, link: int
 ) -> tuple[int, int, bool]:
@@ -105,7 +105,7 @@ def learn(
     return max(count, known + 1), slots_used + slots_needed, True
 
 
-@allocating_kernel
+@kernel
 def _sessions_of(sessions: Any, count: int, stream_id: int, link: int) -> int:
     found = 0
     for index in range(count):
@@ -115,7 +115,7 @@ def _sessions_of(sessions: Any, count: int, stream_id: int, link: int) -> int:
     return found
 
 
-@allocating_kernel
+@kernel
 def term_count(session: Any, term_id: int) -> int:
     """Return the number of terms since a session's initial term. For a term before the initial
     term, the result is at least 2^31.
@@ -123,7 +123,7 @@ def term_count(session: Any, term_id: int) -> int:
     return int(term_id - session["initial_term_id"]) & 0xFFFFFFFF
 
 
-@allocating_kernel
+@kernel
 def has_place(session: Any, term_id: int, term_offset: int) -> bool:
     """Return whether a term id and offset from a frame are a valid position in the session's
     stream.
@@ -133,13 +133,13 @@ def has_place(session: Any, term_id: int, term_offset: int) -> bool:
     return term_count(session, term_id) < 1 << 31
 
 
-@allocating_kernel
+@kernel
 def position(session: Any, term_id: int, term_offset: int) -> int:
     """Return the stream position of a term id and offset."""
     return int(term_count(session, term_id) * session["term_length"]) + term_offset
 
 
-@allocating_kernel
+@kernel
 def next_attempt(attempts: Any, session: Any, term_id: int, term_offset: int) -> int:
     """Count one more transmission of the frame at a position. Returns the transmission's number,
     starting at 1.

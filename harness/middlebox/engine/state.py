@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.decision import DECISION
 from windtunnel.harness.dissect.frames.frames import FRAME, FRAME_ALIGNMENT
 from windtunnel.harness.middlebox.engine.held_frames import HeldFrames, make_held_frames
@@ -57,7 +57,7 @@ BATCH_MAX = 64
 space."""
 
 
-@allocating_kernel
+@kernel
 def spread(state: Any, frames: int, length: int, envelope_length: int) -> tuple[int, int]:
     """Return the maximum numbers of datagrams and bytes that the engine can emit at once for one
     arriving datagram.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.decision import NO_POSITION
 
 SOURCES: tuple[str, ...] = (
@@ -56,7 +56,7 @@ PATCH = np.dtype(
 )
 
 
-@allocating_kernel
+@kernel
 def claimed_place(
     template: Any, place: int, term_id: int, term_offset: int, initial_term_id: int, length: int
 ) -> tuple[int, int]:
@@ -79,7 +79,7 @@ def claimed_place(
     return term_id + template["term"], term_offset + template["shift"]
 
 
-@allocating_kernel
+@kernel
 def fill_in(buf: Any, at: int, template: Any, patches: Any, values: Any) -> None:
     """Write the live stream's values into the forged frame at offset `at`.
 
@@ -92,7 +92,7 @@ def fill_in(buf: Any, at: int, template: Any, patches: Any, values: Any) -> None
             buf[at + patch["offset"] + byte] = value >> 8 * byte & 0xFF
 
 
-@allocating_kernel
+@kernel
 def set_values(
     values: Any, template: Any, row: Any, place: int, initial_term_id: int, length: int
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox import frame_class
 from windtunnel.harness.dissect.frames.frames import FRAME, FRAME_ALIGNMENT, walk
 from windtunnel.harness.middlebox.engine import held_frames
@@ -120,13 +120,13 @@ def make_impairments(case: Case, packet_length_max: int) -> Impairments:
     )
 
 
-@allocating_kernel
+@kernel
 def is_on(impairments: Impairments, link: int) -> bool:
     """Return whether the relay applies impairments to a link direction."""
     return bool(impairments.settings[link, ON])
 
 
-@allocating_kernel
+@kernel
 def apply(
     impairments: Impairments,
     link: int,
@@ -169,7 +169,7 @@ def apply(
     _enqueue(impairments, link, buf, at, envelope_length, length, now_ns, ordinal, 0)
 
 
-@allocating_kernel
+@kernel
 def next_slot(impairments: Impairments, link: int, now_ns: int) -> int:
     """Remove the first packet in flight if it is due and belongs to this link direction. Returns
     the packet's buffer slot, or NONE.
@@ -191,7 +191,7 @@ def next_slot(impairments: Impairments, link: int, now_ns: int) -> int:
     return slot
 
 
-@allocating_kernel
+@kernel
 def _is_lost(rules: Any, state: Any, replayed_index: int, move: int) -> bool:
     """Advance the loss model of a link direction by one packet. Returns whether the packet is
     lost.
@@ -227,7 +227,7 @@ def _is_lost(rules: Any, state: Any, replayed_index: int, move: int) -> bool:
     return chain in (_BURST_BAD, _GAP_BAD)
 
 
-@allocating_kernel
+@kernel
 def _drop(impairments: Impairments, link: int, why: int, buf: Any, at: int, length: int) -> None:
     if length == 0:
         impairments.counts[link, OTHER_LOST] += 1
@@ -236,7 +236,7 @@ def _drop(impairments: Impairments, link: int, why: int, buf: Any, at: int, leng
     _count_frames(impairments, link, FRAMES_LOST, buf, at, length)
 
 
-@allocating_kernel
+@kernel
 def _count_frames(
     impairments: Impairments, link: int, column: int, buf: Any, at: int, length: int
 ) -> None:
@@ -249,7 +249,7 @@ def _count_frames(
                 impairments.frames[link, place, column] += 1
 
 
-@allocating_kernel
+@kernel
 def _enqueue(
     impairments: Impairments,
     link: int,
@@ -296,7 +296,7 @@ def _enqueue(
         kept[envelope_length + bit // 8] ^= 1 << bit % 8
 
 
-@allocating_kernel
+@kernel
 def _due_ns(
     impairments: Impairments, link: int, total: int, now_ns: int, late: int, order: int
 ) -> int:
@@ -321,7 +321,7 @@ def _due_ns(
     return int(due_ns)
 
 
-@allocating_kernel
+@kernel
 def _draw(
     impairments: Impairments, link: int, ordinal: int, purpose: int
 ) -> tuple[int, int, int, int]:

@@ -8,7 +8,7 @@ This module also records each datagram's latency since its arrival, and counts t
 interface refuses.
 """
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.dissect.capture.packet import matches_ports
 from windtunnel.harness.dissect.frames.bytes_at import u16_be
 from windtunnel.harness.middlebox.engine import held_frames
@@ -41,7 +41,7 @@ SEND_RETRIES_MAX = 20_000
 _HEADER_LENGTH = MMSGHDR.itemsize
 
 
-@allocating_kernel
+@kernel
 def flush(relay: Relay, engine: Engine) -> None:
     """Send the datagrams in the outbox or pass them to the impairments, and record their
     latencies.
@@ -91,7 +91,7 @@ def flush(relay: Relay, engine: Engine) -> None:
     out.empty(outbox)
 
 
-@allocating_kernel
+@kernel
 def _impair(relay: Relay, engine: Engine, index: int) -> None:
     """Apply the impairments of the link direction to a datagram in the outbox."""
     buf = engine.outbox.buf
@@ -109,7 +109,7 @@ def _impair(relay: Relay, engine: Engine, index: int) -> None:
     impairment.apply(relay.impairments, link, buf, at, envelope_length + length, 0, came_ns)
 
 
-@allocating_kernel
+@kernel
 def send_impaired(relay: Relay, now_ns: int) -> None:
     """Send all impaired packets that are due, in order and in batches per link direction."""
     held = relay.impairments.held
@@ -133,7 +133,7 @@ def send_impaired(relay: Relay, now_ns: int) -> None:
         held.counts[held_frames.FREE] += batch
 
 
-@allocating_kernel
+@kernel
 def _send(relay: Relay, far: int, count: int) -> None:
     """Send a batch of packets to an interface. Retries while the interface is busy, and counts the
     packets that it refuses.
@@ -162,7 +162,7 @@ def _send(relay: Relay, far: int, count: int) -> None:
             sent += 1
 
 
-@allocating_kernel
+@kernel
 def _note_lag(relay: Relay, link: int, lag_ns: int) -> None:
     bucket = min(max(lag_ns, 0) // LAG_BUCKET_NS, LAG_BUCKETS - 1)
     relay.lags[link, bucket] += 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import JIT_DISABLED, Deferred, allocating_kernel
+from windtunnel.driver.kernels.jit import JIT_DISABLED, Deferred, kernel
 
 MSG_DONTWAIT = 0x40
 MSG_TRUNC = 0x20
@@ -95,26 +95,26 @@ else:
     _errno_location: Any = Deferred(_make_errno_location)
     _array_at: Any = Deferred(_make_array_at)
 
-    @allocating_kernel
+    @kernel
     def _result(result: int) -> int:
         if result < 0:
             return -int(_array_at(_errno_location(), 1)[0])
         return int(result)
 
 
-@allocating_kernel
+@kernel
 def receive_batch(fd: int, headers_address: int, count: int) -> int:
     """Receive up to `count` datagrams without blocking. Returns the number or a negative errno."""
     return _result(_recvmmsg(fd, headers_address, count, MSG_DONTWAIT, 0))
 
 
-@allocating_kernel
+@kernel
 def send_batch(fd: int, headers_address: int, count: int) -> int:
     """Send up to `count` datagrams without blocking. Returns the number or a negative errno."""
     return _result(_sendmmsg(fd, headers_address, count, MSG_DONTWAIT))
 
 
-@allocating_kernel
+@kernel
 def wait_for(pollfds_address: int, count: int, timespec: Any, timeout_ns: int) -> int:
     """Sleep until a socket is ready, a signal arrives, or the timeout expires.
 
@@ -126,7 +126,7 @@ def wait_for(pollfds_address: int, count: int, timespec: Any, timeout_ns: int) -
     return _result(_ppoll(pollfds_address, count, timespec.ctypes.data, 0))
 
 
-@allocating_kernel
+@kernel
 def realtime_ns(timespec: Any) -> int:
     """Return the wall-clock time in nanoseconds, using `timespec` as scratch space."""
     _clock_gettime(CLOCK_REALTIME, timespec.ctypes.data)

@@ -13,7 +13,7 @@ are measured from the true arrival.
 
 from typing import Any
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.middlebox.engine import engine as rules_engine
 from windtunnel.harness.middlebox.engine import outbox as out
 from windtunnel.harness.middlebox.engine.held_frames import next_due_ns
@@ -49,7 +49,7 @@ TIME_OVER, DECISIONS_FULL, INTERRUPTED, DRAINED, FAILED = range(5)
 _TIMESTAMP_LENGTH = 32
 
 
-@allocating_kernel
+@kernel
 def run(relay: Relay, engine: Engine, until_ns: int, draining: bool) -> int:
     """Forward packets until a given time, or until an event that Python code must handle.
 
@@ -91,7 +91,7 @@ def run(relay: Relay, engine: Engine, until_ns: int, draining: bool) -> int:
                 return INTERRUPTED
 
 
-@allocating_kernel
+@kernel
 def _take(relay: Relay, engine: Engine, near: int, index: int) -> None:
     """Classify one received packet and forward it on each link that leads to its destination."""
     header = relay.received_headers[near, index]
@@ -127,7 +127,7 @@ def _take(relay: Relay, engine: Engine, near: int, index: int) -> None:
         relay.counts[near, COPIES] += copies - 1
 
 
-@allocating_kernel
+@kernel
 def _forward(
     relay: Relay,
     engine: Engine,
@@ -160,7 +160,7 @@ def _forward(
         out.put_foreign(outbox, link, arrived_ns, packet, 0, length)
 
 
-@allocating_kernel
+@kernel
 def _arrival_ns(relay: Relay, near: int, index: int) -> int:
     """Return the kernel's timestamp of a packet, or the current time if the packet has none."""
     if relay.received_headers[near, index]["control_length"] < _TIMESTAMP_LENGTH:

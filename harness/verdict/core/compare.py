@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 
 
-@allocating_kernel
+@kernel
 def first_difference(left: Any, left_at: int, right: Any, right_at: int, length: int) -> int:
     """Return the index of the first byte at which two ranges differ, or -1 if they are equal.
 
@@ -22,7 +22,7 @@ def first_difference(left: Any, left_at: int, right: Any, right_at: int, length:
     return -1
 
 
-@allocating_kernel
+@kernel
 def first_wrong_message(
     messages: Any, payload: Any, lengths: Any, planned_starts: Any
 ) -> tuple[int, int]:
@@ -41,7 +41,7 @@ def first_wrong_message(
     return -1, -1
 
 
-@allocating_kernel
+@kernel
 def first_differing_pair(
     left: Any, left_at: Any, right: Any, right_at: Any, lengths: Any
 ) -> tuple[int, int]:

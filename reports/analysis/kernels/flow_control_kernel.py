@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.reports.analysis.kernels.frame_outcome_kernel import FIRST
 from windtunnel.reports.analysis.kernels.repair_kernel import FRAME, NAK, STATUS
 
@@ -96,7 +96,7 @@ STALL = np.dtype(
 )
 
 
-@allocating_kernel
+@kernel
 def _on_status(state: Any, consumed: int, limit: int, time_ns: int, reach_bytes: int) -> None:
     window = limit - consumed
     if state["status_count"] == 0:
@@ -121,7 +121,7 @@ def _on_status(state: Any, consumed: int, limit: int, time_ns: int, reach_bytes:
         state["raises"] += 1
 
 
-@allocating_kernel
+@kernel
 def _room_since(state: Any, end: int) -> int:
     """Return which entry of the limit history first allowed a frame that ends at position `end`.
 
@@ -136,7 +136,7 @@ def _room_since(state: Any, end: int) -> int:
     return -1 if state["raises"] > HISTORY else int(found)
 
 
-@allocating_kernel
+@kernel
 def _blocks(state: Any, position: int) -> bool:
     """Return whether a gap at `position` keeps the receiver from consuming more."""
     if state["status_count"] == 0:
@@ -145,7 +145,7 @@ def _blocks(state: Any, position: int) -> bool:
     return bool(state["consumed"] <= position <= state["consumed"] + reach)
 
 
-@allocating_kernel
+@kernel
 def _account_blocked(state: Any, time_ns: int) -> None:
     """Add to `blocked_ns` how long a gap has blocked the receiver since the last event."""
     since_ns, until_ns = state["event_ns"], 0
@@ -159,7 +159,7 @@ def _account_blocked(state: Any, time_ns: int) -> None:
     state["event_ns"] = max(since_ns, time_ns)
 
 
-@allocating_kernel
+@kernel
 def _on_nak(state: Any, start: int, time_ns: int) -> None:
     interval_ns = time_ns - state["nak_ns"]
     if start == state["nak_from"] and interval_ns <= NAK_INTERVAL_MAX_NS:
@@ -167,14 +167,14 @@ def _on_nak(state: Any, start: int, time_ns: int) -> None:
     state["nak_from"], state["nak_ns"] = start, time_ns
 
 
-@allocating_kernel
+@kernel
 def _is_by_gap(state: Any, slot: int, before_ns: int) -> bool:
     """Return whether a gap blocked the receiver for at least half of a stall."""
     blocked_ns = state["raised_blocked_ns"][slot] - state["new_blocked_ns"]
     return bool(2 * blocked_ns >= state["raised_ns"][slot] - before_ns)
 
 
-@allocating_kernel
+@kernel
 def _note_answer(state: Any, charged: int, time_ns: int) -> None:
     """Measure how long after the last limit a new frame that needed it was captured."""
     if state["raises"] < 2:
@@ -186,7 +186,7 @@ def _note_answer(state: Any, charged: int, time_ns: int) -> None:
             state["answer_ns"] = answer_ns
 
 
-@allocating_kernel
+@kernel
 def follow_windows(
     times_ns: Any, kinds: Any, flow_of: Any, starts: Any, ends: Any, charged: Any, outcomes: Any,
     pause_ns: int, reach_bytes: int, windows: Any, stalls: Any, count: int, is_over_run: Any,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.reports.analysis.kernels.gap_kernel import (
     BEFORE_CAPTURE,
     DUPLICATE_DISTANCE_MAX,
@@ -90,7 +90,7 @@ FLOW = np.dtype(
 )
 
 
-@allocating_kernel
+@kernel
 def _is_newest(state: Any, order: int, packet: int) -> bool:
     """Return whether a packet was sent after all packets captured before it. Returns False if the
     sending order is unknown.
@@ -100,7 +100,7 @@ def _is_newest(state: Any, order: int, packet: int) -> bool:
     return bool(order > state["order"] or packet == state["packet"])
 
 
-@allocating_kernel
+@kernel
 def _outcome_without_order(
     flow: int, state: Any, start: int, end: int, gaps: Any, control: Any
 ) -> int:
@@ -119,7 +119,7 @@ def _outcome_without_order(
     return LATE if gaps[index]["cause"] == BEFORE_CAPTURE else RESENT
 
 
-@allocating_kernel
+@kernel
 def _was_missing(gap: Any) -> bool:
     """Return whether the bytes that filled a gap last had been missing. Bytes that were requested
     after they had already arrived had not.
@@ -127,7 +127,7 @@ def _was_missing(gap: Any) -> bool:
     return bool(gap["nak_count"] == 0 or gap["filled_bytes"] <= gap["end"] - gap["start"])
 
 
-@allocating_kernel
+@kernel
 def _outcome_by_order(
     state: Any, gap: Any, has_filled: bool, order: int, packet: int, start: int
 ) -> int:
@@ -147,7 +147,7 @@ def _outcome_by_order(
     return LATE if gap["repaired_bytes"] or was_skipped(gap) else DUPLICATE
 
 
-@allocating_kernel
+@kernel
 def _record_reordering(state: Any, result: Any, extent: int) -> None:
     result["extent"] = extent
     state["reordered_ns_max"] = max(state["reordered_ns_max"], result["late_ns"])
@@ -155,7 +155,7 @@ def _record_reordering(state: Any, result: Any, extent: int) -> None:
     state["extent_sum"] += extent
 
 
-@allocating_kernel
+@kernel
 def _first_ahead(state: Any, order: int) -> int:
     """Return how many frames ago the first frame that overtook this frame arrived, or 0 if no frame
     overtook it.
@@ -166,13 +166,13 @@ def _first_ahead(state: Any, order: int) -> int:
     return 0
 
 
-@allocating_kernel
+@kernel
 def _arrival_ns(state: Any, behind: int) -> int:
     """Return the arrival time of the frame that arrived `behind` frames ago."""
     return int(state["recent_ns"][(state["places"] - behind) % RECENT_FRAMES])
 
 
-@allocating_kernel
+@kernel
 def classify_new_bytes(state: Any, time_ns: int, order: int, is_believed: bool, result: Any) -> int:
     """Return the outcome of a frame above the high-water mark: first or reordered.
 
@@ -188,7 +188,7 @@ def classify_new_bytes(state: Any, time_ns: int, order: int, is_believed: bool, 
     return REORDERED
 
 
-@allocating_kernel
+@kernel
 def record_frame(state: Any, outcome: int, time_ns: int, order: int) -> None:
     """Record the arrival of a frame after its classification."""
     if outcome != DUPLICATE:
@@ -200,7 +200,7 @@ def record_frame(state: Any, outcome: int, time_ns: int, order: int) -> None:
         state["places"] += 1
 
 
-@allocating_kernel
+@kernel
 def _record_fill(
     outcome: int, state: Any, gap: Any, time_ns: int, order: int, is_order_known: bool, result: Any
 ) -> bool:
@@ -225,7 +225,7 @@ def _record_fill(
     return bool(gap["cause"] == BEFORE_CAPTURE and is_missing)
 
 
-@allocating_kernel
+@kernel
 def classify_old_bytes(
     flow: int, state: Any, start: int, end: int, time_ns: int, order: int, is_believed: bool,
     packet: int, filled: int, result: Any, gaps: Any, control: Any,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 
 BEFORE_CAPTURE, BEHIND_CAPTURE = range(2)
 """Where a gap's bytes were lost: before they reached the capture point, or behind it."""
@@ -73,7 +73,7 @@ PIECES_BEFORE_CLEANUP = 4_096
 """Number of pieces above which those that no receiver can still wait for are dropped."""
 
 
-@allocating_kernel
+@kernel
 def add_piece(gap_index: int, start: int, end: int, gaps: Any, pieces: Any, control: Any) -> None:
     """Add a missing piece to a gap, unless the piece has no bytes."""
     if start >= end:
@@ -89,7 +89,7 @@ def add_piece(gap_index: int, start: int, end: int, gaps: Any, pieces: Any, cont
     control[PIECES] += 1
 
 
-@allocating_kernel
+@kernel
 def _drop_piece(index: int, gaps: Any, pieces: Any, control: Any) -> None:
     piece = pieces[index]
     gaps[piece["gap"]]["remaining"] -= piece["end"] - piece["start"]
@@ -99,7 +99,7 @@ def _drop_piece(index: int, gaps: Any, pieces: Any, control: Any) -> None:
     piece["gap"], piece["start"], piece["end"] = last["gap"], last["start"], last["end"]
 
 
-@allocating_kernel
+@kernel
 def open_gap(
     flow: int, state: Any, start: int, end: int, time_ns: int, cause: int, order: int, gaps: Any,
     pieces: Any, control: Any,
@@ -126,7 +126,7 @@ def open_gap(
     return gap
 
 
-@allocating_kernel
+@kernel
 def drop_pieces(position: int, flow: int, gaps: Any, pieces: Any, control: Any) -> None:
     """Stop tracking a flow's missing pieces that end at or before a position."""
     if control[PIECES] == 0 or control[LOWEST_END] > position:
@@ -143,7 +143,7 @@ def drop_pieces(position: int, flow: int, gaps: Any, pieces: Any, control: Any) 
     control[LOWEST_END] = lowest
 
 
-@allocating_kernel
+@kernel
 def is_captured_whole(gap: Any) -> bool:
     """Return whether all bytes of a gap that was lost before the capture point have been captured.
 
@@ -153,7 +153,7 @@ def is_captured_whole(gap: Any) -> bool:
     return bool(gap["cause"] == BEFORE_CAPTURE and gap["is_whole"] == 1)
 
 
-@allocating_kernel
+@kernel
 def fill(
     flow: int, arrivals: int, start: int, end: int, time_ns: int, gaps: Any, pieces: Any,
     control: Any,
@@ -197,7 +197,7 @@ def fill(
     return int(best)
 
 
-@allocating_kernel
+@kernel
 def is_complete(flow: int, start: int, end: int, gaps: Any, pieces: Any, control: Any) -> bool:
     """Return True if no gap has missing bytes in a range of positions."""
     if control[HIGHEST_END] <= start:
@@ -209,7 +209,7 @@ def is_complete(flow: int, start: int, end: int, gaps: Any, pieces: Any, control
     return True
 
 
-@allocating_kernel
+@kernel
 def first_missing(flow: int, state: Any, gaps: Any, pieces: Any, control: Any) -> int:
     """Return the start of a flow's first gap, or its high-water mark if there is none."""
     found = state["hwm"]
@@ -221,7 +221,7 @@ def first_missing(flow: int, state: Any, gaps: Any, pieces: Any, control: Any) -
     return int(found)
 
 
-@allocating_kernel
+@kernel
 def gap_at(flow: int, start: int, end: int, is_any: bool, gaps: Any, control: Any) -> int:
     """Return a recent gap in this range that a NAK requested or a receiver skipped.
 
@@ -235,13 +235,13 @@ def gap_at(flow: int, start: int, end: int, is_any: bool, gaps: Any, control: An
     return -1
 
 
-@allocating_kernel
+@kernel
 def was_skipped(gap: Any) -> bool:
     """Return whether the receiver skipped a gap before it was filled completely."""
     return bool(gap["passed_ns"] > 0 and gap["is_whole"] == 0)
 
 
-@allocating_kernel
+@kernel
 def remember_packet(gap: Any, order: int, packet: int, start: int, end: int) -> None:
     """Record in a gap that a packet carried some of its bytes."""
     place = (gap["seen"] - 1) % PACKETS_KEPT
@@ -255,7 +255,7 @@ def remember_packet(gap: Any, order: int, packet: int, start: int, end: int) -> 
     gap["seen"] += 1
 
 
-@allocating_kernel
+@kernel
 def is_duplicate(gap: Any, order: int, packet: int, start: int) -> bool:
     """Return whether another packet with the same sending order carried the same bytes."""
     for place in range(min(gap["seen"], PACKETS_KEPT)):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.dissect.frames.crc32 import combined_crc32
 
 BEGIN, END = 0x80, 0x40
@@ -58,14 +58,14 @@ MESSAGE = np.dtype(
 )
 
 
-@allocating_kernel
+@kernel
 def _break(image: Any) -> None:
     if image["is_inside"]:
         image["broken_messages"] += 1
         image["is_inside"] = 0
 
 
-@allocating_kernel
+@kernel
 def assemble(parts: Any, image: Any, messages: Any, until: int) -> int:
     """Append frames to an image. Gaps between the frames are skipped only below `until`.
 

@@ -12,7 +12,7 @@ dropped.
 
 from typing import Any
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.reports.analysis.kernels.frame_outcome_kernel import (
     NO_OUTCOME,
     classify_new_bytes,
@@ -41,7 +41,7 @@ FRAME, HEARTBEAT, NAK, STATUS = range(4)
 """Kinds of events."""
 
 
-@allocating_kernel
+@kernel
 def _on_nak(
     flow: int, state: Any, start: int, end: int, time_ns: int, gaps: Any, pieces: Any, control: Any
 ) -> None:
@@ -88,7 +88,7 @@ def _on_nak(
         gap["end"] = end
 
 
-@allocating_kernel
+@kernel
 def _on_status(
     flow: int, position: int, time_ns: int, gaps: Any, pieces: Any, control: Any
 ) -> None:
@@ -99,7 +99,7 @@ def _on_status(
     drop_pieces(position, flow, gaps, pieces, control)
 
 
-@allocating_kernel
+@kernel
 def _advance(
     flow: int, state: Any, start: int, end: int, time_ns: int, order: int, gaps: Any, pieces: Any,
     control: Any,
@@ -118,7 +118,7 @@ def _advance(
     return bool(end > hwm)
 
 
-@allocating_kernel
+@kernel
 def follow(
     times_ns: Any, kinds: Any, flow_of: Any, starts: Any, ends: Any, orders: Any,
     is_believed: Any, packets: Any, reach_bytes: int, outcomes: Any, flows: Any, gaps: Any,

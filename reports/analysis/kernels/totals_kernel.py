@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, HEARTBEAT, PAD
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
 
@@ -46,7 +46,7 @@ _FREE = -1
 _MULTIPLIER = 0x9E3779B1
 
 
-@allocating_kernel
+@kernel
 def _has_key(total: Any, key: Any) -> bool:
     return bool(
         total["term_id"] == key[6]
@@ -61,7 +61,7 @@ def _has_key(total: Any, key: Any) -> bool:
     )
 
 
-@allocating_kernel
+@kernel
 def _begin(total: Any, key: Any, time_ns: int, offset: int, initial: int) -> None:
     """Initialize the row of totals for a new key."""
     total["point"], total["session_id"], total["stream_id"] = key[0], key[1], key[2]
@@ -72,7 +72,7 @@ def _begin(total: Any, key: Any, time_ns: int, offset: int, initial: int) -> Non
     total["least_initial"], total["most_initial"] = initial, initial
 
 
-@allocating_kernel
+@kernel
 def _slot_of(key: Any, slots: Any, totals: Any) -> int:
     """Return the hash slot of a key's row, or a free slot."""
     mixed = np.int64(0)
@@ -85,7 +85,7 @@ def _slot_of(key: Any, slots: Any, totals: Any) -> int:
     return int(slot)
 
 
-@allocating_kernel
+@kernel
 def _size_class(length: int) -> int:
     found = 0
     while (1 << found) < length:
@@ -93,7 +93,7 @@ def _size_class(length: int) -> int:
     return found
 
 
-@allocating_kernel
+@kernel
 def sum_up(
     points: Any, sessions: Any, streams: Any, sources: Any, destinations: Any, kinds: Any,
     terms: Any, offsets: Any, lengths: Any, flags: Any, times_ns: Any, initials: Any,

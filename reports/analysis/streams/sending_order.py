@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.dissect.frames.wire_frame import NO_IDENTIFICATION
 
 UNKNOWN = 0
@@ -57,7 +57,7 @@ WEIGHED_MAX = 512
 _NUMBERS = 1 << 16
 
 
-@allocating_kernel
+@kernel
 def _step(sender: Any, identification: int) -> int:
     """Return how far an IPv4 identification is ahead of the highest one so far, modulo 2^16. The
     result is negative if it is behind.
@@ -66,7 +66,7 @@ def _step(sender: Any, identification: int) -> int:
     return int((identification - sender["order"] + half) % _NUMBERS - half)
 
 
-@allocating_kernel
+@kernel
 def _weigh(sender: Any, identification: int, start: int) -> int:
     """Return a packet's number in the sending order. Also counts whether the packet's
     identification grew like a counter.
@@ -93,14 +93,14 @@ def _weigh(sender: Any, identification: int, start: int) -> int:
     return int(order)
 
 
-@allocating_kernel
+@kernel
 def counts_packets(sender: Any) -> bool:
     """Return whether a sender's IP identifications are known to count its packets."""
     fits_counter = sender["odd"] * ODD_SHARE <= sender["steps"]
     return bool(sender["steps"] >= STEPS_MIN and fits_counter)
 
 
-@allocating_kernel
+@kernel
 def put_in_order(
     is_sent: Any, flow_of: Any, identifications: Any, packets: Any, starts: Any, orders: Any,
     is_believed: Any, senders: Any,

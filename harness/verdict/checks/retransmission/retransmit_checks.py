@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
@@ -21,7 +21,7 @@ from windtunnel.harness.verdict.core.wire import Wire
 ONLY_REQUESTED = "retransmits_only_if_asked"
 
 
-@allocating_kernel
+@kernel
 def find_unrequested(
     positions: Any, times: Any, nak_starts: Any, nak_ends: Any, nak_times: Any, low: Any, wrong: Any
 ) -> None:
