@@ -10,7 +10,7 @@ numba is imported when a kernel must be compiled, and not before.
 import os
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from windtunnel.driver.kernels import processor
 
@@ -36,28 +36,19 @@ def kernel(function: _FUNCTION) -> _FUNCTION:
     The arguments must outlive the call. Counting references would cost a locked instruction per
     call for each array of an agent's state.
     """
-    return _compiled(function, {"nogil": True, "_nrt": False})
-
-
-def allocating_kernel(function: _FUNCTION) -> _FUNCTION:
-    """Compile a function that may allocate arrays and return them."""
-    return _compiled(function, {"nogil": True})
-
-
-def _compiled(function: _FUNCTION, options: dict[str, bool]) -> _FUNCTION:
-    compiled: Any = function
+    options, compiled = {"nogil": True, "_nrt": False}, function
     if JIT_DISABLED:
         return function
     if processor.is_native():
         from windtunnel.driver.kernels.native_kernel import NativeKernel
 
-        compiled = NativeKernel(function, options)
+        compiled = cast(_FUNCTION, NativeKernel(function, options))
     else:
         from windtunnel.driver.kernels.dispatcher import KernelDispatcher
 
-        compiled = KernelDispatcher(function, targetoptions={"nopython": True, **options})
-    result: _FUNCTION = compiled
-    return result
+        options = {"nopython": True, **options}
+        compiled = cast(_FUNCTION, KernelDispatcher(function, targetoptions=options))
+    return compiled
 
 
 def compile_for(function: _FUNCTION, arguments: Sequence[object]) -> _FUNCTION:

@@ -25,7 +25,7 @@ FOLDERS = ("image", "receiver", "sender", "conductor", "conductor/images", "cond
 """Folders below driver/media_driver with protocol kernels and conductor rules."""
 COUNT_MAX = 10_000
 _NAME = re.compile(r"generated-(\d{1,5})-(\d{1,18})-(\d{1,5})")
-_KNOWN_DECORATORS = ("kernel", "allocating_kernel", "property")
+_KNOWN_DECORATORS = ("kernel", "property")
 
 
 def set_name(count: int, seed: int) -> str:

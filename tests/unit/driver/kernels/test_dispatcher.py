@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from llvmlite.binding import Linkage
 
-from windtunnel.driver.kernels.jit import JIT_DISABLED, allocating_kernel, kernel
+from windtunnel.driver.kernels.jit import JIT_DISABLED, kernel
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled without the JIT")
 
@@ -37,17 +37,9 @@ def checking(value):
     return checked(value) + 1
 
 
-@allocating_kernel
-def squares(count):
-    found = np.empty(count, np.int64)
-    for index in range(count):
-        found[index] = scaled(index, index)
-    return found
-
-
-@allocating_kernel
-def sum_of_squares(count):
-    return squares(count).sum()
+@kernel
+def allocating(count):
+    return np.zeros(count, np.int64).sum()
 
 
 @numba.njit
@@ -74,7 +66,11 @@ def specializations(dispatcher):
 
 def test_values_are_those_of_python():
     assert outer(10) == outer.py_func(10) == 30 + 50 + 11 + 17
-    assert sum_of_squares(5) == 0 + 1 + 4 + 9 + 16
+
+
+def test_a_kernel_that_allocates_is_rejected():
+    with pytest.raises(numba.TypingError, match="empty"):
+        allocating(5)
 
 
 def test_only_the_kernel_that_python_calls_gets_an_entry_point():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from windtunnel.driver.kernels import kernel_image, native_runtime
-from windtunnel.driver.kernels.jit import JIT_DISABLED, allocating_kernel, compile_for, kernel
+from windtunnel.driver.kernels.jit import JIT_DISABLED, compile_for, kernel
 from windtunnel.driver.kernels.kernel_image import ImageError, unpack
 from windtunnel.driver.kernels.sources import SOURCE_ROOT
 
@@ -110,7 +110,7 @@ def test_a_wrong_number_of_arguments_is_an_error():
 
 
 def test_arrays_records_and_tuples_are_passed_and_returned():
-    @allocating_kernel
+    @kernel
     def summed(pair, records):
         total = pair.first
         for index in range(records.size):
