@@ -77,28 +77,31 @@ else:
 
         return Deferred(make)
 
-    def _make_errno_location() -> Any:
+    def _make_i32_at() -> Any:
         from numba.core import types
+        from numba.extending import intrinsic
 
-        pointer: Any = types.CPointer(types.int32)  # type: ignore[no-untyped-call]  # numba's own
-        return types.ExternalFunction("__errno_location", pointer())
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kind = context.get_value_type(signature.return_type)
+            return builder.load(builder.inttoptr(arguments[0], kind.as_pointer()))
 
-    def _make_array_at() -> Any:
-        import numba
+        def i32_at(typing_context: Any, address: Any) -> Any:
+            """Return the 32-bit integer at an address."""
+            return types.int32(types.intp), generate
 
-        return getattr(numba, "carray")  # noqa: B009  # numba does not say that it exports it
+        return intrinsic(i32_at)
 
     _recvmmsg = _external("recvmmsg", "int32", "int32", "intp", "uint32", "int32", "intp")
     _sendmmsg = _external("sendmmsg", "int32", "int32", "intp", "uint32", "int32")
     _ppoll = _external("ppoll", "int32", "intp", "uint64", "intp", "intp")
     _clock_gettime = _external("clock_gettime", "int32", "int32", "intp")
-    _errno_location: Any = Deferred(_make_errno_location)
-    _array_at: Any = Deferred(_make_array_at)
+    _errno_location = _external("__errno_location", "intp")
+    _i32_at: Any = Deferred(_make_i32_at)
 
     @kernel
     def _result(result: int) -> int:
         if result < 0:
-            return -int(_array_at(_errno_location(), 1)[0])
+            return -int(_i32_at(_errno_location()))
         return int(result)
 
 
