@@ -46,7 +46,10 @@ def send_destinations(site: Site) -> Routine[None]:
         image.join_position <= publication.position,
         f"a later destination to join at {publication.position}, found {image.join_position}",
     )
-    yield from exchange(publication, readers, 150, LENGTH, first=100)
+    # fc=max follows the faster reader. The slower one must not fall behind by half a term, of which
+    # nothing is sent again.
+    for first in (100, 150, 200):
+        yield from exchange(publication, readers, 50, LENGTH, first=first)
     yield from near.answered(publication.async_remove_destination(channels[0]))
     yield _counts(near, counter.counter_id, 1)
     yield from exchange(publication, readers[1:], 50, LENGTH, first=300)
