@@ -31,13 +31,14 @@ from windtunnel.harness.verdict.checks.flow_control import (
     acknowledgement,
     back_pressure,
     cubic_windows,
+    feedback_intervals,
     heartbeat_checks,
     limits,
     receiver_counts,
     status_message_checks,
     window,
 )
-from windtunnel.harness.verdict.checks.logs import log_comparison
+from windtunnel.harness.verdict.checks.logs import active_transports, log_comparison
 from windtunnel.harness.verdict.checks.retransmission import (
     nak_checks,
     nak_response,
@@ -171,6 +172,7 @@ CHECKS: dict[str, Check] = {
             _each(status_message_checks.status_messages_backed),
         ),
         Check(heartbeat_checks.SILENCE, Kind.TIMING, _each(heartbeat_checks.heartbeats_in_silence)),
+        Check(feedback_intervals.SPACED, Kind.TIMING, feedback_intervals.feedback_spaced),
         Check(positions.REACHES_END, Kind.LIVENESS, _each(positions.rcv_pos_reaches_end)),
         Check(end_of_stream.EOS, Kind.LIVENESS, _each(end_of_stream.eos_reaches_end)),
         Check(positions.MONOTONIC, Kind.PROTOCOL, _each(positions.rcv_pos_monotonic)),
@@ -206,6 +208,7 @@ CHECKS: dict[str, Check] = {
         Check(client_heartbeats.WRITTEN, Kind.STATE, client_heartbeats.heartbeats_of_clients),
         Check(sums.ADD_UP, Kind.STATE, sums.system_counters_add_up),
         Check(receiver_counts.COUNTED, Kind.STATE, _each(receiver_counts.group_receivers_counted)),
+        Check(active_transports.COUNTED, Kind.STATE, _each(active_transports.transports_counted)),
         Check(loss_reports.AGREES, Kind.STATE, _each(loss_reports.loss_report_agrees)),
         Check(gap_counters.AGREE, Kind.STATE, _each(gap_counters.gap_counters_agree)),
         Check(gap_filling.COUNTED, Kind.PROTOCOL, gap_filling.gap_fills_counted),

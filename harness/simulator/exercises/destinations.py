@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from windtunnel.driver.base.system import NS_PER_MS
+from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.exercises import PORTS
 from windtunnel.harness.simulator.exercises.messages import Reader, exchange, message, offer
@@ -11,12 +13,16 @@ from windtunnel.harness.simulator.exercises.party import (
     connected,
     disconnected,
     image_of,
+    limit_at,
 )
 from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
 
-SEND_STREAM, RECEIVE_STREAM = 3301, 3302
+SEND_STREAM, RECEIVE_STREAM, LEFT_STREAM = 3301, 3302, 3303
 LENGTH = 500
 ALIAS = "send-destinations"
+MANUAL = "aeron:udp?control-mode=manual|term-length=64k|linger=0|fc=max"
+REMAINS_NS = 300 * NS_PER_MS
+"""Longer than a receiver waits between status messages."""
 
 
 def send_destinations(site: Site) -> Routine[None]:
@@ -24,9 +30,7 @@ def send_destinations(site: Site) -> Routine[None]:
     near, far = site.near, site.far
     ports = PORTS["send-destinations"]
     channels = [f"aeron:udp?endpoint={far.address}:{port}" for port in ports]
-    publication = yield from near.publication(
-        f"aeron:udp?control-mode=manual|term-length=64k|linger=0|fc=max|alias={ALIAS}", SEND_STREAM
-    )
+    publication = yield from near.publication(f"{MANUAL}|alias={ALIAS}", SEND_STREAM)
     (counter,) = [each for each in near.of_type(counter_key.DESTINATIONS) if ALIAS in each.label]
     readers = []
     for channel in channels:
@@ -57,10 +61,40 @@ def send_destinations(site: Site) -> Routine[None]:
     yield from near.answered(publication.async_remove_destination_by_id(second))
     yield _counts(near, counter.counter_id, 0)
     yield disconnected(publication)
+    yield limit_at(near, publication, publication.position)
     require(not near.errors, f"no errors, found {near.errors}")
     publication.close()
     for each in readers:
         each.subscription.close()
+    yield from _leave(near, far, channels)
+
+
+def _leave(near: Party, far: Party, channels: list[str]) -> Routine[None]:
+    """Let the first of two receivers leave: the other one remains connected."""
+    publication = yield from near.publication(MANUAL, LEFT_STREAM)
+    readers = []
+    for channel in channels:
+        readers.append(Reader((yield from far.subscription(channel, LEFT_STREAM))))
+        yield from near.answered(publication.async_add_destination(channel))
+        yield connected(publication)
+        yield from image_of(readers[-1].subscription)
+    yield from exchange(publication, readers, 50, LENGTH)
+    readers[0].subscription.close()
+    yield _stays_connected(near, publication)
+    yield from exchange(publication, readers[1:], 50, LENGTH, first=100)
+    publication.close()
+    readers[1].subscription.close()
+
+
+def _stays_connected(party: Party, publication: Publication) -> Wait:
+    """Return the condition that a publication has been connected for some time."""
+    until_ns = party.now_ns() + REMAINS_NS
+
+    def is_over() -> bool:
+        require(publication.is_connected, "the connection by the receiver that remains")
+        return party.now_ns() >= until_ns
+
+    return Wait(is_over, "time to pass")
 
 
 def _counts(party: Party, counter_id: int, count: int) -> Wait:

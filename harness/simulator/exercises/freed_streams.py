@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from windtunnel.driver.base.system import NS_PER_MS
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.driver.cnc.counters_reader import Counter
 from windtunnel.harness.dissect.driver_files import counter_key
@@ -19,6 +20,10 @@ ALIAS = "freed-streams"
 LINGER_S = 60
 """Longer than the exercise waits: the only receiver of a unicast stream reports that it has read to
 the end, so that its publication need not linger.
+"""
+SIGNALLED_NS = 150 * NS_PER_MS
+"""Time in which the end of a stream that was sent whole is signalled: longer than the interval of
+heartbeats, and shorter than that of the timer of a driver.
 """
 NAMES = (f":{PORT}", f":{DESTINATION_PORT}", ALIAS)
 """What the labels of the counters of the exercise's channels contain."""
@@ -60,6 +65,13 @@ def freed_streams(site: Site) -> Routine[None]:
         require(names <= found, f"the log buffers {sorted(names)}, found {sorted(found)}")
     for publication in publications:
         publication.close()
+    yield near.pause(SIGNALLED_NS)
+    for reading in readers[:2]:
+        subscription = reading[0].subscription
+        require(
+            all(each.is_end_of_stream for each in subscription.images),
+            f"the end of a stream that was read at {subscription.channel} with a heartbeat",
+        )
     for reading in readers:
         for reader in reading:
             yield _without_images(reader)

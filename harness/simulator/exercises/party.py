@@ -12,6 +12,7 @@ from windtunnel.driver.client.subscription import Subscription
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.cnc.counters_reader import Counter
 from windtunnel.driver.command.response import PublicationError
+from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.simulator.exercises.waiting import Routine, Wait
 from windtunnel.harness.simulator.world.host import Host, HostClient
 from windtunnel.harness.simulator.world.host_socket import HostSocket
@@ -159,6 +160,16 @@ def disconnected(publication: Publication) -> Wait:
     """Return the condition that a publication has no connection."""
     return Wait(
         lambda: not publication.is_connected, f"the end of a connection of {publication.channel}"
+    )
+
+
+def limit_at(party: Party, publication: Publication, position: int) -> Wait:
+    """Return the condition that the limit of a party's publication is at a position."""
+    limit = party.counter_of(publication, counter_key.PUBLISHER_LIMIT)
+    return Wait(
+        lambda: party.value(limit) == position,
+        f"the limit of {publication.channel} at {position}",
+        lambda: party.value(limit),
     )
 
 

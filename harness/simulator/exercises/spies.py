@@ -7,7 +7,13 @@ from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.exercises import PORTS
 from windtunnel.harness.simulator.exercises.messages import Reader, exchange, message, offer
-from windtunnel.harness.simulator.exercises.party import Party, Site, connected, image_of
+from windtunnel.harness.simulator.exercises.party import (
+    Party,
+    Site,
+    connected,
+    image_of,
+    limit_at,
+)
 from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
 
 STREAM, SIMULATED_STREAM = 3101, 3102
@@ -15,6 +21,8 @@ STREAM, SIMULATED_STREAM = 3101, 3102
 LENGTH = 1_300
 LAST = 5
 """Number of messages that a spy has not read when its publication is closed."""
+UPDATED_NS = 10 * NS_PER_MS
+"""Time in which a driver has updated the limits of its publications."""
 COUNT = 300
 """Number of messages: more than three terms, so that their positions wrap around the log."""
 
@@ -27,6 +35,8 @@ def spies(site: Site) -> Routine[None]:
     spy = Reader((yield from near.subscription(f"aeron-spy:{channel}", STREAM)))
     yield from image_of(spy.subscription)
     require(not publication.is_connected, "no connection by a spy alone")
+    yield near.pause(UPDATED_NS)
+    yield limit_at(near, publication, publication.position)
     remote = Reader((yield from far.subscription(f"{channel}|rcv-wnd=16k", STREAM)))
     yield connected(publication)
     yield from image_of(remote.subscription)

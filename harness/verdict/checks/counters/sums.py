@@ -4,7 +4,8 @@ and that nothing else was recorded.
     Sender flow control limits     the sum of snd-bpe of all publications
     Errors                         the observations in the error log
     Short sends                    0, if no socket is smaller than what a sender sends at once
-    error log                      only errors that an exercise causes
+    error log                      only errors that an exercise causes, and each rejection that
+                                   reached a publication
 
 The sampler reads all counters in one pass, but not at once, and freed counters keep their last
 value. So the sums are exact where nothing happens during a pass: in a simulation.
@@ -17,6 +18,7 @@ from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.exercises import ExerciseName
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.verdict.checks.counters.rejections import unrecorded
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -40,8 +42,8 @@ drivers.
 
 def system_counters_add_up(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
     """A driver's counter of flow control limits is the sum of snd-bpe, its counter of errors the
-    number of observations in its error log, all of which have a cause, and no send is short without
-    a small send buffer, in a simulation.
+    number of observations in its error log, all of which have a cause and which has each rejection
+    of a receiver, and no send is short without a small send buffer, in a simulation.
     """
     case = evidence.case
     assert not isinstance(case, Missing)
@@ -86,6 +88,15 @@ def _host(evidence: Evidence, host: str) -> Finding:
             shown = ", ".join(each.text.splitlines()[:2])
             text = f"the error log has an error without a known cause: {shown}"
             return failed(ADD_UP, text, host, evidence=where)
+    case, capture = evidence.case, evidence.capture(host)
+    assert not isinstance(case, Missing)
+    if isinstance(capture, Missing):
+        return inconclusive(ADD_UP, capture, host)
+    lacking = unrecorded(capture, case.address(host), errors)
+    if lacking:
+        text = f"the error log has no entry of a rejection that arrived: {lacking}"
+        where = (*where, evidence.name_of(evidence.folder.capture(host)))
+        return failed(ADD_UP, text, host, evidence=where)
     text = f"{limits} flow control limits, {expected[counter_key.ERRORS][0]} errors"
     return passed(ADD_UP, text, host, evidence=where)
 

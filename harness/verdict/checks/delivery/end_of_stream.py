@@ -2,6 +2,10 @@
 
 DATA ... DATA | heartbeat 0xC0 ... | heartbeat 0xE0 at the end, repeatedly
                                      ^ publisher closed, all sent
+
+A driver that has sent everything when a publication is closed signals the end with the next
+heartbeat. Otherwise its timer notices later that everything was sent. In real time, threads may be
+late. Source: Aeron 1.53, `aeron_network_publication_handle_managed_resource_event`.
 """
 
 from typing import Any
@@ -9,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from windtunnel.harness.artifact.host.application import PublisherFacts
 from windtunnel.harness.artifact.host.log_index import IMAGES, PUBLICATIONS
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
@@ -24,13 +29,24 @@ from windtunnel.harness.verdict.core.finding import (
     passed,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.views.pauses import pauses_of
 
 EOS = "eos_reaches_end"
 
+HEARTBEAT_NS = 100_000_000
+TIMER_NS = 1_000_000_000
+"""Default interval of the timer of Aeron's drivers."""
+TIMER_SETTING = "AERON_TIMER_INTERVAL"
+CLOSED_NS = 5_000_000
+"""Time in which a simulated driver processes a client's command, or sends what is due."""
+
 
 def eos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """EOS heartbeats carry the stream's last position, and the subscriber's image reaches it."""
+    """EOS heartbeats carry the stream's last position, and the subscriber's image reaches it; in a
+    simulation, the first one is sent in time.
+    """
     found = all_or_missing(
         evidence.wire(traffic), evidence.publisher(traffic), evidence.subscriber(traffic)
     )
@@ -59,6 +75,9 @@ def eos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
         expected = "at least one" if signals else "none"
         text = f"{len(eos_sent)} EOS heartbeats were sent, expected {expected}"
         return failed(EOS, text, traffic.id, evidence=(near,), position=end, **more)
+    late = _late_signal(evidence, traffic, eos_sent, publisher)
+    if late:
+        return failed(EOS, late, traffic.id, evidence=(near,), position=end, **more)
     if not len(eos_arrived):
         text = f"the link dropped all {len(eos_sent)} EOS heartbeats"
         return Finding(EOS, Outcome.INCONCLUSIVE, text, traffic.id, (near, far), **more)
@@ -97,6 +116,34 @@ def _wrong_end(
     if len(eos_sent) and len(first_sent) and eos_sent["time_ns"].min() < first_sent.max():
         return end, "an EOS heartbeat was sent before the last data frame"
     return None
+
+
+def _late_signal(
+    evidence: Evidence, traffic: TrafficCase, eos_sent: Frames, publisher: PublisherFacts
+) -> str:
+    """Return what is wrong if the first EOS heartbeat was sent too late, or ""."""
+    found = all_or_missing(
+        evidence.wire(traffic), evidence.case, pauses_of(evidence, traffic.from_host)
+    )
+    if isinstance(found, Missing) or publisher.error is not None:
+        return ""
+    wire, case, pauses = found
+    if not is_virtual(case) or TIMER_SETTING in case.drivers.get(traffic.from_host, {}):
+        return ""
+    first = wire.sent.frames["time_ns"][~wire.retransmitted()].astype(np.int64)
+    sent_ns, closed_ns = int(first.max(initial=0)), publisher.ended_ns
+    limit_ns = HEARTBEAT_NS + CLOSED_NS
+    if sent_ns > closed_ns - CLOSED_NS:
+        limit_ns += TIMER_NS
+    began_ns = np.array([max(sent_ns, closed_ns)], dtype=np.int64)
+    until_ns = np.array([eos_sent["time_ns"].min()], dtype=np.int64)
+    waited_ns = int((until_ns - began_ns - pauses.within_ns(began_ns, until_ns))[0])
+    if waited_ns <= limit_ns:
+        return ""
+    return (
+        f"the first EOS heartbeat was sent {waited_ns // 1_000_000} ms after the publication had "
+        f"been closed and everything sent, expected {limit_ns // 1_000_000} ms at most"
+    )
 
 
 def _wrong_log_ends(

@@ -38,6 +38,8 @@ RELIABLE_CHECKS = (
     "over_under_runs_counted",
     "gap_counters_agree",
     "loss_report_agrees",
+    "feedback_spaced",
+    "transports_counted",
 )
 UNRELIABLE_CHECKS = (
     "delivered_intact",
@@ -59,6 +61,8 @@ UNRELIABLE_CHECKS = (
     "gap_fills_prompt",
     "gap_counters_agree",
     "loss_report_agrees",
+    "feedback_spaced",
+    "transports_counted",
 )
 OF_RESTS = ("heartbeats_in_silence", "delivered_in_parts")
 """Checks of streams that pause, or whose image is replaced; neither happens in this run."""

@@ -32,6 +32,7 @@ def synthetic_log(
         _put(metadata, "<q", term % 3 * 8, raw)
     _put(metadata, "<i", 24, count)
     _put(metadata, "<q", 128, end)
+    _put(metadata, "<i", 140, 1)
     _put(metadata, "<i", 264, initial_term_id)
     _put(metadata, "<i", 276, term_length)
     _put(metadata, HEADER, 320, 0, 0, 0xC0, 1, 0, session_id, stream_id, initial_term_id, 0)

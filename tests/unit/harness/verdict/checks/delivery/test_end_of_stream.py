@@ -125,3 +125,36 @@ def test_without_logs_the_wire_is_enough_and_without_the_wire_nothing_is(run):
     assert eos_reaches_end(Evidence(path), run.traffic).outcome is Outcome.PASS
     RunDir(path).capture("b").unlink()
     assert eos_reaches_end(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("closed_ms", "eos_ms", "is_late"),
+    [
+        # Everything had been sent for some time: a heartbeat.
+        (20, 105, False),
+        (20, 106, True),
+        # It may not have been: the timer.
+        (4, 1105, False),
+        (4, 1106, True),
+        (-50, 1105, False),
+        (-50, 1106, True),
+    ],
+)
+def test_the_first_signal_is_in_time_in_a_simulation(run, closed_ms, eos_ms, is_late):
+    sent_ns = [each for each in run.packets["a"] if each.kind == "DATA"][-1].time_ns
+    closed_ns = sent_ns + closed_ms * STEP_NS
+    for index, each in enumerate(beats(run, "a")):
+        each.time_ns = max(sent_ns, closed_ns) + (eos_ms if index else 0) * STEP_NS
+    run.now_ns = closed_ns
+    assert look(run).outcome is Outcome.PASS
+    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    finding = look(run)
+    assert (finding.outcome is Outcome.FAIL) == is_late
+    if is_late:
+        assert finding.text == (
+            f"the first EOS heartbeat was sent {eos_ms} ms after the publication had been closed "
+            f"and everything sent, expected {eos_ms - 1} ms at most"
+        )
+    settings = {"drivers": {"a": {"AERON_TIMER_INTERVAL": "2s"}}}
+    run.case = run.case.model_copy(update=settings)
+    assert look(run).outcome is Outcome.PASS

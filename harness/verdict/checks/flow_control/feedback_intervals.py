@@ -1,0 +1,114 @@
+"""Check of feedback that a receiver repeats by the clock, whatever arrives.
+
+    SM, SEND_SETUP     to a control address                          each second
+                       of a session whose SETUP is unknown           at most each second
+    ERR                of an image that its subscriber has rejected  each status message timeout
+
+What a publication does with such a frame has a cost: it sends a SETUP, or writes to its error log.
+A receiver may begin again, for example with a new socket, so one frame more is permitted.
+Source: Aeron 1.53, pending SETUPs and rejected images.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.artifact.middlebox.frame_class import ERR, SM
+from windtunnel.harness.artifact.noun_form import counted
+from windtunnel.harness.dissect.capture.pcap import sent_by
+from windtunnel.harness.dissect.frames.frames import Frames
+from windtunnel.harness.dissect.frames.layout import SM_FLAG_SEND_SETUP
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.scenario.schema.channel import parse_duration_ns
+from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TIMEOUT_NS
+from windtunnel.harness.verdict.checks.retransmission.nak_checks import PACE_SLACK_NS
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    failed,
+    inconclusive,
+    passed,
+)
+
+SPACED = "feedback_spaced"
+
+ELICIT_INTERVAL_NS = 1_000_000_000
+"""Time after which a receiver asks for a SETUP again. Source: Aeron 1.53,
+AERON_DRIVER_RECEIVER_PENDING_SETUP_TIMEOUT_NS."""
+TIMEOUT_SETTING = "AERON_RCV_STATUS_MESSAGE_TIMEOUT"
+_WAY = (
+    *("source_port", "destination_high", "destination_low", "destination_port"),
+    *("session_id", "stream_id"),
+)
+"""Two sockets, or two streams, have intervals of their own."""
+
+
+def feedback_spaced(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
+    """A receiver asks for the same SETUP at most once per second, and repeats a rejection at most
+    once per status message timeout.
+    """
+    case = evidence.case
+    assert not isinstance(case, Missing)
+    findings = []
+    for host in case.hosts:
+        timeout_ns = _timeout_ns(case.drivers.get(host.name, {}))
+        findings.append(_host(evidence, host.name, case.address(host.name), timeout_ns))
+    return findings
+
+
+def _timeout_ns(settings: Mapping[str, str]) -> int:
+    """Return a driver's status message timeout, or 0 if its setting cannot be read."""
+    text = settings.get(TIMEOUT_SETTING)
+    try:
+        return TIMEOUT_NS if text is None else parse_duration_ns(TIMEOUT_SETTING, text)
+    except ValueError:
+        return 0
+
+
+def _host(evidence: Evidence, host: str, address: str, timeout_ns: int) -> Finding:
+    capture = evidence.capture(host)
+    if isinstance(capture, Missing):
+        return inconclusive(SPACED, capture, host)
+    where = (evidence.name_of(evidence.folder.capture(host)),)
+    own = capture.frames[sent_by(capture.frames, address)]
+    elicits = (own["frame_type"] == SM) & ((own["flags"] & SM_FLAG_SEND_SETUP) != 0)
+    requests, rejections = own[elicits], own[own["frame_type"] == ERR]
+    for frames, interval_ns, what in (
+        (requests, ELICIT_INTERVAL_NS, "requests for a SETUP"),
+        (rejections, timeout_ns, "rejections"),
+    ):
+        for times_ns, session, stream in _series(frames):
+            lead_ns = _lead_ns(times_ns, interval_ns)
+            if lead_ns <= interval_ns + PACE_SLACK_NS:
+                continue
+            text = (
+                f"{len(times_ns)} {what} of session {session}, stream {stream} were up to "
+                f"{lead_ns / 1e6:.1f} ms early, expected one in {interval_ns // 1_000_000} ms"
+            )
+            return failed(SPACED, text, host, evidence=where)
+    text = f"{counted(len(requests), 'request')} for a SETUP and "
+    text += f"{counted(len(rejections), 'rejection')}, none too early"
+    return passed(SPACED, text, host, evidence=where)
+
+
+def _series(frames: Frames) -> Iterator[tuple[NDArray[np.int64], int, int]]:
+    """Yield the times of the frames of each socket and stream, in ascending order, with the session
+    and the stream.
+    """
+    if len(frames) == 0:
+        return
+    ways = np.stack([frames[name].astype(np.int64) for name in _WAY], axis=1)
+    found, rows = np.unique(ways, axis=0, return_inverse=True)
+    for row, way in enumerate(found.tolist()):
+        times_ns = np.sort(frames["time_ns"][rows.reshape(-1) == row].astype(np.int64))
+        yield times_ns, way[-2], way[-1]
+
+
+def _lead_ns(times_ns: NDArray[np.int64], interval_ns: int) -> int:
+    """Return the longest time by which a frame was sent early. After each frame, another is due one
+    interval later. Frames that are late do not make later ones early.
+    """
+    due_ns = times_ns - interval_ns * np.arange(len(times_ns))
+    return int((np.maximum.accumulate(due_ns) - due_ns).max(initial=0))
