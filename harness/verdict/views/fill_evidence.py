@@ -31,6 +31,8 @@ DEFAULT_DELAY_NS = 100_000_000
 """Delay if only a number of datagrams is set. Source: docs/loss-recovery.md."""
 SLACK_NS = 5_000_000
 """Tolerance for a frame that arrived just before the delay was over: a scheduler time slice."""
+TURN_NS = 100_000
+"""Datagrams that arrive so far apart are not read in one turn of a simulated receiver."""
 NEVER = np.iinfo(np.int64).max
 
 
@@ -92,6 +94,40 @@ def arrived_in_time(wire: Wire, log: ExpectedLog, start: int, rule: FillRule) ->
     is_before &= arrived_ns - shown_ns < rule.delay_ns - SLACK_NS
     in_time[index[usable[is_before]]] = True
     return in_time
+
+
+def due_ns(wire: Wire, start: int, rule: FillRule, begins: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the time at which the evidence for each filled gap was certainly complete, or
+    END_OF_TIME_NS. `begins` are the positions of the gaps.
+
+    Of datagrams that a receiver may have read in one turn, only the first one counts.
+    """
+    order = np.argsort(_accepted_ns(wire, start), kind="stable")
+    times_ns, ends = _accepted_ns(wire, start)[order], _accepted_ends(wire, start)[order]
+    is_later = ends > np.maximum.accumulate(np.append(start, ends))[:-1]
+    times_ns, ends = times_ns[is_later], ends[is_later]
+    last_ns, kept = -TURN_NS, np.zeros(len(times_ns), dtype=np.bool_)
+    for index, time_ns in enumerate(times_ns.tolist()):
+        if time_ns - last_ns >= TURN_NS:
+            last_ns, kept[index] = time_ns, True
+    times_ns = np.append(times_ns[kept], END_OF_TIME_NS)
+    shown = np.searchsorted(ends[kept], begins, side="right")
+    found = np.minimum(times_ns[shown], END_OF_TIME_NS - rule.delay_ns) + rule.delay_ns
+    if rule.datagrams:
+        enough = np.minimum(shown + rule.datagrams - 1, len(times_ns) - 1)
+        found = np.minimum(found, times_ns[enough])
+    return np.maximum.accumulate(found)
+
+
+def _accepted_ns(wire: Wire, start: int) -> NDArray[np.int64]:
+    """Return the times of the frames and heartbeats that the receiver certainly accepted."""
+    frames = wire.arrived.frames["time_ns"][certainly_accepted(wire, start)].astype(np.int64)
+    return np.concatenate([frames, wire.heartbeat_times_ns])
+
+
+def _accepted_ends(wire: Wire, start: int) -> NDArray[np.int64]:
+    ends = wire.arrived.ends[certainly_accepted(wire, start)]
+    return np.concatenate([ends, wire.heartbeat_positions])
 
 
 def _places(wire: Wire) -> NDArray[np.int64]:

@@ -3,8 +3,8 @@
     arrived   |####|    gap    |####|            t0: a frame beyond the gap shows it
     rcv-pos        ^ - - - - - ^ t1              t1 - t0: at most a few duty cycles
 
-Nothing is asked for, so there is nothing to wait for. Images that wait for evidence before they
-fill a gap are left out; `pad_only_where_lost` judges them.
+Nothing is asked for, so there is nothing to wait for. An image that waits for evidence fills a gap
+when it is complete, which is compared in a simulation; `pad_only_where_lost` judges that it waits.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ from windtunnel.harness.verdict.core.finding import (
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.views.coverage import filled_gaps
-from windtunnel.harness.verdict.views.fill_evidence import fill_rule
+from windtunnel.harness.verdict.views.fill_evidence import due_ns, fill_rule
 from windtunnel.harness.verdict.views.pauses import pauses_of
 from windtunnel.harness.verdict.views.series import END_OF_TIME_NS, highest_by, stream_series
 
@@ -35,41 +35,55 @@ LIMIT_NS = 100_000_000
 so a healthy driver scans for gaps more often."""
 VIRTUAL_LIMIT_NS = 10_000_000
 """The same in a simulation, whose counters are sampled each millisecond."""
+EVIDENCE_LIMIT_NS = 2_000_000
+"""The same for a gap that is filled on evidence, whose last datagram the limit must tell from later
+ones. The time of reading is compared, too."""
 
 
 def gap_fills_prompt(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A gap of an unreliable stream is filled as soon as it can be detected."""
+    """A gap of an unreliable stream is filled as soon as it can be detected or, in a simulation,
+    as soon as the evidence for which its receiver waits is complete.
+    """
     found = all_or_missing(
         evidence.wire(traffic), evidence.planned(traffic), evidence.frames_seen(traffic)
     )
     if isinstance(found, Missing):
         return inconclusive(PROMPT, found, traffic.id)
     wire, planned, frames = found
-    if traffic.reliable or fill_rule(evidence, traffic) is not None:
-        text = "not applicable: gaps are repaired, or filled on evidence"
+    rule = fill_rule(evidence, traffic)
+    if traffic.reliable:
+        text = "not applicable: gaps are repaired"
         return Finding(PROMPT, Outcome.INCONCLUSIVE, text, traffic.id)
+    if rule is not None and (not is_virtual(evidence.case) or len(wire.forged.starts)):
+        text = "not compared: gaps are filled on evidence"
+        return passed(PROMPT, text, traffic.id)
     series = stream_series(evidence, traffic.to_host, counter_key.RECEIVER_POSITION, wire)
     if isinstance(series, Missing):
         return inconclusive(PROMPT, series, traffic.id)
     pauses = pauses_of(evidence, traffic.to_host)
     if isinstance(pauses, Missing):
         return inconclusive(PROMPT, pauses, traffic.id)
-    starts, spans, _ = filled_gaps(frames, planned)
+    starts, spans, read_ns = filled_gaps(frames, planned)
     ends = starts + spans
     times_ns, tops = highest_by(wire)
     shown_ns = np.append(times_ns, END_OF_TIME_NS)[np.searchsorted(tops, ends)]
     passed_ns = np.append(series.times_ns, 0)[np.searchsorted(series.values, ends)]
-    waited_ns = passed_ns - shown_ns - pauses.within_ns(shown_ns, passed_ns)
     limit_ns = VIRTUAL_LIMIT_NS if is_virtual(evidence.case) else LIMIT_NS
+    if rule is not None:
+        shown_ns = due_ns(wire, planned.log.start_position, rule, starts)
+        passed_ns = np.minimum(passed_ns, read_ns)
+        limit_ns = EVIDENCE_LIMIT_NS
+    waited_ns = passed_ns - shown_ns - pauses.within_ns(shown_ns, passed_ns)
     where = (
         evidence.name_of(evidence.folder.host(traffic.to_host).counter_samples),
         evidence.name_of(evidence.folder.capture(traffic.to_host)),
     )
+    since = "it could be detected" if rule is None else rule.text
     late = np.flatnonzero(waited_ns > limit_ns)
     if len(late):
         position, waited_ms = int(starts[late[0]]), int(waited_ns[late[0]]) // 1_000_000
         text = (
-            f"the gap at position {position} was filled {waited_ms} ms after it could be detected "
+            f"the gap at position {position} was filled {waited_ms} ms after {since} "
             f"(limit {limit_ns // 1_000_000} ms); {len(late)} of {len(starts)} were late"
         )
         return failed(PROMPT, text, traffic.id, evidence=where, position=position)

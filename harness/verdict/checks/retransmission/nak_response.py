@@ -17,6 +17,7 @@ from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.verdict.checks.retransmission.linger_times import linger_times
 from windtunnel.harness.verdict.checks.retransmission.range_responses import (
     ANSWER_OF_RANGES_NS,
     Retransmits,
@@ -99,7 +100,8 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
             return failed(WHOLE, text, traffic.id, evidence=where, position=ignored)
     ends = found.ends
     if has_ranges(evidence, traffic):
-        late = unanswered(wire) if is_virtual(evidence.case) and not is_full else None
+        linger = linger_times(evidence, traffic)
+        late = unanswered(wire, linger) if is_virtual(evidence.case) and not is_full else None
         if late is not None:
             text = f"a NAK for position {late} was not answered within {ANSWER_OF_RANGES_NS} ns"
             return failed(WHOLE, text, traffic.id, evidence=where, position=late)

@@ -19,6 +19,10 @@ from numpy.typing import NDArray
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.retransmission.all_gaps import has_mode
+from windtunnel.harness.verdict.checks.retransmission.linger_times import (
+    LINGER_NS_MAX,
+    LingerTimes,
+)
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.series import known_at
@@ -27,8 +31,6 @@ SETTING = "WINDTUNNEL_RETRANSMIT_RANGES"
 """The driver setting that a channel without the parameter has."""
 DATAGRAMS_PER_TURN = 64
 """Number of datagrams that end a duty cycle's retransmits. Source: docs/loss-recovery-sender.md."""
-LINGER_NS_MAX = 2_000_000_000
-"""Maximum linger time of a range. Source: docs/loss-recovery-sender.md."""
 ANSWER_OF_RANGES_NS = 5_000_000
 """Time in which a NAK is answered in a simulation: that of many duty cycles."""
 
@@ -91,7 +93,7 @@ def covered_ends(found: Retransmits) -> NDArray[np.int64]:
     return ends
 
 
-def unanswered(wire: Wire) -> int | None:
+def unanswered(wire: Wire, linger: LingerTimes) -> int | None:
     """Return the position of the first NAK whose first frame was not retransmitted in time, or
     None. A frame that was retransmitted within the linger time need not be sent again.
     """
@@ -111,7 +113,8 @@ def unanswered(wire: Wire) -> int | None:
         if len(own_ns) == 0 or own_ns[0] > time_ns or time_ns + ANSWER_OF_RANGES_NS > last_ns:
             continue
         again_ns = own_ns[1:]
-        near = (again_ns >= time_ns - LINGER_NS_MAX) & (again_ns <= time_ns + ANSWER_OF_RANGES_NS)
+        near = again_ns >= time_ns - linger.at_ns(time_ns)
+        near &= again_ns <= time_ns + ANSWER_OF_RANGES_NS
         if not near.any():
             return int(begin)
     return None

@@ -259,3 +259,14 @@ def test_in_a_simulation_what_was_sent_again_recently_is_an_answer(run):
     assert whole(run).outcome is PASS
     ask(run, 1, 2, after_ns=20)
     assert whole(run).outcome is FAIL
+
+
+@pytest.mark.parametrize(("again_ns", "outcome"), [(9_900_000, PASS), (10_300_000, FAIL)])
+def test_in_a_simulation_a_nak_is_ignored_only_within_the_linger_time(run, again_ns, outcome):
+    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    ask(run, 0, 1)
+    resend(run, 0, after_ns=100)
+    ask(run, 0, 1, after_ns=100 + again_ns)
+    assert whole(run).outcome is outcome
+    resend(run, 0, after_ns=200 + again_ns)
+    assert whole(run).outcome is PASS
