@@ -25,7 +25,11 @@ from windtunnel.harness.verdict.checks.retransmission.nak_checks import (
     NAK_DELAY_NS,
     RETRY_RATIO,
 )
-from windtunnel.harness.verdict.checks.retransmission.retry_times import Lost, late_retry
+from windtunnel.harness.verdict.checks.retransmission.retry_times import (
+    Lost,
+    early_retry,
+    late_retry,
+)
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -192,12 +196,15 @@ def _all_gaps(
         if min(int(came_ns[at]), last_ns) > due_ns and since_ns + wait_ns > due_ns:
             text = f"position {place} was not asked for until {due_ns - since_ns} ns after its gap"
             return np.array(waits), f"{text} could be found, while it was missing"
+    lost = Lost(places[is_lost], came_ns[is_lost], times_ns, starts, ends)
     problem = late_retry(
-        wire, Lost(places[is_lost], came_ns[is_lost], times_ns, starts, ends), pauses,
+        wire, lost, pauses,
         least_ns=0 if delays.is_random else delays.retry_ns,
         slack_ns=SLACK_NS + (GROUP_BACKOFF_NS if delays.is_random else 0),
         is_group=delays.is_random,
     )  # fmt: skip
+    if not problem and not delays.is_random:
+        problem = early_retry(wire, lost, least_ns=delays.retry_ns)
     return np.array(waits, dtype=np.int64), problem
 
 

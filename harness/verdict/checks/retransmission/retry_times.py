@@ -1,15 +1,18 @@
-"""Finds a NAK that was repeated too late, if a receiver sends NAKs for all gaps at once.
+"""Finds a NAK that was repeated too late or too early, if a receiver sends NAKs for all gaps.
 
     NAK ---- timeout, doubled with each NAK ----> NAK        while the position is missing
 
     timeout    the smoothed time from a NAK to its repair, plus four deviations, as in RFC 6298
 
-A frame that arrives in the range of the NAK restarts the delay. The mode and its constants are
-Windtunnel's: docs/loss-recovery.md.
+A frame that arrives in the range of the NAK restarts the delay, and the end of a silence ends the
+doublings. A simulated driver measures repairs nearly as the capture does, except if a frame arrives
+at the time of its NAK: from then on, only the wider limit holds. In a group, other receivers' NAKs
+make the times unknown. The mode and its constants are Windtunnel's: docs/loss-recovery.md.
 """
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +22,22 @@ from windtunnel.harness.verdict.checks.retransmission.all_gaps import (
     INITIAL_REPAIR_NS,
     REPAIR_NS_MAX,
     RETRY_NS_MAX,
+    SILENCE_NS,
 )
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.pauses import Pauses
+from windtunnel.harness.verdict.views.series import END_OF_TIME_NS
 
-TOLERANCE = 1.25
-"""Of a timeout: the driver notices a repair, and sends a NAK, in the next turn of an agent."""
+TOLERANCE = 1.02
+"""Of a timeout: the driver notices a repair, and sends a NAK, in the next turn of an agent. In
+simulations, the capture's timeout was at most 0.7 % shorter than the driver's."""
+UNSURE_TOLERANCE = 1.25
+"""The same if a repair may not have been measured."""
+EARLY_SHARE, EARLY_NS = 0.995, 150_000
+"""A NAK is early if its delay is shorter than this share of the timeout, less this time."""
+SAME_NS = 100_000
+"""Times that a driver may have seen in either order. NAKs on two paths also leave so soon after
+each other."""
 NOTICE_NS = 500_000
 """Time in which the driver notices a repair."""
 MARGIN_SHARE = 16
@@ -57,7 +70,11 @@ def late_retry(
     `least_ns` is the delay that was configured, `slack_ns` what a delay may exceed.
     """
     own = [lost.naks_of(place) for place in lost.places.tolist()]
-    known = _Known(*_timeouts(lost, own, is_group=is_group), least_ns)
+    sure, unsure = (
+        _Known(*_timeouts(lost, own, each, is_group=is_group), least_ns)
+        for each in (TOLERANCE, UNSURE_TOLERANCE)
+    )
+    sure_ns = _sure_until_ns(lost, own)
     last_ns = int(wire.feedback_sent["time_ns"].max(initial=0))
     frame_ns, frames = wire.arrived.frames["time_ns"].astype(np.int64), wire.arrived.starts
     for place, came_ns, naks in zip(lost.places.tolist(), lost.came_ns.tolist(), own, strict=True):
@@ -66,6 +83,7 @@ def late_retry(
         next_ns = np.minimum(np.append(lost.times_ns[naks[1:]], came_ns), min(came_ns, last_ns))
         for count, (nak, until_ns) in enumerate(zip(naks.tolist(), next_ns.tolist(), strict=True)):
             asked_ns = int(lost.times_ns[nak])
+            known = sure if until_ns < sure_ns else unsure
             due_ns = known.due_ns(asked_ns, count)
             if until_ns <= due_ns + slack_ns:
                 continue
@@ -81,6 +99,46 @@ def late_retry(
                     "delay"
                 )
     return ""
+
+
+def early_retry(wire: Wire, lost: Lost, *, least_ns: int) -> str:
+    """Return what is wrong if one receiver repeats a NAK too early, or ""."""
+    own = [lost.naks_of(place) for place in lost.places.tolist()]
+    times_ns, timeouts_ns = _timeouts(lost, own, EARLY_SHARE, is_group=False)
+    known = _Known(times_ns, timeouts_ns, least_ns)
+    sure_ns, silences_ns = _sure_until_ns(lost, own), _silences_ns(wire)
+    for place, naks in zip(lost.places.tolist(), own, strict=True):
+        asked = lost.times_ns[naks].tolist()
+        for count, (asked_ns, again_ns) in enumerate(pairwise(asked)):
+            ended = bisect_right(silences_ns, again_ns) - bisect_right(silences_ns, asked[0])
+            if ended or again_ns >= sure_ns or again_ns - asked_ns <= SAME_NS:
+                continue
+            delay_ns = known.least_delay_ns(asked_ns, again_ns, count) - EARLY_NS
+            if again_ns - asked_ns < delay_ns:
+                return (
+                    f"NAK {count + 2} for position {place} was sent {again_ns - asked_ns} ns after "
+                    f"the one before, expected {delay_ns} ns at least, as long as the repairs "
+                    "until then took"
+                )
+    return ""
+
+
+def _sure_until_ns(lost: Lost, own: list[NDArray[np.intp]]) -> int:
+    """Return the first time at which a driver may have sent a NAK before or after its repair."""
+    found = [END_OF_TIME_NS]
+    for place, came_ns, naks in zip(lost.places.tolist(), lost.came_ns.tolist(), own, strict=True):
+        starting = naks[lost.starts[naks] == place]
+        if (np.abs(lost.times_ns[starting] - came_ns) <= SAME_NS).any():
+            found.append(came_ns - SAME_NS)
+    return min(found)
+
+
+def _silences_ns(wire: Wire) -> list[int]:
+    """Return when packets of the stream arrived after a silence."""
+    frames_ns = wire.arrived.frames["time_ns"].astype(np.int64)
+    packets_ns = np.sort(np.concatenate([frames_ns, wire.heartbeat_times_ns]))
+    found: list[int] = packets_ns[1:][np.diff(packets_ns) >= SILENCE_NS].tolist()
+    return found
 
 
 @dataclass(frozen=True)
@@ -107,12 +165,22 @@ class _Known:
             due_ns = min(due_ns, max(replaced_ns, self.times_ns[0]))
         return due_ns
 
+    def least_delay_ns(self, asked_ns: int, again_ns: int, doublings: int) -> int:
+        """Return the shortest delay between NAKs that were sent at two times."""
+        first = bisect_right(self.times_ns, asked_ns - NOTICE_NS)
+        last = bisect_right(self.times_ns, asked_ns)
+        if first == 0:
+            # The first measurements replace what was assumed.
+            last = bisect_right(self.times_ns, again_ns)
+        timeout_ns = min(self.timeouts_ns[first : last + 1])
+        return _delay_ns(timeout_ns, doublings, self.least_ns)
+
 
 def _timeouts(
-    lost: Lost, own: list[NDArray[np.intp]], *, is_group: bool
+    lost: Lost, own: list[NDArray[np.intp]], tolerance: float, *, is_group: bool
 ) -> tuple[list[int], list[int]]:
-    """Return when the driver measured repairs, in ascending order, and its longest timeout before
-    the first of these times, before the second one, and so on.
+    """Return when the driver measured repairs, in ascending order, and its timeout before the first
+    of these times, before the second one, and so on, multiplied by a tolerance.
 
     It measures the first repair, and each repair of the first byte of a NAK that was not repeated.
     In a group, other receivers' NAKs make some of them unknown. There, the limit is three times the
@@ -138,7 +206,7 @@ def _timeouts(
             continue
         longest_ns = max(longest_ns, took_ns)
         margin_ns = max(4 * deviation_ns, smoothed_ns / MARGIN_SHARE, DEVIATION_NS_MIN)
-        timeouts_ns.append(int((smoothed_ns + margin_ns) * TOLERANCE))
+        timeouts_ns.append(int((smoothed_ns + margin_ns) * tolerance))
         times_ns.append(came_ns)
     if is_group:
         timeouts_ns[1:] = [int(3 * longest_ns)] * len(times_ns)

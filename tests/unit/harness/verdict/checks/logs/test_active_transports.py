@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.harness.verdict.synthetic_run import PORT, TERM_LENGTH, make_run
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
+from windtunnel.harness.artifact.host.log_index import LogFacts, write_log_index
 from windtunnel.harness.scenario.schema.host_event import EventCase, TimeoutsCase
 from windtunnel.harness.verdict.checks.logs.active_transports import transports_counted
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -91,6 +92,14 @@ def test_a_driver_that_was_killed_is_not_judged(run):
     events = [AppliedEvent("kill", "b", "kill", ["driver"], 1, 2)]
     write_applied_events(run.folder.host_events, events)
     assert look(run, 0).text == "not compared: a driver of the host was killed"
+
+
+def test_a_log_that_was_not_saved_is_not_judged(run):
+    path = run.write()
+    facts = [LogFacts("images", 6, 1 << 30, "expected at most 67108864 bytes")]
+    write_log_index(run.folder.host("b").log_index, facts)
+    finding = transports_counted(Evidence(path), run.traffic)
+    assert finding.text == "not compared: a log of an image was too long to be saved"
 
 
 def test_a_missing_log_is_inconclusive(run):

@@ -1,5 +1,6 @@
 """A NAK that is repeated too late, with NAKs for all gaps."""
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,7 +8,11 @@ import pytest
 
 from tests.naive import smoothed_time
 from windtunnel.harness.verdict.checks.retransmission.all_gaps import INITIAL_REPAIR_NS
-from windtunnel.harness.verdict.checks.retransmission.retry_times import Lost, late_retry
+from windtunnel.harness.verdict.checks.retransmission.retry_times import (
+    Lost,
+    early_retry,
+    late_retry,
+)
 from windtunnel.harness.verdict.views.pauses import Pauses
 
 MS = 1_000_000
@@ -17,7 +22,21 @@ NEVER = 1 << 60
 
 
 def look(gaps, naks, others=(), least=0, is_group=True):
-    """Check gaps {(begin, end): when it was filled} and NAKs (time, begin, end), in milliseconds.
+    """Check that NAKs are not late, see `checked`."""
+    wire, lost = checked(gaps, naks, others)
+    return late_retry(
+        wire, lost, Pauses(*np.zeros((2, 0), np.int64)),
+        least_ns=least * MS, slack_ns=MS // 2, is_group=is_group,
+    )  # fmt: skip
+
+
+def early(gaps, naks, others=(), least=0):
+    """Check that NAKs of one receiver are not early, see `checked`."""
+    return early_retry(*checked(gaps, naks, others), least_ns=least * MS)
+
+
+def checked(gaps, naks, others=()):
+    """Return gaps {(begin, end): when it was filled} and NAKs (time, begin, end), in milliseconds.
 
     `others` are frames that arrived (time, position).
     """
@@ -29,14 +48,14 @@ def look(gaps, naks, others=(), least=0, is_group=True):
     frames = np.zeros(len(arrived), [("time_ns", "<i8")])
     frames["time_ns"] = arrived[:, 0] * MS
     feedback = np.array([(END * MS,)], [("time_ns", "<i8")])
+    # A heartbeat each 100 ms.
+    beats_ns = np.arange(0, END, 100, dtype=np.int64) * MS
     wire = SimpleNamespace(
-        feedback_sent=feedback, arrived=SimpleNamespace(frames=frames, starts=arrived[:, 1])
+        feedback_sent=feedback,
+        arrived=SimpleNamespace(frames=frames, starts=arrived[:, 1]),
+        heartbeat_times_ns=beats_ns,
     )
-    lost = Lost(places, came_ns, naks[:, 0] * MS, naks[:, 1], naks[:, 2])
-    return late_retry(
-        wire, lost, Pauses(*np.zeros((2, 0), np.int64)),
-        least_ns=least * MS, slack_ns=MS // 2, is_group=is_group,
-    )  # fmt: skip
+    return wire, Lost(places, came_ns, (naks[:, 0] * MS).astype(np.int64), naks[:, 1], naks[:, 2])
 
 
 def test_nothing_was_lost():
@@ -108,4 +127,86 @@ def test_with_one_receiver_the_timeout_is_that_of_rfc_6298(took_ms):
     found = look(gaps, lost, is_group=False)
     assert found.startswith(f"NAK 2 for position {last} was not sent until ")
     waited = float(found.split(" until ")[1].split()[0])
-    assert waited == pytest.approx(1.25 * timeout + MS / 2, 1e-6)
+    assert waited == pytest.approx(1.02 * timeout + MS / 2, 1e-6)
+
+
+def repaired(took_ms):
+    """Return gaps that were repaired after one NAK each, and their NAKs, and where the next ones
+    begin: (gaps, NAKs, position, time).
+    """
+    gaps, naks = {}, []
+    for number, took in enumerate(took_ms):
+        gaps[64 * number, 64 * number + 32] = 500 * number + took
+        naks.append((500 * number, 64 * number, 64 * number + 32))
+    return gaps, naks, 64 * len(took_ms), 500 * len(took_ms)
+
+
+@pytest.mark.parametrize("took_ms", [[40], [40, 40], [40] * 12, [40, 90, 40, 75], [300, 100]])
+def test_a_retry_is_early_before_the_timeout_of_rfc_6298(took_ms):
+    gaps, naks, last, asked = repaired(took_ms)
+    gaps[last, last + 32] = NEVER
+    smoothed, deviation = smoothed_time.smoothed([each * MS for each in took_ms])
+    timeout_ms = (smoothed + max(4 * deviation, smoothed // 16, MS)) / MS
+    least_ms = 0.995 * timeout_ms - 0.15
+    asked_once = [*naks, (asked, last, last + 32)]
+    late_enough, too_early = (asked + math.ceil(least_ms) + each for each in (0, -1))
+    assert early(gaps, [*asked_once, (late_enough, last, last + 32)]) == ""
+    found = early(gaps, [*asked_once, (too_early, last, last + 32)])
+    assert found.startswith(f"NAK 2 for position {last} was sent {(too_early - asked) * MS} ns ")
+    # The next delay is twice as long.
+    again = [*asked_once, (late_enough, last, last + 32)]
+    second = late_enough + math.ceil(2 * least_ms + 0.15)
+    assert early(gaps, [*again, (second, last, last + 32)]) == ""
+    assert early(gaps, [*again, (second - 2, last, last + 32)]).startswith("NAK 3 for")
+
+
+def test_until_the_first_repair_a_retry_is_early_before_its_assumed_time():
+    gaps = {(0, 32): 400, (64, 96): NEVER}
+    naks = [(0, 0, 32), (0, 64, 96), (ASSUMED - 1, 64, 96)]
+    assert early(gaps, naks).startswith("NAK 2 for position 64")
+    assert early(gaps, [*naks[:2], (ASSUMED, 64, 96)]) == ""
+    # The first repair replaces the assumption, also for NAKs that were sent before it.
+    gaps[0, 32] = 20
+    assert early(gaps, [*naks[:2], (60, 64, 96)]) == ""
+    assert early(gaps, [*naks[:2], (59, 64, 96)]).startswith("NAK 2 for position 64")
+
+
+def test_a_configured_delay_is_the_least():
+    gaps, naks, last, asked = repaired([10])
+    gaps[last, last + 32] = NEVER
+    retried = [*naks, (asked, last, last + 32), (asked + 60, last, last + 32)]
+    assert early(gaps, retried) == ""
+    assert early(gaps, retried, least=61).startswith("NAK 2 for")
+
+
+def test_the_end_of_a_silence_ends_the_doublings():
+    gaps, naks, last, asked = repaired([40])
+    gaps[last, last + 32] = NEVER
+    retried = [*naks, (asked, last, last + 32), (asked + 230, last, last + 32)]
+    retried.append((asked + 360, last, last + 32))
+    wire, lost = checked(gaps, retried)
+    assert early_retry(wire, lost, least_ns=0).startswith("NAK 3 for")
+    beats_ns = wire.heartbeat_times_ns
+    in_silence = (beats_ns > asked * MS) & (beats_ns < (asked + 300) * MS)
+    wire.heartbeat_times_ns = beats_ns[~in_silence]
+    assert early_retry(wire, lost, least_ns=0) == ""
+
+
+def test_a_frame_that_arrives_with_its_nak_leaves_the_wider_limit():
+    gaps, naks, last, asked = repaired([40])
+    gaps[last, last + 32] = asked + 200
+    once = [*naks, (asked, last, last + 32)]
+    assert early(gaps, [*once, (asked + 60, last, last + 32)]).startswith("NAK 2 for")
+    # It was asked for and arrived at the same time, so its repair may have been measured.
+    gaps[last + 64, last + 96] = asked - 100
+    unsure = [(asked - 100, last + 64, last + 96), *once]
+    assert early(gaps, [*unsure, (asked + 60, last, last + 32)]) == ""
+    late = [(asked + 140, last, last + 32)]
+    assert look(gaps, [*once, *late], is_group=False).startswith("NAK 2 for")
+    assert look(gaps, [*unsure, *late], is_group=False) == ""
+
+
+def test_naks_on_two_paths_leave_at_the_same_time():
+    gaps, naks, last, asked = repaired([40])
+    gaps[last, last + 32] = NEVER
+    assert early(gaps, [*naks, *[(asked, last, last + 32)] * 2]) == ""
