@@ -17,7 +17,10 @@ from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
-from windtunnel.harness.verdict.checks.retransmission.linger_times import linger_times
+from windtunnel.harness.verdict.checks.retransmission.linger_times import (
+    LINGER_NS_MAX,
+    linger_times,
+)
 from windtunnel.harness.verdict.checks.retransmission.range_responses import (
     ANSWER_OF_RANGES_NS,
     Retransmits,
@@ -25,6 +28,7 @@ from windtunnel.harness.verdict.checks.retransmission.range_responses import (
     has_ranges,
     joined,
     most_ranges,
+    resent_too_soon,
     unanswered,
 )
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops, system_value
@@ -203,7 +207,7 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     after that. So two responses may be arbitrarily close, but a third one must follow the first by
     at least 10 ms. A sender of many ranges remembers each of them; another one only the last. In a
     simulation no response is delayed, so a second one within 10 ms is too early as well, wherever
-    in the first one's range it begins.
+    in the first one's range it begins; and a sender of many ranges sends no frame again.
     """
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
@@ -220,6 +224,14 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
             return failed(SPACED, text, traffic.id, evidence=where, position=position)
     least_ns = LINGER_NS - LINGER_SLACK_NS
     remembers_all = has_ranges(evidence, traffic)
+    setting_ns = linger_times(evidence, traffic).least_ns
+    is_exact = is_virtual(evidence.case) and setting_ns < LINGER_NS_MAX
+    if remembers_all and is_exact and _has_one_port(wire):
+        soon = resent_too_soon(wire, setting_ns - LINGER_SLACK_NS)
+        if soon is not None:
+            text = f"position {soon[0]} was retransmitted again after {soon[1]} ns, expected an "
+            text += f"interval of {setting_ns} ns"
+            return failed(SPACED, text, traffic.id, evidence=where, position=soon[0])
     starts, times_ns = found.starts, found.times_ns
     if remembers_all:
         order = np.argsort(starts, kind="stable")
@@ -242,6 +254,13 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     responses = noun_for(len(found.starts), "response")
     text = f"{len(found.starts)} {responses}, none within the linger time of a previous one"
     return passed(SPACED, text, traffic.id, evidence=where)
+
+
+def _has_one_port(wire: Wire) -> bool:
+    """Return whether a stream is sent to one port of the receiving host, so that no frame is a copy
+    for another one.
+    """
+    return len(np.unique(wire.sent.frames["destination_port"])) <= 1
 
 
 def _second_within(
@@ -298,7 +317,7 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
         wires = _wires(evidence, traffic, host)
         if isinstance(wires, Missing):
             return inconclusive(COUNTED, wires, host)
-        if any(len(np.unique(each.sent.frames["destination_port"])) > 1 for each in wires):
+        if not all(_has_one_port(each) for each in wires):
             text = (
                 f"{traffic.id} is sent to several ports of one host, so copies look like "
                 "retransmits"

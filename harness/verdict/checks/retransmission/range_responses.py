@@ -120,6 +120,23 @@ def unanswered(wire: Wire, linger: LingerTimes) -> int | None:
     return None
 
 
+def resent_too_soon(wire: Wire, least_ns: int) -> tuple[int, int] | None:
+    """Return (position, time since the last one) of the first frame that was retransmitted twice in
+    less than `least_ns`, or None.
+    """
+    order = np.lexsort((wire.sent.frames["time_ns"], wire.sent.starts))
+    starts = wire.sent.starts[order]
+    times_ns = wire.sent.frames["time_ns"][order].astype(np.int64)
+    # The first transmission of a frame is no retransmit.
+    both = (starts[2:] == starts[1:-1]) & (starts[1:-1] == starts[:-2])
+    since_ns = np.diff(times_ns)[1:]
+    soon = np.flatnonzero(both & (since_ns < least_ns))
+    if len(soon) == 0:
+        return None
+    first = soon[np.argmin(times_ns[2:][soon])]
+    return int(starts[2:][first]), int(since_ns[first])
+
+
 def most_ranges(wire: Wire, found: Retransmits) -> int:
     """Return the maximum number of ranges in the responses.
 

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.harness.verdict.synthetic_run import STEP_NS, Packet, SyntheticRun, make_run, nak
 from windtunnel.harness.artifact.run.manifest import SubjectFacts
 from windtunnel.harness.verdict.checks.retransmission import range_responses
+from windtunnel.harness.verdict.checks.retransmission.linger_times import SETTING as LINGER_SETTING
 from windtunnel.harness.verdict.checks.retransmission.nak_response import (
     LINGER_NS,
     naks_answered_whole,
@@ -270,3 +271,29 @@ def test_in_a_simulation_a_nak_is_ignored_only_within_the_linger_time(run, again
     assert whole(run).outcome is outcome
     resend(run, 0, after_ns=200 + again_ns)
     assert whole(run).outcome is PASS
+
+
+@pytest.mark.parametrize(
+    ("fidelity", "setting", "again_ns", "outcome"),
+    [
+        ("sim", "", 8_900_000, FAIL),
+        ("sim", "", 9_000_000, PASS),
+        ("netns", "", 8_900_000, PASS),
+        ("sim", "5ms", 3_900_000, FAIL),
+        ("sim", "5ms", 4_000_000, PASS),
+        ("sim", "unreadable", 3_900_000, PASS),
+    ],
+)
+def test_in_a_simulation_no_frame_is_sent_again_within_the_linger_time(
+    run, fidelity, setting, again_ns, outcome
+):
+    drivers = {"a": {LINGER_SETTING: setting}} if setting else {}
+    run.case = run.case.model_copy(update={"fidelity": fidelity, "drivers": drivers})
+    ask(run, 0, 2)
+    resend(run, 0, 1)
+    ask(run, 1, 3, after_ns=again_ns)
+    resend(run, 1, 2, after_ns=10 + 1 + again_ns)
+    finding = spaced(run)
+    assert finding.outcome is outcome
+    position = int(run.log.frames["position"][FIRST + 1])
+    assert (finding.position == position) == (outcome is FAIL)
