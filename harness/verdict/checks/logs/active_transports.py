@@ -19,6 +19,7 @@ from windtunnel.harness.dissect.capture.pcap import sent_by
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.host_event import IMAGE_LIVENESS_NS
+from windtunnel.harness.verdict.checks.counters.packet_counts import was_killed
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TOLERANCE_NS
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
@@ -48,14 +49,12 @@ def transports_counted(evidence: Evidence, traffic: TrafficCase) -> Finding:
         evidence.case,
         evidence.capture(traffic.to_host),
         evidence.host_counters(traffic.to_host),
-        evidence.host_events,
     )
     if isinstance(found, Missing):
         return inconclusive(COUNTED, found, traffic.id)
-    wire, case, capture, counters, events = found
-    if any(each.action == "kill" and each.host == traffic.to_host for each in events):
-        text = "not compared: a driver of the host was killed"
-        return passed(COUNTED, text, traffic.id)
+    wire, case, capture, counters = found
+    if was_killed(evidence, traffic.to_host):
+        return passed(COUNTED, "not compared: a driver of the host was killed", traffic.id)
     stream = wire.facts.session_id, wire.facts.stream_id
     kept = evidence.log_of(traffic.to_host, IMAGES, *stream)
     messages = status_messages(wire.feedback_sent)

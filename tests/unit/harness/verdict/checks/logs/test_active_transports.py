@@ -1,5 +1,6 @@
 """The number of active transports in an image's log, compared with the capture."""
 
+import signal
 import struct
 from dataclasses import replace
 
@@ -7,9 +8,8 @@ import numpy as np
 import pytest
 
 from tests.unit.harness.verdict.synthetic_run import PORT, TERM_LENGTH, make_run
-from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.artifact.host.log_index import LogFacts, write_log_index
-from windtunnel.harness.scenario.schema.host_event import EventCase, TimeoutsCase
+from windtunnel.harness.scenario.schema.host_event import TimeoutsCase
 from windtunnel.harness.verdict.checks.logs.active_transports import transports_counted
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -84,13 +84,7 @@ def test_a_path_that_becomes_silent_after_the_last_status_may_count_or_not(run):
 
 
 def test_a_driver_that_was_killed_is_not_judged(run):
-    event = EventCase(
-        id="kill", host="b", process="driver", trigger="after", at=1, action="kill", lasts_ns=1
-    )
-    run.case = run.case.model_copy(update={"events": (event,)})
-    run.write()
-    events = [AppliedEvent("kill", "b", "kill", ["driver"], 1, 2)]
-    write_applied_events(run.folder.host_events, events)
+    run.manifest.processes[1].exit_code = -signal.SIGKILL
     assert look(run, 0).text == "not compared: a driver of the host was killed"
 
 
