@@ -21,8 +21,8 @@ SEND_STREAM, RECEIVE_STREAM, LEFT_STREAM = 3301, 3302, 3303
 LENGTH = 500
 ALIAS = "send-destinations"
 MANUAL = "aeron:udp?control-mode=manual|term-length=64k|linger=0|fc=max"
-REMAINS_NS = 300 * NS_PER_MS
-"""Longer than a receiver waits between status messages."""
+REMAINS_NS = 1_500 * NS_PER_MS
+"""Longer than the interval of the timer that ends an image, whose status message then says so."""
 
 
 def send_destinations(site: Site) -> Routine[None]:

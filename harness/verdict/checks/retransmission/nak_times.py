@@ -25,11 +25,8 @@ from windtunnel.harness.verdict.checks.retransmission.nak_checks import (
     NAK_DELAY_NS,
     RETRY_RATIO,
 )
-from windtunnel.harness.verdict.checks.retransmission.retry_times import (
-    Lost,
-    early_retry,
-    late_retry,
-)
+from windtunnel.harness.verdict.checks.retransmission.retry_model import Lost
+from windtunnel.harness.verdict.checks.retransmission.retry_times import early_retry, late_retry
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,

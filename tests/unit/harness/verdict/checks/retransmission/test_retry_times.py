@@ -8,11 +8,8 @@ import pytest
 
 from tests.naive import smoothed_time
 from windtunnel.harness.verdict.checks.retransmission.all_gaps import INITIAL_REPAIR_NS
-from windtunnel.harness.verdict.checks.retransmission.retry_times import (
-    Lost,
-    early_retry,
-    late_retry,
-)
+from windtunnel.harness.verdict.checks.retransmission.retry_model import GAPS_MAX, Lost
+from windtunnel.harness.verdict.checks.retransmission.retry_times import early_retry, late_retry
 from windtunnel.harness.verdict.views.pauses import Pauses
 
 MS = 1_000_000
@@ -52,7 +49,7 @@ def checked(gaps, naks, others=()):
     beats_ns = np.arange(0, END, 100, dtype=np.int64) * MS
     wire = SimpleNamespace(
         feedback_sent=feedback,
-        arrived=SimpleNamespace(frames=frames, starts=arrived[:, 1]),
+        arrived=SimpleNamespace(frames=frames, starts=arrived[:, 1], ends=arrived[:, 1] + 32),
         heartbeat_times_ns=beats_ns,
     )
     return wire, Lost(places, came_ns, (naks[:, 0] * MS).astype(np.int64), naks[:, 1], naks[:, 2])
@@ -210,3 +207,48 @@ def test_naks_on_two_paths_leave_at_the_same_time():
     gaps, naks, last, asked = repaired([40])
     gaps[last, last + 32] = NEVER
     assert early(gaps, [*naks, *[(asked, last, last + 32)] * 2]) == ""
+
+
+def test_a_frame_at_the_begin_of_a_gap_restarts_its_delay():
+    """The first of three frames of a NAK's range arrives, then the third, and the second is asked
+    for again.
+    """
+    gaps, naks, last, asked = repaired([40, 40])
+    begin = asked + 45
+    gaps |= {(last, last + 32): begin, (last + 32, last + 64): NEVER, (last + 64, last + 96): begin}
+    once = [*naks, (asked, last, last + 96)]
+    timeout_ms = timeout([40, 40, 45])
+    least = math.ceil(45 + 0.995 * timeout_ms - 0.15)
+    assert early(gaps, [*once, (asked + least, last + 32, last + 64)]) == ""
+    found = early(gaps, [*once, (asked + least - 1, last + 32, last + 64)])
+    assert found.startswith(f"NAK 2 for position {last + 32} was sent ")
+    # It is late after the same time.
+    most = math.floor(45 + 1.02 * timeout_ms + 0.5)
+    on_time, too_late = ([*once, (asked + most + more, last + 32, last + 64)] for more in (0, 1))
+    gaps[last + 32, last + 64] = asked + most + 10
+    assert look(gaps, on_time, is_group=False) == ""
+    assert look(gaps, too_late, is_group=False).startswith(f"NAK 2 for position {last + 32}")
+
+
+def timeout(took_ms):
+    smoothed, deviation = smoothed_time.smoothed([each * MS for each in took_ms])
+    return (smoothed + max(4 * deviation, smoothed // 16, MS)) / MS
+
+
+def test_what_arrives_behind_a_gap_restarts_nothing():
+    gaps, naks, last, asked = repaired([40, 40])
+    gaps |= {(last, last + 32): NEVER, (last + 32, last + 64): asked + 45}
+    once = [*naks, (asked, last, last + 64)]
+    least = math.ceil(0.995 * timeout([40, 40]) - 0.15)
+    assert early(gaps, [*once, (asked + least, last, last + 32)]) == ""
+    assert early(gaps, [*once, (asked + least - 1, last, last + 32)]).startswith("NAK 2 for")
+
+
+def test_with_more_gaps_than_rows_only_the_wider_limit_holds():
+    gaps, naks, last, asked = repaired([40])
+    gaps[last, last + 32] = NEVER
+    retried = [*naks, (asked, last, last + 32), (asked + 60, last, last + 32)]
+    assert early(gaps, retried).startswith("NAK 2 for")
+    for row in range(GAPS_MAX):
+        gaps[last + 32 * (row + 1), last + 32 * (row + 2)] = asked + 1
+    assert early(gaps, retried) == ""
