@@ -124,3 +124,26 @@ def test_a_missing_capture_is_inconclusive(run):
     run.folder.capture("b").unlink()
     found = feedback_spaced(Evidence(path), list(run.case.traffic))
     assert [each.outcome for each in found] == [PASS, Outcome.INCONCLUSIVE]
+
+
+@pytest.mark.parametrize(
+    ("changes", "session", "outcome"),
+    [
+        ({"fidelity": "sim"}, 0, FAIL),
+        ({"fidelity": "sim"}, 5, PASS),
+        ({"fidelity": "sim", "exercises": ("sessions",)}, 0, PASS),
+        ({"fidelity": "netns"}, 0, PASS),
+    ],
+)
+def test_a_socket_that_is_opened_once_asks_a_control_address_once(run, changes, session, outcome):
+    for each in (0, 10, 1010):
+        ask(run, each, session=session)
+    run.case = run.case.model_copy(update=changes)
+    assert look(run).outcome is outcome
+
+
+def test_a_socket_that_is_opened_once_may_ask_each_second(run):
+    for each in (0, 996, 2000):
+        ask(run, each)
+    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    assert look(run).outcome is PASS
