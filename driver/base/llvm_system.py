@@ -55,6 +55,8 @@ _sendto_code = _make_call("sendto", (32, 64, 64, 32, 64, 32), 64)
 _sendmmsg_code = _make_call("sendmmsg", (32, 64, 32, 32), 32)
 _recvmmsg_code = _make_call("recvmmsg", (32, 64, 32, 32, 64), 32)
 _poll_code = _make_call("poll", (64, 64, 32), 32)
+_epoll_ctl_code = _make_call("epoll_ctl", (32, 32, 32, 64), 32)
+_epoll_wait_code = _make_call("epoll_wait", (32, 64, 32, 32), 32)
 
 
 @intrinsic
@@ -80,6 +82,16 @@ def recvmmsg(typingctx, fd, address, count, flags, timeout_address):
 @intrinsic
 def poll(typingctx, address, count, timeout_ms):
     return types.int64(address, count, timeout_ms), _poll_code
+
+
+@intrinsic
+def epoll_ctl(typingctx, epoll_fd, operation, fd, event_address):
+    return types.int64(epoll_fd, operation, fd, event_address), _epoll_ctl_code
+
+
+@intrinsic
+def epoll_wait(typingctx, epoll_fd, events_address, count, timeout_ms):
+    return types.int64(epoll_fd, events_address, count, timeout_ms), _epoll_wait_code
 
 
 @intrinsic

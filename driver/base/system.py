@@ -39,6 +39,8 @@ if JIT_DISABLED:
     _sendmmsg = _ctypes_call("sendmmsg", [_int, _address, _int, _int], _int)
     _recvmmsg = _ctypes_call("recvmmsg", [_int, _address, _int, _int, _address], _int)
     _poll = _ctypes_call("poll", [_address, _long, _int], _int)
+    _epoll_ctl = _ctypes_call("epoll_ctl", [_int, _int, _int, _address], _int)
+    _epoll_wait = _ctypes_call("epoll_wait", [_int, _address, _int, _int], _int)
     _clock_ns, _sched_yield = time.clock_gettime_ns, os.sched_yield
 
     def _sleep_ns(duration_ns):
@@ -58,6 +60,7 @@ else:
 
     _send, _sendto, _sendmmsg = (_compiled(name) for name in ("send", "sendto", "sendmmsg"))
     _recvmmsg, _poll = _compiled("recvmmsg"), _compiled("poll")
+    _epoll_ctl, _epoll_wait = _compiled("epoll_ctl"), _compiled("epoll_wait")
     _clock_ns, _sched_yield, _sleep_ns = (
         _compiled(name) for name in ("clock_ns", "sched_yield", "sleep_ns")
     )
@@ -93,6 +96,18 @@ def recvmmsg(fd, address, count, flags):
 def poll(address, count, timeout_ms):
     """Wait on an array of `struct pollfd`. Returns the number of ready descriptors, or -errno."""
     return _poll(address, count, timeout_ms)
+
+
+@kernel
+def epoll_ctl(epoll_fd, operation, fd, event_address):
+    """Add a descriptor to an epoll instance, or delete it. Returns 0, or -errno."""
+    return _epoll_ctl(epoll_fd, operation, fd, event_address)
+
+
+@kernel
+def epoll_wait(epoll_fd, events_address, count, timeout_ms):
+    """Wait on an epoll instance. Returns the number of `struct epoll_event` written, or -errno."""
+    return _epoll_wait(epoll_fd, events_address, count, timeout_ms)
 
 
 @kernel

@@ -5,8 +5,10 @@
 This module starts no agent. Source: spec 6.2, 8.1 and 10.2, Aeron 1.53.
 """
 
+import contextlib
 import os
 import random
+import select
 
 import numpy as np
 
@@ -169,6 +171,20 @@ def _make_sender(context: Context, values: np.ndarray, links: object) -> SenderS
         gso_enabled=context.udp_offload,
         losses=_make_losses(context),
     )
+
+
+def open_gates(*states: SenderState | ReceiverState) -> list[select.epoll]:
+    """Let agents ask in one system call whether any of their sockets has received something.
+
+    The states must not outlive the returned objects. Without a descriptor for it, an agent polls
+    each socket.
+    """
+    opened: list[select.epoll] = []
+    with contextlib.suppress(OSError):
+        for state in states:
+            opened.append(select.epoll())
+            state.gate[0].fd = opened[-1].fileno()
+    return opened
 
 
 def _make_losses(context: Context) -> Losses:

@@ -111,6 +111,9 @@ class MediaDriver:
             rng,
         )
         self.conductor = Conductor(self._resources, manager, self.stop)
+        self._gates = []
+        if links is None:
+            self._gates = composition.open_gates(self._resources.sender, self._resources.receiver)
         self._resources.sender_proxy.on_full = self._when_full(self._sender_duty_cycle)
         self._resources.receiver_proxy.on_full = self._when_full(self._receiver_duty_cycle)
         self._compile()
@@ -238,6 +241,8 @@ class MediaDriver:
             thread.join()
         self._threads.clear()
         self.conductor.close()
+        for gate in self._gates:
+            gate.close()
         self._resources.names.close()
         self._loss_report.close()
         self._cnc.set_closed()

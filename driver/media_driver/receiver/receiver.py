@@ -9,7 +9,7 @@ Aeron 1.53.
 from windtunnel.driver.base import idle, system
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
-from windtunnel.driver.media import transport
+from windtunnel.driver.media import socket_gate, transport
 from windtunnel.driver.media_driver.agent import duty_cycle, loss_interceptor, system_counters
 from windtunnel.driver.media_driver.receiver import (
     dispatcher,
@@ -31,8 +31,12 @@ def do_work(state, now_ns):
     """
     agent = state.agent[0]
     work_count = receiver_commands.on_command(state, now_ns)
-    for index in range(agent.endpoint_count):
-        work_count += _poll(state, state.polled[index], now_ns)
+    if not socket_gate.is_quiet(state.gate):
+        received = 0
+        for index in range(agent.endpoint_count):
+            received += _poll(state, state.polled[index], now_ns)
+        socket_gate.after_poll(state.gate, received)
+        work_count += received
     for index in range(agent.image_count):
         work_count += image_feedback.send_feedback(state, state.active[index], now_ns)
     if agent.pending_count > 0:

@@ -8,7 +8,7 @@ from windtunnel.driver.base import handoff
 from windtunnel.driver.base.arith import wrap_i32
 from windtunnel.driver.base.atomics import put_i32
 from windtunnel.driver.kernels.jit import kernel
-from windtunnel.driver.media import stream_map
+from windtunnel.driver.media import socket_gate, stream_map
 from windtunnel.driver.media_driver.agent import slot_list
 from windtunnel.driver.media_driver.image import image_connections
 from windtunnel.driver.media_driver.receiver import (
@@ -94,6 +94,7 @@ def _on_image_command(state, operation, slot, now_ns):
 def _add_endpoint(state, slot, now_ns):
     state.polled[state.agent[0].endpoint_count] = slot
     state.agent[0].endpoint_count += 1
+    socket_gate.add(state.gate, state.endpoints[slot].fd)
     state.endpoints[slot].last_activity_ns = now_ns
     receive_transport.on_socket_added(state, slot, now_ns)
     image_connections.on_transport_added(state, slot, now_ns)
@@ -103,6 +104,7 @@ def _add_endpoint(state, slot, now_ns):
 def _remove_endpoint(state, slot, now_ns):
     slot_list.remove(state.polled, state.agent[0].endpoint_count, slot)
     state.agent[0].endpoint_count -= 1
+    socket_gate.remove(state.gate, state.endpoints[slot].fd)
     receive_transport.on_socket_removed(state, slot)
     if state.endpoints[slot].serves == slot:
         session_state.remove_endpoint(state, slot)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from windtunnel.driver.base import handoff, idle
-from windtunnel.driver.media import link, transport
+from windtunnel.driver.media import link, socket_gate, transport
 from windtunnel.driver.media.receive_endpoint import make_receive_endpoints
 from windtunnel.driver.media.stream_map import make_stream_map
 from windtunnel.driver.media_driver.agent.loss_interceptor import NO_LOSSES, Losses
@@ -124,6 +124,7 @@ class ReceiverState(NamedTuple):
     endpoint_words: np.ndarray  # the same memory as uint8
     active: np.ndarray  # int64[n], slots of the active images
     polled: np.ndarray  # int64[m], slots of the active endpoints
+    gate: np.ndarray  # GATE[1], of the sockets of these endpoints
     interests: np.ndarray  # STREAM_ENTRY[...], stream -> ALL_SESSIONS or SOME_SESSIONS
     session_interests: (
         np.ndarray
@@ -182,6 +183,7 @@ def make_receiver_state(
         endpoint_words=endpoint_words,
         active=np.zeros(images, dtype=np.int64),
         polled=np.zeros(endpoints, dtype=np.int64),
+        gate=socket_gate.make_gate(),
         interests=make_stream_map(endpoints),
         session_interests=make_stream_map(images),
         # NO_INTEREST entries may use one half. Images, SETUPs and cool-downs share the other half.

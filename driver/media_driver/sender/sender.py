@@ -10,7 +10,7 @@ from windtunnel.driver.base import handoff, idle, system
 from windtunnel.driver.channel import socket_address
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
-from windtunnel.driver.media import stream_map
+from windtunnel.driver.media import socket_gate, stream_map
 from windtunnel.driver.media_driver.agent import duty_cycle, slot_list, system_counters
 from windtunnel.driver.media_driver.sender import (
     destination_tracker,
@@ -58,8 +58,7 @@ def do_work(state, now_ns):
         or short_sends != agent.last_short_sends
     )
     if is_poll_due:
-        for index in range(agent.endpoint_count):
-            work_count += sender_control.poll(state, state.polled[index], now_ns)
+        work_count += _poll_all(state, now_ns)
         agent.turns_since_poll = 0
         agent.poll_deadline_ns = now_ns + agent.status_timeout_ns // 2
         agent.last_short_sends = short_sends
@@ -79,6 +78,20 @@ def run(state, quantum_ns):
         work_count = do_work(state, now_ns)
         idle.after_turn(state.idle, work_count)
         now_ns = system.monotonic_ns()
+
+
+@kernel
+def _poll_all(state, now_ns):
+    """Poll the control sockets, unless none has received anything. Returns the number of
+    datagrams.
+    """
+    if socket_gate.is_quiet(state.gate):
+        return 0
+    count = 0
+    for index in range(state.agent[0].endpoint_count):
+        count += sender_control.poll(state, state.polled[index], now_ns)
+    socket_gate.after_poll(state.gate, count)
+    return count
 
 
 @kernel
@@ -110,9 +123,11 @@ def _on_command(state, now_ns):
     if operation == ADD_ENDPOINT:
         state.polled[state.agent[0].endpoint_count] = slot
         state.agent[0].endpoint_count += 1
+        socket_gate.add(state.gate, state.endpoints[slot].control_fd)
     elif operation == REMOVE_ENDPOINT:
         slot_list.remove(state.polled, state.agent[0].endpoint_count, slot)
         state.agent[0].endpoint_count -= 1
+        socket_gate.remove(state.gate, state.endpoints[slot].control_fd)
         slot_list.acknowledge(state, ENDPOINT_RELEASED, slot)
     elif operation == ADD_PUBLICATION:
         _add_publication(state, slot)

@@ -10,7 +10,7 @@ import numpy as np
 
 from windtunnel.driver.base import handoff, idle
 from windtunnel.driver.base.system import NS_PER_MS
-from windtunnel.driver.media import link, transport
+from windtunnel.driver.media import link, socket_gate, transport
 from windtunnel.driver.media.send_endpoint import make_send_endpoints
 from windtunnel.driver.media.stream_map import make_stream_map
 from windtunnel.driver.media_driver.agent.loss_interceptor import NO_LOSSES, Losses
@@ -98,6 +98,7 @@ class SenderState(NamedTuple):
     destinations: np.ndarray  # DESTINATION[m * DESTINATIONS_MAX]
     active: np.ndarray  # int64[n], slots of the active publications
     polled: np.ndarray  # int64[m], slots of the active endpoints
+    gate: np.ndarray  # GATE[1], of the control sockets of these endpoints
     streams: np.ndarray  # STREAM_ENTRY[...], to publication slots
     counters: np.ndarray  # uint8, the counter values of cnc.dat
     commands: np.ndarray  # queue, conductor to sender
@@ -155,6 +156,7 @@ def make_sender_state(
         destinations=make_destinations(endpoints),
         active=np.zeros(publications, dtype=np.int64),
         polled=np.zeros(endpoints, dtype=np.int64),
+        gate=socket_gate.make_gate(),
         streams=make_stream_map(publications),
         counters=counters,
         commands=handoff.make_queue(),
