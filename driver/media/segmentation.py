@@ -51,6 +51,12 @@ def make_gso_batch(count: int) -> GsoBatch:
 
 
 @kernel
+def datagrams_per_packet(length):
+    """Return how many datagrams of `length` bytes (at least one) a GSO packet can contain."""
+    return max(1, min(GSO_SEGMENTS_MAX, GSO_LENGTH_MAX // length))
+
+
+@kernel
 def gather_gso_packets(packets, vectors, first, count):
     """Combine batch entries `first` to `first + count - 1` into GSO packets. Returns the number of
     packets.

@@ -56,6 +56,7 @@ class ReceiveBatch(NamedTuple):
     slots: np.ndarray  # uint8[n * slot length]
     names: np.ndarray  # uint8[n, 28], source addresses; overwritten by the next `receive`
     controls: np.ndarray  # uint8[n * CONTROL_LENGTH]
+    used: np.ndarray  # int64[1], headers that the system has written since they were reset
 
 
 def make_send_batch(count: int) -> SendBatch:
@@ -81,7 +82,8 @@ def make_receive_batch(count: int, slot_length: int) -> ReceiveBatch:
     headers.name = names.ctypes.data + NAME_LENGTH_MAX * np.arange(count)
     controls = np.zeros(count * CONTROL_LENGTH, dtype=np.uint8)
     headers.control = controls.ctypes.data + CONTROL_LENGTH * np.arange(count)
-    return ReceiveBatch(headers, vectors, slots, names, controls)
+    used = np.full(1, count, dtype=np.int64)
+    return ReceiveBatch(headers, vectors, slots, names, controls, used)
 
 
 @kernel
@@ -185,11 +187,13 @@ def receive(fd, batch, links):
         return 0
     if fd < 0:
         return _receive_on_link(fd, batch, links)
-    for index in range(batch.headers.size):
+    for index in range(batch.used[0]):
         # The system overwrites these capacities with the lengths used, so reset them.
         batch.headers[index].name_length = NAME_LENGTH_MAX
         batch.headers[index].control_length = CONTROL_LENGTH
     result = system.recvmmsg(fd, batch.headers.ctypes.data, batch.headers.size, system.MSG_DONTWAIT)
+    # The system writes no header of a message that it does not return.
+    batch.used[0] = max(result, 0)
     return 0 if is_transient(result) else result
 
 

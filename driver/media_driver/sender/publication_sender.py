@@ -12,7 +12,7 @@ from windtunnel.driver.base.atomics import acquire_fence, bytes_at, get_i32, put
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import descriptor, position, scanner
-from windtunnel.driver.media import transport
+from windtunnel.driver.media import segmentation, transport
 from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.media_driver.sender import (
     flow_control,
@@ -23,6 +23,7 @@ from windtunnel.driver.media_driver.sender import (
     send_timestamp,
 )
 from windtunnel.driver.media_driver.sender import network_publication as publication
+from windtunnel.driver.media_driver.sender.sender_state import PACKETS_PER_SEND_MAX
 from windtunnel.driver.wire import data, frame_type, setup
 
 INITIAL_WINDOW_LENGTH = 128 * 1024
@@ -108,10 +109,10 @@ def _gather(state, slot, snd_pos, window):
     log = bytes_at(pub.log_address, pub.log_length)
     base = position.index(snd_pos, pub.bits) * pub.term_length
     offset = position.term_offset(snd_pos, pub.term_length)
-    count = 0
+    count, most = 0, pub.max_messages_per_send
     # Only the header of a padding frame must fit into the window, but snd-pos advances by its whole
     # length. It may exceed snd-lmt by one padding frame, after which nothing more is sent.
-    while count < pub.max_messages_per_send and window > 0 and offset < pub.term_length:
+    while count < most and window > 0 and offset < pub.term_length:
         limit = min(window, pub.mtu)
         available, padding = scanner.scan(log, base, pub.term_length, offset, limit)
         if available <= 0:
@@ -120,6 +121,8 @@ def _gather(state, slot, snd_pos, window):
             break
         if pub.has_send_timestamp:
             _stamp(pub, log, base + offset, available)
+        if count == 0:
+            most = min(most, PACKETS_PER_SEND_MAX * segmentation.datagrams_per_packet(available))
         transport.set_outgoing(state.outbox, count, pub.log_address + base + offset, available)
         offset += available + padding
         window -= available + padding

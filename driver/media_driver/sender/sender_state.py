@@ -10,7 +10,7 @@ import numpy as np
 
 from windtunnel.driver.base import handoff, idle
 from windtunnel.driver.base.system import NS_PER_MS
-from windtunnel.driver.media import link, socket_gate, transport
+from windtunnel.driver.media import link, segmentation, socket_gate, transport
 from windtunnel.driver.media.send_endpoint import make_send_endpoints
 from windtunnel.driver.media.stream_map import make_stream_map
 from windtunnel.driver.media_driver.agent.loss_interceptor import NO_LOSSES, Losses
@@ -24,8 +24,11 @@ from windtunnel.driver.media_driver.sender.destination_tracker import make_desti
 from windtunnel.driver.media_driver.sender.error_frames import make_error_frames
 from windtunnel.driver.media_driver.sender.network_publication import make_publications
 
-MESSAGES_PER_SEND_MAX = 64
-"""Maximum number of datagrams per system call. A GSO packet has the same maximum."""
+PACKETS_PER_SEND_MAX = 2
+"""Number of full GSO packets that one system call sends. No datagrams follow them, because a packet
+of few costs as much as a full one."""
+MESSAGES_PER_SEND_MAX = PACKETS_PER_SEND_MAX * segmentation.GSO_SEGMENTS_MAX
+"""Maximum number of datagrams per system call."""
 MESSAGES_PER_SEND_WITHOUT_GSO = 4
 """Default number of datagrams per system call without GSO. Source: Aeron 1.53."""
 RECEIVE_SLOTS = 16

@@ -135,8 +135,8 @@ class NetworkSettings:
         int | None,
         OptionalNumber(
             "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND",
-            "maximum number of datagrams that a publication sends per call; if not set, 64 with "
-            "UDP offload and 4 without",
+            "maximum number of datagrams that a publication sends per call; if not set, those of "
+            "two full GSO packets with UDP offload, and 4 without",
             1,
             IO_VECTOR_LENGTH_MAX,
         ),

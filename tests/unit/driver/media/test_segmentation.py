@@ -66,6 +66,15 @@ def test_gathers_the_same_packets_as_the_naive_reference(shapes, first):
         assert (gso_batch.headers[index].control_length > 0) == (len(packet) > 1)
 
 
+@pytest.mark.parametrize("length", [1, 32, 1015, 1016, 1376, 1408, 9000, 32_500, 32_501, 65_507])
+def test_a_packet_has_room_for_as_many_datagrams_as_it_gathers(length):
+    batch = transport.make_send_batch(70)
+    for index in range(70):
+        transport.set_outgoing(batch, index, 4096 + index * length, length)
+    segmentation.gather_gso_packets(batch.gso_batch, batch.vectors, 0, 70)
+    assert segmentation.datagrams_per_packet(length) == batch.gso_batch.ends[0]
+
+
 def open_pair(*, gro_enabled):
     receiving = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     receiving.setblocking(False)

@@ -1,17 +1,26 @@
 """Batches over loopback sockets and over links, through the same kernels."""
 
 import errno
+import random
 import socket
+import struct
 
 import numpy as np
 import pytest
 
 from windtunnel.driver.base.atomics import address_of
 from windtunnel.driver.channel import socket_address
-from windtunnel.driver.channel.socket_address import SocketAddress, from_python_name, write_name
+from windtunnel.driver.channel.socket_address import (
+    SocketAddress,
+    from_python_name,
+    read_name,
+    write_name,
+)
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.media import link, transport
+from windtunnel.driver.media.system_message import UDP_GRO_OPTION
 
+UDP_SEGMENT = 103
 SLOT_LENGTH = 2048
 NO_NAME = np.zeros(28, dtype=np.uint8)
 HOSTS = ["127.0.0.1", "::1"]
@@ -178,6 +187,32 @@ def test_more_than_a_batch_is_left_for_the_next_receive():
         transport.send_gathered(one.fileno(), outbox, 0, 8, NO_NAME, 0, link.NO_LINKS)
         counts = [transport.receive(two.fileno(), inbox, link.NO_LINKS) for _ in range(4)]
         assert counts == [3, 3, 2, 0]
+
+
+def test_sources_and_segments_are_those_of_each_receive_however_many_came_before():
+    """An IPv4 source and no control data shorten what the system may write the next time."""
+    senders = [open_socket("127.0.0.1") for _ in range(3)]
+    target = open_socket("127.0.0.1")
+    target.setsockopt(*UDP_GRO_OPTION, 1)
+    inbox, rng = transport.make_receive_batch(6, SLOT_LENGTH), random.Random(3)
+    for _ in range(60):
+        sent = []
+        for _ in range(rng.randrange(6)):
+            sender, length = rng.choice(senders), rng.randrange(1, 200)
+            segment = rng.choice([length, 50])
+            control = [(socket.SOL_UDP, UDP_SEGMENT, struct.pack("=H", segment))]
+            sender.sendmsg([bytes(length)], control, 0, target.getsockname())
+            sent.append((sender.getsockname(), length, min(segment, length)))
+        assert transport.receive(target.fileno(), inbox, link.NO_LINKS) == len(sent)
+        for index, (source, length, segment) in enumerate(sent):
+            name = read_name(inbox.names[index], transport.source_length(inbox, index))
+            assert name == from_python_name(source)
+            assert transport.incoming_length(inbox, index) == length
+            assert transport.segment_length(inbox, index) == segment
+        if rng.random() < 0.5:
+            assert transport.receive(target.fileno(), inbox, link.NO_LINKS) == 0
+    for each in (*senders, target):
+        each.close()
 
 
 @pytest.mark.parametrize("excess", [0, 1])

@@ -271,6 +271,17 @@ def test_one_send_goes_as_far_as_the_obvious_one_and_so_does_a_resend(rig, seed)
     ]
 
 
+@pytest.mark.parametrize(
+    ("payload", "permitted", "expected"), [(1344, 128, 94), (1376, 128, 92), (1344, 40, 40)]
+)
+def test_one_send_ends_with_a_full_packet(tmp_path, payload, permitted, expected):
+    rig = SendingRig(tmp_path, term_length=1 << 20)
+    rig.record.max_messages_per_send = permitted
+    rig.start(window=1 << 19)
+    rig.offer(*[payload] * 200)
+    assert [len(each) for each in rig.turn()] == [payload + 32] * expected
+
+
 def test_a_send_that_fails_is_tried_again(rig):
     rig.start()
     rig.offer(1000, 1000)

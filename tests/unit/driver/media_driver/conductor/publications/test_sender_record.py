@@ -54,7 +54,7 @@ def test_a_publication_does_not_wait_for_the_receivers_of_the_one_that_used_its_
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({}, 64),
+        ({}, 128),
         ({"udp_offload": False}, 4),
         ({"messages_per_send_max": 4}, 4),
         ({"messages_per_send_max": 16}, 16),
