@@ -151,6 +151,26 @@ def _fill_zero(typingctx, target, target_at, length):
     return types.void(target, target_at, length), codegen
 
 
+@intrinsic
+def _stream_zeros(typingctx, target, target_at):
+    """Zero the 64 bytes of a cache line, past the caches."""
+    _require_bytes(target, writable=True)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        half = ir.VectorType(ir.IntType(64), 4)
+        line = _pointer(context, builder, kinds[0], args[0], args[1], kinds[1], 8)
+        halves = builder.bitcast(line, half.as_pointer())
+        hint = builder.module.add_metadata([ir.IntType(32)(1)])
+        for index in range(2):
+            place = builder.gep(halves, [ir.IntType(32)(index)])
+            stored = builder.store(ir.Constant(half, [0] * 4), place, align=32)
+            stored.set_metadata("nontemporal", hint)
+        return context.get_dummy_value()
+
+    return types.void(target, target_at), codegen
+
+
 def _make_fence(ordering):
     def fence_of(typingctx):
         def codegen(context, builder, signature, args):
@@ -208,5 +228,5 @@ store_of = {
 }
 compare_and_set_of = {kind: _make_compare_and_set(kind) for kind in ("i32", "i64")}
 fetch_add_of = {kind: _make_fetch_add(kind) for kind in ("i32", "i64")}
-move, fill_zero = _move, _fill_zero
+move, fill_zero, stream_zeros = _move, _fill_zero, _stream_zeros
 fence_of = {ordering: _make_fence(ordering) for ordering in ("acquire", "release", "seq_cst")}

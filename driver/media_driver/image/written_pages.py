@@ -11,9 +11,9 @@ means that every page may have been written.
 
 import numpy as np
 
-from windtunnel.driver.base.atomics import get_i32_acquire, put_i64_release, zero
+from windtunnel.driver.base.atomics import get_i32_acquire, put_i64_release
 from windtunnel.driver.kernels.jit import kernel
-from windtunnel.driver.logbuffer import frame, gap_scanner, position
+from windtunnel.driver.logbuffer import cleaner, frame, gap_scanner, position
 
 PAGE_BITS = 12
 PAGE_LENGTH = 1 << PAGE_BITS
@@ -123,7 +123,7 @@ def clean(log, pages, begin, length):
     at = next_written(pages, begin + _FIRST_WORD, end)
     while at < end:
         run_end = next_unwritten(pages, at, end)
-        zero(log, at, run_end - at)
+        cleaner.zero_content(log, at, run_end - at)
         at = next_written(pages, run_end, end)
     if pages[begin >> PAGE_BITS] != 0:
         put_i64_release(log, begin, 0)
