@@ -14,6 +14,8 @@ SPIN = 0
 YIELD = 1
 SLEEP = 2
 BACKOFF = 3
+NO_PARK = -1
+"""Result of `park_ns` if the idle strategy does not sleep."""
 
 IDLE = np.dtype(
     [
@@ -45,18 +47,29 @@ def make_idle(
 @kernel
 def after_turn(state, work_count):
     """Idle as the strategy specifies if the duty cycle did no work. Work resets the backoff."""
+    length_ns = park_ns(state, work_count)
+    if length_ns != NO_PARK:
+        system.sleep_ns(length_ns)
+
+
+@kernel
+def park_ns(state, work_count):
+    """Idle like `after_turn`, but only spin or yield. If the strategy specifies a sleep, return its
+    length in nanoseconds, otherwise NO_PARK.
+    """
     rec = state[0]
     if work_count > 0:
         rec.misses = 0
         rec.park_ns = rec.park_ns_min
-        return
+        return NO_PARK
     rec.misses += 1
     if rec.mode == SPIN:
-        return
+        return NO_PARK
     if rec.mode == YIELD or (rec.mode == BACKOFF and rec.misses <= rec.spins_max + rec.yields_max):
         if rec.mode == YIELD or rec.misses > rec.spins_max:
             system.yield_cpu()
-        return
-    system.sleep_ns(rec.park_ns)
+        return NO_PARK
+    length_ns = rec.park_ns
     if rec.mode == BACKOFF:
-        rec.park_ns = min(rec.park_ns * 2, rec.park_ns_max)
+        rec.park_ns = min(length_ns * 2, rec.park_ns_max)
+    return length_ns

@@ -9,6 +9,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 NS_PER_SECOND = 1_000_000_000
+_POLLIN = 1
 
 
 def _declare(builder, name, result, arguments):
@@ -112,17 +113,41 @@ def clock_ns(typingctx, clock_id):
     return types.int64(clock_id), codegen
 
 
+def _timespec(builder, duration):
+    """Store a duration in nanoseconds as a `struct timespec`. Returns its address, an i64*."""
+    i64 = ir.IntType(64)
+    pointer = builder.bitcast(cgutils.alloca_once(builder, ir.ArrayType(i64, 2)), i64.as_pointer())
+    second = i64(NS_PER_SECOND)
+    builder.store(builder.sdiv(duration, second), pointer)
+    nanos = builder.srem(duration, second)
+    builder.store(nanos, builder.gep(pointer, [ir.IntType(32)(1)]))
+    return pointer
+
+
+@intrinsic
+def wait_readable(typingctx, fd, timeout_ns):
+    def codegen(context, builder, signature, args):
+        descriptor, duration = _as_integers(context, builder, signature, args, (64, 64))
+        i32, i64 = ir.IntType(32), ir.IntType(64)
+        # A struct pollfd: the descriptor (i32), the events that are waited for, those found (i16).
+        watched = cgutils.alloca_once(builder, i64)
+        low = builder.and_(descriptor, i64(0xFFFF_FFFF))
+        builder.store(builder.or_(low, i64(_POLLIN << 32)), watched)
+        pointer = _timespec(builder, duration)
+        arguments = [i64.as_pointer(), i64, i64.as_pointer(), i64]
+        function = _declare(builder, "ppoll", i32, arguments)
+        result = builder.call(function, [watched, i64(1), pointer, i64(0)])
+        return _errno_on_failure(builder, result)
+
+    return types.int64(fd, timeout_ns), codegen
+
+
 @intrinsic
 def sleep_ns(typingctx, duration_ns):
     def codegen(context, builder, signature, args):
         (duration,) = _as_integers(context, builder, signature, args, (64,))
         i64 = ir.IntType(64)
-        timespec = cgutils.alloca_once(builder, ir.ArrayType(i64, 2))
-        pointer = builder.bitcast(timespec, i64.as_pointer())
-        second = i64(NS_PER_SECOND)
-        builder.store(builder.sdiv(duration, second), pointer)
-        nanos = builder.srem(duration, second)
-        builder.store(nanos, builder.gep(pointer, [ir.IntType(32)(1)]))
+        pointer = _timespec(builder, duration)
         arguments = [i64.as_pointer(), i64]
         function = _declare(builder, "nanosleep", ir.IntType(32), arguments)
         builder.call(function, [pointer, i64(0)])

@@ -8,6 +8,7 @@ functions are called through ctypes.
 
 import ctypes
 import os
+import select
 import time
 from typing import Any
 
@@ -46,6 +47,9 @@ if JIT_DISABLED:
     def _sleep_ns(duration_ns):
         time.sleep(duration_ns / NS_PER_SECOND)
 
+    def _wait_readable(fd, timeout_ns):
+        return len(select.select([fd], [], [], timeout_ns / NS_PER_SECOND)[0])
+
 else:
 
     def _compiled(name: str) -> Any:
@@ -61,6 +65,7 @@ else:
     _send, _sendto, _sendmmsg = (_compiled(name) for name in ("send", "sendto", "sendmmsg"))
     _recvmmsg, _poll = _compiled("recvmmsg"), _compiled("poll")
     _epoll_ctl, _epoll_wait = _compiled("epoll_ctl"), _compiled("epoll_wait")
+    _wait_readable = _compiled("wait_readable")
     _clock_ns, _sched_yield, _sleep_ns = (
         _compiled(name) for name in ("clock_ns", "sched_yield", "sleep_ns")
     )
@@ -124,6 +129,14 @@ def epoch_ns():
 def sleep_ns(duration_ns):
     """Sleep for about `duration_ns`, plus the thread's timer slack."""
     _sleep_ns(duration_ns)
+
+
+@kernel
+def wait_readable(fd, timeout_ns):
+    """Sleep until a descriptor is readable or has an error, but for at most about `timeout_ns`.
+    Returns 1, 0 after the timeout, or -errno.
+    """
+    return _wait_readable(fd, timeout_ns)
 
 
 @kernel

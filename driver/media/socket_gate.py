@@ -2,13 +2,14 @@
 
 An idle agent polls its sockets in each duty cycle. A receive call without a datagram takes 270 ns,
 and there is one for each socket; asking an epoll instance about all of them takes 90 ns. An agent
-that received something in its last poll does not ask.
+that received something in its last poll does not ask. An agent whose idle strategy sleeps is woken
+by a datagram.
 
     add, remove    --> epoll instance <-- arriving datagrams, errors
-    is_quiet       <--+
+    is_quiet, park <--+
 
 A gate without an epoll instance, or with a socket that is not registered, is never quiet. So are
-gates of simulated sockets. Source: Linux epoll_ctl(2), epoll_wait(2).
+gates of simulated sockets. Source: Linux epoll_ctl(2), epoll_wait(2), ppoll(2).
 """
 
 import errno
@@ -16,7 +17,7 @@ import select
 
 import numpy as np
 
-from windtunnel.driver.base import system
+from windtunnel.driver.base import idle, system
 from windtunnel.driver.kernels.jit import kernel
 
 GATE = np.dtype(
@@ -69,6 +70,18 @@ def is_quiet(gate):
     if rec.is_busy != 0 or rec.fd < 0 or rec.unregistered > 0:
         return False
     return system.epoll_wait(rec.fd, gate.ctypes.data + _ANSWER, 1, 0) == 0
+
+
+@kernel
+def park(gate, length_ns):
+    """Sleep for about `length_ns`, but only until a socket has a datagram or an error. Do nothing
+    if it is `idle.NO_PARK`.
+    """
+    if length_ns == idle.NO_PARK:
+        return
+    rec = gate[0]
+    if rec.fd < 0 or rec.unregistered > 0 or system.wait_readable(rec.fd, length_ns) < 0:
+        system.sleep_ns(length_ns)
 
 
 @kernel

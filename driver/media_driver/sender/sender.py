@@ -76,7 +76,7 @@ def run(state, quantum_ns):
     while now_ns - began_ns < quantum_ns:
         duty_cycle.measure(state.cycle, state.counters, now_ns)
         work_count = do_work(state, now_ns)
-        idle.after_turn(state.idle, work_count)
+        socket_gate.park(state.gate, idle.park_ns(state.idle, work_count))
         now_ns = system.monotonic_ns()
 
 

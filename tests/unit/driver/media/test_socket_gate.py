@@ -3,9 +3,12 @@
 import random
 import select
 import socket
+import time
 
 import pytest
 
+from windtunnel.driver.base.idle import NO_PARK
+from windtunnel.driver.base.system import NS_PER_SECOND
 from windtunnel.driver.media import socket_gate
 
 
@@ -128,3 +131,28 @@ def test_a_socket_that_two_endpoints_share_stays_watched(sockets, gate):
     socket_gate.remove(gate, fd)
     assert gate[0].unregistered == 0
     assert socket_gate.is_quiet(gate)
+
+
+def test_a_parked_agent_is_woken_by_a_datagram(sockets, gate):
+    for each in sockets.all:
+        socket_gate.add(gate, each.fileno())
+    began_ns = time.monotonic_ns()
+    sockets.send_to(2)
+    socket_gate.park(gate, 100 * NS_PER_SECOND)
+    assert drain(sockets.all[2]) == 1
+    socket_gate.park(gate, 2_000_000)
+    assert 2_000_000 <= time.monotonic_ns() - began_ns < 100 * NS_PER_SECOND
+    for length_ns in (0, NO_PARK):
+        socket_gate.park(gate, length_ns)
+
+
+@pytest.mark.parametrize("fd", [-1, 1_000_000])
+def test_an_agent_sleeps_without_a_gate_that_watches_its_sockets(sockets, gate, fd):
+    if fd == -1:
+        gate[0].fd = -1
+    socket_gate.add(gate, sockets.all[0].fileno())
+    socket_gate.add(gate, fd)
+    sockets.send_to(0)
+    began_ns = time.monotonic_ns()
+    socket_gate.park(gate, 3_000_000)
+    assert time.monotonic_ns() - began_ns >= 3_000_000
