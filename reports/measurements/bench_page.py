@@ -4,6 +4,7 @@ percentile, and all figures in a table. It is made from the benchmark's document
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from windtunnel.harness.artifact.regular_file import replace_file
@@ -77,12 +78,7 @@ def curve(document: Mapping[str, Any], case: str, driver: str) -> tuple[list[flo
     ]
     percents = sorted({float(name[1:]) for values in found for name in values if name[0] == "p"})
     names = [f"p{percent:g}" for percent in percents]
-    return percents, [_median([values[name] for values in found]) for name in names]
-
-
-def _median(values: Sequence[float]) -> float:
-    ordered, middle = sorted(values), len(values) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return percents, [median(values[name] for values in found) for name in names]
 
 
 def _drawings(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -254,8 +254,7 @@ def _run(
     from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
     from windtunnel.reports.measurements.bench_page import write_bench_page
 
-    if report is not None and not report.absolute().parent.is_dir():
-        raise click.UsageError(f"--report: expected a file in an existing folder, found {report}")
+    bench_alone.require_folder(report)
     try:
         floors = read_floors(floor_texts)
     except (ValueError, OSError) as error:

@@ -141,6 +141,12 @@ def _line(figure: LabFigure) -> str:
     return f"{figure.name:<8} {figure.value:>9,.0f} {UNITS[figure.name]} ({floor}); {figure.remark}"
 
 
+def require_folder(report: Path | None) -> None:
+    """Raise UsageError if a page was requested in a folder that does not exist."""
+    if report is not None and not report.absolute().parent.is_dir():
+        raise click.UsageError(f"--report: expected a file in an existing folder, found {report}")
+
+
 def note(text: str) -> None:
     """Print a benchmark's progress message on stderr."""
     click.echo(f"windtunnel bench: {text}", err=True)

@@ -40,8 +40,7 @@ def recovery(
     from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
     from windtunnel.reports.measurements.recovery_page import RecoveryPage
 
-    if report is not None and not report.absolute().parent.is_dir():
-        raise click.UsageError(f"--report: expected a file in an existing folder, found {report}")
+    bench_alone.require_folder(report)
     known = [each.case for each in PATHS]
     for name in paths:
         if name not in known:
