@@ -11,7 +11,7 @@ can also overload the harness; the frames that were captured are enough to fail.
 Source: Aeron 1.53, pending SETUPs and rejected images.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,9 @@ from windtunnel.harness.dissect.capture.pcap import sent_by
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.dissect.frames.layout import SM_FLAG_SEND_SETUP
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
-from windtunnel.harness.scenario.schema.channel import parse_duration_ns
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TIMEOUT_NS
 from windtunnel.harness.verdict.checks.retransmission.nak_checks import PACE_SLACK_NS
+from windtunnel.harness.verdict.core.driver_setting import duration_setting_ns
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -56,7 +56,7 @@ def feedback_spaced(evidence: Evidence, traffics: list[TrafficCase]) -> list[Fin
     assert not isinstance(case, Missing)
     findings = []
     for host in case.hosts:
-        timeout_ns = _timeout_ns(case.drivers.get(host.name, {}))
+        timeout_ns = duration_setting_ns(case, host.name, TIMEOUT_SETTING, TIMEOUT_NS) or 0
         findings.append(
             _host(
                 evidence,
@@ -73,15 +73,6 @@ def _opens_once(case: Case) -> bool:
     """Return whether each socket of a run is opened once, and no capture is late."""
     changes = case.exercises or case.events or any(each.rejoins for each in case.traffic)
     return is_virtual(case) and not changes
-
-
-def _timeout_ns(settings: Mapping[str, str]) -> int:
-    """Return a driver's status message timeout, or 0 if its setting cannot be read."""
-    text = settings.get(TIMEOUT_SETTING)
-    try:
-        return TIMEOUT_NS if text is None else parse_duration_ns(TIMEOUT_SETTING, text)
-    except ValueError:
-        return 0
 
 
 def _host(

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.scenario.schema.channel import parse_channel, parse_duration_ns
+from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.retransmission.rtt_frames import rtt_frames
+from windtunnel.harness.verdict.core.driver_setting import duration_setting_ns
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 
@@ -58,11 +59,8 @@ def linger_times(evidence: Evidence, traffic: TrafficCase) -> LingerTimes:
     if isinstance(found, Missing):
         return LingerTimes(nothing, nothing, LINGER_NS_MAX)
     wire, case, capture = found
-    text = case.drivers.get(traffic.from_host, {}).get(SETTING)
-    try:
-        least_ns = SETTING_NS if text is None else parse_duration_ns(SETTING, text)
-    except ValueError:
-        least_ns = LINGER_NS_MAX
+    setting_ns = duration_setting_ns(case, traffic.from_host, SETTING, SETTING_NS)
+    least_ns = LINGER_NS_MAX if setting_ns is None else setting_ns
     if parse_channel(traffic.channel).is_group:
         return LingerTimes(nothing, nothing, least_ns)
     sent = rtt_frames(capture, wire.facts, case.address(traffic.from_host)).requests
