@@ -31,6 +31,7 @@ from windtunnel.harness.middlebox.relay.report import DecisionLog
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.simulator.applications.application_set import ApplicationSet
 from windtunnel.harness.simulator.blame import in_one_line, is_drivers
+from windtunnel.harness.simulator.datagram_limit import TooManyDatagrams, require_few_datagrams
 from windtunnel.harness.simulator.network import in_flight
 from windtunnel.harness.simulator.output.accounts import (
     require_room,
@@ -131,6 +132,8 @@ class CaseRun:
             try:
                 with TurnWatch(lambda: world.now_ns, end):
                     self._run_phases(world, programs)
+            except TooManyDatagrams as error:
+                self._driver_error = str(error)
             except Exception as error:
                 if isinstance(error, Unsupported) or not is_drivers(error):
                     raise
@@ -219,6 +222,7 @@ class CaseRun:
         self._print_progress(programs)
         steps = max(1, -((world.now_ns - min(next_ns, end_ns)) // STEP_NS))
         world.run_step(world.now_ns + steps * STEP_NS, STEP_NS)
+        require_few_datagrams(world)
 
     def _settle(self, world: SimulatedWorld, programs: ApplicationSet) -> None:
         """Run the world until the last frames have arrived, including frames that the middlebox

@@ -1,6 +1,9 @@
-"""A driver or client that works without end in one turn ends the run or trial, and is blamed."""
+"""A driver or client that works without end in one turn ends the run or trial, and is blamed. So
+is a driver that sends without end.
+"""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -36,7 +39,7 @@ budget: {wall: 60s}
 """
 PRELUDE = """
 import sys
-from windtunnel.harness.simulator import turn_watch
+from windtunnel.harness.simulator import datagram_limit, turn_watch
 turn_watch.TurnWatch.__init__.__kwdefaults__.update(limit_s=0.5, poll_s=0.05)
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.media_driver.conductor.conductor import Conductor
@@ -66,6 +69,9 @@ PLANTED = {
     "client": "Aeron.invoke = endless",
     "harness": "Subscriber.step = endless",
     "trial": "Trial._begin = endless",
+    "datagrams": """
+vars(datagram_limit).update(DATAGRAMS=2, DATAGRAMS_PER_S=0, DATAGRAMS_PER_MESSAGE=0)
+""",
 }
 
 
@@ -125,6 +131,19 @@ def test_an_endless_client_is_its_applications_failure(tmp_path):
     (failed,) = [each for each in simulation.exits if each.exit_code]
     assert failed.role == "subscriber"
     assert "a client on host b did not end its turn: " in failed.last_log_line
+
+
+@pytest.mark.full
+def test_more_datagrams_than_the_limit_are_the_drivers_failure(tmp_path):
+    done, simulation = simulate("datagrams", tmp_path)
+    assert done.returncode == SUBJECT_FAILED, done.stderr
+    failed = {each.name: each.last_log_line for each in simulation.exits if each.exit_code}
+    assert list(failed) == ["a/driver", "b/driver"]
+    text = failed["a/driver"]
+    assert text.startswith("the driver on host a sent ")
+    sent, limit = (int(re.search(rf"{word} (\d+)", text)[1]) for word in ("sent", "at most"))
+    assert sent > limit == 2
+    assert (tmp_path / "run/captures/a.pcap").stat().st_size
 
 
 @pytest.mark.full
