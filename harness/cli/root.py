@@ -34,6 +34,7 @@ from windtunnel.harness.cli.render.table import echo
 from windtunnel.harness.cli.runs.calibrate import calibrate
 from windtunnel.harness.cli.runs.compare import compare
 from windtunnel.harness.cli.runs.decisions import decisions
+from windtunnel.harness.cli.runs.envelope import envelope
 from windtunnel.harness.cli.runs.exam import exam
 from windtunnel.harness.cli.runs.fuzz import fuzz
 from windtunnel.harness.cli.runs.judge import judge
@@ -129,7 +130,7 @@ RUN_COMMANDS = (
     *(lab, peer, doctor, clean),
 )
 DRIVER_COMMANDS = (stat, streams, backlog, loss, errors, logbuffer, driver_info, archive)
-for command in (*RUN_COMMANDS, *DRIVER_COMMANDS, bench, exam, calibrate, fuzz):
+for command in (*RUN_COMMANDS, *DRIVER_COMMANDS, bench, exam, envelope, calibrate, fuzz):
     windtunnel.add_command(command)
 
 

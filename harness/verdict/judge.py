@@ -23,6 +23,8 @@ from windtunnel.harness.scenario.schema import applies
 from windtunnel.harness.scenario.schema.units import parse_bytes
 from windtunnel.harness.verdict.checks.application import NAME as APPLICATION_CHECK
 from windtunnel.harness.verdict.checks.application import applications_ran
+from windtunnel.harness.verdict.checks.envelope.within_envelope import NAME as ENVELOPE_CHECK
+from windtunnel.harness.verdict.checks.envelope.within_envelope import within_envelope
 from windtunnel.harness.verdict.checks.observed.observed_streams import NAME as OBSERVED_CHECK
 from windtunnel.harness.verdict.checks.observed.observed_streams import (
     observed_streams,
@@ -104,9 +106,12 @@ def verdict_of(evidence: Evidence) -> Verdict:
     gates = [finding for name, gate in GATES.items() for finding in _guarded(name, gate, evidence)]
     checks = _guarded(SUBJECT_CHECK, subject_lived, evidence)
     case = evidence.case
+    read: tuple[Reading, ...] = ()
+    not_read: list[Finding] = []
     if isinstance(case, Missing):
         checks.append(inconclusive("expectations", case))
     else:
+        read, not_read = _guarded_view("results", readings, evidence, case)
         if case.applications:
             checks += _guarded(APPLICATION_CHECK, applications_ran, evidence)
         if any(any(each.round_trips_ns) for each in case.applications):
@@ -117,9 +122,9 @@ def verdict_of(evidence: Evidence) -> Verdict:
             checks += _expectations(evidence, case)
         if case.checks:
             checks += _guarded(OWN_CHECKS, own_checks, evidence)
-    checks = _attribute(gates, checks)
+        checks += _envelope(evidence, case, [each.row for each in read])
+    checks = _attribute(gates, checks) + not_read
     missing: tuple[str, ...] = ()
-    read: tuple[Reading, ...] = ()
     seen: tuple[Observations, ...] = ()
     rows: tuple[ResultRow, ...] = ()
     if not isinstance(case, Missing):
@@ -128,8 +133,6 @@ def verdict_of(evidence: Evidence) -> Verdict:
             missing += found
             checks += raised
         missing += tuple(unknown_notes(checks))
-        read, raised = _guarded_view("results", readings, evidence, case)
-        checks += raised
         seen, raised = _guarded_view("observed", observations, evidence, case, read)
         checks += raised
         rows, raised = _guarded_view("results", observed_rows, evidence, case)
@@ -146,6 +149,14 @@ def verdict_of(evidence: Evidence) -> Verdict:
         results=(*(each.row for each in read), *rows),
         observed=seen[0] if seen else Observations(),
     )
+
+
+def _envelope(evidence: Evidence, case: Case, rows: Sequence[ResultRow]) -> list[Finding]:
+    """Return the comparison with sound drivers, or nothing if the case has no envelope."""
+    try:
+        return within_envelope(evidence, case, rows) or []
+    except Exception as error:
+        return [_raised(ENVELOPE_CHECK, error)]
 
 
 def _expectations(evidence: Evidence, case: Case) -> list[Finding]:

@@ -61,6 +61,8 @@ class ResultRow:
     """Ranges of frames that the subscriber's host missed until they were sent again, or for ever:
     lost and rejected ones, and those that were later than their retransmit was sent."""
     naks: int | None = None
+    status_messages: int | None = None
+    "Status messages of the subscriber's host, but for those that request a SETUP."
     requested_gaps: int | None = None
     "Gaps for which the subscriber's host sent a NAK."
     rejected_frames: int | None = None

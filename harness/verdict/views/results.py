@@ -6,7 +6,7 @@
 
 A message is due when the publisher offers it for the first time, at its pace. Times are those of
 the run's clock, which is virtual in a simulation. A figure that the evidence does not show is
-absent. The figures are never part of a verdict.
+absent. In a simulation, `within_envelope` compares the figures with those of sound drivers.
 """
 
 from dataclasses import dataclass, field
@@ -22,6 +22,7 @@ from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Delivered, Evidence, Planned
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.wire import status_messages
 from windtunnel.harness.verdict.views.reader_gaps import (
     NEVER_NS,
     ReaderGaps,
@@ -79,8 +80,10 @@ def _reading(evidence: Evidence, case: Case, flow: TrafficCase) -> Reading:
             values["asked_messages_per_s"] = planned.plan.count * NS_PER_S / least_ns
     found = _gaps(evidence, case, flow)
     gaps = None if isinstance(found, Missing) else found
-    if gaps is not None:
+    wire = evidence.wire(flow)
+    if gaps is not None and not isinstance(wire, Missing):
         values |= link_figures(gaps)
+        values["status_messages"] = len(status_messages(wire.feedback_sent))
     times: dict[str, Any] = {}
     if not isinstance(planned, Missing) and not isinstance(delivered, Missing):
         figures, times = _delivery_figures(evidence, flow, planned, delivered, gaps)

@@ -1,0 +1,103 @@
+"""`windtunnel envelope`: measures what sound drivers do in scenarios, as limits for the judge."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from windtunnel.harness.cli import exit_code, scenarios
+from windtunnel.harness.cli.failure import one_line
+
+if TYPE_CHECKING:
+    from windtunnel.harness.orchestrate.suite.suite import RunSummary
+
+SEEDS_MAX = 1_000
+FINDINGS = "findings"
+"""The scenario folder with defects of drivers."""
+
+
+def _drivers(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> dict[str, int]:
+    """Parse `PEER=SEEDS` options (click callback)."""
+    found = {}
+    for each in value:
+        peer, _sign, seeds = each.rpartition("=")
+        if not peer or not seeds.isdecimal() or not 1 <= int(seeds) <= SEEDS_MAX:
+            expected = f"expected PEER=SEEDS with 1 to {SEEDS_MAX} seeds"
+            raise click.BadParameter(f"{expected}, found {each!r}")
+        found[peer] = int(seeds)
+    return found
+
+
+@click.command(short_help="Measure what sound drivers do in scenarios, as limits for the judge.")
+@click.argument("scenario", nargs=-1, shell_complete=scenarios.complete)
+@click.option(
+    "--driver",
+    "drivers",
+    metavar="PEER=SEEDS",
+    multiple=True,
+    callback=_drivers,
+    default=("ours=12", "pyaeron=8"),
+    show_default=True,
+    help="A driver on all hosts, and its number of seeds. May be repeated.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="First seed."
+)
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Runs in parallel."
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder for the runs that do not count.",
+)
+@click.option(
+    "--file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write.  [default: the one with which the judge compares]",
+)
+def envelope(
+    scenario: tuple[str, ...],
+    drivers: dict[str, int],
+    seed: int,
+    jobs: int,
+    out: Path,
+    file: Path | None,
+) -> int:
+    """Simulate scenarios with drivers that are known to be sound, and write the range of each
+    figure: NAKs of a gap, bytes resent for each byte lost, repair time, status messages, median
+    latency and goodput.
+
+    SCENARIO is the name or the path of a scenario; without any, all that support `sim` are
+    simulated. The judge compares each simulated run of these scenarios with the written file: a
+    figure far outside of its range is a FAIL of `within_envelope`. Only runs that pass all other
+    checks count. The file contains the seeds and the versions of the drivers, and keeps the
+    envelopes of other scenarios.
+    """
+    from windtunnel.harness.orchestrate.suite.envelope_runs import EnvelopeRuns
+    from windtunnel.harness.verdict.checks.envelope.bands import FILE
+
+    with one_line():
+        files = scenarios.find_all(scenario) if scenario else _simulated()
+        runs = EnvelopeRuns(seed, max(drivers.values()))
+        click.echo(f"{len(files)} scenarios, {sum(drivers.values())} runs of each", err=True)
+        runs.measure(files, drivers, jobs=jobs, out=out, on_round=_print_round)
+        click.echo(f"wrote {runs.write(file or FILE)} envelopes to {file or FILE}")
+    return exit_code.OK
+
+
+def _simulated() -> list[Path]:
+    from windtunnel.harness.installation import SCENARIOS
+    from windtunnel.harness.orchestrate.fidelity import SIM
+    from windtunnel.harness.scenario.loader import load_scenario
+
+    files = [each for each in sorted(SCENARIOS.glob("*/*.yaml")) if each.parent.name != FINDINGS]
+    return [each for each in files if SIM in load_scenario(each).fidelity]
+
+
+def _print_round(peer: str, seed: int, count: int, others: "list[RunSummary]") -> None:
+    click.echo(f"{peer} seed {seed}: {count} runs count", err=True)
+    for each in others:
+        click.echo(f"  {each.outcome} {each.scenario}: {each.reason}", err=True)

@@ -1,0 +1,1 @@
+"""What sound drivers do in a scenario, measured over many seeds, and the comparison with a run."""
