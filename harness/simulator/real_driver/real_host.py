@@ -55,9 +55,11 @@ class RealHost(Host):
         parts: HostParts,
         machine: SystemCalls,
         index: int,
+        ring_bytes: int = RING_BYTES,
         timeouts: TimeoutsCase = DEFAULT_TIMEOUTS,
     ) -> None:
-        """Start the host's driver. `index` is the host's index in `machine`.
+        """Start the host's driver. `index` is the host's index in `machine`, and `ring_bytes` the
+        capacity of each socket.
 
         The send buffers of channels do not limit the mailboxes. If a socket only accepts the first
         datagrams of a batch, the driver sends the whole batch again in its next duty cycle. A
@@ -67,7 +69,7 @@ class RealHost(Host):
         self._machine, self._index = machine, index
         self._killed: list[CDriver] = []
         super().__init__(
-            name, address, directory, clock, parts, 0, CLIENT_INTERVAL_NS, RING_BYTES, timeouts
+            name, address, directory, clock, parts, 0, CLIENT_INTERVAL_NS, ring_bytes, timeouts
         )
         self._client_interval_ns = CLIENT_INTERVAL_NS
 

@@ -206,7 +206,8 @@ def open_world(
             where = (each.name, each.address, folder / each.name, clock, parts)
             host: Host
             if machine is not None and each.name in real:
-                host = RealHost(*where, machine, index, case.timeouts)
+                length = receive_ring_bytes(case, each.name)
+                host = RealHost(*where, machine, index, length, case.timeouts)
             else:
                 host = Host(*where, seed, shell_interval_ns, length, case.timeouts, settings)
             hosts.append(closing.enter_context(host))
@@ -245,7 +246,7 @@ def _make_between(
 
 def _ring_bytes(case: Case, host: str) -> int:
     """Return the capacity of a host's simulated sockets in bytes: the smallest send buffer that its
-    publications specify, or a default.
+    publications specify, or that of its receive buffers.
 
     All of a host's mailboxes are alike, so its receive buffers have the same capacity.
     """
@@ -255,4 +256,16 @@ def _ring_bytes(case: Case, host: str) -> int:
         if host in each.publishers
     ]
     found = [each.send_buffer_bytes for each in channels if each.send_buffer_bytes is not None]
-    return min(found, default=RING_BYTES) & -RING_ALIGNMENT
+    return min(found, default=receive_ring_bytes(case, host)) & -RING_ALIGNMENT
+
+
+def receive_ring_bytes(case: Case, host: str) -> int:
+    """Return the capacity of a host's simulated sockets that its subscriptions need: twice the
+    largest receive buffer that they specify, as Linux doubles it, or a default.
+    """
+    channels = (
+        parse_channel(dict(each.receives).get(host, each.receive))
+        for each in case.traffic
+        if host in each.subscribers
+    )
+    return max([RING_BYTES, *(2 * each.receive_buffer_bytes for each in channels)])
