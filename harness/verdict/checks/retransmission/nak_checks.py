@@ -9,7 +9,7 @@ that have arrived, and processes them in order. It may have rejected a frame bey
 in a datagram whose first frame it already had. Such a frame counts as possibly received.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,13 +103,23 @@ def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
         text = f"the NAK for {end - position} bytes at position {position} {what}"
         if len(at) > 1:
             text += f"; {len(at) - 1} more such NAKs"
-        dropped = socket_drops(evidence, traffic.to_host)
-        if dropped:
-            text += f"; however, the host's sockets dropped {dropped} captured datagrams"
-            return Finding(ONLY_GAPS, Outcome.INCONCLUSIVE, text, traffic.id, where, facts=facts)
-        return failed(ONLY_GAPS, text, traffic.id, evidence=where, position=position, facts=facts)
+        violation = failed(
+            ONLY_GAPS, text, traffic.id, evidence=where, position=position, facts=facts
+        )
+        return _unless_dropped(evidence, traffic, violation)
     text = f"{len(naks.starts)} {noun_for(len(naks.starts), 'NAK')}, each for an existing gap"
     return passed(ONLY_GAPS, text, traffic.id, evidence=where, facts=facts)
+
+
+def _unless_dropped(evidence: Evidence, traffic: TrafficCase, finding: Finding) -> Finding:
+    """Return a finding, which is INCONCLUSIVE instead of FAIL if the receiving host's sockets
+    dropped datagrams: then its driver did not see all frames in its capture.
+    """
+    dropped = socket_drops(evidence, traffic.to_host)
+    if not dropped or finding.outcome is not Outcome.FAIL:
+        return finding
+    text = f"{finding.text}; however, the host's sockets dropped {dropped} captured datagrams"
+    return replace(finding, outcome=Outcome.INCONCLUSIVE, text=text)
 
 
 def _violations(
@@ -232,10 +242,13 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     late = _late_nak(wire, naks, planned.log.start_position, pauses, limit_ns)
     if late is not None:
         position, text = late
-        return failed(PACED, text, traffic.id, evidence=where, position=position)
+        violation = failed(PACED, text, traffic.id, evidence=where, position=position)
+        return _unless_dropped(evidence, traffic, violation)
     if all_gaps:
         # The delay of a group is random.
-        return _paced_by_repairs(wire, naks, 0 if is_group else retry_ns, traffic.id, where)
+        configured_ns = 0 if is_group else retry_ns
+        repaired = _paced_by_repairs(wire, naks, configured_ns, traffic.id, where)
+        return _unless_dropped(evidence, traffic, repaired)
     order = np.lexsort((naks.times_ns, naks.ends, naks.starts))
     ranges = np.stack([naks.starts[order], naks.ends[order]], axis=1)
     fresh = np.flatnonzero(np.any(np.diff(ranges, axis=0, prepend=-1) != 0, axis=1))

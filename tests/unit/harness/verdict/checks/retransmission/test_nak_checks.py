@@ -214,3 +214,14 @@ def test_a_nak_long_after_its_gap_was_closed_is_reported(run, fidelity, later_ms
     text = f"after a part of its gap was filled (limit {limit} ms"
     assert (text in finding.text) == (outcome is Outcome.FAIL)
     assert look(run).outcome is Outcome.PASS
+
+
+def test_a_full_socket_explains_a_late_nak(run):
+    packet, _, _ = third_nak(run)
+    late = copy.copy(packet)
+    late.time_ns += 120 * STEP_NS
+    run.packets["b"].append(late)
+    run.rcvbuf_errors["b"] = 3
+    finding = pace(run)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "1 NAKs were too late; however, the host's sockets dropped 3 captured" in finding.text
