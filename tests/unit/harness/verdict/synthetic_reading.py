@@ -9,7 +9,8 @@
     b                    heartbeat  NAK       f7        f8
 
 Each message is one frame of 160 bytes. Frames 5 and 6 are reordered; frame 4 is sent again although
-it had arrived. Of ten planned messages, the last one is not published.
+it had arrived. Of ten planned messages, the last one is not published. Not shown: the status
+messages of b.
 """
 
 from tests.unit.harness.verdict.synthetic_run import (
@@ -23,6 +24,7 @@ from tests.unit.harness.verdict.synthetic_run import (
     make_run,
     nak,
     setup_frame,
+    status_message,
 )
 from tests.unit.harness.verdict.synthetic_times import write_times
 from windtunnel.harness.artifact.documents import read_document, write_document
@@ -31,6 +33,7 @@ from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.dissect.driver_files.expected_log import expected_log
 
 MS = 1_000_000
+FLAGS_OFFSET = 5
 FRAME_BYTES = 160
 LOST = None
 PORTS = (40_000, 24_325)
@@ -42,6 +45,8 @@ SENT = (
 """Time of transmission, frame, and time of arrival, in ms."""
 NAKS = ((70, 1, 2), (140, 1, 1), (355, 7, 1))
 """Time, first frame and number of frames of each NAK."""
+STATUS_MESSAGES = ((25, 0, 0x80), (28, 0, 0), (242, 7, 0), (630, 9, 0))
+"""Time, next frame and flags of each status message. The first one requests a SETUP."""
 DUE_MS = (8, 18, 28, 38, 48, 198, 208, 228, 500)
 DELIVERED_MS = (31, 185, 185, 185, 185, 226, 226, 520, 621)
 
@@ -81,6 +86,10 @@ def made_by_hand(path):
     for sent_ms, first, count in NAKS:
         request = nak(first * FRAME_BYTES, count * FRAME_BYTES)
         captured(made, "b", request, "NAK", sent_ms, sent_ms + 20)
+    for sent_ms, frame, flags in STATUS_MESSAGES:
+        status = bytearray(status_message(frame * FRAME_BYTES))
+        status[FLAGS_OFFSET] = flags
+        captured(made, "b", bytes(status), "SM", sent_ms, sent_ms + 20)
     made.messages = [((each + 1) * FRAME_BYTES, bytes(100)) for each in range(9)]
     return made
 

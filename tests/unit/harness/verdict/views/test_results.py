@@ -50,6 +50,7 @@ FIGURES = {
     "resent_bytes": 5 * FRAME_BYTES,
     "gaps": 2,
     "naks": 3,
+    "status_messages": 3,
     "requested_gaps": 2,
     "rejected_frames": 0,
     # Frame 4 had arrived when it was sent again.
@@ -109,7 +110,7 @@ def test_the_time_in_which_a_host_was_paused_is_a_cause_of_its_own(made):
 
 LINK_FIGURES = {"lost_frames", "lost_bytes", "resent_frames", "resent_bytes", "gaps", "naks"}
 LINK_FIGURES |= {"requested_gaps", "rejected_frames", "unneeded_frames", "stalled_ns"}
-LINK_FIGURES |= {"repair_p50_ns", "repair_p99_ns"}
+LINK_FIGURES |= {"repair_p50_ns", "repair_p99_ns", "status_messages"}
 WHOLE = {"join_position": 0, "end_position": 1440, "eos_seen": True, "session_id": SESSION_ID}
 WHOLE |= {"joined_ns": START_NS, "left_ns": START_NS + 700 * MS}
 
@@ -228,7 +229,7 @@ TIMED = {
 OF_LINK = {
     "lost_frames", "lost_bytes", "resent_frames", "resent_bytes", "gaps", "naks",
     "requested_gaps", "rejected_frames", "unneeded_frames", "repair_p50_ns", "repair_p99_ns",
-    "stalled_ns",
+    "stalled_ns", "status_messages",
 }  # fmt: skip
 """Figures that need the captures of both hosts."""
 HOSTILE_TIMES = {
