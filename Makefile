@@ -71,6 +71,7 @@ nightly: lint test-full ## the slow round: without the JIT, with bounds checks, 
 	@nice $(BIN)/windtunnel swarm --seed 1000000 --seeds 100000 --jobs 2
 	@nice $(BIN)/windtunnel swarm --seed 2000000 --seeds 100000 --jobs 2 --recovery-modes
 	@$(BIN)/windtunnel exam
+	@$(BIN)/windtunnel exam --generate 250 --seed $$(date +%Y%m%d) --seeds 1 --jobs 2
 
 bench: ## our driver beside the real C driver, on a quiet machine (ARGS="--only udp-1344")
 	@.ci/setup.sh test

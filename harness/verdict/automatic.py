@@ -4,6 +4,7 @@ subject_lived       every run
 applications_ran    a run with applications
 reported_round_trips    a run with limits for the round trips of an application
 own_checks          a run with own checks, with one finding for each, which has its name
+within_envelope     a simulated run of an unchanged scenario that has an envelope
 observed_streams    a run with observed streams, with one finding for each of its own checks, and
                     for each limit of a stream
 """
@@ -11,6 +12,7 @@ observed_streams    a run with observed streams, with one finding for each of it
 from collections.abc import Callable, Mapping
 
 from windtunnel.harness.verdict.checks import application, own, reported_round_trips, subject
+from windtunnel.harness.verdict.checks.envelope import within_envelope
 from windtunnel.harness.verdict.checks.observed import (
     observed_streams,
     reported_delivery,
@@ -37,6 +39,7 @@ AUTOMATIC: Mapping[str, Callable[..., object]] = {
     stream_limits.IMAGES: stream_limits.observed_images,
     reported_delivery.DELIVERED: reported_delivery.reported_once_in_order,
     own.NAME: own.own_checks,
+    within_envelope.NAME: within_envelope.within_envelope,
 }
 """The check functions by name, in the order in which they run. Checks of observed streams that
 `expect` can name, too, are left out.

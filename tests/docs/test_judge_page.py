@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from windtunnel.harness.verdict.automatic import AUTOMATIC
+from windtunnel.harness.verdict.checks.envelope.figures import UNITS
 from windtunnel.harness.verdict.registry import CHECKS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/judge.md").read_text(encoding="utf-8")
@@ -12,7 +13,11 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs/judge.md").read_text(encodin
 def test_each_check_of_the_page_exists():
     named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", PAGE))
     assert len(named) > 20
-    assert named <= {*CHECKS, *AUTOMATIC}
+    assert named <= {*CHECKS, *AUTOMATIC, *UNITS}
+
+
+def test_each_figure_of_an_envelope_is_on_the_page():
+    assert UNITS.keys() <= set(re.findall(r"`(\w+)`", PAGE))
 
 
 def test_each_check_of_counters_is_on_the_page():

@@ -36,7 +36,7 @@ def _drivers(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> d
     metavar="PEER=SEEDS",
     multiple=True,
     callback=_drivers,
-    default=("ours=12", "pyaeron=8"),
+    default=("ours=14", "pyaeron=10"),
     show_default=True,
     help="A driver on all hosts, and its number of seeds. May be repeated.",
 )

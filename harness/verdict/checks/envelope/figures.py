@@ -28,7 +28,7 @@ UNITS = {
     "latency_p50": NS,
 }
 """The figures by name, with their units."""
-TAILS = ("repair_p99",)
+TAILS = ("repair_p99", "latency_p50", "bytes_per_s")
 """Figures that a single event can determine, such as a NAK that is lost three times."""
 
 

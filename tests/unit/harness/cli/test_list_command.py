@@ -25,6 +25,7 @@ AUTOMATIC = (
     "observed_images",
     "reported_once_in_order",
     "own_checks",
+    "within_envelope",
 )
 
 
