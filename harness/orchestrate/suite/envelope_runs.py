@@ -25,7 +25,12 @@ from windtunnel.harness.orchestrate.subjects import peers
 from windtunnel.harness.orchestrate.suite.runner import run_suite
 from windtunnel.harness.orchestrate.suite.suite import RunSummary
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.harness.verdict.checks.envelope.bands import SCHEMA, case_digest, stream_key
+from windtunnel.harness.verdict.checks.envelope.bands import (
+    SCHEMA,
+    case_digest,
+    is_steady,
+    stream_key,
+)
 from windtunnel.harness.verdict.checks.envelope.figures import figures_of
 from windtunnel.harness.verdict.checks.envelope.within_envelope import NAME
 
@@ -73,23 +78,31 @@ class EnvelopeRuns:
                 on_round(peer, seed, len(result.runs) - len(others), others)
 
     def add(self, folder: Path) -> bool:
-        """Add the figures of a run and delete its folder, or return False if it does not count."""
+        """Add the figures of a run and delete its folder, or return False if it does not count.
+
+        Of a scenario with host events or changes of links, there are no figures.
+        """
         run_dir = RunDir(folder)
         manifest, verdict = Manifest.read(run_dir.manifest), read_document(run_dir.verdict)
         if manifest is None or verdict is None or not _counts(verdict):
             return False
         case = Case.read(run_dir.case)
+        if is_steady(case):
+            self._add_figures(case, manifest, verdict)
+        shutil.rmtree(folder)
+        return True
+
+    def _add_figures(self, case: Case, manifest: Manifest, verdict: Document) -> None:
         subject = next(iter(manifest.subjects.values()))
         driver = subject.driver
         self._versions[case.name][driver] = subject.version
         self._digests[case.name] = case_digest(case)
+        streams = self._values[case.name]
         for each in verdict["results"]:
             row = ResultRow(**each)
-            figures = self._values[case.name][stream_key(row.traffic, row.to_host)]
+            figures = streams[stream_key(row.traffic, row.to_host)]
             for name, value in figures_of(row).items():
                 figures[name][driver].append(value)
-        shutil.rmtree(folder)
-        return True
 
     def write(self, file: Path) -> int:
         """Write the envelopes of the scenarios that have figures to a file, which keeps those of

@@ -98,6 +98,13 @@ def stream_key(traffic: str, host: str) -> str:
     return f"{traffic} at {host}"
 
 
+def is_steady(case: Case) -> bool:
+    """Return whether a case has an envelope: only the traffic and the links determine its figures,
+    and not when a host is paused or killed, or when a link changes.
+    """
+    return not case.events and not case.changes_links
+
+
 def case_digest(case: Case) -> str:
     """Return a digest of what a case plans. It depends neither on the seed nor on addresses."""
     document = case.model_dump(mode="json", exclude=_OF_THE_RUN)

@@ -5,15 +5,22 @@
     status messages for each MiB                                    flow control
     median latency, goodput                                         what an application sees
 
-A figure is absent if the run has too few events for it, so that chance does not dominate it.
+A figure is absent if the run has too few events for it, or is too short: then a single event, such
+as a lost status message, would determine it.
 """
 
 from collections.abc import Iterator
 
 from windtunnel.harness.artifact.run.result_row import ResultRow, duration
 
-EVENTS_MIN = 5
-"""Minimum number of events, such as gaps, of which a ratio or a percentile is a figure."""
+EVENTS_MIN = 20
+"""Minimum number of events, such as gaps, of which a ratio or a median is a figure."""
+TAIL_EVENTS_MIN = 200
+"""Minimum number of gaps of which the 99th percentile is a figure."""
+LASTED_MIN_NS = 1_000_000_000
+"""Minimum duration of a stream whose latency and goodput are figures: several times as long as the
+timeouts of 200 ms and less by which drivers recover.
+"""
 _BYTES_PER_MIB = 1 << 20
 
 NS = "ns"
@@ -29,7 +36,7 @@ UNITS = {
 }
 """The figures by name, with their units."""
 TAILS = ("repair_p99", "latency_p50", "bytes_per_s")
-"""Figures that a single event can determine, such as a NAK that is lost three times."""
+"""Figures that few events can determine, such as a NAK that is lost three times."""
 
 
 def figures_of(row: ResultRow) -> dict[str, float]:
@@ -42,6 +49,7 @@ def _figures(row: ResultRow) -> Iterator[tuple[str, float | None]]:
         yield "naks_per_gap", row.naks / (row.requested_gaps or 1)
     if (row.gaps or 0) >= EVENTS_MIN:
         yield "repair_p50", row.repair_p50_ns
+    if (row.gaps or 0) >= TAIL_EVENTS_MIN:
         yield "repair_p99", row.repair_p99_ns
     if (row.lost_frames or 0) >= EVENTS_MIN:
         yield "resent_per_lost", row.resent_per_lost
@@ -50,8 +58,9 @@ def _figures(row: ResultRow) -> Iterator[tuple[str, float | None]]:
             yield "missing_per_lost", missing / (row.lost_frames or 1)
     if row.delivered_bytes and (row.status_messages or 0) >= EVENTS_MIN:
         yield "status_messages_per_mib", _per_mib(row.status_messages, row.delivered_bytes)
-    yield "bytes_per_s", row.reached_bytes_per_s
-    yield "latency_p50", row.latency_p50_ns
+    if (row.finished_ns or 0) >= LASTED_MIN_NS:
+        yield "bytes_per_s", row.reached_bytes_per_s
+        yield "latency_p50", row.latency_p50_ns
 
 
 def _per_mib(count: int | None, length_bytes: int) -> float:

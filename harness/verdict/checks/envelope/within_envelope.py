@@ -14,6 +14,7 @@ from windtunnel.harness.verdict.checks.envelope.bands import (
     Envelope,
     case_digest,
     envelopes,
+    is_steady,
     stream_key,
 )
 from windtunnel.harness.verdict.checks.envelope.figures import NS, UNITS, figure_text, figures_of
@@ -35,7 +36,8 @@ def within_envelope(
     drivers that were not measured, and for drivers with settings from outside of the scenario.
     """
     manifest = evidence.manifest
-    envelope = envelopes().get(case.name) if is_virtual(case) and not case.replays else None
+    is_compared = is_virtual(case) and is_steady(case) and not case.replays
+    envelope = envelopes().get(case.name) if is_compared else None
     if envelope is None or isinstance(manifest, Missing) or envelope.digest != case_digest(case):
         return None
     if any(each.settings for each in manifest.subjects.values()):

@@ -14,10 +14,11 @@ from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.suite import envelope_runs
 from windtunnel.harness.orchestrate.suite.envelope_runs import EnvelopeRuns
 from windtunnel.harness.orchestrate.suite.suite import RunSummary
+from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.verdict.checks.envelope.bands import case_digest, envelopes
 from windtunnel.harness.verdict.checks.envelope.within_envelope import NAME
 
-ROW = ResultRow("one", "a", "b", gaps=10, naks=10, requested_gaps=10)
+ROW = ResultRow("one", "a", "b", gaps=100, naks=100, requested_gaps=100)
 
 
 def run_folder(path, peer="ours", outcome="PASS", failed=(), row=ROW):
@@ -32,12 +33,12 @@ def run_folder(path, peer="ours", outcome="PASS", failed=(), row=ROW):
 
 def test_the_distribution_of_a_figure_is_that_of_all_runs(tmp_path):
     runs = EnvelopeRuns(first_seed=3, seeds=4)
-    values = [10, 14, 11, 13]
+    values = [100, 140, 110, 130]
     for at, naks in enumerate(values):
         folder = run_folder(tmp_path / str(at), row=replace(ROW, naks=naks))
         assert runs.add(folder)
         assert not folder.exists()
-    assert runs.add(run_folder(tmp_path / "c", peer="pyaeron", row=replace(ROW, naks=30)))
+    assert runs.add(run_folder(tmp_path / "c", peer="pyaeron", row=replace(ROW, naks=300)))
     file = tmp_path / "bands.json"
     assert runs.write(file) == 1
     (found,) = envelopes(file).values()
@@ -68,6 +69,15 @@ def test_only_runs_that_pass_every_other_check_count(tmp_path, outcome, failed, 
 
 def test_a_folder_without_a_verdict_does_not_count(tmp_path):
     assert not EnvelopeRuns(1, 1).add(make_run(tmp_path / "run").write())
+
+
+def test_a_case_whose_links_may_change_has_no_figures(tmp_path):
+    folder = run_folder(tmp_path / "run")
+    case = Case.read(RunDir(folder).case)
+    case.model_copy(update={"live": True}).write(RunDir(folder).case)
+    runs = EnvelopeRuns(1, 1)
+    assert runs.add(folder)
+    assert runs.write(tmp_path / "bands.json") == 0
 
 
 def test_the_envelopes_of_other_scenarios_are_kept(tmp_path):
