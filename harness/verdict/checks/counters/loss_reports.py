@@ -14,7 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.regular_file import UnsafeFileError, map_bytes
-from windtunnel.harness.dissect.driver_files.loss_report import Loss, read_loss_report
+from windtunnel.harness.dissect.driver_files.loss_report import (
+    Loss,
+    LossReport,
+    read_loss_report,
+)
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.counters.packet_counts import was_killed
 from windtunnel.harness.verdict.checks.retransmission.all_gaps import has_all_gaps
@@ -53,11 +57,11 @@ def loss_report_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
         evidence.wire(traffic),
         evidence.planned(traffic),
         evidence.case,
-        _losses(evidence, traffic.to_host),
+        _report(evidence, traffic.to_host),
     )
     if isinstance(found, Missing):
         return inconclusive(AGREES, found, traffic.id)
-    wire, planned, case, losses = found
+    wire, planned, case, report = found
     several = traffic.rejoins or len(traffic.publishers) > 1 or case.sessions_of(traffic) > 1
     if several or was_killed(evidence, traffic.to_host):
         text = "not applicable: the captured frames belong to several images"
@@ -66,8 +70,11 @@ def loss_report_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
         evidence.name_of(evidence.folder.host(traffic.to_host).loss_report),
         evidence.name_of(evidence.folder.capture(traffic.to_host)),
     )
+    if report.problem:
+        text = f"the driver wrote an invalid loss report: {report.problem}"
+        return failed(AGREES, text, traffic.id, evidence=where)
     ids = wire.facts.session_id, wire.facts.stream_id
-    own = [each for each in losses if (each.session_id, each.stream_id) == ids]
+    own = [each for each in report.losses if (each.session_id, each.stream_id) == ids]
     asked = _union_length(*wire.nak_ranges(wire.naks(wire.feedback_sent)))
     if not traffic.reliable:
         asked = _filled_bytes(evidence, traffic, planned)
@@ -101,8 +108,8 @@ def _filled_bytes(evidence: Evidence, traffic: TrafficCase, planned: Planned) ->
     return int(spans.sum())
 
 
-def _losses(evidence: Evidence, host: str) -> list[Loss] | Missing:
-    """Return the entries of a host's loss report."""
+def _report(evidence: Evidence, host: str) -> LossReport | Missing:
+    """Return a host's loss report."""
     path = evidence.folder.host(host).loss_report
     name = evidence.name_of(path)
     try:
@@ -114,16 +121,15 @@ def _losses(evidence: Evidence, host: str) -> list[Loss] | Missing:
     if len(content) > LENGTH_MAX:
         text = f"has {len(content)} bytes, expected at most {LENGTH_MAX}"
         return Missing(name, text, damaged=True)
-    report = read_loss_report(content)
-    return Missing(name, report.problem, damaged=True) if report.problem else report.losses
+    return read_loss_report(content)
 
 
 def _misnamed(loss: Loss, wire: Wire, traffic: TrafficCase) -> str:
     """Describe a wrong channel, source or count of an entry, or return ""."""
     if loss.channel not in {traffic.receive, *(channel for _, channel in traffic.receives)}:
         return f"the loss report has channel {loss.channel!r}, expected {traffic.receive!r}"
-    ports = {int(each) for each in np.unique(wire.arrived.frames["source_port"])}
-    if int(loss.source.rpartition(":")[2] or 0) not in ports:
+    ports = {str(each) for each in np.unique(wire.arrived.frames["source_port"])}
+    if loss.source.rpartition(":")[2] not in ports:
         return f"the loss report has source {loss.source!r}, expected one with a port of {ports}"
     if not 1 <= loss.observation_count <= loss.bytes_lost:
         return (

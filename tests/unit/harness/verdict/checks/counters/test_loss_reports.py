@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.harness.verdict.synthetic_run import make_run
 from tests.unit.harness.verdict.views.test_pauses import ORDERED, pause
 from windtunnel.harness.artifact.host.host_event import write_applied_events
+from windtunnel.harness.dissect.driver_files.loss_report import ENTRY
 from windtunnel.harness.verdict.checks.counters import loss_reports
 from windtunnel.harness.verdict.checks.counters.loss_reports import LENGTH_MAX, loss_report_agrees
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -76,13 +77,39 @@ def test_a_missing_report_is_inconclusive(tmp_path):
     assert loss_report_agrees(Evidence(folder), run.traffic).outcome is Outcome.INCONCLUSIVE
 
 
-@pytest.mark.parametrize("change", [lambda old: old[:-4], lambda old: old + bytes(LENGTH_MAX)])
-def test_a_damaged_report_is_a_defect_of_the_harness(tmp_path, change):
-    run = make_run(tmp_path)
+def changed(run, change):
+    """Judge a run with a changed loss report."""
     folder = run.write()
     report = run.folder.host("b").loss_report
     report.write_bytes(change(report.read_bytes()))
-    assert loss_report_agrees(Evidence(folder), run.traffic).outcome is Outcome.HARNESS
+    return loss_report_agrees(Evidence(folder), run.traffic)
+
+
+def test_a_report_that_is_too_long_is_a_defect_of_the_harness(tmp_path):
+    finding = changed(make_run(tmp_path), lambda old: old + bytes(LENGTH_MAX))
+    assert finding.outcome is Outcome.HARNESS
+
+
+@pytest.mark.parametrize("length", [-1, 1 << 20, (1 << 31) - 1])
+def test_a_string_that_exceeds_the_report_is_the_drivers_failure(tmp_path, length):
+    def change(old):
+        return old[: ENTRY.itemsize] + struct.pack("<i", length) + old[ENTRY.itemsize + 4 :]
+
+    finding = changed(make_run(tmp_path), change)
+    assert finding.outcome is Outcome.FAIL
+    text = "the driver wrote an invalid loss report: entry 0 at 0: a string exceeds the end"
+    assert finding.text.startswith(text)
+
+
+@pytest.mark.parametrize("source", [b"\xff\x00\x01", b":", b"no port", b":-1"])
+def test_a_source_that_is_no_address_is_the_drivers_failure(tmp_path, source):
+    def change(old):
+        at = old.index(b":40")
+        return old[: at - 2] + source.ljust(5) + old[at + 3 :]
+
+    finding = changed(make_run(tmp_path), change)
+    assert finding.outcome is Outcome.FAIL
+    assert "the loss report has source " in finding.text
 
 
 def test_several_sessions_are_not_judged(tmp_path):
