@@ -36,6 +36,7 @@ from windtunnel.harness.simulator.network import in_flight
 from windtunnel.harness.simulator.output.accounts import (
     require_room,
     write_accounts,
+    write_failed_start,
     write_simulation,
 )
 from windtunnel.harness.simulator.output.capture import Captures
@@ -103,47 +104,55 @@ class CaseRun:
         replayed = (
             compile_decisions(case, read_replayable(folder.replayed)) if case.replays else None
         )
-        with (
-            ExitStack() as closing,
-            open_world(
-                case,
-                self._memory,
-                tape_length=TAPE_BYTES,
-                replayed=replayed,
-                real=self._real,
-                settings={each: os.environ[each] for each in DRIVER_SETTINGS if each in os.environ},
-                is_state_kept=True,
-            ) as world,
-        ):
-            engine = world.between.engine
-            captures = Captures(folder, [each.name for each in case.hosts], world.between.events)
-            decisions = DecisionLog(folder.decisions, EPOCH_NS)
-            programs = ApplicationSet(
-                world, folder, lambda: EPOCH_NS + world.now_ns, self._sabotage
-            )
-            closing.callback(programs.close_samplers)
-
-            def empty() -> None:
-                captures.drain()
-                decisions.drain(engine)
-
-            world.on_full = empty
-            end = partial(self._end_stuck, world, programs, captures)
+        opening = open_world(
+            case,
+            self._memory,
+            tape_length=TAPE_BYTES,
+            replayed=replayed,
+            real=self._real,
+            settings={each: os.environ[each] for each in DRIVER_SETTINGS if each in os.environ},
+            is_state_kept=True,
+        )
+        with ExitStack() as closing:
             try:
-                with TurnWatch(lambda: world.now_ns, end):
-                    self._run_phases(world, programs)
-            except TooManyDatagrams as error:
-                self._driver_error = str(error)
+                world = closing.enter_context(opening)
             except Exception as error:
                 if isinstance(error, Unsupported) or not is_drivers(error):
                     raise
-                self._driver_error = f"raised {in_one_line(error)}"
                 print(traceback.format_exc(), flush=True)
-            finally:
-                captures.close()
-                decisions.drain(engine)
-                decisions.close()
-                self._write(world, programs)
+                write_failed_start(case, folder, f"raised {in_one_line(error)}")
+                return SUBJECT_FAILED
+            return self._run_in(world, closing)
+
+    def _run_in(self, world: SimulatedWorld, closing: ExitStack) -> int:
+        case, folder = self._case, self._folder
+        engine = world.between.engine
+        captures = Captures(folder, [each.name for each in case.hosts], world.between.events)
+        decisions = DecisionLog(folder.decisions, EPOCH_NS)
+        programs = ApplicationSet(world, folder, lambda: EPOCH_NS + world.now_ns, self._sabotage)
+        closing.callback(programs.close_samplers)
+
+        def empty() -> None:
+            captures.drain()
+            decisions.drain(engine)
+
+        world.on_full = empty
+        end = partial(self._end_stuck, world, programs, captures)
+        try:
+            with TurnWatch(lambda: world.now_ns, end):
+                self._run_phases(world, programs)
+        except TooManyDatagrams as error:
+            self._driver_error = str(error)
+        except Exception as error:
+            if isinstance(error, Unsupported) or not is_drivers(error):
+                raise
+            self._driver_error = f"raised {in_one_line(error)}"
+            print(traceback.format_exc(), flush=True)
+        finally:
+            captures.close()
+            decisions.drain(engine)
+            decisions.close()
+            self._write(world, programs)
         errors = [each.error for each in programs.applications]
         errors += [each.error for each in programs.exercises]
         return int(bool(self._driver_error) or any(errors))

@@ -47,6 +47,11 @@ from windtunnel.harness.simulator.applications.subscriber import Subscriber
 from windtunnel.harness.simulator.swarm.trial import Trial
 from windtunnel.harness.simulator.world import turn
 
+def failing(*arguments, **more):
+    return [][len(arguments)]
+
+failing.__code__ = failing.__code__.replace(co_filename=Conductor.do_work.__code__.co_filename)
+
 def endless(*arguments):
     while True:
         pass
@@ -69,6 +74,7 @@ PLANTED = {
     "client": "Aeron.invoke = endless",
     "harness": "Subscriber.step = endless",
     "trial": "Trial._begin = endless",
+    "start": "Conductor.__init__ = failing",
     "datagrams": """
 vars(datagram_limit).update(DATAGRAMS=2, DATAGRAMS_PER_S=0, DATAGRAMS_PER_MESSAGE=0)
 """,
@@ -131,6 +137,14 @@ def test_an_endless_client_is_its_applications_failure(tmp_path):
     (failed,) = [each for each in simulation.exits if each.exit_code]
     assert failed.role == "subscriber"
     assert "a client on host b did not end its turn: " in failed.last_log_line
+
+
+def test_a_driver_that_does_not_start_is_the_drivers_failure(tmp_path):
+    done, simulation = simulate("start", tmp_path)
+    assert done.returncode == SUBJECT_FAILED, done.stderr
+    failed = {each.name: each.last_log_line for each in simulation.exits if each.exit_code}
+    assert list(failed) == ["a/driver", "b/driver"]
+    assert failed["a/driver"].startswith("raised IndexError at conductor.py:")
 
 
 @pytest.mark.full

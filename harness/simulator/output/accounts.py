@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from windtunnel.harness.artifact.host.host_facts import SnmpFacts
 from windtunnel.harness.artifact.middlebox.ledger import Ledger, PortAccount
 from windtunnel.harness.artifact.run.manifest import ProcessExit
-from windtunnel.harness.artifact.run.simulation import Simulation
+from windtunnel.harness.artifact.run.simulation import SUBJECT_FAILED, Simulation
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.middlebox.engine.state import HOLD_OVERFLOWS, SESSION_OVERFLOWS
 from windtunnel.harness.middlebox.impairment.impairment import is_on
@@ -21,6 +21,7 @@ from windtunnel.harness.middlebox.relay.report import (
     link_account,
     rule_accounts,
 )
+from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.simulator.network.in_flight import OVERFLOWED
 from windtunnel.harness.simulator.world import event_log, world_state
 from windtunnel.harness.simulator.world.virtual_time import START_NS
@@ -94,3 +95,14 @@ def require_room(world: SimulatedWorld) -> None:
     ):
         if world.between.engine.state[index]:
             raise RuntimeError(f"{world.between.engine.state[index]} {what}")
+
+
+def write_failed_start(case: Case, folder: RunDir, text: str) -> None:
+    """Write simulation.json for a world whose drivers did not start. `text` says why."""
+    log = folder.simulator_log.name
+    exits = [
+        ProcessExit(f"{each.name}/driver", "driver", SUBJECT_FAILED, False, log, text)
+        for each in case.hosts
+    ]
+    facts = Simulation(digest="", datagrams=0, changes=0, simulated_ns=0, exits=exits)
+    facts.write(folder.simulation)
