@@ -113,9 +113,10 @@ class CaseRun:
             settings={each: os.environ[each] for each in DRIVER_SETTINGS if each in os.environ},
             is_state_kept=True,
         )
-        with ExitStack() as closing:
+        # The samplers see what the drivers do when the world is closed.
+        with ExitStack() as closing, ExitStack() as opened:
             try:
-                world = closing.enter_context(opening)
+                world = opened.enter_context(opening)
             except Exception as error:
                 if isinstance(error, Unsupported) or not is_drivers(error):
                     raise

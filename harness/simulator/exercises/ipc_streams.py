@@ -99,6 +99,12 @@ def _fill(publication: Publication, first: Reader, late: Reader) -> Routine[None
         return position == result.BACK_PRESSURED and publication.position - start > 16_384
 
     yield Wait(is_full, "a reader that does not read to stop the publisher")
+    slowest = late.subscription.images[-1].position
+    limit = publication.position_limit
+    require(
+        limit <= slowest + WINDOW,
+        f"a limit of at most {slowest + WINDOW}, a window beyond the slowest reader, found {limit}",
+    )
     ahead = publication.position - start
     require(ahead <= 2 * WINDOW, f"a publisher to be at most a term ahead, found {ahead} bytes")
     count = ahead // 1_056

@@ -31,8 +31,8 @@ SLACK_MS = 50
 
 
 def heartbeats_of_clients(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """The heartbeat counter of each client changes each 500 ms, and not more often, in a
-    simulation.
+    """The heartbeat counter of each client has its ids, and in a simulation changes each 500 ms,
+    and not more often.
     """
     case = evidence.case
     assert not isinstance(case, Missing)
@@ -43,21 +43,32 @@ def heartbeats_of_clients(evidence: Evidence, traffics: list[TrafficCase]) -> li
             findings.append(inconclusive(WRITTEN, counted, host.name))
             continue
         where = (evidence.name_of(evidence.folder.host(host.name).counter_samples),)
-        if not is_virtual(case):
-            text = "not compared: in real time, clients can be late"
-            findings.append(passed(WRITTEN, text, host.name, evidence=where))
-            continue
         clients = [
             each for each in counted.counters if each.type_id == counter_key.CLIENT_HEARTBEAT
         ]
-        problems = filter(None, (_wrong(counted, each) for each in clients))
-        problem = next(problems, "")
+        problems = [_misnamed(each) for each in clients]
+        if is_virtual(case):
+            problems += [_wrong(counted, each) for each in clients]
+        problem = next(filter(None, problems), "")
         if problem:
             findings.append(failed(WRITTEN, problem, host.name, evidence=where))
+        elif not is_virtual(case):
+            text = "not compared: in real time, clients can be late"
+            findings.append(passed(WRITTEN, text, host.name, evidence=where))
         else:
             text = f"the heartbeats of {len(clients)} clients are their own"
             findings.append(passed(WRITTEN, text, host.name, evidence=where))
     return findings
+
+
+def _misnamed(client: CounterFacts) -> str:
+    """Return what is wrong with the ids of a client's heartbeat counter."""
+    found = client.registration_id, client.owner_id, client.reference_id
+    expected = client.registration_id, client.registration_id, 0
+    if found != expected:
+        names = "registration, owner and reference id"
+        return f"the heartbeat counter of a client has {names} {found}, expected {expected}"
+    return ""
 
 
 def _wrong(counted: HostCounters, client: CounterFacts) -> str:

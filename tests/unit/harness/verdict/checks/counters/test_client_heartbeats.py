@@ -28,7 +28,7 @@ def run(tmp_path):
     return run
 
 
-def look(run, steps_ms, last=()):
+def look(run, steps_ms, last=(), ids=(CLIENT, CLIENT, 0)):
     """Judge a run in which the heartbeat of a client at b changes by each of the steps."""
     path = run.write()
     files = run.folder.host("b")
@@ -37,7 +37,7 @@ def look(run, steps_ms, last=()):
     samples = np.concatenate([read_samples(files.counter_samples), np.array(rows, COUNTER_SAMPLE)])
     write_records(files.counter_samples, samples)
     label = "client-heartbeat: id=4"
-    facts = CounterFacts(COUNTER_ID, TYPE_ID, CLIENT, CLIENT, 0, label, "", values[-1])
+    facts = CounterFacts(COUNTER_ID, TYPE_ID, *ids, label, "", values[-1])
     write_counters(files.counters, [*read_counters(files.counters), facts])
     found = heartbeats_of_clients(Evidence(path), list(run.case.traffic))
     assert [(each.about, each.outcome) for each in found[:1]] == [("a", PASS)]
@@ -78,3 +78,12 @@ def test_missing_evidence_is_inconclusive(run):
     run.folder.host("a").counters.unlink()
     found = heartbeats_of_clients(Evidence(path), list(run.case.traffic))
     assert found[0].outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("ids", [(CLIENT, CLIENT, 1), (CLIENT, CLIENT + 1, 0)])
+@pytest.mark.parametrize("fidelity", ["sim", "netns"])
+def test_other_ids_than_the_clients_are_reported(run, ids, fidelity):
+    run.case = run.case.model_copy(update={"fidelity": fidelity})
+    finding = look(run, [500], ids=ids)
+    assert finding.outcome is FAIL
+    assert f"owner and reference id {ids}, expected {(CLIENT, CLIENT, 0)}" in finding.text
