@@ -5,9 +5,9 @@
                        streams: `<stream> at <host>` -> figure -> driver -> Distribution
 
 The band of a figure reaches from the lowest to the highest value of the drivers in the run,
-extended at both ends by the ratio of the two, and at least by a tenth, or to four times a tail:
+extended at both ends by the ratio of the two, and at least by a quarter, or to four times a tail:
 
-    low / r <= value <= high * r     r = max(1.1 or 4, high / low)
+    low / r <= value <= high * r     r = max(1.25 or 4, high / low)
 """
 
 import hashlib
@@ -27,7 +27,7 @@ SCHEMA = "windtunnel-envelopes/1"
 FILE = Path(__file__).with_name("bands.json")
 RUNS_MIN = 8
 """Minimum number of a driver's runs that have a figure. Otherwise the figure gets no band."""
-RATIO_MIN, TAIL_RATIO_MIN = 1.1, 4.0
+RATIO_MIN, TAIL_RATIO_MIN = 1.25, 4.0
 _ADDRESS = re.compile(r"\b(?:10|172|192)\.\d+\.\d+\.\d+\b")
 _OF_THE_RUN = {"about", "seed", "fidelity", "payload", "expect", "wall_ns", "checks"}
 """Parts of a case that do not change what a sound driver does."""

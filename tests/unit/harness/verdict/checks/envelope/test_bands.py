@@ -20,7 +20,7 @@ from windtunnel.harness.verdict.checks.envelope.bands import (
 @pytest.mark.parametrize(
     ("lowest", "highest", "ratio_min", "inside", "outside"),
     [
-        (10.0, 10.0, RATIO_MIN, (9.1, 10.0, 10.9), (9.0, 11.1)),
+        (10.0, 10.0, RATIO_MIN, (8.1, 10.0, 12.4), (7.9, 12.6)),
         (10.0, 20.0, RATIO_MIN, (5.0, 15.0, 40.0), (4.9, 40.1)),
         (10.0, 20.0, TAIL_RATIO_MIN, (2.5, 80.0), (2.4, 80.1)),
     ],
@@ -54,7 +54,7 @@ def test_a_tail_has_a_wider_band():
     found = envelope(repair_p99={"ours": OURS}, repair_p50={"ours": OURS})
     bands = found.bands("feed at b", {"ours"})
     assert bands["repair_p99"].ratio == TAIL_RATIO_MIN
-    assert bands["repair_p50"].ratio == pytest.approx(1.2)
+    assert bands["repair_p50"].ratio == RATIO_MIN > 1.2
 
 
 def test_a_figure_that_one_of_the_drivers_rarely_had_gets_no_band():
