@@ -12,6 +12,7 @@ from typing import Literal
 from windtunnel.harness.scenario.schema.problem import Problem
 
 ExerciseName = Literal[
+    "abandoned-claims",
     "cool-down",
     "dying-client",
     "ended-streams",
@@ -36,6 +37,7 @@ ExerciseName = Literal[
     "user-counters",
 ]
 ABOUT: Mapping[ExerciseName, str] = {
+    "abandoned-claims": "a client dies between claims and their commits, which block their streams",
     "cool-down": "a session that timed out does not return to a subscription without rejoin",
     "dying-client": "a client dies: its counter, its publication and its image end",
     "ended-streams": "a reader reads on after the end, and a closed publication does not return",
@@ -60,6 +62,7 @@ ABOUT: Mapping[ExerciseName, str] = {
     "user-counters": "counters that clients add and remove",
 }
 PORTS: Mapping[ExerciseName, tuple[int, ...]] = {
+    "abandoned-claims": (24_513,),
     "cool-down": (24_533,),
     "ended-streams": (24_537,),
     "freed-streams": (24_580, 24_581),

@@ -54,6 +54,7 @@ SET_OTHERWISE = {
     "AERON_DRIVER_TIMEOUT": "write `timeouts: {driver: ...}`",
     "AERON_CLIENT_LIVENESS_TIMEOUT": "write `timeouts: {client_liveness: ...}`",
     "AERON_IMAGE_LIVENESS_TIMEOUT": "write `timeouts: {image_liveness: ...}`",
+    "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "write `timeouts: {publication_unblock: ...}`",
 }
 
 

@@ -173,6 +173,11 @@ class Timeouts(Table):
     10s.
     """
 
+    publication_unblock_ns: Duration | None = Field(default=None, alias="publication_unblock", gt=0)
+    """Time after which a claim that is not committed no longer blocks its publication. It must be
+    longer than the client liveness timeout. Aeron's default is 15s.
+    """
+
 
 class EventCase(Part):
     """An event in a resolved case."""
@@ -221,6 +226,7 @@ class TimeoutsCase(Part):
     image_liveness_ns: int = 0
     client_liveness_ns: int = 0
     driver_ns: int = 0
+    publication_unblock_ns: int = 0
 
     @property
     def variables(self) -> dict[str, str]:
@@ -232,6 +238,8 @@ class TimeoutsCase(Part):
             found["AERON_CLIENT_LIVENESS_TIMEOUT"] = f"{self.client_liveness_ns}ns"
         if self.driver_ns:
             found["AERON_DRIVER_TIMEOUT"] = str(self.driver_ns // 1_000_000)
+        if self.publication_unblock_ns:
+            found["AERON_PUBLICATION_UNBLOCK_TIMEOUT"] = f"{self.publication_unblock_ns}ns"
         return found
 
 
@@ -278,6 +286,7 @@ def timeouts_case(timeouts: Timeouts) -> TimeoutsCase:
         image_liveness_ns=timeouts.image_liveness_ns or 0,
         client_liveness_ns=timeouts.client_liveness_ns or 0,
         driver_ns=timeouts.driver_ns or 0,
+        publication_unblock_ns=timeouts.publication_unblock_ns or 0,
     )
 
 

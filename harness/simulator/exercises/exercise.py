@@ -8,6 +8,7 @@ from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.harness.artifact.run.manifest import ProcessExit
 from windtunnel.harness.simulator.exercises import (
+    abandoned_claims,
     destinations,
     freed_streams,
     image_ends,
@@ -31,6 +32,7 @@ from windtunnel.harness.simulator.world.virtual_time import AT_ONCE
 from windtunnel.harness.workload.stop import SubjectError, error_text
 
 ROUTINES: Mapping[str, Callable[[Site], Routine[None]]] = {
+    "abandoned-claims": abandoned_claims.abandoned_claims,
     "cool-down": image_ends.cool_down,
     "dying-client": user_counters.dying_client,
     "ended-streams": image_ends.ended_streams,

@@ -17,6 +17,9 @@ from windtunnel.harness.simulator.exercises.waiting import Routine, Wait
 from windtunnel.harness.simulator.world.host import Host, HostClient
 from windtunnel.harness.simulator.world.host_socket import HostSocket
 
+UNBLOCK_NS = 15_000_000_000
+"""Default unblock timeout. Source: Aeron 1.53, aeron.publication.unblock.timeout."""
+
 
 class Party:
     """A client on a host."""
@@ -47,6 +50,11 @@ class Party:
     def errors(self) -> list[Exception]:
         """Errors that the driver or the clients on the host reported."""
         return self._host.errors
+
+    @property
+    def unblock_ns(self) -> int:
+        """The time after which the driver unblocks a publication."""
+        return self._host.timeouts.publication_unblock_ns or UNBLOCK_NS
 
     def now_ns(self) -> int:
         """Return the virtual time."""

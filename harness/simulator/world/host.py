@@ -82,6 +82,7 @@ class Host:
         self._seed = seed
         self._shell_interval_ns = shell_interval_ns
         self._client_interval_ns = max(CLIENT_INTERVAL_NS, shell_interval_ns)
+        self.timeouts = timeouts
         self._variables = timeouts.variables
         self._settings = settings
         self.native = NOT_NATIVE

@@ -106,8 +106,10 @@ def is_steady(case: Case) -> bool:
 
 
 def case_digest(case: Case) -> str:
-    """Return a digest of what a case plans. It depends neither on the seed nor on addresses."""
-    document = case.model_dump(mode="json", exclude=_OF_THE_RUN)
+    """Return a digest of what a case plans. It depends neither on the seed nor on addresses, nor on
+    keys that the case does not use.
+    """
+    document = case.model_dump(mode="json", exclude=_OF_THE_RUN, exclude_defaults=True)
     text = _ADDRESS.sub("*", json.dumps(document, sort_keys=True))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

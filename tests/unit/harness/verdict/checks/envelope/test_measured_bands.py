@@ -55,7 +55,7 @@ def test_most_figures_of_the_built_in_driver_have_a_narrow_band():
         for name, band in envelope.bands(stream, {"ours"}).items()
         if name not in TAILS
     ]
-    assert len(bands) > 200
+    assert len(bands) > 150
     assert all(band.runs >= RUNS_MIN for _, band in bands)
     narrow = [band for _, band in bands if band.ratio < 1.5]
     assert len(narrow) > 0.7 * len(bands)
