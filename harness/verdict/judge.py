@@ -29,6 +29,7 @@ from windtunnel.harness.verdict.checks.observed.observed_streams import NAME as 
 from windtunnel.harness.verdict.checks.observed.observed_streams import (
     observed_streams,
     unknown_notes,
+    unread_notes,
 )
 from windtunnel.harness.verdict.checks.observed.reported_delivery import (
     DELIVERED as REPORTED_CHECK,
@@ -304,7 +305,8 @@ def _conclude(
     decisive = [gate for gate in gates if gate not in advisory]
     outcome = merge(finding.outcome for finding in (*decisive, *checks))
     if outcome is Outcome.PASS:
-        notes = *reported_notes(checks), _pass_text(gates, checks, advisory), *missing
+        text = _pass_text(gates, checks, advisory)
+        notes = *reported_notes(checks), text, *unread_notes(checks), *missing
         return outcome, "; ".join(notes), None
     order = (*checks, *decisive) if outcome is Outcome.FAIL else (*decisive, *checks)
     # A wrong message says more than the exit code of the application that noticed it.
@@ -314,7 +316,8 @@ def _conclude(
     at_fault = first.at_fault or _USUALLY_AT_FAULT.get(outcome)
     if outcome is Outcome.INCONCLUSIVE:
         at_fault = BLAMED_ON.get(first.name, first.at_fault)
-    reason = f"{first.name}{about}: {first.text}"
+    unread = unread_notes(checks) if first.name == SUBJECT_CHECK else ()
+    reason = "; ".join((f"{first.name}{about}: {first.text}", *unread))
     if at_fault in (AtFault.SCENARIO, AtFault.MACHINE, AtFault.APPLICATION):
         reason = f"{reason} (at fault: the {at_fault})"
     return outcome, reason, at_fault

@@ -336,6 +336,19 @@ async def test_an_exception_in_the_block_is_raised_with_the_verdict(tmp_path: Pa
 
 
 @pytest.mark.full
+def test_a_stream_that_nobody_reads_is_named(tmp_path: Path) -> None:
+    """The reader subscribes to a port where nothing is sent, so nothing is lost, either."""
+    observe = [{**OBSERVE[0], "id": "prices"}]
+    with open_lab(observe=observe, out=tmp_path) as lab:
+        elsewhere = {"CHANNEL": CHANNEL.replace("24325", "24326")}
+        lab.start("b", python(READER), env=elsewhere, ready="subscription ready")
+        lab.start("a", python(SENDER), env={"CHANNEL": CHANNEL}, ready="publication ready")
+        time.sleep(1)
+    assert lab.verdict.outcome == "PASS", lab.verdict.reason
+    assert "no data of prices: it had no subscriber" in lab.verdict.reason
+
+
+@pytest.mark.full
 def test_a_lab_without_programs_has_shown_nothing(tmp_path: Path) -> None:
     with open_lab(out=tmp_path) as lab:
         pass

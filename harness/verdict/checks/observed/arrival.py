@@ -29,6 +29,7 @@ from windtunnel.harness.verdict.views.series import contiguous_by
 
 ARRIVED = "observed_data_arrived"
 EOS = "observed_end_of_stream"
+UNREAD = "nobody there subscribed to the stream at its channel"
 
 
 def observed_data_arrived(evidence: Evidence, traffic: TrafficCase) -> Finding:
@@ -49,6 +50,9 @@ def observed_data_arrived(evidence: Evidence, traffic: TrafficCase) -> Finding:
         text = f"the frame at position {position} arrived with other bytes than were sent"
         return failed(ARRIVED, text, traffic.id, evidence=where, position=position, conclusive=True)
     end = int(wire.sent.ends.max(initial=start))
+    if end == start and len(wire.feedback_sent) == 0:
+        text = f"no data was sent, and {traffic.to_host} sent no status message: {UNREAD}"
+        return passed(ARRIVED, text, traffic.id, evidence=where, facts={"bytes": 0})
     if not traffic.reliable:
         count = len(np.unique(wire.arrived.starts))
         text = f"{count} of {len(np.unique(wire.sent.starts))} frames arrived, each as it was sent"

@@ -154,6 +154,13 @@ def _replaced_image(evidence: Evidence, flow: TrafficCase) -> str:
     return f"the session had {counted(count, 'image')}" if count > 1 else ""
 
 
+def unread_notes(findings: Iterable[Finding]) -> Iterator[str]:
+    """Yield a note if no data was sent since nobody subscribed, for the reason of a verdict."""
+    names = [each.about for each in findings if arrival.UNREAD in each.text]
+    if names:
+        yield f"no data of {', '.join(names)}: it had no subscriber where its channel leads"
+
+
 def unknown_notes(findings: Iterable[Finding]) -> Iterator[str]:
     """Yield a note if the content of observed streams is unknown, for the reason of a verdict."""
     names = [each.about for each in findings if each.name == NAME and ALWAYS_UNKNOWN in each.text]

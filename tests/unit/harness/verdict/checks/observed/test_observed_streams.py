@@ -8,7 +8,10 @@ from tests.unit.harness.verdict.synthetic_run import SESSION_ID, SyntheticRun, m
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
 from windtunnel.harness.scenario.schema.host_event import EventCase
-from windtunnel.harness.verdict.checks.observed.observed_streams import observed_streams
+from windtunnel.harness.verdict.checks.observed.observed_streams import (
+    observed_streams,
+    unread_notes,
+)
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.judge import judge
@@ -148,6 +151,29 @@ def test_a_stream_that_was_never_sent_is_missing(run):
     (found,) = observed_streams(Evidence(run.write()))
     assert found.outcome is Outcome.INCONCLUSIVE
     assert "has no SETUP of stream 77" in found.text
+
+
+def leave_only_setups(run):
+    for packets in run.packets.values():
+        packets[:] = [each for each in packets if each.kind == "SETUP"]
+
+
+def test_a_stream_without_a_subscriber_is_named(run):
+    leave_only_setups(run)
+    found = look(run)["observed_data_arrived"]
+    assert found.outcome is Outcome.PASS
+    assert found.text.startswith("no data was sent, and b sent no status message: nobody there")
+    (note,) = unread_notes([found])
+    assert note.startswith("no data of seen: it had no subscriber")
+
+
+def test_a_subscriber_that_was_sent_nothing_is_no_missing_subscriber(run):
+    answers = [each for each in run.packets["b"] if each.kind == "SM"]
+    leave_only_setups(run)
+    run.packets["b"] += answers
+    found = look(run)["observed_data_arrived"]
+    assert found.text == "all 0 bytes from position 0 to 0 arrived, as they were sent"
+    assert not list(unread_notes([found]))
 
 
 def test_each_session_is_judged_apart(run):
