@@ -8,7 +8,7 @@ drivers have any of them.
 A check whose evidence does not exist is listed as unknown. It is neither passed nor failed.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from windtunnel.harness.artifact.noun_form import counted
@@ -59,6 +59,10 @@ FROM_DRIVERS: tuple[tuple[Check, Kind], ...] = (
 """Checks that are unknown, instead of inconclusive, without their evidence."""
 OF_CHANNEL: tuple[tuple[Check, Kind], ...] = ((window.sends_within_window, Kind.PROTOCOL),)
 """The same, for streams whose channel is known."""
+NO_STREAM = (
+    "have no SETUP from one host to another, expected at least one stream (an endpoint such as "
+    "localhost leads to the program's own host)"
+)
 ALWAYS_UNKNOWN = "what the applications offered, and what they did with the data"
 
 
@@ -77,8 +81,7 @@ def observed_streams(evidence: Evidence) -> list[Finding]:
         captures = (evidence.capture(host.name) for host in case.hosts)
         findings += [inconclusive(NAME, each) for each in captures if isinstance(each, Missing)]
         if not found:
-            text = "have no SETUP from one host to another, expected at least one stream"
-            findings.append(inconclusive(NAME, Missing(where, text)))
+            findings.append(inconclusive(NAME, Missing(where, NO_STREAM)))
     for each in found:
         sent, got = (reports.get((kind, each.id), Reports()) for kind in (SENT, GOT))
         is_reported = bool(sent.applications and got.applications)
@@ -154,8 +157,11 @@ def _replaced_image(evidence: Evidence, flow: TrafficCase) -> str:
     return f"the session had {counted(count, 'image')}" if count > 1 else ""
 
 
-def unread_notes(findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield a note if no data was sent since nobody subscribed, for the reason of a verdict."""
+def unread_notes(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield a note if no stream was found, and one if no data was sent since nobody subscribed, for
+    the reason of a verdict.
+    """
+    yield from (each.text for each in findings if each.name == NAME and NO_STREAM in each.text)
     names = [each.about for each in findings if arrival.UNREAD in each.text]
     if names:
         yield f"no data of {', '.join(names)}: it had no subscriber where its channel leads"

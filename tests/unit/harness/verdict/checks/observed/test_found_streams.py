@@ -8,7 +8,10 @@ from windtunnel.harness.dissect.frames import observed_flows
 from windtunnel.harness.scenario.resolved.case import NO_PORTS
 from windtunnel.harness.verdict.checks.observed import found_streams
 from windtunnel.harness.verdict.checks.observed.found_streams import not_judged, observed_of
-from windtunnel.harness.verdict.checks.observed.observed_streams import observed_streams
+from windtunnel.harness.verdict.checks.observed.observed_streams import (
+    observed_streams,
+    unread_notes,
+)
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.judge import judge
@@ -85,5 +88,6 @@ def test_a_run_without_any_stream_is_not_passed(run):
     (found,) = observed_streams(Evidence(path))
     assert found.outcome is Outcome.INCONCLUSIVE
     assert "have no SETUP from one host to another, expected at least one stream" in found.text
+    assert list(unread_notes([found])) == [found.text]
     run.folder.capture("b").unlink()
     assert len(observed_streams(Evidence(path))) == 2
