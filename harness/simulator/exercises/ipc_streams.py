@@ -23,6 +23,8 @@ START = 3 * 65_536 + 32
 WINDOW = 65_536 // 2
 LENGTH = 1_000
 TERMS = 3 * 65_536
+UNREAD_NS = 2_500_000_000
+"""Time for which the last messages are not read: two intervals of the conductor's timer."""
 
 
 def exclusive(site: Site) -> Routine[None]:
@@ -52,7 +54,7 @@ def exclusive(site: Site) -> Routine[None]:
     yield from _fill(publication, first, late)
     yield from _reaches(near, publication.registration_id, publication.position)
     yield from _reaches(near, late.subscription.registration_id, joined.position)
-    yield from _end(publication, [first, late])
+    yield from _end(near, publication, [first, late])
 
 
 def _reaches(near: Party, registration_id: int, position: int) -> Routine[None]:
@@ -115,9 +117,17 @@ def _fill(publication: Publication, first: Reader, late: Reader) -> Routine[None
     yield Wait(lambda: publication.available_window > 0, "the publisher to continue")
 
 
-def _end(publication: Publication, readers: list[Reader]) -> Routine[None]:
+def _end(near: Party, publication: Publication, readers: list[Reader]) -> Routine[None]:
     images = [each.subscription.images[-1] for each in readers]
+    unread = [message(number, LENGTH) for number in range(3)]
+    for each in unread:
+        require(publication.offer(each) > 0, "a message before the end to be accepted")
     publication.close()
+    yield near.pause(UNREAD_NS)
+    for reader in readers:
+        require(reader.subscription.images, "the image of an ended IPC stream that is not read yet")
+        yield has_read(reader, len(unread))
+        require(reader.take() == unread, "the last messages of an IPC stream")
     yield Wait(lambda: all(each.is_end_of_stream for each in images), "the end of an IPC stream")
     yield Wait(
         lambda: not any(each.subscription.images for each in readers),

@@ -70,7 +70,16 @@ def _begin(reader: Reader, paths: list[ScriptedPublisher]) -> Routine[Image]:
     yield has_read(reader, LAG // FRAME)
     reader.take()
     yield _active(image, 2)
+    for each in paths:
+        yield _acknowledged(each)
     return image
+
+
+def _acknowledged(path: ScriptedPublisher) -> Wait:
+    return Wait(
+        lambda: any(kind_of(each) == layout.SM.type_code for each in path.feedback()),
+        "status messages on each path",
+    )
 
 
 def _active(image: Image, count: int) -> Wait:

@@ -13,11 +13,9 @@ from collections.abc import Iterator
 
 from windtunnel.harness.artifact.run.result_row import ResultRow, duration
 
-EVENTS_MIN = 20
-"""Minimum number of events, such as lost frames, of which a ratio is a figure."""
-MEDIAN_EVENTS_MIN = 100
-"""Minimum number of gaps of which the median is a figure. Some repairs need one round trip, others
-a retry, so the median of few is one or the other by chance.
+EVENTS_MIN = 100
+"""Minimum number of events, such as gaps, of which a ratio or a median is a figure. Some repairs
+need one round trip, others a retry, so the median of few is one or the other by chance.
 """
 TAIL_EVENTS_MIN = 200
 """Minimum number of gaps of which the 99th percentile is a figure."""
@@ -51,7 +49,7 @@ def figures_of(row: ResultRow) -> dict[str, float]:
 def _figures(row: ResultRow) -> Iterator[tuple[str, float | None]]:
     if row.naks is not None and (row.requested_gaps or 0) >= EVENTS_MIN:
         yield "naks_per_gap", row.naks / (row.requested_gaps or 1)
-    if (row.gaps or 0) >= MEDIAN_EVENTS_MIN:
+    if (row.gaps or 0) >= EVENTS_MIN:
         yield "repair_p50", row.repair_p50_ns
     if (row.gaps or 0) >= TAIL_EVENTS_MIN:
         yield "repair_p99", row.repair_p99_ns

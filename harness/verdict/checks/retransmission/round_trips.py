@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.host.counter_sample import CounterFacts
 from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.dissect.frames.layout import RTTM_FLAG_REPLY
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.retransmission.nak_times import SLACK_NS
@@ -83,7 +84,8 @@ def round_trips_measured(evidence: Evidence, traffic: TrafficCase) -> Finding:
     )
     is_exact, is_group = is_virtual(evidence.case), parse_channel(traffic.channel).is_group
     limit_ns = SLACK_NS if is_exact else LATE_NS
-    problem = _answers(far, limit_ns) or ("" if is_group else _answers(near, limit_ns))
+    problem = _fields(near) or _fields(far)
+    problem = problem or _answers(far, limit_ns) or ("" if is_group else _answers(near, limit_ns))
     asks = has_ranges(evidence, traffic) and not is_group
     if not problem and not asks and near.sent.requests:
         problem = "the sender asked for its round-trip time, expected no request"
@@ -117,6 +119,20 @@ def _side(evidence: Evidence, traffic: TrafficCase, *, near: bool) -> _Side | Mi
         pauses,
         last_ns,
     )
+
+
+def _fields(side: _Side) -> str:
+    """Return what is wrong with the fields of the RTTM frames that a host sent."""
+    for request in side.sent.requests:
+        if request.flags != RTTM_FLAG_REPLY or request.delta_ns != 0:
+            return (
+                f"an RTTM request has flags {request.flags:#04x} and reception delta "
+                f"{request.delta_ns} ns, expected {RTTM_FLAG_REPLY:#04x} and 0 ns"
+            )
+    for reply in side.sent.replies:
+        if reply.flags:
+            return f"an RTTM reply has flags {reply.flags:#04x}, expected 0x00"
+    return ""
 
 
 def _answers(side: _Side, limit_ns: int) -> str:

@@ -23,6 +23,7 @@ class RttFrame:
     echo: int
     "The timestamp of the party that asked, which only this party can interpret."
     delta_ns: int
+    flags: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ def rtt_frames(capture: Capture, facts: StreamFacts, sender: str) -> RttFrames:
     for row in chosen:
         at = int(row["at"]) + _ECHO_AT
         echo, delta_ns, _ = _FIELDS.unpack(capture.buf[at : at + _FIELDS.size].tobytes())
-        frame = RttFrame(int(row["time_ns"]), echo, delta_ns)
-        (requests if row["flags"] & RTTM_FLAG_REPLY else replies).append(frame)
+        flags = int(row["flags"])
+        frame = RttFrame(int(row["time_ns"]), echo, delta_ns, flags)
+        (requests if flags & RTTM_FLAG_REPLY else replies).append(frame)
     return RttFrames(tuple(requests), tuple(replies))

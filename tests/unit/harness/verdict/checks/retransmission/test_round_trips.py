@@ -244,3 +244,18 @@ def test_missing_evidence_is_inconclusive(run):
     path = run.write()
     run.folder.host("a").counters.unlink()
     assert round_trips_measured(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("index", "payload", "text"),
+    [
+        (0, rttm(0x81, ECHO), "an RTTM request has flags 0x81 and reception delta 0 ns"),
+        (0, rttm(0x80, ECHO, 1), "an RTTM request has flags 0x80 and reception delta 1 ns"),
+        (2, rttm(0x01, ECHO), "an RTTM reply has flags 0x01, expected 0x00"),
+    ],
+)
+def test_wrong_fields_are_reported(run, index, payload, text):
+    run.measured[0][index].payload = payload
+    finding = look(run)
+    assert finding.outcome is FAIL
+    assert text in finding.text
