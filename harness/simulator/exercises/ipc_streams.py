@@ -120,8 +120,8 @@ def _fill(publication: Publication, first: Reader, late: Reader) -> Routine[None
 def _end(near: Party, publication: Publication, readers: list[Reader]) -> Routine[None]:
     images = [each.subscription.images[-1] for each in readers]
     unread = [message(number, LENGTH) for number in range(3)]
-    for each in unread:
-        require(publication.offer(each) > 0, "a message before the end to be accepted")
+    for content in unread:
+        require(publication.offer(content) > 0, "a message before the end to be accepted")
     publication.close()
     yield near.pause(UNREAD_NS)
     for reader in readers:
