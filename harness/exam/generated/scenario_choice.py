@@ -14,13 +14,11 @@ from collections.abc import Mapping
 USUAL = ("exam/loss", "exam/unreliable", "exam/disorder", "exam/no-faults")
 """Scenarios that come first, because they fail for most defects of what they execute."""
 COVERAGE = (
-    *("coverage/freed-streams", "coverage/local-streams", "coverage/parameters"),
-    *("coverage/remote-streams", "coverage/scripted-peers"),
+    *("coverage/dying-clients", "coverage/freed-streams", "coverage/local-streams"),
+    *("coverage/parameters", "coverage/remote-streams", "coverage/scripted-peers"),
 )
-"""Scenarios that observe what others only execute."""
-COVERAGE_MAX = 3
-"""Maximum number of them for one mutant. They execute a statement less often than others, and so
-have places of their own.
+"""Scenarios that observe what others only execute. They execute a statement less often than others,
+and so have places of their own.
 """
 GROUPS = ("exam/tagged-cut-off", "many/mdc-min-one-lossy", "many/partition-and-heal")
 """Scenarios with several receivers, most of whose statements others execute for one receiver."""
@@ -41,8 +39,10 @@ CANDIDATES = (
     *COVERAGE,
 )
 """Scenarios that are simulated in seconds, and together execute most of the driver."""
-SCENARIOS_MAX = 8
-"""Maximum number of scenarios of one mutant. A mutant that survives takes all of them."""
+SCENARIOS_MAX = 11
+"""Maximum number of scenarios of one mutant, more than there are of coverage. One that survives
+takes all of them.
+"""
 
 
 def executing(number: int, executions: Mapping[str, Mapping[int, int]]) -> tuple[str, ...]:
@@ -60,5 +60,4 @@ def executing(number: int, executions: Mapping[str, Mapping[int, int]]) -> tuple
     coverage = sorted(
         (name for name in found if name in COVERAGE), key=lambda name: name != REMAINS
     )
-    coverage = coverage[:COVERAGE_MAX]
     return (*(*usual, *groups, *others)[: SCENARIOS_MAX - len(coverage)], *coverage)

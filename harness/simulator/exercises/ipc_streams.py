@@ -23,6 +23,8 @@ START = 3 * 65_536 + 32
 WINDOW = 65_536 // 2
 LENGTH = 1_000
 TERMS = 3 * 65_536
+NOTICED_NS = 50_000_000
+"""Time in which the driver has noticed that a reader has left."""
 UNREAD_NS = 2_500_000_000
 """Time for which the last messages are not read: two intervals of the conductor's timer."""
 
@@ -88,6 +90,8 @@ def _join_behind(near: Party, publication: Publication, readers: list[Reader]) -
         "the last reader to read it, too",
     )
     last.subscription.close()
+    yield near.pause(NOTICED_NS)
+    require(publication.is_connected, "a publication that still has readers to be connected")
 
 
 def _fill(publication: Publication, first: Reader, late: Reader) -> Routine[None]:

@@ -26,7 +26,8 @@ def test_their_number_has_a_limit():
     executions = {name: {1: 1 + at} for at, name in enumerate(CANDIDATES)}
     chosen = executing(1, executions)
     assert len(chosen) == SCENARIOS_MAX
-    assert chosen == (*USUAL[:3], GROUPS[-1], "recovery/group", REMAINS, *COVERAGE[:-3:-1])
+    others = [each for each in reversed(COVERAGE) if each != REMAINS]
+    assert chosen == (*USUAL[:3], GROUPS[-1], "recovery/group", REMAINS, *others)
 
 
 def test_one_of_them_has_several_receivers():
@@ -36,9 +37,13 @@ def test_one_of_them_has_several_receivers():
 
 
 def test_scenarios_of_coverage_have_places_of_their_own():
-    counts = dict(zip(COVERAGE, (1, 3, 2, 1, 4), strict=True))
-    executions = {"many/one": {7: 9}, **{name: {7: count} for name, count in counts.items()}}
-    assert executing(7, executions) == ("many/one", REMAINS, COVERAGE[4], COVERAGE[1])
+    counts = dict(zip(COVERAGE, (5, 1, 3, 2, 0, 4), strict=True))
+    executions = {f"many/{at}": {7: 9} for at in range(SCENARIOS_MAX)}
+    executions |= {name: {7: count} for name, count in counts.items()}
+    chosen = executing(7, executions)
+    assert len(chosen) == SCENARIOS_MAX
+    last = (REMAINS, COVERAGE[0], COVERAGE[5], COVERAGE[2], COVERAGE[3])
+    assert chosen[-len(last) :] == last
 
 
 @pytest.mark.parametrize("name", CANDIDATES)
