@@ -102,8 +102,7 @@ def due_ns(wire: Wire, start: int, rule: FillRule, begins: NDArray[np.int64]) ->
 
     Of datagrams that a receiver may have read in one turn, only the first one counts.
     """
-    order = np.argsort(_accepted_ns(wire, start), kind="stable")
-    times_ns, ends = _accepted_ns(wire, start)[order], _accepted_ends(wire, start)[order]
+    times_ns, ends = _accepted(wire, start)
     is_later = ends > np.maximum.accumulate(np.append(start, ends))[:-1]
     times_ns, ends = times_ns[is_later], ends[is_later]
     last_ns, kept = -TURN_NS, np.zeros(len(times_ns), dtype=np.bool_)
@@ -119,15 +118,16 @@ def due_ns(wire: Wire, start: int, rule: FillRule, begins: NDArray[np.int64]) ->
     return np.maximum.accumulate(found)
 
 
-def _accepted_ns(wire: Wire, start: int) -> NDArray[np.int64]:
-    """Return the times of the frames and heartbeats that the receiver certainly accepted."""
-    frames = wire.arrived.frames["time_ns"][certainly_accepted(wire, start)].astype(np.int64)
-    return np.concatenate([frames, wire.heartbeat_times_ns])
-
-
-def _accepted_ends(wire: Wire, start: int) -> NDArray[np.int64]:
-    ends = wire.arrived.ends[certainly_accepted(wire, start)]
-    return np.concatenate([ends, wire.heartbeat_positions])
+def _accepted(wire: Wire, start: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the times and the ends of the frames and heartbeats that the receiver certainly
+    accepted, in chronological order.
+    """
+    accepted = certainly_accepted(wire, start)
+    frames_ns = wire.arrived.frames["time_ns"][accepted].astype(np.int64)
+    times_ns = np.concatenate([frames_ns, wire.heartbeat_times_ns])
+    ends = np.concatenate([wire.arrived.ends[accepted], wire.heartbeat_positions])
+    order = np.argsort(times_ns, kind="stable")
+    return times_ns[order], ends[order]
 
 
 def _places(wire: Wire) -> NDArray[np.int64]:

@@ -78,7 +78,7 @@ def _begin(reader: Reader, paths: list[ScriptedPublisher]) -> Routine[Image]:
 def _acknowledged(path: ScriptedPublisher) -> Wait:
     return Wait(
         lambda: any(kind_of(each) == layout.SM.type_code for each in path.feedback()),
-        "status messages on each path",
+        "a status message on each path of a stream that rests",
     )
 
 
@@ -138,10 +138,7 @@ def _one_is_removed(
     """Remove a destination just after a status message: it is inactive before the next one."""
     image = yield from _begin(reader, paths)
     paths[0].feedback()
-    yield Wait(
-        lambda: any(kind_of(each) == layout.SM.type_code for each in paths[0].feedback()),
-        "a status message of a stream that rests",
-    )
+    yield _acknowledged(paths[0])
     for each in paths:
         each.heartbeat(LAG)
     yield from far.answered(reader.subscription.async_remove_destination(destination))
