@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from windtunnel.harness.installation import SCENARIOS
 from windtunnel.harness.orchestrate.allowed_commands import require_allowed, require_files
 from windtunnel.harness.scenario.loader import (
     LoadedScenario,
     ScenarioError,
+    load_scenario,
     load_variants,
 )
 from windtunnel.harness.scenario.schema.channel import with_parameters
@@ -23,6 +25,8 @@ from windtunnel.harness.scenario.validation.validation import problems
 from windtunnel.harness.verdict.expectation import expectation_problems
 
 UNCHANGED: Mapping[str, str] = {}
+FINDINGS = "findings"
+"""The scenario folder that shows defects of drivers."""
 
 
 def load_runnable(file: Path, receive: Mapping[str, str] = UNCHANGED) -> Scenario:
@@ -93,3 +97,11 @@ def require_runnable(
 
 def _problems(scenario: Scenario) -> list[Problem]:
     return [*problems(scenario), *expectation_problems(scenario)]
+
+
+def supporting(fidelity: str) -> list[Path]:
+    """Return the files of the scenarios that support a fidelity level, but for those that show
+    defects of drivers, in the order of their names.
+    """
+    files = [each for each in sorted(SCENARIOS.glob("*/*.yaml")) if each.parent.name != FINDINGS]
+    return [each for each in files if fidelity in load_scenario(each).fidelity]

@@ -16,13 +16,13 @@ import shutil
 import sys
 from pathlib import Path
 
+from windtunnel.harness.installation import SCENARIOS
 from windtunnel.harness.orchestrate.fidelity import Fidelity
+from windtunnel.harness.orchestrate.scenario_file import supporting
 from windtunnel.harness.orchestrate.subjects import peers
 from windtunnel.harness.orchestrate.suite.runner import RunSummary, run_suite
-from windtunnel.harness.scenario.loader import load_scenario
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SCENARIOS = REPOSITORY / "scenarios"
 WRONG = ("FAIL", "HARNESS", "CANCELLED")
 SHOWS_DEFECT = {
     "pyaeron": (*("exam/closed-tail", "recovery/long-path", "recovery/overtaken", "recovery/tail"),)
@@ -43,12 +43,9 @@ def scenario_files(fidelity: Fidelity, driver: str) -> list[Path]:
     """All scenarios that this fidelity can run, but for those that show a defect, or whose link can
     end a stream.
     """
-    files = [each for each in sorted(SCENARIOS.glob("*/*.yaml")) if each.parent.name != "findings"]
     names = (*SHOWS_DEFECT.get(driver, ()), *LINK_ENDS_STREAM)
     left_out = [SCENARIOS / f"{name}.yaml" for name in names]
-    return [
-        file for file in files if file not in left_out and fidelity in load_scenario(file).fidelity
-    ]
+    return [file for file in supporting(fidelity) if file not in left_out]
 
 
 def _round(files: list[Path], seed: int, options: argparse.Namespace) -> list[RunSummary]:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from windtunnel.harness.orchestrate.suite.suite import RunSummary
 
 SEEDS_MAX = 1_000
-FINDINGS = "findings"
-"""The scenario folder with defects of drivers."""
 
 
 def _drivers(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> dict[str, int]:
@@ -76,25 +74,18 @@ def envelope(
     checks count. The file contains the seeds and the versions of the drivers, and keeps the
     envelopes of other scenarios.
     """
+    from windtunnel.harness.orchestrate.fidelity import SIM
+    from windtunnel.harness.orchestrate.scenario_file import supporting
     from windtunnel.harness.orchestrate.suite.envelope_runs import EnvelopeRuns
     from windtunnel.harness.verdict.checks.envelope.bands import FILE
 
     with one_line():
-        files = scenarios.find_all(scenario) if scenario else _simulated()
+        files = scenarios.find_all(scenario) if scenario else supporting(SIM)
         runs = EnvelopeRuns(seed, max(drivers.values()))
         click.echo(f"{len(files)} scenarios, {sum(drivers.values())} runs of each", err=True)
         runs.measure(files, drivers, jobs=jobs, out=out, on_round=_print_round)
         click.echo(f"wrote {runs.write(file or FILE)} envelopes to {file or FILE}")
     return exit_code.OK
-
-
-def _simulated() -> list[Path]:
-    from windtunnel.harness.installation import SCENARIOS
-    from windtunnel.harness.orchestrate.fidelity import SIM
-    from windtunnel.harness.scenario.loader import load_scenario
-
-    files = [each for each in sorted(SCENARIOS.glob("*/*.yaml")) if each.parent.name != FINDINGS]
-    return [each for each in files if SIM in load_scenario(each).fidelity]
 
 
 def _print_round(peer: str, seed: int, count: int, others: "list[RunSummary]") -> None:

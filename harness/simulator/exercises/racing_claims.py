@@ -15,8 +15,8 @@ from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames.layout import DATA_HEADER_LENGTH
 from windtunnel.harness.scenario.exercises import PORTS
 from windtunnel.harness.simulator.exercises.messages import Reader, exchange, message
-from windtunnel.harness.simulator.exercises.party import Site, connected, image_of
-from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
+from windtunnel.harness.simulator.exercises.party import Site, connected, image_of, limit_at
+from windtunnel.harness.simulator.exercises.waiting import Routine, require
 
 STREAM = 3121
 (PORT,) = PORTS["racing-claims"]
@@ -44,7 +44,7 @@ def racing_claims(site: Site) -> Routine[None]:
     start = publication.position
     require(start == BEFORE * KIB, f"a position of {BEFORE} KiB, found {start}")
     limit = near.counter_of(publication, counter_key.PUBLISHER_LIMIT)
-    yield Wait(lambda: near.value(limit) == start + WINDOW, "the limit after the messages so far")
+    yield limit_at(near, publication, start + WINDOW)
     near.set_value(limit, start + 2 * TERM)
     expected = [message(number, LENGTH) for number in range(RACING)]
     for each in expected:
@@ -56,11 +56,7 @@ def racing_claims(site: Site) -> Routine[None]:
     for _ in range(RACING):
         spy.poll()
     require(spy.take() == expected, "the messages of the race in order")
-    yield Wait(
-        lambda: near.value(limit) == position + WINDOW,
-        f"a limit of {position + WINDOW}",
-        lambda: near.value(limit),
-    )
+    yield limit_at(near, publication, position + WINDOW)
     log = near.log_of(publication)
     dirty = sum(
         any(log[at % (3 * TERM) : at % (3 * TERM) + KIB])

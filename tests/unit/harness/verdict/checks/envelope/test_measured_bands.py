@@ -2,7 +2,8 @@
 
 import pytest
 
-from windtunnel.harness.cli.runs.envelope import _simulated
+from windtunnel.harness.orchestrate.fidelity import SIM
+from windtunnel.harness.orchestrate.scenario_file import supporting
 from windtunnel.harness.scenario.loader import load_scenario
 from windtunnel.harness.scenario.resolved.case import Payload, resolve
 from windtunnel.harness.verdict.checks.envelope.bands import (
@@ -24,7 +25,9 @@ def case_of(file, seed):
     return resolve(scenario, seed=seed, fidelity="sim", addresses=addresses, payload=payload)
 
 
-@pytest.mark.parametrize("file", _simulated(), ids=lambda file: f"{file.parent.name}/{file.stem}")
+@pytest.mark.parametrize(
+    "file", supporting(SIM), ids=lambda file: f"{file.parent.name}/{file.stem}"
+)
 def test_the_envelope_of_a_scenario_is_up_to_date(file):
     case = case_of(file, seed=1)
     assert case_digest(case_of(file, seed=987_654)) == case_digest(case)
