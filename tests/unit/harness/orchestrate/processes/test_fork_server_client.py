@@ -188,7 +188,7 @@ fork_server_client.FORK_SERVERS[{PROGRAM!r}] = ()
 fork_server_client.HARNESS_PROGRAMS = ({PROGRAM!r},)
 folder = Path(sys.argv[1])
 argv = [sys.executable, "-m", {PROGRAM!r}, "wait"]
-child = fork_server_client.spawn("x", argv, common=environment(), env={{}}, cwd=folder,
+child = fork_server_client.spawn("x", argv, common=environment(), env={{}}, cwd=Path.cwd(),
                      log=folder / "log", network=None)
 print(child.pid, flush=True)
 time.sleep({WAIT_S})
@@ -198,10 +198,14 @@ time.sleep({WAIT_S})
 def test_the_death_of_the_harness_ends_them_all(tmp_path):
     argv = [sys.executable, "-c", HARNESS, str(tmp_path)]
     harness = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
-    pid = int(harness.stdout.readline())
-    assert is_alive(pid)
-    harness.kill()
-    harness.communicate()
+    try:
+        pid = int(harness.stdout.readline())
+        until(lambda: (tmp_path / "log").exists() and (tmp_path / "log").read_text())
+        assert (tmp_path / "log").read_text() == "waiting\n"
+        assert is_alive(pid)
+    finally:
+        harness.kill()
+        harness.communicate()
     until(lambda: not is_alive(pid))
 
 
