@@ -192,7 +192,7 @@ class CaseRun:
         case, impairments = self._case, world.between.impairments
         links = LinkEvents(case, impairments, lambda: EPOCH_NS + world.now_ns)
         self._events = events = HostEvents(
-            case.events, programs, lambda: EPOCH_NS + world.now_ns, links
+            case.events, programs, lambda: EPOCH_NS + world.now_ns, links, world.step_clock
         )
         programs.add_subscribers()
         try:

@@ -1,5 +1,5 @@
-"""Host events (pauses, kills, partitions and impairments) that were applied in a run, with their
-times.
+"""Host events (pauses, kills, partitions, impairments and steps of clocks) that were applied in a
+run, with their times.
 
 A recorded pause is longer than the actual pause: it begins before the stop signal is sent, and ends
 after the continue signal has been sent.
@@ -21,7 +21,7 @@ class AppliedEvent:
     host: str
     "The host, or empty if the event affected only link directions."
     action: str
-    "`pause`, `kill`, `partition` or `impair`."
+    "`pause`, `kill`, `partition`, `impair` or `step_clock`."
     processes: list[str]
     "Roles of the affected processes, such as driver, subscriber or application."
     began_ns: int

@@ -49,6 +49,8 @@ class Timeout:
 def event_timeouts(case: Case, event: EventCase) -> list[Timeout]:
     """Return the timeouts that can expire while the processes of an event are paused or killed."""
     found: list[Timeout] = []
+    if event.action == "step_clock":
+        return found
     host, roles = event.host, {*event.roles}
     for traffic in case.traffic:
         if "driver" in roles and host in traffic.subscribers:

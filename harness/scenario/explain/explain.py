@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.scenario.applications.observed_case import observed_lines
 from windtunnel.harness.scenario.exercises import ABOUT
+from windtunnel.harness.scenario.explain.affected_frames import affected_frames
 from windtunnel.harness.scenario.explain.application_lines import application_lines
 from windtunnel.harness.scenario.explain.crossed_timeouts import (
     cut_timeouts,
@@ -40,7 +41,7 @@ from windtunnel.harness.scenario.resolved.cut import (
     may_lack_receivers,
     silence_ns,
 )
-from windtunnel.harness.scenario.resolved.fault_case import CountCase, FaultCase
+from windtunnel.harness.scenario.resolved.fault_case import FaultCase
 from windtunnel.harness.scenario.resolved.unawaited import (
     required_receivers,
     starts_with_all,
@@ -53,32 +54,6 @@ from windtunnel.harness.scenario.schema.host_event import event_line
 from windtunnel.harness.scenario.schema.merge import merge_line
 from windtunnel.harness.scenario.schema.pace import PaceCase, pace_line
 from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
-
-EVERY_ATTEMPT, FIRST_ATTEMPT = CountCase(), CountCase(first=1, last=1)
-
-
-def expected_faults(case: Case, fault: FaultCase) -> float:
-    """Estimate the number of DATA frames that a rule affects, including retransmissions."""
-    total = 0.0
-    for traffic in case.traffic:
-        for flow in traffic.flows:
-            forward = case.link_names[case.link_between(flow.from_host, flow.to_host)]
-            if "DATA" not in fault.frame_types or forward not in fault.links:
-                continue
-            frames = expected_data_frames(traffic)
-            if traffic.reliable and fault.attempt != FIRST_ATTEMPT:
-                frames /= 1 - min(_loss(case, forward), 0.99)
-            total += frames * _reaching(case, fault, forward) * fault.share
-    return total
-
-
-def _reaching(case: Case, fault: FaultCase, link: str) -> float:
-    """Return the share of DATA frames to which no earlier rule applies."""
-    share = 1.0
-    for each in case.faults[: case.faults.index(fault)]:
-        if each.is_plain and "DATA" in each.frame_types and link in each.links:
-            share *= 1 - each.share
-    return share
 
 
 def padding_exceeds_half_term(traffic: TrafficCase) -> bool:
@@ -97,15 +72,6 @@ def padding_exceeds_half_term(traffic: TrafficCase) -> bool:
 def explain(case: Case) -> str:
     """Return the complete description of a case (a resolved scenario)."""
     return "\n".join(_lines(case))
-
-
-def _loss(case: Case, link: str) -> float:
-    """Return the share of DATA frames that fault rules drop in one direction of a link."""
-    passing = 1.0
-    for fault in case.faults:
-        if fault.action == "drop" and "DATA" in fault.frame_types and link in fault.links:
-            passing *= 1 - fault.share
-    return 1 - passing
 
 
 def _lines(case: Case) -> Iterator[str]:
@@ -302,11 +268,9 @@ def _fault_lines(case: Case, index: int, fault: FaultCase) -> Iterator[str]:
     yield f"  {index} {fault.id}: {fault_line(fault, case.hosts_of_links(fault.links))}"
     for line in choice_lines(fault, sorted(each.stream_id for each in case.traffic)):
         yield f"      {line}"
-    is_plain = fault.model_copy(update={"attempt": EVERY_ATTEMPT}).is_plain
-    is_known = is_plain and fault.attempt in (EVERY_ATTEMPT, FIRST_ATTEMPT)
-    expected = expected_faults(case, fault) if is_known else 0
-    if expected:
-        yield f"      about {expected:.0f} DATA frames"
+    affected = affected_frames(case, fault)
+    if affected:
+        yield f"      about {affected:.0f} DATA frames"
     for lasts_ns, timeouts in cut_timeouts(case, fault).items():
         yield from (f"      {line}" for line in timeout_lines(lasts_ns, timeouts))
     if set(fault.frame_types) - {"DATA", "PAD"}:

@@ -1,11 +1,12 @@
-"""Host events, which pause or kill a driver, an application or an archive on a host, cut a host off
-from all others, or impair links for a while.
+"""Host events, which pause or kill a driver, an application or an archive on a host, step a host's
+clock, cut a host off from all others, or impair links for a while.
 
     events:
       - {id: freeze, whom: {host: b, process: driver}, when: {delivered: 1MiB}, act: {pause: 800ms}}
       - {id: crash, whom: {host: b, process: driver}, when: {after: 500ms},
          act: {kill: {restart_after: 1s}}}
       - {id: cut, whom: {host: b}, when: {after: 3s}, act: {partition: 2s}}
+      - {id: ntp, whom: {host: a}, when: {after: 1s}, act: {step_clock: -5s}}
       - {id: storm, whom: {link: a->b}, when: {after: 3s}, act: {impair: {loss: 10%, for: 2s}}}
 
 A pause is SIGSTOP followed by SIGCONT. A kill is SIGKILL followed by a restart. Unlike fault rules,
@@ -14,7 +15,7 @@ with the same seed stop a process at roughly, but not exactly, the same byte. On
 are exact.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -23,7 +24,14 @@ from windtunnel.harness.scenario.resolved.link_case import LINKS_MAX
 from windtunnel.harness.scenario.schema.fault import LinkPattern
 from windtunnel.harness.scenario.schema.impairment import Impairments
 from windtunnel.harness.scenario.schema.part import Part
-from windtunnel.harness.scenario.schema.table import Bytes, Duration, Name, Table, one_or_many
+from windtunnel.harness.scenario.schema.table import (
+    Bytes,
+    Duration,
+    Name,
+    SignedDuration,
+    Table,
+    one_or_many,
+)
 from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
 
 EVENTS_MAX = 64
@@ -35,7 +43,7 @@ ALL_ROLES = (
 )
 """All roles that a process on a host can have."""
 Trigger = Literal["after", "published", "delivered"]
-EventAction = Literal["pause", "kill", "partition", "impair"]
+EventAction = Literal["pause", "kill", "partition", "impair", "step_clock"]
 
 
 class EventTarget(Table):
@@ -136,10 +144,15 @@ class EventAct(Table):
     impair: EventImpairments | None = None
     """Impairments that the host's links, or the given directions, have for a while."""
 
+    step_clock_ns: SignedDuration | None = Field(default=None, alias="step_clock")
+    """Time by which the host's realtime clock, which gives the time of day, steps forward, or back
+    if it is negative. The monotonic clock continues. Only in simulations.
+    """
+
     @model_validator(mode="after")
     def _one(self) -> Self:
         if len(self.model_fields_set) != 1:
-            raise ValueError("expected exactly one of pause, kill, partition, impair")
+            raise ValueError(f"expected exactly one of {', '.join(get_args(EventAction))}")
         return self
 
 
@@ -192,10 +205,12 @@ class EventCase(Part):
     action: EventAction
     lasts_ns: int
     """Time until the processes continue or are restarted, the host is connected again, or the links
-    have their own impairments again.
+    have their own impairments again. 0 if the action is `step_clock`.
     """
     application: str = ""
     """Id of the only affected application, or empty if all processes with the roles are."""
+    step_ns: int = 0
+    """Time by which the host's realtime clock steps, if the action is `step_clock`."""
     drawn: bool = False
     """Whether the scenario's nemesis has drawn it. It then need not happen, if the run ends."""
 
@@ -212,7 +227,8 @@ class EventCase(Part):
         """Return the roles of the affected processes."""
         if self.changes_links:
             return ()
-        return ALL_ROLES if self.process == "all" else (self.process,)
+        is_for_all = self.process == "all" or self.action == "step_clock"
+        return ALL_ROLES if is_for_all else (self.process,)
 
     @property
     def kills_archive(self) -> bool:
@@ -264,6 +280,7 @@ def event_case(event: HostEvent) -> EventCase:
         "kill": act.kill.restart_ns if act.kill else None,
         "partition": act.partition_ns,
         "impair": act.impair.lasts_ns if act.impair else None,
+        "step_clock": None if act.step_clock_ns is None else 0,
     }
     action, lasts_ns = next((name, ns) for name, ns in lengths_ns.items() if ns is not None)
     return EventCase(
@@ -275,6 +292,7 @@ def event_case(event: HostEvent) -> EventCase:
         action=action,
         lasts_ns=lasts_ns,
         application=event.whom.application or "",
+        step_ns=act.step_clock_ns or 0,
     )
 
 
@@ -302,6 +320,10 @@ def event_line(event: EventCase, *, has_traffic: bool = True, links: str = "") -
         return f"{event.id}: {event.host} cut off for {format_duration(event.lasts_ns)}, {moment}"
     if event.action == "impair":
         return f"{event.id}: {links} impaired for {format_duration(event.lasts_ns)}, {moment}"
+    if event.action == "step_clock":
+        way = "back" if event.step_ns < 0 else "forward"
+        step = f"{way} by {format_duration(abs(event.step_ns))}"
+        return f"{event.id}: the clock of {event.host} stepped {step}, {moment}"
     target = "driver and applications" if event.process == "all" else f"the {event.process}"
     if event.process == "application":
         target = f"application {event.application}" if event.application else "the applications"

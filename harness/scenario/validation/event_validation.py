@@ -24,6 +24,8 @@ from windtunnel.harness.scenario.validation.link_directions import (
     unknown_direction,
 )
 
+LIVENESS_NS = 10_000_000_000
+"""Aeron's default client liveness timeout and driver timeout, which the realtime clock measures."""
 ARCHIVE_LIVENESS_NS = 10_000_000_000
 """Time for which Aeron's archive refuses to open a directory after another archive was active in
 it.
@@ -43,6 +45,8 @@ def event_problems(scenario: Scenario) -> Iterator[Problem]:
             yield Problem((*path, "whom", "host"), text)
         elif case.changes_links:
             yield from _link_event(scenario, event, path)
+        elif case.action == "step_clock":
+            yield from _clock_step(scenario, event, path)
         elif not case.host:
             text = f"a {case.action} affects processes: write `host` in place of `link`"
             yield Problem((*path, "whom", "link"), text)
@@ -109,6 +113,28 @@ def _link_event(scenario: Scenario, event: HostEvent, path: Path) -> Iterator[Pr
     elif event.whom.host is None:
         text = "a partition cuts a host off: write `host`, or `act: {impair: {loss: 100%, ...}}`"
         yield Problem((*path, "whom", "link"), text)
+
+
+def _clock_step(scenario: Scenario, event: HostEvent, path: Path) -> Iterator[Problem]:
+    """Yield the problems with a step of a host's clock."""
+    at: Path = (*path, "act", "step_clock")
+    step_ns, timeouts = event.act.step_clock_ns or 0, scenario.timeouts
+    for key in ("link", "process", "application"):
+        name = "links" if key == "link" else key
+        if name in event.whom.model_fields_set:
+            text = "all processes of a host share its clock: "
+            text += "write `host` in place of `link`" if key == "link" else "remove this key"
+            yield Problem((*path, "whom", key), text)
+    if scenario.fidelity != ("sim",):
+        found = ", ".join(scenario.fidelity)
+        text = "Linux gives hosts of one machine no realtime clock of their own: expected "
+        yield Problem(at, f"{text}`fidelity: [sim]`, found {found}")
+    if step_ns == 0:
+        yield Problem(at, "expected a step forward, or back with a minus sign, found 0")
+    end_ns = min(timeouts.client_liveness_ns or LIVENESS_NS, timeouts.driver_ns or LIVENESS_NS)
+    if step_ns >= end_ns:
+        text = f"expected less than {format_duration(end_ns)}, found {format_duration(step_ns)}"
+        yield Problem(at, f"{text}: drivers and clients would seem dead to each other")
 
 
 def _impairments(

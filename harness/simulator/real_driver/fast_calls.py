@@ -23,7 +23,7 @@ from windtunnel.driver.kernels.kernel_store import KernelStore
 from windtunnel.harness.simulator.real_driver import fast_calls_kernels
 from windtunnel.harness.simulator.real_driver.fast_calls_table import (
     CALLS,
-    EPOCH_NS,
+    CURRENT_AT,
     FIRST_DESCRIPTOR,
     INNER,
     NOW_AT,
@@ -66,10 +66,14 @@ def make(slow: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def open_world(now_at: int, epoch_ns: int) -> None:
-    """Set the address of a world's time, and the epoch time at which it is zero."""
+def open_world(
+    time_ns: NDArray[np.int64], steps_ns: NDArray[np.int64], current: NDArray[np.int64]
+) -> None:
+    """Set the addresses of a world's monotonic time, of the steps of each host's clock, and of the
+    index of the host whose driver is running.
+    """
     close_world()
-    table[NOW_AT], table[EPOCH_NS] = now_at, epoch_ns
+    table[NOW_AT : CURRENT_AT + 1] = [each.ctypes.data for each in (time_ns, steps_ns, current)]
 
 
 def close_world() -> None:

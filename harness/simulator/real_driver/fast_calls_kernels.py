@@ -45,7 +45,7 @@ from windtunnel.driver.media.system_message import IOVEC, MESSAGE
 from windtunnel.harness.simulator.real_driver.fast_calls_table import (
     CALLS,
     CALLS_MAX,
-    EPOCH_NS,
+    CURRENT_AT,
     FIRST_DESCRIPTOR,
     NOW_AT,
     SOCKET_MAILBOX,
@@ -55,8 +55,10 @@ from windtunnel.harness.simulator.real_driver.fast_calls_table import (
     SOCKET_WORDS,
     SOCKETS,
     SOCKETS_MAX,
+    STEPS_AT,
     WORDS,
 )
+from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS
 
 UNUSUAL = -(1 << 32)
 DATAGRAM_BYTES_MAX = 1 << 16
@@ -115,7 +117,9 @@ def clock_gettime(table_at: int, which: int, time_at: int) -> int:
         return UNUSUAL
     now_ns = get_i64(bytes_at(get_i64(table, _WORD * NOW_AT), _WORD), 0)
     if which in (REALTIME, REALTIME_COARSE):
-        now_ns += get_i64(table, _WORD * EPOCH_NS)
+        host = get_i64(bytes_at(get_i64(table, _WORD * CURRENT_AT), _WORD), 0)
+        step_at = get_i64(table, _WORD * STEPS_AT) + _WORD * host
+        now_ns += EPOCH_NS + get_i64(bytes_at(step_at, _WORD), 0)
     time = bytes_at(time_at, 2 * _WORD)
     put_i64(time, 0, now_ns // _NS_PER_SECOND)
     put_i64(time, _WORD, now_ns % _NS_PER_SECOND)

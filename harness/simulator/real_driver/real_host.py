@@ -35,7 +35,7 @@ from windtunnel.harness.simulator.real_driver.system_calls import SystemCalls
 from windtunnel.harness.simulator.world.host import RING_BYTES, Host
 from windtunnel.harness.simulator.world.running_part import HostParts
 from windtunnel.harness.simulator.world.single_interface import OneInterface
-from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS, NS_PER_MS, VirtualClock
+from windtunnel.harness.simulator.world.virtual_time import NS_PER_MS, START_NS, VirtualClock
 from windtunnel.harness.simulator.world.world_state import Agents
 
 CLIENT_INTERVAL_NS = NS_PER_MS
@@ -127,7 +127,7 @@ def _agents_of_template(memory: Path) -> tuple[ConductorState, SenderState, Rece
     """
     if not _template:
         folder = Path(tempfile.mkdtemp(prefix="template-", dir=memory))
-        clock = VirtualClock(np.zeros(1, dtype=np.int64), 0)
+        clock = VirtualClock(np.full(1, START_NS), np.zeros(1, dtype=np.int64))
         links = make_links(1)
         _template.append(
             MediaDriver(
@@ -145,23 +145,27 @@ def _agents_of_template(memory: Path) -> tuple[ConductorState, SenderState, Rece
 
 @contextmanager
 def open_machine(
-    case: Case, clock: VirtualClock, current: NDArray[np.int64]
+    case: Case,
+    time_ns: NDArray[np.int64],
+    steps_ns: NDArray[np.int64],
+    current: NDArray[np.int64],
 ) -> Iterator[SystemCalls]:
     """Create a simulated machine that executes the real drivers' system calls until the context
     ends.
 
-    `current` is the cell with the index of the host whose driver is running.
+    `time_ns` begins with the world's monotonic time, `steps_ns` has the sum of all steps of each
+    host's clock, and `current` begins with the index of the host whose driver is running.
     """
     rng = Random(f"real drivers {case.seed}")
     machine = SystemCalls(
-        clock.now_ns,
-        EPOCH_NS,
+        time_ns,
+        steps_ns,
         current,
         tuple(each.address for each in case.hosts),
         tuple(rng.getrandbits(63) for _ in case.hosts),
     )
     system_calls.calls.append(machine)
-    fast_calls.open_world(clock.address, EPOCH_NS)
+    fast_calls.open_world(time_ns, steps_ns, current)
     try:
         yield machine
     finally:

@@ -45,6 +45,7 @@ from windtunnel.harness.simulator.real_driver.fast_calls_kernels import (
 from windtunnel.harness.simulator.real_driver.fast_calls_table import CALLS, CALLS_MAX
 from windtunnel.harness.simulator.real_driver.memory_sockets import MemorySockets, decode_address
 from windtunnel.harness.simulator.world.single_interface import OneInterface
+from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS
 
 _NS_PER_SECOND = 1_000_000_000
 _IP_ADD_MEMBERSHIP = 35
@@ -62,18 +63,19 @@ class SystemCalls:
 
     def __init__(
         self,
-        now_ns: Callable[[], int],
-        epoch_ns: int,
+        time_ns: NDArray[np.int64],
+        steps_ns: NDArray[np.int64],
         current: NDArray[np.int64],
         addresses: tuple[str, ...],
         seeds: tuple[int, ...],
     ) -> None:
         """Create a simulated machine that executes the system calls of the real drivers.
 
-        `current` is a cell with the index of the host whose driver is running, and `seeds` has a
-        seed for each host.
+        `time_ns` begins with the monotonic time, `steps_ns` has the sum of all steps of each host's
+        epoch clock, `current` begins with the index of the host whose driver is running, and
+        `seeds` has a seed for each host.
         """
-        self.now_ns, self.epoch_ns, self._current = now_ns, epoch_ns, current
+        self._time_ns, self._steps_ns, self._current = time_ns, steps_ns, current
         self.sockets = MemorySockets(addresses)
         self._resolvers = [OneInterface(each) for each in addresses]
         self._random = [Random(each) for each in seeds]
@@ -93,6 +95,14 @@ class SystemCalls:
 
     def _host(self) -> int:
         return int(self._current[0])
+
+    def now_ns(self) -> int:
+        """Return the monotonic time."""
+        return int(self._time_ns[0])
+
+    def epoch_ns(self) -> int:
+        """Return the epoch time of the host whose driver is running."""
+        return EPOCH_NS + self.now_ns() + int(self._steps_ns[self._host()])
 
     def count_call(self) -> None:
         """Count a system call. Aborts the process if virtual time does not advance within CALLS_MAX
@@ -180,9 +190,8 @@ def _address(at: int, length: int) -> SocketAddress | None:
 
 def _clock_gettime(which: int, timespec: int) -> int:
     machine = calls[-1]
-    now_ns = machine.now_ns()
-    if which in (REALTIME, REALTIME_COARSE):
-        now_ns += machine.epoch_ns
+    is_epoch = which in (REALTIME, REALTIME_COARSE)
+    now_ns = machine.epoch_ns() if is_epoch else machine.now_ns()
     ctypes.memmove(timespec, struct.pack("<qq", *divmod(now_ns, _NS_PER_SECOND)), 16)
     return 0
 

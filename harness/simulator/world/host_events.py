@@ -1,8 +1,10 @@
-"""Pauses, kills and restarts programs in a simulated world at specified times, and impairs links.
+"""Pauses, kills and restarts programs in a simulated world at specified times, impairs links, and
+steps clocks.
 
     pending --its moment--> open --its time is over--> done
              pause, kill          resume, successor
              impair               as before
+             step the clock
 
 At other fidelity levels, the runner does this to processes with signals. Here every event is on
 time. The events that happened are written for the judge.
@@ -63,11 +65,15 @@ class HostEvents:
         programs: Programs,
         clock_ns: Callable[[], int],
         links: Links | None = None,
+        step_clock: Callable[[str, int], None] | None = None,
     ) -> None:
+        """Create the events of a run. `links` impairs links, and `step_clock` steps the clock of a
+        host by nanoseconds: None if no event needs them.
+        """
         self._pending = list(events)
         self._programs = programs
         self._links = links
-        """What impairs links. None if no event does."""
+        self._step_clock = step_clock
         self._clock_ns = clock_ns
         self._open: list[_OpenEvent] = []
         self._happened: list[AppliedEvent] = []
@@ -121,12 +127,18 @@ class HostEvents:
         for each in victims:
             if event.action == "kill":
                 each.kill()
-            else:
+            elif event.action == "pause":
                 each.pause()
+        if event.action == "step_clock":
+            assert self._step_clock is not None
+            self._step_clock(event.host, event.step_ns)
         roles = sorted({each.role for each in victims})
         happened = AppliedEvent(event.id, event.host, event.action, roles, self._clock_ns(), 0)
         self._happened.append(happened)
-        self._open.append(_OpenEvent(event, victims, happened))
+        begun = _OpenEvent(event, victims, happened)
+        self._open.append(begun)
+        if event.action == "step_clock":
+            self._end(begun)
 
     def _end(self, each: _OpenEvent) -> None:
         self._open.remove(each)
@@ -136,7 +148,7 @@ class HostEvents:
         for victim in each.victims:
             if each.case.action == "kill":
                 self._programs.replace(victim)
-            else:
+            elif each.case.action == "pause":
                 victim.resume()
         each.happened.ended_ns = self._clock_ns()
 

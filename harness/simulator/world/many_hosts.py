@@ -92,7 +92,8 @@ def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
                     state[CURRENT_AGENT] = ALL_AGENTS
                     work_count += native_call.call(sleeper[NATIVE], sleeper[NATIVE_DRIVER])
                 else:
-                    now_ms = (EPOCH_NS + now_ns) // NS_PER_MS
+                    epoch_ns = EPOCH_NS + now_ns + between.clock_steps_ns[host]
+                    now_ms = epoch_ns // NS_PER_MS
                     state[CURRENT_AGENT] = CONDUCTOR
                     work_count += conductor_state.track(agents.conductor, now_ns, now_ms)
                     state[CURRENT_AGENT] = SENDER

@@ -1,7 +1,8 @@
-"""The clock of a simulated world, which advances only between turns.
+"""The clocks of a simulated world, which advance only between turns.
 
-A turn's compiled kernels and the Python code around them read the same cell, so they always agree
-about the time. Times are in nanoseconds. Monotonic and epoch readings differ by a constant.
+A turn's compiled kernels and the Python code around them read the same cells, so they always agree
+about the time. Times are in nanoseconds. All hosts share the monotonic time. Each host has its own
+epoch time, which differs from it by a constant until an event steps the host's clock.
 """
 
 from __future__ import annotations
@@ -20,25 +21,23 @@ START_NS = 1_000 * NS_PER_MS
 
 
 class VirtualClock:
-    """A clock for drivers and clients that reads the world's time."""
+    """A clock for the drivers and clients of a host."""
 
-    def __init__(self, cells: NDArray[np.int64], index: int) -> None:
-        self._cells = cells
-        self._index = index
-        cells[index] = START_NS
+    def __init__(self, time_ns: NDArray[np.int64], step_ns: NDArray[np.int64]) -> None:
+        """Create a clock that reads the world's time.
 
-    @property
-    def address(self) -> int:
-        """Return the address of the cell that contains the monotonic time."""
-        return int(self._cells[self._index :].ctypes.data)
+        The arrays begin with the monotonic time, and with the sum of all steps of the host's clock.
+        """
+        self._time_ns = time_ns
+        self._step_ns = step_ns
 
     def now_ns(self) -> int:
         """Return the monotonic time in nanoseconds."""
-        return int(self._cells[self._index])
+        return int(self._time_ns[0])
 
     def epoch_ns(self) -> int:
         """Return the nanoseconds since the epoch, for timestamps in files."""
-        return EPOCH_NS + self.now_ns()
+        return EPOCH_NS + self.now_ns() + int(self._step_ns[0])
 
     def now_ms(self) -> int:
         """Return the milliseconds since the epoch."""

@@ -106,6 +106,10 @@ class SimulatedWorld:
         """Return the simulated host with this name."""
         return next(each for each in self.hosts if each.name == name)
 
+    def step_clock(self, name: str, step_ns: int) -> None:
+        """Step a host's epoch clock forward, or back if negative. The monotonic time stays."""
+        self.between.clock_steps_ns[self.hosts.index(self.host(name))] += step_ns
+
     def run_step(self, until_ns: int, step_ns: int) -> None:
         """Run the world for a step of `step_ns`, and for further steps as long as no agent and no
         Python duty cycle has worked, but not beyond the given time.
@@ -191,17 +195,20 @@ def open_world(
         if is_state_kept:
             closing.callback((folder / FILE).unlink, missing_ok=True)
             state = shared(state, folder / FILE)
-        clock = VirtualClock(state, world_state.NOW)
+        steps_ns = np.zeros(len(case.hosts), dtype=np.int64)
         for each in case.hosts:
             closing.callback(shutil.rmtree, folder / each.name, ignore_errors=True)
         machine = None
         if real:
             machine = closing.enter_context(
-                open_machine(case, clock, state[world_state.CURRENT_HOST :])
+                open_machine(
+                    case, state[world_state.NOW :], steps_ns, state[world_state.CURRENT_HOST :]
+                )
             )
         hosts: list[Host] = []
         for index, each in enumerate(case.hosts):
             seed, length = rng.getrandbits(63), _ring_bytes(case, each.name)
+            clock = VirtualClock(state[world_state.NOW :], steps_ns[index:])
             parts = HostParts(state, index, is_real=each.name in real)
             where = (each.name, each.address, folder / each.name, clock, parts)
             host: Host
@@ -213,12 +220,17 @@ def open_world(
             hosts.append(closing.enter_context(host))
         state[world_state.COUNTERS_FROM] = SYSTEM_COUNTERS
         state[world_state.COUNTERS_END] = counters_watched
-        between = _make_between(case, state, audit, tape_length, replayed)
+        between = _make_between(case, state, steps_ns, audit, tape_length, replayed)
         yield SimulatedWorld(case, hosts, between)
 
 
 def _make_between(
-    case: Case, state: Any, audit: Audit, tape_length: int, replayed: ReplayedDecisions | None
+    case: Case,
+    state: Any,
+    steps_ns: Any,
+    audit: Audit,
+    tape_length: int,
+    replayed: ReplayedDecisions | None,
 ) -> Between:
     """Create what the hosts of a case share. `state` contains the limits of the world."""
     links, hosts, longest = len(case.directions), len(case.hosts), int(state[world_state.LONGEST])
@@ -239,6 +251,7 @@ def _make_between(
         scratch=np.zeros(ENVELOPE_LENGTH + longest, dtype=np.uint8),
         packet=np.zeros(ENVELOPE_LENGTH + longest, dtype=np.uint8),
         state=state,
+        clock_steps_ns=steps_ns,
         lost=np.zeros((hosts, 3), dtype=np.int64),
         ports=np.zeros((hosts, 4), dtype=np.int64),
     )

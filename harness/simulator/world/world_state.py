@@ -24,6 +24,7 @@ from windtunnel.harness.simulator.network.in_flight import NEVER, Wires
 from windtunnel.harness.simulator.network.port_rewriting import RewrittenPorts
 from windtunnel.harness.simulator.network.routes import Routes
 from windtunnel.harness.simulator.world.event_log import EventLog
+from windtunnel.harness.simulator.world.virtual_time import START_NS
 
 # Cells of `state`.
 NOW, IDLE, TURN, IDLE_MAX, DELAY, COUNTERS_FROM, COUNTERS_END, LONGEST, TURNS = range(9)
@@ -90,6 +91,7 @@ class Between(NamedTuple):
     scratch: Any  # uint8: an envelope and the longest datagram
     packet: Any  # uint8: the same for impairments
     state: Any  # int64[STATE_CELLS]
+    clock_steps_ns: Any  # int64[host]: sum of all steps of the host's clock
     lost: Any  # int64[host, 3]
     ports: Any  # int64[host, 4]
 
@@ -103,10 +105,9 @@ class World(NamedTuple):
 
 
 def make_state(delay_ns: int, turn_ns: int, idle_max_ns: int, longest: int) -> Any:
-    """Create the array that holds a simulated world's time, turn lengths and delays. Its clock
-    starts when a `VirtualClock` is created.
-    """
+    """Create the array that holds a simulated world's time, turn lengths and delays."""
     state = np.zeros(STATE_CELLS, dtype=np.int64)
+    state[NOW] = START_NS
     state[TURN] = state[IDLE] = turn_ns
     state[IDLE_MAX] = idle_max_ns
     state[DELAY] = delay_ns

@@ -51,6 +51,8 @@ def _check_event(evidence: Evidence, case: Case, index: int) -> Finding:
     if event.changes_links:
         what = f"host {event.host}" if event.host else links_text(case, links_of(event))
     text = f"{event.action} of {what} for {lasted_ns} ns"
+    if event.action == "step_clock":
+        text = f"the clock of {event.host} stepped by {event.step_ns} ns"
     if event.changes_links and not _has_changed(evidence, case, event, found):
         text = f"{text}, but link-changes.json has no such change of its links"
         return Finding(NAME, Outcome.INCONCLUSIVE, text, event.id, where)

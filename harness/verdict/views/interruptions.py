@@ -27,6 +27,7 @@ from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS
 
 CUT, PAUSE, KILL, PARTITION, IMPAIR = "cut", "pause", "kill", "partition", "impair"
+STEP_CLOCK = "step_clock"
 CUT_TYPES = ("DATA", "SM")
 """A rule that drops neither of these frame types interrupts no stream."""
 LINKS_MAX = 4
@@ -134,6 +135,18 @@ def _events(evidence: Evidence) -> Iterator[Interruption]:
             if event.changes_links:
                 what = f"host {event.host}" if event.host else links_text(case, links_of(event))
             yield Interruption(each.action, each.id, what, each.began_ns, each.ended_ns)
+
+
+def clock_steps(evidence: Evidence, host: str) -> list[tuple[int, int]]:
+    """Return the times at which events stepped a host's realtime clock, and by how much, in
+    nanoseconds.
+    """
+    case, happened = evidence.case, evidence.host_events
+    if isinstance(case, Missing) or isinstance(happened, Missing):
+        return []
+    steps_ns = {each.id: each.step_ns for each in case.events if each.action == STEP_CLOCK}
+    own = [each for each in happened if each.host == host and each.id in steps_ns]
+    return [(each.began_ns, steps_ns[each.id]) for each in own]
 
 
 def links_of(event: EventCase) -> list[str]:

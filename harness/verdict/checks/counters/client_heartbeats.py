@@ -21,11 +21,13 @@ from windtunnel.harness.verdict.core.finding import (
     passed,
 )
 from windtunnel.harness.verdict.core.virtual import is_virtual
+from windtunnel.harness.verdict.views.interruptions import clock_steps
 
 WRITTEN = "heartbeats_of_clients"
 
 INTERVAL_MS = 500
 """Keepalive interval of a client. Source: Aeron 1.53, not configured in any scenario."""
+_NS_PER_MS = 1_000_000
 SLACK_MS = 50
 """Tolerance of an interval: a client reads the clock before and after its other work."""
 
@@ -48,7 +50,8 @@ def heartbeats_of_clients(evidence: Evidence, traffics: list[TrafficCase]) -> li
         ]
         problems = [_misnamed(each) for each in clients]
         if is_virtual(case):
-            problems += [_wrong(counted, each) for each in clients]
+            stepped_ns = [at_ns for at_ns, _ in clock_steps(evidence, host.name)]
+            problems += [_wrong(counted, each, stepped_ns) for each in clients]
         problem = next(filter(None, problems), "")
         if problem:
             findings.append(failed(WRITTEN, problem, host.name, evidence=where))
@@ -71,12 +74,19 @@ def _misnamed(client: CounterFacts) -> str:
     return ""
 
 
-def _wrong(counted: HostCounters, client: CounterFacts) -> str:
-    """Return what is wrong with the heartbeats of a client. The value 0 is that of a closed one."""
+def _wrong(counted: HostCounters, client: CounterFacts, stepped_ns: list[int]) -> str:
+    """Return what is wrong with the heartbeats of a client. The value 0 is that of a closed one.
+
+    The last heartbeat before a step of the clock and the first one after it are not compared.
+    """
     samples = counted.samples_of(client)
-    is_own = samples["type_id"] == counter_key.CLIENT_HEARTBEAT
-    values = samples["value"][is_own].astype(np.int64)
-    steps = np.diff(values[values > 0])
+    samples = samples[(samples["type_id"] == counter_key.CLIENT_HEARTBEAT) & (samples["value"] > 0)]
+    steps = np.diff(samples["value"].astype(np.int64))
+    since_ns, until_ns = samples["time_ns"][:-1] - INTERVAL_MS * _NS_PER_MS, samples["time_ns"][1:]
+    is_over_step = np.zeros(len(steps), dtype=bool)
+    for each_ns in stepped_ns:
+        is_over_step |= (since_ns < each_ns) & (each_ns <= until_ns)
+    steps = np.where(is_over_step, INTERVAL_MS, steps)
     if len(steps) and steps.min() < 0:
         return f"the heartbeat of client {client.registration_id} fell by {-int(steps.min())} ms"
     # The first value is the driver's, at the client's first command.

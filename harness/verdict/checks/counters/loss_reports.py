@@ -37,6 +37,7 @@ from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.acceptance import certainly_accepted
 from windtunnel.harness.verdict.views.coverage import filled_gaps
+from windtunnel.harness.verdict.views.interruptions import clock_steps
 from windtunnel.harness.verdict.views.pauses import pauses_of
 
 AGREES = "loss_report_agrees"
@@ -90,8 +91,11 @@ def loss_report_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if not asked <= lost <= most:
         return failed(AGREES, text, traffic.id, evidence=where, facts=facts)
     has_times = traffic.reliable and is_virtual(case) and not _was_paused(evidence, traffic)
+    steps_ns = clock_steps(evidence, traffic.to_host)
     for each in own:
-        wrong = _misnamed(each, wire, traffic) or (_misdated(each, wire) if has_times else "")
+        wrong = _misnamed(each, wire, traffic)
+        if has_times and not wrong:
+            wrong = _misdated(each, wire, steps_ns)
         if has_times and not wrong:
             wrong = _miscounted(each, wire, has_all_gaps=has_all_gaps(evidence, traffic))
         if wrong:
@@ -138,9 +142,11 @@ def _misnamed(loss: Loss, wire: Wire, traffic: TrafficCase) -> str:
     return ""
 
 
-def _misdated(loss: Loss, wire: Wire) -> str:
+def _misdated(loss: Loss, wire: Wire, steps_ns: list[tuple[int, int]]) -> str:
     """Describe a wrong time of an entry, or return "". The last new byte was lost at the latest
     when a NAK for it was sent.
+
+    `steps_ns` has the times at which the host's clock was stepped, and by how much.
     """
     naks = wire.naks(wire.feedback_sent)
     arrived_ns = np.append(wire.arrived.frames["time_ns"], wire.heartbeat_times_ns)
@@ -154,12 +160,22 @@ def _misdated(loss: Loss, wire: Wire) -> str:
         ("last", loss.last_ms, int(sent_ms[np.argmax(ends)]) - SLACK_MS, int(sent_ms.max())),
     )
     for name, found_ms, from_ms, until_ms in expected:
-        if not from_ms <= found_ms <= until_ms + SLACK_MS:
-            return (
-                f"the {name} observation in the loss report is at {found_ms} ms, expected "
-                f"{from_ms} to {until_ms + SLACK_MS} ms according to the NAKs"
-            )
+        if not _is_within(found_ms, from_ms, until_ms + SLACK_MS, steps_ns):
+            text = f"the {name} observation in the loss report is at {found_ms} ms, expected "
+            text += f"{from_ms} to {until_ms + SLACK_MS} ms according to the NAKs"
+            return f"{text}, by a clock without the steps of the host's" if steps_ns else text
     return ""
+
+
+def _is_within(read_ms: int, from_ms: int, until_ms: int, steps_ns: list[tuple[int, int]]) -> bool:
+    """Return whether a stepped clock read a time between two times of a clock that was not."""
+    offset_ms, since_ms = 0, from_ms
+    for at_ns, step_ns in steps_ns:
+        at_ms = at_ns // _NS_PER_MS
+        if since_ms <= read_ms - offset_ms <= min(until_ms, at_ms):
+            return True
+        offset_ms, since_ms = offset_ms + step_ns // _NS_PER_MS, max(since_ms, at_ms)
+    return since_ms <= read_ms - offset_ms <= until_ms
 
 
 def _miscounted(loss: Loss, wire: Wire, *, has_all_gaps: bool) -> str:

@@ -508,30 +508,7 @@ def test_the_frames_of_messages_of_one_length_are_counted(length):
     assert f" bytes, {count:,} DATA frames, about " in line_of(text, "^content ")
 
 
-def rules(*lines):
-    return made().replace("expect:", "\n".join(["faults:", *lines, "expect:"]))
-
-
 DROP = "  - {id: one, where: {link: a->b}, what: {type: DATA}, act: {drop: 20%}}"
-COPY = "  - {id: two, where: {link: a->b}, what: {type: DATA}, act: {duplicate: 5%}}"
-
-
-def test_a_rule_affects_the_frames_that_no_earlier_rule_took():
-    """Of n frames, n / 0.8 are sent, of which n reach the second rule, or the first one."""
-    count = len(range(0, case_of(made()).traffic[0].total_bytes, 1000))
-    for lines, expected in (
-        ((DROP, COPY), [count / 0.8 * 0.2, count * 0.05]),
-        ((COPY, DROP), [count / 0.8 * 0.05, count / 0.8 * 0.95 * 0.2]),
-    ):
-        found = [line for line in lines_of(rules(*lines)) if line.startswith("about ")]
-        assert found == [f"about {each:.0f} DATA frames" for each in expected]
-
-
-def test_a_rule_for_first_attempts_does_not_count_retransmissions():
-    count = len(range(0, case_of(made()).traffic[0].total_bytes, 1000))
-    text = rules(DROP.replace("act:", "attempt: 1, act:"))
-    (line,) = [line for line in lines_of(text) if line.startswith("about ")]
-    assert line == f"about {count * 0.2:.0f} DATA frames"
 
 
 def test_links_are_named_by_their_hosts():

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from windtunnel.harness.simulator.real_driver.c_driver import _environment
+from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS
 
 pytest.importorskip("pyaeron")
 REPOSITORY = Path(__file__).parents[5]
@@ -19,10 +20,8 @@ from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.media.link import make_links
 from windtunnel.harness.simulator.real_driver import c_driver, system_calls
 
-now = [5_000_000_000]
-machine = system_calls.SystemCalls(
-    lambda: now[0], 10**18, np.zeros(1, dtype=np.int64), ("10.0.0.1",), (1,)
-)
+now, zero = np.full(1, 5_000_000_000), np.zeros(1, dtype=np.int64)
+machine = system_calls.SystemCalls(now, zero, zero, ("10.0.0.1",), (1,))
 machine.sockets.set_links(0, make_links(4, 1 << 12))
 system_calls.calls.append(machine)
 folder = Path(sys.argv[1])
@@ -61,7 +60,7 @@ driver.close()
 """,
     )
     first, second = map(int, found)
-    assert first == 10**12 + 5_000
+    assert first == EPOCH_NS // 1_000_000 + 5_000
     assert second == first + 2_000
 
 

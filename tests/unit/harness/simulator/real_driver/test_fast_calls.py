@@ -22,12 +22,15 @@ from windtunnel.harness.simulator.real_driver.fast_calls_table import (
     SOCKETS_MAX,
 )
 from windtunnel.harness.simulator.real_driver.system_calls import FUNCTIONS, SystemCalls
+from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS
 
 pytestmark = pytest.mark.skipif(
     JIT_DISABLED or not processor.is_native(), reason="only x86-64 has the functions"
 )
 SLOW_RESULT = 77
-EPOCH_NS = 1_600_000_000_000_000_000
+STEP_NS = 3_600_000_000_000
+steps = np.array([0, STEP_NS])
+current = np.zeros(1, dtype=np.int64)
 OWN, PEER = "10.0.0.1", "10.0.0.2"
 RING_BYTES = 1 << 11
 now = np.array([5_000_000_007], dtype=np.int64)
@@ -48,7 +51,7 @@ def made(monkeypatch):
     monkeypatch.setattr(fast_calls, "_code", [])
     before = fast_calls.table.copy()
     functions = fast_calls.make(slow)
-    fast_calls.open_world(now.ctypes.data, EPOCH_NS)
+    fast_calls.open_world(now, steps, current)
     yield functions, seen
     fast_calls.table[:] = before
 
@@ -60,10 +63,14 @@ def call(functions, name, first, *rest):
 
 
 @pytest.mark.parametrize(("which", "epoch_ns"), [(0, EPOCH_NS), (1, 0), (5, EPOCH_NS), (6, 0)])
-def test_the_clock_is_the_worlds(made, which, epoch_ns):
+@pytest.mark.parametrize("host", [0, 1])
+def test_the_clock_is_the_hosts(made, which, epoch_ns, host):
     functions, seen = made
+    current[0] = host
+    epoch_ns += STEP_NS if epoch_ns and host else 0
     time = (ctypes.c_int64 * 2)()
     assert call(functions, "clock_gettime", which, ctypes.addressof(time)) == 0
+    current[0] = 0
     assert list(time) == list(divmod(epoch_ns + int(now[0]), 1_000_000_000))
     assert seen == []
 
@@ -105,7 +112,7 @@ class Machine:
 
     def __init__(self):
         cell = np.zeros(1, dtype=np.int64)
-        self.calls = SystemCalls(lambda: int(now[0]), EPOCH_NS, cell, (OWN, PEER), (1, 2))
+        self.calls = SystemCalls(now, steps, cell, (OWN, PEER), (1, 2))
         self.links = make_links(3, RING_BYTES)
         self.calls.sockets.set_links(0, self.links)
         self.descriptors = []
@@ -211,7 +218,7 @@ def test_machine_code_and_python_do_the_same(monkeypatch, seed):
     try:
         for is_fast in (True, False):
             fast_calls.close_world()
-            fast_calls.open_world(now.ctypes.data, EPOCH_NS)
+            fast_calls.open_world(now, steps, current)
             machine = Machine()
             if not is_fast:
                 fast_calls.close_world()

@@ -17,10 +17,11 @@ from windtunnel.driver.channel.socket_address import SocketAddress, write_name
 from windtunnel.driver.media import link
 from windtunnel.harness.simulator.real_driver import system_calls
 from windtunnel.harness.simulator.real_driver.system_calls import HARNESS, SystemCalls
+from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS
 
 REPOSITORY = Path(__file__).parents[5]
 OWN, PEER = "10.0.0.1", "10.0.0.2"
-NOW_NS, EPOCH_NS = 12_000_000_345, 1_700_000_000_000_000_000
+NOW_NS, STEP_NS = 12_000_000_345, -9_000_000_000
 NAME = (
     struct.pack("<H", socket.AF_INET) + struct.pack(">H", 4000) + socket.inet_aton(OWN) + bytes(8)
 )
@@ -31,7 +32,9 @@ class World:
 
     def __init__(self):
         self.current = np.zeros(1, dtype=np.int64)
-        self.machine = SystemCalls(lambda: NOW_NS, EPOCH_NS, self.current, (OWN, PEER), (1, 2))
+        self.machine = SystemCalls(
+            np.array([NOW_NS]), np.array([0, STEP_NS]), self.current, (OWN, PEER), (1, 2)
+        )
         self.links = [link.make_links(3, 1 << 12) for _ in range(2)]
         for index, links in enumerate(self.links):
             self.machine.sockets.set_links(index, links)
@@ -87,7 +90,10 @@ class Messages:
 @pytest.mark.parametrize(
     ("which", "base_ns"), [(0, EPOCH_NS), (1, 0), (4, 0), (5, EPOCH_NS), (6, 0)]
 )
-def test_clocks_read_virtual_time(world, which, base_ns):
+@pytest.mark.parametrize("host", [0, 1])
+def test_clocks_read_virtual_time(world, which, base_ns, host):
+    world.current[0] = host
+    base_ns += STEP_NS if base_ns and host else 0
     found = ctypes.create_string_buffer(16)
     assert world.call["clock_gettime"](which, found) == 0
     seconds, rest = struct.unpack("<qq", found)
@@ -211,10 +217,8 @@ CHILD = """
 import numpy as np
 from windtunnel.harness.simulator.real_driver import system_calls
 system_calls.CALLS_MAX = 1000
-now = [5]
-machine = system_calls.SystemCalls(
-    lambda: now[0], 0, np.zeros(1, dtype=np.int64), ("10.0.0.1",), (1,)
-)
+now, zero = np.full(1, 5), np.zeros(1, dtype=np.int64)
+machine = system_calls.SystemCalls(now, zero, zero, ("10.0.0.1",), (1,))
 system_calls.calls.append(machine)
 call = system_calls.make_functions()
 """

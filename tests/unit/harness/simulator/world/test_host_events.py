@@ -45,7 +45,8 @@ def cast():
 
 
 def events(cast, *ordered):
-    return HostEvents(ordered, cast, lambda: cast.now_ns)
+    step_clock = lambda host, step_ns: cast.said.append((host, step_ns))  # noqa: E731
+    return HostEvents(ordered, cast, lambda: cast.now_ns, None, step_clock)
 
 
 def event(trigger="delivered", at=100, *, process="driver", action="pause", host="b"):
@@ -127,3 +128,20 @@ def test_nobody_is_left_standing_still_and_who_is_dead_stays_so(cast, tmp_path):
 def test_a_run_without_events_leaves_no_account(cast, tmp_path):
     events(cast).close(tmp_path / "events.json")
     assert not (tmp_path / "events.json").exists()
+
+
+def test_a_step_of_a_clock_affects_no_program_and_is_over_at_once(cast, tmp_path):
+    step = event(at=100, process="all", action="step_clock")
+    made = events(cast, step.model_copy(update={"lasts_ns": 0, "step_ns": -5 * SECOND}))
+    made.look(99, 99)
+    assert cast.said == []
+    made.look(100, 100)
+    assert cast.said == [("b", -5 * SECOND)]
+    assert not made.is_open
+    cast.now_ns += SECOND
+    made.look(200, 200)
+    made.close(tmp_path / "events.json")
+    (found,) = read_applied_events(tmp_path / "events.json")
+    assert cast.said == [("b", -5 * SECOND)]
+    assert (found.began_ns, found.ended_ns) == (1_000 * SECOND, 1_000 * SECOND)
+    assert found.processes == ["driver", "subscriber"]

@@ -11,7 +11,7 @@ import pytest
 
 from windtunnel.harness.artifact.run.simulator_turn import SimulatorTurn, read_turn
 from windtunnel.harness.simulator.world.running_part import HostParts, shared
-from windtunnel.harness.simulator.world.virtual_time import START_NS, VirtualClock
+from windtunnel.harness.simulator.world.virtual_time import START_NS
 from windtunnel.harness.simulator.world.world import SimulatedWorld
 from windtunnel.harness.simulator.world.world_state import (
     CURRENT_AGENT,
@@ -28,7 +28,6 @@ def kept(tmp_path):
     """Return a state that is kept in a file, and a function that reads its turn."""
     path = tmp_path / "new" / "state"
     state = shared(make_state(1, 2, 3, 4), path)
-    VirtualClock(state, NOW)
     return state, lambda: read_turn(path, HOSTS)
 
 
@@ -84,11 +83,9 @@ CRASHING = """
 import ctypes, os, sys
 from pathlib import Path
 from windtunnel.harness.simulator.world.running_part import HostParts, shared
-from windtunnel.harness.simulator.world.virtual_time import VirtualClock
 from windtunnel.harness.simulator.world.world_state import NOW, make_state
 
 state = shared(make_state(1, 2, 3, 4), Path(sys.argv[1]))
-VirtualClock(state, NOW)
 state[NOW] += 42
 with HostParts(state, 1).driver:
     ctypes.string_at(8)

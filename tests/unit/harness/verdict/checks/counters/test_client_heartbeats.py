@@ -11,13 +11,17 @@ from windtunnel.harness.artifact.host.counter_sample import (
     read_samples,
     write_counters,
 )
+from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.artifact.records import write_records
+from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.checks.counters.client_heartbeats import heartbeats_of_clients
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 PASS, FAIL = Outcome.PASS, Outcome.FAIL
 START_MS = START_NS // 1_000_000
+INTERVAL_NS = 500_000_000
+STEPPED_NS = START_NS + INTERVAL_NS * 3 // 2
 COUNTER_ID, TYPE_ID, CLIENT = 90, 11, 4
 
 
@@ -33,7 +37,11 @@ def look(run, steps_ms, last=(), ids=(CLIENT, CLIENT, 0)):
     path = run.write()
     files = run.folder.host("b")
     values = [*(START_MS + np.cumsum([0, *steps_ms])).tolist(), *last]
-    rows = [(START_NS + at, COUNTER_ID, TYPE_ID, CLIENT, each) for at, each in enumerate(values)]
+    times_ns = START_NS + INTERVAL_NS * np.arange(len(values))
+    rows = [
+        (at_ns, COUNTER_ID, TYPE_ID, CLIENT, each)
+        for at_ns, each in zip(times_ns, values, strict=True)
+    ]
     samples = np.concatenate([read_samples(files.counter_samples), np.array(rows, COUNTER_SAMPLE)])
     write_records(files.counter_samples, samples)
     label = "client-heartbeat: id=4"
@@ -66,6 +74,31 @@ def test_a_heartbeat_that_falls_is_reported(run):
     finding = look(run, [500, -1])
     assert finding.outcome is FAIL
     assert finding.text == "the heartbeat of client 4 fell by 1 ms"
+
+
+def step_clock(run, host, step_ms):
+    """Let an event step a host's clock between the second heartbeat and the third one."""
+    event = EventCase(
+        id="ntp", host=host, process="driver", trigger="after", at=1, action="step_clock",
+        lasts_ns=0, step_ns=step_ms * 1_000_000,
+    )  # fmt: skip
+    run.case = run.case.model_copy(update={"events": (event,)})
+    applied = AppliedEvent("ntp", host, "step_clock", ["driver"], STEPPED_NS, STEPPED_NS)
+    write_applied_events(run.folder.host_events, [applied])
+
+
+@pytest.mark.parametrize("step_ms", [8_000, -3_600_000, -490])
+def test_a_step_of_the_hosts_clock_is_not_a_heartbeat(run, step_ms):
+    step_clock(run, "b", step_ms)
+    assert look(run, [500, 500 + step_ms, 500]).outcome is PASS
+    assert look(run, [500, 500 + step_ms, 500, 500 + step_ms]).outcome is (
+        PASS if step_ms > 0 else FAIL
+    )
+
+
+def test_a_step_of_another_hosts_clock_explains_nothing(run):
+    step_clock(run, "a", -1000)
+    assert look(run, [500, -500, 500]).outcome is FAIL
 
 
 def test_in_real_time_nothing_is_compared(run):

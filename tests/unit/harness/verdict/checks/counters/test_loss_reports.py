@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.harness.verdict.synthetic_run import make_run
 from tests.unit.harness.verdict.views.test_pauses import ORDERED, pause
-from windtunnel.harness.artifact.host.host_event import write_applied_events
+from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.dissect.driver_files.loss_report import ENTRY
 from windtunnel.harness.verdict.checks.counters import loss_reports
 from windtunnel.harness.verdict.checks.counters.loss_reports import LENGTH_MAX, loss_report_agrees
@@ -120,9 +120,7 @@ def test_several_sessions_are_not_judged(tmp_path):
     assert "several images" in finding.text
 
 
-def dated(
-    tmp_path, first_ms=0, last_ms=0, fidelity="sim", is_paused=False, observations=0, receive=""
-):
+def dated(tmp_path, first_ms=0, last_ms=0, fidelity="sim", events=(), observations=0, receive=""):
     """Judge a run whose loss report has the times and the number of its NAKs, and so many
     milliseconds and observations more.
     """
@@ -136,9 +134,10 @@ def dated(
     sent_ms = [each.time_ns // 1_000_000 for each in run.packets["b"] if each.kind == "NAK"]
     assert len(sent_ms) > 1
     folder = run.write()
-    if is_paused:
-        run.case.model_copy(update={"events": (ORDERED,)}).write(run.folder.case)
-        write_applied_events(run.folder.host_events, [pause(400, 450)])
+    if events:
+        cases, applied = zip(*events, strict=True)
+        run.case.model_copy(update={"events": cases}).write(run.folder.case)
+        write_applied_events(run.folder.host_events, list(applied))
     report = run.folder.host("b").loss_report
     content = bytearray(report.read_bytes())
     struct.pack_into("<qq", content, 16, sent_ms[0] + first_ms, sent_ms[-1] + last_ms)
@@ -169,7 +168,30 @@ def test_a_wrong_time_is_found_in_a_simulation(tmp_path, late, text):
     assert finding.outcome is Outcome.FAIL
     assert text in finding.text
     assert dated(tmp_path / "real", **late, fidelity="netns").outcome is Outcome.PASS
-    assert dated(tmp_path / "paused", **late, is_paused=True).outcome is Outcome.PASS
+    paused = [(ORDERED, pause(400, 450))]
+    assert dated(tmp_path / "paused", **late, events=paused).outcome is Outcome.PASS
+
+
+def step(tmp_path, step_ms, host="b"):
+    """Return a step of a host's clock between the first NAK and the last one."""
+    sent_ns = [each.time_ns for each in make_run(tmp_path).packets["b"] if each.kind == "NAK"]
+    at_ns = (sent_ns[0] + sent_ns[-1]) // 2
+    event = ORDERED.model_copy(
+        update={"host": host, "action": "step_clock", "lasts_ns": 0, "step_ns": step_ms * 10**6}
+    )
+    return event, AppliedEvent(event.id, host, "step_clock", ["driver"], at_ns, at_ns)
+
+
+@pytest.mark.parametrize("step_ms", [9_000, -3_600_000])
+def test_times_after_a_step_of_the_clock_are_those_of_the_stepped_clock(tmp_path, step_ms):
+    steps = [step(tmp_path / "made", step_ms)]
+    assert dated(tmp_path / "same", events=steps).outcome is Outcome.FAIL
+    assert dated(tmp_path / "last", last_ms=step_ms, events=steps).outcome is Outcome.PASS
+    both = dated(tmp_path / "both", first_ms=step_ms, last_ms=step_ms, events=steps)
+    assert "the first observation" in both.text
+    other = [step(tmp_path / "other", step_ms, host="a")]
+    assert dated(tmp_path / "peer", events=other).outcome is Outcome.PASS
+    assert dated(tmp_path / "late", last_ms=step_ms, events=other).outcome is Outcome.FAIL
 
 
 @pytest.mark.parametrize(
