@@ -110,6 +110,12 @@ class SimulatedWorld:
         """Step a host's epoch clock forward, or back if negative. The monotonic time stays."""
         self.between.clock_steps_ns[self.hosts.index(self.host(name))] += step_ns
 
+    def pause_drivers(self) -> None:
+        """Pause the drivers of all hosts. Datagrams that are on their way still arrive."""
+        for host in self.hosts:
+            host.pause_driver()
+        self._turns = ManyHosts(self.hosts, self.between)
+
     def run_step(self, until_ns: int, step_ns: int) -> None:
         """Run the world for a step of `step_ns`, and for further steps as long as no agent and no
         Python duty cycle has worked, but not beyond the given time.
