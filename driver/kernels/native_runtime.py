@@ -221,6 +221,11 @@ def key_of(value: object) -> str | None:
     return None
 
 
+_C_CONTIGUOUS, _F_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x2, 0x100, 0x400
+_LAYOUT = _C_CONTIGUOUS | _F_CONTIGUOUS | _ALIGNED | _WRITEABLE
+"""The flags of an array on which the compiled code depends. Source: numpy, NPY_ARRAY_*."""
+
+
 def _key_of_dtype(dtype: np.dtype) -> str:
     return dtype.str if dtype.names is None else _key_of_fields(dtype, dtype.isalignedstruct)
 
@@ -233,10 +238,19 @@ def _key_of_fields(dtype: np.dtype, is_aligned: bool) -> str:
 
 
 def _key_of_array(array: np.ndarray) -> str:
-    flags = array.flags
-    layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
-    options = ("" if flags.writeable else ",readonly") + ("" if flags.aligned else ",unaligned")
-    return f"array({_key_of_dtype(array.dtype)},{array.ndim},{layout}{options})"
+    dtype = array.dtype
+    return _key_of_layout(dtype, dtype.isalignedstruct, array.ndim, array.flags.num & _LAYOUT)
+
+
+@cache
+def _key_of_layout(dtype: np.dtype, is_aligned: bool, dimensions: int, flags: int) -> str:
+    """Return the key of an array with some of the flags of numpy's C API."""
+    del is_aligned
+    layout = "C" if flags & _C_CONTIGUOUS else "F" if flags & _F_CONTIGUOUS else "A"
+    options = ("" if flags & _WRITEABLE else ",readonly") + (
+        "" if flags & _ALIGNED else ",unaligned"
+    )
+    return f"array({_key_of_dtype(dtype)},{dimensions},{layout}{options})"
 
 
 def _key_of_tuple(values: tuple[object, ...]) -> str | None:

@@ -12,10 +12,10 @@ and never wrapped at the end of the ring:
     | length |       |                | length  | name         | length      |
     +--------+-------+----------------+---------+--------------+-------------+---------
 
-`bytes` is -1 in the filler record before the end of the ring. A full ring drops datagrams, as a
-full socket buffer does. Not thread-safe: a simulation steps its agents one after the other. The
-simulator adds loss and delay. Records are not validated, because only these kernels write the
-rings.
+`bytes` is -1 in the filler record before the end of the ring. An empty ring begins anew, so that a
+simulation touches few pages. A full ring drops datagrams, as a full socket buffer does. Not
+thread-safe: a simulation steps its agents one after the other. The simulator adds loss and delay.
+Records are not validated, because only these kernels write the rings.
 """
 
 from typing import NamedTuple
@@ -43,8 +43,8 @@ FIRST_FD = -2
 
 RING = np.dtype(
     [
-        ("head", "i8"),  # total bytes consumed
-        ("tail", "i8"),  # total bytes produced
+        ("head", "i8"),  # bytes consumed since the ring was last empty
+        ("tail", "i8"),  # bytes produced since then
     ]
 )
 
@@ -106,6 +106,8 @@ def _claim(links, ring, length):
     ring_length = _ring_length(links)
     needed = align(HEADER_LENGTH + length, 8)
     state = links.rings[ring]
+    if state.head == state.tail:
+        state.head = state.tail = 0
     free = ring_length - (state.tail - state.head)
     index = state.tail % ring_length
     to_end = ring_length - index

@@ -11,6 +11,7 @@ Aeron 1.53.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -95,6 +96,10 @@ class Context(NetworkSettings, StreamSettings, ProcessSettings):
 
     def faults(self) -> list[str]:
         """Return an error message for each invalid setting or combination of settings."""
+        return list(self._faults)
+
+    @cached_property
+    def _faults(self) -> list[str]:
         found = [kind.fault(getattr(self, name)) for name, kind in SETTINGS.items()]
         named = [fault for fault in found if fault is not None]
         # Skip the relations of values that are already invalid.

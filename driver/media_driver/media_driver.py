@@ -116,7 +116,8 @@ class MediaDriver:
             self._gates = composition.open_gates(self._resources.sender, self._resources.receiver)
         self._resources.sender_proxy.on_full = self._when_full(self._sender_duty_cycle)
         self._resources.receiver_proxy.on_full = self._when_full(self._receiver_duty_cycle)
-        self._compile()
+        if links is None:
+            self._compile()
 
     def _compile(self) -> None:
         """Compile all kernels that the agents run, or load them from the cache.

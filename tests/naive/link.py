@@ -15,6 +15,8 @@ class Ring:
     records: list[tuple[int, object]] = field(default_factory=list)
 
     def put(self, length: int, value: object) -> bool:
+        if not self.records:
+            self.head = self.tail = 0
         needed = (HEADER_LENGTH + length + 7) // 8 * 8
         to_end = self.capacity - self.tail % self.capacity
         filler = to_end if needed > to_end else 0

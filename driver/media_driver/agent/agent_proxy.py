@@ -5,6 +5,8 @@ leak a socket or a log buffer. An agent executes one command per duty cycle, so 
 that the agent is thousands of duty cycles behind.
 """
 
+from operator import length_hint
+
 import numpy as np
 
 from windtunnel.driver.base import handoff, system
@@ -36,11 +38,29 @@ class AgentProxy:
             self.on_full()
 
 
+class FreeIndexes:
+    """The indexes of unused records, of which the one that was released last is taken first."""
+
+    def __init__(self, capacity: int) -> None:
+        self._released: list[int] = []
+        self._never_taken = iter(range(capacity))
+
+    def __len__(self) -> int:
+        return len(self._released) + length_hint(self._never_taken)
+
+    def take(self) -> int:
+        """Take an index. There must be one."""
+        return self._released.pop() if self._released else next(self._never_taken)
+
+    def release(self, index: int) -> None:
+        self._released.append(index)
+
+
 class SlotPool:
     """Allocates slots, which are the indexes of records in an array."""
 
     def __init__(self, capacity: int, record_kind: str) -> None:
-        self._free = list(range(capacity - 1, -1, -1))
+        self._free = FreeIndexes(capacity)
         self._record_kind = record_kind
         self._capacity = capacity
 
@@ -51,7 +71,7 @@ class SlotPool:
                 f"all {self._capacity} {self._record_kind} are in use",
                 ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE,
             )
-        return self._free.pop()
+        return self._free.take()
 
     @property
     def capacity(self) -> int:
@@ -65,7 +85,7 @@ class SlotPool:
 
     def release(self, slot: int) -> None:
         """Return a slot to the pool of free slots."""
-        self._free.append(slot)
+        self._free.release(slot)
 
 
 def fill_record(record: np.record, **values: int) -> None:

@@ -33,8 +33,8 @@ NOTHING = -1
 NEVER = (1 << 63) - 1
 # Columns of `ends`.
 HEAD, TAIL, OVERFLOWED, DEPARTED = range(4)
-"""Total number of bytes taken and put; number of datagrams dropped because the ring was full;
-departure time of the last datagram.
+"""Numbers of bytes taken and put since the ring was last empty; number of datagrams dropped because
+the ring was full; departure time of the last datagram.
 """
 
 _DUE, _LENGTH, _RECORD_LENGTH, _ENVELOPE = 0, 8, 12, 16
@@ -76,6 +76,9 @@ def put(
     """
     memory, ends = wires.memory[link], wires.ends[link]
     capacity = memory.size
+    if ends[HEAD] == ends[TAIL]:
+        # The ring begins anew, so that it touches few pages.
+        ends[HEAD] = ends[TAIL] = 0
     needed = (_HEADER + length + 7) & -8
     free = capacity - (ends[TAIL] - ends[HEAD])
     index = ends[TAIL] % capacity

@@ -276,6 +276,10 @@ def _claim(table: Any, at: int, memory: Any, name: Any, length: int) -> int:
     if name.size == 0 and peer_length == 0:
         return -_EAGAIN
     needed, tail = align(HEADER_LENGTH + length, 8), get_i64(ring, _TAIL)
+    if tail == get_i64(ring, _HEAD):
+        tail = 0
+        put_i64(ring, _HEAD, 0)
+        put_i64(ring, _TAIL, 0)
     free = memory.size - (tail - get_i64(ring, _HEAD))
     record = int(tail % memory.size)
     to_end = memory.size - record

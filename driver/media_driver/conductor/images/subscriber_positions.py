@@ -11,6 +11,7 @@ from windtunnel.driver.base.arith import I64_MAX
 from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media_driver.agent.agent_proxy import FreeIndexes
 
 NONE = -1
 
@@ -62,7 +63,7 @@ class PositionPool:
 
     def __init__(self, positions: np.ndarray) -> None:
         self._positions = positions
-        self._free = list(range(positions.size - 1, -1, -1))
+        self._free = FreeIndexes(positions.size)
 
     def add(self, owner: np.record, counter_id: int, now_ns: int = 0) -> int:
         """Add a subscriber position at the front of a stream's list. Returns its index in the
@@ -70,7 +71,7 @@ class PositionPool:
         """
         if not self._free:
             raise StorageError(f"all {self._positions.size} subscriber positions are in use")
-        index = self._free.pop()
+        index = self._free.take()
         self._positions[index] = (counter_id, owner["first_subscriber"], ACTIVE, now_ns)
         owner["first_subscriber"] = index
         return index
@@ -86,7 +87,7 @@ class PositionPool:
                 current = self._positions[current]["next"]
                 assert current != NONE, f"position {index} is not in this list"
             self._positions[current]["next"] = entry["next"]
-        self._free.append(index)
+        self._free.release(index)
 
     def bounds(self, owner: np.record, values: np.ndarray) -> tuple[int, int, int]:
         """Return the lowest and the highest subscriber position of a stream, and the number of
