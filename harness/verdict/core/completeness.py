@@ -1,4 +1,4 @@
-"""Detects truncated files in a run folder.
+"""Detects incomplete files in a run folder.
 
 A killed subscriber leaves incomplete files, next to a document that an earlier process may have
 written. They are valid evidence about the subject and do not count as damaged.
@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.host.application import SubscriberFacts
+from windtunnel.harness.artifact.host.host_facts import CaptureFacts
 from windtunnel.harness.artifact.records import Records, has_torn_tail
 from windtunnel.harness.artifact.run.manifest import Manifest, ProcessExit
+from windtunnel.harness.dissect.capture.pcap import Capture
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
 from windtunnel.harness.verdict.core.exit_codes import HARNESS_EXIT_CODES
 
@@ -46,6 +48,18 @@ def application_exits(manifest: Manifest, application: ApplicationCase) -> list[
 def application_name(application: ApplicationCase) -> str:
     """Return the name of an application's process in the manifest."""
     return f"{application.host}/{ROLE}-{application.id}"
+
+
+def missing_packets(capture: Capture, statistics: CaptureFacts) -> str:
+    """Describe what a capture lacks of the packets of its host, or return ""."""
+    counts = (
+        (statistics.dropped_by_kernel, "packets dropped by the kernel or the interface"),
+        (capture.cut, "packets truncated to the snapshot length"),
+        (capture.ip_fragments, "IP fragments, which the judge does not support"),
+        (int(capture.torn), "incomplete packet at the end of the file"),
+        (statistics.received - capture.packets, "packets captured but not in the file"),
+    )
+    return next((f"{count} {what}" for count, what in counts if count), "")
 
 
 def truncation(path: Path, dtype: np.dtype[Any]) -> str:

@@ -10,6 +10,7 @@ from windtunnel.harness.dissect.capture.pcap import Capture, sent_by
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.checks.subject import is_harness_failure
+from windtunnel.harness.verdict.core.completeness import missing_packets
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -73,11 +74,10 @@ def captures_complete(evidence: Evidence) -> list[Finding]:
 
 
 def _check_capture(name: str, evidence: Evidence, case: Case, host: str) -> Finding:
-    capture, statistics = evidence.capture(host), evidence.capture_statistics(host)
-    if isinstance(capture, Missing):
-        return inconclusive(name, capture, host)
-    if isinstance(statistics, Missing):
-        return inconclusive(name, statistics, host)
+    found = all_or_missing(evidence.capture(host), evidence.capture_statistics(host))
+    if isinstance(found, Missing):
+        return inconclusive(name, found, host)
+    capture, statistics = found
     folder: RunDir = evidence.folder
     where = tuple(
         evidence.name_of(each) for each in (folder.capture(host), folder.capture_statistics(host))
@@ -85,17 +85,11 @@ def _check_capture(name: str, evidence: Evidence, case: Case, host: str) -> Find
     own = sent_by(capture.frames, case.address(host))
     times_ns = capture.frames["time_ns"]
     fall_ns = min(int(np.diff(times_ns[each]).min(initial=0)) for each in (own, ~own))
-    problems = [
-        (statistics.dropped_by_kernel, "packets dropped by the kernel or the interface"),
-        (capture.cut, "packets truncated to the snapshot length"),
-        (capture.ip_fragments, "IP fragments, which the judge does not support"),
-        (int(capture.torn), "incomplete packet at the end of the file"),
-        (statistics.received - capture.packets, "packets captured but not in the file"),
-        (-fall_ns if fall_ns < -CLOCK_STEP_NS_MAX else 0, "ns by which the clock was set back"),
-    ]
-    for count, what in problems:
-        if count:
-            return Finding(name, Outcome.INCONCLUSIVE, f"{count} {what}", host, where)
+    problem = missing_packets(capture, statistics)
+    if not problem and fall_ns < -CLOCK_STEP_NS_MAX:
+        problem = f"{-fall_ns} ns by which the clock was set back"
+    if problem:
+        return Finding(name, Outcome.INCONCLUSIVE, problem, host, where)
     text = f"{capture.packets} packets, {capture.datagrams} of them Aeron datagrams, none lost"
     return passed(name, text, host, evidence=where)
 

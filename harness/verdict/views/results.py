@@ -20,6 +20,7 @@ from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentA
 from windtunnel.harness.artifact.run.observed import Stall
 from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.verdict.core.completeness import missing_packets
 from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Delivered, Evidence, Planned
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.core.wire import status_messages
@@ -132,6 +133,12 @@ def _gaps(evidence: Evidence, case: Case, flow: TrafficCase) -> ReaderGaps | Mis
     if isinstance(found, Missing):
         return found
     wire, planned, subscriber = found
+    for host in (flow.from_host, flow.to_host):
+        captured = all_or_missing(evidence.capture(host), evidence.capture_statistics(host))
+        if isinstance(captured, Missing):
+            return captured
+        if problem := missing_packets(*captured):
+            return Missing(f"the capture at {host}", f"is incomplete: {problem}")
     if not np.isin(wire.sent.starts, planned.log.frames["position"]).all():
         return Missing("the publisher", "did not follow its plan")
     return reader_gaps(

@@ -17,6 +17,7 @@ from tests.unit.harness.verdict.synthetic_run import A_TO_B, SESSION_ID, START_N
 from tests.unit.harness.verdict.synthetic_times import write_times
 from windtunnel.harness.artifact.documents import read_document, write_document
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
+from windtunnel.harness.artifact.host.host_facts import CaptureFacts
 from windtunnel.harness.artifact.host.offer import OFFER
 from windtunnel.harness.artifact.middlebox.decision import DUPLICATE
 from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
@@ -276,6 +277,24 @@ def test_offers_of_messages_that_are_not_planned_have_no_times(folder, index):
 
 def test_figures_of_the_link_need_both_captures(folder):
     folder.capture("b").unlink()
+    assert set(FIGURES) - set(row_of(folder)) == OF_LINK
+
+
+@pytest.mark.parametrize("host", ["a", "b"])
+@pytest.mark.parametrize("cut_bytes", [1, 700])
+def test_figures_of_the_link_need_whole_captures(folder, host, cut_bytes):
+    capture = folder.capture(host)
+    capture.write_bytes(capture.read_bytes()[:-cut_bytes])
+    assert set(FIGURES) - set(row_of(folder)) == OF_LINK
+    sentences = observations_of(read_verdict(folder.verdict)).all_sentences
+    expected = f"the capture at {host} is incomplete: 1 incomplete packet at the end of the file"
+    assert expected in " ".join(sentences)
+
+
+@pytest.mark.parametrize("host", ["a", "b"])
+def test_figures_of_the_link_need_captures_without_lost_packets(folder, host):
+    facts = CaptureFacts.read(folder.capture_statistics(host))
+    CaptureFacts(facts.received, 1).write(folder.capture_statistics(host))
     assert set(FIGURES) - set(row_of(folder)) == OF_LINK
 
 
