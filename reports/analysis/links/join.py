@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from windtunnel.harness.dissect.frames.wire_frame import NO_IDENTIFICATION
 from windtunnel.reports.analysis.kernels import repair_kernel as kernel
-from windtunnel.reports.analysis.links.link_matching import LOST, LinkMatch, match
+from windtunnel.reports.analysis.links.link_matching import ALWAYS, LOST, LinkMatch, Period, match
 from windtunnel.reports.analysis.links.links import LinkTotals
 from windtunnel.reports.analysis.links.path import CONTROL_NAMES, Path, find_path
 from windtunnel.reports.analysis.reading.stream_events import StreamEvents, ints, is_group
@@ -66,6 +66,7 @@ class JoinWalk:
         self._limit = JOIN_ROWS_MIN
         self._events = StreamEvents(("", *key), geometry)
         self._points: dict[str, int] = {}
+        self._periods: dict[int, Period] = {}
         self._pending: list[Any] = []
         self._count = 0
         self._paths: dict[int, Path] = {}
@@ -76,7 +77,9 @@ class JoinWalk:
         """Add frames of this stream that were captured at one vantage point, in capture order."""
         events = self._events.of(frames)
         rows = np.zeros(len(events.rows), dtype=OBSERVATION)
-        rows["point"] = self._points.setdefault(point, len(self._points))
+        number = self._points.setdefault(point, len(self._points))
+        self._extend_period(number, ints(frames, "time_ns"))
+        rows["point"] = number
         rows["flow"], rows["kind"] = events.flow_of, events.kinds
         in_group = np.array([is_group(each) for each in self._events.destinations], dtype=np.bool_)
         rows["receiver"] = np.where(in_group[events.flow_of], events.receivers, 0)
@@ -94,6 +97,15 @@ class JoinWalk:
         if self._count > self._limit and not may_wait:
             self._join(is_last=False)
             self._limit = max(JOIN_ROWS_MIN, 2 * self._count)
+
+    def _extend_period(self, point: int, times_ns: Any) -> None:
+        if len(times_ns):
+            known = self._periods.get(point)
+            first_ns, last_ns = int(times_ns.min()), int(times_ns.max())
+            self._periods[point] = Period(
+                min(first_ns, known.first_ns) if known else first_ns,
+                max(last_ns, known.last_ns) if known else last_ns,
+            )
 
     def outcomes(self) -> Iterator[pa.RecordBatch]:
         """Yield the frame outcomes that have been determined since the last call."""
@@ -136,7 +148,7 @@ class JoinWalk:
             until = self._settled_until(frames) if not is_last else np.iinfo(np.int64).max
             is_settled = frames["position"] < until
             is_settled_control = control["position"] < until
-            self._join_flow(flow, frames[is_settled], control[is_settled_control])
+            self._join_flow(flow, frames[is_settled], control[is_settled_control], is_last)
             self._pending += [frames[~is_settled], control[~is_settled_control]]
         self._count = sum(len(each) for each in self._pending)
 
@@ -148,7 +160,12 @@ class JoinWalk:
         ]
         return min(highs, default=0) - self._term_length
 
-    def _join_flow(self, flow: int, frames: Any, control: Any) -> None:
+    def _period(self, point: int, is_last: bool) -> Period:
+        """Return the period that a capture covers. It may go on unless all of it was read."""
+        period = self._periods[point]
+        return period if is_last else period._replace(last_ns=ALWAYS.last_ns)
+
+    def _join_flow(self, flow: int, frames: Any, control: Any, is_last: bool) -> None:
         path = self._paths[flow]
         attempts: dict[int, Any] = {}
         at = {point: frames[frames["point"] == point] for point in path.order}
@@ -162,9 +179,14 @@ class JoinWalk:
             link = (flow, near, point)
             if link not in self._sums:
                 self._sums[link] = LinkTotals(path.clocks[point])
-            matched = match(at[near], at[point], path.clocks[point].correction_ns)
+            correction_ns = path.clocks[point].correction_ns
+            sending, arriving = self._period(near, is_last), self._period(point, is_last)
+            matched = match(at[near], at[point], correction_ns, sending, arriving)
             self._sums[link].add(matched)
             beyond = control[np.isin(control["receiver"], path.receivers[point])]
+            sent_ns = beyond["time_ns"] - correction_ns
+            unseen = sending.lacks(sent_ns, sent_ns)
+            beyond = beyond[(beyond["point"] != point) | ~unseen]
             self._add_control(self._sums[link], beyond, near, point)
             matches[point] = matched
             onward[near].append((point, matched))

@@ -13,7 +13,7 @@ the order of reading.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,10 +52,37 @@ class LinkMatch:
     "int64[m]: length of each transmission, in stream bytes."
     is_ambiguous: Any
     "bool[n]: whether another transmission would match the arrival equally well."
+    is_unobserved: Any
+    "bool[m]: whether each transmission has no arrival and was outside the arrivals' capture."
+    is_before_or_after: Any
+    "bool[n]: whether each arrival has no transmission and was outside the sends' capture."
 
 
-def match(sends: Any, arrivals: Any, correction_ns: int) -> LinkMatch:
-    """Match the transmissions at one vantage point with the arrivals at the next one.
+class Period(NamedTuple):
+    """The times of the first and the last frame of a stream in a capture, by its own clock."""
+
+    first_ns: int
+    last_ns: int
+
+    def lacks(self, earliest_ns: Any, latest_ns: Any) -> Any:
+        """Return for each frame whether it may have passed before or after the period, given the
+        times between which it passed.
+        """
+        return (earliest_ns < self.first_ns) | (latest_ns > self.last_ns)
+
+
+ALWAYS = Period(np.iinfo(np.int64).min, np.iinfo(np.int64).max)
+
+
+def match(
+    sends: Any,
+    arrivals: Any,
+    correction_ns: int,
+    sending: Period = ALWAYS,
+    arriving: Period = ALWAYS,
+) -> LinkMatch:
+    """Match the transmissions at one vantage point with the arrivals at the next one, whose
+    captures cover these periods.
 
     Shapes:  records with `position`, `time_ns`, `length`, `identification`, each in capture order
     """
@@ -98,9 +125,12 @@ def match(sends: Any, arrivals: Any, correction_ns: int) -> LinkMatch:
     delays = np.zeros(len(sends), dtype=np.int64)
     has_arrived = arrival_of != LOST
     delays[has_arrived] = times[arrival_of[has_arrived]] - sends["time_ns"][has_arrived]
+    sent_ns, longest_ns = sends["time_ns"] + correction_ns, int(delays.max(initial=0))
     return LinkMatch(
         arrival_of, send_of, is_copy, copies, extents, late_ns, delays, sends["length"],
         is_ambiguous,
+        ~has_arrived & arriving.lacks(sent_ns, sent_ns + longest_ns),
+        (send_of == LOST) & sending.lacks(times - longest_ns, times),
     )  # fmt: skip
 
 

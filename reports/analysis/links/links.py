@@ -34,6 +34,7 @@ LINKS = pa.schema(
         ("lost_bytes", pa.int64()),
         ("copied_frames", pa.int64()),
         ("unsent_frames", pa.int64()),
+        ("unobserved_frames", pa.int64()),
         ("reordered_frames", pa.int64()),
         ("reordered_extent_max", pa.int64()),
         ("ambiguous_frames", pa.int64()),
@@ -52,6 +53,8 @@ LINKS = pa.schema(
 )
 """Columns of the links table. Frames are DATA and PAD, and each transmission is counted. `unsent`:
 frames that arrived but were not seen at the previous vantage point, such as forged frames.
+`unobserved`: frames seen at one vantage point while the other one captured nothing yet, or nothing
+any more, so it is not known whether they were lost or forged. They are not counted as sent.
 `ambiguous`: arrivals that match more than one transmission. `control`: NAKs and status messages,
 which travel in the opposite direction. `lost_limits`: the limits that the lost status messages
 would have set, in ascending order. `clock_offset_ns`: how far the clock of `to_point` is ahead;
@@ -125,25 +128,31 @@ class LinkTotals:
         self._control_sent = 0
         self._control_balance: Counter[tuple[int, ...]] = Counter()
         self._counts = dict.fromkeys(
-            ("sent", "arrived", "lost", "copied", "unsent", "reordered", "ambiguous"), 0
+            (
+                *("sent", "arrived", "lost", "copied", "unsent", "unobserved", "reordered"),
+                "ambiguous",
+            ),
+            0,
         )
         self._lost_bytes = self._extent_max = 0
         self._delays = DelayHistogram()
 
     def add(self, matched: LinkMatch) -> None:
         """Add the result of matching a group of frames."""
-        is_lost = matched.arrival_of == LOST
+        is_lost = (matched.arrival_of == LOST) & ~matched.is_unobserved
+        is_unsent = (matched.send_of == LOST) & ~matched.is_before_or_after
         counts = self._counts
-        counts["sent"] += len(matched.arrival_of)
+        counts["sent"] += int((~matched.is_unobserved).sum())
         counts["lost"] += int(is_lost.sum())
-        counts["arrived"] += len(matched.send_of)
+        counts["arrived"] += int((~matched.is_before_or_after).sum())
         counts["copied"] += int(matched.is_copy.sum())
-        counts["unsent"] += int((matched.send_of == LOST).sum())
+        counts["unsent"] += int(is_unsent.sum())
+        counts["unobserved"] += int(matched.is_unobserved.sum() + matched.is_before_or_after.sum())
         counts["reordered"] += int((matched.extents > 0).sum())
         counts["ambiguous"] += int(matched.is_ambiguous.sum())
         self._lost_bytes += int(matched.lengths[is_lost].sum())
         self._extent_max = max(self._extent_max, int(matched.extents.max(initial=0)))
-        self._delays.add(matched.delays_ns[~is_lost])
+        self._delays.add(matched.delays_ns[matched.arrival_of != LOST])
 
     def add_control(self, frames: list[tuple[int, ...]], counts: list[int]) -> None:
         """Add numbers of control frames: positive at the farther vantage point, which sends them,

@@ -245,6 +245,9 @@ def _link_lines(tables: Tables) -> list[str]:
             parts.append(f"reordered {link['reordered_frames']:,}")
         if link["unsent_frames"]:
             parts.append(f"{counted(link['unsent_frames'], 'frame')} received but never sent")
+        if link["unobserved_frames"]:
+            unobserved = counted(link["unobserved_frames"], "frame")
+            parts.append(f"{unobserved} outside the period of the other capture not counted")
         if link["control_lost"]:
             naks = counted(link["control_lost"] - link["status_lost"], "NAK")
             statuses = counted(link["status_lost"], "status message")

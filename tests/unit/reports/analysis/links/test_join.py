@@ -98,12 +98,46 @@ def test_a_link_is_found_if_all_frames_were_sent_twice(tmp_path):
 
 def test_a_link_is_found_if_no_status_message_arrived(tmp_path):
     sent = [packet(START_NS - 1_000, made.setup()), *sent_packets()[:600]]
-    write(tmp_path / "near.pcap", sent)
+    write(tmp_path / "near.pcap", [*sent, packet(START_NS + 2_000_000, made.setup())])
     write(tmp_path / "far.pcap", later(sent[:500], WAY_NS) + answers(at_far=True))
     (link,) = told(tmp_path, tmp_path, "deaf")[0].to_pylist()
     assert (link["from_point"], link["to_point"], link["lost_frames"]) == ("near", "far", 101)
     assert (link["clock_offset_ns"], link["clock_error_ns"]) == (None, None)
     assert (link["control_sent"], link["control_lost"]) == (20, 20)
+
+
+@pytest.mark.parametrize("ahead_ns", [0, AHEAD_NS, -AHEAD_NS])
+def test_what_a_capture_that_is_shorter_cannot_show_is_not_counted(tmp_path, ahead_ns):
+    """The far capture has only the middle of the stream, with the losses in it."""
+    sent = [packet(START_NS - 1_000, made.setup()), *sent_packets()]
+    came = [each for index, each in enumerate(later(sent, WAY_NS)) if index - 1 not in LOST]
+    first_ns, last_ns = START_NS + 500_000, START_NS + 1_500_000
+    far = [each for each in came + answers(True) if first_ns <= each.time_ns <= last_ns]
+    write(tmp_path / "near.pcap", sent + answers(False))
+    write(tmp_path / "far.pcap", later(far, ahead_ns))
+    (link,) = told(tmp_path, tmp_path, "short")[0].to_pylist()
+    first, last = (each_ns - START_NS - WAY_NS for each_ns in (first_ns, last_ns))
+    middle = range(first // 1_000, last // 1_000 + 1)
+    lost = LOST & set(middle)
+    assert lost
+    assert (link["from_point"], link["to_point"]) == ("near", "far")
+    assert link["arrived_frames"] == len(middle) - len(lost)
+    assert link["lost_frames"] == len(lost)
+    assert link["lost_bytes"] == link["lost_frames"] * STEP
+    assert link["sent_frames"] == link["arrived_frames"] + link["lost_frames"]
+    total = TERMS * FRAMES_A_TERM
+    assert link["sent_frames"] + link["unobserved_frames"] == total
+    assert (link["unsent_frames"], link["control_lost"]) == (0, 0)
+
+
+def test_what_the_senders_capture_cannot_show_is_not_called_forged(tmp_path):
+    sent = [packet(START_NS - 1_000, made.setup()), *sent_packets()]
+    write(tmp_path / "near.pcap", sent[:1_000])
+    write(tmp_path / "far.pcap", later(sent, WAY_NS) + answers(True))
+    (link,) = told(tmp_path, tmp_path, "forged")[0].to_pylist()
+    assert (link["sent_frames"], link["lost_frames"]) == (999, 0)
+    assert (link["arrived_frames"], link["unobserved_frames"]) == (999, TERMS * FRAMES_A_TERM - 999)
+    assert link["unsent_frames"] == 0
 
 
 def test_blocks_of_any_size_come_to_the_same(points, tmp_path, monkeypatch):
