@@ -9,7 +9,6 @@ from windtunnel.harness.simulator.exercises.messages import Reader, exchange, ha
 from windtunnel.harness.simulator.exercises.party import (
     Party,
     Site,
-    connected,
     disconnected,
     image_of,
     limit_at,
@@ -38,7 +37,7 @@ def exclusive(site: Site) -> Routine[None]:
     first = Reader((yield from near.subscription("aeron:ipc", STREAM)))
     image = yield from image_of(first.subscription)
     require(image.join_position == START, f"to join at {START}, found {image.join_position}")
-    yield connected(publication)
+    require(publication.is_connected, "a publication to be connected when its reader has an image")
     yield limit_at(near, publication, START + WINDOW)
     yield from exchange(publication, [first], 2 * TERMS // LENGTH, LENGTH)
     late = Reader((yield from near.subscription("aeron:ipc", STREAM)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from windtunnel.driver.client.counter import Counter
+from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.simulator.exercises.party import Party, Site, connected, disconnected
 from windtunnel.harness.simulator.exercises.waiting import Routine, Wait, require
 
@@ -62,6 +63,9 @@ def _add(party: Party, key: bytes, label: str) -> Routine[Counter]:
         lambda: party.client.get_counter(wanted), f"the counter {label!r}"
     )
     require(counter.registration_id == wanted, "a counter with the id of its command")
+    clients = [each.registration_id for each in party.of_type(counter_key.CLIENT_HEARTBEAT)]
+    own = party.client.client_id
+    require(own in clients, f"a heartbeat counter of client {own}, found those of {clients}")
     return counter
 
 
