@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from windtunnel.harness.artifact.run_dir import run_name
 from windtunnel.harness.installation import SCENARIOS
 from windtunnel.harness.orchestrate.allowed_commands import require_allowed, require_files
 from windtunnel.harness.scenario.loader import (
@@ -77,22 +78,36 @@ def require_runnable(
     allow_commands: bool = False,
 ) -> list[Scenario]:
     """Return all scenarios. Raises ScenarioError with the problems of all files, unless all
-    scenarios can be run. Those with applications or own checks need `allow_commands`.
+    scenarios can be run and have run folders of their own. Those with applications or own checks
+    need `allow_commands`.
     """
     errors: list[str] = []
-    loaded = []
+    loaded: list[tuple[Path, Scenario]] = []
     for file in dict.fromkeys(files):
         try:
             found = load_all_runnable(file, receive, settings)
             loaded += [(file, each.scenario) for each in found]
         except ScenarioError as error:
             errors += error.errors
+    errors += _same_names(loaded)
     if errors:
         raise ScenarioError(errors)
     if not allow_commands:
         require_allowed(dict(loaded).items())
     require_files(loaded)
     return [scenario for _, scenario in loaded]
+
+
+def _same_names(loaded: Iterable[tuple[Path, Scenario]]) -> list[str]:
+    """Return an error for each scenario whose runs would overwrite those of an earlier one."""
+    errors: list[str] = []
+    first: dict[str, tuple[Path, str]] = {}
+    for file, scenario in loaded:
+        other, name = first.setdefault(run_name(scenario.name, 0), (file, scenario.name))
+        if other != file:
+            text = f"expected another name than that of {other}, {name}"
+            errors.append(f"{file}: name: {text}: their run folders would be the same")
+    return errors
 
 
 def _problems(scenario: Scenario) -> list[Problem]:

@@ -95,9 +95,9 @@ def matrix(
     A PEER is ours, pyaeron (the Aeron C driver in the Python package of that name), java (from the
     jar in $AERON_ALL_JAR), aeronmd:/path/to/aeronmd, or image:NAME (a container image, with
     --fidelity compose). If this machine cannot start a peer, the outcome of its cells is
-    UNSUPPORTED. A SCENARIO is a name from `windtunnel list`, a folder of
-    scenarios, or a YAML file; the default is the folder `matrix`. The exit code is that of the
-    worst verdict.
+    UNSUPPORTED. A SCENARIO is a name from `windtunnel list`, a YAML file, or a folder, as
+    for `windtunnel run`; the default is the folder `matrix`. The exit code is that of the worst
+    verdict.
 
     \b
       windtunnel matrix --seeds 5

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from windtunnel.harness.orchestrate.suite.runner import SuiteResult
     from windtunnel.harness.scenario.known import KnownFailure
     from windtunnel.harness.scenario.resolved.link_case import Backend
+    from windtunnel.harness.scenario.schema.model import Scenario
 
 
 @click.command(short_help="Run scenarios, judge the runs, and write an HTML report.")
@@ -154,24 +155,24 @@ def run(
 ) -> int:
     """Run each SCENARIO, judge the runs, and write an HTML report.
 
-    A SCENARIO is a name from `windtunnel list`, a folder of scenarios, or a YAML file; the default
-    is the three main scenarios. Prints one line per run, with the verdict and its reason. The exit
-    code is that of the worst verdict.
+    A SCENARIO is a name from `windtunnel list`, a YAML file, or a folder; the default is the three
+    main scenarios. A folder is one of the list, such as loss, or your own: each file *.yaml in it
+    and in its subfolders must be a scenario; hidden folders and run folders are passed over. Prints
+    one line per run, with the verdict and its reason. The exit code is that of the worst verdict.
 
     \b
       windtunnel run loss/reliable-2pct --seed 7 --seeds 10 --receive nak-delay=1ms
+      windtunnel run my-scenarios/ --fidelity sim --jobs 2
       windtunnel run my-scenario.yaml --payload capture.tar --json | jq .outcome
       windtunnel run --publisher aeronmd:build/aeronmd --subscriber pyaeron
     """
     from windtunnel.harness.cli.machine import default_fidelity
     from windtunnel.harness.cli.render.display import choose
-    from windtunnel.harness.orchestrate.scenario_file import require_runnable
     from windtunnel.harness.orchestrate.suite.runner import run_suite
 
     files = scenarios.find_all(scenario)
     _check_defects(sabotage, mutant, kernel)
-    with failure.one_line():
-        loaded = require_runnable(files, receive, settings, allow_commands=allow_commands)
+    loaded = _load(files, receive, settings, allow_commands)
     if kernel == "uml":
         return in_kernel.run(files, click.get_current_context().params)
     chosen_fidelity = fidelity or default_fidelity([each.fidelity for each in loaded])
@@ -199,6 +200,16 @@ def run(
         report = _write_files(result.suite_dir, junit, markdown)
     print_suite(result, report, as_json)
     return result.exit_code
+
+
+def _load(
+    files: list[Path], receive: dict[str, str], settings: dict[str, str], allow_commands: bool
+) -> "list[Scenario]":
+    """Load all scenarios. Raises Failure with the problems of all files."""
+    from windtunnel.harness.orchestrate.scenario_file import require_runnable
+
+    with failure.one_line():
+        return require_runnable(files, receive, settings, allow_commands=allow_commands)
 
 
 def _check_defects(sabotage: str | None, mutant: str | None, kernel: str) -> None:
