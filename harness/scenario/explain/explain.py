@@ -28,6 +28,7 @@ from windtunnel.harness.scenario.explain.retransmit_linger import linger_lines
 from windtunnel.harness.scenario.explain.stream_length import (
     expected_data_frames,
     expected_framed_bytes,
+    expected_padding,
     fragment_count,
     framed_length,
     has_one_length,
@@ -96,7 +97,8 @@ def _lines(case: Case) -> Iterator[str]:
         yield from linger_lines(case, traffic)
         yield from _expectation_lines(case, traffic)
         yield from (f"  {line}" for line in expectation_lines(case, traffic))
-        if case.events and padding_exceeds_half_term(traffic):
+        stops = any(event.stops_processes for event in case.events)
+        if stops and padding_exceeds_half_term(traffic):
             yield "  window and padding exceed half a term: a subscriber that an event stops for"
             yield "  5 s may be considered dead (a smaller rcv-wnd prevents this)"
     yield from application_lines(case)
@@ -250,18 +252,28 @@ def _channels(
 
 
 def _fragments_text(traffic: TrafficCase) -> str:
-    """Describe how many frames a message is split into, and how much headers and alignment add."""
+    """Describe how many frames a message is split into, and how much headers, alignment and padding
+    add.
+    """
     lengths = dict.fromkeys((traffic.shortest_bytes, traffic.longest_bytes))
     counts = dict.fromkeys(fragment_count(each, traffic.mtu) for each in lengths)
     text = " to ".join(f"{each:,}" for each in counts)
     frames = "1 frame" if text == "1" else f"{text} frames"
     added = expected_framed_bytes(traffic) / traffic.total_bytes - 1
     most = traffic.mtu - HEADER_LENGTH
-    return f"a message is {frames} of at most {most} bytes; headers and alignment add {added:.1%}"
+    text = f"a message is {frames} of at most {most} payload bytes"
+    text += f"; headers and alignment add {added:.1%}"
+    padding_bytes, is_exact = expected_padding(traffic)
+    if not padding_bytes:
+        return text
+    about = "" if is_exact else "about "
+    share = padding_bytes / traffic.total_bytes
+    return f"{text}, padding at the ends of terms {about}{share:.1%}"
 
 
 def _terms(traffic: TrafficCase) -> int:
-    return math.ceil(expected_framed_bytes(traffic) / traffic.term_length)
+    padding_bytes, _ = expected_padding(traffic)
+    return math.ceil((expected_framed_bytes(traffic) + padding_bytes) / traffic.term_length)
 
 
 def _fault_lines(case: Case, index: int, fault: FaultCase) -> Iterator[str]:

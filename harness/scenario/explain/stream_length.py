@@ -2,6 +2,8 @@
 
     message of 3000 bytes, mtu 1408     | 32 | 1376 | 32 | 1376 | 32 | 248 | 8 |    3128 bytes
 
+    end of a term                       | message | message |  padding  | a message that did not fit
+
 A fragment carries at most the MTU without its header, and is aligned to 32 bytes. Figures of a
 stream are estimates unless all its messages have the same length.
 """
@@ -44,6 +46,26 @@ def expected_framed_bytes(traffic: TrafficCase) -> float:
     lengths = _lengths(traffic)
     framed = sum(framed_length(length, traffic.mtu) for length in lengths)
     return traffic.total_bytes / sum(lengths) * framed
+
+
+def expected_padding(traffic: TrafficCase) -> tuple[int, bool]:
+    """Return the length in bytes of the padding at the ends of a stream's terms, and whether it is
+    exact. It is for a stream from one publisher that begins at the start of a term.
+    """
+    term, lengths = traffic.term_length, _lengths(traffic)
+    framed = [framed_length(length, traffic.mtu) for length in lengths]
+    if has_one_length(traffic):
+        count, rest = divmod(traffic.total_bytes, traffic.longest_bytes)
+        left = term % framed[0]
+        ends, last = divmod(max(0, count - 1), per_term := term // framed[0])
+        is_full = count > 0 and last + 1 == per_term
+        needs_term = rest > 0 and is_full and framed_length(rest, traffic.mtu) > left
+        return left * (ends + needs_term), True
+    # The end of a term is as likely at each place within a message.
+    mean = sum(framed) / len(framed)
+    left_mean = (sum(each * each for each in framed) / sum(framed) - ALIGNMENT) / 2
+    ends = int(traffic.total_bytes / sum(lengths) * len(lengths) * mean / (term - left_mean))
+    return round(ends * left_mean), False
 
 
 def has_one_length(traffic: TrafficCase) -> bool:

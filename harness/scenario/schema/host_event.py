@@ -231,6 +231,11 @@ class EventCase(Part):
         return ALL_ROLES if is_for_all else (self.process,)
 
     @property
+    def stops_processes(self) -> bool:
+        """Return whether the event pauses or kills processes."""
+        return self.action in ("pause", "kill")
+
+    @property
     def kills_archive(self) -> bool:
         """Return whether the event kills an archive."""
         return self.action == "kill" and "archive" in self.roles
