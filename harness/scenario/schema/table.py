@@ -4,7 +4,6 @@ A quantity is a string with a unit, which is converted to an exact integer when 
 Schema for editors contains the pattern of each quantity.
 """
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -22,6 +21,8 @@ from windtunnel.harness.scenario.schema.units import (
     parse_probability,
     parse_rate,
     parse_share,
+    parse_signed_bytes,
+    parse_signed_duration,
     shown,
 )
 
@@ -38,17 +39,6 @@ def quantity(units: str, example: str, *, prefix: str = "", word: str = "") -> W
     return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
 
 
-def _signed(parse: Callable[[object], int]) -> BeforeValidator:
-    """Return a validator of quantities that `parse` can parse, and of negative ones."""
-
-    def validate(value: object) -> int:
-        if isinstance(value, str) and value.startswith("-"):
-            return -parse(value[1:])
-        return parse(value)
-
-    return BeforeValidator(validate)
-
-
 def one_or_many(value: object) -> Any:
     """Return a list unchanged, or a single value as a list with one item."""
     return value if isinstance(value, list) else [value]
@@ -56,10 +46,14 @@ def one_or_many(value: object) -> Any:
 
 SIZE_UNITS = "|".join(BYTES)
 Bytes = Annotated[int, BeforeValidator(parse_bytes), quantity(SIZE_UNITS, "64MiB")]
-SignedBytes = Annotated[int, _signed(parse_bytes), quantity(SIZE_UNITS, "-64B", prefix="-?")]
+SignedBytes = Annotated[
+    int, BeforeValidator(parse_signed_bytes), quantity(SIZE_UNITS, "-64B", prefix="-?")
+]
 TIME_UNITS = "|".join(NANOSECONDS)
 Duration = Annotated[int, BeforeValidator(parse_duration), quantity(TIME_UNITS, "5ms")]
-SignedDuration = Annotated[int, _signed(parse_duration), quantity(TIME_UNITS, "-5s", prefix="-?")]
+SignedDuration = Annotated[
+    int, BeforeValidator(parse_signed_duration), quantity(TIME_UNITS, "-5s", prefix="-?")
+]
 Rate = Annotated[int, BeforeValidator(parse_rate), quantity("|".join(BITS_PER_SECOND), "200Mbit/s")]
 ByteRate = Annotated[
     int, BeforeValidator(parse_byte_rate), quantity("|".join(BYTES_PER_SECOND), "20MiB/s")

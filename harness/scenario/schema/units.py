@@ -77,6 +77,16 @@ def parse_duration(text: object) -> int:
     return _parse(text, _DURATION)
 
 
+def parse_signed_bytes(text: object) -> int:
+    """Parse a size such as "64MiB" or "-64MiB" into bytes."""
+    return _parse(text, _SIZE, is_signed=True)
+
+
+def parse_signed_duration(text: object) -> int:
+    """Parse a duration such as "5ms" or "-5ms" into nanoseconds."""
+    return _parse(text, _DURATION, is_signed=True)
+
+
 def parse_share(text: object) -> int:
     """Parse a share such as "2%" into parts per billion. It must be above 0% and at most 100%."""
     parts = _parse(text, _SHARE)
@@ -144,32 +154,44 @@ def shown(text: str) -> str:
     return printable if len(printable) <= DIGITS_MAX else f"{printable[:DIGITS_MAX]}..."
 
 
-def _parse(text: object, kind: _Kind) -> int:
-    match = _QUANTITY.fullmatch(text.strip()) if isinstance(text, str) else None
+def _parse(text: object, kind: _Kind, *, is_signed: bool = False) -> int:
+    """Parse a quantity. `is_signed` permits a minus sign. Raises ValueError."""
+    sign = -1 if is_signed and isinstance(text, str) and text.startswith("-") else 1
+    match = _QUANTITY.fullmatch(text[sign < 0 :].strip()) if isinstance(text, str) else None
     if match is None or match[3] not in kind.units:
-        units = ", ".join(kind.units)
-        expected = f"{kind.what} with a unit ({units}), such as {kind.example}"
-        raise ValueError(f"expected {expected}, found {_found(text)}")
+        raise ValueError(_not_one(text, kind, is_signed=is_signed))
     whole, fraction, unit = match[1], match[2] or "", match[3]
     if len(whole) > DIGITS_MAX:
-        raise ValueError(_too_much(text, kind))
+        raise ValueError(_too_much(text, kind, sign))
     if len(fraction) > DIGITS_MAX:
         expected = f"at most {DIGITS_MAX} digits after the decimal point"
         raise ValueError(f"expected {expected}, found {_found(text)}")
     scale: int = 10 ** len(fraction)
     value, rest = divmod(int(whole + fraction) * kind.units[unit], scale)
     if value > kind.limit or (value == kind.limit and rest):
-        raise ValueError(_too_much(text, kind))
+        raise ValueError(_too_much(text, kind, sign))
     if rest:
         raise ValueError(f"expected a whole number of the smallest unit, found {_found(text)}")
-    return value
+    return sign * value
 
 
-def _too_much(text: object, kind: _Kind) -> str:
+def _not_one(text: object, kind: _Kind, *, is_signed: bool) -> str:
+    """Return the error for a value that is not a quantity of this kind."""
+    example = f"{kind.example} or -{kind.example}" if is_signed else kind.example
+    expected = f"{kind.what} with a unit ({', '.join(kind.units)}), such as {example}"
+    sign = text.strip()[:1] if isinstance(text, str) else ""
+    hint = ": write it without the plus sign" if sign == "+" else ""
+    if sign == "-" and not is_signed:
+        hint = ": it must not be negative"
+    return f"expected {expected}, found {_found(text)}{hint}"
+
+
+def _too_much(text: object, kind: _Kind, sign: int) -> str:
     if kind is _SHARE:
         return f"expected a share above 0% and at most 100%, found {_found(text)}"
     limit = _format(kind.limit, kind.units)
-    return f"expected {kind.what} of at most {limit}, found {_found(text)}"
+    bound = f"at most {limit}" if sign > 0 else f"at least -{limit}"
+    return f"expected {kind.what} of {bound}, found {_found(text)}"
 
 
 def _found(text: object) -> str:

@@ -127,8 +127,8 @@ def _clock_step(scenario: Scenario, event: HostEvent, path: Path) -> Iterator[Pr
             yield Problem((*path, "whom", key), text)
     if scenario.fidelity != ("sim",):
         found = ", ".join(scenario.fidelity)
-        text = "Linux gives hosts of one machine no realtime clock of their own: expected "
-        yield Problem(at, f"{text}`fidelity: [sim]`, found {found}")
+        text = "Linux namespaces share one realtime clock: expected `fidelity: [sim]`"
+        yield Problem(at, f"{text}, found {found}")
     if step_ns == 0:
         yield Problem(at, "expected a step forward, or back with a minus sign, found 0")
     end_ns = min(timeouts.client_liveness_ns or LIVENESS_NS, timeouts.driver_ns or LIVENESS_NS)

@@ -11,6 +11,8 @@ from windtunnel.harness.scenario.schema.units import (
     parse_bytes,
     parse_duration,
     parse_share,
+    parse_signed_bytes,
+    parse_signed_duration,
 )
 
 
@@ -57,6 +59,34 @@ def test_reads(parse, text, value):
 def test_refuses(parse, text):
     with pytest.raises(ValueError, match="expected"):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("-5s", -5 * 10**9), ("- 5 s", -5 * 10**9), ("1.5ms", 1_500_000)]
+)
+def test_reads_signed_quantities(text, value):
+    assert parse_signed_duration(text) == value
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "message"),
+    [
+        (parse_duration, "-5s", "such as 5ms, found '-5s': it must not be negative"),
+        (parse_duration, "+5s", "such as 5ms, found '+5s': write it without the plus sign"),
+        (parse_signed_duration, "+5s", "5ms or -5ms, found '+5s': write it without the plus sign"),
+        (parse_signed_duration, "-5", "such as 5ms or -5ms, found '-5'"),
+        (parse_signed_duration, -5, "such as 5ms or -5ms, found -5"),
+        (parse_signed_duration, "--5s", "such as 5ms or -5ms, found '--5s'"),
+        (parse_signed_duration, "-11000min", "of at least -10080min, found '-11000min'"),
+        (parse_signed_duration, "11000min", "of at most 10080min, found '11000min'"),
+        (parse_signed_bytes, "+64B", "such as 64MiB or -64MiB, found '+64B': write it without the"),
+        (parse_signed_bytes, "-0.5B", "a whole number of the smallest unit, found '-0.5B'"),
+    ],
+)
+def test_a_wrong_sign_is_named(parse, text, message):
+    with pytest.raises(ValueError, match="expected") as raised:
+        parse(text)
+    assert message in str(raised.value)
 
 
 @given(st.integers(1, 10**12))

@@ -49,6 +49,8 @@ def test_the_case_has_the_step(tmp_path, step, step_ns, said):
         ),
         ({"step": "2s", "more": "timeouts: {driver: 2s}\n"}, "expected less than 2s, found 2s"),
         ({"step": "5"}, "events[0].act.step_clock"),
+        ({"step": "-5"}, "such as 5ms or -5ms, found -5"),
+        ({"step": "+5s"}, "such as 5ms or -5ms, found '+5s': write it without the plus sign"),
         ({"step": "--5s"}, "events[0].act.step_clock"),
         ({"step": "-8d"}, "events[0].act.step_clock"),
         ({"whom": "host: c"}, "events[0].whom.host: expected one of the hosts a, b"),
@@ -56,7 +58,7 @@ def test_the_case_has_the_step(tmp_path, step, step_ns, said):
         ({"whom": "host: a, process: driver"}, "events[0].whom.process: all processes of a host"),
         (
             {"fidelity": "netns, compose"},
-            "act.step_clock: Linux gives hosts of one machine no realtime clock of their own: "
+            "act.step_clock: Linux namespaces share one realtime clock: "
             "expected `fidelity: [sim]`, found netns, compose",
         ),
     ],
