@@ -108,6 +108,8 @@ class Shrunk:
     ranges: int
     rules: int
     decisions_before: int
+    """Number of decisions in the run that was shrunk, also if it fails without any of them."""
+
     bytes_before: int
     bytes_after: int
     streams_before: int
@@ -148,7 +150,7 @@ def shrink_run(spec: ShrinkSpec, report: Callable[[str], None]) -> tuple[Shrunk,
             # The error concerns one candidate. Earlier results remain valid.
             report(f"shrinking ended early: {error}")
         with cancellation.shielded():
-            shrunk = _written(spec, trials, shrinking, check, finding_of_best or finding)
+            shrunk = _written(spec, trials, shrinking, found, finding_of_best or finding)
             shrunk.is_interrupted = exit_code is not None
             shrunk.run = str(trials.last.path) if finding_of_best else ""
             shrunk.first_run_s = round(first_s, 1)
@@ -167,6 +169,9 @@ class _Reproduced:
     finding: str
     scenario: Scenario
     decisions: Records
+
+    recorded: int
+    """Number of decisions that the run itself recorded."""
 
 
 def _reproduce(spec: ShrinkSpec, trials: Trials, report: Callable[[str], None]) -> _Reproduced:
@@ -194,7 +199,7 @@ def _reproduce(spec: ShrinkSpec, trials: Trials, report: Callable[[str], None]) 
             if check is not None:
                 report(f"reproduced: {check}: {found[check]}")
                 made = trials.decisions() if decisions is None else decisions
-                return _Reproduced(check, found[check], candidate_scenario, made)
+                return _Reproduced(check, found[check], candidate_scenario, made, len(recorded))
             seen |= found
             if decisions is nothing:
                 short = _with_short_budget(trials, scenario)
@@ -283,14 +288,14 @@ def _last_run(spec: ShrinkSpec, trials: Trials, shrinking: Shrinking, check: str
 
 
 def _written(
-    spec: ShrinkSpec, trials: Trials, shrinking: Shrinking, check: str, finding: str
+    spec: ShrinkSpec, trials: Trials, shrinking: Shrinking, found: _Reproduced, finding: str
 ) -> Shrunk:
     rules = shrinking.written_rules()
     file = spec.home / SCENARIO
     file.write_text(shrinking.text(), encoding="utf-8")
     before, after = shrinking.origin.scenario.traffic, shrinking.best.scenario.traffic
     return Shrunk(
-        check=check,
+        check=found.check,
         finding=finding,
         scenario=str(file),
         run="",
@@ -299,7 +304,7 @@ def _written(
         is_interrupted=False,
         ranges=range_count(rules),
         rules=len(rules),
-        decisions_before=len(shrinking.origin.decisions),
+        decisions_before=found.recorded,
         bytes_before=sum(each.content.total_bytes for each in before),
         bytes_after=sum(each.content.total_bytes for each in after),
         streams_before=len(before),

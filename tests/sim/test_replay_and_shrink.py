@@ -169,6 +169,7 @@ def test_a_failing_run_is_shrunk_by_command(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["check"] == "delivered_once"
     assert (told["ranges"], told["rules"], told["streams_after"]) == (0, 0, 1)
+    assert told["decisions_before"] == len(read_decisions(first.decisions)) > 30
     assert told["is_sure"]
     assert told["bytes_after"] < told["bytes_before"] == 400 << 10
     again = simulated.run(Path(told["scenario"]), tmp_path, sabotage="flip-byte")

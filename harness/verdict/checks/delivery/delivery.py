@@ -104,9 +104,11 @@ def _once_from_join(
 
 def _unfinished(evidence: Evidence, traffic: TrafficCase, planned: Planned, first: int) -> Finding:
     """Return a violation about messages that are missing at the end of the stream."""
-    position, missing = _message_start(planned, first), planned.plan.count - first
-    text = f"message {first} (position {position}) and the {missing - 1} messages after it "
-    text += "never arrived"
+    position, later = _message_start(planned, first), planned.plan.count - first - 1
+    text = f"message {first} (position {position})"
+    if later:
+        text += f" and the {later} {noun_for(later, 'message')} after it"
+    text += " never arrived"
     waits = never_left_behind(traffic)
     return failed(
         ONCE,

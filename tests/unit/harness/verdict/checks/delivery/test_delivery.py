@@ -101,6 +101,15 @@ def test_messages_that_are_merely_late_fail_but_are_excused_by_a_failed_gate(rel
     assert "and the 4 messages after it never arrived" in finding.text
 
 
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [(1, ") never arrived"), (2, ") and the 1 message after it never arrived")],
+)
+def test_messages_after_the_first_missing_one_are_named_if_there_are_any(reliable, missing, said):
+    del reliable.messages[-missing:]
+    assert said in once(reliable).text
+
+
 def test_no_delivery_at_all_fails(reliable):
     reliable.messages.clear()
     finding = once(reliable)
