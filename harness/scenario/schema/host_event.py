@@ -313,14 +313,17 @@ def timeouts_case(timeouts: Timeouts) -> TimeoutsCase:
     )
 
 
+def moment_text(event: EventCase, *, has_traffic: bool) -> str:
+    """Return when an event happens, as text."""
+    if event.trigger != "after":
+        return f"when {format_bytes(event.at)} has been {event.trigger}"
+    begin = "the first message" if has_traffic else "all applications were ready"
+    return f"{format_duration(event.at)} after {begin}"
+
+
 def event_line(event: EventCase, *, has_traffic: bool = True, links: str = "") -> str:
     """Return a one-line description of an event, which impairs the link directions `links`."""
-    begin = "the first message" if has_traffic else "all applications were ready"
-    moment = {
-        "after": f"{format_duration(event.at)} after {begin}",
-        "published": f"when {format_bytes(event.at)} has been published",
-        "delivered": f"when {format_bytes(event.at)} has been delivered",
-    }[event.trigger]
+    moment = moment_text(event, has_traffic=has_traffic)
     if event.action == "partition":
         return f"{event.id}: {event.host} cut off for {format_duration(event.lasts_ns)}, {moment}"
     if event.action == "impair":

@@ -1,13 +1,20 @@
 """Gate on host events: each event happened, affected a process, and ended."""
 
 from windtunnel.harness.artifact.host.host_event import AppliedEvent
+from windtunnel.harness.artifact.run.result_row import duration
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
 from windtunnel.harness.scenario.resolved.link_change import LinkChange
 from windtunnel.harness.scenario.resolved.link_event import ALL_LOST, affected_links, merged
-from windtunnel.harness.scenario.schema.host_event import EventCase
-from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, inconclusive, passed
+from windtunnel.harness.scenario.schema.host_event import EventCase, moment_text
+from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Evidence
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    all_or_missing,
+    inconclusive,
+    passed,
+)
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.views.interruptions import links_of, links_text
 
@@ -37,10 +44,12 @@ def _check_event(evidence: Evidence, case: Case, index: int) -> Finding:
     if event.drawn and (found is None or not (found.processes or event.changes_links)):
         text = f"event {event.id} affected nothing: the run, or the application, had ended before"
         return passed(NAME, text, event.id, evidence=where)
-    if found is None or not (found.processes or event.changes_links):
-        what = f"affected nothing: there was no {event.process} process on {event.host}"
-        what = "did not happen" if found is None else what
-        return Finding(NAME, Outcome.INCONCLUSIVE, f"event {event.id} {what}", event.id, where)
+    if found is None:
+        text = _absent_text(evidence, case, event)
+        return Finding(NAME, Outcome.INCONCLUSIVE, text, event.id, where)
+    if not (found.processes or event.changes_links):
+        text = f"event {event.id} affected nothing: there was no {event.process} process on "
+        return Finding(NAME, Outcome.INCONCLUSIVE, text + event.host, event.id, where)
     if (found.host, found.action) != (event.host, event.action):
         text = f"event {event.id}: expected {event.action} on {event.host}, "
         text += f"found {found.action} on {found.host}"
@@ -65,6 +74,39 @@ def _check_event(evidence: Evidence, case: Case, index: int) -> Finding:
         is_advisory = not case.traffic
         return Finding(NAME, Outcome.INCONCLUSIVE, text, event.id, where, advisory=is_advisory)
     return passed(NAME, text, event.id, evidence=where, facts={"lasted_ns": lasted_ns})
+
+
+def _absent_text(evidence: Evidence, case: Case, event: EventCase) -> str:
+    """Return a sentence about an event that did not happen: when it was due, and when the traffic
+    ended, if the evidence shows that.
+    """
+    due = moment_text(event, has_traffic=bool(case.traffic))
+    text = f"event {event.id}, due {due}, did not happen"
+    lasted_ns = _traffic_ns(evidence, case)
+    if lasted_ns is None:
+        return text
+    text = f"{text}: the traffic ended after {duration(lasted_ns)}"
+    is_late = event.trigger == "after" and event.at > lasted_ns
+    return f"{text}; use an earlier time or more traffic" if is_late else text
+
+
+def _traffic_ns(evidence: Evidence, case: Case) -> int | None:
+    """Return the time from the first offer of a message to the last delivery, or None if it is
+    unknown.
+    """
+    offers_ns, deliveries_ns = [], []
+    for flow in (flow for traffic in case.traffic for flow in traffic.flows):
+        found = all_or_missing(evidence.due_ns(flow), evidence.delivery_times_ns(flow))
+        if isinstance(found, Missing):
+            return None
+        due_ns, delivered_ns = found
+        due_ns = due_ns[due_ns != UNKNOWN_NS]
+        offers_ns += [int(due_ns.min())] if len(due_ns) else []
+        deliveries_ns += [int(delivered_ns.max())] if len(delivered_ns) else []
+    if not offers_ns or not deliveries_ns:
+        return None
+    lasted_ns = max(deliveries_ns) - min(offers_ns)
+    return lasted_ns if lasted_ns >= 0 else None  # Clocks of two hosts may differ.
 
 
 def _has_changed(evidence: Evidence, case: Case, event: EventCase, applied: AppliedEvent) -> bool:

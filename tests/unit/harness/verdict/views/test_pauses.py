@@ -5,6 +5,7 @@ import pytest
 
 from tests.unit.harness.verdict.checks.flow_control.test_status_message_checks import messages, wait
 from tests.unit.harness.verdict.synthetic_run import STEP_NS, SyntheticRun, make_run
+from tests.unit.harness.verdict.synthetic_times import write_times
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 from windtunnel.harness.scenario.resolved.link_change import LinkChange, LinkChanges, LinkCounts
@@ -112,6 +113,58 @@ def test_an_event_must_have_come_as_it_was_ordered(run, events, outcome, word):
     (finding,) = events_happened(happen(run, *events))
     assert finding.outcome is outcome
     assert word in finding.text
+
+
+def due(run, trigger, at, traffic=True):
+    """The finding about an event that did not happen, and is due at this moment."""
+    path = run.write()
+    start_ns = run.now_ns
+    count = run.plan.count
+    write_times(run, [start_ns] * count, [start_ns + 97_700_000] * len(run.messages))
+    event = ORDERED.model_copy(update={"trigger": trigger, "at": at})
+    changed = {"events": (event,)} if traffic else {"events": (event,), "traffic": ()}
+    run.case.model_copy(update=changed).write(run.folder.case)
+    write_applied_events(run.folder.host_events, [])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("trigger", "at", "text"),
+    [
+        (
+            "after",
+            2 * 10**9,
+            "event freeze, due 2s after the first message, did not happen: the traffic ended after "
+            "97.7 ms; use an earlier time or more traffic",
+        ),
+        (
+            "after",
+            90_000_000,
+            "event freeze, due 90ms after the first message, did not happen: the traffic ended "
+            "after 97.7 ms",
+        ),
+        (
+            "delivered",
+            1 << 19,
+            "event freeze, due when 512KiB has been delivered, did not happen: the traffic ended "
+            "after 97.7 ms",
+        ),
+    ],
+)
+def test_an_event_that_did_not_happen_is_named_with_when_it_was_due(run, trigger, at, text):
+    (finding,) = events_happened(Evidence(due(run, trigger, at)))
+    assert (finding.outcome, finding.text) == (Outcome.INCONCLUSIVE, text)
+
+
+def test_what_the_evidence_does_not_show_about_an_event_is_left_out(run):
+    path = due(run, "after", 2 * 10**9)
+    run.folder.host("b").subscriber(run.traffic.id).times.unlink()
+    (finding,) = events_happened(Evidence(path))
+    assert finding.text == "event freeze, due 2s after the first message, did not happen"
+    (finding,) = events_happened(Evidence(due(run, "after", 10**9, traffic=False)))
+    assert finding.text == (
+        "event freeze, due 1s after all applications were ready, did not happen"
+    )
 
 
 def test_a_run_whose_account_is_gone_cannot_be_judged(run):
