@@ -59,10 +59,10 @@ def _file(name: str, folder: Path) -> Path | None:
 
 
 def find_all(chosen: tuple[str, ...], folder: Path = SCENARIOS) -> list[Path]:
-    """Return the scenario files with the given names or in the given folders. The default is the
-    main scenarios.
+    """Return the scenario files with the given names or in the given folders, each once. The
+    default is the main scenarios.
     """
-    return [file for name in chosen or MAIN for file in _files(name, folder)]
+    return list(dict.fromkeys(file for name in chosen or MAIN for file in _files(name, folder)))
 
 
 def _files(name: str, folder: Path) -> list[Path]:

@@ -122,6 +122,15 @@ def test_an_error_in_a_file_of_a_folder_names_the_file(
     assert capsys.readouterr().err.startswith("windtunnel: sc/a.yaml:1:")
 
 
+def test_a_file_that_is_named_twice_is_run_once(home: Path, included: Path) -> None:
+    filled(home, "sc/a.yaml", "sc/b.yaml")
+    chosen = ("sc/b.yaml", "sc", "./sc/a.yaml", "loss/mild", "loss")
+    assert scenarios.find_all(chosen, included) == [
+        *(Path("sc/b.yaml"), Path("sc/a.yaml")),
+        *(included / "loss/mild.yaml", included / "loss/heavy.yaml"),
+    ]
+
+
 def test_two_scenarios_of_one_name_are_refused(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
