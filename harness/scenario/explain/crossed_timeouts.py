@@ -33,6 +33,9 @@ from windtunnel.harness.scenario.schema.units import format_duration
 
 CLIENT_LIVENESS_NS = 10_000_000_000
 """Default of the client liveness timeout."""
+HEARTBEAT_NS = 1_000_000_000
+"""Default of the interval between a driver's heartbeats: the last one before a pause may be so old.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ def event_timeouts(case: Case, event: EventCase) -> list[Timeout]:
             found.append(_client_liveness(case, host, role))
     if alone and "driver" in roles:
         limit_ns = case.timeouts.driver_ns or DRIVER_NS
-        found.append(Timeout("driver", limit_ns, f"the clients on {host} close"))
+        effect = f"the clients on {host} close"
+        found.append(Timeout("driver", limit_ns, effect, HEARTBEAT_NS))
     return list(dict.fromkeys(found))
 
 

@@ -329,6 +329,14 @@ DEAD = "driver timeout of 10s: the clients on b close"
             ],
         ),
         (
+            event("driver", "b", "9s"),
+            [
+                f"exceeds the {CONNECTION}",
+                f"may exceed the {DEAD}",
+                "shorter than the image liveness timeout of 10s",
+            ],
+        ),
+        (
             event("driver", "b", "12s"),
             [f"exceeds the {CONNECTION}", f"exceeds the {IMAGE}", f"exceeds the {DEAD}"],
         ),
