@@ -46,9 +46,10 @@ def from_capture(
     Reads pcap and pcapng, plain or compressed with gzip or xz. SECOND is a capture of the same
     streams at the other host. With two captures, each frame is matched between them. The capture
     that is nearer to the sender is detected, and the clocks need not agree. With one capture, the
-    outcome of each frame is inferred: a frame that was retransmitted after a NAK was lost; a frame
+    outcome of each frame is estimated: a frame that was retransmitted after a NAK was lost; a frame
     that arrived out of order without a NAK was delayed; a frame that arrived twice without a NAK
-    was duplicated.
+    was duplicated. NAKs that a receiver repeats are no further losses: how many retransmits were
+    lost is estimated from the time in which NAKs had no answer.
 
     The scenario has the streams with their ids, term lengths, MTUs, start positions, mean rates and
     receiver windows, the lost ranges of transmissions and of retransmissions, and the delays. Half
@@ -105,7 +106,7 @@ def _print(result: "Captured", target: Path, as_json: bool) -> None:
         click.echo(json.dumps({"kind": "from-capture", **facts}))
         return
     for each in result.streams:
-        method = "matched" if each["followed"] else "inferred"
+        method = "matched" if each["followed"] else "estimated"
         click.echo(
             f"stream {each['stream_id']}, session {each['session_id']}: {each['frames']} frames; "
             f"{method}: {each['lost']} lost, {each['late']} late, {each['copies']} duplicates"

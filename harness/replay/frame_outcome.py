@@ -10,8 +10,9 @@
 With two captures, each transmission is followed, and the clocks need not be synchronized. With one
 capture, outcomes are inferred: if a receiver sent one NAK and the frame passed once, one
 transmission was lost. A NAK that was sent before the last transmission could arrive does not show
-whether that transmission was lost. If the sender's IP Identification field is a counter, it
-distinguishes duplicates and late frames from retransmits.
+whether that transmission was lost, and how many transmissions were lost is an estimate: see `naks`.
+If the sender's IP Identification field is a counter, it distinguishes duplicates and late frames
+from retransmits.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.harness.artifact.middlebox.frame_class import NAK, NAMES, SM
+from windtunnel.harness.artifact.middlebox.frame_class import NAMES, SM
+from windtunnel.harness.replay.naks import END_OF_TIME_NS, Naks
 from windtunnel.harness.replay.rules import merged
 from windtunnel.harness.replay.sightings import Stream
 
@@ -34,7 +36,6 @@ SLACK_NS = 50_000
 unambiguous match.
 """
 
-END_OF_TIME_NS = (1 << 62) - 1
 _IDENTIFICATIONS = 1 << 16
 
 
@@ -222,7 +223,7 @@ def _count_overtaken(
 def infer_outcomes(stream: Stream) -> list[FrameOutcome]:
     """Return a stream's lost, late and duplicate transmissions, inferred from one capture."""
     transmissions = stream.transmissions
-    naks = _Naks(stream)
+    naks = Naks(stream)
     farthest = np.maximum.accumulate(transmissions["position"])
     before: dict[int, list[_Passage]] = {}
     highest = 0
@@ -260,7 +261,7 @@ class _Passage(NamedTuple):
 
 
 def _outcomes_of_gap(
-    position: int, passages: list[_Passage], transmissions: NDArray[Any], naks: _Naks
+    position: int, passages: list[_Passage], transmissions: NDArray[Any], naks: Naks
 ) -> Iterator[FrameOutcome]:
     """Yield the outcomes of a frame that later frames overtook: the frame was either lost before
     the capture point, or late.
@@ -268,19 +269,19 @@ def _outcomes_of_gap(
     first = passages[0]
     frame = first.frame_type, position, first.length
     opener = transmissions[first.opened]
-    rounds = naks.rounds(position, 0, first.time_ns)
+    lost = naks.losses(position, first.time_ns)
     was_sent_later = _was_sent_later(first.identification, int(opener["identification"]))
     if was_sent_later is not None:
-        rounds = max(rounds, 1) if was_sent_later else 0
-    for attempt in range(1, rounds + 1):
+        lost = max(lost, 1) if was_sent_later else 0
+    for attempt in range(1, lost + 1):
         yield FrameOutcome(DROP, *frame, attempt)
-    if not rounds:
+    if not lost:
         late_ns, overtaken_by = first.time_ns - int(opener["time_ns"]), first.row - first.opened
         yield FrameOutcome(LATE, *frame, 1, late_ns, overtaken_by)
-    yield from _without_copies(position, passages, rounds, naks)[1]
+    yield from _without_copies(position, passages, lost, naks)[1]
 
 
-def _losses_downstream(position: int, sent: list[_Passage], naks: _Naks) -> Iterator[FrameOutcome]:
+def _losses_downstream(position: int, sent: list[_Passage], naks: Naks) -> Iterator[FrameOutcome]:
     """Yield the losses of a frame after the capture point. The frame passed the capture point in
     order and was sent again.
 
@@ -296,7 +297,7 @@ def _losses_downstream(position: int, sent: list[_Passage], naks: _Naks) -> Iter
 
 
 def _without_copies(
-    position: int, passages: list[_Passage], lost: int, naks: _Naks
+    position: int, passages: list[_Passage], lost: int, naks: Naks
 ) -> tuple[list[_Passage], list[FrameOutcome]]:
     """Divide a frame's appearances into transmissions by the sender, and duplicates.
 
@@ -327,8 +328,8 @@ def _was_sent_later(identification: int, other: int) -> bool | None:
     return 0 < (identification - other) % _IDENTIFICATIONS < _IDENTIFICATIONS // 2
 
 
-def _unfilled_gaps(stream: Stream, naks: _Naks) -> Iterator[FrameOutcome]:
-    """Yield the losses in gaps that were never filled: one loss per group of NAKs, and at least one
+def _unfilled_gaps(stream: Stream, naks: Naks) -> Iterator[FrameOutcome]:
+    """Yield the losses in gaps that were never filled: those that the NAKs show, and at least one
     loss per gap.
     """
     starts = stream.transmissions["position"]
@@ -336,7 +337,7 @@ def _unfilled_gaps(stream: Stream, naks: _Naks) -> Iterator[FrameOutcome]:
         zip(starts.tolist(), (starts + stream.transmissions["length"]).tolist(), strict=True)
     )
     for (_, begin), (end, _) in pairwise(seen):
-        for attempt in range(1, max(1, naks.rounds(begin, 0, END_OF_TIME_NS)) + 1):
+        for attempt in range(1, max(1, naks.losses(begin, END_OF_TIME_NS)) + 1):
             yield FrameOutcome(DROP, "DATA", begin, end - begin, attempt)
 
 
@@ -352,84 +353,5 @@ def round_trip_ns(stream: Stream) -> int:
     """
     if stream.in_group:
         return 0  # NAKs and retransmits of other members are not on this receiver's path.
-    naks = _Naks(stream)
+    naks = Naks(stream)
     return naks.round_trip_ns + naks.fastest_ns if naks.has_repairs else 0
-
-
-class _Naks:
-    """A stream's NAKs, and the repair and round-trip times estimated from them."""
-
-    def __init__(self, stream: Stream) -> None:
-        naks = stream.feedback[stream.feedback["frame_type"] == NAK]
-        self._naks = naks[np.argsort(naks["time_ns"], kind="stable")]
-        messages = stream.feedback[stream.feedback["frame_type"] == SM]
-        self.consumed_position = int(messages["position"].max(initial=-1))
-        self._repair_ns = self.fastest_ns = 0
-        waits_ns = self._repair_times_ns(stream)
-        self.has_repairs = len(waits_ns) > 0
-        if self.has_repairs:
-            self._repair_ns, self.fastest_ns = int(np.median(waits_ns)), min(waits_ns)
-        self._in_group = stream.in_group
-        self.round_trip_ns = self._round_trip_ns(stream)
-        """Shortest time from a frame that reveals a gap to the NAK for the gap, or 0 if unknown."""
-
-    def rounds(self, position: int, after_ns: int, until_ns: int) -> int:
-        """Count how often a retransmission of a position was requested between two times.
-
-        NAKs that follow each other within half the usual time until the retransmission count as
-        one. A NAK that was sent just before the retransmission arrived cannot have caused it, and
-        does not count. In a multicast group, NAKs may come from several members, so all of them
-        count as one.
-        """
-        count, last_ns = 0, 0
-        for time_ns in self._times(position, after_ns, until_ns):
-            if count and until_ns - time_ns < self.fastest_ns:
-                break
-            is_next = not self._in_group and time_ns - last_ns >= self._repair_ns // 2
-            if not count or is_next:
-                count, last_ns = count + 1, time_ns
-        return count
-
-    def last_ns(self, position: int) -> int:
-        """Return the time of the last NAK for a position, or a time before all others if there was
-        no NAK.
-        """
-        times = self._times(position, -END_OF_TIME_NS, END_OF_TIME_NS)
-        return times[-1] if times else -END_OF_TIME_NS
-
-    def _round_trip_ns(self, stream: Stream) -> int:
-        frames = stream.transmissions
-        is_first = frames["position"] >= np.maximum.accumulate(
-            np.append(0, (frames["position"] + frames["length"])[:-1])
-        )
-        ends = self._naks["position"] + self._naks["length"]
-        known = []
-        for rows in (frames[is_first], stream.heartbeats):
-            reach = np.maximum.accumulate(rows["position"])
-            times = np.append(rows["time_ns"], END_OF_TIME_NS)
-            known.append(times[np.searchsorted(reach, ends, side="left")])
-        waits = self._naks["time_ns"] - np.minimum(*known)
-        return int(waits[waits >= 0].min(initial=END_OF_TIME_NS)) if (waits >= 0).any() else 0
-
-    def _times(self, position: int, after_ns: int, until_ns: int) -> list[int]:
-        times = self._naks["time_ns"]
-        # If a NAK and a frame have the same timestamp, the NAK is taken as the earlier one.
-        first, end = np.searchsorted(times, (after_ns, until_ns), side="right")
-        naks = self._naks[first:end]
-        starts = naks["position"]
-        covers = (starts <= position) & (position < starts + naks["length"])
-        found: list[int] = naks["time_ns"][covers].tolist()
-        return found
-
-    def _repair_times_ns(self, stream: Stream) -> list[int]:
-        """Return the times from the first NAK for each retransmitted frame to its retransmit."""
-        waits: list[int] = []
-        passed_ns: dict[int, int] = {}
-        highest = 0
-        for time_ns, position, length, *_ in stream.transmissions.tolist():
-            if position in passed_ns or position < highest:
-                naks = self._times(position, passed_ns.get(position, 0), time_ns)
-                waits += [time_ns - each for each in naks[:1]]
-            passed_ns[position] = time_ns
-            highest = max(highest, position + length)
-        return waits

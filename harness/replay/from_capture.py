@@ -1,6 +1,6 @@
 """Converts one or two captures to a scenario file, with notes on what it does not reproduce.
 
-FILE            one capture: outcomes are inferred from NAKs and retransmissions
+FILE            one capture: outcomes are estimated from NAKs and retransmissions
 FILE_A FILE_B   two captures: each frame is followed from one capture to the other
 """
 
@@ -113,7 +113,10 @@ def _notes(seen: ObservedStream) -> list[str]:
             "the capture's, and each range applies to all frames that overlap it"
         )
     if not seen.is_followed:
-        notes.append(f"{who}: one capture was given, so losses, delays and duplicates are inferred")
+        notes.append(
+            f"{who}: one capture was given, so losses, delays and duplicates are estimates: how "
+            "many retransmits were lost follows from the time in which NAKs had no answer"
+        )
         if stream.in_group:
             notes.append(
                 f"{who}: sent to a multicast group, so the scenario's only receiver loses "
@@ -150,8 +153,8 @@ def _stream_document(seen: ObservedStream) -> dict[str, object]:
 
 
 def _lost_frames(seen: ObservedStream) -> int:
-    """Return the number of lost transmissions. In gaps that were never filled, this number is
-    estimated.
+    """Return the number of lost transmissions. For one capture, and in gaps that were never filled,
+    this number is estimated.
     """
     usual = int(np.median(seen.stream.transmissions["length"]))
     captured = set(seen.stream.transmissions["position"].tolist())

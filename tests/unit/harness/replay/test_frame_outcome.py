@@ -193,14 +193,47 @@ def test_at_the_receiver_a_repair_that_was_asked_for_twice_is_no_copy():
     assert told(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1)]
 
 
-def test_each_nak_a_round_trip_before_the_repair_is_a_lost_transmission():
-    """NAKs are as far apart as a repair takes, which is the usual case."""
-    passages = [*NEAR[:5], *NEAR[6:], (9 * MS, 5 * LENGTH)]
-    naks = [nak(at * MS, 5) for at in (3, 5, 7)]
-    fast = [*passages, (12 * MS, 30 * LENGTH), (15 * MS, 29 * LENGTH)]
-    naks.append(nak(13 * MS, 29))
-    found = told(infer_outcomes(stream(fast, naks)))
-    assert [each for each in found if each[1] == 5] == [(DROP, 5, 1), (DROP, 5, 2), (DROP, 5, 3)]
+def repaired(waits):
+    """Return passages and NAKs of frames that are repaired 2 ms after a NAK: the first NAK, or one
+    so much later. `waits` is in ms. NAKs are repeated every 2 ms until the frame arrives.
+    """
+    passages, naks = list(NEAR), []
+    for index, wait in enumerate(waits):
+        frame, start = 30 + 2 * index, (100 + 200 * index) * MS
+        passages += [(start, (frame + 1) * LENGTH), (start + (wait + 3) * MS, frame * LENGTH)]
+        naks += [nak(start + at * MS, frame) for at in range(1, wait + 2, 2)]
+    # Frames between the early ones and the gaps.
+    passages += [(90 * MS + at, at * LENGTH) for at in range(20, 30)]
+    return passages, naks
+
+
+def lost_at(waits):
+    """Return how often each frame of `repaired` was lost."""
+    found = told(infer_outcomes(stream(*repaired(waits))))
+    return [sum(frame == 30 + 2 * index for _, frame, _ in found) for index in range(len(waits))]
+
+
+def test_naks_repeated_before_the_repair_could_arrive_are_no_further_losses():
+    """The sender ignores NAKs for 60 ms after a retransmit, which the receiver does not know."""
+    assert lost_at([0] * 8 + [60]) == [1] * 8 + [2]
+    assert lost_at([0] * 8 + [60, 60, 60, 120]) == [1] * 8 + [2, 2, 2, 3]
+
+
+def test_each_nak_without_an_answer_is_a_lost_transmission_if_that_is_the_usual_wait():
+    assert lost_at([0] * 8 + [2, 2, 2, 4]) == [1] * 8 + [2, 2, 2, 3]
+
+
+def test_a_long_wait_among_many_lost_naks_is_not_as_many_losses():
+    """If NAKs are lost, the usual wait is that of the next NAK and not the sender's linger."""
+    assert lost_at([0] * 16 + [2] * 4 + [60]) == [1] * 16 + [2] * 4 + [4]
+
+
+def test_a_gap_that_nothing_fills_was_not_lost_once_for_each_nak():
+    naks = [nak((3 + at) * MS, 5) for at in range(50)]
+    assert told(infer_outcomes(stream([*NEAR[:5], *NEAR[6:]], naks))) == [
+        (DROP, 5, 1),
+        (DROP, 5, 2),
+    ]
 
 
 def test_identifications_tell_a_copy_from_a_retransmit():

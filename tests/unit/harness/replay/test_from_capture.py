@@ -36,19 +36,21 @@ def inferred(folder, point):
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 @pytest.mark.parametrize("point", ["pub", "sub1"])
 def test_one_capture_infers_what_was_lost(tmp_path, plan, point):
-    """Whether an unneeded retransmit was lost, too, nobody can see."""
+    """Whether an unneeded retransmit was lost, too, nobody can see, and how many retransmits were
+    lost is an estimate.
+    """
     stream = LossyStream(plan)
     every = set(stream.receivers[0].lost)
     lost = {each for each in every if {(each[0], at) for at in range(1, each[1])} <= every}
     found = inferred(stream.write(tmp_path), point)
     assert {each for each in found if each[1] == 1} == {each for each in lost if each[1] == 1}
-    assert len(found ^ lost) <= len(lost) // 10
+    assert len(found ^ lost) <= len(lost) // 8
     result = from_captures([tmp_path / f"{point}.pcap"], tmp_path / "out.yaml")
     (told,) = result.streams
     assert f"Reproduces 1 stream of {point}.pcap." in result.text
     assert (told["late"], told["copies"]) == (0, 0)
     assert len(lost) * 4 // 5 <= told["lost"] <= len(lost)
-    assert any("losses, delays and duplicates are inferred" in note for note in result.notes)
+    assert any("losses, delays and duplicates are estimates" in note for note in result.notes)
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=str)
