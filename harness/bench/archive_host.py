@@ -59,11 +59,13 @@ ARCHIVES = {subject.name: subject for subject in (OUR_ARCHIVE, JAVA_ARCHIVE)}
 
 def archives(settings: BenchSettings) -> tuple[list[ArchiveSubject], dict[str, str]]:
     """Return the archives to measure and, for each selected archive that is unavailable, the reason
-    by name.
+    by name. Raises PeerError if the environment names a jar that does not exist.
     """
     if not settings.archive_cases():
         return [], {}
     selected = [ARCHIVES[name] for name in settings.drivers if name in ARCHIVES]
+    if JAVA_ARCHIVE in selected:
+        peers.require_jar()
     why = peers.java_problem() if JAVA_ARCHIVE in selected else ""
     missing = {JAVA_ARCHIVE.name: why} if why else {}
     return [each for each in selected if each.name not in missing], missing

@@ -262,7 +262,9 @@ def _run(
     seen = machine.read_machine()
     if seen.warning:
         bench_alone.note(seen.warning)
-    for name, reason in archive_host.archives(settings)[1].items():
+    with one_line():
+        missing = archive_host.archives(settings)[1]
+    for name, reason in missing.items():
         bench_alone.note(f"left out: {archive_host.ARCHIVES[name].title}: {reason}")
     try:
         with one_line(), Cancellation():

@@ -7,9 +7,10 @@
     image:NAME             a container image that keeps the contract in `image_contract`
 
 A name is resolved to a `Subject`. If this machine cannot start it, the subject has the reason in
-`missing`, and its runs are UNSUPPORTED rather than failures. All subjects use Windtunnel's
-workloads, because its client can attach to any driver. This module starts no process. The version
-of a driver is read from its counters during a run.
+`missing`, and its runs are UNSUPPORTED rather than failures. A path that names no program, or no
+jar, is an error instead, so that a mistake in it is not taken for a driver that is not installed.
+All subjects use Windtunnel's workloads, because its client can attach to any driver. This module
+starts no process. The version of a driver is read from its counters during a run.
 """
 
 from __future__ import annotations
@@ -74,14 +75,15 @@ _JAVA_MAIN = "io.aeron.driver.MediaDriver"
 
 
 class PeerError(ValueError):
-    """Raised for an invalid peer name."""
+    """Raised for an invalid peer name, or a path of a driver at which there is none."""
 
 
 def find(name: str, fidelity: str, store: Path) -> Subject:
     """Return the driver under test that a peer name stands for, in a lab of the given fidelity.
 
     Files for containers are copied to `store`, which is below the runs folder. Raises PeerError
-    if the name is invalid, and OSError if the store cannot be written.
+    if the name is invalid or its path names no program or jar, and OSError if the store cannot be
+    written.
     """
     known = ALIASES.get(name, name)
     if known.startswith(PATH_PREFIX):
@@ -132,6 +134,7 @@ def _pyaeron(fidelity: str, store: Path) -> Subject:
 
 def _java(fidelity: str, store: Path) -> Subject:
     jar = os.environ.get(JAR_VARIABLE, "")
+    require_jar()
     program = java_program()
     missing = java_problem()
     if fidelity == COMPOSE:
@@ -141,13 +144,17 @@ def _java(fidelity: str, store: Path) -> Subject:
     return Subject(name="java", driver=driver, reads_environment=False, missing=missing)
 
 
+def require_jar() -> None:
+    """Raise PeerError if the environment names a jar that does not exist."""
+    jar = os.environ.get(JAR_VARIABLE, "")
+    if jar and not Path(jar).is_file():
+        raise PeerError(f"{JAR_VARIABLE} is {jar}: expected the path of a jar, found no such file")
+
+
 def java_problem() -> str:
     """Return the reason why this machine cannot run Aeron's Java programs, or "" if it can."""
-    jar = os.environ.get(JAR_VARIABLE, "")
-    if not jar:
+    if not os.environ.get(JAR_VARIABLE, ""):
         return f"{JAR_VARIABLE} is not set: expected the path of Aeron's aeron-all jar"
-    if not Path(jar).is_file():
-        return f"{JAR_VARIABLE} is {jar}: expected the path of a jar, found no such file"
     if java_program() is None:
         return "Java is not installed: found neither $JAVA_HOME/bin/java nor java on the PATH"
     return ""
@@ -167,12 +174,13 @@ def _by_path(name: str, fidelity: str, store: Path) -> Subject:
     if not text:
         raise PeerError(f"peer {name!r}: expected a path after the colon, found nothing")
     path = Path(text).expanduser().absolute()
-    driver, libraries, missing = (str(path),), None, ""
+    driver, libraries = (str(path),), None
     if not path.is_file():
-        missing = "expected the path of a media driver, found no such file"
-    elif not os.access(path, os.X_OK):
-        missing = "the file is not executable"
-    elif fidelity == COMPOSE:
+        found = "found a folder" if path.is_dir() else "found no such file"
+        raise PeerError(f"peer {name!r}: expected the path of a media driver, {found}")
+    if not os.access(path, os.X_OK):
+        raise PeerError(f"peer {name!r}: expected an executable file, found one that is not")
+    if fidelity == COMPOSE:
         libraries = _copy_to_store(path, store / "aeronmd" / path.name).parent
         driver = (f"{LIBRARIES}/{path.name}",)
     return Subject(
@@ -180,7 +188,6 @@ def _by_path(name: str, fidelity: str, store: Path) -> Subject:
         driver=driver,
         environment=dict(_C_ENVIRONMENT),
         libraries=libraries,
-        missing=missing,
     )
 
 

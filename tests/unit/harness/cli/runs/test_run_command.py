@@ -162,6 +162,16 @@ def test_an_unknown_sabotage_is_refused(
     assert not calls
 
 
+@pytest.mark.parametrize("option", ["--publisher", "--subscriber"])
+def test_a_path_at_which_there_is_no_driver_is_a_usage_error(
+    option: str, calls: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run", NAME, "--fidelity", "sim", option, "aeronmd:/no/aeronmd"]
+    assert main(arguments) == exit_code.USAGE
+    assert "'aeronmd:/no/aeronmd': expected the path of a media driver" in capsys.readouterr().err
+    assert "files" not in calls
+
+
 def test_a_machine_that_cannot_is_one_line_and_harness(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

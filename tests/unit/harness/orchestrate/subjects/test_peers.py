@@ -79,7 +79,8 @@ def test_java_needs_a_jar_and_a_java(tmp_path, monkeypatch, jar):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "Java is not installed" in peers.find("java", "netns", tmp_path).missing
     jar.unlink()
-    assert "found no such file" in peers.find("java", "netns", tmp_path).missing
+    with pytest.raises(PeerError, match=r"aeron-all\.jar: .* found no such file"):
+        peers.find("java", "netns", tmp_path)
     monkeypatch.delenv(peers.JAR_VARIABLE)
     assert f"{peers.JAR_VARIABLE} is not set" in peers.find("java", "netns", tmp_path).missing
 
@@ -111,11 +112,13 @@ def test_containers_are_given_a_copy_of_the_driver(tmp_path):
     assert (found.libraries / "my-driver").read_text() == path.read_text()
 
 
-def test_a_driver_that_cannot_be_executed_is_missing(tmp_path):
+def test_a_path_that_names_no_program_is_an_error(tmp_path):
+    """A mistake in a path is not taken for a driver that this machine lacks."""
     path = executable(tmp_path / "aeronmd")
     path.chmod(0o644)
-    assert "not executable" in peers.find(f"aeronmd:{path}", "netns", tmp_path).missing
-    assert "no such file" in peers.find(f"aeronmd:{path}x", "netns", tmp_path).missing
+    for name, found in ((path, "is not"), (f"{path}x", "no such file"), (tmp_path, "a folder")):
+        with pytest.raises(PeerError, match=f"peer 'aeronmd:{name}': expected .*, found.* {found}"):
+            peers.find(f"aeronmd:{name}", "netns", tmp_path)
 
 
 @pytest.mark.parametrize(
