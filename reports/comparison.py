@@ -40,20 +40,27 @@ def compared_runs(runs: Sequence[RunDir]) -> list[ComparedRun]:
             text = "expected a run with a verdict, found none: run `windtunnel judge` on it"
             raise DocumentError(f"{run.path}: {text}")
         compared = _compared(name, RunDocuments(run, verdict=verdict))
-        found.append(replace(compared, parameters=_parameters(run)))
+        try:
+            found.append(replace(compared, parameters=_parameters(run)))
+        except (OSError, ValueError) as error:
+            found.append(replace(compared, unknown=_reason(error)))
     return found
 
 
-def _parameters(run: RunDir) -> dict[str, str] | None:
+def _reason(error: OSError | ValueError) -> str:
+    """Return the reason why a file with parameters cannot be read, in one line."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{PurePath(error.filename).name}: {error.strerror}"
+    return str(error).splitlines()[0]
+
+
+def _parameters(run: RunDir) -> dict[str, str]:
     """Return a run's parameters: its scenario's, its drivers' and the versions of what it used.
-    Returns None if a file with them is missing or damaged.
+    Raises OSError or ValueError if a file with them is missing or damaged.
     """
-    try:
-        case, manifest = Case.read(run.case), Manifest.read(run.manifest)
-    except (OSError, ValueError):
-        return None
+    case, manifest = Case.read(run.case), Manifest.read(run.manifest)
     if manifest is None:
-        return None
+        raise DocumentError(f"{run.manifest.name}: no such file")
     found = case_parameters(case)
     own = manifest.versions.get("windtunnel", "")
     for host, subject in manifest.subjects.items():

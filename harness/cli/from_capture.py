@@ -63,8 +63,9 @@ def from_capture(
       windtunnel from-capture sender.pcapng.gz receiver.pcapng.gz
       windtunnel run bad-night.yaml --fidelity sim
 
-    Exit codes: 0 written; 2 a capture cannot be read or contains no Aeron stream; 64 invalid
-    command line, for example if CAPTURE is a folder.
+    Exit codes: 0 written; 2 a capture cannot be read or contains no Aeron stream, or it is damaged
+    or truncated, and the scenario is that of the rest; 64 invalid command line, for example if
+    CAPTURE is a folder.
     """
     from windtunnel.harness.artifact.regular_file import real_path, replace_file
     from windtunnel.harness.cli.failure import one_line
@@ -84,7 +85,7 @@ def from_capture(
         # A link in place of the file is replaced. The folder that the user names may be a link.
         replace_file(real_path(target.parent) / target.name, result.text)
     _print(result, target, as_json)
-    return exit_code.OK
+    return exit_code.INCONCLUSIVE if result.damage else exit_code.OK
 
 
 def _path_text(stream: dict[str, Any]) -> str:

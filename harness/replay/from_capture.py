@@ -45,6 +45,9 @@ class Captured:
     notes: list[str]
     """What the scenario does not reproduce exactly."""
 
+    damage: list[str]
+    """What was damaged in the captures, and is not in the scenario. Also in the notes."""
+
 
 def from_captures(files: Sequence[Path], target: Path, stream_ids: Sequence[int] = ()) -> Captured:
     """Convert one or two captures to a scenario.
@@ -53,9 +56,10 @@ def from_captures(files: Sequence[Path], target: Path, stream_ids: Sequence[int]
     `stream_ids` is given, all other streams are excluded. Raises CaptureError if a capture cannot
     be used, and ScenarioError if the streams cannot be expressed as a scenario.
     """
-    places = [read_streams(file) for file in files]
+    damage: list[str] = []
+    places = [read_streams(file, damage) for file in files]
     keys = [key for key in places[0] if not stream_ids or key[1] in stream_ids]
-    notes = []
+    notes = [*damage]
     if len(places) == 2:
         alone = [key for key in keys if key not in places[1]]
         alone += [key for key in places[1] if key not in places[0]]
@@ -84,7 +88,7 @@ def from_captures(files: Sequence[Path], target: Path, stream_ids: Sequence[int]
     about = f"Reproduces {streams} of {' and '.join(file.name for file in files)}."
     text = text_of(document_of(seen, name, about), _header(files, notes))
     parse(text)
-    return Captured(name, text, [_stream_document(each) for each in seen], notes)
+    return Captured(name, text, [_stream_document(each) for each in seen], notes, damage)
 
 
 def _observed(sightings: Sequence[Stream]) -> ObservedStream:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, HEARTBEAT, NAK, PAD, SETUP, SM
+from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.artifact.regular_file import open_regular, real_path
 from windtunnel.harness.dissect.capture.capture_format import CaptureFormatError
 from windtunnel.harness.dissect.capture.capture_stream import (
@@ -120,13 +121,16 @@ class Stream:
         return self.session_id, self.stream_id
 
 
-def read_streams(file: Path) -> dict[tuple[int, int], Stream]:
+def read_streams(file: Path, damage: list[str] | None = None) -> dict[tuple[int, int], Stream]:
     """Read a capture's streams. Returns them by session id and stream id, in the order of their
     first frames.
 
+    Appends a sentence to `damage` if bytes of the capture are damaged, or missing at its end.
     Raises CaptureError if the file does not exist, is not a capture, or holds no Aeron stream.
     """
     rows, addresses, counts = _read(file)
+    if damage is not None:
+        damage += _damage(file, counts)
     keys = _keys(rows)
     firsts = _firsts(keys, np.isin(rows["frame_type"], (DATA, PAD)))
     if len(firsts) > STREAMS_MAX:
@@ -186,6 +190,17 @@ def _read(file: Path) -> tuple[NDArray[Any], list[bytes], dict[str, int]]:
         raise CaptureError(f"{file}: {problem}")
     empty = np.zeros(0, dtype=dtype)
     return np.concatenate([empty, *parts]), list(addresses), counts
+
+
+def _damage(file: Path, counts: dict[str, int]) -> Iterator[str]:
+    """Yield a sentence about the bytes that were skipped, and about those that are missing at the
+    end.
+    """
+    if torn := counts["torn_bytes"]:
+        ignored = f"the last {torn} {noun_for(torn, 'byte was', 'bytes were')} ignored"
+        yield f"{file.name}: the capture ends inside a packet, and {ignored}"
+    if damaged := counts["damaged_bytes"]:
+        yield f"{file.name}: {damaged} {noun_for(damaged, 'byte is', 'bytes are')} damaged"
 
 
 def _numbered(

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from windtunnel.harness.artifact.records import Records, has_torn_tail, read_records
+from windtunnel.harness.artifact.regular_file import size_of
 
 DROP = 1
 DUPLICATE = 2
@@ -79,6 +80,16 @@ class DecisionLogError(ValueError):
     """Raised for a decision log that cannot be replayed. The message names the file and error."""
 
 
+def torn_text(path: Path) -> str:
+    """Return what is wrong with a log that ends inside a record, or "" if it does not."""
+    if not has_torn_tail(path, DECISION):
+        return ""
+    return (
+        f"expected a multiple of {DECISION.itemsize} bytes, found {size_of(path)}: the log is "
+        "truncated, so decisions are missing"
+    )
+
+
 def read_replayable(path: Path) -> Records:
     """Read all middlebox decisions in a run, and check that each decision identifies its frame.
 
@@ -88,12 +99,8 @@ def read_replayable(path: Path) -> Records:
     records = read_decisions(path)
     if records is None:
         raise DecisionLogError(f"{path}: expected a decision log, but the file does not exist")
-    if has_torn_tail(path, DECISION):
-        size_bytes = path.stat().st_size
-        raise DecisionLogError(
-            f"{path}: expected a multiple of {DECISION.itemsize} bytes, found {size_bytes}: "
-            "the log is truncated, so decisions are missing"
-        )
+    if torn := torn_text(path):
+        raise DecisionLogError(f"{path}: {torn}")
     placed = records["position"] != NO_POSITION
     nameless = np.where(placed, records["session"], records["order"]) == 0
     if nameless.any():

@@ -47,6 +47,8 @@ class ComparedRun:
     rows: tuple[ResultRow, ...]
     parameters: Mapping[str, str] | None = None
     "The parameters of the run by name, without those that have a default, or None if unknown."
+    unknown: str = ""
+    "The reason why the parameters are unknown."
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def comparison_document(runs: Sequence[ComparedRun]) -> dict[str, Any]:
     parameters = different_parameters(runs)
     return {
         "schema": SCHEMA,
-        "runs": [{"name": run.name, "outcome": run.outcome} for run in runs],
+        "runs": [_run_document(run) for run in runs],
         "parameters": [
             {"name": each.name, "values": list(each.values)} for each in parameters[:PARAMETERS_MAX]
         ],
@@ -160,6 +162,11 @@ def comparison_document(runs: Sequence[ComparedRun]) -> dict[str, Any]:
             for each in compared_streams(runs)
         ],
     }
+
+
+def _run_document(run: ComparedRun) -> dict[str, str]:
+    unknown = {"parameters_unknown": run.unknown} if run.unknown else {}
+    return {"name": run.name, "outcome": run.outcome, **unknown}
 
 
 def _text(kind: str, change: float | None, old: float | None) -> str:

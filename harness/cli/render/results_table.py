@@ -90,7 +90,10 @@ def comparison_lines(runs: Sequence[ComparedRun], width: int | None = None) -> I
 
 def _parameter_lines(runs: Sequence[ComparedRun], width: int | None) -> Iterator[str]:
     """Yield a table of the parameters that differ between runs."""
-    if all(run.parameters is None for run in runs):
+    for run in runs:
+        if run.parameters is None and run.unknown:
+            yield f"parameters of {printable(run.name)} are unknown: {printable(run.unknown)}"
+    if sum(run.parameters is not None for run in runs) < 2:
         return
     different = different_parameters(runs)
     if not different:

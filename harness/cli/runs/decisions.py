@@ -36,13 +36,14 @@ def decisions(run_dir: Path, key: bool) -> None:
 
     Prints one line per frame that the middlebox did not forward unchanged: action, link, frame
     type, rule, session, stream, term id, term offset, position, transmission attempt. In a lab,
-    and in a run with events that change links, also one line per change.
+    and in a run with events that change links, also one line per change. If the log is truncated,
+    its whole records are printed, and the exit code is 2.
 
     \b
       windtunnel decisions RUN_DIR | jq -r .action | sort | uniq -c
       diff <(windtunnel decisions --key RUN_1) <(windtunnel decisions --key RUN_2)
     """
-    from windtunnel.harness.artifact.middlebox.decision import read_decisions
+    from windtunnel.harness.artifact.middlebox.decision import read_decisions, torn_text
     from windtunnel.harness.artifact.regular_file import untrusted_folder
     from windtunnel.harness.artifact.run_dir import RunDir
 
@@ -66,6 +67,8 @@ def decisions(run_dir: Path, key: bool) -> None:
         rows.sort(key=_by_frame)
     for row in rows:
         click.echo(json.dumps(row))
+    if torn := torn_text(run.decisions):
+        raise Failure(f"{run.decisions}: {torn}", exit_code.INCONCLUSIVE)
     if not len(records) and not changes:
         text = "no decisions: no rule in `faults` applied to a frame; the losses and delays of "
         click.echo(f"{text}impairments are not decisions, and are counted in ledger.json", err=True)

@@ -81,6 +81,19 @@ def test_the_real_path_of_a_link_to_itself_is_a_path(tmp_path):
     assert real_path(tmp_path / "loop").name == "loop"
 
 
+@pytest.mark.parametrize(("cut", "damage"), [(-3, "ends inside a packet"), (0, "")])
+def test_a_scenario_of_a_truncated_capture_says_so(cut, damage, tmp_path, told):
+    write_claims(tmp_path / "night.pcap", {1: 1})
+    write_claims(tmp_path / "day.pcap", {1: 9})
+    whole = (tmp_path / "day.pcap").read_bytes()
+    (tmp_path / "night.pcap").write_bytes(whole[: cut or None])
+    code, _, err = told("from-capture", "night.pcap")
+    assert code == (exit_code.INCONCLUSIVE if damage else exit_code.OK)
+    assert (f"NOTE: night.pcap: the capture {damage}" in err) == bool(damage)
+    assert ("Not covered" in (tmp_path / "night.yaml").read_text()) is True
+    assert ("ends inside a packet" in (tmp_path / "night.yaml").read_text()) == bool(damage)
+
+
 @pytest.mark.parametrize("has_victim", [True, False])
 def test_a_scenario_of_a_capture_is_not_written_through_a_link(tmp_path, told, has_victim):
     write_claims(tmp_path / "night.pcap", {1: 1})

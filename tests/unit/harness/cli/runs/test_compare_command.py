@@ -128,7 +128,27 @@ def test_runs_without_a_case_are_compared_by_their_figures(
     for run in runs:
         run.case.unlink()
     code, out, _ = told(capsys, "compare", *(run.path for run in runs))
-    assert (code, out.splitlines()[0]) == (exit_code.OK, "prices: a to b")
+    lines = out.splitlines()
+    assert lines[:2] == [
+        f"parameters of {run.path.name} are unknown: case.json: No such file or directory"
+        for run in runs
+    ]
+    assert (code, lines[2]) == (exit_code.OK, "prices: a to b")
+
+
+def test_parameters_that_cannot_be_read_are_unknown(
+    runs: list[RunDir], capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs[1].manifest.write_text('{"schema"')
+    _, out, _ = told(capsys, "compare", *(run.path for run in runs))
+    lines = out.splitlines()
+    name = runs[1].path.name
+    assert lines[0].startswith(f"parameters of {name} are unknown: run.json: invalid JSON: ")
+    assert lines[1] == "prices: a to b"
+    _, out, _ = told(capsys, "compare", "--json", *(run.path for run in runs))
+    first, second = json.loads(out)["runs"]
+    assert "parameters_unknown" not in first
+    assert second["parameters_unknown"].startswith("run.json: invalid JSON: ")
 
 
 def test_writes_a_page(

@@ -36,6 +36,19 @@ def make_log(folder: Path, *, session_id: int, shift_ns: int, order: list[int]) 
     return folder
 
 
+def test_a_truncated_log_is_printed_as_far_as_it_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_log(tmp_path, session_id=-5, shift_ns=100, order=[0, 1, 2])
+    log = RunDir(tmp_path).decisions
+    log.write_bytes(log.read_bytes()[:-7])
+    assert main(["decisions", str(tmp_path)]) == exit_code.INCONCLUSIVE
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 2
+    assert "the log is truncated, so decisions are missing" in printed.err
+    assert str(log) in printed.err
+
+
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 

@@ -164,7 +164,7 @@ def test_a_golden_capture_becomes_a_scenario(tmp_path, capsys):
     out = tmp_path / "seen.yaml"
     assert from_capture(GOLDEN / "loss-reliable" / "capture.pcap.xz", "--out", out) == exit_code.OK
     output = capsys.readouterr()
-    assert "stream 1001, session 77: 1273 frames; inferred: 68 lost" in output.out
+    assert "stream 1001, session 77: 1273 frames; estimated: 68 lost" in output.out
     assert "message lengths vary" in output.err
     scenario = load_scenario(out)
     (traffic,) = scenario.traffic
