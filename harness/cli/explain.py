@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from windtunnel.harness.cli import exit_code, scenarios
+from windtunnel.harness.cli.options import SEED
 
 if TYPE_CHECKING:
     from windtunnel.harness.scenario.loader import LoadedScenario
@@ -25,7 +26,7 @@ reserved for documentation."""
 @click.argument("file", required=False, shell_complete=scenarios.complete)
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=SEED,
     help="Seed of the run to describe.  [default: the scenario's root seed]",
 )
 @click.option(

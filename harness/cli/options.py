@@ -2,6 +2,9 @@
 
 import click
 
+SEED = click.IntRange(min=0, max=(1 << 63) - 1)
+"""The type of options with a seed. The maximum is that of `seeds: root` in a scenario."""
+
 
 def name_values(
     context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]

@@ -16,7 +16,7 @@ from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
 from windtunnel.harness.cli.lab.driver_options import driver_options
 from windtunnel.harness.cli.lab.impairment_options import NONE, impairment_options
-from windtunnel.harness.cli.options import name_values
+from windtunnel.harness.cli.options import SEED, name_values
 from windtunnel.harness.cli.render.table import echo
 from windtunnel.harness.cli.render.verdict_text import run_line
 
@@ -103,7 +103,7 @@ def _ends(name: str, link: str) -> list[str]:
     default=Path("runs"),
     help="Parent folder of the suite folder.  [default: runs]",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of losses.  [default: 0]")
+@click.option("--seed", type=SEED, default=0, help="Seed of losses.  [default: 0]")
 @driver_options
 @click.option(
     "--timeouts",

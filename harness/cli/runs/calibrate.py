@@ -10,6 +10,7 @@ import click
 
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure, one_line
+from windtunnel.harness.cli.options import SEED
 
 if TYPE_CHECKING:
     from windtunnel.harness.artifact.run.calibration import Calibration, Measure
@@ -41,7 +42,7 @@ UML_BUDGET_S = 1_800.0
     default="host",
     help="Kernel to use: this machine's, or User Mode Linux, which has netem.  [default: host]",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Random seed.  [default: random]")
+@click.option("--seed", type=SEED, help="Random seed.  [default: random]")
 @click.option(
     "--scale",
     type=click.FloatRange(0.01, 100.0),

@@ -7,6 +7,7 @@ import click
 
 from windtunnel.harness.cli import exit_code, scenarios
 from windtunnel.harness.cli.failure import one_line
+from windtunnel.harness.cli.options import SEED
 
 if TYPE_CHECKING:
     from windtunnel.harness.orchestrate.suite.suite import RunSummary
@@ -38,9 +39,7 @@ def _drivers(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> d
     show_default=True,
     help="A driver on all hosts, and its number of seeds. May be repeated.",
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="First seed."
-)
+@click.option("--seed", type=SEED, default=1, show_default=True, help="First seed.")
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Runs in parallel."
 )

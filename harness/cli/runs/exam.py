@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.options import SEED
 
 if TYPE_CHECKING:
     from windtunnel.harness.exam.document import Exam, ExamRun, MutantRow
@@ -37,7 +38,7 @@ COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=SEED,
     default=1,
     show_default=True,
     help="Seed that chooses the generated mutants.",

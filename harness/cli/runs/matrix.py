@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from windtunnel.harness.cli import exit_code, scenarios
+from windtunnel.harness.cli.options import SEED
 from windtunnel.harness.cli.runs.ci_files import ci_options, write_ci_files
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=SEED,
     help="Seed of the first run in each cell.  [default: from the scenario]",
 )
 @click.option(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from windtunnel.harness.cli import exit_code, failure, in_kernel, scenarios
-from windtunnel.harness.cli.options import name_values
+from windtunnel.harness.cli.options import SEED, name_values
 from windtunnel.harness.cli.render.table import echo, printable
 from windtunnel.harness.cli.render.verdict_text import outcome_mark, run_line
 from windtunnel.harness.cli.runs.ci_files import ci_options, write_ci_files
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=SEED,
     help="Seed of the first run.  [default: from the scenario]",
 )
 @click.option(

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from windtunnel.harness.cli.options import SEED
+
 DRIVERS = ("ours", "pyaeron", "mixed")
 OWN_BUILD = "aeronmd-lib:"
 SABOTAGES = ("flip-byte", "lying-counter", "wide-window", "never-heal")
@@ -29,7 +31,7 @@ class DriverChoice(click.ParamType):  # type: ignore[type-arg]  # generic in new
 
 
 @click.command(short_help="Run random simulated trials, one for each seed.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the first trial.")
+@click.option("--seed", type=SEED, default=0, help="Seed of the first trial.")
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),

@@ -8,6 +8,7 @@ import click
 import pytest
 
 from windtunnel.harness.cli import exit_code, root
+from windtunnel.harness.scenario.schema.model import SEED_MAX
 
 HEAVY = ("numba", "numpy", "pydantic", "scapy", "rich", "docker", "yaml", "plotly")
 LIST_LOADED = f"""
@@ -48,6 +49,18 @@ def test_answers_without_loading_anything_heavy(arguments: tuple[str, ...]) -> N
 
 def test_notices_a_heavy_import() -> None:
     assert "pydantic" in loaded_by("explain", "loss/reliable-2pct").stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["run", "explain", "swarm", "exam", "envelope", "matrix", "calibrate", "lab"],
+)
+def test_a_seed_above_the_maximum_is_a_usage_error(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would otherwise be reduced, and the run have another seed than was given."""
+    assert root.main([command, "--seed", str(SEED_MAX + 1)]) == exit_code.USAGE
+    assert f"not in the range 0<=x<={SEED_MAX}" in capsys.readouterr().err
 
 
 def test_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
