@@ -10,6 +10,7 @@ import click
 from windtunnel.harness.artifact.rate_text import rate_text
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
+from windtunnel.harness.cli.options import in_existing_folder
 from windtunnel.harness.cli.render.table import echo
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=in_existing_folder,
     help="Scenario file to write.  [default: CAPTURE's name with .yaml, in the current folder]",
 )
 @click.option(
@@ -81,7 +83,6 @@ def from_capture(
             result = from_captures(files, target, stream_ids)
         except CaptureError as error:
             raise Failure(str(error), exit_code.INCONCLUSIVE) from error
-        target.parent.mkdir(parents=True, exist_ok=True)
         # A link in place of the file is replaced. The folder that the user names may be a link.
         replace_file(real_path(target.parent) / target.name, result.text)
     _print(result, target, as_json)

@@ -10,7 +10,7 @@ import click
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure, one_line
 from windtunnel.harness.cli.lab.impairment_options import NONE, impairment_options
-from windtunnel.harness.cli.options import name_values
+from windtunnel.harness.cli.options import in_existing_folder, name_values
 from windtunnel.harness.cli.render.table import echo
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ _IMPAIRMENTS = {"loss": "2%", "delay": "5ms"}
 
 
 @click.command(short_help="Write a scenario for programs of your own.")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument(
+    "file", type=click.Path(dir_okay=False, path_type=Path), callback=in_existing_folder
+)
 @click.argument("programs", metavar="HOST=COMMAND...", nargs=-1, required=True)
 @click.option(
     "--env",
@@ -114,7 +116,6 @@ def new(
     )
     with one_line():
         text = scenario.text(file.parent)
-        file.parent.mkdir(parents=True, exist_ok=True)
         # A link in place of the file is replaced. The folder that the user names may be a link.
         replace_file(real_path(file.parent) / file.name, text)
     for word in scenario.absent_files(file.parent):

@@ -1,9 +1,44 @@
 """Parses the values of options that several commands share."""
 
+from pathlib import Path
+
 import click
 
 SEED = click.IntRange(min=0, max=(1 << 63) - 1)
 """The type of options with a seed. The maximum is that of `seeds: root` in a scenario."""
+
+
+class InputFile(click.ParamType):  # type: ignore[type-arg]  # generic in newer click
+    """An existing file with at least one byte. `what` names its content in error messages."""
+
+    name = "file"
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def convert(
+        self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        path = Path(value)
+        expected = f"{value}: expected {self._what}"
+        if path.is_dir():
+            self.fail(f"{expected}, found a folder", param, ctx)
+        if not path.exists():
+            self.fail(f"{expected}, found no such file", param, ctx)
+        if path.is_file() and path.stat().st_size == 0:
+            self.fail(f"{expected} with at least one byte, found an empty file", param, ctx)
+        return path
+
+
+def in_existing_folder(
+    context: click.Context, parameter: click.Parameter, file: Path | None
+) -> Path | None:
+    """Refuse a file to write whose folder does not exist (click callback). A mistake in a path
+    would otherwise make a folder where nobody looks for it.
+    """
+    if file is not None and not file.absolute().parent.is_dir():
+        raise click.BadParameter(f"expected an existing folder, found no folder {file.parent}")
+    return file
 
 
 def name_values(

@@ -12,7 +12,7 @@ from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.bench import bench_alone, bench_recovery
 from windtunnel.harness.cli.bench.bench_table import number, show, view
 from windtunnel.harness.cli.failure import Failure, one_line
-from windtunnel.harness.cli.options import name_values
+from windtunnel.harness.cli.options import in_existing_folder, name_values
 
 if TYPE_CHECKING:
     from windtunnel.harness.bench.archive_host import ArchiveSubject
@@ -128,6 +128,7 @@ def _names(
     "--json",
     "json_file",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=in_existing_folder,
     help="Write the results to this file as JSON. - prints them on stdout instead of the table.",
 )
 @click.option(

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from windtunnel.harness.cli.options import in_existing_folder
+
 if TYPE_CHECKING:
     from windtunnel.reports.outcomes import Outcomes
 
@@ -19,7 +21,9 @@ def ci_options(command: _Command) -> _Command:
         ("--junit", "Also write JUnit XML to FILE."),
     ):
         kind = click.Path(dir_okay=False, writable=True, path_type=Path)
-        command = click.option(name, type=kind, metavar="FILE", help=text)(command)
+        command = click.option(
+            name, type=kind, callback=in_existing_folder, metavar="FILE", help=text
+        )(command)
     return command
 
 
@@ -30,9 +34,7 @@ def write_ci_files(outcomes: "Outcomes", junit: Path | None, markdown: Path | No
     from windtunnel.reports.markdown import summary
 
     if junit is not None:
-        junit.parent.mkdir(parents=True, exist_ok=True)
         junit.write_bytes(junit_xml(outcomes))
     if markdown is not None:
-        markdown.parent.mkdir(parents=True, exist_ok=True)
         with markdown.open("a", encoding="utf-8") as file:
             file.write(summary(outcomes))

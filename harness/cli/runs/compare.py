@@ -7,6 +7,7 @@ import click
 
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
+from windtunnel.harness.cli.options import in_existing_folder
 from windtunnel.harness.cli.runs.run_folders import run_dirs_argument, run_folders
 
 RUNS_MAX = 64
@@ -19,6 +20,7 @@ RUNS_MAX = 64
 @click.option(
     "--report",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=in_existing_folder,
     help="Also write a page with the figures, and the positions over time, to this file.",
 )
 def compare(run_dirs: tuple[Path, ...], as_json: bool, report: Path | None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from windtunnel.harness.cli import exit_code, scenarios
-from windtunnel.harness.cli.options import SEED
+from windtunnel.harness.cli.options import SEED, InputFile
 from windtunnel.harness.cli.runs.ci_files import ci_options, write_ci_files
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]
 )
 @click.option(
     "--payload",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=InputFile("a file to send"),
+    metavar="FILE",
     help="File to send.  [default: an archive of Python's standard library]",
 )
 @click.option(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from windtunnel.harness.cli import exit_code, failure, in_kernel, scenarios
-from windtunnel.harness.cli.options import SEED, name_values
+from windtunnel.harness.cli.options import SEED, InputFile, name_values
 from windtunnel.harness.cli.render.table import echo, printable
 from windtunnel.harness.cli.render.verdict_text import outcome_mark, run_line
 from windtunnel.harness.cli.runs.ci_files import ci_options, write_ci_files
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--payload",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=InputFile("a file to send"),
+    metavar="FILE",
     help="File to send.  [default: an archive of Python's standard library]",
 )
 @click.option(
@@ -116,7 +117,8 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--known",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=InputFile("a YAML file with known failures"),
+    metavar="FILE",
     help="YAML file that lists known failures. They are reported but do not affect the exit code.",
 )
 @click.option(

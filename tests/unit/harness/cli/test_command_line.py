@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -53,14 +54,50 @@ def test_notices_a_heavy_import() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["run", "explain", "swarm", "exam", "envelope", "matrix", "calibrate", "lab"],
+    ["run", "explain", "swarm", "exam", "envelope", "matrix", "calibrate", "lab up"],
 )
 def test_a_seed_above_the_maximum_is_a_usage_error(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It would otherwise be reduced, and the run have another seed than was given."""
-    assert root.main([command, "--seed", str(SEED_MAX + 1)]) == exit_code.USAGE
+    assert root.main([*command.split(), "--seed", str(SEED_MAX + 1)]) == exit_code.USAGE
     assert f"not in the range 0<=x<={SEED_MAX}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--junit"), ("run", "--markdown"), ("matrix", "--junit"),
+        ("compare", ".", "--report"), ("bench", "--json"), ("from-capture", "x.pcap", "--out"),
+        ("new",),
+    ],
+)  # fmt: skip
+def test_a_file_in_a_folder_that_does_not_exist_is_a_usage_error(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "none"
+    assert root.main([*words, str(folder / "x.yaml")]) == exit_code.USAGE
+    err = capsys.readouterr().err
+    assert f"expected an existing folder, found no folder {folder}" in err
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("command", ["run", "matrix"])
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("folder", ", found a folder"), ("none", ", found no such file"),
+        ("empty", " with at least one byte, found an empty file"),
+    ],
+)  # fmt: skip
+def test_a_payload_that_is_no_file_or_empty_is_a_usage_error(
+    command: str, name: str, found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty").touch()
+    path = tmp_path / name
+    assert root.main([command, "--payload", str(path)]) == exit_code.USAGE
+    assert f"'--payload': {path}: expected a file to send{found}" in capsys.readouterr().err
 
 
 def test_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:

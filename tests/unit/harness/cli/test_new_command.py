@@ -14,7 +14,7 @@ PROGRAMS = ["b=python 'my reader.py'", "a=./feed --rate 5"]
 def test_it_writes_a_scenario_that_explain_accepts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "made" / "prices.yaml"
+    file = tmp_path / "prices.yaml"
     options = ["--env", "CHANNEL=aeron:udp?endpoint=${b}:24325", "--until", "b", "--loss", "5%"]
     assert main(["new", str(file), *PROGRAMS, *options]) == exit_code.OK
     assert f"windtunnel run {file} --allow-commands" in capsys.readouterr().out

@@ -76,7 +76,7 @@ def test_without_options_the_folder_for_it_and_what_the_machine_carries(
 def test_documents_for_a_ci_system(
     calls: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    junit, markdown = tmp_path / "new" / "junit.xml", tmp_path / "summary.md"
+    junit, markdown = tmp_path / "junit.xml", tmp_path / "summary.md"
     markdown.write_text("what was there\n")
     options = ["--junit", str(junit), "--markdown", str(markdown), "--json"]
     assert main(["matrix", "--fidelity", "netns", *options]) == 1
