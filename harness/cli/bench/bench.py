@@ -202,7 +202,7 @@ def bench(
     settings = BenchSettings(
         rounds=rounds,
         seconds=seconds,
-        cases=_known("--only", only, CASE_NAMES, GROUPS),
+        cases=_cases(only, CASE_NAMES, GROUPS),
         drivers=_known("--drivers", drivers, tuple(SUBJECTS | ARCHIVES)),
         window=window,
         term_length=term_length,
@@ -213,6 +213,19 @@ def bench(
         ours_set=ours_set,
     )
     return _run(settings, floors, enforce, json_file, report)
+
+
+def _cases(
+    only: tuple[str, ...] | None, known: tuple[str, ...], groups: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """Return the selected cases. Raises UsageError for an unknown case, and for one that must be
+    selected alone.
+    """
+    for name in only or ():
+        if name in bench_alone.ALONE:
+            text = f"--only: {name} must be selected alone, found {','.join(only or ())}"
+            raise click.UsageError(text)
+    return _known("--only", only, known, groups, also=bench_alone.ALONE)
 
 
 def _recovery_paths(only: tuple[str, ...] | None, readings: Path | None) -> tuple[str, ...] | None:
@@ -231,13 +244,14 @@ def _known(
     chosen: tuple[str, ...] | None,
     known: tuple[str, ...],
     groups: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    also: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
     if chosen is None:
         return known
     selected = {each for name in chosen for each in groups.get(name, (name,))}
     for name in selected:
         if name not in known:
-            choices = ", ".join((*known, *groups))
+            choices = ", ".join((*known, *groups, *also))
             raise click.UsageError(f"{option}: expected one of {choices}, found {name!r}")
     return tuple(name for name in known if name in selected)
 

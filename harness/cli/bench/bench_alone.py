@@ -20,7 +20,7 @@ from windtunnel.harness.cli.failure import Failure, one_line
 if TYPE_CHECKING:
     from windtunnel.harness.orchestrate.fidelity import Fidelity
 
-ANALYSIS, LAB, RECOVERY = "analyze", "lab", "recovery"
+ALONE = ANALYSIS, LAB, RECOVERY = ("analyze", "lab", "recovery")
 TSHARK_LIMIT_S = 600.0
 FLOOR_MISSED = 1
 FLOORS = {"relay": 50_000.0, "netns": 20.0, "compose": 6.0}

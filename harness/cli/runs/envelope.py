@@ -1,13 +1,16 @@
 """`windtunnel envelope`: measures what sound drivers do in scenarios, as limits for the judge."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.cli import exit_code, scenarios
 from windtunnel.harness.cli.failure import one_line
 from windtunnel.harness.cli.options import SEED
+from windtunnel.harness.cli.render.table import echo
 
 if TYPE_CHECKING:
     from windtunnel.harness.orchestrate.suite.suite import RunSummary
@@ -75,19 +78,47 @@ def envelope(
     """
     from windtunnel.harness.orchestrate.fidelity import SIM
     from windtunnel.harness.orchestrate.scenario_file import supporting
+    from windtunnel.harness.orchestrate.subjects import peers
     from windtunnel.harness.orchestrate.suite.envelope_runs import EnvelopeRuns
     from windtunnel.harness.verdict.checks.envelope.bands import FILE
 
     with one_line():
         files = scenarios.find_all(scenario) if scenario else supporting(SIM)
+        files = _simulated(files)
+        for peer in drivers:
+            peers.find(peer, SIM, out)
         runs = EnvelopeRuns(seed, max(drivers.values()))
-        click.echo(f"{len(files)} scenarios, {sum(drivers.values())} runs of each", err=True)
+        chosen = counted(len(files), "scenario")
+        click.echo(f"{chosen}, {counted(sum(drivers.values()), 'run')} of each", err=True)
         runs.measure(files, drivers, jobs=jobs, out=out, on_round=_print_round)
         click.echo(f"wrote {runs.write(file or FILE)} envelopes to {file or FILE}")
     return exit_code.OK
 
 
+def _simulated(files: Sequence[Path]) -> list[Path]:
+    """Return the files of scenarios that support simulations, and name the others on stderr. Raises
+    UsageError if none is left: no run would count.
+    """
+    from windtunnel.harness.orchestrate.fidelity import SIM
+    from windtunnel.harness.orchestrate.scenario_file import load_runnable
+
+    found = []
+    for file in files:
+        supported = load_runnable(file).fidelity
+        if SIM in supported:
+            found.append(file)
+        else:
+            text = f"{file}: expected a scenario that supports sim, found {', '.join(supported)}"
+            if len(files) == 1:
+                raise click.UsageError(text)
+            echo(f"left out: {text}", err=True)
+    if not found:
+        raise click.UsageError("expected a scenario that supports sim, found none")
+    return found
+
+
 def _print_round(peer: str, seed: int, count: int, others: "list[RunSummary]") -> None:
-    click.echo(f"{peer} seed {seed}: {count} runs count", err=True)
+    verb = "counts" if count == 1 else "count"
+    click.echo(f"{peer} seed {seed}: {counted(count, 'run')} {verb}", err=True)
     for each in others:
         click.echo(f"  {each.outcome} {each.scenario}: {each.reason}", err=True)

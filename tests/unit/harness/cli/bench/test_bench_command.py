@@ -208,3 +208,16 @@ def test_numbers_are_as_long_as_they_tell_something():
         "9.88",
         "0.50",
     ]
+
+
+@pytest.mark.parametrize("case", ["analyze", "lab", "recovery"])
+def test_a_case_that_is_selected_alone_is_not_selected_with_others(case, capsys):
+    assert main(["bench", "--only", f"udp-1344,{case}"]) == exit_code.USAGE
+    assert f"{case} must be selected alone, found udp-1344,{case}" in capsys.readouterr().err
+
+
+def test_an_unknown_case_is_refused_with_all_cases(capsys):
+    assert main(["bench", "--only", "nosuch"]) == exit_code.USAGE
+    err = capsys.readouterr().err
+    assert "archive, analyze, lab, recovery, found 'nosuch'" in err
+    assert "startup" in err

@@ -31,8 +31,8 @@ def test_the_chosen_scenarios_and_drivers_are_measured(asked, tmp_path, capsys):
     captured = capsys.readouterr()
     assert captured.out == f"wrote 0 envelopes to {file}\n"
     assert captured.err.splitlines() == [
-        "1 scenarios, 5 runs of each",
-        "ours seed 4: 1 runs count",
+        "1 scenario, 5 runs of each",
+        "ours seed 4: 1 run counts",
         "  FAIL loss/two: naks_paced: too soon",
     ]
     assert file.exists()
@@ -50,3 +50,25 @@ def test_a_driver_without_a_number_of_seeds_is_a_usage_error(asked, value, capsy
     assert main(["envelope", "--driver", value]) == exit_code.USAGE
     assert f"expected PEER=SEEDS with 1 to 1000 seeds, found '{value}'" in capsys.readouterr().err
     assert not asked
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("archive/disk-full",), "expected a scenario that supports sim, found netns"),
+        (("loss/reliable-2pct", "--driver", "foo=3"), "unknown peer 'foo'"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_anything_starts(asked, arguments, text, capsys):
+    assert main(["envelope", *arguments]) == exit_code.USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert text in line
+    assert not asked
+
+
+def test_a_scenario_without_simulations_is_left_out_of_several(asked, tmp_path, capsys):
+    file = tmp_path / "bands.json"
+    names = ["archive/disk-full", "loss/reliable-2pct"]
+    assert main(["envelope", *names, "--file", str(file)]) == exit_code.OK
+    assert [each.stem for each in asked["files"]] == ["reliable-2pct"]
+    assert "left out: " in capsys.readouterr().err
