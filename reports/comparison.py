@@ -37,7 +37,7 @@ def compared_runs(runs: Sequence[RunDir]) -> list[ComparedRun]:
     for name, run in zip(names, runs, strict=True):
         verdict = read_verdict(run.verdict)
         if verdict is None:
-            text = "expected a run with a verdict, found none: run `windtunnel judge` on it"
+            text = f"expected a verdict, found none: run `windtunnel judge {run.path}`"
             raise DocumentError(f"{run.path}: {text}")
         compared = _compared(name, RunDocuments(run, verdict=verdict))
         try:

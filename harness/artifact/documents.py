@@ -30,6 +30,16 @@ class DocumentError(ValueError):
     error.
     """
 
+    def __init__(self, text: str, path: Path | None = None) -> None:
+        """`path` is that of the file, if the text begins with the file's name."""
+        super().__init__(text)
+        self.path = path
+
+    @property
+    def located(self) -> str:
+        """The message with the file's path, if known, in place of its name."""
+        return str(self) if self.path is None else str(self.path.parent / str(self))
+
 
 def write_document(path: Path, document: Document) -> None:
     """Write a document atomically, so a reader sees either the old or the new document."""
@@ -45,15 +55,18 @@ def read_document(path: Path, schema: str | None = None) -> Document | None:
     try:
         text = read_text(path)
     except UnsafeFileError as error:
-        raise DocumentError(f"{path.name}: {error.strerror}") from error
+        raise DocumentError(f"{path.name}: {error.strerror}", path) from error
     except OSError:
         return None
     except UnicodeDecodeError as error:
-        raise DocumentError(f"{path.name}: not UTF-8: {error}") from error
-    document = parse_text(text, path.name)
+        raise DocumentError(f"{path.name}: not UTF-8: {error}", path) from error
+    try:
+        document = parse_text(text, path.name)
+    except DocumentError as error:
+        raise DocumentError(str(error), path) from error
     if schema is not None and document.get("schema") != schema:
         found = described(document.get("schema"))
-        raise DocumentError(f"{path.name}: expected schema {schema}, found {found}")
+        raise DocumentError(f"{path.name}: expected schema {schema}, found {found}", path)
     return document
 
 
@@ -101,7 +114,7 @@ def read_as(
     try:
         return parse(kind, adapt(plain))
     except ValueTypeError as error:
-        raise DocumentError(f"{path.name}: {error}") from error
+        raise DocumentError(f"{path.name}: {error}", path) from error
 
 
 _TOO_DEEP = f"objects and lists are nested more than {DEPTH_MAX} levels deep"

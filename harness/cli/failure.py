@@ -7,10 +7,14 @@ DocumentError                   2    a run folder cannot be parsed
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from windtunnel.harness.cli import exit_code
+
+if TYPE_CHECKING:
+    from windtunnel.harness.artifact.documents import DocumentError
 
 
 class Failure(click.ClickException):
@@ -21,6 +25,21 @@ class Failure(click.ClickException):
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
         self.exit_code = code
+
+
+def document_text(error: "DocumentError") -> str:
+    """Return the message about a damaged file with the file's path, and what to do."""
+    from windtunnel.harness.artifact.run_dir import RunDir
+
+    text = error.located
+    if error.path is None:
+        return text
+    run = RunDir(error.path.parent)
+    if error.path == run.verdict:
+        return f"{text}: run `windtunnel judge {run.path}`"
+    if error.path in (run.manifest, run.case) and run.repro.is_file():
+        return f"{text}: run the scenario again, with the command line in {run.repro}"
+    return text
 
 
 @contextmanager
@@ -40,4 +59,4 @@ def one_line() -> Iterator[None]:
     except LabError as error:
         raise Failure(str(error), exit_code.HARNESS) from error
     except DocumentError as error:
-        raise Failure(str(error), exit_code.INCONCLUSIVE) from error
+        raise Failure(document_text(error), exit_code.INCONCLUSIVE) from error

@@ -58,7 +58,7 @@ def read_verdict(path: Path) -> Document | None:
     try:
         parse(VerdictFacts, {key: value for key, value in document.items() if key != "schema"})
     except ValueTypeError as error:
-        raise DocumentError(f"{path.name}: {error}") from error
+        raise DocumentError(f"{path.name}: {error}", path) from error
     return document
 
 

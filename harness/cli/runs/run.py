@@ -343,7 +343,7 @@ def _result_texts(run_dir: Path, is_named: bool) -> list[str]:
     try:
         verdict = read_verdict(RunDir(run_dir).verdict) or {}
     except DocumentError as error:
-        echo(f"windtunnel: {error}", err=True)
+        echo(f"windtunnel: {failure.document_text(error)}", err=True)
         return []
     lines = [*result_lines(result_rows_of(verdict)), *observation_lines(observations_of(verdict))]
     return [f"  {run_dir.name}", *lines] if lines and is_named else lines

@@ -234,7 +234,7 @@ class Case(Part):
         """Read case.json. Raises OSError, or DocumentError for the first invalid value."""
         case = read_part(cls, path)
         for problem in _problems(case):
-            raise DocumentError(f"{path.name}: {dotted(problem.path)}: {problem.text}")
+            raise DocumentError(f"{path.name}: {dotted(problem.path)}: {problem.text}", path)
         return case
 
 

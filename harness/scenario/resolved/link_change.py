@@ -116,10 +116,12 @@ def read_changes(path: Path, case: Case) -> tuple[LinkChange, ...] | None:
     for index, change in enumerate(found.changes):
         at = ("changes", index, "impairments")
         for problem in impairment_problems(change.impairments, at, case.link_names):
-            raise DocumentError(f"{path.name}: {'.'.join(map(str, problem.path))}: {problem.text}")
+            raise DocumentError(
+                f"{path.name}: {'.'.join(map(str, problem.path))}: {problem.text}", path
+            )
     times = [each.at_ns for each in found.changes]
     if times != sorted(times):
-        raise DocumentError(f"{path.name}: expected changes in the order of their times")
+        raise DocumentError(f"{path.name}: expected changes in the order of their times", path)
     return found.changes
 
 

@@ -19,15 +19,18 @@ def read_part(kind: type[_PART], path: Path) -> _PART:
     try:
         text = read_text(path)
     except UnicodeDecodeError as error:
-        raise DocumentError(f"{path.name}: not UTF-8: {error}") from error
-    parse_text(text, path.name)
+        raise DocumentError(f"{path.name}: not UTF-8: {error}", path) from error
+    try:
+        parse_text(text, path.name)
+    except DocumentError as error:
+        raise DocumentError(str(error), path) from error
     try:
         return kind.model_validate_json(text, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         reason = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
         found, where = described(first["input"]), dotted(first["loc"])
-        raise DocumentError(f"{path.name}: {where}: {reason}, found {found}") from error
+        raise DocumentError(f"{path.name}: {where}: {reason}, found {found}", path) from error
 
 
 def dotted(path: Sequence[str | int]) -> str:

@@ -151,6 +151,17 @@ def test_parameters_that_cannot_be_read_are_unknown(
     assert second["parameters_unknown"].startswith("run.json: invalid JSON: ")
 
 
+def test_a_damaged_verdict_is_named_with_its_path_and_what_to_do(
+    runs: list[RunDir], capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = runs[1]
+    broken.verdict.write_text('{"schema": "')
+    code, _, err = told(capsys, "compare", *(run.path for run in runs))
+    assert code == exit_code.INCONCLUSIVE
+    assert err.startswith(f"windtunnel: {broken.verdict}: invalid JSON: ")
+    assert err.endswith(f": run `windtunnel judge {broken.path}`\n")
+
+
 def test_writes_a_page(
     runs: list[RunDir], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,15 @@ BOTH = pytest.mark.parametrize("command", ["replay", "shrink"])
 
 
 @BOTH
+def test_a_damaged_manifest_is_named_with_its_path_and_what_to_do(command, folder, capsys):
+    folder.manifest.write_text("{")
+    folder.repro.write_text("windtunnel run x --seed 1\n")
+    line = refused(command, folder, capsys)
+    assert line.startswith(f"windtunnel: {folder.manifest}: invalid JSON: ")
+    assert line.endswith(f": run the scenario again, with the command line in {folder.repro}")
+
+
+@BOTH
 def test_no_folder(command, tmp_path, capsys):
     assert "no such folder" in refused(command, RunDir(tmp_path / "none"), capsys)
 
