@@ -3,7 +3,9 @@
 {type: int_type, input: 'x'}  -->  expected an integer, found 'x'
 """
 
-from typing import Any
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args
 
 from windtunnel.harness.scenario.schema.table import Table
 from windtunnel.harness.scenario.yaml_document import quoted
@@ -39,11 +41,13 @@ _PATTERNS = {
 """Texts about names, by the pattern that they have."""
 
 
-def error_text(error: Any) -> str:
-    """Return the text of one of the errors of a pydantic ValidationError."""
+def error_text(error: Any, model: type[Table] = Table) -> str:
+    """Return the text of one of the errors of a pydantic ValidationError of a model."""
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        return "unknown key"
+        *place, key = error["loc"]
+        near = difflib.get_close_matches(str(key), _keys_at(place, model), n=3)
+        return f"unknown key: did you mean {' or '.join(near)}?" if near else "unknown key"
     if kind == "missing":
         return "this key is missing"
     if kind == "value_error":
@@ -68,6 +72,32 @@ def _keys(class_name: str) -> list[str]:
     found = next((each for each in _tables(Table) if each.__name__ == class_name), Table)
     fields = sorted(found.model_fields.items(), key=lambda each: not each[1].is_required())
     return [field.alias or name for name, field in fields[:_KEYS_MAX]]
+
+
+def _keys_at(place: Sequence[str | int], model: type[Table]) -> list[str]:
+    """Return the keys of the tables that may be at a place in a model. Steps that name no key, such
+    as indices and tags, do not change the table.
+    """
+    tables = [model]
+    for step in place:
+        inner = [
+            each
+            for table in tables
+            for name, field in table.model_fields.items()
+            if (field.alias or name) == step
+            for each in _tables_in(field.annotation)
+        ]
+        tables = inner or tables
+    fields = [each for table in tables for each in table.model_fields.items()]
+    return list(dict.fromkeys(field.alias or name for name, field in fields))
+
+
+def _tables_in(annotation: Any) -> Iterator[type[Table]]:
+    """Yield the tables in a type, such as `tuple[Fault, ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, Table):
+        yield annotation
+    for each in get_args(annotation):
+        yield from _tables_in(each)
 
 
 def _tables(root: type[Table]) -> list[type[Table]]:

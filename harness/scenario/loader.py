@@ -139,7 +139,7 @@ def _validated(
     try:
         table = model.model_validate(document.value)
     except ValidationError as error:
-        found = [Problem(_path(each, document), error_text(each)) for each in _causes(error)]
+        found = [Problem(_path(each, document), error_text(each, model)) for each in _causes(error)]
         raise ScenarioError(document.locate([*short, *found])) from error
     if short:
         raise ScenarioError(document.locate(short))
@@ -162,9 +162,13 @@ def _empty_values(value: object, path: tuple[str | int, ...]) -> Iterator[Proble
 
 def _causes(error: ValidationError) -> list[Any]:
     """Return pydantic's errors without the misleading ones: a list with invalid items is not also
-    reported as too short.
+    reported as too short, and if the schema is another, nothing else is reported.
     """
     found = error.errors()
+    # The keys of a file of another kind are all wrong.
+    of_schema = [each for each in found if each["loc"] == ("schema",)]
+    if any(each["type"] == "literal_error" for each in of_schema):
+        return of_schema
     inner = {each["loc"][:length] for each in found for length in range(len(each["loc"]))}
     return [each for each in found if each["type"] != "too_short" or each["loc"] not in inner]
 

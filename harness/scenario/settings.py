@@ -53,7 +53,10 @@ def set_value(
     for where in found:
         for old in [each for each in document.marks if each[: len(where)] == where]:
             del document.marks[old]
-        document.marks[where], document.sources[where] = mark, source
+        for length in range(1, len(where) + 1):
+            if where[:length] not in document.marks:
+                document.marks[where[:length]] = mark
+                document.sources[where[:length]] = source
     return []
 
 

@@ -83,7 +83,10 @@ def read_yaml(file: Path) -> str:
         with file.open("rb") as opened:
             content = opened.read(FILE_BYTES_MAX + 1)
         text = content[:FILE_BYTES_MAX].decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        found = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
+        raise ScenarioError([f"{file}: expected UTF-8 text, found {found}"]) from error
+    except OSError as error:
         raise ScenarioError([f"{file}: cannot be read: {error}"]) from error
     if len(content) > FILE_BYTES_MAX:
         raise ScenarioError([f"{file}: expected at most {FILE_BYTES_MAX} bytes, found more"])

@@ -54,7 +54,7 @@ def test_entries_are_taken_in_their_order(load):
         ("expires: 2027-03-31", "expires: soon", ":8:5: known[0].expires:"),
         ("https://example.org/issues/17", "our wiki", ":7:5: known[0].issue:"),
         ("    owner: Jane Doe\n", "", ":3:5: known[0].owner: this key is missing"),
-        ("owner: Jane", "owners: Jane", ":6:5: known[0].owners: unknown key"),
+        ("owner: Jane", "owners: Jane", ":6:5: known[0].owners: unknown key: did you mean owner?"),
         ("known/1", "known/2", ":1:1: schema:"),
         ("known:", "unknown:", ":2:1: unknown: unknown key"),
     ],
@@ -78,5 +78,12 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(ScenarioError, match=r"none.yaml: cannot be read"):
         load_known(tmp_path / "none.yaml", CHECKS)
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe")
-    with pytest.raises(ScenarioError, match=r"bytes.yaml: cannot be read"):
+    with pytest.raises(ScenarioError, match=r"bytes.yaml: expected UTF-8 text, found byte 0xff at"):
         load_known(tmp_path / "bytes.yaml", CHECKS)
+
+
+def test_a_file_of_another_kind_has_one_fault(load):
+    with pytest.raises(ScenarioError) as raised:
+        load("schema: windtunnel/1\nname: mine\nabout: a scenario\n")
+    (error,) = raised.value.errors
+    assert error.endswith(":1:1: schema: expected 'windtunnel-known/1', found 'windtunnel/1'")

@@ -192,7 +192,7 @@ def test_what_is_no_judged_run_is_refused(
     runs[1].verdict.unlink()
     code, out, err = told(capsys, "compare", runs[0].path, runs[1].path, "--report", file)
     assert (code, out) == (exit_code.INCONCLUSIVE, "")
-    assert "expected a run with a verdict, found none: run `windtunnel judge` on it" in err
+    assert f"expected a verdict, found none: run `windtunnel judge {runs[1].path}`" in err
     assert not file.exists()
 
 
