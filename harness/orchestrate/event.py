@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from windtunnel.harness.orchestrate.precompile.progress import CompileProgress
@@ -54,6 +55,9 @@ class RunEvent:
 
     outcome: str = ""
     """Outcome of a verdict: FAIL, KNOWN, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
+
+    run_dir: Path | None = None
+    """The folder of a run with a verdict."""
 
 
 OnEvent = Callable[[RunEvent], None]

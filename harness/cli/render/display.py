@@ -57,7 +57,7 @@ class Verdicts:
     def line(self, event: "RunEvent") -> str:
         """Return the verdict line of a finished run."""
         if self.as_json:
-            return json.dumps(run_document(event.outcome, event.scenario, event.seed, event.text))
+            return json.dumps(run_document(event))
         now_s = time.monotonic()
         duration_s = now_s - self._started_s.pop(event.run_index, now_s)
         return run_line(event.outcome, event.scenario, event.seed, event.text, duration_s)

@@ -1,10 +1,14 @@
 """Formats verdicts and findings as single lines and as JSON documents."""
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from windtunnel.harness.cli.render.table import printable
+
+if TYPE_CHECKING:
+    from windtunnel.harness.orchestrate.event import RunEvent
 
 COLOURS = {
     "PASS": "green",
@@ -16,6 +20,8 @@ COLOURS = {
     "CANCELLED": "yellow",
 }
 NO_SEED = "?"
+_DIGITS = 3
+"""Decimal places of rates in JSON lines."""
 WIDTH = max(len(name) for name in COLOURS)
 
 
@@ -36,9 +42,36 @@ def run_line(
     return f"{outcome_mark(outcome)}  {printable(text)}"
 
 
-def run_document(outcome: str, scenario: str, seed: int, reason: str) -> dict[str, Any]:
-    """Return the outcome of a run as a JSON document."""
-    return {"kind": "run", "scenario": scenario, "seed": seed, "outcome": outcome, "reason": reason}
+def run_document(event: "RunEvent") -> dict[str, Any]:
+    """Return the verdict of a run as a JSON document, with its folder, and with the rows of its
+    figures if it was judged.
+    """
+    return {
+        "kind": "run",
+        "scenario": event.scenario,
+        "seed": event.seed,
+        "outcome": event.outcome,
+        "reason": event.text,
+        "run_dir": None if event.run_dir is None else str(event.run_dir),
+        "results": [] if event.run_dir is None else _results(event.run_dir),
+    }
+
+
+def _results(folder: Path) -> list[dict[str, Any]]:
+    from windtunnel.harness.artifact.documents import DocumentError
+    from windtunnel.harness.artifact.run.verdict import read_verdict
+    from windtunnel.harness.artifact.run_dir import RunDir
+
+    try:
+        verdict = read_verdict(RunDir(folder).verdict) or {}
+    except DocumentError:
+        return []
+    rows = verdict.get("results", [])
+    return [{name: _rounded(value) for name, value in row.items()} for row in rows]
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, _DIGITS) if isinstance(value, float) else value
 
 
 def finding_line(outcome: str, name: str, text: str) -> str:

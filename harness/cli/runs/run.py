@@ -129,7 +129,10 @@ if TYPE_CHECKING:
 )
 @click.option("--compress", is_flag=True, help="Use gzip to compress the captures of passing runs.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON lines: one per run, and one at the end."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON lines: one per run, with its folder and figures, and one at the end.",
 )
 @ci_options
 def run(

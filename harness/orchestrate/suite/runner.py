@@ -215,6 +215,7 @@ def verdict_event(specs: Sequence[RunSpec], index: int, result: RunResult) -> Ru
         pair=specs[index].tested.name,
         outcome=result.outcome,
         text=result.reason,
+        run_dir=specs[index].folder.path,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windtunnel.harness.artifact.documents import DocumentError, read_document
+from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.artifact.run.manifest import Manifest, SubjectFacts
 from windtunnel.harness.artifact.run.suite import ScenarioResult
 from windtunnel.harness.artifact.run_dir import RunDir
@@ -17,7 +18,12 @@ from windtunnel.harness.scenario.schema.units import BILLION
 from windtunnel.harness.verdict.core.kind import ZERO_TOLERANCE
 from windtunnel.harness.verdict.core.known import KNOWN, KnownFailureList, RunOutcome
 from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
-from windtunnel.harness.verdict.statistics.rate import Sample, judge_rate
+from windtunnel.harness.verdict.statistics.rate import Rate, Sample, judge_rate
+
+RATE_RUNS_MIN = 10
+"""Number of runs from which on the interval of the failure rate is shown."""
+_DIGITS = 6
+"""Decimal places of the interval in documents."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class Score:
             limit, known = self._limits[name], self._known_runs.get(name, 0)
             rate = judge_rate(samples, limit)
             only_known = known and not samples
-            text = rate.text + (f"; {known} more had known failures" if known else "")
+            text = _text(rate, limit) + (f"; {known} more had known failures" if known else "")
             results.append(
                 ScenarioResult(
                     scenario=name,
@@ -79,8 +85,8 @@ class Score:
                     runs=rate.runs,
                     failures=rate.failures,
                     known=known,
-                    low=rate.low,
-                    high=rate.high,
+                    low=round(rate.low, _DIGITS),
+                    high=round(rate.high, _DIGITS),
                     limit=limit,
                 )
             )
@@ -95,6 +101,15 @@ class Score:
         expired.
         """
         return [*self._book.no_longer_failing(), *self._book.expired()]
+
+
+def _text(rate: Rate, limit: float | None) -> str:
+    """Return a sentence about a rate. The interval of a few runs spans nearly everything, so it is
+    left out unless it is compared with a limit.
+    """
+    if limit is None and rate.runs < RATE_RUNS_MIN:
+        return f"{rate.failures} of {counted(rate.runs, 'run')} failed"
+    return rate.text
 
 
 def _violations(folder: RunDir) -> _Violations:

@@ -74,7 +74,11 @@ def test_fills_in_defaults():
         ("drop: 2%", "lose: 2%", "19:63: faults[0].act.lose: unknown key"),
         ("drop: 2%", "dorp: 2%", "19:63: faults[0].act.dorp: unknown key: did you mean drop?"),
         ("\nexpect:", "\nexpects:", "21:1: expects: unknown key: did you mean expect"),
-        ("stream: 1001", "steam: 1001", "11:5: traffic[0].steam: unknown key: did you mean stream?"),
+        (
+            "stream: 1001",
+            "steam: 1001",
+            "11:5: traffic[0].steam: unknown key: did you mean stream",
+        ),
         ("drop: 2%", "drop: 2%, swap: 1%", "19:57: faults[0].act: expected exactly one of"),
         ("{drop: 2%}", "{}", "19:57: faults[0].act: expected exactly one of"),
         ("for: 5ms", "for: 5", "20:87: faults[1].act.hold.for: expected a duration with a unit"),

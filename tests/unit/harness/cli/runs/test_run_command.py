@@ -29,14 +29,19 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     def run_suite(files: list[Path], *, on_event: Any, **options: Any) -> SuiteResult:
         seen.update(options, files=files)
         suite = make_suite(tmp_path / "suite", Made(frame_count=100), ("FAIL",))
+        folder = suite.runs()[0].path
         for what in (
             {"kind": "run"},
             {"kind": "phase", "phase": "traffic"},
             {"kind": "progress", "fraction": 0.5, "delivered_bytes": 5},
-            {"kind": "verdict", "outcome": "FAIL", "text": "message 4711\ndiffers"},
+            {
+                "kind": "verdict",
+                "outcome": "FAIL",
+                "text": "message 4711\ndiffers",
+                "run_dir": folder,
+            },
         ):
             on_event(RunEvent(run_index=0, run_count=1, scenario=NAME, seed=7, **what))
-        folder = suite.runs()[0].path
         return SuiteResult(1, suite.path, [RunSummary(NAME, 7, folder, "FAIL", "message 4711")])
 
     monkeypatch.setattr(runner, "run_suite", run_suite)
@@ -106,12 +111,15 @@ def test_json_is_one_line_a_run_and_one_at_the_end(
 ) -> None:
     assert main(["run", NAME, "--fidelity", "netns", "--json"]) == 1
     run, suite = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    (folder,) = suite["runs"]
     assert run == {
         "kind": "run",
         "scenario": NAME,
         "seed": 7,
         "outcome": "FAIL",
         "reason": "message 4711\ndiffers",
+        "run_dir": folder,
+        "results": [],
     }
     assert suite["exit_code"] == 1
     assert Path(suite["report"]).is_file()

@@ -498,7 +498,7 @@ def test_the_end_of_a_suite_reports_of_each_scenario_and_of_what_is_known(bench)
     assert document.scenarios == result.scenarios
     (scenario,) = result.scenarios
     assert (scenario.runs, scenario.failures, scenario.limit) == (3, 0, None)
-    assert scenario.text == "0 of 3 runs failed, failure rate 0.00% to 70.76% (95% confidence)"
+    assert scenario.text == "0 of 3 runs failed"
     assert document.remarks == result.remarks
     assert "has expired" in result.remarks[-1]
     assert result.exit_code == 0

@@ -126,3 +126,28 @@ def test_a_damaged_folder_stops_no_score(scenario, tmp_path):
     folder.manifest.write_text("{")
     score = Score(KnownFailureList([known("naks_paced")], DAY))
     assert score.add(scenario, folder, "HARNESS", "torn") == ("HARNESS", "torn")
+
+
+@pytest.mark.parametrize(
+    ("runs", "text"),
+    [
+        (1, "0 of 1 run failed"),
+        (9, "0 of 9 runs failed"),
+        (10, "0 of 10 runs failed, failure rate 0.00% to 30.85% (95% confidence)"),
+    ],
+)
+def test_the_interval_of_a_few_runs_is_left_out(scenario, tmp_path, runs, text):
+    score = Score(KnownFailureList([], DAY))
+    for _ in range(runs):
+        score.add(scenario, run_folder(tmp_path), "PASS", "")
+    (result,) = score.scenarios()
+    assert result.text == text
+    assert result.high == round(result.high, 6)
+
+
+def test_the_interval_of_a_few_runs_is_compared_with_a_limit(scenario, tmp_path):
+    score = Score(KnownFailureList([], DAY))
+    score.add(limited(scenario, 200_000_000), run_folder(tmp_path), "PASS", "")
+    (result,) = score.scenarios()
+    assert "sample too small to compare with the limit of 20.00%" in result.text
+    assert (result.low, result.high) == (0.0, 0.975)
