@@ -41,6 +41,13 @@ class Naks:
         waits_ns = [each for each in unanswered_ns if each]
         self._usual_ns = _usual_ns(waits_ns)
         self._most = _longest_run(len(waits_ns), len(requests))
+        lingers_ns = [
+            wait_ns
+            for wait_ns, (times, _) in zip(unanswered_ns, requests, strict=True)
+            if self._separate(times) > max(_RUN_MAX, 2 * self._most)
+        ]
+        self._linger_ns = min(lingers_ns, default=0)
+        """Time in which the sender ignored more NAKs than can have been lost, or 0 if unknown."""
         self.round_trip_ns = self._round_trip_ns(stream)
         """Shortest time from a frame that reveals a gap to the NAK for the gap, or 0 if unknown."""
 
@@ -67,12 +74,16 @@ class Naks:
         The first NAK shows one loss. If the time from there to the NAK that was answered is longer
         than an answer takes, more were lost: as many as this time has the usual length of such
         times, and no more than may be lost in a row at the share of frames whose first NAK had no
-        answer. In a multicast group, NAKs may come from several members, so they show one loss.
+        answer. If the sender is known to ignore NAKs for some time, a shorter wait shows a lost NAK
+        and no further loss. In a multicast group, NAKs may come from several members, so they show
+        one loss.
         """
         times = self._times(position, 0, until_ns)
         wait_ns = self._unanswered_ns(times, until_ns) if times else 0
         if not wait_ns or self._in_group:
             return min(1, len(times))
+        if self._linger_ns:
+            return 1 + min(self._most, round(wait_ns / self._linger_ns))
         usual_ns = self._usual_ns or wait_ns
         return 1 + min(self._most, max(1, round(wait_ns / usual_ns)))
 
@@ -83,6 +94,14 @@ class Naks:
         causes = [each for each in times if until_ns - each >= self.fastest_ns] or times[:1]
         wait_ns = causes[-1] - times[0]
         return wait_ns if wait_ns >= self._repair_ns // 2 else 0
+
+    def _separate(self, times: list[int]) -> int:
+        """Count NAKs that are at least half the usual time until a retransmit apart."""
+        count, last_ns = 0, -END_OF_TIME_NS
+        for time_ns in times:
+            if time_ns - last_ns >= self._repair_ns // 2:
+                count, last_ns = count + 1, time_ns
+        return count
 
     def last_ns(self, position: int) -> int:
         """Return the time of the last NAK for a position, or a time before all others if there was
@@ -130,10 +149,9 @@ class Naks:
 
 
 def _usual_ns(waits_ns: list[int]) -> int:
-    """Return the usual time without an answer if one retransmit was lost, or 0 if unknown.
-
-    This is the sender's linger. Lost NAKs make shorter waits, and further losses longer ones: two
-    thirds of the waits are at most this long.
+    """Return the usual time without an answer if one retransmit was lost, or 0 if unknown. Lost
+    NAKs make shorter waits, and further losses longer ones: two thirds of the waits are at most
+    this long.
     """
     ordered = sorted(waits_ns)
     return ordered[(len(ordered) * 2 - 1) // 3] if ordered else 0

@@ -223,9 +223,12 @@ def test_each_nak_without_an_answer_is_a_lost_transmission_if_that_is_the_usual_
     assert lost_at([0] * 8 + [2, 2, 2, 4]) == [1] * 8 + [2, 2, 2, 3]
 
 
-def test_a_long_wait_among_many_lost_naks_is_not_as_many_losses():
-    """If NAKs are lost, the usual wait is that of the next NAK and not the sender's linger."""
-    assert lost_at([0] * 16 + [2] * 4 + [60]) == [1] * 16 + [2] * 4 + [4]
+def test_a_short_wait_is_a_lost_nak_if_the_sender_is_known_to_ignore_naks():
+    """It ignored 30 NAKs in the long wait, so it would have ignored those after a short one.
+    If it ignored only a few, they may all have been lost.
+    """
+    assert lost_at([0] * 16 + [2] * 4 + [60]) == [1] * 16 + [1] * 4 + [2]
+    assert lost_at([0] * 16 + [2] * 4 + [8]) == [1] * 16 + [2] * 4 + [4]
 
 
 def test_a_gap_that_nothing_fills_was_not_lost_once_for_each_nak():
