@@ -125,12 +125,14 @@ def match(
     delays = np.zeros(len(sends), dtype=np.int64)
     has_arrived = arrival_of != LOST
     delays[has_arrived] = times[arrival_of[has_arrived]] - sends["time_ns"][has_arrived]
-    sent_ns, longest_ns = sends["time_ns"] + correction_ns, int(delays.max(initial=0))
+    known = delays[has_arrived]
+    shortest_ns, longest_ns = (int(known.min()), int(known.max())) if len(known) else (0, 0)
+    sent_ns = sends["time_ns"] + correction_ns
     return LinkMatch(
         arrival_of, send_of, is_copy, copies, extents, late_ns, delays, sends["length"],
         is_ambiguous,
-        ~has_arrived & arriving.lacks(sent_ns, sent_ns + longest_ns),
-        (send_of == LOST) & sending.lacks(times - longest_ns, times),
+        ~has_arrived & arriving.lacks(sent_ns + shortest_ns, sent_ns + longest_ns),
+        (send_of == LOST) & sending.lacks(times - longest_ns, times - shortest_ns),
     )  # fmt: skip
 
 
