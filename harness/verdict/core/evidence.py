@@ -449,7 +449,8 @@ class Evidence:
         try:
             found = read(path)
         except (DocumentError, OSError, ValueError) as error:
-            return Missing(self.name_of(path), f"cannot be parsed: {error}", damaged=True)
+            reason = str(error).removeprefix(f"{path.name}: ")
+            return Missing(self.name_of(path), f"cannot be parsed: {reason}", damaged=True)
         return Missing(self.name_of(path), "is missing") if found is None else found
 
     def _records(

@@ -439,7 +439,7 @@ def test_a_case_names_no_path(key, name, suite, told):
     run.case.write_text(json.dumps(case))
     code, out, _ = told("judge", run.path)
     assert code == exit_code.HARNESS
-    assert f"case.json: cannot be parsed: case.json: traffic[0].{key}: string should" in out
+    assert f"case.json: cannot be parsed: traffic[0].{key}: string should" in out
 
 
 # ---- what a folder or a scenario prints ----
