@@ -59,14 +59,8 @@ class Naks:
         does not count. In a multicast group, NAKs may come from several members, so all of them
         count as one.
         """
-        count, last_ns = 0, 0
-        for time_ns in self._times(position, after_ns, until_ns):
-            if count and until_ns - time_ns < self.fastest_ns:
-                break
-            is_next = not self._in_group and time_ns - last_ns >= self._repair_ns // 2
-            if not count or is_next:
-                count, last_ns = count + 1, time_ns
-        return count
+        causes = self._causes(self._times(position, after_ns, until_ns), until_ns)
+        return min(1, len(causes)) if self._in_group else self._separate(causes)
 
     def losses(self, position: int, until_ns: int) -> int:
         """Estimate how many transmissions of a position were lost before one arrived at a time.
@@ -91,9 +85,12 @@ class Naks:
         """Return the time from the first NAK for a frame that arrived to the NAK that this answers,
         or 0 if it answers the first one.
         """
-        causes = [each for each in times if until_ns - each >= self.fastest_ns] or times[:1]
-        wait_ns = causes[-1] - times[0]
+        wait_ns = self._causes(times, until_ns)[-1] - times[0]
         return wait_ns if wait_ns >= self._repair_ns // 2 else 0
+
+    def _causes(self, times: list[int], until_ns: int) -> list[int]:
+        """Return the NAKs that may have caused a retransmit, and at least the first one."""
+        return [each for each in times if until_ns - each >= self.fastest_ns] or times[:1]
 
     def _separate(self, times: list[int]) -> int:
         """Count NAKs that are at least half the usual time until a retransmit apart."""

@@ -83,8 +83,7 @@ def envelope(
     from windtunnel.harness.verdict.checks.envelope.bands import FILE
 
     with one_line():
-        files = scenarios.find_all(scenario) if scenario else supporting(SIM)
-        files = _simulated(files)
+        files = _simulated(scenarios.find_all(scenario)) if scenario else supporting(SIM)
         for peer in drivers:
             peers.find(peer, SIM, out)
         runs = EnvelopeRuns(seed, max(drivers.values()))

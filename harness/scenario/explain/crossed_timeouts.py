@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.resolved.cut import (
+    CLIENT_LIVENESS_NS,
     CONNECTION_NS,
     DRIVER_NS,
     NO_LIMIT_NS,
@@ -31,8 +32,6 @@ from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.scenario.schema.host_event import IMAGE_LIVENESS_NS, EventCase
 from windtunnel.harness.scenario.schema.units import format_duration
 
-CLIENT_LIVENESS_NS = 10_000_000_000
-"""Default of the client liveness timeout."""
 HEARTBEAT_NS = 1_000_000_000
 """Default of the interval between a driver's heartbeats: the last one before a pause may be so old.
 """
@@ -52,7 +51,7 @@ class Timeout:
 def event_timeouts(case: Case, event: EventCase) -> list[Timeout]:
     """Return the timeouts that can expire while the processes of an event are paused or killed."""
     found: list[Timeout] = []
-    if event.action == "step_clock":
+    if not event.stops_processes:
         return found
     host, roles = event.host, {*event.roles}
     for traffic in case.traffic:

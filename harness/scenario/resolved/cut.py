@@ -34,6 +34,8 @@ apart.
 """
 LOSSY = 0.5
 """Loss rate from which all status messages of the connection timeout may be lost."""
+CLIENT_LIVENESS_NS = 10_000_000_000
+"""Default of the client liveness timeout."""
 DRIVER_NS = 10_000_000_000
 """Default of the driver timeout of clients."""
 NO_LIMIT_NS = 1 << 62

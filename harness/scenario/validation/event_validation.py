@@ -4,6 +4,7 @@ good.
 
 from collections.abc import Iterator
 
+from windtunnel.harness.scenario.resolved.cut import CLIENT_LIVENESS_NS, DRIVER_NS
 from windtunnel.harness.scenario.resolved.impairment_case import impairment_case
 from windtunnel.harness.scenario.resolved.link_case import CHANGES_MAX
 from windtunnel.harness.scenario.schema.host_event import (
@@ -24,8 +25,6 @@ from windtunnel.harness.scenario.validation.link_directions import (
     unknown_direction,
 )
 
-LIVENESS_NS = 10_000_000_000
-"""Aeron's default client liveness timeout and driver timeout, which the realtime clock measures."""
 ARCHIVE_LIVENESS_NS = 10_000_000_000
 """Time for which Aeron's archive refuses to open a directory after another archive was active in
 it.
@@ -131,7 +130,8 @@ def _clock_step(scenario: Scenario, event: HostEvent, path: Path) -> Iterator[Pr
         yield Problem(at, f"{text}, found {found}")
     if step_ns == 0:
         yield Problem(at, "expected a step forward, or back with a minus sign, found 0")
-    end_ns = min(timeouts.client_liveness_ns or LIVENESS_NS, timeouts.driver_ns or LIVENESS_NS)
+    # Both are measured with the realtime clock.
+    end_ns = min(timeouts.client_liveness_ns or CLIENT_LIVENESS_NS, timeouts.driver_ns or DRIVER_NS)
     if step_ns >= end_ns:
         text = f"expected less than {format_duration(end_ns)}, found {format_duration(step_ns)}"
         yield Problem(at, f"{text}: drivers and clients would seem dead to each other")

@@ -23,15 +23,11 @@ def long_terms(site: Site) -> Routine[None]:
     The logs are sparse, because they would not fit into memory otherwise.
     """
     near, far = site.near, site.far
-    remote = f"aeron:udp?endpoint={far.address}:{PORT}"
-    for channel, reading in ((remote, far), ("aeron:ipc?", near)):
-        separator = "" if channel.endswith("?") else "|"
-        parameters = f"{separator}term-length=1g|{POSITIONS}|sparse=true|linger=0"
-        reader = Reader(
-            (yield from reading.subscription(f"{channel}{separator}sparse=true", STREAM))
-        )
+    remote = f"aeron:udp?endpoint={far.address}:{PORT}|sparse=true"
+    for channel, reading in ((remote, far), ("aeron:ipc?sparse=true", near)):
+        reader = Reader((yield from reading.subscription(channel, STREAM)))
         publication = yield from near.publication(
-            f"{channel}{parameters}", STREAM, is_exclusive=True
+            f"{channel}|term-length=1g|{POSITIONS}|linger=0", STREAM, is_exclusive=True
         )
         yield connected(publication)
         image = yield from image_of(reader.subscription)

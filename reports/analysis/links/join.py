@@ -15,7 +15,14 @@ import pyarrow as pa
 
 from windtunnel.harness.dissect.frames.wire_frame import NO_IDENTIFICATION
 from windtunnel.reports.analysis.kernels import repair_kernel as kernel
-from windtunnel.reports.analysis.links.link_matching import ALWAYS, LOST, LinkMatch, Period, match
+from windtunnel.reports.analysis.links.link_matching import (
+    ALWAYS,
+    LOST,
+    NEVER,
+    LinkMatch,
+    Period,
+    match,
+)
 from windtunnel.reports.analysis.links.links import LinkTotals
 from windtunnel.reports.analysis.links.path import CONTROL_NAMES, Path, find_path
 from windtunnel.reports.analysis.reading.stream_events import StreamEvents, ints, is_group
@@ -78,7 +85,8 @@ class JoinWalk:
         events = self._events.of(frames)
         rows = np.zeros(len(events.rows), dtype=OBSERVATION)
         number = self._points.setdefault(point, len(self._points))
-        self._extend_period(number, ints(frames, "time_ns"))
+        period = self._periods.get(number, NEVER)
+        self._periods[number] = period.extended(ints(frames, "time_ns"))
         rows["point"] = number
         rows["flow"], rows["kind"] = events.flow_of, events.kinds
         in_group = np.array([is_group(each) for each in self._events.destinations], dtype=np.bool_)
@@ -97,15 +105,6 @@ class JoinWalk:
         if self._count > self._limit and not may_wait:
             self._join(is_last=False)
             self._limit = max(JOIN_ROWS_MIN, 2 * self._count)
-
-    def _extend_period(self, point: int, times_ns: Any) -> None:
-        if len(times_ns):
-            known = self._periods.get(point)
-            first_ns, last_ns = int(times_ns.min()), int(times_ns.max())
-            self._periods[point] = Period(
-                min(first_ns, known.first_ns) if known else first_ns,
-                max(last_ns, known.last_ns) if known else last_ns,
-            )
 
     def outcomes(self) -> Iterator[pa.RecordBatch]:
         """Yield the frame outcomes that have been determined since the last call."""

@@ -52,9 +52,9 @@ class LinkMatch:
     "int64[m]: length of each transmission, in stream bytes."
     is_ambiguous: Any
     "bool[n]: whether another transmission would match the arrival equally well."
-    is_unobserved: Any
+    is_send_unobserved: Any
     "bool[m]: whether each transmission has no arrival and was outside the arrivals' capture."
-    is_before_or_after: Any
+    is_arrival_unobserved: Any
     "bool[n]: whether each arrival has no transmission and was outside the sends' capture."
 
 
@@ -70,8 +70,15 @@ class Period(NamedTuple):
         """
         return (earliest_ns < self.first_ns) | (latest_ns > self.last_ns)
 
+    def extended(self, times_ns: Any) -> "Period":
+        """Return the period with further frames in it."""
+        first_ns, last_ns = times_ns.min(initial=self.first_ns), times_ns.max(initial=self.last_ns)
+        return Period(int(first_ns), int(last_ns))
+
 
 ALWAYS = Period(np.iinfo(np.int64).min, np.iinfo(np.int64).max)
+NEVER = Period(ALWAYS.last_ns, ALWAYS.first_ns)
+"""The period of a capture without frames."""
 
 
 def match(

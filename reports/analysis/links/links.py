@@ -62,6 +62,10 @@ null without control frames. Delays are corrected by the offset only if it excee
 because a smaller offset does not prove that the clocks differ. Percentiles are exact to 2 %.
 """
 
+_COUNTED = (
+    *("sent", "arrived", "lost", "copied"),
+    *("unsent", "unobserved", "reordered", "ambiguous"),
+)
 _BUCKETS_A_DOUBLING = 32
 
 
@@ -127,27 +131,23 @@ class LinkTotals:
         self.clock = clock
         self._control_sent = 0
         self._control_balance: Counter[tuple[int, ...]] = Counter()
-        self._counts = dict.fromkeys(
-            (
-                *("sent", "arrived", "lost", "copied", "unsent", "unobserved", "reordered"),
-                "ambiguous",
-            ),
-            0,
-        )
+        self._counts = dict.fromkeys(_COUNTED, 0)
         self._lost_bytes = self._extent_max = 0
         self._delays = DelayHistogram()
 
     def add(self, matched: LinkMatch) -> None:
         """Add the result of matching a group of frames."""
-        is_lost = (matched.arrival_of == LOST) & ~matched.is_unobserved
-        is_unsent = (matched.send_of == LOST) & ~matched.is_before_or_after
+        is_lost = (matched.arrival_of == LOST) & ~matched.is_send_unobserved
+        is_unsent = (matched.send_of == LOST) & ~matched.is_arrival_unobserved
         counts = self._counts
-        counts["sent"] += int((~matched.is_unobserved).sum())
+        counts["sent"] += int((~matched.is_send_unobserved).sum())
         counts["lost"] += int(is_lost.sum())
-        counts["arrived"] += int((~matched.is_before_or_after).sum())
+        counts["arrived"] += int((~matched.is_arrival_unobserved).sum())
         counts["copied"] += int(matched.is_copy.sum())
         counts["unsent"] += int(is_unsent.sum())
-        counts["unobserved"] += int(matched.is_unobserved.sum() + matched.is_before_or_after.sum())
+        counts["unobserved"] += int(
+            matched.is_send_unobserved.sum() + matched.is_arrival_unobserved.sum()
+        )
         counts["reordered"] += int((matched.extents > 0).sum())
         counts["ambiguous"] += int(matched.is_ambiguous.sum())
         self._lost_bytes += int(matched.lengths[is_lost].sum())
