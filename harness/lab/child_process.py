@@ -100,10 +100,14 @@ class ModuleProcess:
         self._errors.seek(0)
         return last_lines(self._errors.read().decode(errors="replace"))
 
+    def wait(self, timeout_s: float = END_TIMEOUT_S) -> None:
+        """Wait until the process has ended. Raises TimeoutExpired if it needs longer."""
+        self._process.wait(timeout_s)
+
     def close(self) -> None:
         """Wait until the process has ended, and kill it if it needs too long."""
         try:
-            self._process.wait(END_TIMEOUT_S)
+            self.wait()
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

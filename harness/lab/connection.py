@@ -88,6 +88,8 @@ class Connection:
         try:
             self._writer.write(json.dumps(document).encode() + b"\n")
             await self._writer.drain()
+        except ConnectionError:
+            pass  # It has ended, and `_read` says why to everything that waits.
         except (OSError, TypeError) as error:
             raise LabError(f"the request cannot be sent: {error}") from error
 
@@ -95,8 +97,8 @@ class Connection:
         try:
             while line := await reader.readline():
                 self._receive(json.loads(line))
-        except ConnectionResetError:
-            pass  # It has ended without reading all requests.
+        except ConnectionError:
+            pass  # It has ended without reading all requests, or before one was written.
         except (OSError, ValueError) as error:
             self._fail(f"the connection to the lab's process is broken: {error}")
             return

@@ -82,6 +82,20 @@ async def test_a_process_that_dies_fails_what_waits_with_its_last_words(tmp_path
             await connection.end()
 
 
+async def test_a_request_to_a_process_that_has_just_died_says_why(tmp_path: Path) -> None:
+    program = "send(ready={'run_dir': ''}); lines.readline(); sys.exit('a reason')"
+    async with connected(tmp_path, program) as connection:
+        await connection.open({})
+        waiting = asyncio.create_task(connection.request("later"))
+        await asyncio.sleep(0)
+        # Nothing runs in between, so that the next request is written before the end is read.
+        assert connection._process is not None
+        connection._process.wait()
+        for request in (connection.request("late"), waiting):
+            with pytest.raises(LabError, match="process has ended: a reason"):
+                await request
+
+
 async def test_a_process_that_dies_before_it_has_read_all_says_why(tmp_path: Path) -> None:
     program = """
 send(ready={"run_dir": ""})
