@@ -3,9 +3,9 @@
     noop, spin             start the next duty cycle immediately
     yield                  yield the CPU to other threads
     sleeping, sleep-ns     sleep for a duration                              1us
-    backoff                spin, then yield, then sleep, doubling            10-20-1us-1ms
+    backoff                spin, then yield, then sleep, doubling            0-60-1us-1ms
 
-Source: the C driver's idle strategies and their defaults, Aeron 1.53.
+Source: the C driver's idle strategies, Aeron 1.53. Its backoff is 10-20-1us-1ms by default.
 """
 
 import re
