@@ -224,4 +224,4 @@ class Components:
         self.network.close()
         self.ipc.close()
         self.images.close()
-        free_retired_logs(self._resources, None)
+        free_retired_logs(self._resources)

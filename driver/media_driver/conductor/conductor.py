@@ -52,6 +52,12 @@ meanwhile."""
 CHECKS_DURATION_NS_MAX = 200_000
 """Time limit, in nanoseconds, for checking images in one duty cycle."""
 
+FREEING_DURATION_NS_MAX = 1_000_000
+"""Time after which a duty cycle frees no further log buffer, in nanoseconds. The kernel needs about
+20 ms for one of 48 MiB, and threads of other agents may wait for the processor meanwhile."""
+FREEING_PAUSE_RATIO = 4
+"""Pause before the next log buffers are freed, in multiples of the time that the last ones took."""
+
 MALFORMED = "malformed command"
 """Name under which the error log groups the errors about commands that cannot be decoded."""
 
@@ -61,7 +67,7 @@ them, and at which unfinished checks of images continue."""
 
 POLL_INTERVAL_NS = 10_000_000
 """Interval in nanoseconds at which the name resolver's socket and lookups in the background are
-polled, and at which a limited number of unused log buffers is freed."""
+polled, and at which some of the unused log buffers are freed."""
 
 
 class Conductor:
@@ -86,6 +92,7 @@ class Conductor:
         self._scratch = ring_buffer.make_scratch(resources.cnc.to_driver)
         self._record = handoff.make_record()
         self._next_timer_ns = 0
+        self._next_freeing_ns = 0
         self._image_checks: Iterator[None] | None = None
         self._is_command_pending = False
         self._sender_events = self._make_sender_events()
@@ -104,8 +111,9 @@ class Conductor:
             self._on_timer(now_ns, now_ms)
             work_count += 1
         work_count += self._continue_image_checks()
-        limit = self._resources.context.resource_free_limit
-        return work_count + free_retired_logs(self._resources, limit)
+        if self._resources.retired_logs and now_ns >= self._next_freeing_ns:
+            work_count += self._free_logs()
+        return work_count
 
     def run(self, quantum_ns: int) -> None:
         """Run the conductor's compiled part for at most `quantum_ns`, then its Python part once."""
@@ -185,6 +193,14 @@ class Conductor:
         ring_buffer.advance(ring)
         self._resources.names.on_command_end()
         return 1
+
+    def _free_logs(self) -> int:
+        clock, limit = self._resources.clock, self._resources.context.resource_free_limit
+        began_ns = clock.now_ns()
+        count = free_retired_logs(self._resources, limit, FREEING_DURATION_NS_MAX)
+        ended_ns = clock.now_ns()
+        self._next_freeing_ns = ended_ns + FREEING_PAUSE_RATIO * (ended_ns - began_ns)
+        return count
 
     def _execute(self, command: Command) -> None:
         handler = self._handlers.get(type(command))

@@ -247,14 +247,19 @@ def retire_log(resources: DriverResources, log: LogBuffer) -> None:
     resources.retired_logs.append(log)
 
 
-def free_retired_logs(resources: DriverResources, limit: int | None) -> int:
-    """Delete the oldest retired logs, at most `limit` of them if it is set. Returns the number of
-    deleted logs.
+def free_retired_logs(
+    resources: DriverResources, limit: int | None = None, duration_ns_max: int | None = None
+) -> int:
+    """Delete the oldest retired logs: at most `limit` of them, and none after `duration_ns_max`
+    nanoseconds, if these are set. Returns the number of deleted logs.
     """
     retired = len(resources.retired_logs)
     count = retired if limit is None else min(limit, retired)
-    for _ in range(count):
+    began_ns = resources.clock.now_ns()
+    for index in range(count):
         delete_log(resources, resources.retired_logs.pop(0))
+        if duration_ns_max is not None and resources.clock.now_ns() - began_ns >= duration_ns_max:
+            return index + 1
     return count
 
 

@@ -16,6 +16,7 @@ from windtunnel.driver.command.publication import (
 from windtunnel.driver.command.response import ErrorResponse
 from windtunnel.driver.logbuffer import descriptor
 from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.conductor.publications import publication_log
 
 IPC = "aeron:ipc?term-length=64k"
 GARBAGE = b"\xff\x7f" * 24
@@ -40,6 +41,37 @@ def test_no_more_logs_are_freed_in_a_duty_cycle_than_the_limit(tmp_path, limit, 
         left = files_after_each_turn(driver, 5)
         assert [before - after for before, after in pairwise(left) if before != after] == expected
         assert driver.value(system_counters.BYTES_CURRENTLY_MAPPED) == mapped
+
+
+@pytest.mark.parametrize(("log_ns", "expected"), [(0, [5]), (MS // 2, [2, 2, 1]), (MS, [1] * 5)])
+def test_no_log_is_freed_in_a_duty_cycle_after_a_millisecond(
+    tmp_path, monkeypatch, log_ns, expected
+):
+    def slow(resources, log):
+        resources.clock.advance(log_ns)
+        delete_log(resources, log)
+
+    delete_log = publication_log.delete_log
+    with patient_lab(tmp_path / "aeron") as driver:
+        monkeypatch.setattr(publication_log, "delete_log", slow)
+        left = files_after_each_turn(driver, 5)
+        assert [before - after for before, after in pairwise(left) if before != after] == expected
+
+
+@pytest.mark.parametrize(("log_ms", "turns"), [(0, 1), (15, 2), (100, 8)])
+def test_the_next_logs_are_freed_after_four_times_the_time_of_the_last_ones(
+    tmp_path, monkeypatch, log_ms, turns
+):
+    def slow(resources, log):
+        resources.clock.advance(log_ms * MS)
+        delete_log(resources, log)
+
+    delete_log = publication_log.delete_log
+    with patient_lab(tmp_path / "aeron", resource_free_limit=1) as driver:
+        monkeypatch.setattr(publication_log, "delete_log", slow)
+        left = files_after_each_turn(driver, 5)
+    freed = [turn for turn, (before, after) in enumerate(pairwise(left)) if before != after]
+    assert [after - before for before, after in pairwise(freed)] == [turns] * 4
 
 
 def test_a_driver_that_ends_frees_the_logs_that_had_to_wait(tmp_path):
