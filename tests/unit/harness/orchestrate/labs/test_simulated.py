@@ -16,7 +16,8 @@ INVALID_ARGUMENT = 2
 
 @pytest.fixture
 def lab(tmp_path):
-    made = SimulatedLab(topology.build("run", ("a", "b"), ("a", "b")), tmp_path / "records")
+    # Another lab with the same id may exist at the same time.
+    made = SimulatedLab(topology.build(str(tmp_path), ("a", "b"), ("a", "b")), tmp_path / "records")
     made.up()
     yield made
     made.down()
