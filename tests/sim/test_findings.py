@@ -73,6 +73,21 @@ def test_a_nak_past_the_sent_position_makes_the_c_driver_exceed_the_window(run, 
     assert result.outcome == "PASS", result.reason
 
 
+def test_a_nak_before_the_stream_ends_the_c_driver(run, tmp_path):
+    file = SCENARIOS / "findings" / "nak-before-the-stream.yaml"
+    result, _ = run(file, "pyaeron", "ours")
+    assert result.outcome == "FAIL"
+    assert "a/driver was terminated by signal 11" in result.reason
+    within = tmp_path / file.name
+    text = file.read_text(encoding="utf-8")
+    within.write_text(text.replace("advance: -4KiB", "advance: 0B"), encoding="utf-8")
+    assert within.read_text(encoding="utf-8") != text
+    result, _ = run(within, "pyaeron", "ours")
+    assert result.outcome == "PASS", result.reason
+    result, _ = run(file, "ours", "ours")
+    assert result.outcome == "PASS", result.reason
+
+
 @pytest.mark.parametrize("peer", ["pyaeron", pytest.param("ours", marks=pytest.mark.full)])
 def test_a_pad_beyond_the_window_stops_a_stream_after_a_burst_of_losses(peer, run, tmp_path):
     file = SCENARIOS / "findings" / "pad-beyond-the-window.yaml"
