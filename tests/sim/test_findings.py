@@ -73,18 +73,22 @@ def test_a_nak_past_the_sent_position_makes_the_c_driver_exceed_the_window(run, 
     assert result.outcome == "PASS", result.reason
 
 
+@pytest.mark.full
 def test_a_nak_before_the_stream_ends_the_c_driver(run, tmp_path):
     file = SCENARIOS / "findings" / "nak-before-the-stream.yaml"
-    result, _ = run(file, "pyaeron", "ours")
-    assert result.outcome == "FAIL"
-    assert "a/driver was terminated by signal 11" in result.reason
+    # What lies in front of the term buffers' addresses differs: 11 of 12 runs ended.
+    reasons = [run(file, "pyaeron", "ours")[0].reason for _ in range(5)]
+    assert any("a/driver was terminated by signal 11" in each for each in reasons), reasons
     within = tmp_path / file.name
     text = file.read_text(encoding="utf-8")
     within.write_text(text.replace("advance: -4KiB", "advance: 0B"), encoding="utf-8")
     assert within.read_text(encoding="utf-8") != text
     result, _ = run(within, "pyaeron", "ours")
     assert result.outcome == "PASS", result.reason
-    result, _ = run(file, "ours", "ours")
+
+
+def test_our_driver_ignores_a_nak_before_the_stream(run):
+    result, _ = run(SCENARIOS / "findings" / "nak-before-the-stream.yaml", "ours", "ours")
     assert result.outcome == "PASS", result.reason
 
 
