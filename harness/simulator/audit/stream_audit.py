@@ -52,7 +52,7 @@ from windtunnel.harness.simulator.audit.stream_record import (
     SND_POS_FELL,
     Audit,
     find,
-    frame_at,
+    first_frame_from,
     mark,
     position_of,
     violate,
@@ -192,22 +192,30 @@ def _learn_top(audit: Audit, index: int, buf: Any, at: int, length: int, code: i
 
 @kernel
 def _compare_copies(audit: Audit, index: int, first: int, end: int) -> None:
-    """Mark the frames of this datagram that another datagram with the same start did not contain,
-    or the other way round: the order in which a host reads its sockets decides which one is
-    dropped.
+    """Mark the frames that a host may drop because this datagram overlaps another one of which it
+    is no copy: a host drops a datagram if it has its first frame, and the order in which it reads
+    its sockets decides which one comes first.
     """
-    frame = frame_at(audit, index, first)
-    if frame < 0:
-        return
-    known = audit.landed_ends[frame]
-    audit.landed_ends[frame] = end if known == 0 else min(known, end)
-    if known == 0 or known == end:
-        return
-    stream = audit.streams[index]
-    least, most = min(known, end), max(known, end)
-    while frame < stream["frame_end"] and audit.frames[frame]["position"] < most:
-        if audit.frames[frame]["position"] >= least:
-            audit.disturbed[frame] = 1
+    frame = first_frame_from(audit, index, first)
+    while frame < audit.streams[index]["frame_end"] and audit.frames[frame]["position"] < end:
+        other, other_end = audit.landed_starts[frame], audit.landed_ends[frame]
+        if other_end == 0:
+            audit.landed_starts[frame], audit.landed_ends[frame] = first, end
+        elif other == first:
+            _disturb(audit, index, min(end, other_end), max(end, other_end))
+        elif other < first:
+            _disturb(audit, index, other_end, end)
+        else:
+            _disturb(audit, index, end, other_end)
+        frame += 1
+
+
+@kernel
+def _disturb(audit: Audit, index: int, first: int, end: int) -> None:
+    """Mark the frames between two positions as disturbed."""
+    frame = first_frame_from(audit, index, first)
+    while frame < audit.streams[index]["frame_end"] and audit.frames[frame]["position"] < end:
+        audit.disturbed[frame] = 1
         frame += 1
 
 

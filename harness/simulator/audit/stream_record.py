@@ -123,7 +123,8 @@ class Audit(NamedTuple):
     payload: Any  # uint8, read-only
     frames: Any  # EXPECTED_FRAME: stream after stream
     disturbed: Any  # uint8 per frame: lost, late or corrupted at least once
-    landed_ends: Any  # int64 per frame: least end of a datagram that began with it; 0 for none
+    landed_starts: Any  # int64 per frame: start of the first datagram with it
+    landed_ends: Any  # int64 per frame: end of that datagram; 0 for none
     flipped_bits: (
         Any  # uint8 per frame: adjacent bits flipped together after the header; 0 for none
     )
@@ -180,18 +181,27 @@ def mark(audit: Audit, index: int, position: int) -> int:
 
 
 @kernel
-def frame_at(audit: Audit, index: int, position: int) -> int:
-    """Return the index of the expected frame that starts at a position, or -1."""
-    stream = audit.streams[index]
-    low, high = stream["next_frame"], stream["frame_end"]
+def first_frame_from(audit: Audit, index: int, position: int) -> int:
+    """Return the index of the first expected frame at or after a position that was not yet read,
+    or the end of the stream's frames.
+    """
+    low, high = audit.streams[index]["next_frame"], audit.streams[index]["frame_end"]
     while low < high:
         middle = (low + high) // 2
         if audit.frames[middle]["position"] < position:
             low = middle + 1
         else:
             high = middle
-    if low < stream["frame_end"] and audit.frames[low]["position"] == position:
-        return int(low)
+    return int(low)
+
+
+@kernel
+def frame_at(audit: Audit, index: int, position: int) -> int:
+    """Return the index of the expected frame that starts at a position, or -1."""
+    frame = first_frame_from(audit, index, position)
+    stream = audit.streams[index]
+    if frame < stream["frame_end"] and audit.frames[frame]["position"] == position:
+        return frame
     return -1
 
 
@@ -226,6 +236,7 @@ def make_audit(streams: int, messages: int, frames: int, payload: Any) -> Audit:
         payload=constant,
         frames=np.zeros(frames, dtype=EXPECTED_FRAME),
         disturbed=np.zeros(frames, dtype=np.uint8),
+        landed_starts=np.zeros(frames, dtype=np.int64),
         landed_ends=np.zeros(frames, dtype=np.int64),
         flipped_bits=np.zeros(frames, dtype=np.uint8),
         state=np.zeros(8, dtype=np.int64),
