@@ -4,6 +4,8 @@ Each scenario of a finding is run a second time with one value changed, with whi
 right. If a first run passes, Aeron has been mended, and the page needs to say since when.
 """
 
+from pathlib import Path
+
 import pytest
 
 from tests.sim.real_runs import real_runs
@@ -31,6 +33,15 @@ def run(tmp_path_factory):
         yield function
 
 
+def changed(file: Path, folder: Path, old: str, new: str) -> Path:
+    """Write a scenario with one value changed. Returns its path."""
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    other = folder / file.name
+    other.write_text(text.replace(old, new), encoding="utf-8")
+    return other
+
+
 def drivers(real: str) -> list[str]:
     return ["pyaeron" if host == real else "ours" for host in ("a", "b")]
 
@@ -43,10 +54,7 @@ def test_a_negative_session_id_hides_the_stream_id_from_the_c_driver(name, run, 
     result, _ = run(file, *drivers(real))
     assert (result.outcome, reason in result.reason) == ("FAIL", True), result.reason
 
-    positive = tmp_path / file.name
-    text = file.read_text(encoding="utf-8")
-    positive.write_text(text.replace("session-id=-5", "session-id=5"), encoding="utf-8")
-    assert positive.read_text(encoding="utf-8") != text
+    positive = changed(file, tmp_path, "session-id=-5", "session-id=5")
     result, _ = run(positive, *drivers(real))
     assert result.outcome == "PASS", result.reason
 
@@ -63,11 +71,7 @@ def test_a_nak_past_the_sent_position_makes_the_c_driver_exceed_the_window(run, 
     result, _ = run(file, "pyaeron", "ours")
     assert result.outcome == "FAIL"
     assert "sends_within_window" in result.reason
-    within = tmp_path / file.name
-    text = file.read_text(encoding="utf-8")
-    within.write_text(text.replace("length: 32KiB", "length: 24KiB"), encoding="utf-8")
-    assert within.read_text(encoding="utf-8") != text
-    result, _ = run(within, "pyaeron", "ours")
+    result, _ = run(changed(file, tmp_path, "length: 32KiB", "length: 24KiB"), "pyaeron", "ours")
     assert result.outcome == "PASS", result.reason
     result, _ = run(file, "ours", "ours")
     assert result.outcome == "PASS", result.reason
@@ -79,11 +83,7 @@ def test_a_nak_before_the_stream_ends_the_c_driver(run, tmp_path):
     # What lies in front of the term buffers' addresses differs: 11 of 12 runs ended.
     reasons = [run(file, "pyaeron", "ours")[0].reason for _ in range(5)]
     assert any("a/driver was terminated by signal 11" in each for each in reasons), reasons
-    within = tmp_path / file.name
-    text = file.read_text(encoding="utf-8")
-    within.write_text(text.replace("advance: -4KiB", "advance: 0B"), encoding="utf-8")
-    assert within.read_text(encoding="utf-8") != text
-    result, _ = run(within, "pyaeron", "ours")
+    result, _ = run(changed(file, tmp_path, "advance: -4KiB", "advance: 0B"), "pyaeron", "ours")
     assert result.outcome == "PASS", result.reason
 
 
@@ -98,9 +98,5 @@ def test_a_pad_beyond_the_window_stops_a_stream_after_a_burst_of_losses(peer, ru
     result, _ = run(file, peer, peer)
     assert result.outcome == "FAIL"
     assert "delivered 25000 of 500000 bytes" in result.reason
-    narrow = tmp_path / file.name
-    text = file.read_text(encoding="utf-8")
-    narrow.write_text(text.replace("rcv-wnd=32k", "rcv-wnd=24k"), encoding="utf-8")
-    assert narrow.read_text(encoding="utf-8") != text
-    result, _ = run(narrow, peer, peer)
+    result, _ = run(changed(file, tmp_path, "rcv-wnd=32k", "rcv-wnd=24k"), peer, peer)
     assert result.outcome == "PASS", result.reason

@@ -201,9 +201,7 @@ def _compare_copies(audit: Audit, index: int, first: int, end: int) -> None:
         other, other_end = audit.landed_starts[frame], audit.landed_ends[frame]
         if other_end == 0:
             audit.landed_starts[frame], audit.landed_ends[frame] = first, end
-        elif other == first:
-            _disturb(audit, index, min(end, other_end), max(end, other_end))
-        elif other < first:
+        elif (other, other_end) < (first, end):
             _disturb(audit, index, other_end, end)
         else:
             _disturb(audit, index, end, other_end)

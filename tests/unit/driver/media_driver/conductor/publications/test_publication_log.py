@@ -34,6 +34,17 @@ def files_after_each_turn(driver, count):
     return left
 
 
+def delete_in(duration_ns, monkeypatch):
+    """Let the deletion of each log take this time."""
+
+    def slow(resources, log):
+        resources.clock.advance(duration_ns)
+        delete_log(resources, log)
+
+    delete_log = publication_log.delete_log
+    monkeypatch.setattr(publication_log, "delete_log", slow)
+
+
 @pytest.mark.parametrize(("limit", "expected"), [(None, [5]), (1, [1] * 5), (2, [2, 2, 1])])
 def test_no_more_logs_are_freed_in_a_duty_cycle_than_the_limit(tmp_path, limit, expected):
     with patient_lab(tmp_path / "aeron", resource_free_limit=limit) as driver:
@@ -47,13 +58,8 @@ def test_no_more_logs_are_freed_in_a_duty_cycle_than_the_limit(tmp_path, limit, 
 def test_no_log_is_freed_in_a_duty_cycle_after_a_millisecond(
     tmp_path, monkeypatch, log_ns, expected
 ):
-    def slow(resources, log):
-        resources.clock.advance(log_ns)
-        delete_log(resources, log)
-
-    delete_log = publication_log.delete_log
     with patient_lab(tmp_path / "aeron") as driver:
-        monkeypatch.setattr(publication_log, "delete_log", slow)
+        delete_in(log_ns, monkeypatch)
         left = files_after_each_turn(driver, 5)
         assert [before - after for before, after in pairwise(left) if before != after] == expected
 
@@ -62,13 +68,8 @@ def test_no_log_is_freed_in_a_duty_cycle_after_a_millisecond(
 def test_the_next_logs_are_freed_after_four_times_the_time_of_the_last_ones(
     tmp_path, monkeypatch, log_ms, turns
 ):
-    def slow(resources, log):
-        resources.clock.advance(log_ms * MS)
-        delete_log(resources, log)
-
-    delete_log = publication_log.delete_log
     with patient_lab(tmp_path / "aeron", resource_free_limit=1) as driver:
-        monkeypatch.setattr(publication_log, "delete_log", slow)
+        delete_in(log_ms * MS, monkeypatch)
         left = files_after_each_turn(driver, 5)
     freed = [turn for turn, (before, after) in enumerate(pairwise(left)) if before != after]
     assert [after - before for before, after in pairwise(freed)] == [turns] * 4
