@@ -13,10 +13,12 @@ the process.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -47,13 +49,14 @@ class TurnWatch:
         """
         self._now_ns, self._on_stuck, self._cpu_s = now_ns, on_stuck, cpu_s
         self._limit_s, self._poll_s = limit_s, poll_s
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="turn watch", daemon=True)
+        self._since_ns, self._since_s = 0, 0.0
         self._watched = 0
+        self._is_told = False
 
     def __enter__(self) -> Self:
         self._watched = threading.get_ident()
-        self._thread.start()
+        self._since_ns, self._since_s = self._now_ns(), self._cpu_s()
+        _poller(os.getpid(), self._poll_s).add(self)
         return self
 
     def __exit__(
@@ -62,19 +65,59 @@ class TurnWatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._ended.set()
-        self._thread.join()
+        _poller(os.getpid(), self._poll_s).remove(self)
 
-    def _watch(self) -> None:
-        since_ns, since_s = self._now_ns(), self._cpu_s()
-        while not self._ended.wait(self._poll_s):
-            now_ns, cpu_s = self._now_ns(), self._cpu_s()
-            frame = sys._current_frames().get(self._watched)
-            if now_ns != since_ns or _is_compiling(frame):
-                since_ns, since_s = now_ns, cpu_s
-            elif cpu_s - since_s > self._limit_s:
-                self._on_stuck(cpu_s - since_s, frame)
-                return
+    def look(self) -> None:
+        """Compare virtual time and CPU time with those of the last look, and tell if stuck."""
+        now_ns, cpu_s = self._now_ns(), self._cpu_s()
+        frame = sys._current_frames().get(self._watched)
+        if now_ns != self._since_ns or _is_compiling(frame):
+            self._since_ns, self._since_s = now_ns, cpu_s
+        elif cpu_s - self._since_s > self._limit_s and not self._is_told:
+            self._is_told = True
+            self._on_stuck(cpu_s - self._since_s, frame)
+
+
+class _Poller:
+    """Looks at all current watches from one thread, which ends once there are none.
+
+    A swarm enters a watch for each of its short trials, and a thread for each would cost more.
+    """
+
+    def __init__(self, poll_s: float) -> None:
+        self._poll_s = poll_s
+        self._lock = threading.Lock()
+        self._watches: list[TurnWatch] = []
+        self._is_running = False
+
+    def add(self, watch: TurnWatch) -> None:
+        with self._lock:
+            self._watches.append(watch)
+            if not self._is_running:
+                self._is_running = True
+                threading.Thread(target=self._poll, name="turn watch", daemon=True).start()
+
+    def remove(self, watch: TurnWatch) -> None:
+        """Remove a watch. It is not looked at after this call."""
+        with self._lock:
+            self._watches.remove(watch)
+
+    def _poll(self) -> None:
+        while True:
+            time.sleep(self._poll_s)
+            with self._lock:
+                if not self._watches:
+                    self._is_running = False
+                    return
+                for watch in self._watches:
+                    watch.look()
+
+
+@cache
+def _poller(process: int, poll_s: float) -> _Poller:
+    """Return the poller of a process. A forked process does not have its parent's threads."""
+    del process
+    return _Poller(poll_s)
 
 
 def _is_compiling(frame: FrameType | None) -> bool:

@@ -80,3 +80,16 @@ def test_does_not_count_compilation():
 def test_default_clock_is_cpu_time_of_the_process():
     watch = TurnWatch(lambda: 0, lambda *_: None)
     assert watch._cpu_s is time.process_time
+
+
+def test_one_thread_looks_at_all_watches_and_ends_after_the_last():
+    first, second = Watched(ns_per_look=1), Watched(ns_per_look=1)
+    first.watch._poll_s = second.watch._poll_s = 0.002
+    before = set(threading.enumerate())
+    for _ in range(2):
+        with first.watch, second.watch:
+            first.look(2)
+            second.look(2)
+            (thread,) = set(threading.enumerate()) - before
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
