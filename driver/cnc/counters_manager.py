@@ -155,4 +155,4 @@ class CountersManager:
 
 
 def _store(target: np.ndarray, at: int, content: bytes) -> None:
-    target[at : at + len(content)] = np.frombuffer(content, dtype=np.uint8)
+    target.data[at : at + len(content)] = content

@@ -15,8 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from windtunnel.driver.base.errors import DriverError
-from windtunnel.driver.channel.socket_address import SocketAddress, write_name
+from windtunnel.driver.channel.socket_address import NAME_LENGTH_MAX, SocketAddress, write_name
 from windtunnel.driver.channel.udp_channel import ANY_V4, ANY_V6, UdpChannel
 from windtunnel.driver.media import link
 from windtunnel.driver.media.link import Links
@@ -268,8 +270,7 @@ class LinkSockets:
         raise DriverError(f"cannot bind {self._host}: every ephemeral port is in use")
 
     def _is_used(self, address: SocketAddress) -> bool:
-        name = address.encode().ljust(28, b"\0")
-        return any(
-            mailbox.is_open and bytes(bytearray(mailbox.local)) == name
-            for mailbox in self._links.mailboxes
-        )
+        mailboxes = self._links.mailboxes
+        name = np.frombuffer(address.encode().ljust(NAME_LENGTH_MAX, b"\0"), dtype=np.uint8)
+        is_same = (mailboxes["local"] == name).all(axis=1)
+        return bool((is_same & (mailboxes["is_open"] != 0)).any())

@@ -5,6 +5,7 @@ leak a socket or a log buffer. An agent executes one command per duty cycle, so 
 that the agent is thousands of duty cycles behind.
 """
 
+from functools import cache
 from operator import length_hint
 
 import numpy as np
@@ -90,9 +91,16 @@ class SlotPool:
 
 def fill_record(record: np.record, **values: int) -> None:
     """Set the given fields of a record and zero all others."""
-    for name in record.dtype.names or ():
-        record[name] = values.pop(name, 0)
-    assert not values, f"no such fields: {sorted(values)}"
+    record.setfield(_zeroed(record.dtype), record.dtype)
+    for name, value in values.items():
+        record[name] = value
+
+
+@cache
+def _zeroed(dtype: np.dtype) -> np.record:
+    """Return a record with these fields, all zero."""
+    zeroed: np.record = np.zeros(1, dtype)[0]
+    return zeroed
 
 
 def append_slot(slots: np.ndarray, agent: np.record, count_field: str, slot: int) -> None:

@@ -92,9 +92,10 @@ class ImageAdmission:
 
     def usage(self, endpoint_slot: int, stream_id: int) -> Usage:
         """Return how many image slots are in use by an endpoint and by a stream on it."""
-        on_endpoint = self._is_held & (self._images["endpoint"] == endpoint_slot)
-        on_stream = on_endpoint & (self._images["stream_id"] == stream_id)
-        half_open = on_stream & (self._images["last_packet_ns"] < self._created_ns)
+        held = np.flatnonzero(self._is_held)
+        on_endpoint = self._images["endpoint"][held] == endpoint_slot
+        on_stream = on_endpoint & (self._images["stream_id"][held] == stream_id)
+        half_open = on_stream & (self._images["last_packet_ns"][held] < self._created_ns[held])
         return Usage(
             int(np.count_nonzero(on_endpoint)),
             int(np.count_nonzero(on_stream)),
