@@ -9,6 +9,8 @@ import contextlib
 import os
 import random
 import select
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,6 +42,18 @@ from windtunnel.driver.media_driver.receiver import receiver_state
 from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 from windtunnel.driver.media_driver.sender import sender_state
 from windtunnel.driver.media_driver.sender.sender_state import SenderState
+
+
+class AgentStates(NamedTuple):
+    """The states of a driver's agents."""
+
+    conductor: ConductorState
+    sender: SenderState
+    receiver: ReceiverState
+
+
+MakeAgents = Callable[[Context, CncFile, LossReport, object], AgentStates]
+"""Function that creates the states of a driver's agents, see `make_agents`."""
 
 
 def create_cnc(context: Context, clock: Clock) -> CncFile:
@@ -84,14 +98,13 @@ def make_resources(
     resolver: Resolver,
     links: object,
     rng: random.Random,
+    create_agents: MakeAgents,
 ) -> tuple[DriverResources, CountersManager]:
     """Create the conductor's resources and the counters manager."""
     values = cnc.counters_values
     manager = _make_counters(context, clock, cnc, loss_report)
     record_error = _make_record_error(cnc, clock)
-    sending = _make_sender(context, values, links)
-    receiving = _make_receiver(context, values, links)
-    conducting = _make_conductor(context, values, cnc, loss_report, sending, receiving)
+    conducting, sending, receiving = create_agents(context, cnc, loss_report, links)
     resources = DriverResources(
         context=context,
         clock=clock,
@@ -113,6 +126,26 @@ def make_resources(
         random=rng,
     )
     return resources, manager
+
+
+def make_agents(
+    context: Context, cnc: CncFile, loss_report: LossReport, links: object
+) -> AgentStates:
+    """Create the states of a driver's agents. `links` replaces the sockets, unless it is None."""
+    sending = _make_sender(context, cnc.counters_values, links)
+    receiving = _make_receiver(context, cnc.counters_values, links)
+    conducting = _make_conductor(context, cnc, loss_report, sending, receiving)
+    return AgentStates(conducting, sending, receiving)
+
+
+def with_files(agents: AgentStates, cnc: CncFile, loss_report: LossReport) -> AgentStates:
+    """Return states with the arrays of `agents`, except those that are sections of files."""
+    values, report, ring = cnc.counters_values, loss_report.report, cnc.to_driver
+    return AgentStates(
+        agents.conductor._replace(counters=values, loss_report=report, ring=ring),
+        agents.sender._replace(counters=values),
+        agents.receiver._replace(counters=values),
+    )
 
 
 def _make_counters(
@@ -216,7 +249,6 @@ def _make_receiver(context: Context, values: np.ndarray, links: object) -> Recei
 
 def _make_conductor(
     context: Context,
-    values: np.ndarray,
     cnc: CncFile,
     loss_report: LossReport,
     sending: SenderState,
@@ -224,7 +256,7 @@ def _make_conductor(
 ) -> ConductorState:
     is_shared = context.threading_mode == SHARED
     return conductor_state.make_conductor_state(
-        values,
+        cnc.counters_values,
         loss_report.report,
         cnc.to_driver,
         sending,

@@ -31,9 +31,9 @@ from windtunnel.driver.media_driver import composition, precompile
 from windtunnel.driver.media_driver.agent import duty_cycle
 from windtunnel.driver.media_driver.agent.cpu_affinity import pin_thread
 from windtunnel.driver.media_driver.agent.timer_slack import minimize_timer_slack
+from windtunnel.driver.media_driver.composition import AgentStates, MakeAgents
 from windtunnel.driver.media_driver.conductor import conductor_state, shared_agents
 from windtunnel.driver.media_driver.conductor.conductor import Conductor
-from windtunnel.driver.media_driver.conductor.conductor_state import ConductorState
 from windtunnel.driver.media_driver.conductor.endpoints.socket_buffer_check import (
     check_socket_buffers,
     probe_buffers,
@@ -46,9 +46,7 @@ from windtunnel.driver.media_driver.directory import (
 )
 from windtunnel.driver.media_driver.image.loss_report import LossReport
 from windtunnel.driver.media_driver.receiver import receiver
-from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 from windtunnel.driver.media_driver.sender import sender
-from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
 QUANTUM_NS = 50 * NS_PER_MS
 """Time in nanoseconds that a compiled kernel runs before its thread checks for a shutdown request.
@@ -69,6 +67,7 @@ class MediaDriver:
         links: object = None,
         seed: int | None = None,
         shutdown_signal: ShutdownSignal | None = None,
+        create_agents: MakeAgents = composition.make_agents,
     ) -> None:
         self.context = context.conclude()
         bus_error_guard.install()
@@ -82,8 +81,9 @@ class MediaDriver:
             check_socket_buffers(self.context, probe_buffers(self.context), print_warning)
         claim_directory(self.context, self.clock)
         self._cnc = composition.create_cnc(self.context, self.clock)
+        rng = random.Random(seed)
         try:
-            self._initialize(sockets, resolver or SystemResolver(), links, random.Random(seed))
+            self._initialize(sockets, resolver or SystemResolver(), links, rng, create_agents)
         except BaseException:
             # If a cnc.dat file never becomes ready, it delays the next driver in this directory.
             self._cnc.close()
@@ -92,7 +92,12 @@ class MediaDriver:
         self._cnc.set_ready(self.clock.now_ms())
 
     def _initialize(
-        self, sockets: Sockets | None, resolver: Resolver, links: object, rng: random.Random
+        self,
+        sockets: Sockets | None,
+        resolver: Resolver,
+        links: object,
+        rng: random.Random,
+        create_agents: MakeAgents,
     ) -> None:
         self._loss_report = LossReport(
             self.context.dir,
@@ -109,6 +114,7 @@ class MediaDriver:
             resolver,
             links,
             rng,
+            create_agents,
         )
         self.conductor = Conductor(self._resources, manager, self.stop)
         self._gates = []
@@ -140,11 +146,10 @@ class MediaDriver:
         ring_buffer.read(self._cnc.to_driver, ring_buffer.make_scratch(self._cnc.to_driver))
 
     @property
-    def agents(self) -> tuple[ConductorState, SenderState, ReceiverState]:
-        """The states of the conductor, the sender and the receiver, for a caller that runs the
-        agents itself.
-        """
-        return self._resources.conductor, self._resources.sender, self._resources.receiver
+    def agents(self) -> AgentStates:
+        """The states of the agents, for a caller that runs the agents itself."""
+        resources = self._resources
+        return AgentStates(resources.conductor, resources.sender, resources.receiver)
 
     def _sender_duty_cycle(self) -> int:
         return int(sender.do_work(self._resources.sender, self.clock.now_ns()))

@@ -22,17 +22,16 @@ from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.cnc.cnc_file import open_existing
 from windtunnel.driver.media.channel_sockets import LinkSockets
 from windtunnel.driver.media.link import make_links
-from windtunnel.driver.media_driver.conductor.conductor_state import ConductorState
+from windtunnel.driver.media_driver.composition import AgentStates, MakeAgents, make_agents
 from windtunnel.driver.media_driver.context import INVOKER, Context
 from windtunnel.driver.media_driver.media_driver import MediaDriver
-from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
-from windtunnel.driver.media_driver.sender.sender_state import SenderState
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.schema.host_event import DEFAULT_TIMEOUTS, TimeoutsCase
 from windtunnel.harness.simulator.real_driver import fast_calls, system_calls
 from windtunnel.harness.simulator.real_driver.c_driver import CDriver, turn_address
 from windtunnel.harness.simulator.real_driver.system_calls import SystemCalls
 from windtunnel.harness.simulator.world.host import RING_BYTES, Host
+from windtunnel.harness.simulator.world.host_memory import HostMemory
 from windtunnel.harness.simulator.world.running_part import HostParts
 from windtunnel.harness.simulator.world.single_interface import OneInterface
 from windtunnel.harness.simulator.world.virtual_time import NS_PER_MS, START_NS, VirtualClock
@@ -68,12 +67,13 @@ class RealHost(Host):
         """
         self._machine, self._index = machine, index
         self._killed: list[CDriver] = []
+        memory = HostMemory(ring_bytes)
         super().__init__(
-            name, address, directory, clock, parts, 0, CLIENT_INTERVAL_NS, ring_bytes, timeouts
+            name, address, directory, clock, parts, 0, CLIENT_INTERVAL_NS, memory, timeouts
         )
         self._client_interval_ns = CLIENT_INTERVAL_NS
 
-    def _start(self) -> None:
+    def _start(self, create_agents: MakeAgents = make_agents) -> None:
         self._machine.sockets.set_links(self._index, self._links)
         with self._machine.running(self._index), self._parts.driver:
             self._real = CDriver(self.directory, self._variables)
@@ -121,7 +121,7 @@ class RealHost(Host):
                 each.close()
 
 
-def _agents_of_template(memory: Path) -> tuple[ConductorState, SenderState, ReceiverState]:
+def _agents_of_template(memory: Path) -> AgentStates:
     """Return the agents of a built-in driver that never runs, because the compiled kernels need
     arguments of these types.
     """

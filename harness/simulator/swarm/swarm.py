@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import itertools
 import json
 import multiprocessing
 import shutil
@@ -21,7 +20,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from windtunnel.harness.artifact.noun_form import noun_for
@@ -35,19 +34,15 @@ from windtunnel.harness.simulator.swarm.result import Result
 from windtunnel.harness.simulator.swarm.trial import Trial
 from windtunnel.harness.simulator.swarm.trial_drivers import OURS, library_of
 from windtunnel.harness.simulator.swarm.workers import Workers
+from windtunnel.harness.simulator.world.host_memory import HostMemories
 
 CHUNK = 20
 SEED_MAX = (1 << 63) - 1
 LARGE_BYTES = 1 << 18
-COLLECT_EVERY = 100
-"""Number of trials in a process between garbage collections: rare enough to cost next to
-nothing, often enough to keep a process below a gigabyte.
-"""
 PROGRESS_S = 30
 """Seconds between progress lines."""
 _MMAP_THRESHOLD = -3
 _PR_SET_THP_DISABLE = 41
-_trials_run = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -94,15 +89,20 @@ def run_trial(
     modes: bool = False,
     drivers: str = OURS,
     is_compared: bool = False,
+    host_memories: HostMemories | None = None,
 ) -> Result:
     """Run one trial. An error in the trial becomes part of the result instead of an exception.
+    `host_memories` are those of an earlier trial.
 
     Raises Unsupported if the real C driver's library cannot be used.
     """
     choice = choose(seed, frames=frames, modes=modes, drivers=drivers, is_compared=is_compared)
     observer = NO_OBSERVER if keep is None else TrialFolder(keep)
     try:
-        outcome = Trial(choice, memory, sabotage=sabotage, observer=observer).run()
+        trial = Trial(
+            choice, memory, sabotage=sabotage, observer=observer, host_memories=host_memories
+        )
+        outcome = trial.run()
     except Unsupported:
         raise
     except Exception as error:
@@ -130,6 +130,7 @@ def _run(
     *,
     keep: Path | None = None,
     is_compared: bool = False,
+    host_memories: HostMemories | None = None,
 ) -> Result:
     """Run one trial with the parameters of a swarm run."""
     return run_trial(
@@ -141,12 +142,13 @@ def _run(
         modes=spec.modes,
         drivers=drivers,
         is_compared=is_compared,
+        host_memories=host_memories,
     )
 
 
-def _compare(result: Result, memory: Path, spec: SwarmSpec) -> Result:
+def _compare(result: Result, memory: Path, spec: SwarmSpec, host_memories: HostMemories) -> Result:
     """Add the figures of the same trial with Windtunnel's driver to a result."""
-    other = _run(result.seed, memory, spec, OURS, is_compared=True)
+    other = _run(result.seed, memory, spec, OURS, is_compared=True, host_memories=host_memories)
     violation = f"with `ours`: {other.violation}" if other.violation else ""
     return replace(
         result,
@@ -165,27 +167,29 @@ def run_chunk(seeds: list[int], *, memory: Path, spec: SwarmSpec, end_s: float) 
     if spec.drivers != OURS:
         c_driver.load(library_of(spec.drivers))
     _use_mmap_for_large_arrays()
-    _freeze_existing_objects()
+    # A world is full of reference cycles. Automatic collection would run in the middle of a trial,
+    # and would free the last world's arrays so late that the next ones need other memory.
+    is_automatic = gc.isenabled()
+    gc.disable()
     folder = Path(tempfile.mkdtemp(prefix="swarm-", dir=memory))
+    memories: HostMemories = {}
     try:
         for seed in seeds:
             if time.monotonic() >= end_s:
                 break
-            result = _run(seed, folder, spec, spec.drivers)
-            yield _compare(result, folder, spec) if spec.compare else result
-            if next(_trials_run) % COLLECT_EVERY == 0:
-                # A world is full of reference cycles, and automatic collection frees its arrays too
-                # late.
-                gc.collect()
+            result = _run(seed, folder, spec, spec.drivers, host_memories=memories)
+            yield _compare(result, folder, spec, memories) if spec.compare else result
+            _collect_garbage()
     finally:
+        if is_automatic:
+            gc.enable()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@cache
-def _freeze_existing_objects() -> None:
-    """Exclude all existing objects from garbage collection, once per process.
+def _collect_garbage() -> None:
+    """Free the last trial's world, and exclude all other objects from later collections.
 
-    Otherwise the collector would traverse all modules and compiled kernels many times per trial.
+    Otherwise the collector would traverse all modules and compiled kernels after each trial.
     """
     gc.collect()
     gc.freeze()

@@ -43,6 +43,7 @@ from windtunnel.harness.simulator.swarm.trial_plan import lay_out
 from windtunnel.harness.simulator.swarm.trial_sabotage import NEVER_HEAL, sabotage_stream
 from windtunnel.harness.simulator.swarm.trial_stream import Stream
 from windtunnel.harness.simulator.turn_watch import TurnWatch
+from windtunnel.harness.simulator.world.host_memory import HostMemories
 from windtunnel.harness.simulator.world.virtual_time import START_NS
 from windtunnel.harness.simulator.world.world import SimulatedWorld, open_world
 from windtunnel.harness.simulator.world.world_state import OVERFLOWS, UNBOUND
@@ -87,8 +88,10 @@ class Trial:
         *,
         sabotage: str = "",
         observer: TrialObserver = NO_OBSERVER,
+        host_memories: HostMemories | None = None,
     ) -> None:
         self._choice, self._memory = choice, memory
+        self._host_memories = host_memories
         self._sabotage, self._observer = sabotage, observer
         self._stalls: dict[int, str] = {}
         self._logs, self._audit = lay_out(choice)
@@ -109,6 +112,7 @@ class Trial:
             counters_watched=COUNTERS_WATCHED,
             real=choice.real,
             settings=choice.settings,
+            host_memories=self._host_memories,
         ) as world:
             world.on_full = lambda: self._drain(world)
             for host in world.hosts:

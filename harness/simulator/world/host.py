@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from types import MappingProxyType, TracebackType
@@ -18,19 +19,19 @@ from typing import Any, Self
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.client.context import from_environment as client_context
-from windtunnel.driver.media import link
 from windtunnel.driver.media.channel_sockets import LinkSockets
+from windtunnel.driver.media_driver.composition import MakeAgents, make_agents
 from windtunnel.driver.media_driver.context import INVOKER, KIB, MIB, Context
 from windtunnel.driver.media_driver.context import from_environment as driver_context
 from windtunnel.driver.media_driver.media_driver import MediaDriver
 from windtunnel.harness.scenario.schema.host_event import DEFAULT_TIMEOUTS, TimeoutsCase
+from windtunnel.harness.simulator.world.host_memory import HostMemory
 from windtunnel.harness.simulator.world.host_socket import HostSocket
 from windtunnel.harness.simulator.world.running_part import HostParts
 from windtunnel.harness.simulator.world.single_interface import OneInterface
 from windtunnel.harness.simulator.world.virtual_time import NS_PER_MS, VirtualClock
 from windtunnel.harness.simulator.world.world_state import Agents
 
-MAILBOXES = 16
 RING_BYTES = 1 << 21
 """Default capacity of a simulated socket in each direction. Only a defect can fill it."""
 SHELL_INTERVAL_NS = 10 * NS_PER_MS
@@ -63,16 +64,15 @@ class Host:
         parts: HostParts,
         seed: int,
         shell_interval_ns: int = SHELL_INTERVAL_NS,
-        ring_bytes: int = RING_BYTES,
+        memory: HostMemory | None = None,
         timeouts: TimeoutsCase = DEFAULT_TIMEOUTS,
         settings: Mapping[str, str] = NO_SETTINGS,
     ) -> None:
         """Start the host's driver.
 
         `parts` notes which part of the host runs, `shell_interval_ns` is the maximum interval
-        between Python duty cycles, `ring_bytes` the capacity of each socket, `timeouts` the
-        timeouts of driver and clients, and `settings` the environment variables of the driver
-        alone.
+        between Python duty cycles, `memory` is that of an earlier host, `timeouts` are the timeouts
+        of driver and clients, and `settings` the environment variables of the driver alone.
         """
         self.name = name
         self.address = address
@@ -89,12 +89,13 @@ class Host:
         """Addresses of the C function that runs a real driver's duty cycle, and of the driver."""
         self.errors: list[Exception] = []
         """Errors that the clients had no other way to report."""
-        self._links = link.make_links(MAILBOXES, ring_bytes)
+        memory = memory or HostMemory(RING_BYTES)
+        self._links = memory.links
         self._clients: list[HostClient] = []
-        self._start()
+        self._start(memory.create_agents)
         self._shell_ns = self._client_ns = clock.now_ns()
 
-    def _start(self) -> None:
+    def _start(self, create_agents: MakeAgents = make_agents) -> None:
         with self._parts.driver:
             self.driver = MediaDriver(
                 self._context(),
@@ -103,6 +104,7 @@ class Host:
                 resolver=OneInterface(self.address),
                 links=self._links,
                 seed=self._seed,
+                create_agents=create_agents,
             )
         self.agents = Agents(*self.driver.agents, self._links)
         """The agents' states, for the simulated world's compiled kernels."""
@@ -112,18 +114,8 @@ class Host:
         """Whether the driver has updated its heartbeat since it was last paused."""
 
     def _context(self) -> Context:
-        return driver_context(
-            {**self._settings, **self._variables},
-            dir=self.directory,
-            # A killed driver looks alive until its heartbeat times out.
-            dir_delete_on_start=True,
-            threading_mode=INVOKER,
-            perform_storage_checks=False,
-            counters_buffer_length=MIB,
-            loss_report_buffer_length=64 * KIB,
-            # Each page of a file is touched when it is created: fewer pages take less time.
-            file_page_size=MIB,
-        )
+        variables = {**self._settings, **self._variables}
+        return _driver_context(self.directory, frozenset(variables.items()))
 
     @property
     def counter_values(self) -> Any:
@@ -236,3 +228,20 @@ class Host:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+@lru_cache(maxsize=64)
+def _driver_context(directory: Path, variables: frozenset[tuple[str, str]]) -> Context:
+    """Return the settings of a driver. The trials of a swarm have few different ones."""
+    return driver_context(
+        dict(variables),
+        dir=directory,
+        # A killed driver looks alive until its heartbeat times out.
+        dir_delete_on_start=True,
+        threading_mode=INVOKER,
+        perform_storage_checks=False,
+        counters_buffer_length=MIB,
+        loss_report_buffer_length=64 * KIB,
+        # Each page of a file is touched when it is created: fewer pages take less time.
+        file_page_size=MIB,
+    )

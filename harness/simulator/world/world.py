@@ -39,6 +39,7 @@ from windtunnel.harness.simulator.world.host import (
     SHELL_INTERVAL_NS,
     Host,
 )
+from windtunnel.harness.simulator.world.host_memory import HostMemories, HostMemory
 from windtunnel.harness.simulator.world.running_part import HostParts, shared
 from windtunnel.harness.simulator.world.turns import ManyHosts, Turns, TwoHosts
 from windtunnel.harness.simulator.world.virtual_time import VirtualClock
@@ -184,6 +185,7 @@ def open_world(
     real: Collection[str] = (),
     settings: Mapping[str, str] = NO_SETTINGS,
     is_state_kept: bool = False,
+    host_memories: HostMemories | None = None,
 ) -> Iterator[SimulatedWorld]:
     """Create the simulated hosts and the middlebox of a case (a scenario with all values filled
     in), with the drivers' files in `folder`.
@@ -191,8 +193,8 @@ def open_world(
     `folder` should be in memory. The hosts' files are removed at the end. If `replayed` is given,
     the middlebox replays recorded decisions. The hosts in `real` have the real C driver, the others
     have the environment variables in `settings`. If `is_state_kept`, a file in `folder` shows whose
-    code runs, even after the process has crashed, see `SimulatorTurn`. Raises Unsupported if it
-    cannot be simulated here.
+    code runs, even after the process has crashed, see `SimulatorTurn`. `host_memories` are those of
+    an earlier world that has ended. Raises Unsupported if it cannot be simulated here.
     """
     rng = random.Random(f"world {case.seed}")
     longest = max(DATAGRAM_LENGTH_MIN, *(each.mtu for each in case.traffic), 0)
@@ -222,12 +224,22 @@ def open_world(
                 length = receive_ring_bytes(case, each.name)
                 host = RealHost(*where, machine, index, length, case.timeouts)
             else:
-                host = Host(*where, seed, shell_interval_ns, length, case.timeouts, settings)
+                memory = _memory_of(each.name, length, host_memories)
+                host = Host(*where, seed, shell_interval_ns, memory, case.timeouts, settings)
             hosts.append(closing.enter_context(host))
         state[world_state.COUNTERS_FROM] = SYSTEM_COUNTERS
         state[world_state.COUNTERS_END] = counters_watched
         between = _make_between(case, state, steps_ns, audit, tape_length, replayed)
         yield SimulatedWorld(case, hosts, between)
+
+
+def _memory_of(host: str, ring_bytes: int, memories: HostMemories | None) -> HostMemory:
+    memory = None if memories is None else memories.get(host)
+    if memory is None or memory.ring_bytes != ring_bytes:
+        memory = HostMemory(ring_bytes)
+        if memories is not None:
+            memories[host] = memory
+    return memory
 
 
 def _make_between(
