@@ -19,15 +19,18 @@ NO_PARK = -1
 """Result of `park_ns` if the idle strategy does not sleep."""
 
 IDLE = np.dtype(
-    [
-        ("mode", "i8"),  # SPIN, YIELD, SLEEP or BACKOFF
-        ("spins_max", "i8"),
-        ("yields_max", "i8"),
-        ("park_ns_min", "i8"),
-        ("park_ns_max", "i8"),
-        ("misses", "i8"),  # consecutive duty cycles without work
-        ("park_ns", "i8"),  # length of the next sleep
-    ]
+    (
+        np.record,
+        [
+            ("mode", "i8"),  # SPIN, YIELD, SLEEP or BACKOFF
+            ("spins_max", "i8"),
+            ("yields_max", "i8"),
+            ("park_ns_min", "i8"),
+            ("park_ns_max", "i8"),
+            ("misses", "i8"),  # consecutive duty cycles without work
+            ("park_ns", "i8"),  # length of the next sleep
+        ],
+    )
 )
 
 

@@ -53,11 +53,14 @@ TOO_LONG = -3
 BAD_TYPE = -4
 
 RECEIVER = np.dtype(
-    [
-        ("cursor", "i8"),  # position of the last record that was received
-        ("next", "i8"),  # position of the next record
-        ("lapped_count", "i8"),
-    ]
+    (
+        np.record,
+        [
+            ("cursor", "i8"),  # position of the last record that was received
+            ("next", "i8"),  # position of the next record
+            ("lapped_count", "i8"),
+        ],
+    )
 )
 
 

@@ -42,20 +42,26 @@ FIRST_FD = -2
 """File descriptor of mailbox 0. Mailbox i has the file descriptor -(i + 2)."""
 
 RING = np.dtype(
-    [
-        ("head", "i8"),  # bytes consumed since the ring was last empty
-        ("tail", "i8"),  # bytes produced since then
-    ]
+    (
+        np.record,
+        [
+            ("head", "i8"),  # bytes consumed since the ring was last empty
+            ("tail", "i8"),  # bytes produced since then
+        ],
+    )
 )
 
 MAILBOX = np.dtype(
-    [
-        ("is_open", "i8"),
-        ("local_length", "i8"),
-        ("local", "u1", (NAME_LENGTH_MAX,)),  # the address that others send to
-        ("peer_length", "i8"),  # 0: not connected, receives from any source
-        ("peer", "u1", (NAME_LENGTH_MAX,)),  # the only source of a connected mailbox
-    ]
+    (
+        np.record,
+        [
+            ("is_open", "i8"),
+            ("local_length", "i8"),
+            ("local", "u1", (NAME_LENGTH_MAX,)),  # the address that others send to
+            ("peer_length", "i8"),  # 0: not connected, receives from any source
+            ("peer", "u1", (NAME_LENGTH_MAX,)),  # the only source of a connected mailbox
+        ],
+    )
 )
 
 

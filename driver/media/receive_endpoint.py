@@ -17,24 +17,27 @@ from windtunnel.driver.base.atomics import get_i64_acquire, put_i64_release
 from windtunnel.driver.kernels.jit import kernel
 
 RECEIVE_ENDPOINT = np.dtype(
-    [
-        ("fd", "i8"),  # bound socket; <= -2 names a virtual link, -1 none
-        ("serves", "i8"),  # slot of the endpoint that its frames belong to
-        ("connection", "i8"),  # connection index within the images of that endpoint
-        ("has_control", "i8"),  # send to `control`, not to the source of the data
-        ("control_length", "i8"),
-        ("control", "u1", (28,)),  # struct sockaddr of an explicit or multicast control address
-        ("pad", "u1", (4,)),
-        ("solicits_setup", "i8"),  # elicits SETUPs from the explicit control address
-        ("next_elicit_ns", "i8"),
-        ("has_group_tag", "i8"),
-        ("group_tag", "i8"),
-        ("is_multicast", "i8"),
-        ("ttl", "i8"),
-        ("receiver_id", "i8"),  # receiver id in status messages
-        ("is_stamping", "i8"),  # receive timestamps are written into messages
-        ("last_activity_ns", "i8"),  # published by the receiver for the conductor
-    ]
+    (
+        np.record,
+        [
+            ("fd", "i8"),  # bound socket; <= -2 names a virtual link, -1 none
+            ("serves", "i8"),  # slot of the endpoint that its frames belong to
+            ("connection", "i8"),  # connection index within the images of that endpoint
+            ("has_control", "i8"),  # send to `control`, not to the source of the data
+            ("control_length", "i8"),
+            ("control", "u1", (28,)),  # struct sockaddr of an explicit or multicast control address
+            ("pad", "u1", (4,)),
+            ("solicits_setup", "i8"),  # elicits SETUPs from the explicit control address
+            ("next_elicit_ns", "i8"),
+            ("has_group_tag", "i8"),
+            ("group_tag", "i8"),
+            ("is_multicast", "i8"),
+            ("ttl", "i8"),
+            ("receiver_id", "i8"),  # receiver id in status messages
+            ("is_stamping", "i8"),  # receive timestamps are written into messages
+            ("last_activity_ns", "i8"),  # published by the receiver for the conductor
+        ],
+    )
 )
 
 RECORD_LENGTH = RECEIVE_ENDPOINT.itemsize

@@ -12,25 +12,28 @@ from windtunnel.driver.base.atomics import get_i64_acquire, put_i64_release
 from windtunnel.driver.kernels.jit import kernel
 
 SEND_ENDPOINT = np.dtype(
-    [
-        ("fd", "i8"),  # socket that sends frames; <= -2 names a virtual link
-        ("control_fd", "i8"),  # socket that receives control frames; equals fd unless multicast
-        ("is_connected", "i8"),
-        ("name_length", "i8"),  # of `name`, for a socket that is not connected
-        ("name", "u1", (28,)),  # struct sockaddr of the remote end
-        ("pad", "u1", (4,)),
-        # Multi-destination channels only; see media_driver.destination_tracker.
-        ("destinations_mode", "i8"),  # 0, MANUAL or DYNAMIC
-        ("destinations_count", "i8"),
-        ("destinations_first", "i8"),  # index of the next destination to serve first (round robin)
-        ("next_publication", "i8"),  # index of the publication whose SETUP is sent next
-        ("destinations_id", "i8"),  # counter id of mdc-num-dest, or -1
-        ("gso_retry_ns", "i8"),  # time from which GSO may be tried again after a refusal
-        ("gso_refusals", "i8"),  # how often its route refused GSO
-        ("is_gso_refusal_reported", "i8"),
-        # Published by the sender (release; the conductor reads with acquire).
-        ("last_status_ns", "i8"),  # time of the last status message for a known stream
-    ]
+    (
+        np.record,
+        [
+            ("fd", "i8"),  # socket that sends frames; <= -2 names a virtual link
+            ("control_fd", "i8"),  # socket that receives control frames; equals fd unless multicast
+            ("is_connected", "i8"),
+            ("name_length", "i8"),  # of `name`, for a socket that is not connected
+            ("name", "u1", (28,)),  # struct sockaddr of the remote end
+            ("pad", "u1", (4,)),
+            # Multi-destination channels only; see media_driver.destination_tracker.
+            ("destinations_mode", "i8"),  # 0, MANUAL or DYNAMIC
+            ("destinations_count", "i8"),
+            ("destinations_first", "i8"),  # of the next destination to serve (round robin)
+            ("next_publication", "i8"),  # index of the publication whose SETUP is sent next
+            ("destinations_id", "i8"),  # counter id of mdc-num-dest, or -1
+            ("gso_retry_ns", "i8"),  # time from which GSO may be tried again after a refusal
+            ("gso_refusals", "i8"),  # how often its route refused GSO
+            ("is_gso_refusal_reported", "i8"),
+            # Published by the sender (release; the conductor reads with acquire).
+            ("last_status_ns", "i8"),  # time of the last status message for a known stream
+        ],
+    )
 )
 
 RECORD_LENGTH = SEND_ENDPOINT.itemsize

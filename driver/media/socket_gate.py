@@ -21,14 +21,17 @@ from windtunnel.driver.base import idle, system
 from windtunnel.driver.kernels.jit import kernel
 
 GATE = np.dtype(
-    [
-        ("fd", "i8"),  # epoll instance, or -1
-        ("unregistered", "i8"),  # sockets that the epoll instance does not watch
-        ("is_busy", "i8"),  # the last poll received something
-        # Each is a struct epoll_event, 12 or 16 bytes, which begins with the events as uint32.
-        ("request", "u4", (4,)),  # of all sockets, constant
-        ("answer", "u4", (4,)),  # of `epoll_wait`, never read
-    ]
+    (
+        np.record,
+        [
+            ("fd", "i8"),  # epoll instance, or -1
+            ("unregistered", "i8"),  # sockets that the epoll instance does not watch
+            ("is_busy", "i8"),  # the last poll received something
+            # Each is a struct epoll_event, 12 or 16 bytes, which begins with the events as uint32.
+            ("request", "u4", (4,)),  # of all sockets, constant
+            ("answer", "u4", (4,)),  # of `epoll_wait`, never read
+        ],
+    )
 )
 _REQUEST, _ANSWER = (int(dict(GATE.fields or {})[name][1]) for name in ("request", "answer"))
 _ADD, _DELETE = 1, 2

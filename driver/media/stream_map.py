@@ -10,14 +10,17 @@ import numpy as np
 from windtunnel.driver.kernels.jit import kernel
 
 STREAM_ENTRY = np.dtype(
-    [
-        ("used", "i8"),
-        ("endpoint", "i8"),  # slot of the channel endpoint
-        ("stream_id", "i8"),
-        ("session_id", "i8"),
-        ("value", "i8"),  # usually a slot
-        ("entry_count", "i8"),  # first entry only: number of entries in use
-    ]
+    (
+        np.record,
+        [
+            ("used", "i8"),
+            ("endpoint", "i8"),  # slot of the channel endpoint
+            ("stream_id", "i8"),
+            ("session_id", "i8"),
+            ("value", "i8"),  # usually a slot
+            ("entry_count", "i8"),  # first entry only: number of entries in use
+        ],
+    )
 )
 
 ABSENT = -1

@@ -17,27 +17,33 @@ from windtunnel.driver.base.atomics import get_i32, get_i64, put_i32, put_i64, p
 from windtunnel.driver.kernels.jit import kernel
 
 IOVEC = np.dtype(
-    [
-        ("address", "u8"),
-        ("length", "u8"),
-    ]
+    (
+        np.record,
+        [
+            ("address", "u8"),
+            ("length", "u8"),
+        ],
+    )
 )
 
 # struct mmsghdr.
 MESSAGE = np.dtype(
-    [
-        ("name", "u8"),  # address of a struct sockaddr
-        ("name_length", "u4"),
-        ("pad_name", "u4"),
-        ("vectors", "u8"),  # address of the iovec array
-        ("vector_count", "u8"),
-        ("control", "u8"),
-        ("control_length", "u8"),
-        ("message_flags", "i4"),
-        ("pad_flags", "u4"),
-        ("length", "u4"),  # bytes sent or received
-        ("pad_length", "u4"),
-    ]
+    (
+        np.record,
+        [
+            ("name", "u8"),  # address of a struct sockaddr
+            ("name_length", "u4"),
+            ("pad_name", "u4"),
+            ("vectors", "u8"),  # address of the iovec array
+            ("vector_count", "u8"),
+            ("control", "u8"),
+            ("control_length", "u8"),
+            ("message_flags", "i4"),
+            ("pad_flags", "u4"),
+            ("length", "u4"),  # bytes sent or received
+            ("pad_length", "u4"),
+        ],
+    )
 )
 MESSAGE_LENGTH = MESSAGE.itemsize
 assert IOVEC.itemsize == 16

@@ -11,12 +11,15 @@ from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
 
 DUTY_CYCLE = np.dtype(
-    [
-        ("last_ns", "i8"),  # start of the previous duty cycle, or 0 before the first one
-        ("threshold_ns", "i8"),
-        ("max_id", "i8"),  # counter of the maximum cycle time
-        ("exceeded_id", "i8"),  # counter of cycles above the threshold
-    ]
+    (
+        np.record,
+        [
+            ("last_ns", "i8"),  # start of the previous duty cycle, or 0 before the first one
+            ("threshold_ns", "i8"),
+            ("max_id", "i8"),  # counter of the maximum cycle time
+            ("exceeded_id", "i8"),  # counter of cycles above the threshold
+        ],
+    )
 )
 
 

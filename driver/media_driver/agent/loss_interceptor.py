@@ -35,16 +35,19 @@ TRACKED_STREAMS_MAX = 1024
 streams are not dropped."""
 
 LOSS_RULE = np.dtype(
-    [
-        ("kind", "i8"),
-        ("random", "i8"),  # 48 bits
-        ("rate", "f8"),
-        ("type_mask", "i8"),
-        ("term_id", "i8"),
-        ("limit", "i8"),  # term offset at which the loss ends
-        ("radix_bits", "i8"),
-        ("gap_length", "i8"),
-    ]
+    (
+        np.record,
+        [
+            ("kind", "i8"),
+            ("random", "i8"),  # 48 bits
+            ("rate", "f8"),
+            ("type_mask", "i8"),
+            ("term_id", "i8"),
+            ("limit", "i8"),  # term offset at which the loss ends
+            ("radix_bits", "i8"),
+            ("gap_length", "i8"),
+        ],
+    )
 )
 
 _MASK_48 = (1 << 48) - 1

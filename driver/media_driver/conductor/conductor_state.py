@@ -22,11 +22,14 @@ from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
 CONDUCTOR = np.dtype(
-    [
-        ("image_count", "i8"),  # entries of `active_images`
-        ("limit_count", "i8"),  # entries of `active_limits`
-        ("has_new_loss", "i8"),  # an image without an entry in the loss report has a loss
-    ]
+    (
+        np.record,
+        [
+            ("image_count", "i8"),  # entries of `active_images`
+            ("limit_count", "i8"),  # entries of `active_limits`
+            ("has_new_loss", "i8"),  # an image without an entry in the loss report has a loss
+        ],
+    )
 )
 
 

@@ -21,16 +21,19 @@ GAPS_MAX = 1_024
 NOT_MEASURED = -1
 
 GAP = np.dtype(
-    [
-        ("begin", "i8"),
-        ("end", "i8"),
-        ("found_ns", "i8"),
-        ("deadline_ns", "i8"),  # time of the next NAK, or at which the gap is filled
-        ("nak_count", "i8"),  # NAKs, or attempts to fill the gap
-        ("naks_in_row", "i8"),  # NAKs since the last silence of the stream
-        ("first_nak_ns", "i8"),  # time of the first NAK, NOT_MEASURED after a repair
-        ("filled_at", "i8"),  # number of datagrams of the image at which the gap is filled
-    ]
+    (
+        np.record,
+        [
+            ("begin", "i8"),
+            ("end", "i8"),
+            ("found_ns", "i8"),
+            ("deadline_ns", "i8"),  # time of the next NAK, or at which the gap is filled
+            ("nak_count", "i8"),  # NAKs, or attempts to fill the gap
+            ("naks_in_row", "i8"),  # NAKs since the last silence of the stream
+            ("first_nak_ns", "i8"),  # time of the first NAK, NOT_MEASURED after a repair
+            ("filled_at", "i8"),  # number of datagrams of the image at which the gap is filled
+        ],
+    )
 )
 """One gap of an image, between two positions of one term."""
 

@@ -16,12 +16,15 @@ RANGES_MAX = 64
 """Maximum number of ranges passed at once: as many NAKs as leave in one system call."""
 
 LOST_RANGE = np.dtype(
-    [
-        ("term_id", "i8"),
-        ("offset", "i8"),
-        ("length", "i8"),
-        ("is_new", "i8"),  # it was not passed before
-    ]
+    (
+        np.record,
+        [
+            ("term_id", "i8"),
+            ("offset", "i8"),
+            ("length", "i8"),
+            ("is_new", "i8"),  # it was not passed before
+        ],
+    )
 )
 
 

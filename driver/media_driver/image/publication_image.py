@@ -24,118 +24,121 @@ from windtunnel.driver.base.atomics import (
 from windtunnel.driver.kernels.jit import kernel
 
 PUBLICATION_IMAGE = np.dtype(
-    [
-        # Written by the conductor before the hand-over, then constant.
-        ("correlation_id", "i8"),
-        ("endpoint", "i8"),  # slot of the receive channel endpoint
-        ("log_address", "i8"),
-        ("log_length", "i8"),
-        ("meta_at", "i8"),
-        ("pages_address", "i8"),  # see written_pages
-        ("pages_length", "i8"),
-        ("session_id", "i8"),
-        ("stream_id", "i8"),
-        ("initial_term_id", "i8"),
-        ("term_length", "i8"),
-        ("bits", "i8"),  # log2(term_length)
-        ("mtu", "i8"),
-        ("window_max", "i8"),
-        ("is_reliable", "i8"),
-        ("is_group", "i8"),
-        ("status_timeout_ns", "i8"),
-        ("is_stamping", "i8"),  # receive timestamps are written into its messages
-        ("channel_stamp_offset", "i8"),  # offset of the timestamp, or NO_STAMP
-        ("media_stamp_offset", "i8"),
-        ("is_nak_all_gaps", "i8"),  # open_gaps finds the gaps, not loss_detector
-        ("is_fill_delayed", "i8"),  # gaps are filled on evidence; see gap_evidence
-        ("fill_datagrams", "i8"),  # later datagrams that are enough, or 0
-        ("fill_delay_ns", "i8"),
-        ("nak_is_random", "i8"),  # see nak_delay
-        ("nak_delay_ns", "i8"),
-        ("nak_retry_ns", "i8"),
-        ("nak_x_range", "f8"),
-        ("nak_x_base", "f8"),
-        ("nak_x_factor", "f8"),
-        ("nak_scale_ns", "f8"),
-        ("congestion_control", "i8"),  # see congestion_control
-        ("cubic_packets_max", "i8"),  # see cubic
-        ("cubic_is_tcp", "i8"),
-        ("cubic_update_ns", "i8"),
-        ("rtt_is_measured", "i8"),
-        ("rtt_min_ns", "i8"),
-        ("rtt_id", "i8"),  # counter ids
-        ("cubic_window_id", "i8"),
-        ("hwm_id", "i8"),
-        ("rcv_pos_id", "i8"),
-        ("naks_sent_id", "i8"),
-        ("gaps_open_id", "i8"),  # of images with rows for their gaps; see gap_counters
-        ("oldest_gap_id", "i8"),
-        ("nak_retries_id", "i8"),
-        ("repair_time_id", "i8"),
-        ("filled_early_id", "i8"),
-        # Owned by the receiver.
-        ("last_status_position", "i8"),  # of the last status message sent
-        ("over_run_threshold", "i8"),
-        ("last_status_change", "i8"),
-        ("last_loss_change", "i8"),
-        ("last_nak_term_id", "i8"),  # start of the range of the last NAK
-        ("last_nak_offset", "i8"),
-        ("next_status_ns", "i8"),
-        ("is_status_silent", "i8"),  # a newer image of the same session sends status messages
-        ("is_sending_eos", "i8"),  # set by the conductor: the image is draining
-        ("connection_count", "i8"),  # rows of its connections that have been used
-        ("last_rtt_ns", "i8"),
-        ("rtt_timeout_ns", "i8"),
-        ("reason_length", "i8"),  # length of the rejection reason
-        ("is_rejected", "i8"),
-        ("fill_count", "i8"),  # gaps filled; see gap_filling
-        ("has_response_session", "i8"),  # RSP_SETUP frames are sent with the response session id
-        ("response_session_id", "i8"),
-        # Published by the receiver for the conductor (release; the conductor reads with acquire).
-        ("last_packet_ns", "i8"),
-        ("is_end_of_stream", "i8"),
-        ("is_revoked", "i8"),
-        ("rtt_ns", "i8"),
-        ("datagram_count", "i8"),  # datagrams that advanced rcv-hwm; published by rcv-hwm
-        # Owned by the conductor.
-        ("nak_random", "i8"),
-        ("cubic_packets", "i8"),
-        ("cubic_peak", "i8"),
-        ("cubic_k", "f8"),
-        ("cubic_last_loss_ns", "i8"),
-        ("cubic_last_update_ns", "i8"),
-        ("next_status_position", "i8"),
-        ("next_window", "i8"),
-        ("clean_position", "i8"),
-        ("gap_term_id", "i8"),  # the active gap
-        ("gap_offset", "i8"),
-        ("gap_length", "i8"),  # 0 if there is none
-        ("gap_deadline_ns", "i8"),  # time of the next NAK
-        ("gap_naks", "i8"),  # NAKs for a gap with this start
-        ("gap_count", "i8"),  # rows in use; see open_gaps
-        ("scanned_position", "i8"),  # gaps are known up to here
-        ("seen_packet_ns", "i8"),  # last_packet_ns at the last scan for all gaps
-        ("repair_ns", "i8"),  # smoothed time from NAK to repair, 0 if not measured
-        ("repair_deviation_ns", "i8"),
-        ("counted_loss_term_id", "i8"),  # range that the loss report has already counted
-        ("counted_loss_end", "i8"),
-        ("loss_entry_at", "i8"),  # offset of its loss report entry, or NO_ENTRY or FULL
-        ("unreported_loss_bytes", "i8"),  # bytes lost before it had an entry
-        ("first_subscriber", "i8"),  # index into the subscriber positions, -1 if there is none
-        ("is_rebuilding", "i8"),
-        # Position to acknowledge, from conductor to receiver.
-        ("begin_sm_change", "i8"),
-        ("sm_position", "i8"),
-        ("sm_window", "i8"),
-        ("end_sm_change", "i8"),
-        # Lost range, from conductor to receiver.
-        ("begin_loss_change", "i8"),
-        ("loss_term_id", "i8"),
-        ("loss_offset", "i8"),
-        ("loss_length", "i8"),
-        ("lost_range_count", "i8"),  # see lost_ranges
-        ("end_loss_change", "i8"),
-    ]
+    (
+        np.record,
+        [
+            # Written by the conductor before the hand-over, then constant.
+            ("correlation_id", "i8"),
+            ("endpoint", "i8"),  # slot of the receive channel endpoint
+            ("log_address", "i8"),
+            ("log_length", "i8"),
+            ("meta_at", "i8"),
+            ("pages_address", "i8"),  # see written_pages
+            ("pages_length", "i8"),
+            ("session_id", "i8"),
+            ("stream_id", "i8"),
+            ("initial_term_id", "i8"),
+            ("term_length", "i8"),
+            ("bits", "i8"),  # log2(term_length)
+            ("mtu", "i8"),
+            ("window_max", "i8"),
+            ("is_reliable", "i8"),
+            ("is_group", "i8"),
+            ("status_timeout_ns", "i8"),
+            ("is_stamping", "i8"),  # receive timestamps are written into its messages
+            ("channel_stamp_offset", "i8"),  # offset of the timestamp, or NO_STAMP
+            ("media_stamp_offset", "i8"),
+            ("is_nak_all_gaps", "i8"),  # open_gaps finds the gaps, not loss_detector
+            ("is_fill_delayed", "i8"),  # gaps are filled on evidence; see gap_evidence
+            ("fill_datagrams", "i8"),  # later datagrams that are enough, or 0
+            ("fill_delay_ns", "i8"),
+            ("nak_is_random", "i8"),  # see nak_delay
+            ("nak_delay_ns", "i8"),
+            ("nak_retry_ns", "i8"),
+            ("nak_x_range", "f8"),
+            ("nak_x_base", "f8"),
+            ("nak_x_factor", "f8"),
+            ("nak_scale_ns", "f8"),
+            ("congestion_control", "i8"),  # see congestion_control
+            ("cubic_packets_max", "i8"),  # see cubic
+            ("cubic_is_tcp", "i8"),
+            ("cubic_update_ns", "i8"),
+            ("rtt_is_measured", "i8"),
+            ("rtt_min_ns", "i8"),
+            ("rtt_id", "i8"),  # counter ids
+            ("cubic_window_id", "i8"),
+            ("hwm_id", "i8"),
+            ("rcv_pos_id", "i8"),
+            ("naks_sent_id", "i8"),
+            ("gaps_open_id", "i8"),  # of images with rows for their gaps; see gap_counters
+            ("oldest_gap_id", "i8"),
+            ("nak_retries_id", "i8"),
+            ("repair_time_id", "i8"),
+            ("filled_early_id", "i8"),
+            # Owned by the receiver.
+            ("last_status_position", "i8"),  # of the last status message sent
+            ("over_run_threshold", "i8"),
+            ("last_status_change", "i8"),
+            ("last_loss_change", "i8"),
+            ("last_nak_term_id", "i8"),  # start of the range of the last NAK
+            ("last_nak_offset", "i8"),
+            ("next_status_ns", "i8"),
+            ("is_status_silent", "i8"),  # a newer image of the same session sends status messages
+            ("is_sending_eos", "i8"),  # set by the conductor: the image is draining
+            ("connection_count", "i8"),  # rows of its connections that have been used
+            ("last_rtt_ns", "i8"),
+            ("rtt_timeout_ns", "i8"),
+            ("reason_length", "i8"),  # length of the rejection reason
+            ("is_rejected", "i8"),
+            ("fill_count", "i8"),  # gaps filled; see gap_filling
+            ("has_response_session", "i8"),  # for the session id of RSP_SETUP frames
+            ("response_session_id", "i8"),
+            # Published by the receiver (release; the conductor reads with acquire).
+            ("last_packet_ns", "i8"),
+            ("is_end_of_stream", "i8"),
+            ("is_revoked", "i8"),
+            ("rtt_ns", "i8"),
+            ("datagram_count", "i8"),  # datagrams that advanced rcv-hwm; published by rcv-hwm
+            # Owned by the conductor.
+            ("nak_random", "i8"),
+            ("cubic_packets", "i8"),
+            ("cubic_peak", "i8"),
+            ("cubic_k", "f8"),
+            ("cubic_last_loss_ns", "i8"),
+            ("cubic_last_update_ns", "i8"),
+            ("next_status_position", "i8"),
+            ("next_window", "i8"),
+            ("clean_position", "i8"),
+            ("gap_term_id", "i8"),  # the active gap
+            ("gap_offset", "i8"),
+            ("gap_length", "i8"),  # 0 if there is none
+            ("gap_deadline_ns", "i8"),  # time of the next NAK
+            ("gap_naks", "i8"),  # NAKs for a gap with this start
+            ("gap_count", "i8"),  # rows in use; see open_gaps
+            ("scanned_position", "i8"),  # gaps are known up to here
+            ("seen_packet_ns", "i8"),  # last_packet_ns at the last scan for all gaps
+            ("repair_ns", "i8"),  # smoothed time from NAK to repair, 0 if not measured
+            ("repair_deviation_ns", "i8"),
+            ("counted_loss_term_id", "i8"),  # range that the loss report has already counted
+            ("counted_loss_end", "i8"),
+            ("loss_entry_at", "i8"),  # offset of its loss report entry, or NO_ENTRY or FULL
+            ("unreported_loss_bytes", "i8"),  # bytes lost before it had an entry
+            ("first_subscriber", "i8"),  # index into the subscriber positions, -1 if there is none
+            ("is_rebuilding", "i8"),
+            # Position to acknowledge, from conductor to receiver.
+            ("begin_sm_change", "i8"),
+            ("sm_position", "i8"),
+            ("sm_window", "i8"),
+            ("end_sm_change", "i8"),
+            # Lost range, from conductor to receiver.
+            ("begin_loss_change", "i8"),
+            ("loss_term_id", "i8"),
+            ("loss_offset", "i8"),
+            ("loss_length", "i8"),
+            ("lost_range_count", "i8"),  # see lost_ranges
+            ("end_loss_change", "i8"),
+        ],
+    )
 )
 
 NO_STAMP = -1
@@ -148,19 +151,22 @@ CONNECTIONS_MAX = 16
 NEVER_NS = -(1 << 62)
 
 CONNECTION = np.dtype(
-    [
-        ("is_known", "i8"),
-        ("transport", "i8"),  # slot of its socket
-        ("control_length", "i8"),  # 0 until the address of the source is known
-        ("control", "u1", (28,)),  # struct sockaddr that feedback is sent to
-        ("pad", "u1", (4,)),
-        ("last_activity_ns", "i8"),
-        ("last_frame_ns", "i8"),
-        ("unspent_bytes", "i8"),  # feedback that may be sent, see image_connections
-        ("status_bytes", "i8"),  # of these, what NAKs leave for status messages
-        ("is_eos", "i8"),
-        ("eos_position", "i8"),
-    ]
+    (
+        np.record,
+        [
+            ("is_known", "i8"),
+            ("transport", "i8"),  # slot of its socket
+            ("control_length", "i8"),  # 0 until the address of the source is known
+            ("control", "u1", (28,)),  # struct sockaddr that feedback is sent to
+            ("pad", "u1", (4,)),
+            ("last_activity_ns", "i8"),
+            ("last_frame_ns", "i8"),
+            ("unspent_bytes", "i8"),  # feedback that may be sent, see image_connections
+            ("status_bytes", "i8"),  # of these, what NAKs leave for status messages
+            ("is_eos", "i8"),
+            ("eos_position", "i8"),
+        ],
+    )
 )
 
 RECORD_LENGTH = PUBLICATION_IMAGE.itemsize

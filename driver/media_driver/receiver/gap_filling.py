@@ -25,10 +25,13 @@ FILLED_MAX = 64
 """Number of filled gaps of an image that are remembered."""
 
 FILLED_GAP = np.dtype(
-    [
-        ("begin", "i8"),
-        ("end", "i8"),  # equal to `begin` after it was counted
-    ]
+    (
+        np.record,
+        [
+            ("begin", "i8"),
+            ("end", "i8"),  # equal to `begin` after it was counted
+        ],
+    )
 )
 
 

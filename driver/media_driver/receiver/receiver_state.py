@@ -59,43 +59,55 @@ SEND_FAILED = 4  # endpoint slot, negative errno
 SESSION_LIMIT = 5  # endpoint slot, stream id: the stream has reached its session limit
 
 RECEIVER = np.dtype(
-    [
-        ("image_count", "i8"),  # entries of `active`
-        ("endpoint_count", "i8"),  # entries of `polled`
-        ("pending_count", "i8"),  # entries of `pending`
-        ("cooling_count", "i8"),  # total entries added to `cooling`
-        ("session_limit", "i8"),  # maximum images of one stream on one endpoint
-        ("liveness_timeout_ns", "i8"),  # liveness timeout of connections
-        ("eliciting_count", "i8"),  # sockets that elicit SETUPs periodically
-        ("receive_time_ns", "i8"),  # epoch time of the last datagrams with receive timestamps
-    ]
+    (
+        np.record,
+        [
+            ("image_count", "i8"),  # entries of `active`
+            ("endpoint_count", "i8"),  # entries of `polled`
+            ("pending_count", "i8"),  # entries of `pending`
+            ("cooling_count", "i8"),  # total entries added to `cooling`
+            ("session_limit", "i8"),  # maximum images of one stream on one endpoint
+            ("liveness_timeout_ns", "i8"),  # liveness timeout of connections
+            ("eliciting_count", "i8"),  # sockets that elicit SETUPs periodically
+            ("receive_time_ns", "i8"),  # epoch time of the last datagrams with receive timestamps
+        ],
+    )
 )
 
 PENDING_SETUP = np.dtype(
-    [
-        ("endpoint", "i8"),
-        ("stream_id", "i8"),
-        ("session_id", "i8"),
-        ("deadline_ns", "i8"),
-    ]
+    (
+        np.record,
+        [
+            ("endpoint", "i8"),
+            ("stream_id", "i8"),
+            ("session_id", "i8"),
+            ("deadline_ns", "i8"),
+        ],
+    )
 )
 
 REFUSED_SETUP = np.dtype(
-    [
-        ("endpoint", "i8"),
-        ("stream_id", "i8"),
-        ("session_id", "i8"),
-        ("first_ns", "i8"),  # time of its first SETUP, or of the last one that was accepted
-        ("last_ns", "i8"),  # time of its last SETUP
-    ]
+    (
+        np.record,
+        [
+            ("endpoint", "i8"),
+            ("stream_id", "i8"),
+            ("session_id", "i8"),
+            ("first_ns", "i8"),  # time of its first SETUP, or of the last one that was accepted
+            ("last_ns", "i8"),  # time of its last SETUP
+        ],
+    )
 )
 
 COOLING = np.dtype(
-    [
-        ("endpoint", "i8"),
-        ("stream_id", "i8"),
-        ("session_id", "i8"),
-    ]
+    (
+        np.record,
+        [
+            ("endpoint", "i8"),
+            ("stream_id", "i8"),
+            ("session_id", "i8"),
+        ],
+    )
 )
 
 

@@ -41,16 +41,19 @@ NULL_REGISTRATION_ID = -1
 NOT_FOUND = -1
 
 DESTINATION = np.dtype(
-    [
-        ("registration_id", "i8"),  # of the add command; NULL for a dynamic destination
-        ("has_receiver_id", "i8"),
-        ("receiver_id", "i8"),
-        ("last_activity_ns", "i8"),
-        ("accepted_ns", "i8"),  # time of the last accepted status message for a publication
-        ("name_length", "i8"),  # 0: no address yet
-        ("name", "u1", (NAME_LENGTH_MAX,)),
-        ("pad", "u1", (4,)),
-    ]
+    (
+        np.record,
+        [
+            ("registration_id", "i8"),  # of the add command; NULL for a dynamic destination
+            ("has_receiver_id", "i8"),
+            ("receiver_id", "i8"),
+            ("last_activity_ns", "i8"),
+            ("accepted_ns", "i8"),  # time of the last accepted status message for a publication
+            ("name_length", "i8"),  # 0: no address yet
+            ("name", "u1", (NAME_LENGTH_MAX,)),
+            ("pad", "u1", (4,)),
+        ],
+    )
 )
 
 

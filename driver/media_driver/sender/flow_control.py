@@ -48,32 +48,38 @@ NO_LATCH = -1
 NO_COUNTER = -1
 
 FLOW_CONTROL = np.dtype(
-    [
-        # Written by the conductor before the hand-over, then constant.
-        ("strategy", "i8"),
-        ("receiver_timeout_ns", "i8"),
-        ("group_tag", "i8"),
-        ("group_min_size", "i8"),
-        ("receivers_id", "i8"),  # counter id of fc-receivers, or NO_COUNTER
-        # Owned by the sender.
-        ("receivers_count", "i8"),
-        ("is_setup_elicited", "i8"),  # a member elicited a SETUP that is not sent yet
-        ("latch_limit", "i8"),  # limit when that SETUP was sent, or NO_LATCH
-        ("latch_ns", "i8"),
-        ("overflow_limits", "i8", (OVERFLOW_PERIODS + 1,)),  # newest period first; I64_MAX: none
-        ("overflow_window", "i8"),  # longest window of the receivers in the overflow
-        ("overflow_ns", "i8"),  # start of the newest period
-    ]
+    (
+        np.record,
+        [
+            # Written by the conductor before the hand-over, then constant.
+            ("strategy", "i8"),
+            ("receiver_timeout_ns", "i8"),
+            ("group_tag", "i8"),
+            ("group_min_size", "i8"),
+            ("receivers_id", "i8"),  # counter id of fc-receivers, or NO_COUNTER
+            # Owned by the sender.
+            ("receivers_count", "i8"),
+            ("is_setup_elicited", "i8"),  # a member elicited a SETUP that is not sent yet
+            ("latch_limit", "i8"),  # limit when that SETUP was sent, or NO_LATCH
+            ("latch_ns", "i8"),
+            ("overflow_limits", "i8", (OVERFLOW_PERIODS + 1,)),  # newest first; I64_MAX: none
+            ("overflow_window", "i8"),  # longest window of the receivers in the overflow
+            ("overflow_ns", "i8"),  # start of the newest period
+        ],
+    )
 )
 
 FLOW_RECEIVER = np.dtype(
-    [
-        ("receiver_id", "i8"),
-        ("last_status_ns", "i8"),
-        ("position", "i8"),  # highest position reported
-        ("limit", "i8"),  # position plus window of the last status message
-        ("is_done", "i8"),  # left or rejected the stream; removed in the next idle duty cycle
-    ]
+    (
+        np.record,
+        [
+            ("receiver_id", "i8"),
+            ("last_status_ns", "i8"),
+            ("position", "i8"),  # highest position reported
+            ("limit", "i8"),  # position plus window of the last status message
+            ("is_done", "i8"),  # left or rejected the stream; removed in the next idle duty cycle
+        ],
+    )
 )
 
 

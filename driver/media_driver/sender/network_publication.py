@@ -32,75 +32,75 @@ TO_REQUESTER = 2
 """Value of `route`: send to the address that most recently elicited a SETUP."""
 
 NETWORK_PUBLICATION = np.dtype(
-    [
-        # Written by the conductor before the hand-over, then constant.
-        ("registration_id", "i8"),
-        ("endpoint", "i8"),  # slot of the send channel endpoint
-        ("log_address", "i8"),
-        ("log_length", "i8"),
-        ("meta_at", "i8"),
-        ("session_id", "i8"),
-        ("stream_id", "i8"),
-        ("initial_term_id", "i8"),
-        ("term_length", "i8"),
-        ("bits", "i8"),  # log2(term_length)
-        ("mtu", "i8"),
-        ("ttl", "i8"),
-        ("is_group", "i8"),  # multicast or multi-destination semantics
-        ("signal_eos", "i8"),
-        ("spies_simulate_connection", "i8"),
-        ("setup_flags", "i8"),
-        ("max_messages_per_send", "i8"),
-        ("max_resend", "i8"),
-        ("connection_timeout_ns", "i8"),
-        ("route", "i8"),  # TO_CHANNEL, TO_DESTINATIONS or TO_REQUESTER
-        ("has_response_correlation", "i8"),  # whether it requests or is a response stream
-        ("response_correlation_id", "i8"),
-        ("has_send_timestamp", "i8"),
-        ("send_timestamp_offset", "i8"),  # within the payload, or the reserved value
-        ("retransmit_delay_ns", "i8"),
-        ("retransmit_linger_ns", "i8"),
-        ("retransmit_window_multiple", "i8"),
-        ("has_retransmit_ranges", "i8"),  # many ranges at once, see `retransmit_ranges`
-        ("snd_pos_id", "i8"),  # counter ids
-        ("snd_lmt_id", "i8"),
-        ("snd_bpe_id", "i8"),
-        ("naks_received_id", "i8"),
-        ("ranges_id", "i8"),  # only with retransmit ranges, like the next two
-        ("bytes_not_resent_id", "i8"),
-        ("rtt_id", "i8"),
-        # Owned by the sender.
-        ("last_setup_ns", "i8"),
-        ("last_send_ns", "i8"),  # of data or a heartbeat
-        ("has_initial_connection", "i8"),
-        ("is_setup_elicited", "i8"),
-        (
-            "track_sender_limits",
-            "i8",
-        ),  # count back pressure once until data is sent again
-        ("is_end_of_stream", "i8"),  # set by a command of the conductor
-        ("is_revoked", "i8"),
-        ("receivers_count", "i8"),
-        ("resend_count", "i8"),  # resend actions in use
-        ("range_count", "i8"),  # retransmit ranges in use
-        ("is_rtt_wanted", "i8"),  # NAKs arrived after the last RTTM request
-        ("rtt_request_ns", "i8"),  # timestamp of the RTTM request without a reply, or 0
-        ("rtt_deadline_ns", "i8"),  # time from which an RTTM request may be sent
-        ("rtt_ns", "i8"),  # smoothed round-trip time, or 0 until it is measured
-        ("rtt_deviation_ns", "i8"),
-        ("is_response_reported", "i8"),  # RESPONSE_CONNECTED was sent to the conductor
-        ("requester_length", "i8"),  # of `requester`; 0 until a SETUP was elicited
-        ("requester", "u1", (NAME_LENGTH_MAX,)),
-        ("pad", "u1", (4,)),
-        # Published by the sender for the conductor (release; the conductor reads with acquire).
-        ("has_receivers", "i8"),
-        ("has_required_receivers", "i8"),  # has as many receivers as flow control requires
-        ("has_unicast_eos", "i8"),  # a unicast receiver sent a status message with EOS
-        ("is_behind", "i8"),  # the stream has ended, but a live receiver has not consumed it
-        # Published by the conductor for the sender (release; the sender reads with acquire).
-        ("has_spies", "i8"),
-        ("max_spy_position", "i8"),
-    ]
+    (
+        np.record,
+        [
+            # Written by the conductor before the hand-over, then constant.
+            ("registration_id", "i8"),
+            ("endpoint", "i8"),  # slot of the send channel endpoint
+            ("log_address", "i8"),
+            ("log_length", "i8"),
+            ("meta_at", "i8"),
+            ("session_id", "i8"),
+            ("stream_id", "i8"),
+            ("initial_term_id", "i8"),
+            ("term_length", "i8"),
+            ("bits", "i8"),  # log2(term_length)
+            ("mtu", "i8"),
+            ("ttl", "i8"),
+            ("is_group", "i8"),  # multicast or multi-destination semantics
+            ("signal_eos", "i8"),
+            ("spies_simulate_connection", "i8"),
+            ("setup_flags", "i8"),
+            ("max_messages_per_send", "i8"),
+            ("max_resend", "i8"),
+            ("connection_timeout_ns", "i8"),
+            ("route", "i8"),  # TO_CHANNEL, TO_DESTINATIONS or TO_REQUESTER
+            ("has_response_correlation", "i8"),  # whether it requests or is a response stream
+            ("response_correlation_id", "i8"),
+            ("has_send_timestamp", "i8"),
+            ("send_timestamp_offset", "i8"),  # within the payload, or the reserved value
+            ("retransmit_delay_ns", "i8"),
+            ("retransmit_linger_ns", "i8"),
+            ("retransmit_window_multiple", "i8"),
+            ("has_retransmit_ranges", "i8"),  # many ranges at once, see `retransmit_ranges`
+            ("snd_pos_id", "i8"),  # counter ids
+            ("snd_lmt_id", "i8"),
+            ("snd_bpe_id", "i8"),
+            ("naks_received_id", "i8"),
+            ("ranges_id", "i8"),  # only with retransmit ranges, like the next two
+            ("bytes_not_resent_id", "i8"),
+            ("rtt_id", "i8"),
+            # Owned by the sender.
+            ("last_setup_ns", "i8"),
+            ("last_send_ns", "i8"),  # of data or a heartbeat
+            ("has_initial_connection", "i8"),
+            ("is_setup_elicited", "i8"),
+            ("track_sender_limits", "i8"),  # count back pressure once until data is sent
+            ("is_end_of_stream", "i8"),  # set by a command of the conductor
+            ("is_revoked", "i8"),
+            ("receivers_count", "i8"),
+            ("resend_count", "i8"),  # resend actions in use
+            ("range_count", "i8"),  # retransmit ranges in use
+            ("is_rtt_wanted", "i8"),  # NAKs arrived after the last RTTM request
+            ("rtt_request_ns", "i8"),  # timestamp of the RTTM request without a reply, or 0
+            ("rtt_deadline_ns", "i8"),  # time from which an RTTM request may be sent
+            ("rtt_ns", "i8"),  # smoothed round-trip time, or 0 until it is measured
+            ("rtt_deviation_ns", "i8"),
+            ("is_response_reported", "i8"),  # RESPONSE_CONNECTED was sent to the conductor
+            ("requester_length", "i8"),  # of `requester`; 0 until a SETUP was elicited
+            ("requester", "u1", (NAME_LENGTH_MAX,)),
+            ("pad", "u1", (4,)),
+            # Published by the sender for the conductor (release; the conductor reads with acquire).
+            ("has_receivers", "i8"),
+            ("has_required_receivers", "i8"),  # has as many receivers as flow control requires
+            ("has_unicast_eos", "i8"),  # a unicast receiver sent a status message with EOS
+            ("is_behind", "i8"),  # the stream has ended, but a live receiver has not consumed it
+            # Published by the conductor for the sender (release; the sender reads with acquire).
+            ("has_spies", "i8"),
+            ("max_spy_position", "i8"),
+        ],
+    )
 )
 
 RECORD_LENGTH = NETWORK_PUBLICATION.itemsize

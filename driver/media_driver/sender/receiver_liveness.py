@@ -17,11 +17,14 @@ message, and thus a publication stays connected while any receiver sends status 
 NOT_FOUND = -1
 
 RECEIVER = np.dtype(
-    [
-        ("receiver_id", "i8"),
-        ("last_status_ns", "i8"),
-        ("position", "i8"),  # highest position that it reported as consumed
-    ]
+    (
+        np.record,
+        [
+            ("receiver_id", "i8"),
+            ("last_status_ns", "i8"),
+            ("position", "i8"),  # highest position that it reported as consumed
+        ],
+    )
 )
 
 

@@ -22,13 +22,16 @@ NO_RESEND = -1
 POOL_OVERFLOW = -2
 
 RESEND = np.dtype(
-    [
-        ("state", "i8"),
-        ("term_id", "i8"),
-        ("term_offset", "i8"),
-        ("length", "i8"),
-        ("expiry_ns", "i8"),  # of the delay, or of the linger
-    ]
+    (
+        np.record,
+        [
+            ("state", "i8"),
+            ("term_id", "i8"),
+            ("term_offset", "i8"),
+            ("length", "i8"),
+            ("expiry_ns", "i8"),  # of the delay, or of the linger
+        ],
+    )
 )
 
 

@@ -20,12 +20,15 @@ RANGES_MAX = 1024
 for which there is no free record is not sent again until another NAK asks for it."""
 
 RETRANSMIT_RANGE = np.dtype(
-    [
-        ("begin", "i8"),
-        ("end", "i8"),
-        ("sent", "i8"),  # position up to which the range was sent again; `begin` at first
-        ("time_ns", "i8"),  # from which the range may be sent; then, until which it is under way
-    ]
+    (
+        np.record,
+        [
+            ("begin", "i8"),
+            ("end", "i8"),
+            ("sent", "i8"),  # position up to which the range was sent again; `begin` at first
+            ("time_ns", "i8"),  # it may be sent from then on; or it is under way until then
+        ],
+    )
 )
 
 

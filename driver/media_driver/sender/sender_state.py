@@ -67,19 +67,22 @@ EVENT_RESERVE_PER_SLOT = 1
 _FURTHER_EVENTS = 256
 
 SENDER = np.dtype(
-    [
-        ("publication_count", "i8"),  # entries of `active`
-        ("endpoint_count", "i8"),  # entries of `polled`
-        ("round_robin", "i8"),
-        ("turns_since_poll", "i8"),
-        ("poll_ratio", "i8"),  # duty cycles that send per one that polls, while busy
-        ("poll_deadline_ns", "i8"),
-        ("status_timeout_ns", "i8"),
-        ("last_short_sends", "i8"),
-        ("resolution_interval_ns", "i8"),  # interval of checks for silent destinations
-        ("resolution_deadline_ns", "i8"),
-        ("gso_enabled", "i8"),  # datagrams may be sent as GSO packets, unless an endpoint refused
-    ]
+    (
+        np.record,
+        [
+            ("publication_count", "i8"),  # entries of `active`
+            ("endpoint_count", "i8"),  # entries of `polled`
+            ("round_robin", "i8"),
+            ("turns_since_poll", "i8"),
+            ("poll_ratio", "i8"),  # duty cycles that send per one that polls, while busy
+            ("poll_deadline_ns", "i8"),
+            ("status_timeout_ns", "i8"),
+            ("last_short_sends", "i8"),
+            ("resolution_interval_ns", "i8"),  # interval of checks for silent destinations
+            ("resolution_deadline_ns", "i8"),
+            ("gso_enabled", "i8"),  # GSO packets may be sent, unless an endpoint refused
+        ],
+    )
 )
 
 

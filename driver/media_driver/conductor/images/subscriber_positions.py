@@ -21,12 +21,15 @@ RESTING = 2
 CLOSED = 3
 
 SUBSCRIBER_POSITION = np.dtype(
-    [
-        ("counter_id", "i8"),  # of sub-pos
-        ("next", "i8"),  # index of the next entry of the list, or NONE
-        ("state", "i8"),
-        ("state_since_ns", "i8"),
-    ]
+    (
+        np.record,
+        [
+            ("counter_id", "i8"),  # of sub-pos
+            ("next", "i8"),  # index of the next entry of the list, or NONE
+            ("state", "i8"),
+            ("state_since_ns", "i8"),
+        ],
+    )
 )
 
 

@@ -21,25 +21,28 @@ NETWORK = 0
 IPC = 1
 
 PUBLICATION_LIMIT = np.dtype(
-    [
-        ("kind", "i8"),  # NETWORK or IPC
-        ("slot", "i8"),  # slot of the network publication in the sender
-        ("log_address", "i8"),
-        ("log_length", "i8"),
-        ("meta_at", "i8"),
-        ("term_length", "i8"),
-        ("bits", "i8"),  # log2(term_length)
-        ("initial_term_id", "i8"),
-        ("window_length", "i8"),
-        ("pub_pos_id", "i8"),  # counter ids
-        ("pub_lmt_id", "i8"),
-        ("snd_pos_id", "i8"),
-        ("first_subscriber", "i8"),  # spies, or IPC subscribers
-        ("spies_simulate_connection", "i8"),
-        ("clean_position", "i8"),
-        ("trip_limit", "i8"),  # IPC: the limit is updated only after this position
-        ("consumer_position", "i8"),  # IPC: position of the fastest subscriber
-    ]
+    (
+        np.record,
+        [
+            ("kind", "i8"),  # NETWORK or IPC
+            ("slot", "i8"),  # slot of the network publication in the sender
+            ("log_address", "i8"),
+            ("log_length", "i8"),
+            ("meta_at", "i8"),
+            ("term_length", "i8"),
+            ("bits", "i8"),  # log2(term_length)
+            ("initial_term_id", "i8"),
+            ("window_length", "i8"),
+            ("pub_pos_id", "i8"),  # counter ids
+            ("pub_lmt_id", "i8"),
+            ("snd_pos_id", "i8"),
+            ("first_subscriber", "i8"),  # spies, or IPC subscribers
+            ("spies_simulate_connection", "i8"),
+            ("clean_position", "i8"),
+            ("trip_limit", "i8"),  # IPC: the limit is updated only after this position
+            ("consumer_position", "i8"),  # IPC: position of the fastest subscriber
+        ],
+    )
 )
 
 
