@@ -5,6 +5,7 @@ reads the old counter.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,23 @@ from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.cnc import counters
 
 FREE_TO_REUSE_TIMEOUT_MS = 1_000
+
+_METADATA = np.dtype(
+    {
+        "names": ["state", "type_id", "deadline_ms", "key", "label_length", "label"],
+        "formats": ["<i4", "<i4", "<i8", "<i4", "<i4", f"S{counters.LABEL_LENGTH_MAX}"],
+        "offsets": [
+            counters.STATE,
+            counters.TYPE_ID,
+            counters.FREE_FOR_REUSE_DEADLINE_MS,
+            counters.KEY,
+            counters.LABEL_LENGTH,
+            counters.LABEL,
+        ],
+        "itemsize": counters.METADATA_LENGTH,
+    }
+)
+"""A metadata record whose key is a number."""
 
 
 def as_label(text: str, length_max: int = counters.LABEL_LENGTH_MAX) -> bytes:
@@ -103,6 +121,26 @@ class CountersManager:
         put_i32_release(self.metadata, at + counters.LABEL_LENGTH, len(text))
         put_i32_release(self.metadata, at + counters.STATE, counters.ALLOCATED)
         return counter_id
+
+    def allocate_first(self, type_id: int, labels: Sequence[str], owner_id: int) -> None:
+        """Allocate the first counters, one for each label. Their ids are also their keys and
+        registration ids. Must be called before the file has readers.
+        """
+        assert self._high_water_mark == -1, "no counter has been allocated"
+        count = len(labels)
+        if count > self.capacity:
+            raise self._exhausted()
+        encoded = [as_label(each) for each in labels]
+        records = np.zeros(count, dtype=_METADATA)
+        records["state"], records["type_id"] = counters.ALLOCATED, type_id
+        records["deadline_ms"], records["key"] = I64_MAX, np.arange(count)
+        records["label_length"], records["label"] = [len(each) for each in encoded], encoded
+        self.metadata[: count * counters.METADATA_LENGTH] = records.view(np.uint8)
+        words = self.values[: count * counters.COUNTER_LENGTH].view(np.int64).reshape(count, -1)
+        words[:, counters.REGISTRATION_ID // 8] = np.arange(count)
+        words[:, counters.OWNER_ID // 8] = owner_id
+        self._allocated.update(range(count))
+        self._high_water_mark = count - 1
 
     def require_free(self, count: int) -> None:
         """Raise StorageError unless `count` more counters can be allocated."""

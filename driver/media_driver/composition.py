@@ -159,10 +159,7 @@ def _make_counters(
         clock,
         context.counters_free_to_reuse_timeout_ns // NS_PER_MS,
     )
-    for counter_id, label in enumerate(system_counters.labels(context)):
-        key = counter_id.to_bytes(4, "little")
-        allocated = manager.allocate(SYSTEM, key, label, counter_id, -1)
-        assert allocated == counter_id
+    manager.allocate_first(SYSTEM, system_counters.labels(context), owner_id=-1)
     for counter_id, value in (
         (system_counters.AERON_VERSION, system_counters.VERSION_NUMBER),
         (system_counters.CONTROL_PROTOCOL_VERSION, system_counters.CONTROL_PROTOCOL_NUMBER),

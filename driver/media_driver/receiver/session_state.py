@@ -108,6 +108,8 @@ def remove_in_state(state, endpoint, stream_id, session_id, only_state):
 
 @kernel
 def _remove_no_interest(state, endpoint, stream_id):
+    if stream_map.count(state.sessions) == 0:
+        return
     index = 0
     while index < state.sessions.size:
         entry = state.sessions[index]

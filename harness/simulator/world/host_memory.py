@@ -69,29 +69,26 @@ class InitialContent:
 
     def __init__(self, array: np.ndarray) -> None:
         self.bytes: np.ndarray = array.view(np.ndarray).reshape(-1).view(np.uint8)
-        is_zero = self.bytes.size >= LARGE_BYTES or not self.bytes.any()
+        size, address = self.bytes.size, self.bytes.ctypes.data
+        is_zero = size >= LARGE_BYTES or not self.bytes.any()
         self._content = None if is_zero else self.bytes.copy()
-        begin = self.bytes.ctypes.data
-        first, end = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE, begin + self.bytes.size
-        self._pages = (first, (end - first) // mmap.PAGESIZE * mmap.PAGESIZE)
-        self._edges = (
-            self.bytes[: first - begin],
-            self.bytes[first - begin + self._pages[1] :],
-        )
+        begin = end = size
+        if is_zero and size >= PAGED_BYTES:
+            begin = -address % mmap.PAGESIZE
+            end = size - (address + size) % mmap.PAGESIZE
+        self._pages = ctypes.c_void_p(address + begin), ctypes.c_size_t(end - begin)
+        parts = (self.bytes[:begin], self.bytes[end:])
+        self._cleared = [each for each in parts if is_zero and each.size]
 
     def restore(self) -> None:
         """Restore the content."""
         if self._content is not None:
             self.bytes[:] = self._content
-        elif self.bytes.size < PAGED_BYTES:
-            self.bytes.fill(0)
-        else:
-            for edge in self._edges:
-                edge.fill(0)
-            address, length = self._pages
-            if _libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(length), mmap.MADV_DONTNEED):
-                error = ctypes.get_errno()
-                raise OSError(error, f"madvise of {length} bytes")
+        for each in self._cleared:
+            each.fill(0)
+        address, length = self._pages
+        if length and _libc.madvise(address, length, mmap.MADV_DONTNEED):
+            raise OSError(ctypes.get_errno(), f"madvise of {length.value} bytes")
 
 
 def _arrays(state: object) -> Iterator[np.ndarray]:

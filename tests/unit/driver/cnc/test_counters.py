@@ -160,6 +160,28 @@ def test_an_id_is_active_only_for_its_own_registration() -> None:
         assert not area.reader.is_active(outside, 0)
 
 
+LABELS = ("Bytes sent", "", "\u00e9" * counters.LABEL_LENGTH_MAX, "Errors: 1.53")
+
+
+def test_the_first_counters_are_like_those_that_are_allocated_one_by_one() -> None:
+    together, single = Sections(), Sections()
+    together.manager.allocate_first(TYPE, LABELS, owner_id=-1)
+    for counter_id, label in enumerate(LABELS):
+        key = counter_id.to_bytes(4, "little")
+        assert single.manager.allocate(TYPE, key, label, counter_id, -1) == counter_id
+    for each in (together, single):
+        assert each.manager.allocate(TYPE, b"key", "next") == len(LABELS)
+        each.manager.free(1)
+    assert np.array_equal(together.metadata, single.metadata)
+    assert np.array_equal(together.values, single.values)
+    assert together.ids() == single.ids()
+
+
+def test_too_many_first_counters_are_refused() -> None:
+    with pytest.raises(StorageError, match="no free counter: all 3 are in use"):
+        Sections(3).manager.allocate_first(TYPE, LABELS, owner_id=-1)
+
+
 def test_raises_when_no_counter_is_free() -> None:
     area = Sections()
     for _ in range(CAPACITY):
