@@ -23,10 +23,18 @@ from windtunnel.driver.channel.udp_channel import ANY_V4, ANY_V6, UdpChannel
 from windtunnel.driver.media import link
 from windtunnel.driver.media.link import Links
 from windtunnel.driver.media.port_manager import PORT_MAX, PortManager
-from windtunnel.driver.media.udp_socket import SocketOptions, UdpSocket, open_socket
+from windtunnel.driver.media.udp_socket import (
+    SocketOptions,
+    SystemBuffers,
+    UdpSocket,
+    open_socket,
+    probe_system_buffers,
+)
 
 FIRST_EPHEMERAL_PORT = 49152
 """First ephemeral port of a simulated host: the start of the IANA dynamic port range."""
+SIMULATED_BUFFERS = SystemBuffers(212_992, 212_992, 212_992, 212_992)
+"""Those of Linux without settings, so that a simulation does not depend on the machine."""
 
 
 class OpenSocket(Protocol):
@@ -65,6 +73,9 @@ class Sockets(Protocol):
 
     def open_subscription(self, channel: UdpChannel) -> OpenSocket:
         """Open the socket of a subscription channel, or of one of its destinations."""
+
+    def system_buffers(self) -> SystemBuffers:
+        """Return the buffer lengths of sockets for which no other lengths are set."""
 
 
 @dataclass(slots=True)
@@ -136,6 +147,9 @@ class UdpSockets:
             ports = self.settings.receiver_ports
             options = self._options(channel, is_receiving=True)
             return _open_managed(channel.remote_data, options, None, ports)
+
+    def system_buffers(self) -> SystemBuffers:
+        return probe_system_buffers()
 
     def _options(
         self,
@@ -212,6 +226,7 @@ class LinkSockets:
 
     def __init__(self, links: Links, host: SocketAddress) -> None:
         self._links = links
+        self._mailboxes: np.ndarray = links.mailboxes.view(np.ndarray)
         self._host = host
         self._next_port = FIRST_EPHEMERAL_PORT
 
@@ -235,6 +250,9 @@ class LinkSockets:
                 return self._claim(channel.remote_data, None)
             return self._open(channel.remote_data, None)
 
+    def system_buffers(self) -> SystemBuffers:
+        return SIMULATED_BUFFERS
+
     def _open(self, bind: SocketAddress, peer: SocketAddress | None) -> LinkSocket:
         if not bind.is_unspecified and bind.host != self._host.host:
             raise DriverError(
@@ -246,11 +264,11 @@ class LinkSockets:
         return self._claim(local, peer)
 
     def _claim(self, local: SocketAddress, peer: SocketAddress | None) -> LinkSocket:
-        mailboxes = self._links.mailboxes
-        for index in range(mailboxes.size):
-            if mailboxes[index].is_open == 0:
-                return self._take(index, local, peer)
-        raise DriverError(f"cannot bind {local}: all {mailboxes.size} mailboxes are in use")
+        closed = np.flatnonzero(self._mailboxes["is_open"] == 0)
+        if not closed.size:
+            count = self._mailboxes.size
+            raise DriverError(f"cannot bind {local}: all {count} mailboxes are in use")
+        return self._take(int(closed[0]), local, peer)
 
     def _take(self, index: int, local: SocketAddress, peer: SocketAddress | None) -> LinkSocket:
         mailbox = self._links.mailboxes[index]
@@ -270,7 +288,6 @@ class LinkSockets:
         raise DriverError(f"cannot bind {self._host}: every ephemeral port is in use")
 
     def _is_used(self, address: SocketAddress) -> bool:
-        mailboxes = self._links.mailboxes
         name = np.frombuffer(address.encode().ljust(NAME_LENGTH_MAX, b"\0"), dtype=np.uint8)
-        is_same = (mailboxes["local"] == name).all(axis=1)
-        return bool((is_same & (mailboxes["is_open"] != 0)).any())
+        is_same = (self._mailboxes["local"] == name).all(axis=1)
+        return bool((is_same & (self._mailboxes["is_open"] != 0)).any())

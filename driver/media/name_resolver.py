@@ -7,6 +7,7 @@ never does. Source: spec 9.1, Aeron 1.53.
 import ipaddress
 import re
 import socket
+from functools import lru_cache
 
 from windtunnel.driver.channel.resolver import NetworkInterface, UnknownHostError
 from windtunnel.driver.media.network_interfaces import list_interfaces
@@ -45,6 +46,7 @@ class SystemResolver:
         return list_interfaces()
 
 
+@lru_cache(maxsize=1024)
 def numeric_address(host: str) -> tuple[str, int] | None:
     """Return the numeric address and the scope id in `host`, or None if the system must resolve
     `host`.

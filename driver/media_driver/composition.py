@@ -25,7 +25,6 @@ from windtunnel.driver.cnc.error_log import ErrorLog, RecordError
 from windtunnel.driver.command.command_type import describe
 from windtunnel.driver.media.channel_sockets import Sockets, SocketSettings
 from windtunnel.driver.media.port_manager import PortManager
-from windtunnel.driver.media.udp_socket import probe_system_buffers
 from windtunnel.driver.media_driver.agent import duty_cycle, system_counters
 from windtunnel.driver.media_driver.agent.agent_proxy import AgentProxy
 from windtunnel.driver.media_driver.agent.loss_interceptor import Losses, make_losses
@@ -122,7 +121,7 @@ def make_resources(
         loss_report=loss_report,
         names=make_name_resolver(context, resolver, manager, values, clock, record_error),
         sockets=sockets,
-        system_buffers=probe_system_buffers(),
+        system_buffers=sockets.system_buffers(),
         random=rng,
     )
     return resources, manager

@@ -58,7 +58,7 @@ class LogBuffers:
         files that its driver names, and the driver may be in somebody else's container.
         """
         directory = self._directory
-        if not Path(os.path.realpath(path)).is_relative_to(directory):
+        if not os.path.realpath(path).startswith(os.path.join(directory, "")):
             text = f"expected a log buffer below the driver's directory {directory}, found {path}"
             raise StorageError(text)
 
