@@ -11,7 +11,6 @@ intrinsics, and a state's address is a key into a dictionary.
 """
 
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -66,16 +65,26 @@ def _make_load_state() -> Any:
     return intrinsic(load_state)
 
 
-def _load_saved_state(like: Any, address: int) -> Any:
+def _save_state(state: Any, address: int) -> int:
+    """Note the state that is saved at an address. Replaces the compiled function when the JIT is
+    disabled.
+    """
+    _saved_states[address] = state
+    return address
+
+
+def _load_state(like: Any, address: int) -> Any:
     """Return the state that was saved at an address. Replaces the compiled function when the JIT is
     disabled.
     """
-    return _saved_states[address].state
+    return _saved_states[address]
 
 
+_saved_states: dict[int, Any] = {}
 _size_of: Any = Deferred(_make_size_of)
-_store: Any = Deferred(_make_store)
-load_state: Any = _load_saved_state if JIT_DISABLED else Deferred(_make_load_state)
+save_state: Any = _save_state if JIT_DISABLED else Deferred(_make_store)
+"""Compiled function (state, address) -> address. The memory must have space for the state."""
+load_state: Any = _load_state if JIT_DISABLED else Deferred(_make_load_state)
 """Compiled function (like, address) -> state. The state must have the same type as `like`."""
 
 
@@ -86,7 +95,7 @@ def _size_in_bytes(state: Any) -> int:
 
 @kernel
 def _write(state: Any, address: int) -> int:
-    return int(_store(state, address))
+    return int(save_state(state, address))
 
 
 class SavedState:
@@ -94,14 +103,7 @@ class SavedState:
 
     def __init__(self, state: Any) -> None:
         self.state = state
-        self.address = id(self)
-        if JIT_DISABLED:
-            _saved_states[self.address] = self
-            return
-        self._memory = np.zeros(1 + _size_in_bytes(state) // _WORD_BYTES, dtype=np.int64)
+        words = 1 if JIT_DISABLED else 1 + _size_in_bytes(state) // _WORD_BYTES
+        self._memory = np.zeros(words, dtype=np.int64)
         self.address = self._memory.ctypes.data
         _write(state, self.address)
-
-
-_saved_states: WeakValueDictionary[int, SavedState] = WeakValueDictionary()
-"""Saved states by address, used only when the JIT is disabled."""

@@ -20,6 +20,7 @@ from windtunnel.harness.simulator.audit import stream_audit, stream_record, stre
 from windtunnel.harness.simulator.network import crossing, datagram_delivery, in_flight
 from windtunnel.harness.simulator.network.in_flight import Wires
 from windtunnel.harness.simulator.world import event_log, native_call, step
+from windtunnel.harness.simulator.world.saved_states import load_state, save_state
 from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS, NS_PER_MS
 from windtunnel.harness.simulator.world.world_state import (
     ALL_AGENTS,
@@ -43,10 +44,12 @@ from windtunnel.harness.simulator.world.world_state import (
     STEP_END,
     TURN,
     TURNS,
+    Agents,
     World,
 )
 
 _THERE, _BACK = 0, 1
+"""The wires from the first host to the second, and back."""
 
 
 @kernel
@@ -59,53 +62,48 @@ def run(world: World, until_ns: int) -> int:
     """
     # One function on purpose: each level between this one and the agents' kernels would make the
     # compiler go through all of them once more. A state is passed array by array, which costs more
-    # than most calls do, so a function is called only if it has work, with only what it needs.
-    left, right, between = world.left, world.right, world.between
+    # than most calls do. So each agent is called in one place, which the compiler replaces by the
+    # agent's kernel: it loads the arrays that it needs.
+    like, between = world.left, world.between
     state, wires = between.state, between.wires
+    saved, saved_bytes = world.saved.ctypes.data, world.saved.strides[0]
+    save_state(world.left, saved)
+    save_state(world.right, saved + saved_bytes)
     while True:
         now_ns = state[NOW]
         state[TURNS] += 1
         work_count = 0
-        if in_flight.next_due_ns(wires, _THERE) <= now_ns:
-            work_count += datagram_delivery.land(
-                wires, _THERE, right.links, between.audit, between.events, between.lost, 1, now_ns
-            )
-        if in_flight.next_due_ns(wires, _BACK) <= now_ns:
-            work_count += datagram_delivery.land(
-                wires, _BACK, left.links, between.audit, between.events, between.lost, 0, now_ns
-            )
+        for way in range(2):
+            if in_flight.next_due_ns(wires, way) <= now_ns:
+                host = 1 - way
+                there: Agents = load_state(like, saved + host * saved_bytes)
+                work_count += datagram_delivery.land(
+                    wires, way, there.links, between.audit, between.events, between.lost, host,
+                    now_ns,
+                )  # fmt: skip
         if stream_traffic.has_messages(between.audit.streams):
             work_count += _publish(world)
         now_ms = (EPOCH_NS + now_ns) // NS_PER_MS
-        state[CURRENT_HOST] = 0
-        if state[NATIVE] != 0:
-            state[CURRENT_AGENT] = ALL_AGENTS
-            work_count += native_call.call(state[NATIVE], state[NATIVE_DRIVER])
-        else:
-            state[CURRENT_AGENT] = CONDUCTOR
-            work_count += conductor_state.track(left.conductor, now_ns, now_ms)
-            state[CURRENT_AGENT] = SENDER
-            work_count += sender.do_work(left.sender, now_ns)
-            state[CURRENT_AGENT] = RECEIVER
-            work_count += receiver.do_work(left.receiver, now_ns)
-        state[CURRENT_HOST] = 1
-        if state[NATIVE + NATIVE_CELLS] != 0:
-            state[CURRENT_AGENT] = ALL_AGENTS
-            work_count += native_call.call(
-                state[NATIVE + NATIVE_CELLS], state[NATIVE_DRIVER + NATIVE_CELLS]
-            )
-        else:
-            state[CURRENT_AGENT] = CONDUCTOR
-            work_count += conductor_state.track(right.conductor, now_ns, now_ms)
-            state[CURRENT_AGENT] = SENDER
-            work_count += sender.do_work(right.sender, now_ns)
-            state[CURRENT_AGENT] = RECEIVER
-            work_count += receiver.do_work(right.receiver, now_ns)
+        for host in range(2):
+            state[CURRENT_HOST] = host
+            native = NATIVE + host * NATIVE_CELLS
+            if state[native] != 0:
+                state[CURRENT_AGENT] = ALL_AGENTS
+                driver = state[native + NATIVE_DRIVER - NATIVE]
+                work_count += native_call.call(state[native], driver)
+            else:
+                agents: Agents = load_state(like, saved + host * saved_bytes)
+                state[CURRENT_AGENT] = CONDUCTOR
+                work_count += conductor_state.track(agents.conductor, now_ns, now_ms)
+                state[CURRENT_AGENT] = SENDER
+                work_count += sender.do_work(agents.sender, now_ns)
+                state[CURRENT_AGENT] = RECEIVER
+                work_count += receiver.do_work(agents.receiver, now_ns)
         state[CURRENT_AGENT] = NO_AGENT
-        if datagram_delivery.has_sent(left.links):
-            work_count += crossing.cross(left.links, between, 0, now_ns)
-        if datagram_delivery.has_sent(right.links):
-            work_count += crossing.cross(right.links, between, 1, now_ns)
+        for host in range(2):
+            here: Agents = load_state(like, saved + host * saved_bytes)
+            if datagram_delivery.has_sent(here.links):
+                work_count += crossing.cross(here.links, between, host, now_ns)
         # Readers run last, because what an agent sent is checked against what it had received.
         if work_count > 0 or stream_traffic.has_slow_reader(between.audit.streams):
             work_count += _read(world, now_ns)

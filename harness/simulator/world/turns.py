@@ -57,7 +57,8 @@ class TwoHosts:
         for index, host in enumerate(hosts):
             at = world_state.NATIVE + index * world_state.NATIVE_CELLS
             between.state[at : at + len(host.native)] = host.native
-        self._world = World(left.agents, right.agents, between)
+        saved = np.zeros((2, world_state.SAVED_WORDS), dtype=np.int64)
+        self._world = World(left.agents, right.agents, between, saved)
         self._run = compile_for(turn.run, (self._world, 0))
 
     def run(self, until_ns: int) -> int:

@@ -49,6 +49,9 @@ cycle has worked. Otherwise the next step follows. The end is NEVER in a world w
 """
 STATE_CELLS = HAS_WORKED + 1
 
+SAVED_WORDS = 4096
+"""Space for the saved agents of a host, in words of 8 bytes."""
+
 # Columns of `lost`, one row per host: losses that the engine does not see.
 UNBOUND, OVERFLOWS, REFUSED = range(3)
 """Number of datagrams lost because no socket was bound to their address, because a mailbox was
@@ -102,6 +105,7 @@ class World(NamedTuple):
     left: Agents
     right: Agents
     between: Between
+    saved: Any  # int64[2, SAVED_WORDS], where the kernel saves the agents of both hosts
 
 
 def make_state(delay_ns: int, turn_ns: int, idle_max_ns: int, longest: int) -> Any:
