@@ -36,7 +36,20 @@ def kernel(function: _FUNCTION) -> _FUNCTION:
     The arguments must outlive the call. Counting references would cost a locked instruction per
     call for each array of an agent's state.
     """
-    options, compiled = {"nogil": True, "_nrt": False}, function
+    return _compiled(function, {"nogil": True, "_nrt": False})
+
+
+def inlined_kernel(function: _FUNCTION) -> _FUNCTION:
+    """Compile a function like `kernel`, and replace each call from another kernel by its code.
+
+    A state is passed array by array, so for a large function that takes one and is called in a
+    loop, the call takes longer than a turn without work.
+    """
+    return _compiled(function, {"nogil": True, "_nrt": False, "forceinline": True})
+
+
+def _compiled(function: _FUNCTION, options: dict[str, bool]) -> _FUNCTION:
+    compiled = function
     if JIT_DISABLED:
         return function
     if processor.is_native():

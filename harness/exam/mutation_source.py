@@ -29,7 +29,7 @@ SWITCH = "driver/base/planted.py"
 _IMPORT = "from windtunnel.driver.base import planted\n"
 ACTIVE = 0
 """Number under which the active mutant counts executions."""
-_KERNELS = frozenset({"kernel"})
+_KERNELS = frozenset({"kernel", "inlined_kernel"})
 _Key = tuple[str, str]
 """The class name and function name. The class name is empty for a module-level function."""
 

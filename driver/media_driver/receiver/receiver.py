@@ -8,7 +8,7 @@ Aeron 1.53.
 
 from windtunnel.driver.base import idle, system
 from windtunnel.driver.cnc import counters
-from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.kernels.jit import inlined_kernel, kernel
 from windtunnel.driver.media import socket_gate, transport
 from windtunnel.driver.media_driver.agent import duty_cycle, loss_interceptor, system_counters
 from windtunnel.driver.media_driver.receiver import (
@@ -22,7 +22,7 @@ from windtunnel.driver.media_driver.receiver import (
 from windtunnel.driver.wire import frame_type, header
 
 
-@kernel
+@inlined_kernel
 def do_work(state, now_ns):
     """Run one duty cycle of the receiver.
 

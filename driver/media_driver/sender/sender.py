@@ -9,7 +9,7 @@ sockets. `run` repeats duty cycles in compiled code, which enters Python only to
 from windtunnel.driver.base import handoff, idle, system
 from windtunnel.driver.channel import socket_address
 from windtunnel.driver.cnc import counters
-from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.kernels.jit import inlined_kernel, kernel
 from windtunnel.driver.media import socket_gate, stream_map
 from windtunnel.driver.media_driver.agent import duty_cycle, slot_list, system_counters
 from windtunnel.driver.media_driver.sender import (
@@ -39,7 +39,7 @@ from windtunnel.driver.media_driver.sender.sender_state import (
 )
 
 
-@kernel
+@inlined_kernel
 def do_work(state, now_ns):
     """Run one duty cycle of the sender.
 

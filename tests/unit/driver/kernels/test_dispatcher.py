@@ -1,11 +1,13 @@
 """A kernel compiles with all kernels that it calls as one unit."""
 
+import re
+
 import numba
 import numpy as np
 import pytest
 from llvmlite.binding import Linkage
 
-from windtunnel.driver.kernels.jit import JIT_DISABLED, kernel
+from windtunnel.driver.kernels.jit import JIT_DISABLED, inlined_kernel, kernel
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled without the JIT")
 
@@ -183,3 +185,36 @@ def test_inner_kernels_belong_to_their_root_and_get_only_what_they_use():
     # of an array, the factor and the result are used.
     assert len(list(lowered.arguments)) == 2 + 7 + 9 + 1
     assert len(list(inner.arguments)) <= 4
+
+
+def sorted_sum(values, first):
+    """Sort, and return a sum, at such length that a compiler keeps two calls of it."""
+    for end in range(values.size - 1, 0, -1):
+        for index in range(end):
+            if values[index] > values[index + 1]:
+                values[index], values[index + 1] = values[index + 1], values[index]
+    total = 0
+    for index in range(first, values.size):
+        total += values[index] * index + values[values[index] % values.size]
+        if total % 7 == 3:
+            total -= values[(total * 3 + index) % values.size] % 5
+        for step in range(total % 4):
+            total += values[(step + index) % values.size] ^ step
+    return total
+
+
+@pytest.mark.parametrize(("decorator", "is_called"), [(kernel, True), (inlined_kernel, False)])
+def test_an_inlined_kernel_is_not_called(decorator, is_called):
+    inner = decorator(sorted_sum)
+
+    @kernel
+    def twice(values):
+        return inner(values, 0) * 2 + inner(values, 1)
+
+    values = np.arange(9, dtype=np.int64)[::-1].copy()
+    expected = sorted_sum(values.copy(), 0) * 2 + sorted_sum(np.sort(values), 1)
+    assert twice(values) == expected
+    twice.numba_dispatcher.prepare((values,))
+    (compiled,) = twice.numba_dispatcher.overloads.values()
+    functions = re.findall(r"^(_ZN\S*):$", compiled.library.get_asm_str(), re.MULTILINE)
+    assert any("sorted_sum" in each for each in functions) == is_called
