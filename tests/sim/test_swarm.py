@@ -60,6 +60,14 @@ def test_a_copy_that_the_link_divided_may_be_lost(tmp_path):
     assert (trials.violations, trials.defects, trials.count) == ([], [], 1)
 
 
+def test_copies_that_depart_one_after_another_fit_on_the_wire(tmp_path):
+    """Each frame is copied three times, and the copies are due within 10 ms, but depart 40 us
+    apart: up to 760 datagrams of up to 8 KiB wait.
+    """
+    result = run_trial(90_032_328, tmp_path)
+    assert (result.violation, result.defect) == ("", "")
+
+
 def is_alive(process: Path) -> bool:
     """Whether a process exists and is not a zombie."""
     try:

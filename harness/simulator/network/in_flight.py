@@ -4,7 +4,10 @@
      | due, length, envelope, bytes | due, length, envelope, bytes |   one ring per link direction
 
 A constant delay preserves the order, so a ring is enough. The middlebox has already applied delay
-and reordering. An envelope names source and destination:
+and reordering. Held frames that are due at the same time depart one after another. Those that wait
+for their departure are on the wire, too, and so are the datagrams behind them.
+
+An envelope names source and destination:
 
     0              28       32                 60            64      72               80
     | source name  | length | destination name | length      | seal  | identification |
@@ -21,6 +24,7 @@ import numpy as np
 from windtunnel.driver.base.atomics import copy, get_i32, get_i64, put_i32, put_i64
 from windtunnel.driver.channel.socket_address import NAME_LENGTH_MAX
 from windtunnel.driver.kernels.jit import kernel
+from windtunnel.harness.middlebox.engine.state import Engine
 
 SOURCE_LENGTH = NAME_LENGTH_MAX
 DESTINATION = SOURCE_LENGTH + 4
@@ -29,6 +33,9 @@ SEAL = DESTINATION_LENGTH + 4
 IDENTIFICATION = SEAL + 8
 ENVELOPE_LENGTH = IDENTIFICATION + 8
 
+WIRE_BYTES = 4 << 20
+"""Capacity of a wire without held frames, far more than the receiver windows of a case's streams.
+"""
 NOTHING = -1
 NEVER = (1 << 63) - 1
 # Columns of `ends`.
@@ -38,7 +45,6 @@ the ring was full; departure time of the last datagram.
 """
 
 _DUE, _LENGTH, _RECORD_LENGTH, _ENVELOPE = 0, 8, 12, 16
-_HEADER = _ENVELOPE + ENVELOPE_LENGTH
 _FILLER = -1
 
 
@@ -52,6 +58,24 @@ class Wires(NamedTuple):
 def make_wires(links: int, capacity: int) -> Wires:
     """Create one empty wire of `capacity` bytes for each link direction."""
     return Wires(np.zeros((links, 4), dtype=np.int64), np.zeros((links, capacity), dtype=np.uint8))
+
+
+def wire_bytes(engine: Engine) -> int:
+    """Return the capacity in bytes that each wire needs: WIRE_BYTES, and if a rule holds frames,
+    room for as many as the middlebox can hold, which may all be due at the same time.
+
+    A wire uses only as much memory as its datagrams have needed at most.
+    """
+    if not (engine.rules["delay_ns"] > 0).any():
+        return WIRE_BYTES
+    slots, slot_length = engine.held.buf.shape
+    return WIRE_BYTES + int(slots) * int(_record_length(slot_length))
+
+
+@kernel
+def _record_length(length: int) -> int:
+    """Return the length in a ring of an envelope and a datagram that have `length` bytes."""
+    return (_ENVELOPE + length + 7) & -8
 
 
 @kernel
@@ -79,7 +103,7 @@ def put(
     if ends[HEAD] == ends[TAIL]:
         # The ring begins anew, so that it touches few pages.
         ends[HEAD] = ends[TAIL] = 0
-    needed = (_HEADER + length + 7) & -8
+    needed = _record_length(envelope_length + length)
     free = capacity - (ends[TAIL] - ends[HEAD])
     index = ends[TAIL] % capacity
     to_end = capacity - index

@@ -56,9 +56,6 @@ from windtunnel.harness.simulator.world.world_state import (
 DELAY_NS = 50_000
 TURN_NS = 5_000
 IDLE_MAX_NS = 200_000
-WIRE_BYTES = 4 << 20
-"""Capacity of the wire in each direction, far more than the receiver windows of a case's streams.
-"""
 DATAGRAM_LENGTH_MIN = 2_048
 """Minimum limit on a datagram's length in bytes, since SETUPs and error frames ignore the MTU."""
 RING_ALIGNMENT = 8
@@ -253,17 +250,15 @@ def _make_between(
     """Create what the hosts of a case share. `state` contains the limits of the world."""
     links, hosts, longest = len(case.directions), len(case.hosts), int(state[world_state.LONGEST])
     counters_watched = int(state[world_state.COUNTERS_END])
+    engine = make_engine(
+        case, datagram_length_max=longest, envelope_length_max=ENVELOPE_LENGTH, replayed=replayed
+    )
     return Between(
         routes=make_routes(case),
-        engine=make_engine(
-            case,
-            datagram_length_max=longest,
-            envelope_length_max=ENVELOPE_LENGTH,
-            replayed=replayed,
-        ),
+        engine=engine,
         rewritten_ports=make_rewritten_ports(links),
         impairments=make_impairments(case, PACKET_HEADERS + longest),
-        wires=in_flight.make_wires(links, WIRE_BYTES),
+        wires=in_flight.make_wires(links, in_flight.wire_bytes(engine)),
         audit=audit,
         events=event_log.make_event_log(tape_length, counters_watched, hosts),
         scratch=np.zeros(ENVELOPE_LENGTH + longest, dtype=np.uint8),

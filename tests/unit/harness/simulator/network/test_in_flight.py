@@ -1,4 +1,4 @@
-"""The wires' rings against lists, wrapping many times, and full."""
+"""The wires' rings against lists, wrapping many times, full, and with room for what is held."""
 
 import random
 
@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tests.naive.in_flight import Wire
+from tests.unit.harness.middlebox.made import case, fault
+from windtunnel.harness.middlebox.engine.state import make_engine
 from windtunnel.harness.simulator.network import in_flight
 from windtunnel.harness.simulator.network.in_flight import (
     ENVELOPE_LENGTH,
@@ -14,6 +16,7 @@ from windtunnel.harness.simulator.network.in_flight import (
     NOTHING,
     OVERFLOWED,
     TAIL,
+    WIRE_BYTES,
 )
 
 RECORD_MAX = 16 + ENVELOPE_LENGTH + 700 + 8
@@ -106,3 +109,22 @@ def test_full_wire_takes_nothing_and_keeps_what_it_has():
     assert wires.ends[0, OVERFLOWED] == 1
     assert arrived(wires, 0, 5) == [(1, first), (2, first)]
     assert put(wires, 0, 6, first)
+
+
+@pytest.mark.parametrize("longest", [2_048, 65_504])
+def test_a_wire_has_room_for_all_held_frames_and_as_much_as_without_them(longest):
+    sizes = {"datagram_length_max": longest, "envelope_length_max": ENVELOPE_LENGTH}
+    engine = make_engine(case(fault("duplicate", hold_ns=1)), **sizes)
+    wires, twin = in_flight.make_wires(1, in_flight.wire_bytes(engine)), Wire()
+    datagram = bytes(ENVELOPE_LENGTH + longest)
+    while put(wires, 0, 1, datagram):
+        twin.put(1, datagram)
+    record_length = -(-(16 + len(datagram)) // 8) * 8
+    held_max = len(engine.held.records) * record_length
+    assert held_max + WIRE_BYTES - record_length < twin.used <= held_max + WIRE_BYTES
+
+
+@pytest.mark.parametrize("faults", [(), (fault("drop"), fault("duplicate"))])
+def test_a_wire_needs_no_room_for_held_frames_if_no_rule_holds_any(faults):
+    engine = make_engine(case(*faults), datagram_length_max=2_048, envelope_length_max=64)
+    assert in_flight.wire_bytes(engine) == WIRE_BYTES
