@@ -44,6 +44,7 @@ NETWORK_PUBLICATION = np.dtype(
             ("session_id", "i8"),
             ("stream_id", "i8"),
             ("initial_term_id", "i8"),
+            ("initial_position", "i8"),  # at which the stream begins
             ("term_length", "i8"),
             ("bits", "i8"),  # log2(term_length)
             ("mtu", "i8"),

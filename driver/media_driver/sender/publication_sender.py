@@ -29,7 +29,6 @@ from windtunnel.driver.wire import data, frame_type, setup
 INITIAL_WINDOW_LENGTH = 128 * 1024
 """Initial window length in bytes. It limits the length of one retransmit. Source: Aeron 1.53,
 not configurable."""
-MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
 
 
 @kernel
@@ -266,8 +265,7 @@ def resend(state, slot, term_id, term_offset, length, now_ns):
     pub = state.publications[slot]
     snd_pos = counters.get(state.counters, pub.snd_pos_id)
     begin = position.of(term_id, term_offset, pub.bits, pub.initial_term_id)
-    message_length = min(pub.term_length // 8, MESSAGE_LENGTH_MAX)
-    if not snd_pos - pub.term_length // 2 - message_length <= begin < snd_pos:
+    if not range_sender.lowest_position(pub, snd_pos) <= begin < snd_pos:
         return
     log = bytes_at(pub.log_address, pub.log_length)
     base = position.index(begin, pub.bits) * pub.term_length

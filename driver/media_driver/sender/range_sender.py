@@ -39,7 +39,7 @@ def on_nak(state, slot, begin, length, now_ns):
     """
     pub, values = state.publications[slot], state.counters
     snd_pos = counters.get(values, pub.snd_pos_id)
-    lowest = _lowest(pub, snd_pos)
+    lowest = lowest_position(pub, snd_pos)
     if not lowest <= begin < snd_pos:
         return
     pub.is_rtt_wanted = 1
@@ -55,11 +55,15 @@ def on_nak(state, slot, begin, length, now_ns):
 
 
 @kernel
-def _lowest(pub, snd_pos):
-    """Return the lowest position from which data may be retransmitted, as in Aeron 1.53. The log
-    buffer is guaranteed to contain all data from there to the sender position.
+def lowest_position(pub, snd_pos):
+    """Return the lowest position from which data may be retransmitted. The log buffer is guaranteed
+    to contain all data from there to the sender position.
+
+    As in Aeron 1.53, but not lower than the beginning of the stream, before which Aeron reads
+    outside of its term buffers.
     """
-    return snd_pos - pub.term_length // 2 - position.max_message_length(pub.term_length)
+    lowest = snd_pos - pub.term_length // 2 - position.max_message_length(pub.term_length)
+    return max(lowest, pub.initial_position)
 
 
 @kernel
@@ -72,7 +76,7 @@ def do_work(state, slot, now_ns):
     round_trip.request_when_due(state, slot, now_ns)
     if pub.range_count == 0:
         return 0
-    lowest = _lowest(pub, counters.get(values, pub.snd_pos_id))
+    lowest = lowest_position(pub, counters.get(values, pub.snd_pos_id))
     pub.range_count = retransmit_ranges.remove_finished(
         state.ranges, slot, pub.range_count, lowest, now_ns
     )

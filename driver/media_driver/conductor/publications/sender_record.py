@@ -66,6 +66,7 @@ def fill_sender_record(
         "session_id": session_id,
         "stream_id": stream_id,
         "initial_term_id": start.initial_term_id,
+        "initial_position": start.position,
         "term_length": log.term_length,
         "bits": log.bits,
         "mtu": parameters.mtu_length,
@@ -96,16 +97,23 @@ def fill_sender_record(
     fill_record(resources.sender.publications[slot], **values)
     receivers_id = flow_control.NO_COUNTER
     if _STRATEGIES[flow.strategy] != flow_control.MAX:
-        receivers_id = resources.counters.stream(
-            stream_counters.FLOW_CONTROL_RECEIVERS,
-            registration_id,
-            stream_counters.NO_OWNER,
-            session_id,
-            stream_id,
-            str(channel.uri),
-        )
+        receivers_id = _allocate_receivers_counter(resources, identity, channel)
         counter_ids.append(receivers_id)
     _fill_flow_control(resources, slot, flow, receivers_id)
+
+
+def _allocate_receivers_counter(
+    resources: DriverResources, identity: tuple[int, int, int], channel: UdpChannel
+) -> int:
+    registration_id, session_id, stream_id = identity
+    return resources.counters.stream(
+        stream_counters.FLOW_CONTROL_RECEIVERS,
+        registration_id,
+        stream_counters.NO_OWNER,
+        session_id,
+        stream_id,
+        str(channel.uri),
+    )
 
 
 def _fill_flow_control(

@@ -199,6 +199,13 @@ class SendingRig:
     def is_connected(self) -> bool:
         return bool(descriptor.is_connected_acquire(self.pair.log.log, self.pair.log.meta_at))
 
+    def plant(self, position: int, length: int) -> None:
+        """Write a frame of the stream to where its log would hold this position."""
+        term_id, offset = self.place(position)
+        fields = (length, 0, 0xC0, wire.DATA, offset, SESSION_ID, STREAM_ID, term_id, 0)
+        at = self.pair.log.base(position) + offset
+        self.pair.log.log[at : at + 32] = np.frombuffer(wire.pack("data", *fields), np.uint8)
+
     def bytes_of(self, position: int, length: int) -> bytes:
         """What the publication's log holds."""
         at = self.pair.log.base(position) + position % self.pair.log.term_length

@@ -368,6 +368,30 @@ def test_a_nak_of_long_ago_or_of_no_term_is_not_answered(rig):
     assert answers_to_nak(rig, -TERM, 1056) == 0
 
 
+def test_a_nak_for_what_precedes_the_stream_is_not_answered_whatever_the_log_contains(rig):
+    rig.start()
+    rig.offer(1000)
+    rig.turn()
+    for position in (-1056, -64):
+        rig.plant(position, -position)
+        assert answers_to_nak(rig, position, -position) == 0
+        rig.turn(20 * MS)
+    assert answers_to_nak(rig, 0, 1056) == 1
+    assert rig.value(system_counters.NAKS_RECEIVED) == rig.value(NAKS_IN) == 3
+
+
+def test_a_stream_begins_where_its_record_says(rig):
+    rig.start()
+    rig.offer(1000, 1000)
+    rig.turn()
+    rig.record.initial_position = 1056
+    assert answers_to_nak(rig, 0, 1056) == 0
+    rig.turn(20 * MS)
+    assert answers_to_nak(rig, 0, 2112) == 0
+    rig.turn(20 * MS)
+    assert answers_to_nak(rig, 1056, 1056) == 1
+
+
 def test_a_new_publication_in_an_old_slot_answers_naks_of_its_own(rig):
     """What lingered for the old stream must not suppress the new one's."""
     rig.start()

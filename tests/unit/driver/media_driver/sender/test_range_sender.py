@@ -165,6 +165,28 @@ def test_whole_frames_of_what_was_sent_leave_and_nothing_else(rig, begin, length
     assert rig.value(system_counters.RETRANSMITS_SENT) == int(bool(expected))
 
 
+@pytest.mark.parametrize(
+    ("initial", "begin", "length", "expected"),
+    [
+        (0, -FRAME, FRAME, []),
+        (0, 0, FRAME, [0]),
+        (2 * FRAME, FRAME, FRAME, []),
+        (2 * FRAME, 0, 4 * FRAME, []),
+        (2 * FRAME, 2 * FRAME, 2 * FRAME, [2, 3]),
+    ],
+)
+def test_nothing_from_before_the_beginning_of_the_stream_leaves(
+    rig, initial, begin, length, expected
+):
+    publish(rig, 4)
+    rig.plant(-FRAME, FRAME)
+    rig.record.initial_position = initial
+    rig.hear_nak(begin, length)
+    assert resent(rig) == frames(*expected)
+    assert rig.value(system_counters.NAKS_RECEIVED) == 1
+    assert rig.value(NOT_RESENT) == 0
+
+
 @pytest.mark.parametrize("whole", [1, 2])
 @pytest.mark.parametrize("batch", [1, 2, 3])
 def test_a_range_that_ends_within_a_frame_lingers_after_its_last_whole_frame(rig, whole, batch):

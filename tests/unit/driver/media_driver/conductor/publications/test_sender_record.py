@@ -69,6 +69,20 @@ def test_an_explicit_number_of_messages_per_send_is_taken_as_it_is(tmp_path, set
 
 
 @pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("", 0),
+        ("|init-term-id=-3|term-id=-3|term-offset=1024", 1024),
+        ("|init-term-id=-3|term-id=2|term-offset=96", 5 * 65_536 + 96),
+        ("|init-term-id=2147483647|term-id=-2147483648|term-offset=65536", 2 * 65_536),
+    ],
+)
+def test_the_record_has_the_position_at_which_the_stream_begins(driver, more, expected):
+    driver.add(AddPublication, CHANNEL + more)
+    assert driver.driver.conductor._resources.sender.publications[0].initial_position == expected
+
+
+@pytest.mark.parametrize(
     ("more", "settings", "expected"),
     [
         ("", {}, 0),
