@@ -36,6 +36,8 @@ ENVELOPE_LENGTH = IDENTIFICATION + 8
 WIRE_BYTES = 4 << 20
 """Capacity of a wire without held frames, far more than the receiver windows of a case's streams.
 """
+HELD_BYTES_MAX = 256 << 20
+"""Maximum room for held frames on a wire."""
 NOTHING = -1
 NEVER = (1 << 63) - 1
 # Columns of `ends`.
@@ -62,14 +64,15 @@ def make_wires(links: int, capacity: int) -> Wires:
 
 def wire_bytes(engine: Engine) -> int:
     """Return the capacity in bytes that each wire needs: WIRE_BYTES, and if a rule holds frames,
-    room for as many as the middlebox can hold, which may all be due at the same time.
+    room for as many as the middlebox can hold, which may all be due at the same time, but at most
+    HELD_BYTES_MAX.
 
     A wire uses only as much memory as its datagrams have needed at most.
     """
     if not (engine.rules["delay_ns"] > 0).any():
         return WIRE_BYTES
     slots, slot_length = engine.held.buf.shape
-    return WIRE_BYTES + int(slots) * int(_record_length(slot_length))
+    return WIRE_BYTES + min(HELD_BYTES_MAX, int(slots) * int(_record_length(slot_length)))
 
 
 @kernel
