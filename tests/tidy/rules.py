@@ -38,6 +38,7 @@ MODULE_HOMES = {
         "driver/base/mapping.py",
         "driver/kernels/native_runtime.py",
         "harness/exam/mutation_switch.py",
+        "harness/simulator/world/host_memory.py",
         "tests/",
     ),
     "subprocess": (

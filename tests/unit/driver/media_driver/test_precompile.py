@@ -113,7 +113,7 @@ def called_from_python(path):
     while pending:
         for node in ast.iter_child_nodes(pending.pop()):
             decorators = [ast.unparse(each) for each in getattr(node, "decorator_list", [])]
-            if {"kernel", "jit.kernel"}.intersection(decorators):
+            if {"kernel", "jit.kernel", "inlined_kernel"}.intersection(decorators):
                 continue
             pending.append(node)
             named = None
