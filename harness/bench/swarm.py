@@ -1,7 +1,7 @@
 """Measures how many simulated trials (swarm) one core executes per minute.
 
     python -m windtunnel.harness.simulator swarm --json    one line per trial, with its end time
-      first line: everything is loaded, the clock starts ........ last line within the time
+      first line: everything is loaded -- warm-up --> the clock starts .... last line in time
 
 If a trial finds a violation or a defect, the reading is invalid, because a broken simulation is
 fast.
@@ -40,14 +40,15 @@ def measure_swarm(settings: BenchSettings, folder: Path, round_index: int) -> Re
         cwd=ROOT,
         log=folder / "swarm.log",
     )
-    end_s = time.monotonic() + settings.seconds + LOAD_LIMIT_S
+    measured_s = settings.warm_up_s + settings.seconds
+    end_s = time.monotonic() + measured_s + LOAD_LIMIT_S
     try:
         while True:
             time.sleep(_POLL_S)
             has_ended = running.poll() is not None or time.monotonic() > end_s
             trials = parse_trials(running.log.read_text(encoding="utf-8"))
-            if has_ended or _took_s(trials) > settings.seconds or _first_failed(trials):
-                return reading(trials, settings.seconds, round_index)
+            if has_ended or _took_s(trials) > measured_s or _first_failed(trials):
+                return reading(trials, settings.warm_up_s, settings.seconds, round_index)
     finally:
         running.kill()
 
@@ -59,23 +60,22 @@ def parse_trials(text: str) -> list[dict[str, Any]]:
     return [each for each in documents if each.get("kind") == "trial"]
 
 
-def reading(trials: Iterable[dict[str, Any]], seconds: float, round_index: int) -> Reading:
-    """Compute the result of a measurement from the trials that ended within the measurement time,
-    excluding the first trial.
+def reading(
+    trials: Iterable[dict[str, Any]], warm_up_s: float, seconds: float, round_index: int
+) -> Reading:
+    """Compute the result of a measurement from the trials that ended within the measurement time.
+    The time begins with the end of the last trial of the warm-up, or of the first trial.
 
-    If there is no such trial, only the second trial is used.
+    If there is no such trial, only the next one is used.
     """
     trials_read = list(trials)
     if wrong := _first_failed(trials_read):
         void = f"seed {wrong['seed']}: {wrong['violation'] or wrong['defect']}"
         return Reading(OURS, SWARM, round_index, void=void)
-    counted = [
-        each
-        for each in trials_read[1:]
-        if each["elapsed_s"] - trials_read[0]["elapsed_s"] <= seconds
-    ]
-    counted = counted or trials_read[1:2]
-    took_s = _took_s([*trials_read[:1], *counted])
+    warm = [each for each in trials_read if _took_s([*trials_read[:1], each]) <= warm_up_s]
+    before, later = warm[-1:], trials_read[len(warm) :]
+    counted = [each for each in later if _took_s([*before, each]) <= seconds] or later[:1]
+    took_s = _took_s([*before, *counted])
     if not took_s:
         return Reading(OURS, SWARM, round_index, void="the simulator exited without a trial")
     frames = sum(each["frames"] for each in counted) / len(counted)

@@ -43,6 +43,8 @@ PROGRESS_S = 30
 """Seconds between progress lines."""
 _MMAP_THRESHOLD = -3
 _PR_SET_THP_DISABLE = 41
+_memories: HostMemories = {}
+"""The memories of the hosts of the last trial in this process."""
 
 
 @dataclass(frozen=True)
@@ -172,13 +174,12 @@ def run_chunk(seeds: list[int], *, memory: Path, spec: SwarmSpec, end_s: float) 
     is_automatic = gc.isenabled()
     gc.disable()
     folder = Path(tempfile.mkdtemp(prefix="swarm-", dir=memory))
-    memories: HostMemories = {}
     try:
         for seed in seeds:
             if time.monotonic() >= end_s:
                 break
-            result = _run(seed, folder, spec, spec.drivers, host_memories=memories)
-            yield _compare(result, folder, spec, memories) if spec.compare else result
+            result = _run(seed, folder, spec, spec.drivers, host_memories=_memories)
+            yield _compare(result, folder, spec, _memories) if spec.compare else result
             _collect_garbage()
     finally:
         if is_automatic:

@@ -18,7 +18,7 @@ from windtunnel.driver.cnc.cnc_file import CncFile
 from windtunnel.driver.media import link
 from windtunnel.driver.media_driver import composition
 from windtunnel.driver.media_driver.composition import AgentStates
-from windtunnel.driver.media_driver.context import Context
+from windtunnel.driver.media_driver.context import SETTINGS, Context
 from windtunnel.driver.media_driver.image.loss_report import LossReport
 
 MAILBOXES = 16
@@ -51,9 +51,10 @@ class HostMemory:
         assert links is self.links, "the driver uses the mailboxes of its host"
         for each in self._contents:
             each.restore()
-        if self._agents is None or context is not self._context:
+        is_same = context is self._context or _is_alike(context, self._context)
+        self._context = context
+        if self._agents is None or not is_same:
             self._agents = composition.make_agents(context, cnc, loss_report, links)
-            self._context = context
             files = (cnc.counters_values, cnc.to_driver, loss_report.report)
             own = [each for each in _arrays((*self._agents, self.links)) if not _is_in(each, files)]
             self._contents = [InitialContent(each) for each in _without_parts(own)]
@@ -89,6 +90,12 @@ class InitialContent:
         address, length = self._pages
         if length and _libc.madvise(address, length, mmap.MADV_DONTNEED):
             raise OSError(ctypes.get_errno(), f"madvise of {length.value} bytes")
+
+
+def _is_alike(context: Context, other: Context | None) -> bool:
+    """Return whether two drivers have the same settings, possibly in different directories."""
+    names = SETTINGS.keys() - {"dir"}
+    return other is not None and all(getattr(context, n) == getattr(other, n) for n in names)
 
 
 def _arrays(state: object) -> Iterator[np.ndarray]:

@@ -17,30 +17,41 @@ def trial(elapsed_s, seed=0, frames=100, violation="", defect=""):
 
 
 def test_rate_counts_from_the_first_trial_on():
-    made = reading([trial(10.0), trial(10.5, frames=200), trial(11.0, frames=400)], 60.0, 2)
+    made = reading([trial(10.0), trial(10.5, frames=200), trial(11.0, frames=400)], 0.0, 60.0, 2)
     assert made.void == ""
     assert made.round_index == 2
     assert made.values == {"trials": 120.0, "frames": 300.0}
 
 
 def test_time_is_over_after_the_ordered_seconds():
-    made = reading([trial(each) for each in (10.0, 11.0, 12.0, 13.5, 14.0)], 2.0, 0)
+    made = reading([trial(each) for each in (10.0, 11.0, 12.0, 13.5, 14.0)], 0.0, 2.0, 0)
     assert made.values["trials"] == 60.0
 
 
+def test_trials_of_the_warm_up_do_not_count():
+    made = reading([trial(each) for each in (10.0, 10.9, 11.0, 11.5, 12.0, 13.5)], 1.0, 2.0, 0)
+    assert made.values["trials"] == 120.0
+    assert reading([trial(10.0), trial(10.9)], 1.0, 2.0, 0).void
+
+
+def test_a_trial_longer_than_the_warm_up_counts_from_its_beginning():
+    assert reading([trial(10.0), trial(12.0), trial(13.0)], 1.0, 5.0, 0).values["trials"] == 40.0
+
+
 def test_one_slow_trial_is_still_a_rate():
-    assert reading([trial(10.0), trial(40.0)], 2.0, 0).values["trials"] == 2.0
+    assert reading([trial(10.0), trial(40.0)], 0.0, 2.0, 0).values["trials"] == 2.0
 
 
 def test_anything_wrong_makes_it_void():
-    made = reading([trial(10.0), trial(10.5, seed=7, violation="rcv-hwm fell")], 60.0, 0)
+    made = reading([trial(10.0), trial(10.5, seed=7, violation="rcv-hwm fell")], 0.0, 60.0, 0)
     assert made.void == "seed 7: rcv-hwm fell"
-    assert reading([trial(10.0, seed=8, defect="a defect")], 60.0, 0).void == "seed 8: a defect"
+    made = reading([trial(10.0, seed=8, defect="a defect")], 0.0, 60.0, 0)
+    assert made.void == "seed 8: a defect"
 
 
 def test_swarm_that_tells_nothing_is_void():
-    assert reading([], 60.0, 0).void
-    assert reading([trial(10.0)], 60.0, 0).void
+    assert reading([], 0.0, 60.0, 0).void
+    assert reading([trial(10.0)], 0.0, 60.0, 0).void
 
 
 def test_only_whole_lines_about_trials_are_read():

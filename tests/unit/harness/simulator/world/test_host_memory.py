@@ -1,6 +1,7 @@
 """The memory of simulated hosts: later hosts find what the first one found."""
 
 import mmap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -112,6 +113,13 @@ def test_a_later_driver_finds_the_same_arrays_with_their_first_content(tmp_path)
     assert second.agents.conductor.counters is not agents.conductor.counters
     assert second.agents.conductor.ring is second._resources.cnc.to_driver
     assert second.agents.conductor.loss_report is second._resources.loss_report.report
+
+
+def test_a_driver_in_another_directory_gets_the_same_arrays(tmp_path):
+    hosts = Hosts(tmp_path)
+    agents = hosts.start().agents
+    other = replace(hosts.context, dir=tmp_path / "other")
+    assert hosts.start(other).agents.sender.publications is agents.sender.publications
 
 
 def test_a_driver_with_other_settings_gets_other_arrays(tmp_path):
