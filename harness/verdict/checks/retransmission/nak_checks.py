@@ -219,7 +219,8 @@ def _closed_ns(wire: Wire, naks: _Naks, start: int) -> NDArray[np.int64]:
 def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """A NAK is repeated only after the retry delay, and not after a part of its gap was filled.
 
-    If NAKs are sent for all gaps, the retry delay is the measured repair time, and doubles.
+    If NAKs are sent for all gaps, the retry delay is the measured repair time, and doubles. In a
+    group without this mode, it is random, and only the second rule is checked.
     """
     found = all_or_missing(
         evidence.wire(traffic),
@@ -233,9 +234,6 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
     naks, all_gaps = _naks(wire), has_all_gaps(evidence, traffic)
     is_group = parse_channel(traffic.channel).is_group
-    if is_group and not all_gaps:
-        text = "not applicable: receivers of a group use random NAK delays"
-        return Finding(PACED, Outcome.INCONCLUSIVE, text, traffic.id, where)
     delay_ns = parse_channel(traffic.receive).nak_delay_ns
     retry_ns = (NAK_DELAY_NS if delay_ns is None else delay_ns) * RETRY_RATIO
     limit_ns = STALE_VIRTUAL_NS if is_virtual(case) else STALE_NS
@@ -249,6 +247,10 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
         configured_ns = 0 if is_group else retry_ns
         repaired = _paced_by_repairs(wire, naks, configured_ns, traffic.id, where)
         return _unless_dropped(evidence, traffic, repaired)
+    if is_group:
+        sent = f"{len(naks.starts)} {noun_for(len(naks.starts), 'NAK')}"
+        text = f"{sent}, none after a part of its gap was filled; a group's NAK delays are random"
+        return passed(PACED, text, traffic.id, evidence=where, facts={"naks": len(naks.starts)})
     order = np.lexsort((naks.times_ns, naks.ends, naks.starts))
     ranges = np.stack([naks.starts[order], naks.ends[order]], axis=1)
     fresh = np.flatnonzero(np.any(np.diff(ranges, axis=0, prepend=-1) != 0, axis=1))

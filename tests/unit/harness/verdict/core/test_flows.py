@@ -62,12 +62,6 @@ def test_a_subscriber_that_may_be_cut_off_is_checked_by_name_only(run):
     assert [each.about for each in found(run, "delivered_unbroken")] == ["one at c"]
 
 
-def test_the_pace_of_a_group_cannot_be_told(run):
-    change(run, [("naks_paced", {})], channel="aeron:udp?control-mode=dynamic|control=a:1")
-    (finding,) = found(run, "naks_paced")
-    assert (finding.outcome, "random NAK delays" in finding.text) == (Outcome.INCONCLUSIVE, True)
-
-
 def test_what_is_sent_to_each_by_itself_is_not_counted(run):
     change(
         run,

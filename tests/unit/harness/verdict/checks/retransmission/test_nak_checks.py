@@ -184,6 +184,20 @@ def test_the_retry_delay_is_kept_up_to_a_time_slice(run, count, apart_ns, outcom
         assert "expected an interval of 100000 ns" in finding.text
 
 
+def test_a_group_may_repeat_naks_at_any_time_but_not_for_closed_gaps(run):
+    (traffic,) = run.case.traffic
+    group = traffic.model_copy(update={"channel": traffic.channel + "|control-mode=manual"})
+    run.case = run.case.model_copy(update={"traffic": (group,)})
+    repeat(run, 60, 1_000)
+    finding = pace(run)
+    assert finding.outcome is Outcome.PASS
+    assert finding.text.startswith("89 NAKs, none after a part of its gap was filled")
+    repeat(run, 2, 10**9)
+    finding = pace(run)
+    assert finding.outcome is Outcome.FAIL
+    assert "after a part of its gap was filled" in finding.text
+
+
 def test_the_channel_may_ask_for_a_longer_delay(run):
     channel = run.traffic.receive + "|nak-delay=10us"
     traffic = run.traffic.model_copy(update={"receive": channel})
