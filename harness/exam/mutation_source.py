@@ -29,7 +29,8 @@ SWITCH = "driver/base/planted.py"
 _IMPORT = "from windtunnel.driver.base import planted\n"
 ACTIVE = 0
 """Number under which the active mutant counts executions."""
-_KERNELS = frozenset({"kernel", "inlined_kernel"})
+_KERNEL, _INLINED_KERNEL = "kernel", "inlined_kernel"
+_KERNELS = frozenset({_KERNEL, _INLINED_KERNEL})
 _Key = tuple[str, str]
 """The class name and function name. The class name is empty for a module-level function."""
 
@@ -82,11 +83,12 @@ class _Function:
 
     def renamed(self, name: str) -> list[str]:
         """Return the function's source lines under another name. Only a kernel keeps its
-        decorators.
+        decorators, but is no longer inlined: each caller would contain all of its versions.
         """
         old, new = f"def {self.node.name}(", f"def {name}("
         first, *rest = self.lines[self.node.lineno - self.start :]
         decorators = self.decorators if self.is_kernel else []
+        decorators = [each.replace(_INLINED_KERNEL, _KERNEL) for each in decorators]
         return [*decorators, first.replace(old, new, 1), *rest]
 
 

@@ -194,3 +194,18 @@ def test_a_program_activates_the_mutant_of_its_environment():
         "",
         "import sys",
     ]
+
+
+def test_versions_of_an_inlined_kernel_are_called():
+    source = SOURCE.replace("@kernel", "@inlined_kernel")
+    text = with_mutants(source, {1: source.replace("value // 2", "value // 3")})
+    decorators = {
+        node.name: [each.id for each in node.decorator_list]
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("half")
+    }
+    assert decorators == {
+        "half__0": ["kernel"],
+        "half__1": ["kernel"],
+        "half": ["inlined_kernel"],
+    }
