@@ -170,7 +170,11 @@ class _Compiler(_FunctionCompiler):  # type: ignore[misc]  # numba has no types 
 class KernelDispatcher(CPUDispatcher):
     """Compiles a kernel for the types of its arguments when it is first called with them."""
 
-    def __init__(self, py_func: Callable[..., object], **options: Any) -> None:
+    def __init__(
+        self, py_func: Callable[..., object], *, is_outlined: bool = False, **options: Any
+    ) -> None:
+        """`is_outlined` prevents that LLVM replaces a call from another kernel by its code."""
+        self._is_outlined = is_outlined
         super().__init__(py_func, **options)
         self._compiler = _Compiler(
             py_func, self.targetdescr, self.targetoptions, self.locals, compiler.Compiler
@@ -213,6 +217,9 @@ class KernelDispatcher(CPUDispatcher):
         found = self._inner.get(args)
         if found is None:
             result = self._compiler.compile_inner(args)
+            if self._is_outlined:
+                function = result.library.module.get_function(result.fndesc.mangled_name)
+                function.add_function_attribute("noinline")
             found = (object(), result)
             self.targetctx.insert_user_function(found[0], result.fndesc, [result.library])
             self._inner[args] = found

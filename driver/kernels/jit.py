@@ -48,19 +48,31 @@ def inlined_kernel(function: _FUNCTION) -> _FUNCTION:
     return _compiled(function, {"nogil": True, "_nrt": False, "forceinline": True})
 
 
-def _compiled(function: _FUNCTION, options: dict[str, bool]) -> _FUNCTION:
+def outlined_kernel(function: _FUNCTION) -> _FUNCTION:
+    """Compile a function like `kernel`, and never replace a call from another kernel by its code.
+
+    For functions of which one caller calls very many, such as the versions in an exam's driver: the
+    time to compile their caller would grow with the square of their number.
+    """
+    return _compiled(function, {"nogil": True, "_nrt": False}, is_outlined=True)
+
+
+def _compiled(
+    function: _FUNCTION, options: dict[str, bool], *, is_outlined: bool = False
+) -> _FUNCTION:
     compiled = function
     if JIT_DISABLED:
         return function
     if processor.is_native():
         from windtunnel.driver.kernels.native_kernel import NativeKernel
 
-        compiled = cast(_FUNCTION, NativeKernel(function, options))
+        compiled = cast(_FUNCTION, NativeKernel(function, options, is_outlined=is_outlined))
     else:
         from windtunnel.driver.kernels.dispatcher import KernelDispatcher
 
         options = {"nopython": True, **options}
-        compiled = cast(_FUNCTION, KernelDispatcher(function, targetoptions=options))
+        made = KernelDispatcher(function, is_outlined=is_outlined, targetoptions=options)
+        compiled = cast(_FUNCTION, made)
     return compiled
 
 

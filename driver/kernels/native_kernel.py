@@ -25,11 +25,17 @@ _lock = threading.RLock()
 class NativeKernel(native_runtime.Dispatcher):  # type: ignore[misc]  # a C type
     """A compiled kernel that Python can call."""
 
-    def __init__(self, function: Callable[..., object], options: dict[str, bool]) -> None:
+    def __init__(
+        self,
+        function: Callable[..., object],
+        options: dict[str, bool],
+        *,
+        is_outlined: bool = False,
+    ) -> None:
         self.__name__, self.__qualname__ = function.__name__, function.__qualname__
         self.__module__, self.__doc__ = function.__module__, function.__doc__
         self.__wrapped__ = self.py_func = function
-        self._options = options
+        self._options, self._is_outlined = options, is_outlined
         self._entries: dict[str, Any] = {}
         self._numba_dispatcher: Any = None
         code = function.__code__
@@ -54,7 +60,9 @@ class NativeKernel(native_runtime.Dispatcher):  # type: ignore[misc]  # a C type
                 from windtunnel.driver.kernels.dispatcher import KernelDispatcher
 
                 self._numba_dispatcher = KernelDispatcher(
-                    self.py_func, targetoptions={"nopython": True, **self._options}
+                    self.py_func,
+                    is_outlined=self._is_outlined,
+                    targetoptions={"nopython": True, **self._options},
                 )
             return self._numba_dispatcher
 

@@ -29,8 +29,7 @@ SWITCH = "driver/base/planted.py"
 _IMPORT = "from windtunnel.driver.base import planted\n"
 ACTIVE = 0
 """Number under which the active mutant counts executions."""
-_KERNEL, _INLINED_KERNEL = "kernel", "inlined_kernel"
-_KERNELS = frozenset({_KERNEL, _INLINED_KERNEL})
+_KERNELS = frozenset({"kernel", "inlined_kernel"})
 _Key = tuple[str, str]
 """The class name and function name. The class name is empty for a module-level function."""
 
@@ -82,13 +81,12 @@ class _Function:
         return _Function(self.node, lines)
 
     def renamed(self, name: str) -> list[str]:
-        """Return the function's source lines under another name. Only a kernel keeps its
-        decorators, but is no longer inlined: each caller would contain all of its versions.
+        """Return the function's source lines under another name. A kernel is never inlined: its
+        caller would contain all of its versions. Another function loses its decorators.
         """
         old, new = f"def {self.node.name}(", f"def {name}("
         first, *rest = self.lines[self.node.lineno - self.start :]
-        decorators = self.decorators if self.is_kernel else []
-        decorators = [each.replace(_INLINED_KERNEL, _KERNEL) for each in decorators]
+        decorators = ["@planted.outlined_kernel\n"] if self.is_kernel else []
         return [*decorators, first.replace(old, new, 1), *rest]
 
 

@@ -24,6 +24,7 @@ from llvmlite import binding, ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from windtunnel.driver.kernels.jit import outlined_kernel as outlined_kernel
 from windtunnel.driver.kernels.native_runtime import add_symbol
 
 VARIABLE = "WINDTUNNEL_PLANTED"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from llvmlite.binding import Linkage
 
-from windtunnel.driver.kernels.jit import JIT_DISABLED, inlined_kernel, kernel
+from windtunnel.driver.kernels.jit import JIT_DISABLED, inlined_kernel, kernel, outlined_kernel
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled without the JIT")
 
@@ -203,18 +203,36 @@ def sorted_sum(values, first):
     return total
 
 
-@pytest.mark.parametrize(("decorator", "is_called"), [(kernel, True), (inlined_kernel, False)])
-def test_an_inlined_kernel_is_not_called(decorator, is_called):
-    inner = decorator(sorted_sum)
+def functions_with(decorator, inner, *arguments):
+    """Call an inner kernel twice, and return the result and the inner kernel's machine code."""
+    called = decorator(inner)
 
     @kernel
-    def twice(values):
-        return inner(values, 0) * 2 + inner(values, 1)
+    def twice(value, first, second):
+        return called(value, first) * 2 + called(value, second)
 
+    result = twice(*arguments)
+    twice.numba_dispatcher.prepare(arguments)
+    (compiled,) = twice.numba_dispatcher.overloads.values()
+    names = re.findall(r"^(_ZN\S*):$", compiled.library.get_asm_str(), re.MULTILINE)
+    return result, [each for each in names if inner.__name__ in each]
+
+
+def scaled_shortly(value, factor):
+    return value * factor + 1
+
+
+@pytest.mark.parametrize(("decorator", "is_called"), [(kernel, True), (inlined_kernel, False)])
+def test_an_inlined_kernel_is_not_called(decorator, is_called):
     values = np.arange(9, dtype=np.int64)[::-1].copy()
     expected = sorted_sum(values.copy(), 0) * 2 + sorted_sum(np.sort(values), 1)
-    assert twice(values) == expected
-    twice.numba_dispatcher.prepare((values,))
-    (compiled,) = twice.numba_dispatcher.overloads.values()
-    functions = re.findall(r"^(_ZN\S*):$", compiled.library.get_asm_str(), re.MULTILINE)
-    assert any("sorted_sum" in each for each in functions) == is_called
+    result, functions = functions_with(decorator, sorted_sum, values, 0, 1)
+    assert result == expected
+    assert bool(functions) == is_called
+
+
+@pytest.mark.parametrize(("decorator", "is_called"), [(kernel, False), (outlined_kernel, True)])
+def test_an_outlined_kernel_is_always_called(decorator, is_called):
+    result, functions = functions_with(decorator, scaled_shortly, 5, 3, 4)
+    assert result == 2 * 16 + 21
+    assert bool(functions) == is_called
