@@ -24,10 +24,12 @@ from windtunnel.driver.kernels.sources import cache_root
 from windtunnel.harness.exam import mutation_switch
 from windtunnel.harness.exam.mutant import NONE, Mutant, MutantError, Side, load_all
 from windtunnel.harness.exam.mutation_source import (
+    INLINED,
     SWITCH,
     MutationError,
     activating,
     with_mutants,
+    without_inlining,
 )
 from windtunnel.harness.installation import ROOT, SCENARIOS
 from windtunnel.harness.orchestrate.labs import namespaces
@@ -129,8 +131,8 @@ def with_mutant(pair: Pair, mutant: Mutant | None, environment: dict[str, str]) 
 
 
 def _texts(mutants: Sequence[Mutant]) -> dict[str, str]:
-    """Return the new contents of each file that a mutant edits, by path. The contents include all
-    mutants of the file.
+    """Return the new contents of each file that differs from its original, by path. The contents
+    include all mutants of the file, and no kernel is inlined.
     """
     found = {
         SWITCH: Path(mutation_switch.__file__).read_text(encoding="utf-8"),
@@ -147,6 +149,10 @@ def _texts(mutants: Sequence[Mutant]) -> dict[str, str]:
             found[file] = with_mutants(text, edited)
         except MutationError as error:
             raise MutantError(f"{file}: {error}") from error
+    for file, path in _sources().items():
+        text = found[file] if file in found else path.read_text(encoding="utf-8")
+        if INLINED in text:
+            found[file] = without_inlining(text)
     return found
 
 

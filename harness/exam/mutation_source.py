@@ -30,6 +30,7 @@ _IMPORT = "from windtunnel.driver.base import planted\n"
 ACTIVE = 0
 """Number under which the active mutant counts executions."""
 _KERNELS = frozenset({"kernel", "inlined_kernel"})
+INLINED = "@inlined_kernel\n"
 _Key = tuple[str, str]
 """The class name and function name. The class name is empty for a module-level function."""
 
@@ -118,6 +119,13 @@ def with_mutants(source: str, edited: Mapping[int, str]) -> str:
     at = _import_line(ast.parse(source))
     lines[at:at] = [_IMPORT]
     return "".join(lines)
+
+
+def without_inlining(source: str) -> str:
+    """Return a source text whose kernels are called. Where a kernel with all versions of others is
+    inlined before these are optimized, the time to compile its caller is many times as long.
+    """
+    return source.replace(INLINED, "@kernel\n")
 
 
 def activating(program: str) -> str:

@@ -47,6 +47,11 @@ def tree_of(folder):
     return home / "tree" / "windtunnel"
 
 
+def read(path):
+    file = REPOSITORY / path
+    return file.read_text() if file.is_file() else ""
+
+
 def test_a_folder_that_others_can_write_to_is_refused(tmp_path, compiled):
     """The copy is code."""
     prepare(tmp_path)
@@ -67,7 +72,11 @@ def test_the_copy_differs_by_the_edits_and_the_switch_alone(tmp_path, compiled):
         if not (REPOSITORY / path.relative_to(tree)).is_file()
         or (REPOSITORY / path.relative_to(tree)).read_bytes() != path.read_bytes()
     }
-    assert differing == {MUTANT.file, mutation_source.SWITCH, mutated_driver.SIMULATOR}
+    called = {path for path in differing if "\n@inlined_kernel\n" in read(path)}
+    assert called == {f"driver/media_driver/{each}/{each}.py" for each in ("sender", "receiver")}
+    assert not any("\n@inlined_kernel\n" in (tree / each).read_text() for each in called)
+    others = {MUTANT.file, mutation_source.SWITCH, mutated_driver.SIMULATOR}
+    assert differing - called == others
     program = (REPOSITORY / mutated_driver.SIMULATOR).read_text()
     activated = (tree / mutated_driver.SIMULATOR).read_text()
     assert activated == mutation_source.activating(program)
