@@ -21,6 +21,7 @@ from windtunnel.harness.simulator.swarm.choice import Reader, choose
 from windtunnel.harness.simulator.swarm.swarm import Swarm, SwarmSpec, run_trial
 from windtunnel.harness.simulator.swarm.trial import Trial
 from windtunnel.harness.simulator.swarm.trial_sabotage import SABOTAGES
+from windtunnel.harness.simulator.world import world_state
 
 SEEDS = 2_000
 """What fits into a test; `make nightly` makes 100,000."""
@@ -193,6 +194,11 @@ def test_one_seed_is_one_run_in_any_process(tmp_path):
     there = next(each for each in lines if each.get("seed") == 17)
     assert here.digest == there["digest"]
     assert here.choice == there["choice"]
+
+
+def test_states_that_do_not_fit_into_their_memory_are_not_saved(tmp_path, monkeypatch):
+    monkeypatch.setattr(world_state, "SAVED_WORDS", 16)
+    assert "AssertionError" in run_trial(17, tmp_path).defect
 
 
 def test_the_command_knows_every_sabotage():

@@ -81,7 +81,8 @@ def _load_state(like: Any, address: int) -> Any:
 
 
 _saved_states: dict[int, Any] = {}
-_size_of: Any = Deferred(_make_size_of)
+size_of: Any = (lambda state: 0) if JIT_DISABLED else Deferred(_make_size_of)
+"""Compiled function (state) -> its size in bytes, or 0 when the JIT is disabled."""
 save_state: Any = _save_state if JIT_DISABLED else Deferred(_make_store)
 """Compiled function (state, address) -> address. The memory must have space for the state."""
 load_state: Any = _load_state if JIT_DISABLED else Deferred(_make_load_state)
@@ -90,7 +91,7 @@ load_state: Any = _load_state if JIT_DISABLED else Deferred(_make_load_state)
 
 @kernel
 def _size_in_bytes(state: Any) -> int:
-    return int(_size_of(state))
+    return int(size_of(state))
 
 
 @kernel
@@ -103,7 +104,6 @@ class SavedState:
 
     def __init__(self, state: Any) -> None:
         self.state = state
-        words = 1 if JIT_DISABLED else 1 + _size_in_bytes(state) // _WORD_BYTES
-        self._memory = np.zeros(words, dtype=np.int64)
+        self._memory = np.zeros(1 + _size_in_bytes(state) // _WORD_BYTES, dtype=np.int64)
         self.address = self._memory.ctypes.data
         _write(state, self.address)

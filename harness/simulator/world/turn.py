@@ -20,7 +20,7 @@ from windtunnel.harness.simulator.audit import stream_audit, stream_record, stre
 from windtunnel.harness.simulator.network import crossing, datagram_delivery, in_flight
 from windtunnel.harness.simulator.network.in_flight import Wires
 from windtunnel.harness.simulator.world import event_log, native_call, step
-from windtunnel.harness.simulator.world.saved_states import load_state, save_state
+from windtunnel.harness.simulator.world.saved_states import load_state, save_state, size_of
 from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS, NS_PER_MS
 from windtunnel.harness.simulator.world.world_state import (
     ALL_AGENTS,
@@ -67,6 +67,7 @@ def run(world: World, until_ns: int) -> int:
     like, between = world.left, world.between
     state, wires = between.state, between.wires
     saved, saved_bytes = world.saved.ctypes.data, world.saved.strides[0]
+    assert size_of(world.left) <= saved_bytes
     save_state(world.left, saved)
     save_state(world.right, saved + saved_bytes)
     while True:
