@@ -132,7 +132,6 @@ def _run(
     *,
     keep: Path | None = None,
     is_compared: bool = False,
-    host_memories: HostMemories | None = None,
 ) -> Result:
     """Run one trial with the parameters of a swarm run."""
     return run_trial(
@@ -144,13 +143,13 @@ def _run(
         modes=spec.modes,
         drivers=drivers,
         is_compared=is_compared,
-        host_memories=host_memories,
+        host_memories=_memories,
     )
 
 
-def _compare(result: Result, memory: Path, spec: SwarmSpec, host_memories: HostMemories) -> Result:
+def _compare(result: Result, memory: Path, spec: SwarmSpec) -> Result:
     """Add the figures of the same trial with Windtunnel's driver to a result."""
-    other = _run(result.seed, memory, spec, OURS, is_compared=True, host_memories=host_memories)
+    other = _run(result.seed, memory, spec, OURS, is_compared=True)
     violation = f"with `ours`: {other.violation}" if other.violation else ""
     return replace(
         result,
@@ -178,8 +177,8 @@ def run_chunk(seeds: list[int], *, memory: Path, spec: SwarmSpec, end_s: float) 
         for seed in seeds:
             if time.monotonic() >= end_s:
                 break
-            result = _run(seed, folder, spec, spec.drivers, host_memories=_memories)
-            yield _compare(result, folder, spec, _memories) if spec.compare else result
+            result = _run(seed, folder, spec, spec.drivers)
+            yield _compare(result, folder, spec) if spec.compare else result
             _collect_garbage()
     finally:
         if is_automatic:

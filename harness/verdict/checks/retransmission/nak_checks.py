@@ -247,8 +247,8 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
         configured_ns = 0 if is_group else retry_ns
         repaired = _paced_by_repairs(wire, naks, configured_ns, traffic.id, where)
         return _unless_dropped(evidence, traffic, repaired)
+    sent = f"{len(naks.starts)} {noun_for(len(naks.starts), 'NAK')}"
     if is_group:
-        sent = f"{len(naks.starts)} {noun_for(len(naks.starts), 'NAK')}"
         text = f"{sent}, none after a part of its gap was filled; a group's NAK delays are random"
         return passed(PACED, text, traffic.id, evidence=where, facts={"naks": len(naks.starts)})
     order = np.lexsort((naks.times_ns, naks.ends, naks.starts))
@@ -268,7 +268,6 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
             f"within {int(lasted_ns[at])} ns, expected an interval of {retry_ns} ns"
         )
         return failed(PACED, text, traffic.id, evidence=where, position=position, facts=facts)
-    sent = f"{len(ranges)} {noun_for(len(ranges), 'NAK')}"
     text = f"{sent} for {len(fresh)} {noun_for(len(fresh), 'gap')}, at most {most} for one gap"
     return passed(PACED, text, traffic.id, evidence=where, facts=facts)
 
