@@ -17,7 +17,8 @@ from windtunnel.harness.bench.subject import SUBJECTS, c_version
 
 SCHEMA = "windtunnel-bench/1"
 CLIENT = (
-    "windtunnel client (windtunnel.driver.client): exclusive publication, batch offers, block polls"
+    "windtunnel client (windtunnel.driver.client): compiled loops, exclusive publication, batch "
+    "offers, block polls"
 )
 
 CALLERS = (

@@ -14,6 +14,7 @@ MODULES = (
     "windtunnel.driver.media_driver.media_driver",
     "windtunnel.driver.media_driver.context",
     "windtunnel.driver.client",
+    "windtunnel.driver.client.compiled_loops",
     "windtunnel.driver.archive.client",
     "windtunnel.harness.lab",
     "windtunnel.harness.checks",

@@ -17,11 +17,14 @@ it. `fragment_reader` reads messages.
 import io
 import os
 import weakref
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from windtunnel.driver.base.atomics import put_i64_release
+from windtunnel.driver.client.compiled_loops import BLOCK_READER, Blocks
 from windtunnel.driver.client.image.fragment_handlers import (
     BlockHandler,
     FrameHandler,
@@ -42,6 +45,8 @@ from windtunnel.driver.logbuffer import reader
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 from windtunnel.driver.wire.data import ALIGNMENT, HEADER_LENGTH
 from windtunnel.driver.wire.frame_type import PAD
+
+_Result = TypeVar("_Result")
 
 FRAMES_PER_WALK = 256
 """Maximum number of frames that one call of the compiled loop describes. A longer poll makes
@@ -161,6 +166,26 @@ class LogReader:
             finally:
                 self._advance(start + length)
         return length
+
+    def run_loop(self, loop: Callable[..., _Result], *arguments: object) -> _Result | None:
+        """Call loop(blocks, *arguments), a compiled function that reads any number of blocks (see
+        `compiled_loops`), without the GIL if it was compiled with `nogil`.
+
+        A loop should return within milliseconds, because it does not notice that the reader is
+        closed. If it raises, the blocks that it consumed remain consumed.
+        Returns: the result of the loop, or None if the reader is closed
+        """
+        log = self._log
+        if self.is_closed:
+            return None
+        state = np.zeros(1, BLOCK_READER)
+        state[0] = (
+            self._state.position, self.term_length, self.position_bits_to_shift, self._position_at,
+        )  # fmt: skip
+        try:
+            return loop(Blocks(state, log, self._values), *arguments)
+        finally:
+            self._advance(int(state[0].position))
 
     def raw_poll(self, handler: RawBlockHandler, block_length_limit: int) -> int:
         """Call handler(file, file_offset, length, session_id, term_id) for a block of whole frames.

@@ -11,14 +11,15 @@ publication.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from windtunnel.driver.base.atomics import get_i64_acquire
 from windtunnel.driver.client import channel_status
+from windtunnel.driver.client.compiled_loops import PublicationLog
 from windtunnel.driver.client.conductor_protocol import Conductor
 from windtunnel.driver.client.destinations import SendDestinations
 from windtunnel.driver.client.publication import native_offer, supplied_offer
@@ -33,6 +34,8 @@ from windtunnel.driver.logbuffer import appender, descriptor, position
 from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 from windtunnel.driver.wire.data import HEADER_LENGTH
+
+_Result = TypeVar("_Result")
 
 
 @kernel
@@ -204,6 +207,20 @@ class Publication(SendDestinations):
             lengths.size - first,
         )  # fmt: skip
         return int(written), int(outcome)
+
+    def run_loop(self, loop: Callable[..., _Result], *arguments: object) -> _Result | None:
+        """Call loop(publication, *arguments), a compiled function that writes any number of
+        messages (see `compiled_loops`), without the GIL if it was compiled with `nogil`.
+
+        A loop should return within milliseconds, because it does not notice that the publication is
+        closed.
+        Returns: the result of the loop, or None if the publication is closed
+        """
+        log = self._log
+        if self.is_closed:
+            return None
+        made = PublicationLog(self._appender, log, self._values, self._limit_at)
+        return loop(made, *arguments)
 
     def try_claim(self, length: int) -> Claim | int:
         """Claim a frame for a payload of `length` bytes, at most `max_payload_length`.

@@ -91,6 +91,9 @@ FAULT_TEXTS = {
 }
 assert FAULT_TEXTS.keys() == set(Fault)
 
+Found = tuple[int, int, int]
+"""A fault, the expected value and the value found instead."""
+
 
 class Board:
     """The counter board of one load generator: its record in shared memory."""
@@ -98,7 +101,8 @@ class Board:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._record: NDArray[Any] = np.memmap(path, dtype=BOARD, mode="r+", shape=(1,))
-        self._counts: NDArray[np.int64] = self._record["message_count"]
+        self.counts: NDArray[np.int64] = self._record["message_count"]
+        """The message count, int64[1], for compiled loops."""
         self._orders: NDArray[np.int64] = self._record["order"]
 
     @classmethod
@@ -132,11 +136,11 @@ class Board:
 
     @property
     def message_count(self) -> int:
-        return int(self._counts[0])
+        return int(self.counts[0])
 
     @message_count.setter
     def message_count(self, count: int) -> None:
-        self._counts[0] = count
+        self.counts[0] = count
 
     @property
     def busy_ns(self) -> tuple[int, int]:
@@ -151,7 +155,7 @@ class Board:
         """
         self._record["busy_ns"][0] += busy_ns
         self._record["busy_processor_ns"][0] += processor_ns
-        self._counts[0] += count
+        self.counts[0] += count
 
     @property
     def fault(self) -> Fault:
@@ -171,6 +175,12 @@ class Board:
         if self.fault is Fault.NONE:
             self._record["expected"][0], self._record["found"][0] = expected, found
             self._record["fault"][0] = fault
+
+    def set_found(self, found: Found) -> None:
+        """Record what a compiled loop found, unless it found no fault."""
+        fault, expected, other = found
+        if fault != Fault.NONE:
+            self.set_fault(Fault(int(fault)), expected=int(expected), found=int(other))
 
     @property
     def fault_text(self) -> str:

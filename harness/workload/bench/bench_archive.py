@@ -20,10 +20,8 @@ from windtunnel.driver.archive.client.recording_counters import RecordingCounter
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.client.publication.publication import Publication
-from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.harness.artifact.run.bench_board import Command, Fault, State
-from windtunnel.harness.workload.bench.bench_sequence import Batch
-from windtunnel.harness.workload.bench.bench_stream import BLOCK_BYTES, PROGRESS_S, Load, Sink
+from windtunnel.harness.workload.bench.bench_stream import PROGRESS_S, Load, Sink, Writer
 
 RESPONSES = "aeron:udp?endpoint=127.0.0.1:0"
 REPLAYS = "aeron:ipc"
@@ -54,9 +52,6 @@ class _Rounds:
     def __init__(self, load: Load, aeron: Aeron, archive: AeronArchive) -> None:
         self._load, self._aeron, self._archive = load, aeron, archive
         self._options, self._board = load.options, load.board
-        # Load or compile the kernel now instead of at the first message.
-        sink = Sink(self._board, self._options.message_length)
-        sink.on_block(memoryview(np.empty(0, np.uint8)), 0, 0, 0)
         self.recording_id = NULL_VALUE
         self._end = 0
         """Position at which the recording ends."""
@@ -108,22 +103,14 @@ class _Rounds:
 
     def _publish(self, publication: Publication) -> int:
         """Offer numbered messages. Returns the number of messages sent."""
-        options, message_count = self._options, self._options.message_count
-        batch = Batch(options.message_length)
-        first = sent = 0
-        while sent < message_count and self._load.is_well(self._aeron):
-            lengths = batch.lengths[: first + message_count - sent]
-            written, answer = publication.offer_batch(batch.rest(first), lengths, first)
-            first, sent = first + written, sent + written
-            if first == batch.count:
-                batch.renumber()
-                first = 0
-            elif answer == result.BACK_PRESSURED:
-                if not written:
-                    options.idle()
-            elif answer != result.ADMIN_ACTION and sent < message_count:
-                self._board.set_fault(Fault.OFFER_REFUSED, expected=sent, found=answer)
-        return sent
+        options, counts = self._options, np.zeros(1, np.int64)
+        writer = Writer(options.message_length)
+        while counts[0] < options.message_count and self._load.is_well(self._aeron):
+            found = writer.write(
+                publication, counts, limit=options.message_count, strategy=options.strategy
+            )
+            self._board.set_found(found)
+        return int(counts[0])
 
     def replay(self) -> bool:
         """Read a replay of the recording, and report the duration. Returns False on a fault."""
@@ -136,10 +123,7 @@ class _Rounds:
         image = subscription.images[0]
         began_ns = time.monotonic_ns()
         while image.position < self._end and self._load.is_well(self._aeron):
-            if image.block_poll(sink.on_block, BLOCK_BYTES) == 0:
-                if image.is_closed:
-                    self._board.set_fault(Fault.STREAM_LOST, found=sink.count)
-                self._options.idle()
+            sink.read(image, strategy=self._options.strategy)
         self._board.set_times(began_ns, time.monotonic_ns())
         if (image.position, sink.count) != (self._end, sent):
             self._board.set_fault(Fault.REPLAYED, expected=sent, found=sink.count)

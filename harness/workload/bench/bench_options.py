@@ -5,11 +5,20 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 
 ROLES = ("source", "sink", "ping", "pong", "offer", "poll", "archive")
 CLIENTS = ("windtunnel", "pyaeron")
 SLEEP_S = 50e-6
+
+
+class Idle(IntEnum):
+    """What a load generator does if there is nothing to read or no room to write."""
+
+    YIELD = 0
+    SPIN = 1
+    SLEEP = 2
 
 
 def spin() -> None:
@@ -21,8 +30,12 @@ def sleep() -> None:
     time.sleep(SLEEP_S)
 
 
-IDLES: dict[str, Callable[[], None]] = {"yield": os.sched_yield, "spin": spin, "sleep": sleep}
-"""Idle strategies, used when there is nothing to read or no room to write."""
+IDLES: dict[Idle, Callable[[], None]] = {
+    Idle.YIELD: os.sched_yield,
+    Idle.SPIN: spin,
+    Idle.SLEEP: sleep,
+}
+STRATEGIES = {strategy.name.lower(): strategy for strategy in Idle}
 
 
 @dataclass(frozen=True)
@@ -37,7 +50,7 @@ class Options:
     """The channel for echoes, or an empty string for loads without echoes."""
     stream_id: int
     message_length: int
-    idle: Callable[[], None]
+    strategy: Idle
     limit_s: float
     """Time in seconds after which the load ends itself, so no load runs forever."""
     control_channel: str = ""
@@ -54,6 +67,11 @@ class Options:
     """Index of this source."""
     rate: float = 0.0
     """Round trips per second, or 0 for one after the other."""
+
+    @property
+    def idle(self) -> Callable[[], None]:
+        """The function that idles in Python. Compiled loops have their own."""
+        return IDLES[self.strategy]
 
     @property
     def stream_ids(self) -> range:
@@ -80,7 +98,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument(
         "--message-length", type=int, required=True, help="message length in bytes, at least 8"
     )
-    parser.add_argument("--idle", choices=list(IDLES), default="yield")
+    parser.add_argument("--idle", choices=list(STRATEGIES), default="yield")
     parser.add_argument(
         "--limit",
         dest="limit_s",
@@ -117,4 +135,5 @@ def parse(arguments: Sequence[str] | None) -> Options:
         parser.error(f"a {parsed.role} cannot use another client")
     if parsed.role == "archive" and not (parsed.control_channel and parsed.message_count > 0):
         parser.error("an archive load needs --control-channel and --message-count")
-    return Options(**vars(parsed) | {"idle": IDLES[parsed.idle]})
+    strategy = STRATEGIES[vars(parsed).pop("idle")]
+    return Options(**vars(parsed), strategy=strategy)

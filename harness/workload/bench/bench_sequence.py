@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.frame_class import PAD
-from windtunnel.harness.artifact.run.bench_board import Fault
+from windtunnel.harness.artifact.run.bench_board import Fault, Found
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
 
 SEQUENCE_LENGTH = 8
@@ -28,9 +28,7 @@ _HEADER, _PAD = DATA_HEADER_LENGTH, PAD
 
 
 @kernel
-def check_block(
-    words: NDArray[np.int64], due: NDArray[np.int64], message_length: int
-) -> tuple[int, int, int]:
+def check_block(words: NDArray[np.int64], due: NDArray[np.int64], message_length: int) -> Found:
     """Compare the number of each message in a block of whole frames with the next number of its
     source, and update these numbers.
 
@@ -58,6 +56,17 @@ def check_block(
     return OK, 0, 0
 
 
+BatchArrays = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+"""The messages of a batch, their numbers and their lengths."""
+
+
+@kernel
+def renumber(numbers: NDArray[np.int64]) -> None:
+    """Renumber the messages of a batch to continue the previous batch."""
+    for i in range(numbers.size):
+        numbers[i] += numbers.size
+
+
 class Batch:
     """A batch of adjacent messages of a source. The numbers continue from batch to batch."""
 
@@ -66,18 +75,10 @@ class Batch:
             raise ValueError(
                 f"message length: expected at least {SEQUENCE_LENGTH} bytes, found {message_length}"
             )
-        self.message_length = message_length
         self.count = min(max(BATCH_BYTES // message_length, 1), BATCH_MESSAGES_MAX)
-        self.messages = np.zeros(self.count * message_length, np.uint8)
-        self.lengths = np.full(self.count, message_length, np.int64)
-        rows = self.messages.reshape(self.count, message_length)
-        self._numbers = rows[:, :SEQUENCE_LENGTH].view(np.int64)[:, 0]
-        self._numbers[:] = (source << SEQUENCE_BITS) + np.arange(self.count)
-
-    def rest(self, first: int) -> NDArray[np.uint8]:
-        """Return the messages of this batch from index `first` on."""
-        return self.messages[first * self.message_length :]
-
-    def renumber(self) -> None:
-        """Renumber the messages to continue the previous batch."""
-        self._numbers += self.count
+        messages = np.zeros(self.count * message_length, np.uint8)
+        lengths = np.full(self.count, message_length, np.int64)
+        rows = messages.reshape(self.count, message_length)
+        numbers = rows[:, :SEQUENCE_LENGTH].view(np.int64)[:, 0]
+        numbers[:] = (source << SEQUENCE_BITS) + np.arange(self.count)
+        self.arrays: BatchArrays = messages, numbers, lengths

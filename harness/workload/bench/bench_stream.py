@@ -13,17 +13,23 @@ means.
 import time
 
 import numpy as np
+from numpy.typing import NDArray
 
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.driver.client.subscription import Subscription
 from windtunnel.driver.logbuffer import publication_result as result
-from windtunnel.harness.artifact.run.bench_board import Board, Command, Fault, State
-from windtunnel.harness.workload.bench.bench_options import Options
-from windtunnel.harness.workload.bench.bench_sequence import OK, Batch, check_block
+from windtunnel.harness.artifact.run.bench_board import Board, Command, Fault, Found, State
+from windtunnel.harness.workload.bench.bench_loops import (
+    NO_LIMIT,
+    TURNS,
+    read_blocks,
+    write_batches,
+)
+from windtunnel.harness.workload.bench.bench_options import Idle, Options
+from windtunnel.harness.workload.bench.bench_sequence import Batch
 
-BLOCK_BYTES = 1 << 17
 PROGRESS_S = 0.0005
 """Interval between polls before the measurement starts."""
 
@@ -36,6 +42,10 @@ class Load:
     def __init__(self, options: Options, board: Board) -> None:
         self.options = options
         self.board = board
+        self.turns = TURNS if options.streams == 1 else 1
+        """Turns of a compiled loop on one stream, before the next stream has a turn."""
+        self.strategy = options.strategy if options.streams == 1 else Idle.SPIN
+        """What a compiled loop does in a turn without work."""
         self._deadline_s = time.monotonic() + options.limit_s
 
     def goes_on(self, aeron: Aeron) -> bool:
@@ -85,29 +95,28 @@ class Load:
         return subscription.images[0]
 
 
-class Flow:
+class Writer:
     """The messages of one source on one stream."""
 
-    def __init__(self, load: Load, publication: Publication) -> None:
-        self._load, self.publication = load, publication
-        self._batch = Batch(load.options.message_length, load.options.source)
-        self._first = 0
+    def __init__(self, message_length: int, source: int = 0) -> None:
+        self._batch = Batch(message_length, source)
+        self._place = np.zeros(1, np.int64)
         """Index of the next message of the batch."""
 
-    def offer(self) -> int:
-        """Offer the rest of the batch. Returns the number of messages written."""
-        batch, board = self._batch, self._load.board
-        written, answer = self.publication.offer_batch(
-            batch.rest(self._first), batch.lengths, self._first
+    def write(
+        self,
+        publication: Publication,
+        counts: NDArray[np.int64],
+        *,
+        limit: int = NO_LIMIT,
+        turns: int = TURNS,
+        strategy: Idle = Idle.YIELD,
+    ) -> Found:
+        """Offer messages in a number of turns, or until `counts`, int64[1], has reached a limit."""
+        found = publication.run_loop(
+            write_batches, self._batch.arrays, self._place, counts, limit, turns, strategy
         )
-        self._first += written
-        board.message_count += written
-        if self._first == batch.count:
-            batch.renumber()
-            self._first = 0
-        elif answer not in (result.BACK_PRESSURED, result.ADMIN_ACTION):
-            board.set_fault(Fault.OFFER_REFUSED, expected=board.message_count, found=answer)
-        return written if answer == result.BACK_PRESSURED else max(written, 1)
+        return found or (Fault.OFFER_REFUSED, int(counts[0]), result.CLOSED)
 
 
 def run_source(load: Load, aeron: Aeron) -> None:
@@ -115,16 +124,21 @@ def run_source(load: Load, aeron: Aeron) -> None:
     options, board = load.options, load.board
     is_shared = options.sources > 1
     add = aeron.add_publication if is_shared else aeron.add_exclusive_publication
-    flows = [Flow(load, add(options.channel, each)) for each in options.stream_ids]
-    for flow in flows:
-        if not load.wait_for_connection(aeron, flow.publication):
+    flows = [
+        (add(options.channel, each), Writer(options.message_length, options.source))
+        for each in options.stream_ids
+    ]
+    for publication, _ in flows:
+        if not load.wait_for_connection(aeron, publication):
             return
     board.state = State.CONNECTED
+    turns, strategy = load.turns, load.strategy
     while load.goes_on(aeron):
-        written = 0
-        for flow in flows:
-            written += flow.offer()
-        if not written:
+        before = board.message_count
+        for publication, writer in flows:
+            found = writer.write(publication, board.counts, turns=turns, strategy=strategy)
+            board.set_found(found)
+        if turns == 1 and board.message_count == before:
             options.idle()
 
 
@@ -142,22 +156,18 @@ class Sink:
         """The number of messages that have arrived in order."""
         return int(self._due.sum())
 
-    def on_block(self, block: memoryview, session_id: int, term_id: int, position: int) -> None:
-        """Check the messages in one block of whole frames."""
-        before = self.count
-        frames = np.frombuffer(block, np.int64)
-        fault, expected, found = check_block(frames, self._due, self._message_length)
-        self._board.message_count += self.count - before
-        if fault != OK:
-            self._board.set_fault(Fault(int(fault)), expected=int(expected), found=int(found))
+    def read(self, image: Image, *, turns: int = TURNS, strategy: Idle = Idle.YIELD) -> None:
+        """Read and check messages in a number of turns."""
+        found = image.run_loop(
+            read_blocks, self._due, self._message_length, self._board.counts, turns, strategy
+        )
+        self._board.set_found(found or (Fault.STREAM_LOST, 0, self.count))
 
 
 def run_sink(load: Load, aeron: Aeron) -> None:
     """Read and check messages of all streams until stopped."""
     options, board = load.options, load.board
     sinks = [Sink(board, options.message_length, options.sources) for _ in options.stream_ids]
-    # Load or compile the kernel now instead of at the first message.
-    sinks[0].on_block(memoryview(np.empty(0, np.uint8)), 0, 0, 0)
     subscriptions = [aeron.add_subscription(options.channel, each) for each in options.stream_ids]
     board.state = State.SUBSCRIBED
     readers = []
@@ -167,11 +177,10 @@ def run_sink(load: Load, aeron: Aeron) -> None:
             return
         readers.append((image, sink))
     board.state = State.CONNECTED
+    turns, strategy = load.turns, load.strategy
     while load.goes_on(aeron):
-        read = 0
+        before = board.message_count
         for image, sink in readers:
-            read += image.block_poll(sink.on_block, BLOCK_BYTES)
-            if image.is_closed:
-                board.set_fault(Fault.STREAM_LOST, found=sink.count)
-        if not read:
+            sink.read(image, turns=turns, strategy=strategy)
+        if turns == 1 and board.message_count == before:
             options.idle()

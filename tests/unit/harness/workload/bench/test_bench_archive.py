@@ -1,64 +1,63 @@
 """The load of an archive over synthetic streams: its requests, its faults, its end."""
 
 import struct
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.harness.workload.numbered_frames import frame
+from tests.unit.driver.client.own_stream import SESSION_ID
+from tests.unit.harness.workload.bench.stepped_stream import (
+    FRAME,
+    LENGTH,
+    SteppedStream,
+    message,
+)
 from windtunnel.driver.archive.client import ArchiveError
 from windtunnel.driver.archive.client.recording_counters import TYPE_ID
 from windtunnel.driver.archive.protocol.codes import ErrorCode
 from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.harness.artifact.run.bench_board import Board, Command, Fault, State
 from windtunnel.harness.workload.bench import bench_archive
-from windtunnel.harness.workload.bench.bench_options import Options, parse
+from windtunnel.harness.workload.bench.bench_options import Idle, Options, parse
 from windtunnel.harness.workload.bench.bench_stream import Load
 
-LENGTH, FRAME, COUNT = 32, 64, 3
-SESSION = 77
+COUNT = 3
 
 
-class MadePublication:
-    """Takes as many messages at a time as `takes` says, then the rest."""
-
-    def __init__(self, takes):
-        self.session_id, self.is_connected, self.position = SESSION, True, 0
-        self.takes, self.asked, self.is_closed = list(takes), [], False
-
-    def offer_batch(self, messages, lengths, first):
-        self.asked.append((first, lengths.size - first))
-        written, answer = self.takes.pop(0) if self.takes else (lengths.size, 1)
-        written = min(written, lengths.size - first)
-        self.position += written * FRAME
-        return written, answer
-
-    def close(self):
-        self.is_closed = True
+def limit_to(count):
+    """Limit a publication to a number of messages."""
+    return lambda stream: stream.limit_to(count * FRAME)
 
 
-class MadeImage:
-    """Delivers blocks of one frame; it is closed after the last one."""
+def write(*numbers):
+    """Write messages with these numbers."""
+    return lambda stream: stream.write(*map(message, numbers))
 
-    def __init__(self, numbers):
-        self.blocks, self.position, self.is_closed = [frame(n, LENGTH) for n in numbers], 0, False
 
-    def block_poll(self, handler, limit):
-        if not self.blocks:
-            self.is_closed = True
-            return 0
-        handler(memoryview(self.blocks.pop(0)), 1, 2, 3)
-        self.position += FRAME
-        return FRAME
+whole = write(*range(COUNT))
+
+
+def close(stream):
+    stream.publication.close()
+
+
+def leave(stream):
+    stream.image.on_unavailable()
 
 
 class MadeArchive:
     """An archive of one recording; `short` is how much of its end is missing."""
 
-    def __init__(self, board, takes=(), replays=range(COUNT), short=0, refusals=()):
+    def __init__(self, board, folder, recorded=(), replayed=(), short=0, refusals=()):
+        """`recorded` and `replayed` act on the streams before the calls of a load's loops."""
         self.board, self.short, self.refusals = board, short, list(refusals)
-        self.publication, self.image = MadePublication(takes), MadeImage(replays)
+        self.recording = SteppedStream(folder, lambda: None, "recording")
+        self.replaying = SteppedStream(folder, lambda: None, "replaying")
+        for stream, steps in ((self.recording, recorded), (self.replaying, replayed)):
+            stream.steps = [partial(each, stream.stream) for each in steps]
+        self.publication, self.image = self.recording.writing(), self.replaying.reading()
         self.asked, self.times = [], []
 
     def __enter__(self):
@@ -72,10 +71,11 @@ class MadeArchive:
         return self.publication
 
     def stop_recording_publication(self, publication):
-        self.asked.append(("stop", publication.position))
+        self.end = publication.position
+        self.asked.append(("stop", self.end))
 
     def stop_position(self, recording_id):
-        return self.publication.position - self.short
+        return self.end - self.short
 
     def replay(self, recording_id, channel, stream_id):
         self.asked.append(("replay", recording_id, channel, stream_id))
@@ -95,14 +95,14 @@ def board(tmp_path):
 
 
 @pytest.fixture
-def run(board, monkeypatch):
+def run(board, monkeypatch, tmp_path):
     """Run the load with an archive; commands come as soon as they are waited for."""
 
-    def made(**told):
-        archive = MadeArchive(board, **told)
+    def made(replayed=(whole,), **told):
+        archive = MadeArchive(board, tmp_path, replayed=replayed, **told)
         monkeypatch.setattr(bench_archive.AeronArchive, "connect", lambda *_: archive)
         monkeypatch.setattr(bench_archive.time, "sleep", lambda _: None)
-        key = struct.pack("<qii", 5, SESSION, 0) + struct.pack("<q", 1)
+        key = struct.pack("<qii", 5, SESSION_ID, 0) + struct.pack("<q", 1)
         counter = SimpleNamespace(counter_id=9, type_id=TYPE_ID, key=key.ljust(112, b"\0"))
 
         class Counters(list):
@@ -111,7 +111,7 @@ def run(board, monkeypatch):
                 return archive.publication.position
 
         options = Options(
-            "archive", Path("/shm/aeron"), board.path, "there", "", 7, LENGTH, lambda: None,
+            "archive", Path("/shm/aeron"), board.path, "there", "", 7, LENGTH, Idle.SPIN,
             60.0, "control", COUNT,
         )  # fmt: skip
         load = Load(options, board)
@@ -134,8 +134,8 @@ def run(board, monkeypatch):
 
 
 def test_records_replays_and_makes_room(run, board):
-    archive = run(takes=[(2, result.BACK_PRESSURED), (0, result.ADMIN_ACTION)])
-    assert archive.publication.asked == [(0, 3), (2, 1), (2, 1)]
+    archive = run(recorded=[limit_to(2), limit_to(2), limit_to(100)])
+    assert archive.recording.numbers() == list(range(COUNT))
     assert archive.asked == [
         ("record", "there", 7),
         ("stop", COUNT * FRAME),
@@ -163,10 +163,10 @@ def test_any_other_refusal_ends_it(run):
     ("told", "why"),
     [
         ({"short": FRAME}, "expected the recording to end at position 192, found 128"),
-        ({"replays": (0, 2)}, "lost or reordered: expected message 1, found 2"),
-        ({"replays": (0, 1)}, "the stream disconnected after message 2"),
+        ({"replayed": [write(0, 2)]}, "lost or reordered: expected message 1, found 2"),
+        ({"replayed": [write(0, 1), leave]}, "the stream disconnected after message 2"),
         (
-            {"takes": [(1, result.CLOSED)]},
+            {"recorded": [limit_to(1), close]},
             f"the offer of message 1 failed with code {result.CLOSED}",
         ),
     ],
@@ -178,12 +178,8 @@ def test_a_wrong_answer_is_a_fault(run, board, told, why):
     assert board.state is not State.REPLAYED
 
 
-def test_padding_in_place_of_messages_is_a_fault(run, board, monkeypatch):
-    padding = [frame(0, LENGTH), frame(0, LENGTH, 0), frame(0, LENGTH, 0)]
-    monkeypatch.setattr(MadeImage, "__init__", lambda image, _: image.__dict__.update(
-        blocks=padding, position=0, is_closed=False
-    ))  # fmt: skip
-    run()
+def test_padding_in_place_of_messages_is_a_fault(run, board):
+    run(replayed=[write(0), lambda stream: stream.pad(FRAME - 32), lambda stream: stream.pad(32)])
     assert board.fault_text == "expected 3 replayed messages, as recorded, found 1"
 
 

@@ -29,7 +29,7 @@ def board(tmp_path):
 def idle_load(board, **changed):
     """A load that may be idle as often as it likes."""
     load = load_of(board, "poll")
-    load.options = replace(load.options, idle=lambda: None, **changed)
+    load.options = replace(load.options, **changed)
     return load
 
 

@@ -1,0 +1,259 @@
+"""The compiled loops of load generators. They take their time in the client, not in Python.
+
+    write_batches   source, archive    numbered messages, until a limit
+    read_blocks     sink, archive      checks the numbers
+    ping, pong                         one message at a time, and its echo
+
+A loop ends after a number of turns, so that its load generator can check whether the benchmark has
+ended. A turn without work idles. A loop that finds a fault returns it: (fault, the expected value,
+the value found instead), with `OK` for no fault.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.driver.base.atomics import get_i32, put_i64
+from windtunnel.driver.base.system import monotonic_ns, sleep_ns, yield_cpu
+from windtunnel.driver.client.compiled_loops import (
+    Blocks,
+    PublicationLog,
+    consume,
+    next_block,
+    offer,
+    offer_batch,
+)
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.harness.artifact.run.bench_board import Fault, Found
+from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
+from windtunnel.harness.workload.bench.bench_options import Idle
+from windtunnel.harness.workload.bench.bench_sequence import OK, BatchArrays, check_block, renumber
+
+TURNS = 256
+"""Turns of a loop on the only stream of a load generator."""
+NO_LIMIT = (1 << 63) - 1
+BLOCK_BYTES = 1 << 17
+_YIELD, _SLEEP = int(Idle.YIELD), int(Idle.SLEEP)
+_SLEEP_NS = 50_000
+_ADMIN_ACTION, _BACK_PRESSURED = result.ADMIN_ACTION, result.BACK_PRESSURED
+_OFFER_REFUSED, _OUT_OF_ROOM = int(Fault.OFFER_REFUSED), int(Fault.OUT_OF_ROOM)
+
+ECHO = np.dtype(
+    (
+        np.record,
+        [
+            ("phase", "i8"),
+            ("due_ns", "i8"),  # ping: when the message was due, by the monotonic clock
+        ],
+    )
+)
+WAITING, DUE, SENT = range(3)
+"""Phases of a ping: no message is due, a message has to be sent, its echo has not arrived. A pong
+has the phase DUE after it has read a message, until it has sent its echo.
+"""
+
+
+@kernel
+def idle(strategy: int) -> None:
+    """Idle as a member of `Idle` says."""
+    if strategy == _YIELD:
+        yield_cpu()
+    elif strategy == _SLEEP:
+        sleep_ns(_SLEEP_NS)
+
+
+@kernel
+def is_refused(answer: int) -> bool:
+    """Return whether the result of an offer is an error that a later offer will not mend."""
+    return answer < 0 and answer != _BACK_PRESSURED and answer != _ADMIN_ACTION
+
+
+@kernel
+def write_batches(
+    publication: PublicationLog,
+    batch: BatchArrays,
+    place: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    limit: int,
+    turns: int,
+    strategy: int,
+) -> Found:
+    """Write numbered messages, a batch each turn, until `counts` has reached `limit`.
+
+    Shapes:  batch (messages uint8[n], their numbers int64[m], lengths int64[m]);
+             place int64[1], index of the next message of the batch; counts int64[1], messages so
+             far
+    """
+    messages, numbers, lengths = batch
+    length, count = lengths[0], lengths.size
+    for _ in range(turns):
+        first = place[0]
+        end = min(count, first + limit - counts[0])
+        if end <= first:
+            break
+        written, answer = offer_batch(publication, messages, first * length, lengths[:end], first)
+        counts[0] += written
+        place[0] += written
+        if place[0] == count:
+            renumber(numbers)
+            place[0] = 0
+        elif is_refused(answer):
+            return _OFFER_REFUSED, counts[0], answer
+        elif written == 0 and answer == _BACK_PRESSURED:
+            idle(strategy)
+    return OK, 0, 0
+
+
+@kernel
+def check_next(
+    blocks: Blocks, at: int, length: int, due: NDArray[np.int64], message_length: int
+) -> tuple[int, int, int, int]:
+    """Check the messages in one block, as `check_block` does. Returns: (fault, the expected value,
+    the value found instead, the number of messages in order)
+    """
+    words = blocks.log[at : at + length].view(np.int64)
+    before = 0
+    for number in due:
+        before += number
+    fault, expected, found = check_block(words, due, message_length)
+    count = -before
+    for number in due:
+        count += number
+    return fault, expected, found, count
+
+
+@kernel
+def read_blocks(
+    blocks: Blocks,
+    due: NDArray[np.int64],
+    message_length: int,
+    counts: NDArray[np.int64],
+    turns: int,
+    strategy: int,
+) -> Found:
+    """Read and check blocks, one each turn.
+
+    Shapes:  due int64[sources], the next number of each source; counts int64[1], messages so far
+    """
+    for _ in range(turns):
+        at, length = next_block(blocks, BLOCK_BYTES)
+        if length == 0:
+            idle(strategy)
+            continue
+        fault, expected, found, count = check_next(blocks, at, length, due, message_length)
+        counts[0] += count
+        if fault != OK:
+            return fault, expected, found
+        consume(blocks, length)
+    return OK, 0, 0
+
+
+@kernel
+def next_message(blocks: Blocks) -> tuple[int, int]:
+    """Find the next frame, as `next_block` does."""
+    at, length = next_block(blocks, BLOCK_BYTES)
+    return at, aligned(get_i32(blocks.log, at)) if length > 0 else 0
+
+
+@kernel
+def ping(
+    blocks: Blocks,
+    publication: PublicationLog,
+    message: NDArray[np.uint8],
+    latencies: NDArray[np.int64],
+    interval_ns: int,
+    echoes: NDArray[Any],
+    due: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    turns: int,
+    strategy: int,
+) -> Found:
+    """Send numbered messages, each after the echo of the previous one, at most one every
+    `interval_ns` from the first echo on, and store how long each took.
+
+    Shapes:  message uint8[n]; latencies int64[m] in nanoseconds; echoes ECHO[1]; due int64[1], the
+             number of the next echo; counts int64[1], echoes so far
+    """
+    state = echoes[0]
+    for _ in range(turns):
+        if state.phase == WAITING:
+            now_ns = monotonic_ns()
+            is_paced = interval_ns > 0 and counts[0] > 0
+            if is_paced and now_ns < state.due_ns + interval_ns:
+                idle(strategy)
+                continue
+            if due[0] == latencies.size:
+                return _OUT_OF_ROOM, latencies.size, 0
+            state.due_ns = state.due_ns + interval_ns if is_paced else now_ns
+            put_i64(message, 0, due[0])
+            state.phase = DUE
+        if state.phase == DUE:
+            answer = offer(publication, message, 0, message.size, 0)
+            if is_refused(answer):
+                return _OFFER_REFUSED, counts[0], answer
+            if answer < 0:
+                idle(strategy)
+                continue
+            state.phase = SENT
+        at, length = next_message(blocks)
+        if length == 0:
+            idle(strategy)
+            continue
+        fault, expected, found, count = check_next(blocks, at, length, due, message.size)
+        if fault != OK:
+            return fault, expected, found
+        consume(blocks, length)
+        # The frame may be padding.
+        if count > 0:
+            now_ns = monotonic_ns()
+            latencies[counts[0]] = now_ns - state.due_ns
+            # The first echo comes late if its pong was still being compiled. Messages are due from
+            # then on.
+            if counts[0] == 0:
+                state.due_ns = now_ns
+            counts[0] += count
+            state.phase = WAITING
+    return OK, 0, 0
+
+
+@kernel
+def pong(
+    blocks: Blocks,
+    publication: PublicationLog,
+    message_length: int,
+    echoes: NDArray[Any],
+    due: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    turns: int,
+    strategy: int,
+) -> Found:
+    """Send each message back. It is consumed when it was sent, because the driver may then
+    overwrite it.
+
+    Shapes:  echoes ECHO[1]; due int64[1], the number of the next message; counts int64[1], echoes
+             so far
+    """
+    state = echoes[0]
+    for _ in range(turns):
+        at, length = next_message(blocks)
+        if length == 0:
+            idle(strategy)
+            continue
+        if state.phase == WAITING:
+            fault, expected, found, count = check_next(blocks, at, length, due, message_length)
+            if fault != OK:
+                return fault, expected, found
+            state.phase = DUE if count > 0 else WAITING
+        if state.phase == DUE:
+            answer = offer(publication, blocks.log, at + DATA_HEADER_LENGTH, message_length, 0)
+            if is_refused(answer):
+                return _OFFER_REFUSED, counts[0], answer
+            if answer < 0:
+                idle(strategy)
+                continue
+            counts[0] += 1
+            state.phase = WAITING
+        consume(blocks, length)
+    return OK, 0, 0
