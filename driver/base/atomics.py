@@ -31,7 +31,7 @@ _store_i64_release = intrinsics.store_of["i64", "release"]
 _cas_i32, _cas_i64 = intrinsics.compare_and_set_of["i32"], intrinsics.compare_and_set_of["i64"]
 _add_i32, _add_i64 = intrinsics.fetch_add_of["i32"], intrinsics.fetch_add_of["i64"]
 _move, _fill_zero = intrinsics.move, intrinsics.fill_zero
-_stream_zeros = intrinsics.stream_zeros
+_stream_zeros, _prefetch = intrinsics.stream_zeros, intrinsics.prefetch
 _fence_acquire, _fence_release = intrinsics.fence_acquire, intrinsics.fence_release
 _fence_full, bytes_at = intrinsics.fence_full, intrinsics.bytes_at
 
@@ -194,6 +194,12 @@ def zero_past_caches(target, at, length):
         _stream_zeros(target, line)
     _fill_zero(target, last, at + length - last)
     _fence_full()
+
+
+@kernel
+def prefetch(buf, at):
+    """Load a cache line that will be read soon. `at` may be beyond the end of the array."""
+    _prefetch(buf, at)
 
 
 @kernel

@@ -57,6 +57,16 @@ def after_turn(state, work_count):
 
 
 @kernel
+def until(state, work_count, limit_ns):
+    """Idle like `after_turn`, but sleep at most `limit_ns`, or the shortest sleep if that is
+    longer.
+    """
+    length_ns = park_ns(state, work_count)
+    if length_ns != NO_PARK:
+        system.sleep_ns(min(length_ns, max(limit_ns, state[0].park_ns_min)))
+
+
+@kernel
 def park_ns(state, work_count):
     """Idle like `after_turn`, but only spin or yield. If the strategy specifies a sleep, return its
     length in nanoseconds, otherwise NO_PARK.

@@ -106,6 +106,9 @@ if JIT_DISABLED:
     fetch_add_of = {kind: _python_fetch_add(kind) for kind in ("i32", "i64")}
     move, fill_zero, stream_zeros = _python_move, _python_fill_zero, _python_stream_zeros
 
+    def prefetch(buf, at):
+        """Do nothing. A prefetch has no effect but on the time of later accesses."""
+
     def fence_acquire() -> None:
         """Do nothing. Without the JIT no fence is needed, because the GIL orders all memory
         accesses.
@@ -126,7 +129,7 @@ else:
     compare_and_set_of = {kind: _compiled("compare_and_set_of", kind) for kind in ("i32", "i64")}
     fetch_add_of = {kind: _compiled("fetch_add_of", kind) for kind in ("i32", "i64")}
     move, fill_zero = _compiled("move"), _compiled("fill_zero")
-    stream_zeros = _compiled("stream_zeros")
+    stream_zeros, prefetch = _compiled("stream_zeros"), _compiled("prefetch")
     fence_acquire, fence_release, fence_full = (
         _compiled("fence_of", ordering) for ordering in ("acquire", "release", "seq_cst")
     )

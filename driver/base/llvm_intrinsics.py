@@ -171,6 +171,27 @@ def _stream_zeros(typingctx, target, target_at):
     return types.void(target, target_at), codegen
 
 
+@intrinsic
+def _prefetch(typingctx, buf, at):
+    """Load a cache line that will be read soon. The address need not be valid."""
+    _require_bytes(buf, writable=False)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        line = _pointer(context, builder, kinds[0], args[0], args[1], kinds[1], 8)
+        integer = ir.IntType(32)
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch",
+            [line.type],
+            ir.FunctionType(ir.VoidType(), [line.type, integer, integer, integer]),
+        )
+        is_read, is_kept_in_caches, is_data = integer(0), integer(3), integer(1)
+        builder.call(function, [line, is_read, is_kept_in_caches, is_data])
+        return context.get_dummy_value()
+
+    return types.void(buf, at), codegen
+
+
 def _make_fence(ordering):
     def fence_of(typingctx):
         def codegen(context, builder, signature, args):
@@ -228,5 +249,5 @@ store_of = {
 }
 compare_and_set_of = {kind: _make_compare_and_set(kind) for kind in ("i32", "i64")}
 fetch_add_of = {kind: _make_fetch_add(kind) for kind in ("i32", "i64")}
-move, fill_zero, stream_zeros = _move, _fill_zero, _stream_zeros
+move, fill_zero, stream_zeros, prefetch = _move, _fill_zero, _stream_zeros, _prefetch
 fence_of = {ordering: _make_fence(ordering) for ordering in ("acquire", "release", "seq_cst")}

@@ -21,6 +21,8 @@ from windtunnel.driver.media_driver.image import gap_rows
 from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
+NEVER_NS = (1 << 63) - 1
+
 CONDUCTOR = np.dtype(
     (
         np.record,
@@ -28,6 +30,7 @@ CONDUCTOR = np.dtype(
             ("image_count", "i8"),  # entries of `active_images`
             ("limit_count", "i8"),  # entries of `active_limits`
             ("has_new_loss", "i8"),  # an image without an entry in the loss report has a loss
+            ("nak_due_ns", "i8"),  # when the next NAK of an image with a gap is due
         ],
     )
 )
@@ -97,6 +100,7 @@ def track(state, now_ns, now_ms):
     count.
     """
     agent = state.agent[0]
+    agent.nak_due_ns = NEVER_NS
     work_count = 0
     for index in range(agent.image_count):
         work_count += image_tracker.track_rebuild(state, state.active_images[index], now_ns, now_ms)
@@ -132,7 +136,7 @@ def run(state, deadline_ns):
         work_count = track(state, now_ns, system.epoch_ns() // system.NS_PER_MS)
         if needs_python(state):
             return
-        idle.after_turn(state.idle, work_count)
+        idle.until(state.idle, work_count, state.agent[0].nak_due_ns - now_ns)
         now_ns = system.monotonic_ns()
         if now_ns >= deadline_ns:
             return

@@ -42,7 +42,7 @@ def run_all(conducting, sending, receiving, deadline_ns):
         work_count += sender.do_work(sending, now_ns) + receiver.do_work(receiving, now_ns)
         if conductor_state.needs_python(conducting):
             return
-        idle.after_turn(conducting.idle, work_count)
+        idle.until(conducting.idle, work_count, conducting.agent[0].nak_due_ns - now_ns)
         now_ns = system.monotonic_ns()
         if now_ns >= deadline_ns:
             return

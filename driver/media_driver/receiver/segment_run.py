@@ -10,6 +10,7 @@ those of images that write timestamps or fill gaps with a delay.
 """
 
 from windtunnel.driver.base.atomics import bytes_at, get_i32_acquire
+from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import position
 from windtunnel.driver.media import receive_endpoint, stream_map, transport
@@ -46,7 +47,11 @@ def insert(state, transport_slot, at, end, segment_length, inbox_index, now_ns):
     log = bytes_at(rec.log_address, rec.log_length)
     base = position.index(begin, rec.bits) * rec.term_length
     limit = at + rec.over_run_threshold - begin
-    reached = _end_of_run(log, base, packet, at, end, limit, segment_length, rec.term_length)
+    # Nothing was inserted beyond the high-water mark, so these slots are empty.
+    is_new = begin >= counters.get(state.counters, rec.hwm_id)
+    reached = _end_of_run(
+        log, base, packet, at, end, limit, segment_length, rec.term_length, is_new
+    )
     length = reached - at
     if length == 0:
         return at
@@ -66,7 +71,7 @@ def _is_data(packet, at, length):
 
 
 @kernel
-def _end_of_run(log, base, packet, at, end, limit, segment_length, term_length):
+def _end_of_run(log, base, packet, at, end, limit, segment_length, term_length, is_new):
     """Return the offset after the last datagram of the run that begins at `at`, which is at most
     `limit`.
 
@@ -83,7 +88,7 @@ def _end_of_run(log, base, packet, at, end, limit, segment_length, term_length):
         if data.validate(packet, reached, length, term_length) != length:
             break
         # `validate` has checked that the datagram is within the term.
-        if get_i32_acquire(log, base + offset) != 0:
+        if not is_new and get_i32_acquire(log, base + offset) != 0:
             break
         reached += length
     return reached

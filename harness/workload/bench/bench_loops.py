@@ -31,8 +31,8 @@ from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
 from windtunnel.harness.workload.bench.bench_options import Idle
 from windtunnel.harness.workload.bench.bench_sequence import OK, BatchArrays, check_block, renumber
 
-TURNS = 256
-"""Turns of a loop on the only stream of a load generator."""
+TURNS = 1024
+"""Turns of a loop on the only stream of a load generator: at least 0.3 ms."""
 NO_LIMIT = (1 << 63) - 1
 BLOCK_BYTES = 1 << 17
 _YIELD, _SLEEP = int(Idle.YIELD), int(Idle.SLEEP)

@@ -57,6 +57,9 @@ def track_rebuild(state, slot, now_ns, now_ms):
     else:
         offset, is_new_loss, is_due = loss_detector.scan(image, log, rebuild, hwm, now_ns)
     rebuilt = rebuild - (rebuild & (image.term_length - 1)) + offset
+    if rebuilt < hwm and not is_tracking:
+        # There is a gap. The conductor checks at least this often whether it was repaired.
+        state.agent[0].nak_due_ns = min(state.agent[0].nak_due_ns, image.gap_deadline_ns)
     work_count = counters.propose_max_release(values, image.rcv_pos_id, rebuilt)
     if is_tracking:
         work_count += _pass_lost_ranges(state, slot, log, now_ns, now_ms)

@@ -121,6 +121,14 @@ def test_zeroing_changes_only_its_range(zero: Callable[[np.ndarray, int, int], N
         assert np.array_equal(buf, expected), (at, length)
 
 
+@pytest.mark.parametrize("at", [0, 15, 16, 1 << 40, -(1 << 40)])
+def test_a_prefetch_changes_nothing_and_may_be_outside(at: int) -> None:
+    buf = np.arange(16, dtype=np.uint8)
+    buf.flags.writeable = False
+    atomics.prefetch(buf, at)
+    assert buf.tolist() == list(range(16))
+
+
 def test_a_read_only_array_can_be_read() -> None:
     buf = np.frombuffer(struct.pack("<q", -9), dtype=np.uint8)
     assert atomics.get_i64(buf, 0) == -9

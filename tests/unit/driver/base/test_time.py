@@ -70,3 +70,16 @@ def test_spins_and_yields_before_the_first_sleep_are_counted() -> None:
     assert state[0].park_ns == 1
     idle.after_turn(state, 0)
     assert state[0].park_ns == 2
+
+
+def test_a_sleep_until_an_event_ends_at_that_event_and_not_before_the_shortest_sleep() -> None:
+    minute_ns = 60 * system.NS_PER_SECOND
+    for limit_ns in (1_000, 0, -5):
+        state = idle.make_idle(yields_max=0, park_ns_min=1, park_ns_max=minute_ns)
+        state[0].park_ns = minute_ns
+        began_ns = system.monotonic_ns()
+        idle.until(state, 0, limit_ns)
+        assert system.monotonic_ns() - began_ns < minute_ns // 2
+        assert state[0].misses == 1
+    idle.until(state, 1, 0)
+    assert (state[0].misses, state[0].park_ns) == (0, 1)
