@@ -1,12 +1,16 @@
 """Benchmark that compares capture analysis by the local engine, by Spark and by other programs.
 
-The readers run one at a time. The engines read the same synthetic capture, after a small one, so
-compilation is not measured. Other readers get a similar capture, no longer than their rate
+The readers run one at a time, each as often as there are rounds; a figure is the median. The
+engines read the same synthetic capture, after a small one, so compilation is not measured. It is on
+the disk and in the page cache. Other readers get a similar capture, no longer than their rate
 requires. Ratios compare frames per second in one run on one machine, where other load affects all
 readers alike. Other readers are passed as functions: this module starts no programs.
 """
 
+import gc
+import os
 import resource
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -26,13 +30,20 @@ _WARM_UP_FRAMES = 5_000
 
 Reader = Callable[[Path], None]
 
+Times = list[tuple[float, float]]
+"""Wall and CPU seconds of each round."""
+
 
 class ReaderUnavailable(RuntimeError):
     """Raised if a program to compare with is not available. The message gives the reason."""
 
 
 def measure(
-    frames: int, frame_length: int, engines: tuple[str, ...], others: Mapping[str, Reader]
+    frames: int,
+    frame_length: int,
+    engines: tuple[str, ...],
+    others: Mapping[str, Reader],
+    rounds: int = 1,
 ) -> list[dict[str, Any]]:
     """Measure how fast the analysis engines and other programs read a capture. Returns a row for
     each, with its figures or why it is unavailable.
@@ -40,29 +51,32 @@ def measure(
     The figures are frames, bytes, wall and CPU time, rates and memory. The capture is temporary.
     Raises OSError if it cannot be written.
     """
-    ours: dict[str, Callable[[Path, Path], tuple[float, float]]] = {
-        "local": _local,
-        "spark": _spark,
-    }
+    ours: dict[str, Callable[[Path, Path, int], Times]] = {"local": _local, "spark": _spark}
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="windtunnel-bench-") as folder:
         path, small = Path(folder) / "synthetic.pcap", Path(folder) / "small.pcap"
         write_capture(small, _WARM_UP_FRAMES, frame_length)
         count = write_capture(path, frames, frame_length)
+        _write_to_disk(path)
         for engine in engines:
-            rows.append(_row(engine, count, path, partial(ours[engine], path, small)))
+            rows.append(_row(engine, count, path, partial(ours[engine], path, small, rounds)))
         if others and frames > OTHERS_FRAMES_MAX:
             count = write_capture(path, OTHERS_FRAMES_MAX, frame_length)
         for engine, reader in others.items():
-            rows.append(_row(engine, count, path, partial(_other, reader, path)))
+            rows.append(_row(engine, count, path, partial(_other, reader, path, rounds)))
     return rows
 
 
-def _row(
-    engine: str, count: int, path: Path, reading: Callable[[], tuple[float, float]]
-) -> dict[str, Any]:
+def _write_to_disk(path: Path) -> None:
+    """Write a new file to the disk, so that the system does not do this during a measurement."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _row(engine: str, count: int, path: Path, reading: Callable[[], Times]) -> dict[str, Any]:
     try:
-        wall_s, cpu_s = reading()
+        times = reading()
+        wall_s, cpu_s = (statistics.median(each) for each in zip(*times, strict=True))
     except ReaderUnavailable as error:
         return {"engine": engine, "missing": str(error)}
     return {
@@ -73,12 +87,17 @@ def _row(
         "cpu_s": cpu_s,
         "frames_per_s": count / wall_s,
         "frames_per_cpu_s": count / cpu_s if cpu_s else None,
+        "rounds": len(times),
         "memory_mib": _memory_kib() / 1024 if engine == "local" else None,
     }
 
 
-def _timed(work: Callable[[], object], usage_of: int) -> tuple[float, float]:
-    """Call a function, and return the wall and CPU seconds it took, including child processes."""
+def _timed(work: Callable[[], object], usage_of: int, rounds: int) -> Times:
+    """Call a function in each round, and return the wall and CPU seconds it took."""
+    return [_once(work, usage_of) for _ in range(rounds)]
+
+
+def _once(work: Callable[[], object], usage_of: int) -> tuple[float, float]:
     before, start = resource.getrusage(usage_of), time.perf_counter()
     work()
     wall_s, after = time.perf_counter() - start, resource.getrusage(usage_of)
@@ -90,12 +109,13 @@ def _memory_kib() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _local(path: Path, small: Path) -> tuple[float, float]:
+def _local(path: Path, small: Path, rounds: int) -> Times:
     analyze([str(small)])
-    return _timed(lambda: analyze([str(path)]), resource.RUSAGE_SELF)
+    gc.freeze()  # as `windtunnel analyze` does
+    return _timed(lambda: analyze([str(path)]), resource.RUSAGE_SELF, rounds)
 
 
-def _spark(path: Path, small: Path) -> tuple[float, float]:
+def _spark(path: Path, small: Path, rounds: int) -> Times:
     from windtunnel.reports.analysis.engines.spark.spark_engine import EngineError, start_session
 
     quiet = {"spark.log.level": "ERROR", "spark.ui.enabled": "false"}
@@ -105,15 +125,15 @@ def _spark(path: Path, small: Path) -> tuple[float, float]:
         raise ReaderUnavailable(str(error)) from error
     try:
         analyze([str(small)], spark=session)
-        wall_s, _ = _timed(lambda: analyze([str(path)], spark=session), resource.RUSAGE_SELF)
+        times = _timed(lambda: analyze([str(path)], spark=session), resource.RUSAGE_SELF, rounds)
     finally:
         session.stop()
     # Spark's workers are children of a JVM that keeps running, so their CPU time is not available.
-    return wall_s, 0.0
+    return [(wall_s, 0.0) for wall_s, _ in times]
 
 
-def _other(reader: Reader, path: Path) -> tuple[float, float]:
-    return _timed(lambda: reader(path), resource.RUSAGE_CHILDREN)
+def _other(reader: Reader, path: Path, rounds: int) -> Times:
+    return _timed(lambda: reader(path), resource.RUSAGE_CHILDREN, rounds)
 
 
 def lines(rows: list[dict[str, Any]]) -> list[str]:

@@ -196,7 +196,7 @@ def bench(
     if paths is not None:
         return bench_recovery.recovery(rounds, paths, enforce, json_file, report, readings)
     if only == (bench_alone.ANALYSIS,):
-        return bench_alone.analysis(frames, int(frame_length), json_file)
+        return bench_alone.analysis(frames, int(frame_length), rounds, json_file)
     if only == (bench_alone.LAB,):
         return bench_alone.lab(seconds, enforce, json_file)
     settings = BenchSettings(

@@ -44,7 +44,7 @@ class LabFigure:
         return self.value is not None and self.value < FLOORS[self.name]
 
 
-def analysis(frames: int, frame_length: int, json_file: Path | None) -> int:
+def analysis(frames: int, frame_length: int, rounds: int, json_file: Path | None) -> int:
     """Measure how fast Windtunnel's engines and tshark analyse generated captures."""
     try:
         from windtunnel.reports.analysis import benchmark
@@ -53,7 +53,7 @@ def analysis(frames: int, frame_length: int, json_file: Path | None) -> int:
         raise Failure(text, exit_code.HARNESS) from error
     try:
         rows = benchmark.measure(
-            frames, frame_length, benchmark.ENGINES, {"tshark": _read_by_tshark}
+            frames, frame_length, benchmark.ENGINES, {"tshark": _read_by_tshark}, rounds
         )
     except OSError as error:
         raise Failure(str(error), exit_code.HARNESS) from error

@@ -1,5 +1,6 @@
 """`windtunnel analyze`: analyses loss and recovery in captures of Aeron traffic."""
 
+import gc
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -184,6 +185,8 @@ def _analyze(
             session.stop()
     total = READINGS * sum(each.length for each in find_captures(list(captures)))
     with _progress(total) as advance:
+        # What has been imported stays, so no garbage collection need look at it.
+        gc.freeze()
         return analyze(captures, ports=ports, options=options, on_progress=advance)
 
 

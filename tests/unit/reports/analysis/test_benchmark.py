@@ -42,6 +42,14 @@ def test_a_row_tells_rate_and_memory():
     assert (other["engine"], other["bytes"]) == ("other", seen[0])
 
 
+def test_a_figure_is_the_median_of_all_rounds(monkeypatch):
+    times = iter([(3.0, 1.0), (1.0, 2.0), (2.0, 4.0)])
+    monkeypatch.setattr(benchmark, "_once", lambda work, usage_of: next(times))
+    (row,) = benchmark.measure(3_000, 64, ("local",), {}, rounds=3)
+    assert (row["rounds"], row["wall_s"], row["cpu_s"]) == (3, 2.0, 2.0)
+    assert row["frames_per_s"] == row["frames"] / 2
+
+
 def test_a_patient_reader_gets_no_more_than_tells_its_rate(monkeypatch):
     monkeypatch.setattr(benchmark, "OTHERS_FRAMES_MAX", 2_000)
     ours, other = benchmark.measure(6_000, 64, ("local",), {"other": lambda path: None})
