@@ -48,10 +48,9 @@ from windtunnel.driver.media_driver.image.loss_report import LossReport
 from windtunnel.driver.media_driver.receiver import receiver
 from windtunnel.driver.media_driver.sender import sender
 
-QUANTUM_NS = 50 * NS_PER_MS
-"""Time in nanoseconds that a compiled kernel runs before its thread checks for a shutdown request.
-The Python between two of them takes longer than a duty cycle, and in SHARED mode all agents wait
-for it."""
+QUANTUM_NS = 1_000 * NS_PER_MS
+"""Time in nanoseconds that a compiled kernel runs, unless the driver shuts down. The Python between
+two of them takes longer than a duty cycle, and in SHARED mode all agents wait for it."""
 
 
 class MediaDriver:
@@ -220,7 +219,7 @@ class MediaDriver:
             self.failure = error
             trace = "".join(traceback.format_exception(error))
             self._resources.record_error(ErrorCode.GENERIC_ERROR, trace)
-            self._shutdown.set()
+            self.stop()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until a shutdown is requested or an agent fails. Returns False if the timeout passes
@@ -234,6 +233,8 @@ class MediaDriver:
     def stop(self) -> None:
         """Request that the driver's threads shut down. A signal handler may call this method."""
         self._shutdown.set()
+        for state in self.agents:
+            state.agent[0].is_stopping = 1
 
     def close(self) -> None:
         """Stop the agents, delete their log buffers, and mark `cnc.dat` as closed. Repeated calls

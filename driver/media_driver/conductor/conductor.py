@@ -69,6 +69,9 @@ POLL_INTERVAL_NS = 10_000_000
 """Interval in nanoseconds at which the name resolver's socket and lookups in the background are
 polled, and at which some of the unused log buffers are freed."""
 
+WATCH_INTERVAL_NS = 50_000_000
+"""Interval in nanoseconds at which the endpoints whose names may be looked up again are checked."""
+
 
 class Conductor:
     """The conductor of a driver. Only the conductor's thread calls its methods."""
@@ -154,6 +157,8 @@ class Conductor:
             quantum_ns = min(quantum_ns, PENDING_WORK_INTERVAL_NS)
         elif resources.names.is_polled or resources.retired_logs:
             quantum_ns = min(quantum_ns, POLL_INTERVAL_NS)
+        elif self.components.reresolution.is_watching:
+            quantum_ns = min(quantum_ns, WATCH_INTERVAL_NS)
         return min(resources.clock.now_ns() + quantum_ns, self._next_timer_ns)
 
     def track(self, now_ns: int) -> int:

@@ -31,6 +31,7 @@ CONDUCTOR = np.dtype(
             ("limit_count", "i8"),  # entries of `active_limits`
             ("has_new_loss", "i8"),  # an image without an entry in the loss report has a loss
             ("nak_due_ns", "i8"),  # when the next NAK of an image with a gap is due
+            ("is_stopping", "i8"),  # the driver is shutting down: `run` returns
         ],
     )
 )
@@ -138,5 +139,5 @@ def run(state, deadline_ns):
             return
         idle.until(state.idle, work_count, state.agent[0].nak_due_ns - now_ns)
         now_ns = system.monotonic_ns()
-        if now_ns >= deadline_ns:
+        if now_ns >= deadline_ns or state.agent[0].is_stopping:
             return

@@ -18,7 +18,7 @@ def run_network(sending, receiving, quantum_ns):
     """
     began_ns = system.monotonic_ns()
     now_ns = began_ns
-    while now_ns - began_ns < quantum_ns:
+    while now_ns - began_ns < quantum_ns and sending.agent[0].is_stopping == 0:
         duty_cycle.measure(sending.cycle, sending.counters, now_ns)
         duty_cycle.measure(receiving.cycle, receiving.counters, now_ns)
         work_count = sender.do_work(sending, now_ns) + receiver.do_work(receiving, now_ns)
@@ -44,5 +44,5 @@ def run_all(conducting, sending, receiving, deadline_ns):
             return
         idle.until(conducting.idle, work_count, conducting.agent[0].nak_due_ns - now_ns)
         now_ns = system.monotonic_ns()
-        if now_ns >= deadline_ns:
+        if now_ns >= deadline_ns or conducting.agent[0].is_stopping:
             return

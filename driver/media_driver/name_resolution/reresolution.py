@@ -71,6 +71,11 @@ class Reresolution:
         self._check_deadline_ns = now_ns + check_interval_ns
         self._watched: dict[int, WatchedName] = {}
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether a name may have to be looked up again."""
+        return bool(self._watched)
+
     def watch(self, watched: WatchedName, now_ns: int) -> WatchedName:
         """Start watching a name. A numeric address is ignored."""
         watched.silent_since_ns = now_ns

@@ -48,10 +48,14 @@ def do_work(state, now_ns):
 
 @kernel
 def run(state, quantum_ns):
-    """Run duty cycles for a limited time, idling between them, then return to Python."""
+    """Run duty cycles for a limited time, idling between them, then return to Python.
+
+    Memory:  `is_stopping` is set by another thread, which waits for this one to end; it is not
+             ordered with anything
+    """
     began_ns = system.monotonic_ns()
     now_ns = began_ns
-    while now_ns - began_ns < quantum_ns:
+    while now_ns - began_ns < quantum_ns and state.agent[0].is_stopping == 0:
         duty_cycle.measure(state.cycle, state.counters, now_ns)
         work_count = do_work(state, now_ns)
         socket_gate.park(state.gate, idle.park_ns(state.idle, work_count))

@@ -70,6 +70,7 @@ RECEIVER = np.dtype(
             ("liveness_timeout_ns", "i8"),  # liveness timeout of connections
             ("eliciting_count", "i8"),  # sockets that elicit SETUPs periodically
             ("receive_time_ns", "i8"),  # epoch time of the last datagrams with receive timestamps
+            ("is_stopping", "i8"),  # the driver is shutting down: `run` returns
         ],
     )
 )

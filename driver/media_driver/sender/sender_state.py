@@ -81,6 +81,7 @@ SENDER = np.dtype(
             ("resolution_interval_ns", "i8"),  # interval of checks for silent destinations
             ("resolution_deadline_ns", "i8"),
             ("gso_enabled", "i8"),  # GSO packets may be sent, unless an endpoint refused
+            ("is_stopping", "i8"),  # the driver is shutting down: `run` returns
         ],
     )
 )

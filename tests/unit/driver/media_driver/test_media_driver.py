@@ -7,10 +7,12 @@ from windtunnel.driver.base.clock import ManualClock
 from windtunnel.driver.base.errors import ActiveDriverError
 from windtunnel.driver.cnc import cnc_file, ring_buffer
 from windtunnel.driver.command.publication import AddExclusivePublication
+from windtunnel.driver.media_driver import media_driver
 from windtunnel.driver.media_driver.agent import system_counters
-from windtunnel.driver.media_driver.conductor.conductor import Conductor
+from windtunnel.driver.media_driver.conductor.conductor import WATCH_INTERVAL_NS, Conductor
 from windtunnel.driver.media_driver.context import INVOKER, MS, Context
 from windtunnel.driver.media_driver.media_driver import MediaDriver
+from windtunnel.driver.media_driver.name_resolution.reresolution import WatchedName
 
 
 def test_a_directory_with_a_living_driver_is_refused(tmp_path):
@@ -121,4 +123,36 @@ def test_an_idle_conductor_seldom_enters_python(tmp_path, monkeypatch, mode):
         assert not driver.wait(0.3)
         lasted_ns = driver.clock.now_ns() - entered[0]
     # Two more than the time has room for: the first one, and one at which a timer was due.
-    assert 1 < len(entered) <= lasted_ns // (50 * MS) + 2
+    assert 1 <= len(entered) <= lasted_ns // (1_000 * MS) + 2
+
+
+@pytest.mark.parametrize("mode", ["DEDICATED", "SHARED_NETWORK", "SHARED"])
+def test_a_shutdown_does_not_wait_for_the_end_of_a_compiled_run(tmp_path, monkeypatch, mode):
+    # Each thread runs in machine code for a day, unless the driver shuts down.
+    monkeypatch.setattr(media_driver, "QUANTUM_NS", 86_400_000 * MS)
+    hour_ns = 3_600_000 * MS
+    context = Context(
+        dir=tmp_path / "aeron",
+        threading_mode=mode,
+        timer_interval_ns=hour_ns,
+        client_liveness_timeout_ns=2 * hour_ns,
+        publication_unblock_timeout_ns=3 * hour_ns,
+        untethered_window_limit_timeout_ns=2 * hour_ns,
+        untethered_resting_timeout_ns=2 * hour_ns,
+    )
+    with MediaDriver(context) as driver:
+        assert not driver.wait(0.05)
+    assert driver.failure is None
+
+
+def test_a_conductor_enters_python_to_look_up_watched_names(tmp_path):
+    with lab(tmp_path / "aeron") as driver:
+        conductor = driver.driver.conductor
+        conductor.do_work(driver.clock.now_ns())
+        second_ns, now_ns = 1_000 * MS, driver.clock.now_ns()
+        assert conductor._deadline_ns(second_ns) - now_ns > WATCH_INTERVAL_NS
+        watched = WatchedName("endpoint", "somewhere:20121", None, lambda address: None)
+        conductor.components.reresolution.watch(watched, now_ns)
+        assert conductor._deadline_ns(second_ns) - now_ns == WATCH_INTERVAL_NS
+        conductor.components.reresolution.unwatch(watched)
+        assert conductor._deadline_ns(second_ns) - now_ns > WATCH_INTERVAL_NS
