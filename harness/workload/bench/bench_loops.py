@@ -154,7 +154,8 @@ def read_blocks(
 def next_message(blocks: Blocks) -> tuple[int, int]:
     """Find the next frame, as `next_block` does."""
     at, length = next_block(blocks, BLOCK_BYTES)
-    return at, min(length, aligned(get_i32(blocks.log, at)))
+    # A frame that is not committed has a negative length.
+    return at, min(length, aligned(get_i32(blocks.log, at))) if length > 0 else 0
 
 
 @kernel

@@ -281,6 +281,20 @@ def test_a_pong_sends_back_what_came_and_not_the_padding(board, echoes):
     assert aeron.opened == [("read", "there", 7), ("write", "back", 8)]
 
 
+def test_a_frame_that_is_being_written_is_no_message(board, echoes):
+    own = echoes.back.stream
+    claims = []
+    echoes.back.steps = [
+        lambda: own.write(message(0)),
+        lambda: claims.append(own.publication.try_claim(LENGTH)),
+        lambda: None,
+    ]
+    run_ping(load_of(board, "ping"), echoes.client())
+    assert (board.message_count, board.fault) == (1, Fault.NONE)
+    assert own.counted_position() == FRAME
+    assert not isinstance(claims[0], int)
+
+
 def test_a_pong_keeps_a_message_until_its_echo_was_accepted(board, echoes):
     echoes.there.stream.limit_to(0)
     echoes.offer(0)
