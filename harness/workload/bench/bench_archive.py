@@ -106,16 +106,13 @@ class _Rounds:
         options, counts = self._options, np.zeros(1, np.int64)
         writer = Writer(options.message_length)
         while counts[0] < options.message_count and self._load.is_well(self._aeron):
-            found = writer.write(
-                publication, counts, limit=options.message_count, strategy=options.strategy
-            )
-            self._board.set_found(found)
+            writer.write(self._load, publication, counts, options.message_count)
         return int(counts[0])
 
     def replay(self) -> bool:
         """Read a replay of the recording, and report the duration. Returns False on a fault."""
         sent = self._board.message_count
-        sink = Sink(self._board, self._options.message_length)
+        sink = Sink(self._options.message_length)
         self._board.message_count = 0
         subscription = self._archive.replay(self.recording_id, REPLAYS, self._options.stream_id + 1)
         if not self._wait(lambda: bool(subscription.images)):
@@ -123,7 +120,7 @@ class _Rounds:
         image = subscription.images[0]
         began_ns = time.monotonic_ns()
         while image.position < self._end and self._load.is_well(self._aeron):
-            sink.read(image, strategy=self._options.strategy)
+            sink.read(self._load, image)
         self._board.set_times(began_ns, time.monotonic_ns())
         if (image.position, sink.count) != (self._end, sent):
             self._board.set_fault(Fault.REPLAYED, expected=sent, found=sink.count)

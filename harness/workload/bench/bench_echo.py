@@ -29,7 +29,7 @@ from windtunnel.harness.artifact.run.bench_board import (
     State,
     latencies_file,
 )
-from windtunnel.harness.workload.bench.bench_loops import ECHO, TURNS, ping, pong
+from windtunnel.harness.workload.bench.bench_loops import PING, TURNS, ping, pong
 from windtunnel.harness.workload.bench.bench_options import Options
 from windtunnel.harness.workload.bench.bench_stream import Load
 
@@ -72,11 +72,11 @@ def run_ping(load: Load, aeron: Aeron) -> None:
     publication, image = opened
     message = np.zeros(options.message_length, np.uint8)
     interval_ns = int(1e9 / options.rate) if options.rate else 0
-    echoes, due = np.zeros(1, ECHO), np.zeros(1, np.int64)
+    pings, due = np.zeros(1, PING), np.zeros(1, np.int64)
     number, deadline_s = 0, time.monotonic() + ECHO_TIMEOUT_S
     while load.goes_on(aeron):
         found = _run(
-            publication, image, ping, message, latencies, interval_ns, echoes, due, board.counts,
+            publication, image, ping, message, latencies, interval_ns, pings, due, board.counts,
             TURNS, options.strategy,
         )  # fmt: skip
         board.set_found(found or (Fault.STREAM_LOST, 0, number))
@@ -94,10 +94,10 @@ def run_pong(load: Load, aeron: Aeron) -> None:
     if opened is None:
         return
     publication, image = opened
-    echoes, due = np.zeros(1, ECHO), np.zeros(1, np.int64)
+    due = np.zeros(1, np.int64)
     while load.goes_on(aeron):
         found = _run(
-            publication, image, pong, options.message_length, echoes, due, board.counts,
+            publication, image, pong, options.message_length, due, board.counts,
             TURNS, options.strategy,
         )  # fmt: skip
         board.set_found(found or (Fault.STREAM_LOST, 0, board.message_count))

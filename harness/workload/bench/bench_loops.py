@@ -28,7 +28,7 @@ from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.harness.artifact.run.bench_board import Fault, Found
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
-from windtunnel.harness.workload.bench.bench_options import Idle
+from windtunnel.harness.workload.bench.bench_options import SLEEP_NS, Idle
 from windtunnel.harness.workload.bench.bench_sequence import OK, BatchArrays, check_block, renumber
 
 TURNS = 1024
@@ -36,23 +36,20 @@ TURNS = 1024
 NO_LIMIT = (1 << 63) - 1
 BLOCK_BYTES = 1 << 17
 _YIELD, _SLEEP = int(Idle.YIELD), int(Idle.SLEEP)
-_SLEEP_NS = 50_000
 _ADMIN_ACTION, _BACK_PRESSURED = result.ADMIN_ACTION, result.BACK_PRESSURED
 _OFFER_REFUSED, _OUT_OF_ROOM = int(Fault.OFFER_REFUSED), int(Fault.OUT_OF_ROOM)
 
-ECHO = np.dtype(
+PING = np.dtype(
     (
         np.record,
         [
             ("phase", "i8"),
-            ("due_ns", "i8"),  # ping: when the message was due, by the monotonic clock
+            ("due_ns", "i8"),  # when the message was due, by the monotonic clock
         ],
     )
 )
 WAITING, DUE, SENT = range(3)
-"""Phases of a ping: no message is due, a message has to be sent, its echo has not arrived. A pong
-has the phase DUE after it has read a message, until it has sent its echo.
-"""
+"""Phases of a ping: no message is due, a message has to be sent, its echo has not arrived."""
 
 
 @kernel
@@ -61,7 +58,7 @@ def idle(strategy: int) -> None:
     if strategy == _YIELD:
         yield_cpu()
     elif strategy == _SLEEP:
-        sleep_ns(_SLEEP_NS)
+        sleep_ns(SLEEP_NS)
 
 
 @kernel
@@ -109,19 +106,9 @@ def write_batches(
 @kernel
 def check_next(
     blocks: Blocks, at: int, length: int, due: NDArray[np.int64], message_length: int
-) -> tuple[int, int, int, int]:
-    """Check the messages in one block, as `check_block` does. Returns: (fault, the expected value,
-    the value found instead, the number of messages in order)
-    """
-    words = blocks.log[at : at + length].view(np.int64)
-    before = 0
-    for number in due:
-        before += number
-    fault, expected, found = check_block(words, due, message_length)
-    count = -before
-    for number in due:
-        count += number
-    return fault, expected, found, count
+) -> Found:
+    """Check the messages in one block, as `check_block` does."""
+    return check_block(blocks.log[at : at + length].view(np.int64), due, message_length)
 
 
 @kernel
@@ -142,8 +129,9 @@ def read_blocks(
         if length == 0:
             idle(strategy)
             continue
-        fault, expected, found, count = check_next(blocks, at, length, due, message_length)
-        counts[0] += count
+        before = due.sum()
+        fault, expected, found = check_next(blocks, at, length, due, message_length)
+        counts[0] += due.sum() - before
         if fault != OK:
             return fault, expected, found
         consume(blocks, length)
@@ -165,7 +153,7 @@ def ping(
     message: NDArray[np.uint8],
     latencies: NDArray[np.int64],
     interval_ns: int,
-    echoes: NDArray[Any],
+    pings: NDArray[Any],
     due: NDArray[np.int64],
     counts: NDArray[np.int64],
     turns: int,
@@ -174,10 +162,10 @@ def ping(
     """Send numbered messages, each after the echo of the previous one, at most one every
     `interval_ns` from the first echo on, and store how long each took.
 
-    Shapes:  message uint8[n]; latencies int64[m] in nanoseconds; echoes ECHO[1]; due int64[1], the
+    Shapes:  message uint8[n]; latencies int64[m] in nanoseconds; pings PING[1]; due int64[1], the
              number of the next echo; counts int64[1], echoes so far
     """
-    state = echoes[0]
+    state = pings[0]
     for _ in range(turns):
         if state.phase == WAITING:
             now_ns = monotonic_ns()
@@ -202,19 +190,19 @@ def ping(
         if length == 0:
             idle(strategy)
             continue
-        fault, expected, found, count = check_next(blocks, at, length, due, message.size)
+        fault, expected, found = check_next(blocks, at, length, due, message.size)
         if fault != OK:
             return fault, expected, found
         consume(blocks, length)
         # The frame may be padding.
-        if count > 0:
+        if due[0] > counts[0]:
             now_ns = monotonic_ns()
             latencies[counts[0]] = now_ns - state.due_ns
             # The first echo comes late if its pong was still being compiled. Messages are due from
             # then on.
             if counts[0] == 0:
                 state.due_ns = now_ns
-            counts[0] += count
+            counts[0] += 1
             state.phase = WAITING
     return OK, 0, 0
 
@@ -224,7 +212,6 @@ def pong(
     blocks: Blocks,
     publication: PublicationLog,
     message_length: int,
-    echoes: NDArray[Any],
     due: NDArray[np.int64],
     counts: NDArray[np.int64],
     turns: int,
@@ -233,21 +220,20 @@ def pong(
     """Send each message back. It is consumed when it was sent, because the driver may then
     overwrite it.
 
-    Shapes:  echoes ECHO[1]; due int64[1], the number of the next message; counts int64[1], echoes
-             so far
+    Shapes:  due int64[1], the number of the next message; counts int64[1], echoes so far
     """
-    state = echoes[0]
     for _ in range(turns):
         at, length = next_message(blocks)
         if length == 0:
             idle(strategy)
             continue
-        if state.phase == WAITING:
-            fault, expected, found, count = check_next(blocks, at, length, due, message_length)
+        # A message that was checked in an earlier turn has not been sent back yet.
+        if due[0] == counts[0]:
+            fault, expected, found = check_next(blocks, at, length, due, message_length)
             if fault != OK:
                 return fault, expected, found
-            state.phase = DUE if count > 0 else WAITING
-        if state.phase == DUE:
+        # The frame may be padding.
+        if due[0] > counts[0]:
             answer = offer(publication, blocks.log, at + DATA_HEADER_LENGTH, message_length, 0)
             if is_refused(answer):
                 return _OFFER_REFUSED, counts[0], answer
@@ -255,6 +241,5 @@ def pong(
                 idle(strategy)
                 continue
             counts[0] += 1
-            state.phase = WAITING
         consume(blocks, length)
     return OK, 0, 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROLES = ("source", "sink", "ping", "pong", "offer", "poll", "archive")
 CLIENTS = ("windtunnel", "pyaeron")
-SLEEP_S = 50e-6
+SLEEP_NS = 50_000
 
 
 class Idle(IntEnum):
@@ -27,7 +27,7 @@ def spin() -> None:
 
 def sleep() -> None:
     """Release the core for 50 microseconds."""
-    time.sleep(SLEEP_S)
+    time.sleep(SLEEP_NS / 1e9)
 
 
 IDLES: dict[Idle, Callable[[], None]] = {

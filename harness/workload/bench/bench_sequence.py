@@ -3,8 +3,7 @@
     message   | source << 40 | sequence (int64) | padding up to the message's length |
 
 Every message of a stream has the same length and fits in one frame. Several sources can publish on
-one stream, each of which numbers its own messages. Both ends process whole batches, so a load
-generator is never the bottleneck.
+one stream, each of which numbers its own messages.
 """
 
 import numpy as np

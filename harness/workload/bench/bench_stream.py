@@ -20,7 +20,7 @@ from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.driver.client.subscription import Subscription
 from windtunnel.driver.logbuffer import publication_result as result
-from windtunnel.harness.artifact.run.bench_board import Board, Command, Fault, Found, State
+from windtunnel.harness.artifact.run.bench_board import Board, Command, Fault, State
 from windtunnel.harness.workload.bench.bench_loops import (
     NO_LIMIT,
     TURNS,
@@ -105,18 +105,18 @@ class Writer:
 
     def write(
         self,
+        load: Load,
         publication: Publication,
         counts: NDArray[np.int64],
-        *,
         limit: int = NO_LIMIT,
-        turns: int = TURNS,
-        strategy: Idle = Idle.YIELD,
-    ) -> Found:
-        """Offer messages in a number of turns, or until `counts`, int64[1], has reached a limit."""
+    ) -> None:
+        """Offer messages in the turns of a load, or until `counts`, int64[1], has reached a
+        limit.
+        """
         found = publication.run_loop(
-            write_batches, self._batch.arrays, self._place, counts, limit, turns, strategy
+            write_batches, self._batch.arrays, self._place, counts, limit, load.turns, load.strategy
         )
-        return found or (Fault.OFFER_REFUSED, int(counts[0]), result.CLOSED)
+        load.board.set_found(found or (Fault.OFFER_REFUSED, int(counts[0]), result.CLOSED))
 
 
 def run_source(load: Load, aeron: Aeron) -> None:
@@ -132,21 +132,18 @@ def run_source(load: Load, aeron: Aeron) -> None:
         if not load.wait_for_connection(aeron, publication):
             return
     board.state = State.CONNECTED
-    turns, strategy = load.turns, load.strategy
     while load.goes_on(aeron):
         before = board.message_count
         for publication, writer in flows:
-            found = writer.write(publication, board.counts, turns=turns, strategy=strategy)
-            board.set_found(found)
-        if turns == 1 and board.message_count == before:
+            writer.write(load, publication, board.counts)
+        if board.message_count == before:
             options.idle()
 
 
 class Sink:
     """Checks the numbers of received messages, and counts the messages that arrived in order."""
 
-    def __init__(self, board: Board, message_length: int, sources: int = 1) -> None:
-        self._board = board
+    def __init__(self, message_length: int, sources: int = 1) -> None:
         self._message_length = message_length
         self._due = np.zeros(sources, dtype=np.int64)
         """Number of the next expected message of each source."""
@@ -156,18 +153,19 @@ class Sink:
         """The number of messages that have arrived in order."""
         return int(self._due.sum())
 
-    def read(self, image: Image, *, turns: int = TURNS, strategy: Idle = Idle.YIELD) -> None:
-        """Read and check messages in a number of turns."""
+    def read(self, load: Load, image: Image) -> None:
+        """Read and check messages in the turns of a load."""
         found = image.run_loop(
-            read_blocks, self._due, self._message_length, self._board.counts, turns, strategy
-        )
-        self._board.set_found(found or (Fault.STREAM_LOST, 0, self.count))
+            read_blocks, self._due, self._message_length, load.board.counts, load.turns,
+            load.strategy,
+        )  # fmt: skip
+        load.board.set_found(found or (Fault.STREAM_LOST, 0, self.count))
 
 
 def run_sink(load: Load, aeron: Aeron) -> None:
     """Read and check messages of all streams until stopped."""
     options, board = load.options, load.board
-    sinks = [Sink(board, options.message_length, options.sources) for _ in options.stream_ids]
+    sinks = [Sink(options.message_length, options.sources) for _ in options.stream_ids]
     subscriptions = [aeron.add_subscription(options.channel, each) for each in options.stream_ids]
     board.state = State.SUBSCRIBED
     readers = []
@@ -177,10 +175,9 @@ def run_sink(load: Load, aeron: Aeron) -> None:
             return
         readers.append((image, sink))
     board.state = State.CONNECTED
-    turns, strategy = load.turns, load.strategy
     while load.goes_on(aeron):
         before = board.message_count
         for image, sink in readers:
-            sink.read(image, turns=turns, strategy=strategy)
-        if turns == 1 and board.message_count == before:
+            sink.read(load, image)
+        if board.message_count == before:
             options.idle()
