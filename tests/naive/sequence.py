@@ -6,10 +6,10 @@ PAD = 0
 
 
 def check_block(
-    block: bytes, due: dict[int, int], message_length: int
+    block: bytes, due: dict[int, int], message_length: int, rows: list[bytes]
 ) -> tuple[str, int, int, dict[int, int]]:
     """Return `ok` or the error, the expected number, the value found, and the next number of each
-    source.
+    source. Message n must have the bytes of row n after its number, where the rows repeat.
     """
     due, at = dict(due), 0
     while at < len(block):
@@ -26,6 +26,8 @@ def check_block(
                 return "sequence", due[0], word, due
             if number != due[source]:
                 return "sequence", due[source], number, due
+            if payload[8:message_length] != rows[number % len(rows)][8:message_length]:
+                return "content", number, 0, due
             due[source] += 1
         at += -(-length // 32) * 32
     return "ok", 0, 0, due

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.client.compiled_loops import PublicationLog
@@ -31,6 +32,7 @@ from windtunnel.harness.artifact.run.bench_board import (
 )
 from windtunnel.harness.workload.bench.bench_loops import PING, TURNS, ping, pong
 from windtunnel.harness.workload.bench.bench_options import Options
+from windtunnel.harness.workload.bench.bench_sequence import content_of
 from windtunnel.harness.workload.bench.bench_stream import Load
 
 ECHO_TIMEOUT_S = 5
@@ -61,6 +63,11 @@ def _open(
     return publication, image
 
 
+def _content(options: Options) -> NDArray[np.int64]:
+    """Return the content of every message."""
+    return content_of(options.message_length)[:1]
+
+
 def run_ping(load: Load, aeron: Aeron) -> None:
     """Send numbered messages, each after the previous message's echo, until stopped."""
     options, board = load.options, load.board
@@ -70,14 +77,15 @@ def run_ping(load: Load, aeron: Aeron) -> None:
     if opened is None:
         return
     publication, image = opened
-    message = np.zeros(options.message_length, np.uint8)
+    content = _content(options)
+    message = content.view(np.uint8)[0, : options.message_length].copy()
     interval_ns = int(1e9 / options.rate) if options.rate else 0
     pings, due = np.zeros(1, PING), np.zeros(1, np.int64)
     number, deadline_s = 0, time.monotonic() + ECHO_TIMEOUT_S
     while load.goes_on(aeron):
         found = _run(
-            publication, image, ping, message, latencies, interval_ns, pings, due, board.counts,
-            TURNS, options.strategy,
+            publication, image, ping, message, content, latencies, interval_ns, pings, due,
+            board.counts, TURNS, options.strategy,
         )  # fmt: skip
         board.set_found(found or (Fault.STREAM_LOST, 0, number))
         if number < board.message_count:
@@ -94,10 +102,10 @@ def run_pong(load: Load, aeron: Aeron) -> None:
     if opened is None:
         return
     publication, image = opened
-    due = np.zeros(1, np.int64)
+    content, due = _content(options), np.zeros(1, np.int64)
     while load.goes_on(aeron):
         found = _run(
-            publication, image, pong, options.message_length, due, board.counts,
+            publication, image, pong, options.message_length, content, due, board.counts,
             TURNS, options.strategy,
         )  # fmt: skip
         board.set_found(found or (Fault.STREAM_LOST, 0, board.message_count))

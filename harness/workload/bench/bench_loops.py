@@ -105,10 +105,15 @@ def write_batches(
 
 @kernel
 def check_next(
-    blocks: Blocks, at: int, length: int, due: NDArray[np.int64], message_length: int
+    blocks: Blocks,
+    at: int,
+    length: int,
+    due: NDArray[np.int64],
+    message_length: int,
+    content: NDArray[np.int64],
 ) -> Found:
     """Check the messages in one block, as `check_block` does."""
-    return check_block(blocks.log[at : at + length].view(np.int64), due, message_length)
+    return check_block(blocks.log[at : at + length].view(np.int64), due, message_length, content)
 
 
 @kernel
@@ -116,13 +121,15 @@ def read_blocks(
     blocks: Blocks,
     due: NDArray[np.int64],
     message_length: int,
+    content: NDArray[np.int64],
     counts: NDArray[np.int64],
     turns: int,
     strategy: int,
 ) -> Found:
     """Read and check blocks, one each turn.
 
-    Shapes:  due int64[sources], the next number of each source; counts int64[1], messages so far
+    Shapes:  due int64[sources], the next number of each source; content int64[m, k], see
+             `check_block`; counts int64[1], messages so far
     """
     for _ in range(turns):
         at, length = next_block(blocks, BLOCK_BYTES)
@@ -130,7 +137,7 @@ def read_blocks(
             idle(strategy)
             continue
         before = due.sum()
-        fault, expected, found = check_next(blocks, at, length, due, message_length)
+        fault, expected, found = check_next(blocks, at, length, due, message_length, content)
         counts[0] += due.sum() - before
         if fault != OK:
             return fault, expected, found
@@ -151,6 +158,7 @@ def ping(
     blocks: Blocks,
     publication: PublicationLog,
     message: NDArray[np.uint8],
+    content: NDArray[np.int64],
     latencies: NDArray[np.int64],
     interval_ns: int,
     pings: NDArray[Any],
@@ -162,8 +170,9 @@ def ping(
     """Send numbered messages, each after the echo of the previous one, at most one every
     `interval_ns` from the first echo on, and store how long each took.
 
-    Shapes:  message uint8[n]; latencies int64[m] in nanoseconds; pings PING[1]; due int64[1], the
-             number of the next echo; counts int64[1], echoes so far
+    Shapes:  message uint8[n]; content int64[1, k], of every message; latencies int64[m] in
+             nanoseconds; pings PING[1]; due int64[1], the number of the next echo; counts int64[1],
+             echoes so far
     """
     state = pings[0]
     for _ in range(turns):
@@ -190,7 +199,7 @@ def ping(
         if length == 0:
             idle(strategy)
             continue
-        fault, expected, found = check_next(blocks, at, length, due, message.size)
+        fault, expected, found = check_next(blocks, at, length, due, message.size, content)
         if fault != OK:
             return fault, expected, found
         consume(blocks, length)
@@ -212,6 +221,7 @@ def pong(
     blocks: Blocks,
     publication: PublicationLog,
     message_length: int,
+    content: NDArray[np.int64],
     due: NDArray[np.int64],
     counts: NDArray[np.int64],
     turns: int,
@@ -220,7 +230,8 @@ def pong(
     """Send each message back. It is consumed when it was sent, because the driver may then
     overwrite it.
 
-    Shapes:  due int64[1], the number of the next message; counts int64[1], echoes so far
+    Shapes:  content int64[1, k], of every message; due int64[1], the number of the next message;
+             counts int64[1], echoes so far
     """
     for _ in range(turns):
         at, length = next_message(blocks)
@@ -229,7 +240,7 @@ def pong(
             continue
         # A message that was checked in an earlier turn has not been sent back yet.
         if due[0] == counts[0]:
-            fault, expected, found = check_next(blocks, at, length, due, message_length)
+            fault, expected, found = check_next(blocks, at, length, due, message_length, content)
             if fault != OK:
                 return fault, expected, found
         # The frame may be padding.

@@ -1,5 +1,4 @@
-"""The benchmark load on streams at full speed: sources offer batches, and sinks check message
-numbers.
+"""The benchmark load on streams at full speed: sources offer batches, and sinks check every byte.
 
     source --batches--> driver --blocks of whole frames--> sink
 
@@ -28,7 +27,7 @@ from windtunnel.harness.workload.bench.bench_loops import (
     write_batches,
 )
 from windtunnel.harness.workload.bench.bench_options import Idle, Options
-from windtunnel.harness.workload.bench.bench_sequence import Batch
+from windtunnel.harness.workload.bench.bench_sequence import Batch, content_of
 
 PROGRESS_S = 0.0005
 """Interval between polls before the measurement starts."""
@@ -141,10 +140,11 @@ def run_source(load: Load, aeron: Aeron) -> None:
 
 
 class Sink:
-    """Checks the numbers of received messages, and counts the messages that arrived in order."""
+    """Checks received messages, and counts those that arrived in order."""
 
     def __init__(self, message_length: int, sources: int = 1) -> None:
         self._message_length = message_length
+        self._content = content_of(message_length)
         self._due = np.zeros(sources, dtype=np.int64)
         """Number of the next expected message of each source."""
 
@@ -156,8 +156,8 @@ class Sink:
     def read(self, load: Load, image: Image) -> None:
         """Read and check messages in the turns of a load."""
         found = image.run_loop(
-            read_blocks, self._due, self._message_length, load.board.counts, load.turns,
-            load.strategy,
+            read_blocks, self._due, self._message_length, self._content, load.board.counts,
+            load.turns, load.strategy,
         )  # fmt: skip
         load.board.set_found(found or (Fault.STREAM_LOST, 0, self.count))
 

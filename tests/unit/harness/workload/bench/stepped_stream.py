@@ -4,6 +4,7 @@ import struct
 
 from tests.unit.driver.client.own_stream import OwnStream
 from windtunnel.driver.logbuffer import descriptor
+from windtunnel.harness.workload.bench.bench_sequence import content_of
 
 LENGTH = 32
 FRAME = 64
@@ -58,4 +59,12 @@ def number_of(payload):
 
 
 def message(number, length=LENGTH):
-    return struct.pack("<q", number).ljust(length, b"\xee")
+    """Make the message of a source."""
+    content = content_of(length)
+    row = content[number % len(content)].tobytes()
+    return (struct.pack("<q", number) + row[8:])[:length]
+
+
+def echo(number, length=LENGTH):
+    """Make the message of a ping."""
+    return struct.pack("<q", number) + message(0, length)[8:]

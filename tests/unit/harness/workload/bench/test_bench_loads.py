@@ -13,6 +13,7 @@ from tests.unit.harness.workload.bench.stepped_stream import (
     FRAME,
     LENGTH,
     SteppedStream,
+    echo,
     message,
 )
 from windtunnel.driver.logbuffer import descriptor
@@ -123,8 +124,9 @@ def test_a_sink_counts_what_comes_in_order(board, stream):
     [
         (message(2), "lost or reordered: expected message 1, found 2"),
         (message(1, 40), "expected a message of 32 bytes, found 40"),
+        (message(1)[:-1] + b"?", "message 1 has other bytes than were sent"),
     ],
-    ids=["sequence", "length"],
+    ids=["sequence", "length", "content"],
 )
 def test_a_sink_ends_at_the_first_wrong_message(board, stream, second, why):
     stream.steps = [lambda: stream.stream.write(message(0), second, message(3))]
@@ -194,7 +196,7 @@ class Echoes:
     def offer(self, *numbers, length=LENGTH):
         """Write messages to the stream that is read, each before another call of the loop."""
         self.back.steps += [
-            partial(self.back.stream.write, message(number, length)) for number in numbers
+            partial(self.back.stream.write, echo(number, length)) for number in numbers
         ]
 
 
@@ -219,9 +221,7 @@ def test_a_ping_takes_the_time_of_every_echo(board, echoes):
 def test_at_a_fixed_rate_a_late_echo_makes_the_messages_after_it_late(board, echoes):
     # All echoes are there already, but each message is due 1 ns after the previous one, and takes
     # longer. So each is later than the one before.
-    echoes.back.steps = [
-        lambda: [echoes.back.stream.write(message(number)) for number in range(100)]
-    ]
+    echoes.back.steps = [lambda: [echoes.back.stream.write(echo(number)) for number in range(100)]]
     run_ping(load_of(board, "ping", rate=1e9), echoes.client())
     latencies = np.fromfile(latencies_file(board.path), np.int64)[:100]
     assert board.message_count == 100
@@ -232,8 +232,8 @@ def test_at_a_fixed_rate_messages_are_due_at_this_rate_after_the_first_echo(boar
     echoes.back.steps = [
         lambda: None,
         lambda: time.sleep(0.05),
-        lambda: echoes.back.stream.write(message(0)),
-        lambda: echoes.back.stream.write(message(1)),
+        lambda: echoes.back.stream.write(echo(0)),
+        lambda: echoes.back.stream.write(echo(1)),
     ]
     run_ping(load_of(board, "ping", rate=1e-3), echoes.client())
     # The echo of the first message took 50 ms. The next message is due 1,000 s after it.
@@ -257,6 +257,16 @@ def test_a_ping_refuses_the_echo_of_another_message(board, echoes, wrong, why):
     assert board.message_count == 1
 
 
+@pytest.mark.parametrize("run", [run_ping, run_pong])
+def test_a_damaged_message_is_a_fault(board, echoes, run):
+    damaged = echo(1)[:-1] + b"?"
+    echoes.offer(0)
+    echoes.back.steps += [partial(echoes.back.stream.write, damaged)]
+    run(load_of(board, "ping"), echoes.client())
+    assert board.fault_text == "message 1 has other bytes than were sent"
+    assert board.message_count == 1
+
+
 def test_a_ping_without_an_echo_is_a_fault(board, echoes, monkeypatch):
     monkeypatch.setattr(bench_echo, "ECHO_TIMEOUT_S", -1)
     echoes.offer(0)
@@ -269,10 +279,10 @@ def test_a_pong_sends_back_what_came_and_not_the_padding(board, echoes):
     own = echoes.back.stream
     echoes.there.stream.limit_to(0)
     echoes.back.steps = [
-        lambda: own.write(message(0)),
+        lambda: own.write(echo(0)),
         lambda: echoes.there.stream.limit_to(1 << 20),
         lambda: own.pad(64),
-        lambda: own.write(message(1)),
+        lambda: own.write(echo(1)),
     ]
     aeron = echoes.client()
     run_pong(load_of(board, "pong"), aeron)
@@ -285,7 +295,7 @@ def test_a_frame_that_is_being_written_is_no_message(board, echoes):
     own = echoes.back.stream
     claims = []
     echoes.back.steps = [
-        lambda: own.write(message(0)),
+        lambda: own.write(echo(0)),
         lambda: claims.append(own.publication.try_claim(LENGTH)),
         lambda: None,
     ]
