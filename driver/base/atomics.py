@@ -31,12 +31,11 @@ _store_i64_release = intrinsics.store_of["i64", "release"]
 _cas_i32, _cas_i64 = intrinsics.compare_and_set_of["i32"], intrinsics.compare_and_set_of["i64"]
 _add_i32, _add_i64 = intrinsics.fetch_add_of["i32"], intrinsics.fetch_add_of["i64"]
 _move, _fill_zero = intrinsics.move, intrinsics.fill_zero
-_stream_zeros, _prefetch = intrinsics.stream_zeros, intrinsics.prefetch
+_prefetch = intrinsics.prefetch
 _fence_acquire, _fence_release = intrinsics.fence_acquire, intrinsics.fence_release
 _fence_full, bytes_at = intrinsics.fence_full, intrinsics.bytes_at
 
 CHECKED = BOUNDS_CHECKED
-_LINE_LENGTH = 64
 
 
 @kernel
@@ -172,28 +171,6 @@ def zero(target, at, length):
     if CHECKED:
         assert length >= 0 and 0 <= at and at + length <= target.size
     _fill_zero(target, at, length)
-
-
-@kernel
-def zero_past_caches(target, at, length):
-    """Zero memory that is not read or written soon, and leave it in no cache. This neither reads
-    the memory nor displaces what is in the caches.
-
-    Memory:  stores past the caches are not ordered by a release, so a full fence follows them
-    """
-    if CHECKED:
-        assert length >= 0 and 0 <= at and at + length <= target.size
-    first = at + (-(target.ctypes.data + at) & (_LINE_LENGTH - 1))
-    lines = (at + length - first) // _LINE_LENGTH
-    if lines <= 0:
-        _fill_zero(target, at, length)
-        return
-    last = first + lines * _LINE_LENGTH
-    _fill_zero(target, at, first - at)
-    for line in range(first, last, _LINE_LENGTH):
-        _stream_zeros(target, line)
-    _fill_zero(target, last, at + length - last)
-    _fence_full()
 
 
 @kernel

@@ -77,10 +77,6 @@ def _python_fill_zero(target, target_at, length):
     target[target_at : target_at + length] = 0
 
 
-def _python_stream_zeros(target, target_at):
-    _python_fill_zero(target, target_at, 64)
-
-
 def _python_bytes_at(address, length):
     return np.ctypeslib.as_array((ctypes.c_uint8 * int(length)).from_address(int(address)))
 
@@ -104,7 +100,7 @@ if JIT_DISABLED:
     store_of = {(kind, order): _python_store(kind) for kind in _BITS for order in (None, "release")}
     compare_and_set_of = {kind: _python_compare_and_set(kind) for kind in ("i32", "i64")}
     fetch_add_of = {kind: _python_fetch_add(kind) for kind in ("i32", "i64")}
-    move, fill_zero, stream_zeros = _python_move, _python_fill_zero, _python_stream_zeros
+    move, fill_zero = _python_move, _python_fill_zero
 
     def prefetch(buf, at):
         """Do nothing. A prefetch has no effect but on the time of later accesses."""
@@ -129,7 +125,7 @@ else:
     compare_and_set_of = {kind: _compiled("compare_and_set_of", kind) for kind in ("i32", "i64")}
     fetch_add_of = {kind: _compiled("fetch_add_of", kind) for kind in ("i32", "i64")}
     move, fill_zero = _compiled("move"), _compiled("fill_zero")
-    stream_zeros, prefetch = _compiled("stream_zeros"), _compiled("prefetch")
+    prefetch = _compiled("prefetch")
     fence_acquire, fence_release, fence_full = (
         _compiled("fence_of", ordering) for ordering in ("acquire", "release", "seq_cst")
     )

@@ -152,26 +152,6 @@ def _fill_zero(typingctx, target, target_at, length):
 
 
 @intrinsic
-def _stream_zeros(typingctx, target, target_at):
-    """Zero the 64 bytes of a cache line, past the caches."""
-    _require_bytes(target, writable=True)
-
-    def codegen(context, builder, signature, args):
-        kinds = signature.args
-        half = ir.VectorType(ir.IntType(64), 4)
-        line = _pointer(context, builder, kinds[0], args[0], args[1], kinds[1], 8)
-        halves = builder.bitcast(line, half.as_pointer())
-        hint = builder.module.add_metadata([ir.IntType(32)(1)])
-        for index in range(2):
-            place = builder.gep(halves, [ir.IntType(32)(index)])
-            stored = builder.store(ir.Constant(half, [0] * 4), place, align=32)
-            stored.set_metadata("nontemporal", hint)
-        return context.get_dummy_value()
-
-    return types.void(target, target_at), codegen
-
-
-@intrinsic
 def _prefetch(typingctx, buf, at):
     """Load a cache line that will be read soon. The address need not be valid."""
     _require_bytes(buf, writable=False)
@@ -249,5 +229,5 @@ store_of = {
 }
 compare_and_set_of = {kind: _make_compare_and_set(kind) for kind in ("i32", "i64")}
 fetch_add_of = {kind: _make_fetch_add(kind) for kind in ("i32", "i64")}
-move, fill_zero, stream_zeros, prefetch = _move, _fill_zero, _stream_zeros, _prefetch
+move, fill_zero, prefetch = _move, _fill_zero, _prefetch
 fence_of = {ordering: _make_fence(ordering) for ordering in ("acquire", "release", "seq_cst")}

@@ -10,13 +10,12 @@ Source: spec 2.7, Aeron 1.53.
 from windtunnel.driver.base.atomics import bytes_at
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import cleaner, frame, position
-from windtunnel.driver.media_driver.image import written_pages
 
 
 @kernel
 def clean_to(owner, limit):
-    """Zero a log from its clean position towards `limit`. `owner` is the record of the log's
-    publication or image.
+    """Zero a log from its clean position towards `limit`. `owner` is the limit record of the
+    log's publication.
 
     The limit is derived from positions that clients write, so it is not always aligned to a frame.
     """
@@ -25,20 +24,6 @@ def clean_to(owner, limit):
         log = bytes_at(owner.log_address, owner.log_length)
         cleaner.clean(log, base, offset, length)
         owner.clean_position += length
-
-
-@kernel
-def clean_image_to(image, limit):
-    """Zero an image's log like `clean_to`, but leave out pages that were never written."""
-    pages = bytes_at(image.pages_address, image.pages_length)
-    if pages.size == 0:
-        clean_to(image, limit)
-        return
-    base, offset, length = _next_range(image, limit)
-    if length > 0:
-        log = bytes_at(image.log_address, image.log_length)
-        written_pages.clean(log, pages, base + offset, length)
-        image.clean_position += length
 
 
 @kernel

@@ -79,6 +79,7 @@ PUBLICATION_IMAGE = np.dtype(
             ("last_status_position", "i8"),  # of the last status message sent
             ("over_run_threshold", "i8"),
             ("last_status_change", "i8"),
+            ("clean_position", "i8"),  # end of what was received; see image_cleaning
             ("last_loss_change", "i8"),
             ("last_nak_term_id", "i8"),  # start of the range of the last NAK
             ("last_nak_offset", "i8"),
@@ -108,7 +109,6 @@ PUBLICATION_IMAGE = np.dtype(
             ("cubic_last_update_ns", "i8"),
             ("next_status_position", "i8"),
             ("next_window", "i8"),
-            ("clean_position", "i8"),
             ("gap_term_id", "i8"),  # the active gap
             ("gap_offset", "i8"),
             ("gap_length", "i8"),  # 0 if there is none

@@ -11,7 +11,7 @@ means that every page may have been written.
 
 import numpy as np
 
-from windtunnel.driver.base.atomics import get_i32_acquire, put_i64_release
+from windtunnel.driver.base.atomics import get_i32_acquire, put_i64_release, zero
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import cleaner, frame, gap_scanner, position
 
@@ -119,11 +119,14 @@ def clean(log, pages, begin, length):
 
     Memory:  the first eight bytes are released last, as in `cleaner.clean`
     """
+    if pages.size == 0:
+        cleaner.clean(log, begin, 0, length)
+        return
     end = begin + length
     at = next_written(pages, begin + _FIRST_WORD, end)
     while at < end:
         run_end = next_unwritten(pages, at, end)
-        cleaner.zero_content(log, at, run_end - at)
+        zero(log, at, run_end - at)
         at = next_written(pages, run_end, end)
     if pages[begin >> PAGE_BITS] != 0:
         put_i64_release(log, begin, 0)

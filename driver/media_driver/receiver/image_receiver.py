@@ -14,7 +14,7 @@ from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import descriptor, position, rebuilder
 from windtunnel.driver.media_driver.agent import system_counters
-from windtunnel.driver.media_driver.image import image_connections, written_pages
+from windtunnel.driver.media_driver.image import image_cleaning, image_connections, written_pages
 from windtunnel.driver.media_driver.image import publication_image as image
 from windtunnel.driver.media_driver.receiver import gap_filling, receive_timestamps
 from windtunnel.driver.wire import data, frame_type, header
@@ -82,6 +82,7 @@ def write_frames(state, rec, begin, end, at, length):
     pages = bytes_at(rec.pages_address, rec.pages_length)
     base = position.index(begin, rec.bits) * rec.term_length
     term_offset = position.term_offset(begin, rec.term_length)
+    image_cleaning.prepare(rec, begin, end)
     written_pages.mark(pages, base + term_offset, length)
     rebuilder.insert(log, base, term_offset, state.inbox.slots, at, length)
     # Insert before the counter moves, so that the frame below the high-water mark is visible.
@@ -104,6 +105,7 @@ def _on_heartbeat(state, slot, transport_slot, begin, flags):
     if begin > counters.get(state.counters, rec.hwm_id):
         # Evidence for older gaps, as data is; see gap_evidence.
         rec.datagram_count += 1
+    image_cleaning.prepare(rec, begin, begin)
     counters.propose_max_release(state.counters, rec.hwm_id, begin)
     counters.increment(state.counters, system_counters.HEARTBEATS_RECEIVED)
 

@@ -10,11 +10,10 @@ those of images that write timestamps or fill gaps with a delay.
 """
 
 from windtunnel.driver.base.atomics import bytes_at, get_i32_acquire
-from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import position
 from windtunnel.driver.media import receive_endpoint, stream_map, transport
-from windtunnel.driver.media_driver.image import image_connections
+from windtunnel.driver.media_driver.image import image_cleaning, image_connections
 from windtunnel.driver.media_driver.image import publication_image as image
 from windtunnel.driver.media_driver.receiver import image_receiver
 from windtunnel.driver.wire import data, frame_type, header
@@ -47,8 +46,8 @@ def insert(state, transport_slot, at, end, segment_length, inbox_index, now_ns):
     log = bytes_at(rec.log_address, rec.log_length)
     base = position.index(begin, rec.bits) * rec.term_length
     limit = at + rec.over_run_threshold - begin
-    # Nothing was inserted beyond the high-water mark, so these slots are empty.
-    is_new = begin >= counters.get(state.counters, rec.hwm_id)
+    # Beyond everything received so far, slots may have old frames, which are overwritten.
+    is_new = image_cleaning.is_beyond(rec, begin)
     reached = _end_of_run(
         log, base, packet, at, end, limit, segment_length, rec.term_length, is_new
     )

@@ -9,7 +9,6 @@ by a quarter of the window. The receiver repeats the last status message periodi
 from windtunnel.driver.base.atomics import bytes_at
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
-from windtunnel.driver.media_driver.conductor import term_cleaning
 from windtunnel.driver.media_driver.conductor.images import gap_counters, subscriber_positions
 from windtunnel.driver.media_driver.image import (
     congestion_control,
@@ -76,7 +75,6 @@ def track_rebuild(state, slot, now_ns, now_ms):
     )
     has_moved = lowest > image.next_status_position + window // 4
     if is_forced or has_moved or window != image.next_window:
-        term_cleaning.clean_image_to(image, lowest - image.term_length)
         image.next_status_position = lowest
         image.next_window = window
         publication_image.publish_status(state.image_words, slot, lowest, window)

