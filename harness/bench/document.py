@@ -13,13 +13,15 @@ from windtunnel.harness.bench.figures import Comparison, Spread
 from windtunnel.harness.bench.machine import BenchMachine
 from windtunnel.harness.bench.measure import Reading
 from windtunnel.harness.bench.plan import BenchSettings
-from windtunnel.harness.bench.subject import SUBJECTS, c_version
+from windtunnel.harness.bench.subject import c_version, subjects
 
 SCHEMA = "windtunnel-bench/1"
-CLIENT = (
-    "windtunnel client (windtunnel.driver.client): compiled loops, exclusive publication, batch "
-    "offers, block polls"
-)
+CLIENTS = {
+    "windtunnel": "windtunnel client (windtunnel.driver.client): compiled loops, exclusive "
+    "publication, batch offers, block polls",
+    "pyaeron": "pyaeron, Aeron's C client for Python: exclusive publication, an offer and a Python "
+    "handler for each message; archive cases use windtunnel's",
+}
 
 CALLERS = (
     "python-offer and python-poll: each driver with its own client, windtunnel's and pyaeron's; "
@@ -38,9 +40,9 @@ def bench_document(
     return {
         "schema": SCHEMA,
         "machine": asdict(machine) | {"warning": machine.warning},
-        "client": CLIENT,
+        "client": CLIENTS[settings.client],
         "callers": CALLERS,
-        "drivers": {name: SUBJECTS[name].title for name in settings.drivers if name in SUBJECTS},
+        "drivers": {each.name: each.title for each in subjects(settings)},
         "archives": {each.name: each.title for each in archive_subjects},
         "left_out": {ARCHIVES[name].title: why for name, why in missing.items()},
         "pyaeron": c_version(),

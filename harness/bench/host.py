@@ -4,8 +4,8 @@
         host.start_up_ns      from just before the process starts until the driver is ready
 
 A driver is ready when a client could connect: the cnc file has a version, and the conductor has
-updated its heartbeat. The start-up time includes the start of the Python interpreter, in which both
-drivers run.
+updated its heartbeat. The start-up time includes the start of the Python interpreter, in which our
+driver and that of pyaeron run.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ class DriverHost:
         started_ns = time.monotonic_ns()
         self._process = LocalProcess(
             self.subject.title,
-            with_parent_death_signal(self.subject.command()),
+            with_parent_death_signal(list(self.subject.command)),
             env=self._environment,
             cwd=Path.cwd(),
             log=self._folder / "driver.log",

@@ -134,7 +134,7 @@ def _under_load(
         idle=settings.client_idle,
         limit_s=settings.warm_up_s + settings.seconds + LOAD_LIMIT_S,
         environment=plain_environment(),
-        more=("--client", host.subject.client) if case.kind in CALLS else (),
+        more=("--client", host.subject.client if case.kind in CALLS else settings.client),
     ) as loads:
         loads.wait_until_flowing()
         loads.sleep(settings.warm_up_s)

@@ -37,6 +37,8 @@ LOSS = {
 same frames.
 """
 IDLES = ("yield", "spin", "sleep")
+CLIENTS = ("windtunnel", "pyaeron")
+PYAERON = "pyaeron"
 THREADING_MODES = ("DEDICATED", "SHARED_NETWORK", "SHARED")
 
 
@@ -163,7 +165,11 @@ class BenchSettings:
     mtu: str = ""
     """The MTU for all channels, or an empty string for the driver's default."""
     threading_mode: str = "DEDICATED"
+    client: str = CLIENTS[0]
+    """The client of the stream and echo cases, with both drivers."""
     client_idle: str = "yield"
+    peer: str = PYAERON
+    """The driver to compare with: that of pyaeron, or `aeronmd:` and the path of a program."""
     both_set: dict[str, str] = field(default_factory=dict)
     """Additional environment variables for both drivers."""
     ours_set: dict[str, str] = field(default_factory=dict)

@@ -24,7 +24,7 @@ from windtunnel.harness.bench.host import DriverHost
 from windtunnel.harness.bench.measure import Reading, measure
 from windtunnel.harness.bench.plan import SWARM, BenchSettings, by_environment
 from windtunnel.harness.bench.ports import free_ports
-from windtunnel.harness.bench.subject import SUBJECTS, C, DriverSubject, c_version
+from windtunnel.harness.bench.subject import C, DriverSubject, c_version, subjects
 from windtunnel.harness.bench.swarm import OURS, measure_swarm
 from windtunnel.harness.orchestrate.lab import LabError
 
@@ -38,10 +38,9 @@ OnStart = Callable[[int, DriverSubject | ArchiveSubject], None]
 
 def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading) -> list[Reading]:
     """Measure all selected cases in all rounds. Raises LabError if a driver cannot be started."""
-    subjects = [SUBJECTS[name] for name in settings.drivers if name in SUBJECTS]
-    subjects = subjects if settings.chosen() else []
+    drivers = subjects(settings)
     archive_subjects, _ = archives(settings)
-    if C in subjects and c_version() is None:
+    if C in drivers and c_version() is None:
         raise LabError(
             "the real C driver comes with pyaeron, which is not installed: "
             "use `--drivers ours` to measure only Windtunnel's driver"
@@ -49,7 +48,7 @@ def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading
     readings: list[Reading] = []
     with _folder() as folder:
         short = replace(settings, seconds=UNMEASURED_S, warm_up_s=UNMEASURED_S)
-        for index, subject in enumerate(subjects):
+        for index, subject in enumerate(drivers):
             on_start(UNMEASURED, subject)
             cases = settings.cases if index == 0 else ("startup",)
             for _ in _measure_all(subject, replace(short, cases=cases), folder, UNMEASURED):
@@ -60,7 +59,7 @@ def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading
             for _ in _measure_archives(archive_subjects[0], short, folder, UNMEASURED):
                 pass
         for round_index in range(settings.rounds):
-            for subject in subjects:
+            for subject in drivers:
                 on_start(round_index, subject)
                 for reading in _measure_all(subject, settings, folder, round_index):
                     readings.append(reading)

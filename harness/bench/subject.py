@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from windtunnel.harness.bench.plan import BenchSettings
+from windtunnel.harness.bench.plan import PYAERON, BenchSettings
+from windtunnel.harness.orchestrate.fidelity import NETNS
+from windtunnel.harness.orchestrate.subjects import peers
 
 
 @dataclass(frozen=True)
@@ -20,18 +22,39 @@ class DriverSubject:
 
     name: str
     title: str
-    arguments: tuple[str, ...]
-    """Arguments of the Python interpreter."""
+    command: tuple[str, ...]
     client: str
     """The client that is measured with this driver in cases that measure calls."""
 
-    def command(self) -> list[str]:
-        return [sys.executable, *self.arguments]
 
-
-OURS = DriverSubject("ours", "windtunnel-driver", ("-m", "windtunnel.driver"), "windtunnel")
-C = DriverSubject("c", "Aeron C driver", ("-m", "windtunnel.harness.bench.c_driver"), "pyaeron")
+OURS = DriverSubject(
+    "ours", "windtunnel-driver", (sys.executable, "-m", "windtunnel.driver"), "windtunnel"
+)
+C = DriverSubject(
+    "c", "Aeron C driver", (sys.executable, "-m", "windtunnel.harness.bench.c_driver"), PYAERON
+)
 SUBJECTS = {subject.name: subject for subject in (OURS, C)}
+
+
+def peer_of(settings: BenchSettings) -> DriverSubject:
+    """Return the driver that ours is compared with. Raises PeerError for another name than
+    `pyaeron` or `aeronmd:` and the path of a program.
+    """
+    if settings.peer == PYAERON:
+        return C
+    if not settings.peer.startswith(peers.PATH_PREFIX):
+        raise peers.PeerError(
+            f"expected {PYAERON} or {peers.PATH_PREFIX} and a path, found {settings.peer!r}"
+        )
+    found = peers.find(settings.peer, NETNS, Path())
+    return DriverSubject(C.name, found.name, found.driver, C.client)
+
+
+def subjects(settings: BenchSettings) -> list[DriverSubject]:
+    """Return the drivers to measure, which are none if no case measures one."""
+    known = SUBJECTS | {C.name: peer_of(settings)}
+    chosen = settings.drivers if settings.chosen() else ()
+    return [known[name] for name in chosen if name in known]
 
 
 def plain_environment(ambient: Mapping[str, str] = os.environ) -> dict[str, str]:

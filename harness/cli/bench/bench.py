@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -78,6 +78,21 @@ def _names(
     help="Threading mode of both drivers.",
 )
 @click.option(
+    "--peer",
+    default="pyaeron",
+    show_default=True,
+    metavar="pyaeron|aeronmd:PATH",
+    help="The driver to compare with: Aeron's C driver in pyaeron, or a program that reads its "
+    "settings like it.",
+)
+@click.option(
+    "--client",
+    type=click.Choice(["windtunnel", "pyaeron"]),
+    default="windtunnel",
+    show_default=True,
+    help="Client of the streams and round trips, with both drivers.",
+)
+@click.option(
     "--client-idle",
     type=click.Choice(["yield", "spin", "sleep"]),
     default="yield",
@@ -148,13 +163,7 @@ def bench(
     seconds: float,
     only: tuple[str, ...] | None,
     drivers: tuple[str, ...] | None,
-    window: str,
-    term_length: str,
-    mtu: str,
     threading_mode: str,
-    client_idle: str,
-    both_set: dict[str, str],
-    ours_set: dict[str, str],
     floors: tuple[str, ...],
     frames: int,
     frame_length: str,
@@ -162,6 +171,7 @@ def bench(
     json_file: Path | None,
     report: Path | None,
     readings: Path | None,
+    **others: Any,
 ) -> int:
     """Measure Windtunnel's driver and the Aeron C driver alternately, under the same load.
 
@@ -169,7 +179,7 @@ def bench(
     speed: on one stream or ten, to one destination, three (mdc) or a multicast group, with 1 % of
     the frames lost, or from three sources. rtt-udp and rtt-ipc measure 10,000 round trips a second,
     each from when its message was due, and swarm simulated trials per minute on one core. Both
-    drivers serve Windtunnel's client, but for python-offer and python-poll: single offers and polls
+    drivers serve the same --client, but for python-offer and python-poll: single offers and polls
     by Windtunnel's client and by pyaeron's, a C extension. A measurement is void if a message was
     lost or reordered, or if a trial found a violation. Three other cases must each be selected
     alone. analyze measures how fast Windtunnel's engines and, if installed, tshark analyse
@@ -187,10 +197,12 @@ def bench(
       windtunnel bench --only rtt-udp --client-idle spin --set AERON_SENDER_IDLE_STRATEGY=noop
       windtunnel bench --only recovery,long-path --rounds 5 --readings recovery.jsonl
       windtunnel bench --only udp-1344 --rounds 5 --floor udp-1344=8 --enforce
+      windtunnel bench --peer aeronmd:build/aeronmd --client pyaeron
     """
     from windtunnel.harness.bench.archive_host import ARCHIVES
     from windtunnel.harness.bench.plan import CASE_NAMES, GROUPS, BenchSettings
-    from windtunnel.harness.bench.subject import SUBJECTS
+    from windtunnel.harness.bench.subject import SUBJECTS, peer_of
+    from windtunnel.harness.orchestrate.subjects.peers import PeerError
 
     paths = _recovery_paths(only, readings)
     if paths is not None:
@@ -204,14 +216,14 @@ def bench(
         seconds=seconds,
         cases=_cases(only, CASE_NAMES, GROUPS),
         drivers=_known("--drivers", drivers, tuple(SUBJECTS | ARCHIVES)),
-        window=window,
-        term_length=term_length,
-        mtu=mtu,
         threading_mode=threading_mode.upper(),
-        client_idle=client_idle,
-        both_set=both_set,
-        ours_set=ours_set,
+        # These options have the names of their settings.
+        **others,
     )
+    try:
+        peer_of(settings)
+    except PeerError as error:
+        raise click.UsageError(f"--peer: {error}") from error
     return _run(settings, floors, enforce, json_file, report)
 
 

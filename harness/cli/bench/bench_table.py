@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from windtunnel.harness.bench.machine import BenchMachine
     from windtunnel.harness.bench.measure import Reading
     from windtunnel.harness.bench.plan import BenchSettings
+    from windtunnel.harness.bench.subject import DriverSubject
 
 COLUMNS = (
     Column("figure"),
@@ -46,14 +47,16 @@ def view(
 ) -> View:
     """Return the benchmark results as a table (View) for printing."""
     from windtunnel.harness.bench.archive_host import ARCHIVES, archives
-    from windtunnel.harness.bench.document import CALLERS, CLIENT
+    from windtunnel.harness.bench.document import CALLERS, CLIENTS
     from windtunnel.harness.bench.plan import CALLS
+    from windtunnel.harness.bench.subject import C, peer_of
 
+    peer = peer_of(settings)
     lines = [
         f"machine  {machine.line}",
-        f"client   {CLIENT}, idle {settings.client_idle}",
-        "drivers  each runs in a Python process, whose startup and memory are included",
-        "peer     the Aeron C driver",
+        f"client   {CLIENTS[settings.client]}, idle {settings.client_idle}",
+        f"drivers  {_who_runs_in_python(peer)}, whose startup and memory are included",
+        f"peer     {'the Aeron C driver' if peer is C else peer.title}",
     ]
     if any(each.kind in CALLS for each in settings.chosen()):
         lines.insert(2, f"calls    {CALLERS}")
@@ -77,6 +80,12 @@ def view(
         document={},
         closing="\n".join(lines),
     )
+
+
+def _who_runs_in_python(peer: "DriverSubject") -> str:
+    from windtunnel.harness.bench.subject import C
+
+    return "each runs in a Python process" if peer is C else "ours runs in a Python process"
 
 
 def _heading(settings: "BenchSettings") -> str:

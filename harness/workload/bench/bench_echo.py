@@ -41,7 +41,7 @@ Stream = tuple[str, int]
 """The channel and stream id of a stream."""
 
 
-def _streams(options: Options) -> tuple[Stream, Stream]:
+def streams(options: Options) -> tuple[Stream, Stream]:
     """Return the channels and stream ids from ping to pong and back. The two stream ids differ."""
     there = options.channel, options.stream_id
     return there, (options.reply_channel, options.stream_id + 1)
@@ -72,7 +72,7 @@ def run_ping(load: Load, aeron: Aeron) -> None:
     """Send numbered messages, each after the previous message's echo, until stopped."""
     options, board = load.options, load.board
     latencies = make_latencies(board.path)
-    there, back = _streams(options)
+    there, back = streams(options)
     opened = _open(load, aeron, writes=there, reads=back)
     if opened is None:
         return
@@ -97,7 +97,7 @@ def run_ping(load: Load, aeron: Aeron) -> None:
 def run_pong(load: Load, aeron: Aeron) -> None:
     """Echo every message until stopped."""
     options, board = load.options, load.board
-    there, back = _streams(options)
+    there, back = streams(options)
     opened = _open(load, aeron, writes=back, reads=there)
     if opened is None:
         return

@@ -22,6 +22,7 @@ from windtunnel.harness.workload.bench import (
     bench_client,
     bench_echo,
     bench_options,
+    bench_pyaeron,
     bench_stream,
 )
 
@@ -35,6 +36,12 @@ RUNS = {
     "archive": bench_archive.run_archive,
 }
 assert RUNS.keys() == set(bench_options.ROLES)
+PYAERON_RUNS = RUNS | {
+    "source": bench_pyaeron.run_source,
+    "sink": bench_pyaeron.run_sink,
+    "ping": bench_pyaeron.run_ping,
+    "pong": bench_pyaeron.run_pong,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,7 +53,8 @@ def main(arguments: list[str] | None = None) -> int:
     load = bench_stream.Load(options, board)
     try:
         with bench_client.connect(options) as aeron:
-            RUNS[options.role](load, aeron)
+            runs = PYAERON_RUNS if options.client == "pyaeron" else RUNS
+            runs[options.role](load, aeron)
             load.stay(aeron)
     except DriverError as error:
         print(f"{options.role}: {error}", file=sys.stderr)

@@ -20,7 +20,15 @@ from windtunnel.harness.bench.plan import (
     channels,
     stream_id,
 )
-from windtunnel.harness.bench.subject import OURS, C, environment, plain_environment
+from windtunnel.harness.bench.subject import (
+    OURS,
+    C,
+    environment,
+    peer_of,
+    plain_environment,
+    subjects,
+)
+from windtunnel.harness.orchestrate.subjects.peers import PeerError
 
 AMBIENT = {"PATH": "/bin", "AERON_MTU_LENGTH": "9k", "AERON_DIR": "/elsewhere"}
 SETTINGS = BenchSettings(
@@ -110,3 +118,22 @@ def test_nobody_moves_the_directory():
 
 def test_loads_get_no_settings_of_aeron():
     assert plain_environment(AMBIENT) == {"PATH": "/bin"}
+
+
+def test_a_program_takes_the_place_of_the_real_driver(tmp_path):
+    program = tmp_path / "aeronmd"
+    program.touch(mode=0o755)
+    settings = BenchSettings(peer=f"aeronmd:{program}")
+    ours, peer = subjects(settings)
+    assert (ours, peer.name, peer.title) == (OURS, "c", f"aeronmd:{program}")
+    assert peer.command == (str(program),)
+    assert environment(peer, settings, Path("/shm/aeron"), {})["AERON_DIR"] == "/shm/aeron"
+    assert subjects(BenchSettings()) == [OURS, C]
+    assert subjects(BenchSettings(drivers=("c", "java"))) == [C]
+    assert subjects(BenchSettings(cases=("archive-64",))) == []
+
+
+@pytest.mark.parametrize("peer", ["java", "ours", "image:aeron", "aeronmd:", "aeronmd:/nowhere"])
+def test_a_peer_that_is_no_program_is_refused(peer):
+    with pytest.raises(PeerError, match="expected"):
+        peer_of(BenchSettings(peer=peer))

@@ -75,6 +75,31 @@ def test_passes_its_options_on(asked):
     assert (settings.both_set, settings.ours_set) == ({"AERON_A": "1=2"}, {"AERON_B": ""})
 
 
+def test_compares_with_another_program_and_another_client(asked, capsys, tmp_path):
+    program = tmp_path / "aeronmd"
+    program.touch(mode=0o755)
+    assert main(["bench", "--peer", f"aeronmd:{program}", "--client", "pyaeron"]) == exit_code.OK
+    settings = asked["settings"]
+    assert (settings.peer, settings.client) == (f"aeronmd:{program}", "pyaeron")
+    output = capsys.readouterr().out
+    assert f"peer     aeronmd:{program}" in output
+    assert "client   pyaeron, Aeron's C client for Python" in output
+    assert "drivers  ours runs in a Python process" in output
+
+
+@pytest.mark.parametrize(
+    ("peer", "why"),
+    [
+        ("java", "expected pyaeron or aeronmd: and a path, found 'java'"),
+        ("aeronmd:/no", "peer 'aeronmd:/no': expected the path of a media driver, found no such"),
+    ],
+)
+def test_refuses_a_peer_that_cannot_be_started(asked, capsys, peer, why):
+    assert main(["bench", "--peer", peer]) == exit_code.USAGE
+    assert f"--peer: {why}" in capsys.readouterr().err
+    assert "settings" not in asked
+
+
 def test_archive_stands_for_all_its_cases(asked):
     main(["bench", "--only", "archive"])
     assert asked["settings"].cases == ("archive-1344", "archive-64")

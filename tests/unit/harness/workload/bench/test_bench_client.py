@@ -150,12 +150,15 @@ def test_messages_differ_in_all_bytes_from_the_next_ones():
     assert messages_from(0, 32) == [*messages_from(0, 32, 300), *messages_from(300, 32, 200)]
 
 
-def test_only_calls_are_measured_with_another_client(tmp_path):
+def test_all_loads_but_those_of_archives_have_another_client(tmp_path):
     given = [
         "--aeron-dir", str(tmp_path), "--board", str(tmp_path), "--channel", "c",
         "--stream-id", "1", "--message-length", "32", "--client", "pyaeron",
     ]  # fmt: skip
     assert parse(["poll", *given]).client == "pyaeron"
     assert parse(["poll", *given[:-2]]).client == "windtunnel"
+    assert parse(["source", *given]).client == "pyaeron"
+    of_archives = ["--control-channel", "c", "--message-count", "1"]
+    assert parse(["archive", *given[:-2], *of_archives]).client == "windtunnel"
     with pytest.raises(SystemExit):
-        parse(["source", *given])
+        parse(["archive", *given, *of_archives])
