@@ -30,6 +30,7 @@ from windtunnel.driver.media.name_resolver import SystemResolver
 from windtunnel.driver.media_driver import composition, precompile
 from windtunnel.driver.media_driver.agent import duty_cycle
 from windtunnel.driver.media_driver.agent.cpu_affinity import pin_thread
+from windtunnel.driver.media_driver.agent.thread_name import name_thread
 from windtunnel.driver.media_driver.agent.timer_slack import minimize_timer_slack
 from windtunnel.driver.media_driver.composition import AgentStates, MakeAgents
 from windtunnel.driver.media_driver.conductor import conductor_state, shared_agents
@@ -210,6 +211,7 @@ class MediaDriver:
 
     def _run_agent(self, name: str, run: Callable[[int], None]) -> None:
         try:
+            name_thread(self.context, name)
             pin_thread(self.context, name, self._resources.record_error)
             minimize_timer_slack()
             while not self._shutdown.is_set:

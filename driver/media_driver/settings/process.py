@@ -184,7 +184,7 @@ class ProcessSettings:
         str,
         Choice(
             "AERON_THREAD_NAMING",
-            "accepted for compatibility; does not change thread names",
+            "names of the agents' threads: conductor, or aeron-md-cnd",
             _NAMINGS,
         ),
     ] = CLASSIC
