@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from windtunnel.harness.scenario.schema.channel import parse_channel
+
 Kind = Literal["stream", "echo", "offer", "poll", "startup", "swarm", "archive"]
 Medium = Literal["udp", "ipc", ""]
 Route = Literal["unicast", "mdc", "multicast"]
@@ -52,6 +54,7 @@ class BenchCase:
     message_length: int = 0
     about: str = ""
     streams: int = 1
+    """Number of streams, which share the window of the settings, because they share a socket."""
     sources: int = 1
     """Number of sources that share each stream."""
     sinks: int = 1
@@ -222,6 +225,15 @@ def _parameters(case: BenchCase, settings: BenchSettings) -> str:
     if mtu := case.mtu or settings.mtu:
         parts.append(f"mtu={mtu}")
     if case.medium == "udp":
-        window = settings.window
-        parts += [f"rcv-wnd={window}", f"so-rcvbuf={window}", f"so-sndbuf={window}"]
+        length = settings.window
+        window = length if case.streams == 1 else str(length_of(length) // case.streams)
+        parts += [f"rcv-wnd={window}", f"so-rcvbuf={length}", f"so-sndbuf={length}"]
     return "|".join(parts)
+
+
+def length_of(window: str) -> int:
+    """Return the length of a window in bytes. Raises ValueError if it is invalid."""
+    length = parse_channel(f"aeron:udp?rcv-wnd={window}").receiver_window_bytes
+    if length is None:
+        raise ValueError(f"expected at least 1 byte, found {window}")
+    return length

@@ -1,7 +1,7 @@
 """`windtunnel bench`: benchmarks Windtunnel's driver and archive against Aeron's."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -200,9 +200,8 @@ def bench(
       windtunnel bench --peer aeronmd:build/aeronmd --client pyaeron
     """
     from windtunnel.harness.bench.archive_host import ARCHIVES
-    from windtunnel.harness.bench.plan import CASE_NAMES, GROUPS, BenchSettings
+    from windtunnel.harness.bench.plan import CASE_NAMES, GROUPS, BenchSettings, length_of
     from windtunnel.harness.bench.subject import SUBJECTS, peer_of
-    from windtunnel.harness.orchestrate.subjects.peers import PeerError
 
     paths = _recovery_paths(only, readings)
     if paths is not None:
@@ -220,11 +219,17 @@ def bench(
         # These options have the names of their settings.
         **others,
     )
-    try:
-        peer_of(settings)
-    except PeerError as error:
-        raise click.UsageError(f"--peer: {error}") from error
+    _require("--peer", lambda: peer_of(settings))
+    _require("--window", lambda: length_of(settings.window))
     return _run(settings, floors, enforce, json_file, report)
+
+
+def _require(option: str, check: Callable[[], object]) -> None:
+    """Raise UsageError if a check raises ValueError, whose text says what was expected."""
+    try:
+        check()
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from error
 
 
 def _cases(

@@ -18,6 +18,7 @@ from windtunnel.harness.bench.plan import (
     by_environment,
     channel,
     channels,
+    length_of,
     stream_id,
 )
 from windtunnel.harness.bench.subject import (
@@ -71,6 +72,17 @@ def test_all_readers_of_a_group_have_its_channel():
     made = channels(BY_NAME["udp-1344-multicast"], BenchSettings(window="4m"), PORTS)
     assert made.sinks == (made.sources,)
     assert made.sources.startswith("aeron:udp?endpoint=224.20.30.39:24000|interface=127.0.0.1|")
+
+
+def test_streams_share_the_window_as_they_share_a_socket():
+    made = channels(BY_NAME["udp-1344-streams"], BenchSettings(window="2m"), PORTS)
+    assert "|rcv-wnd=209715|so-rcvbuf=2m|so-sndbuf=2m" in made.sources
+
+
+@pytest.mark.parametrize("window", ["", "0", "2x", "-1", "9g"])
+def test_a_window_that_is_no_length_is_refused(window):
+    with pytest.raises(ValueError, match="expected"):
+        length_of(window)
 
 
 def test_every_case_has_stream_ids_of_its_own():

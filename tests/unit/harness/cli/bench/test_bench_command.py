@@ -100,6 +100,12 @@ def test_refuses_a_peer_that_cannot_be_started(asked, capsys, peer, why):
     assert "settings" not in asked
 
 
+def test_refuses_a_window_that_is_no_length(asked, capsys):
+    assert main(["bench", "--window", "2x"]) == exit_code.USAGE
+    assert "--window: rcv-wnd=2x: expected a number of bytes" in capsys.readouterr().err
+    assert "settings" not in asked
+
+
 def test_archive_stands_for_all_its_cases(asked):
     main(["bench", "--only", "archive"])
     assert asked["settings"].cases == ("archive-1344", "archive-64")
