@@ -1,12 +1,12 @@
 """The compiled loops of load generators. They take their time in the client, not in Python.
 
     write_batches   source, archive    numbered messages, until a limit
-    read_blocks     sink, archive      checks the numbers
+    read_blocks     sink, archive      checks every byte
     ping, pong                         one message at a time, and its echo
 
 A loop ends after a number of turns, so that its load generator can check whether the benchmark has
-ended. A turn without work idles. A loop that finds a fault returns it: (fault, the expected value,
-the value found instead), with `OK` for no fault.
+ended. A turn without work idles, or ends the loop if there are other streams. A loop that finds a
+fault returns it: (fault, the expected value, the value found instead), with `OK` for no fault.
 """
 
 from typing import Any
@@ -33,6 +33,10 @@ from windtunnel.harness.workload.bench.bench_sequence import OK, BatchArrays, ch
 
 TURNS = 1024
 """Turns of a loop on the only stream of a load generator: at least 0.3 ms."""
+STREAM_TURNS = 16
+"""Turns of a loop on one of several streams, before the next stream has its turns."""
+RETURN = len(Idle)
+"""The idle strategy of a loop on one of several streams: it ends."""
 NO_LIMIT = (1 << 63) - 1
 BLOCK_BYTES = 1 << 17
 _YIELD, _SLEEP = int(Idle.YIELD), int(Idle.SLEEP)
@@ -99,6 +103,8 @@ def write_batches(
         elif is_refused(answer):
             return _OFFER_REFUSED, counts[0], answer
         elif written == 0 and answer == _BACK_PRESSURED:
+            if strategy == RETURN:
+                break
             idle(strategy)
     return OK, 0, 0
 
@@ -134,6 +140,8 @@ def read_blocks(
     for _ in range(turns):
         at, length = next_block(blocks, BLOCK_BYTES)
         if length == 0:
+            if strategy == RETURN:
+                break
             idle(strategy)
             continue
         before = due.sum()

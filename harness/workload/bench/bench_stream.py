@@ -22,11 +22,13 @@ from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.harness.artifact.run.bench_board import Board, Command, Fault, State
 from windtunnel.harness.workload.bench.bench_loops import (
     NO_LIMIT,
+    RETURN,
+    STREAM_TURNS,
     TURNS,
     read_blocks,
     write_batches,
 )
-from windtunnel.harness.workload.bench.bench_options import Idle, Options
+from windtunnel.harness.workload.bench.bench_options import Options
 from windtunnel.harness.workload.bench.bench_sequence import Batch, content_of
 
 PROGRESS_S = 0.0005
@@ -41,9 +43,9 @@ class Load:
     def __init__(self, options: Options, board: Board) -> None:
         self.options = options
         self.board = board
-        self.turns = TURNS if options.streams == 1 else 1
-        """Turns of a compiled loop on one stream, before the next stream has a turn."""
-        self.strategy = options.strategy if options.streams == 1 else Idle.SPIN
+        self.turns = TURNS if options.streams == 1 else STREAM_TURNS
+        """Turns of a compiled loop on one stream, before the next stream has its turns."""
+        self.strategy = int(options.strategy) if options.streams == 1 else RETURN
         """What a compiled loop does in a turn without work."""
         self._deadline_s = time.monotonic() + options.limit_s
 

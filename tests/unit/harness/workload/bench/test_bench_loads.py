@@ -161,6 +161,21 @@ def test_a_source_publishes_on_each_of_its_streams(board, new_stream):
     assert board.message_count == 3 * 700
 
 
+def test_a_stream_without_room_leaves_the_turn_to_the_others(board, new_stream):
+    full, free = new_stream("full"), new_stream("free")
+    full.stream.limit_to(0)
+    free.stream.limit_to(700 * FRAME)
+    free.steps = [lambda: None]
+    full.steps = [lambda: None] * 2
+    made = iter([full.writing(), free.writing()])
+    aeron = SimpleNamespace(is_closed=False, add_exclusive_publication=lambda *to: next(made))
+    load = load_of(board, streams=2, limit_s=5.0)
+    # In one loop, 2**62 turns without room would last beyond the limit of the test.
+    load.turns = 1 << 62
+    run_source(load, aeron)
+    assert free.numbers() == list(range(700))
+
+
 def test_sources_that_share_a_stream_number_their_messages_apart(board, new_stream):
     shared = new_stream(log_type=descriptor.CONCURRENT_PUBLICATION)
     shared.stream.limit_to(2 * FRAME)
