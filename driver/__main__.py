@@ -68,6 +68,8 @@ def _run_driver(arguments: Sequence[str]) -> int:
     gc.disable()
     # The driver makes no use of BLAS, whose threads would compete with startup. numpy reads this.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Agents would pause for milliseconds when they first write to a huge page.
+    os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
     from windtunnel.driver.base.errors import DriverError
     from windtunnel.driver.base.shutdown_signal import ShutdownSignal
     from windtunnel.driver.media_driver import settings_table

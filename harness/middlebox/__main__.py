@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.artifact.huge_pages import avoid_huge_pages
 from windtunnel.harness.artifact.middlebox.decision import DecisionLogError, read_replayable
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.middlebox.engine.packet import ENVELOPE_LENGTH_MAX
@@ -73,6 +74,7 @@ class Stop:
 def main() -> int:
     """Run the relay until SIGTERM. Returns the exit code."""
     arguments = _parser().parse_args()
+    avoid_huge_pages()
     stop = Stop()
     try:
         case = Case.read(arguments.case)

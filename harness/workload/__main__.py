@@ -19,6 +19,7 @@ import traceback
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.client.errors import RegistrationError
 from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.harness.artifact.huge_pages import avoid_huge_pages
 from windtunnel.harness.workload import options, publisher, saboteur, subscriber
 from windtunnel.harness.workload.archive import recorder, replayer, replicator
 from windtunnel.harness.workload.stop import TIMEOUTS, GaveUp, Stop, Stopped, SubjectError
@@ -47,6 +48,7 @@ RUNS = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one workload to its end. Returns the exit code."""
+    avoid_huge_pages()
     try:
         chosen = options.parse(arguments)
     except Exception as error:

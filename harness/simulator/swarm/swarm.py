@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from windtunnel.harness.artifact.huge_pages import avoid_huge_pages
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.simulator.blame import in_one_line, is_drivers
 from windtunnel.harness.simulator.output.trial_folder import NO_OBSERVER, TrialFolder
@@ -42,7 +43,6 @@ LARGE_BYTES = 1 << 18
 PROGRESS_S = 30
 """Seconds between progress lines."""
 _MMAP_THRESHOLD = -3
-_PR_SET_THP_DISABLE = 41
 _memories: HostMemories = {}
 """The memories of the hosts of the last trial in this process."""
 
@@ -205,9 +205,8 @@ def _use_mmap_for_large_arrays() -> None:
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
-    if hasattr(libc, "prctl"):
-        # A trial touches a few bytes here and there, and each would clear 2 MiB.
-        libc.prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
+    # A trial touches a few bytes here and there, and each would clear 2 MiB.
+    avoid_huge_pages()
 
 
 class Swarm:
