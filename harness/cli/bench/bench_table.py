@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from windtunnel.harness.bench.machine import BenchMachine
     from windtunnel.harness.bench.measure import Reading
     from windtunnel.harness.bench.plan import BenchSettings
-    from windtunnel.harness.bench.subject import DriverSubject
 
 COLUMNS = (
     Column("figure"),
@@ -55,7 +54,8 @@ def view(
     lines = [
         f"machine  {machine.line}",
         f"client   {CLIENTS[settings.client]}, idle {settings.client_idle}",
-        f"drivers  {_who_runs_in_python(peer)}, whose startup and memory are included",
+        f"drivers  {'each' if peer is C else 'ours'} runs in a Python process, whose startup and "
+        "memory are included",
         f"peer     {'the Aeron C driver' if peer is C else peer.title}",
     ]
     if any(each.kind in CALLS for each in settings.chosen()):
@@ -80,12 +80,6 @@ def view(
         document={},
         closing="\n".join(lines),
     )
-
-
-def _who_runs_in_python(peer: "DriverSubject") -> str:
-    from windtunnel.harness.bench.subject import C
-
-    return "each runs in a Python process" if peer is C else "ours runs in a Python process"
 
 
 def _heading(settings: "BenchSettings") -> str:

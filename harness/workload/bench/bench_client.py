@@ -22,7 +22,7 @@ import numpy as np
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.harness.artifact.run.bench_board import Fault, State
 from windtunnel.harness.workload.bench.bench_options import Options
-from windtunnel.harness.workload.bench.bench_stream import PROGRESS_S, Load
+from windtunnel.harness.workload.bench.bench_stream import Load
 
 BURST_MESSAGES = 500
 """Messages per burst. They fit into the publication's window and the processor's cache."""
@@ -104,10 +104,8 @@ def _run(load: Load, aeron: Any, *, times_offers: bool) -> None:
     clock, processor_clock = time.perf_counter_ns, time.thread_time_ns
     subscription = aeron.add_subscription(options.channel, options.stream_id)
     publication = aeron.add_publication(options.channel, options.stream_id)
-    while not (publication.is_connected and subscription.is_connected):
-        if not load.goes_on(aeron):
-            return
-        time.sleep(PROGRESS_S)
+    if not load.wait(aeron, lambda: publication.is_connected and subscription.is_connected):
+        return
     board.state = State.CONNECTED
     offer_all, received = OFFERS[options.client], list[bytes]()
     looks, deadline_s = 0, 0.0

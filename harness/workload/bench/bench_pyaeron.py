@@ -8,19 +8,16 @@ Python takes most of their time, so drivers differ less than with compiled loops
 """
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 from windtunnel.harness.artifact.run.bench_board import Fault, State
 from windtunnel.harness.workload.bench.bench_echo import ECHO_TIMEOUT_S, make_latencies, streams
 from windtunnel.harness.workload.bench.bench_sequence import SEQUENCE_BITS, content_of
-from windtunnel.harness.workload.bench.bench_stream import PROGRESS_S, Load
+from windtunnel.harness.workload.bench.bench_stream import Load
 
 MESSAGES_PER_TURN = 256
 """Messages that a source offers, or a sink polls, before it checks if the benchmark has ended."""
 _NUMBER_LENGTH = 8
-
-Handler = Callable[[Any, Any], None]
 
 
 class Messages:
@@ -75,15 +72,6 @@ class Checker:
             board.set_fault(Fault.CONTENT, expected=number)
 
 
-def _wait(load: Load, aeron: Any, condition: Callable[[], bool]) -> bool:
-    """Wait for a condition. Returns False if the benchmark load ends first."""
-    while not condition():
-        if not load.goes_on(aeron):
-            return False
-        time.sleep(PROGRESS_S)
-    return True
-
-
 def _is_open(load: Load, stream: Any) -> bool:
     """Return whether a publication or subscription has a peer. Otherwise report a fault."""
     if stream.is_connected:
@@ -97,7 +85,7 @@ def run_source(load: Load, aeron: Any) -> None:
     options, board = load.options, load.board
     add = aeron.add_publication if options.sources > 1 else aeron.add_exclusive_publication
     publications = [add(options.channel, each) for each in options.stream_ids]
-    if not _wait(load, aeron, lambda: all(each.is_connected for each in publications)):
+    if not load.wait(aeron, lambda: all(each.is_connected for each in publications)):
         return
     messages, numbers = Messages(options.message_length), [0] * len(publications)
     board.state = State.CONNECTED
@@ -124,7 +112,7 @@ def run_sink(load: Load, aeron: Any) -> None:
     subscriptions = [aeron.add_subscription(options.channel, each) for each in options.stream_ids]
     checkers = [Checker(load, messages, options.sources) for _ in subscriptions]
     board.state = State.SUBSCRIBED
-    if not _wait(load, aeron, lambda: all(each.is_connected for each in subscriptions)):
+    if not load.wait(aeron, lambda: all(each.is_connected for each in subscriptions)):
         return
     board.state = State.CONNECTED
     while load.goes_on(aeron):
@@ -221,7 +209,7 @@ def _open(
     subscription = aeron.add_subscription(*reads)
     load.board.state = State.SUBSCRIBED
     publication = aeron.add_exclusive_publication(*writes)
-    if not _wait(load, aeron, lambda: subscription.is_connected and publication.is_connected):
+    if not load.wait(aeron, lambda: subscription.is_connected and publication.is_connected):
         return None
     load.board.state = State.CONNECTED
     return publication, subscription

@@ -10,6 +10,8 @@ means.
 """
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,23 +79,24 @@ class Load:
                 return
             time.sleep(PROGRESS_S)
 
-    def wait_for_connection(self, aeron: Aeron, publication: Publication) -> bool:
-        """Wait for a subscriber to connect. Returns False if the benchmark load ends first."""
-        while not publication.is_connected:
+    def wait(self, aeron: Any, condition: Callable[[], bool]) -> bool:
+        """Wait for a condition. Returns False if the benchmark load ends first."""
+        while not condition():
             if not self.goes_on(aeron):
                 return False
             time.sleep(PROGRESS_S)
         return True
 
+    def wait_for_connection(self, aeron: Aeron, publication: Publication) -> bool:
+        """Wait for a subscriber to connect. Returns False if the benchmark load ends first."""
+        return self.wait(aeron, lambda: publication.is_connected)
+
     def wait_for_image(self, aeron: Aeron, subscription: Subscription) -> Image | None:
         """Wait for the image of the stream's only session. Returns None if the benchmark load ends
         first.
         """
-        while not subscription.images:
-            if not self.goes_on(aeron):
-                return None
-            time.sleep(PROGRESS_S)
-        return subscription.images[0]
+        found = self.wait(aeron, lambda: bool(subscription.images))
+        return subscription.images[0] if found else None
 
 
 class Writer:
