@@ -19,19 +19,11 @@ def clean_to(owner, limit):
 
     The limit is derived from positions that clients write, so it is not always aligned to a frame.
     """
-    base, offset, length = _next_range(owner, limit)
-    if length > 0:
-        log = bytes_at(owner.log_address, owner.log_length)
-        cleaner.clean(log, base, offset, length)
-        owner.clean_position += length
-
-
-@kernel
-def _next_range(owner, limit):
-    """Return the next range to be zeroed: the offset of its term in the log, its offset in the
-    term, and its length. The length is 0 or less if there is nothing to zero.
-    """
     length = limit - limit % frame.FRAME_ALIGNMENT - owner.clean_position
     offset = position.term_offset(owner.clean_position, owner.term_length)
-    base = position.index(owner.clean_position, owner.bits) * owner.term_length
-    return base, offset, min(length, owner.term_length - offset)
+    length = min(length, owner.term_length - offset)
+    if length > 0:
+        log = bytes_at(owner.log_address, owner.log_length)
+        base = position.index(owner.clean_position, owner.bits) * owner.term_length
+        cleaner.clean(log, base, offset, length)
+        owner.clean_position += length
