@@ -41,7 +41,8 @@ class Pacer:
         """Record a message that has been handled."""
         pace = self._pace
         if pace.bytes_per_s:
-            start_ns = max(self._due_ns, now_ns - SLACK_NS)
+            # Before the first message, no time was lost.
+            start_ns = max(self._due_ns, now_ns - SLACK_NS) if self._count_bytes else now_ns
             self._due_ns = start_ns + length_bytes * BILLION // pace.bytes_per_s
         before, self._count_bytes = self._count_bytes, self._count_bytes + length_bytes
         if pace.rest_every_bytes:

@@ -43,6 +43,13 @@ def test_time_that_others_took_is_not_made_up_for_by_a_burst():
     assert burst == 1 + SLACK_NS // MS
 
 
+def test_the_first_message_is_not_followed_by_a_burst():
+    pacer = Pacer(PaceCase(bytes_per_s=1_000_000))
+    assert pacer.wait_ns(NOW_NS) == 0
+    pacer.add(1_000, NOW_NS)
+    assert pacer.wait_ns(NOW_NS) == MS
+
+
 @pytest.mark.parametrize(
     ("lengths", "rests"), [([99], 0), ([100], 1), ([60, 60], 1), ([250], 2), ([60, 60, 60, 60], 2)]
 )
