@@ -118,7 +118,6 @@ def make_resources(
         sender_proxy=AgentProxy(sending.commands, values, system_counters.SENDER_PROXY_FAILS),
         receiver_proxy=AgentProxy(receiving.commands, values, system_counters.RECEIVER_PROXY_FAILS),
         positions=PositionPool(conducting.subscribers),
-        loss_report=loss_report,
         names=make_name_resolver(context, resolver, manager, values, clock, record_error),
         sockets=sockets,
         system_buffers=sockets.system_buffers(),

@@ -107,8 +107,6 @@ class Conductor:
         work_count += self._resources.names.do_work(now_ns) + self._waiting.do_work()
         work_count += self.components.reresolution.do_work(now_ns)
         now_ms = self._resources.clock.now_ms()
-        if self._resources.conductor.agent[0]["has_new_loss"]:
-            self.components.images.report_new_losses(now_ms)
         if now_ns >= self._next_timer_ns:
             self._next_timer_ns = now_ns + self._resources.context.timer_interval_ns
             self._on_timer(now_ns, now_ms)

@@ -1,8 +1,7 @@
 """The state of the conductor's compiled kernels, and the compiled part of its duty cycle.
 
 `run` repeats the compiled part, which rebuilds images and updates publication limits. It returns as
-soon as Python is needed: for a command, an event from an agent, a timer, or the first loss of an
-image.
+soon as Python is needed: for a command, an event from an agent, or a timer.
 """
 
 from typing import Any, NamedTuple
@@ -29,7 +28,7 @@ CONDUCTOR = np.dtype(
         [
             ("image_count", "i8"),  # entries of `active_images`
             ("limit_count", "i8"),  # entries of `active_limits`
-            ("has_new_loss", "i8"),  # an image without an entry in the loss report has a loss
+            ("loss_report_end", "i8"),  # offset of the next entry in the loss report
             ("nak_due_ns", "i8"),  # when the next NAK of an image with a gap is due
             ("is_stopping", "i8"),  # the driver is shutting down: `run` returns
         ],
@@ -112,14 +111,13 @@ def track(state, now_ns, now_ms):
 
 @kernel
 def needs_python(state):
-    """Return whether the Python part of the conductor must run, because there is a command, an
-    event, or the first loss of an image.
+    """Return whether the Python part of the conductor must run, because there is a command or an
+    event.
     """
     return (
         ring_buffer.has_message(state.ring)
         or not handoff.is_empty(state.sender_events)
         or not handoff.is_empty(state.receiver_events)
-        or state.agent[0].has_new_loss != 0
     )
 
 

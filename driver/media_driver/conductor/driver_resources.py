@@ -24,7 +24,6 @@ from windtunnel.driver.media_driver.conductor.conductor_state import ConductorSt
 from windtunnel.driver.media_driver.conductor.images.subscriber_positions import PositionPool
 from windtunnel.driver.media_driver.conductor.stream_counters import StreamCounters
 from windtunnel.driver.media_driver.context import Context
-from windtunnel.driver.media_driver.image.loss_report import LossReport
 from windtunnel.driver.media_driver.name_resolution.name_resolver import NameResolver
 from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 from windtunnel.driver.media_driver.sender.sender_state import SenderState
@@ -47,7 +46,6 @@ class DriverResources:
     sender_proxy: AgentProxy
     receiver_proxy: AgentProxy
     positions: PositionPool
-    loss_report: LossReport
     names: NameResolver
     sockets: Sockets
     system_buffers: SystemBuffers

@@ -10,13 +10,14 @@ The observation count of a new entry is written last, with release. A reader sto
 observation count that is not positive. Source: spec 10.6, Aeron 1.53.
 """
 
+import struct
 from pathlib import Path
 
 import numpy as np
 
 from windtunnel.driver.base import mapping
 from windtunnel.driver.base.arith import align
-from windtunnel.driver.base.atomics import add_i64, copy, put_i32, put_i64, put_i64_release
+from windtunnel.driver.base.atomics import add_i64, copy, put_i64, put_i64_release
 from windtunnel.driver.kernels.jit import kernel
 
 FILE_NAME = "loss-report.dat"
@@ -34,6 +35,33 @@ NO_ENTRY = -1
 """Entry offset of an image that has no loss yet."""
 FULL = -2
 """Entry offset of an image whose loss cannot be reported because the file is full."""
+
+
+def make_entry(session_id: int, stream_id: int, channel: str, source: str) -> np.ndarray:
+    """Return the bytes of an image's entry, before its first observation."""
+    channel_bytes, source_bytes = channel.encode("ascii", "replace"), source.encode()
+    source_at = align(CHANNEL + 4 + len(channel_bytes), 4)
+    entry = np.zeros(source_at + 4 + len(source_bytes), np.uint8)
+    struct.pack_into("<ii", entry, SESSION_ID, session_id, stream_id)
+    for at, text in ((CHANNEL, channel_bytes), (source_at, source_bytes)):
+        struct.pack_into(f"<i{len(text)}s", entry, at, len(text), text)
+    return entry
+
+
+@kernel
+def append(report, end, entry, lost_bytes, now_ms):
+    """Append an entry with its first observation at offset `end` of the report.
+
+    Returns: (offset of the entry or FULL, offset of the next one)
+    """
+    if end + entry.size > report.size:
+        return FULL, end
+    copy(report, end + TOTAL_BYTES_LOST, entry, TOTAL_BYTES_LOST, entry.size - TOTAL_BYTES_LOST)
+    put_i64(report, end + TOTAL_BYTES_LOST, lost_bytes)
+    put_i64(report, end + FIRST_OBSERVATION_MS, now_ms)
+    put_i64(report, end + LAST_OBSERVATION_MS, now_ms)
+    put_i64_release(report, end + OBSERVATION_COUNT, 1)
+    return end, end + align(entry.size, ENTRY_ALIGNMENT)
 
 
 @kernel
@@ -55,41 +83,6 @@ class LossReport:
         )
         self.report = self._mapping.array
         self.length = self._mapping.length
-        self._next_at = 0
-
-    def create_entry(
-        self,
-        lost_bytes: int,
-        now_ms: int,
-        session_id: int,
-        stream_id: int,
-        channel: str,
-        source: str,
-    ) -> int:
-        """Create an entry with its first observation. Returns the entry's offset, or FULL if the
-        file has no space.
-        """
-        channel_bytes, source_bytes = channel.encode("ascii", "replace"), source.encode()
-        at = self._next_at
-        source_at = at + align(CHANNEL + 4 + len(channel_bytes), 4)
-        end = source_at + 4 + len(source_bytes)
-        if end > self.length:
-            return FULL
-        put_i64(self.report, at + TOTAL_BYTES_LOST, lost_bytes)
-        put_i64(self.report, at + FIRST_OBSERVATION_MS, now_ms)
-        put_i64(self.report, at + LAST_OBSERVATION_MS, now_ms)
-        put_i32(self.report, at + SESSION_ID, session_id)
-        put_i32(self.report, at + STREAM_ID, stream_id)
-        self._put_text(at + CHANNEL, channel_bytes)
-        self._put_text(source_at, source_bytes)
-        put_i64_release(self.report, at + OBSERVATION_COUNT, 1)
-        self._next_at = int(align(end, ENTRY_ALIGNMENT))
-        return at
-
-    def _put_text(self, at: int, text: bytes) -> None:
-        put_i32(self.report, at, len(text))
-        if text:
-            copy(self.report, at + 4, np.frombuffer(text, np.uint8).copy(), 0, len(text))
 
     def close(self) -> None:
         """Unmap the loss report file."""

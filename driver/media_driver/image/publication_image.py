@@ -122,7 +122,8 @@ PUBLICATION_IMAGE = np.dtype(
             ("counted_loss_term_id", "i8"),  # range that the loss report has already counted
             ("counted_loss_end", "i8"),
             ("loss_entry_at", "i8"),  # offset of its loss report entry, or NO_ENTRY or FULL
-            ("unreported_loss_bytes", "i8"),  # bytes lost before it had an entry
+            ("loss_entry_address", "i8"),  # bytes of the entry before its first observation
+            ("loss_entry_length", "i8"),
             ("first_subscriber", "i8"),  # index into the subscriber positions, -1 if there is none
             ("is_rebuilding", "i8"),
             # Position to acknowledge, from conductor to receiver.

@@ -59,6 +59,8 @@ class PublicationImage:
     is_rejected: bool = False
     pages: np.ndarray | None = None
     """The map of the log's written pages. The image's record contains the address of this map."""
+    loss_entry: np.ndarray | None = None
+    """The image's entry for the loss report. The image's record contains its address."""
 
     @property
     def log_path(self) -> Path:

@@ -28,7 +28,12 @@ from windtunnel.driver.media_driver.conductor.images.untethered import Untethere
 from windtunnel.driver.media_driver.conductor.publications.publication_log import delete_log
 from windtunnel.driver.media_driver.conductor.storage import check_space, unreserved_bytes
 from windtunnel.driver.media_driver.context import SETTINGS
-from windtunnel.driver.media_driver.image import congestion_control, cubic, written_pages
+from windtunnel.driver.media_driver.image import (
+    congestion_control,
+    cubic,
+    loss_report,
+    written_pages,
+)
 from windtunnel.driver.media_driver.receiver import dispatcher
 from windtunnel.driver.wire import frame_type
 
@@ -72,6 +77,9 @@ class ImageFactory:
         fill_image_record(record, log, endpoint.slot, parameters, resources.context, start, now_ns)
         pages = written_pages.make_pages(log.term_length)
         record["pages_address"], record["pages_length"] = pages.ctypes.data, pages.size
+        channel_text, source = str(endpoint.channel.uri), image_record.source_text(event)
+        entry = loss_report.make_entry(session_id, stream_id, channel_text, source)
+        record["loss_entry_address"], record["loss_entry_length"] = entry.ctypes.data, entry.size
         record["correlation_id"] = correlation_id
         record["session_id"], record["stream_id"] = session_id, stream_id
         record["is_group"] = int(is_group)
@@ -93,8 +101,8 @@ class ImageFactory:
             slot=slot,
             record=record,
             endpoint=endpoint,
-            source_identity=image_record.source_text(event),
-            channel_text=str(endpoint.channel.uri),
+            source_identity=source,
+            channel_text=channel_text,
             counter_ids=ids,
             values=resources.values,
             positions=resources.conductor.subscribers,
@@ -107,6 +115,7 @@ class ImageFactory:
                 int(event[dispatcher.SETUP_FLAGS]) & frame_type.SEND_RESPONSE_SETUP
             ),
             pages=pages,
+            loss_entry=entry,
         )
 
     def _check_setup(self, event: np.ndarray, parameters: SubscriptionParameters) -> None:

@@ -111,15 +111,18 @@ def _pass_lost_ranges(state, slot, log, now_ns, now_ms):
 
 @kernel
 def _report_loss(state, slot, now_ms):
-    """Add the active gap to the image's loss report entry. If there is no entry, request one from
-    the conductor's Python code.
+    """Add the active gap to the image's entry in the loss report, and append the entry if there is
+    none.
     """
     image = state.images[slot]
     lost_bytes = loss_detector.count_new_loss(image)
     if lost_bytes == 0:
         return
     if image.loss_entry_at == loss_report.NO_ENTRY:
-        image.unreported_loss_bytes += lost_bytes
-        state.agent[0].has_new_loss = 1
+        entry = bytes_at(image.loss_entry_address, image.loss_entry_length)
+        agent = state.agent[0]
+        image.loss_entry_at, agent.loss_report_end = loss_report.append(
+            state.loss_report, agent.loss_report_end, entry, lost_bytes, now_ms
+        )
     elif image.loss_entry_at >= 0:
         loss_report.add(state.loss_report, image.loss_entry_at, lost_bytes, now_ms)

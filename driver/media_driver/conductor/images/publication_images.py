@@ -36,7 +36,7 @@ from windtunnel.driver.media_driver.conductor.publications.publication_log impor
     delete_log,
     retire_log,
 )
-from windtunnel.driver.media_driver.image import loss_report, publication_image
+from windtunnel.driver.media_driver.image import publication_image
 from windtunnel.driver.media_driver.receiver import dispatcher, new_sessions, receiver_state
 
 EOS_STATUS_INTERVALS = 5
@@ -128,22 +128,6 @@ class PublicationImages:
             f"exceeded session limit, stream-id={int(event[2])}",
             "exceeded session limit",
         )
-
-    def report_new_losses(self, now_ms: int) -> None:
-        """Create a loss report entry for every image that has its first loss."""
-        self._resources.conductor.agent[0]["has_new_loss"] = 0
-        for image in self.images:
-            lost_bytes = int(image.record["unreported_loss_bytes"])
-            if lost_bytes and image.record["loss_entry_at"] == loss_report.NO_ENTRY:
-                image.record["loss_entry_at"] = self._resources.loss_report.create_entry(
-                    lost_bytes,
-                    now_ms,
-                    image.session_id,
-                    image.stream_id,
-                    image.channel_text,
-                    image.source_identity,
-                )
-                image.record["unreported_loss_bytes"] = 0
 
     def check_all(self, now_ns: int) -> Iterator[None]:
         """Move images that have ended, timed out or lost all subscribers to their next state.

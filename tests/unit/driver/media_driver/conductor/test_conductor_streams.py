@@ -1,5 +1,8 @@
 """Life cycles of publications and images in a whole driver with a manual clock."""
 
+import struct
+
+import numpy as np
 import pytest
 
 from tests.naive import wire
@@ -26,6 +29,7 @@ from windtunnel.driver.command.subscription import (
 from windtunnel.driver.logbuffer import descriptor
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.harness.dissect.driver_files.loss_report import read_loss_report
 
 HERE = SocketAddress("10.0.0.1", 20_121)
 SESSION = 4711
@@ -55,6 +59,11 @@ def open_image(driver):
     driver.turn(4)
     (said,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
     return said
+
+
+def of_session(frame, session):
+    """Return a SETUP or DATA frame of another session."""
+    return frame[:12] + struct.pack("<i", session) + frame[16:]
 
 
 def statuses(driver):
@@ -262,6 +271,18 @@ def test_a_lost_range_is_asked_for_and_reported(driver):
     assert int.from_bytes(report[32:36], "little") == SESSION
     assert CHANNEL.encode() in report[:256]
     assert b"10.0.0.2:40456" in report[:256]
+
+
+def test_each_image_with_a_loss_has_an_entry_at_once(driver):
+    subscribe(driver)
+    for session in (SESSION, SESSION + 1):
+        for frame in (setup(), data(1056, 1000), data(3168, 1000), data(0, 1000)):
+            driver.send(HERE, of_session(frame, session))
+            driver.turn(4, 1 * MS)
+    content = np.fromfile(driver.driver.context.dir / "loss-report.dat", np.uint8)
+    found = read_loss_report(content)
+    losses = [(loss.session_id, loss.bytes_lost, loss.observation_count) for loss in found.losses]
+    assert (losses, found.problem) == ([(SESSION, 2112, 2), (SESSION + 1, 2112, 2)], "")
 
 
 def test_nobody_reads_so_nothing_is_kept(driver):

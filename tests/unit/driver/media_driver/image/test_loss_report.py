@@ -25,6 +25,16 @@ def text(content, at):
     return content[at + 4 : at + 4 + length].decode(), at + 4 + length
 
 
+def appended(report, *channels):
+    """Append entries of images with the given channels, and return their offsets."""
+    places, end = [], 0
+    for session, channel in enumerate(channels):
+        entry = loss_report.make_entry(session, 1001, channel, SOURCE)
+        at, end = loss_report.append(report.report, end, entry, 32, 5)
+        places.append(at)
+    return places
+
+
 @pytest.mark.parametrize("name", ["reliable", "java"])
 def test_an_entry_is_what_aeron_writes(name, tmp_path):
     expected = golden(name)
@@ -34,7 +44,9 @@ def test_an_entry_is_what_aeron_writes(name, tmp_path):
     source, _ = text(expected, -(-end // 4) * 4)
     assert (count > 1, first_ms < last_ms, stream) == (True, True, 1001)
     report = LossReport(tmp_path, 4096)
-    at = report.create_entry(100, first_ms, session, stream, channel, source)
+    entry = loss_report.make_entry(session, stream, channel, source)
+    at, next_at = loss_report.append(report.report, 0, entry, 100, first_ms)
+    assert (at, next_at) == (0, -(-entry.size // 64) * 64)
     for _ in range(count - 2):
         loss_report.add(report.report, at, 0, last_ms - 1)
     loss_report.add(report.report, at, lost - 100, last_ms)
@@ -44,7 +56,7 @@ def test_an_entry_is_what_aeron_writes(name, tmp_path):
 
 def test_entries_lie_64_bytes_aligned_and_keep_to_themselves(tmp_path):
     report = LossReport(tmp_path, 4096)
-    places = [report.create_entry(32, 5, i, 1001, CHANNEL + "x" * i, SOURCE) for i in range(4)]
+    places = appended(report, *(CHANNEL + "x" * i for i in range(4)))
     assert places[0] == 0
     assert all(place % loss_report.ENTRY_ALIGNMENT == 0 for place in places)
     before = report.report.copy()
@@ -60,9 +72,8 @@ def test_a_full_report_says_so_and_is_not_overrun(tmp_path):
     report = LossReport(tmp_path, 4096)
     length = 4096 - (loss_report.CHANNEL + 8 + len(SOURCE))
     room = length - length % 4
-    assert report.create_entry(32, 5, 1, 2, "x" * (room + 1), SOURCE) == loss_report.FULL
-    assert report.create_entry(32, 5, 1, 2, "x" * room, SOURCE) == 0
-    assert report.create_entry(32, 5, 1, 2, "", "") == loss_report.FULL
+    channels = ("x" * (room + 1), "x" * room, "")
+    assert appended(report, *channels) == [loss_report.FULL, 0, loss_report.FULL]
     report.close()
     assert report.report.size == 0
 

@@ -112,7 +112,7 @@ def test_a_later_driver_finds_the_same_arrays_with_their_first_content(tmp_path)
     assert second.agents.sender.counters is second.agents.receiver.counters
     assert second.agents.conductor.counters is not agents.conductor.counters
     assert second.agents.conductor.ring is second._resources.cnc.to_driver
-    assert second.agents.conductor.loss_report is second._resources.loss_report.report
+    assert second.agents.conductor.loss_report is second._loss_report.report
 
 
 def test_a_driver_in_another_directory_gets_the_same_arrays(tmp_path):
