@@ -43,6 +43,7 @@ from windtunnel.driver.client.image.assembler import (
 from windtunnel.driver.client.image.fragment_batch import FragmentBatch
 from windtunnel.driver.client.image.header import Action, Header
 from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.publication.block_claim import BlockClaim
 from windtunnel.driver.client.publication.claim import Claim
 from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
 from windtunnel.driver.client.publication.publication import Publication
@@ -53,6 +54,7 @@ __all__ = [
     "Aeron",
     "AsyncPublication",
     "AsyncSubscription",
+    "BlockClaim",
     "BroadcastLappedError",
     "ChannelEndpointError",
     "Claim",

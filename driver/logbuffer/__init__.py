@@ -13,7 +13,7 @@ length, the metadata is `(log, meta_at)`. A frame is readable once its length is
 store the length last, with release, and readers load it first, with acquire.
 
     frame, position, descriptor     layout
-    appender                        publications write
+    appender, block                 publications write
     reader, scanner                 subscriptions and senders read
     rebuilder, gap_*                receivers rebuild the stream
     unblocker, cleaner              the conductor unblocks and cleans terms

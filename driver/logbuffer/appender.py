@@ -1,4 +1,4 @@
-"""Writes messages to a publication's log: offers, claims, padding, blocks and batches.
+"""Writes messages to a publication's log: offers, claims, padding and batches.
 
 A message longer than one frame becomes several frames in one term, BEGIN on the first and END on
 the last. Each frame is claimed by a negative length, filled, and committed by its positive length.
@@ -16,10 +16,8 @@ from windtunnel.driver.base.atomics import (
     address_of,
     copy,
     get_i32_acquire,
-    get_i64,
     get_i64_acquire,
     put_i64,
-    put_i64_release,
 )
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import descriptor, frame, position, tail
@@ -255,55 +253,6 @@ def append_padding(appender, log, limit, length):
     if outcome > 0:
         frame.write_padding(log, at, state.meta_at, frame_length, term_id, term_offset)
     return outcome
-
-
-@kernel
-def is_block(appender, source, source_at, length):
-    """Return whether the bytes are whole frames that can be appended at the publication's
-    position.
-    """
-    state = appender[0]
-    if length < frame.HEADER_LENGTH or source_at < 0 or source_at + length > source.size:
-        return False
-    if data.validate(source, source_at, length, state.term_length) != length:
-        return False
-    return (
-        frame.frame_type(source, source_at) == types.DATA
-        and data.session_id(source, source_at) == state.session_id
-        and data.stream_id(source, source_at) == state.stream_id
-        and data.term_id(source, source_at) == state.term_id
-        and data.term_offset(source, source_at) == state.term_offset
-    )
-
-
-@kernel
-def offer_block(appender, log, limit, source, source_at, length):
-    """Write complete frames at the current position of an exclusive publication.
-
-    Memory:  the first eight bytes are released last, so the block becomes readable at once
-    Returns: the position after the block, or a code; ERROR if the frames are for another stream or
-             position
-    """
-    state = appender[0]
-    if state.is_exclusive == 0:
-        return result.ERROR
-    if state.term_offset >= state.term_length:
-        outcome = tail.rotate_exclusive(appender, log)
-        if outcome != result.ADMIN_ACTION:
-            return outcome
-    at_position = state.term_begin_position + state.term_offset
-    if at_position >= limit:
-        return tail.back_pressure(log, state.meta_at, state.term_length, at_position, length)
-    if not is_block(appender, source, source_at, length):
-        return result.ERROR
-    at = state.active_index * state.term_length + state.term_offset
-    end = state.term_offset + length
-    raw_tail = descriptor.pack_tail(state.term_id, end)
-    descriptor.put_raw_tail_release(log, state.meta_at, state.active_index, raw_tail)
-    copy(log, at + 8, source, source_at + 8, length - 8)
-    put_i64_release(log, at, get_i64(source, source_at))
-    state.term_offset = end
-    return state.term_begin_position + end
 
 
 def attach(log: np.ndarray, meta_at: int) -> np.ndarray:

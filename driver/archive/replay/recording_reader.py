@@ -16,35 +16,44 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
-from windtunnel.driver.archive.storage.checksum import NO_TABLE, Checksum
+from windtunnel.driver.archive.storage.checksum import NO_TABLE, Checksum, crc
 from windtunnel.driver.archive.storage.frame_position import is_frame_at
 from windtunnel.driver.archive.storage.frame_walk import (
     BAD_CHECKSUM,
     END,
     FAULTS,
+    MORE,
     SegmentReader,
-    check,
+    frame_fault,
 )
 from windtunnel.driver.archive.storage.segment_file import file_name, segment_base
-from windtunnel.driver.base.arith import align
-from windtunnel.driver.base.atomics import put_i32
+from windtunnel.driver.base.arith import align, bits_to_shift, wrap_i32
+from windtunnel.driver.base.atomics import get_i64, put_i32
 from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer.block import FIRST_WORD_LENGTH
 from windtunnel.driver.wire import data, frame_type, header
 
 IO_MAX_LENGTH = 1 << 20
+PADDING = 2
+"""The status, in addition to those of `frame_walk`, if the next frame is padding."""
 
 
 class Block(NamedTuple):
-    """A block of a recording: its length and its frames. The frames are None if the block is
-    padding.
-    """
+    """A block of a recording. Padding has no frames."""
 
     length: int
-    frames: np.ndarray | None
+    is_padding: bool = False
 
 
-EMPTY = Block(0, None)
+EMPTY = Block(0)
+
+
+class Space(Protocol):
+    """Where a block is stored: its first eight bytes in `first_word`, all others in `frames`."""
+
+    first_word: np.ndarray
+    frames: np.ndarray
 
 
 class Meter(Protocol):
@@ -58,18 +67,46 @@ class Meter(Protocol):
 
 
 @kernel
-def rewrite_ids(chunk, length, until, session_id, stream_id):
-    """Set the session and stream id of all DATA frames before the first PAD frame.
+def readdress(
+    frames, first_word, length, until, position, initial_term_id, term_length, mtu, stream_id,
+    table, new_session_id, new_stream_id,
+):  # fmt: skip
+    """Check the DATA frames of a block that begin before `until`, and set their session and stream
+    id. `position` is the stream position of the block.
 
-    Returns: the offset of the first unchanged frame, which is padding or does not begin before
-    `until`
+    Shapes:  frames uint8[length or more], of which the first eight bytes are in first_word uint8[8]
+             instead; table int64[8, 256], or int64[8, 0] to skip checksums
+    Returns: (offset where it stopped, PADDING, END, MORE, or the fault of the frame there)
     """
+    bits = bits_to_shift(term_length)
+    word = get_i64(first_word, 0)
     at = 0
-    while at < length and at < until and header.frame_type(chunk, at) != frame_type.PAD:
-        put_i32(chunk, at + data.SESSION_ID, session_id)
-        put_i32(chunk, at + data.STREAM_ID, stream_id)
-        at += align(header.frame_length(chunk, at), data.ALIGNMENT)
-    return at
+    while True:
+        frame_length = wrap_i32(word)
+        if frame_length <= 0:
+            return at, END
+        type_code = (word >> 48) & 0xFFFF
+        fault = frame_fault(
+            frames, at, frame_length, type_code, position + at, bits, initial_term_id, term_length,
+            mtu, stream_id,
+        )  # fmt: skip
+        if fault != 0:
+            return at, fault
+        if type_code == frame_type.PAD:
+            return at, PADDING
+        end = at + align(frame_length, data.ALIGNMENT)
+        if end > length:
+            return at, MORE
+        if table.size > 0 and data.session_id(frames, at) != crc(
+            table, frames, at + data.HEADER_LENGTH, end
+        ):
+            return at, BAD_CHECKSUM
+        put_i32(frames, at + data.SESSION_ID, new_session_id)
+        put_i32(frames, at + data.STREAM_ID, new_stream_id)
+        at = end
+        if at >= until or at + data.HEADER_LENGTH > length:
+            return at, MORE
+        word = get_i64(frames, at)
 
 
 class RecordingReader:
@@ -93,7 +130,9 @@ class RecordingReader:
         """The position of the next block."""
         self._directory, self._descriptor = directory, descriptor
         self._table = NO_TABLE if checksum is None else checksum.table
-        self._io_max_length, self._meter = io_max_length, meter
+        self.io_max_length = io_max_length
+        """The maximum length of a block in bytes."""
+        self._meter = meter
         self._reader = self._open()
 
     def _open(self) -> SegmentReader:
@@ -104,11 +143,11 @@ class RecordingReader:
         )  # fmt: skip
         return SegmentReader(self._directory / file_name(descriptor.recording_id, base), base)
 
-    def block(self, end: int, limit: int, session_id: int, stream_id: int) -> Block:
-        """Return the next block, or EMPTY if no complete frame is left.
+    def block(self, space: Space, end: int, limit: int, session_id: int, stream_id: int) -> Block:
+        """Read the next block into `space`, or return EMPTY if no complete frame is left.
 
-        Repeated calls return the same block until `advance` is called. Raises StorageError if a
-        frame is invalid or its file is missing.
+        Bytes of the space after the block are zero. Repeated calls read the same block until
+        `advance` is called. Raises StorageError if a frame is invalid or its file is missing.
         """
         if self.position >= min(end, limit):
             return EMPTY
@@ -120,32 +159,32 @@ class RecordingReader:
             self._reader = following
         term_length = descriptor.term_buffer_length
         term_left = term_length - self.position % term_length
-        read_length = min(limit - self.position, term_left, self._io_max_length)
-        chunk = self._read(read_length)
-        passed, status = check(
-            chunk, chunk.size, 0, self.position, descriptor.initial_term_id, term_length,
-            descriptor.mtu_length, descriptor.stream_id, self._table,
-        )  # fmt: skip
-        fault_at = self.position + int(passed)
-        if passed == 0 or (status == BAD_CHECKSUM and fault_at < end):
-            return self._no_frame(int(status), fault_at, chunk.size, read_length)
-        if header.frame_type(chunk, 0) == frame_type.PAD:
-            length = int(align(header.frame_length(chunk, 0), data.ALIGNMENT))
-            return Block(length, None) if self.position + length <= limit else EMPTY
-        length = int(
-            rewrite_ids(
-                chunk, min(int(passed), chunk.size), end - self.position, session_id, stream_id
-            )
-        )
-        return Block(length, chunk[:length])
+        expected = min(limit - self.position, term_left, self.io_max_length, space.frames.size)
+        read = self._read(space, expected)
+        passed, status = 0, MORE
+        if read >= data.HEADER_LENGTH:
+            passed, status = readdress(
+                space.frames, space.first_word, read, end - self.position, self.position,
+                descriptor.initial_term_id, term_length, descriptor.mtu_length,
+                descriptor.stream_id, self._table, session_id, stream_id,
+            )  # fmt: skip
+        length = 0 if status == BAD_CHECKSUM else int(passed)
+        space.frames[max(length, FIRST_WORD_LENGTH) : read] = 0
+        if length > 0:
+            return Block(length)
+        if status != PADDING:
+            return self._no_frame(int(status), self.position + int(passed), read, expected)
+        length = int(align(header.frame_length(space.first_word, 0), data.ALIGNMENT))
+        return Block(length, is_padding=True) if self.position + length <= limit else EMPTY
 
-    def _read(self, length: int) -> np.ndarray:
-        """Read up to `length` bytes at the current position."""
+    def _read(self, space: Space, length: int) -> int:
+        """Read up to `length` bytes at the current position. Returns the number of bytes read."""
         began_ns = 0 if self._meter is None else self._meter.begin()
-        chunk = self._reader.read(self.position - self._reader.base, length)
+        rest = space.frames[FIRST_WORD_LENGTH:length]
+        read = self._reader.read_into(self.position - self._reader.base, space.first_word, rest)
         if self._meter is not None:
-            self._meter.end(began_ns, chunk.size)
-        return chunk
+            self._meter.end(began_ns, read)
+        return read
 
     @property
     def is_at_frame(self) -> bool:

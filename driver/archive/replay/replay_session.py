@@ -10,7 +10,7 @@ Source: archive-protocol 3.6, 5.3.
 
 from collections.abc import Callable
 
-from windtunnel.driver.archive.replay.recording_reader import RecordingReader
+from windtunnel.driver.archive.replay.recording_reader import EMPTY, RecordingReader
 from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
 from windtunnel.driver.logbuffer import publication_result as result
@@ -42,6 +42,8 @@ class ReplaySession:
         subscribers left.
         """
         self.is_done = False
+        self._padding = EMPTY
+        """The padding that is being sent."""
 
     @property
     def position(self) -> int:
@@ -49,7 +51,7 @@ class ReplaySession:
         return self._reader.position
 
     def do_work(self) -> int:
-        """Send one block. Returns the block's length in bytes."""
+        """Send one block. Returns the amount of work done."""
         if self.is_done:
             return 0
         if self._is_final():
@@ -60,8 +62,6 @@ class ReplaySession:
         if not self._publication.is_connected:
             self.abort()
             return 0
-        if self._publication.available_window <= 0:
-            return 0
         try:
             return self._offer()
         except StorageError as error:
@@ -69,24 +69,38 @@ class ReplaySession:
             return 0
 
     def _offer(self) -> int:
-        publication = self._publication
-        block = self._reader.block(
-            self._end, self._limit(), publication.session_id, publication.stream_id
+        publication, reader = self._publication, self._reader
+        if self._padding.length > 0:
+            return self._send_padding()
+        claim = publication.claim_block(reader.io_max_length)
+        if isinstance(claim, int):
+            return self._rejected(claim)
+        block = reader.block(
+            claim, self._end, self._limit(), publication.session_id, publication.stream_id
         )
-        if block.length == 0:
-            return 0
-        if block.frames is None:
-            position = self._append_padding(block.length)
-        else:
-            position = publication.offer_block(block.frames)
-        if position > 0:
-            if position == self._reader.position + block.length:
-                self._reader.advance(block)
-            return block.length
-        if position == result.NOT_CONNECTED:
+        if block.is_padding:
+            self._padding = block
+            return self._send_padding()
+        if block.length > 0:
+            claim.commit(block.length)
+            reader.advance(block)
+        return block.length
+
+    def _send_padding(self) -> int:
+        position = self._append_padding(self._padding.length)
+        if position < 0:
+            return self._rejected(position)
+        if position == self._reader.position + self._padding.length:
+            self._reader.advance(self._padding)
+            self._padding = EMPTY
+        return 1
+
+    def _rejected(self, code: int) -> int:
+        """Abort the replay if the code of the publication is permanent. Returns 0."""
+        if code == result.NOT_CONNECTED:
             self.abort()
-        elif position not in _RETRY:
-            self.abort(f"the publication rejected position {self._reader.position} with {position}")
+        elif code not in _RETRY:
+            self.abort(f"the publication rejected position {self._reader.position} with {code}")
         return 0
 
     def _append_padding(self, length: int) -> int:

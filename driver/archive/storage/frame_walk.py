@@ -41,12 +41,14 @@ BAD_TERM_OFFSET = -2
 BAD_TERM_ID = -3
 BAD_STREAM_ID = -4
 BAD_CHECKSUM = -5
+BAD_TYPE = -6
 FAULTS = {
     BAD_LENGTH: "impossible frame length",
     BAD_TERM_OFFSET: "term offset does not match the position",
     BAD_TERM_ID: "term id does not match the position",
     BAD_STREAM_ID: "stream id is not that of the recording",
     BAD_CHECKSUM: "checksum does not match",
+    BAD_TYPE: "frame type is neither DATA nor PAD",
 }
 
 
@@ -83,6 +85,32 @@ def walk(chunk, length, at):
 
 
 @kernel
+def frame_fault(
+    chunk, at, frame_length, type_code, position, bits, initial_term_id, term_length, mtu,
+    stream_id,
+):  # fmt: skip
+    """Compare the header at offset `at` with its position in the stream, except the length and the
+    type, which are given.
+
+    Returns: the fault, or 0
+    """
+    offset = positions.term_offset(position, term_length)
+    if type_code != frame_type.DATA and type_code != frame_type.PAD:
+        return BAD_TYPE
+    if frame_length < HEADER_LENGTH or (frame_length > mtu and type_code == frame_type.DATA):
+        return BAD_LENGTH
+    if offset + align(frame_length, data.ALIGNMENT) > term_length:
+        return BAD_LENGTH
+    if data.term_offset(chunk, at) != offset:
+        return BAD_TERM_OFFSET
+    if data.term_id(chunk, at) != positions.term_id(position, bits, initial_term_id):
+        return BAD_TERM_ID
+    if data.stream_id(chunk, at) != stream_id:
+        return BAD_STREAM_ID
+    return 0
+
+
+@kernel
 def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream_id, table):
     """Check the frames in a chunk of a segment file, from offset `at` up to the first invalid
     frame. `position` is the stream position at offset `at`.
@@ -96,21 +124,15 @@ def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream
         frame_length = header.frame_length(chunk, at)
         if frame_length <= 0:
             return at, END
-        here = origin + at
-        offset = positions.term_offset(here, term_length)
         end = at + align(frame_length, data.ALIGNMENT)
-        is_pad = header.frame_type(chunk, at) == frame_type.PAD
-        if frame_length < HEADER_LENGTH or offset + (end - at) > term_length:
-            return at, BAD_LENGTH
-        if frame_length > mtu and not is_pad:
-            return at, BAD_LENGTH
-        if data.term_offset(chunk, at) != offset:
-            return at, BAD_TERM_OFFSET
-        if data.term_id(chunk, at) != positions.term_id(here, bits, initial_term_id):
-            return at, BAD_TERM_ID
-        if data.stream_id(chunk, at) != stream_id:
-            return at, BAD_STREAM_ID
-        if not is_pad:
+        type_code = header.frame_type(chunk, at)
+        fault = frame_fault(
+            chunk, at, frame_length, type_code, origin + at, bits, initial_term_id, term_length,
+            mtu, stream_id,
+        )  # fmt: skip
+        if fault != 0:
+            return at, fault
+        if type_code == frame_type.DATA:
             if end > length:
                 return at, MORE
             if table.size > 0 and data.session_id(chunk, at) != crc(
@@ -167,9 +189,15 @@ class SegmentReader:
 
     def read(self, at: int, length: int) -> np.ndarray:
         """Read up to `length` bytes at a file offset. Raises StorageError if the read fails."""
+        chunk = np.empty(max(length, 0), dtype=np.uint8)
+        return chunk[: self.read_into(at, chunk)]
+
+    def read_into(self, at: int, *parts: np.ndarray) -> int:
+        """Fill consecutive arrays of bytes with the data at a file offset. Returns the number of
+        bytes read, which is less at the end of the file. Raises StorageError if the read fails.
+        """
         try:
-            chunk = np.empty(max(length, 0), dtype=np.uint8)
-            return chunk[: os.preadv(self._file, [memoryview(chunk)], at)]
+            return os.preadv(self._file, parts, at)
         except OSError as error:
             raise StorageError(
                 f"cannot read {self.path} at offset {at}: {error.strerror}"

@@ -8,10 +8,11 @@ write.
 from __future__ import annotations
 
 from windtunnel.driver.base.atomics import get_i64_acquire
+from windtunnel.driver.client.publication.block_claim import BlockClaim
 from windtunnel.driver.client.publication.message import Message, as_bytes
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.driver.kernels.jit import kernel
-from windtunnel.driver.logbuffer import appender
+from windtunnel.driver.logbuffer import appender, block
 from windtunnel.driver.logbuffer import publication_result as result
 
 
@@ -23,7 +24,12 @@ def _append_padding(state, log, values, limit_at, length):
 @kernel
 def _offer_block(state, log, values, limit_at, source, source_at, length):
     limit = get_i64_acquire(values, limit_at)
-    return appender.offer_block(state, log, limit, source, source_at, length)
+    return block.offer(state, log, limit, source, source_at, length)
+
+
+@kernel
+def _claim_block(state, log, values, limit_at):
+    return block.claim(state, log, get_i64_acquire(values, limit_at), 0)
 
 
 class ExclusivePublication(Publication):
@@ -60,6 +66,20 @@ class ExclusivePublication(Publication):
                 self._appender, log, self._values, self._limit_at, source, offset, length
             )
         )  # fmt: skip
+
+    def claim_block(self, length: int) -> BlockClaim | int:
+        """Claim up to `length` bytes, at least 32, in the current term for complete frames, which
+        the caller writes in place.
+
+        Returns: the claim, or a negative code
+        """
+        log = self._log
+        if self.is_closed:
+            return result.CLOSED
+        outcome, at, room = _claim_block(self._appender, log, self._values, self._limit_at)
+        if outcome < 0:
+            return int(outcome)
+        return BlockClaim(self._appender, log, int(at), min(length, int(room)), int(outcome))
 
     def revoke_on_close(self) -> None:
         """Make `close` revoke the stream."""

@@ -12,7 +12,7 @@ from windtunnel.driver.kernels.jit import JIT_DISABLED
 from windtunnel.driver.logbuffer import appender, descriptor, reader
 from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.driver.logbuffer.parameters import LogParameters, initialise
-from windtunnel.driver.wire import data, header
+from windtunnel.driver.wire import data
 from windtunnel.driver.wire import frame_type as types
 
 TERM_LENGTH = 65536
@@ -259,57 +259,6 @@ def test_padding_on_demand_is_for_exclusive_publications() -> None:
     shared, other = publication(SHARED)
     assert appender.append_padding(shared, other, UNLIMITED, 1000) == result.ERROR
     assert not other[:META].any()
-
-
-def test_a_block_continues_the_stream() -> None:
-    origin, frames = publication(EXCLUSIVE)
-    offer(origin, frames, 3000)
-    end = offer(origin, frames, 10)
-    state, log = publication(EXCLUSIVE)
-    first = 1408
-    assert appender.offer_block(state, log, UNLIMITED, frames, 0, first) == first
-    assert appender.offer_block(state, log, UNLIMITED, frames, 0, first) == result.ERROR
-    assert appender.offer_block(state, log, first, frames, first, end - first) < 0
-    assert appender.offer_block(state, log, UNLIMITED, frames, first, end - first) == end
-    np.testing.assert_array_equal(log, frames)
-    assert offer(state, log, 10) == end + 64
-
-
-@pytest.mark.parametrize("field", [data.SESSION_ID, data.STREAM_ID, data.TERM_ID, data.TERM_OFFSET])
-def test_a_block_that_belongs_elsewhere_is_refused(field: int) -> None:
-    origin, frames = publication(EXCLUSIVE)
-    end = offer(origin, frames, 10)
-    frames[field] ^= 0x20
-    state, log = publication(EXCLUSIVE)
-    assert appender.offer_block(state, log, UNLIMITED, frames, 0, end) == result.ERROR
-    assert not log[:META].any()
-
-
-def test_a_block_is_whole_frames_of_an_exclusive_publication() -> None:
-    origin, frames = publication(EXCLUSIVE)
-    end = offer(origin, frames, 40)
-    state, log = publication(EXCLUSIVE)
-    for length in (-1, 0, 31, end - 32, end + 32):
-        assert appender.offer_block(state, log, UNLIMITED, frames, 0, length) == result.ERROR
-    assert appender.offer_block(state, log, UNLIMITED, frames, frames.size - 32, 64) == result.ERROR
-    shared, other = publication(SHARED)
-    assert appender.offer_block(shared, other, UNLIMITED, frames, 0, end) == result.ERROR
-    header.write(frames, 0, 72, 0xC0, types.PAD)
-    assert appender.offer_block(state, log, UNLIMITED, frames, 0, end) == result.ERROR
-    assert not log[:META].any()
-
-
-def test_a_block_after_a_full_term_rotates_first() -> None:
-    origin, frames = publication(EXCLUSIVE)
-    fill_to(origin, frames, TERM_LENGTH)
-    assert offer(origin, frames, 10) == result.ADMIN_ACTION
-    offer(origin, frames, 10)
-    state, log = publication(EXCLUSIVE)
-    assert appender.offer_block(state, log, UNLIMITED, frames, 0, TERM_LENGTH) == TERM_LENGTH
-    got = appender.offer_block(state, log, UNLIMITED, frames, TERM_LENGTH, 64)
-    assert got == TERM_LENGTH + 64
-    np.testing.assert_array_equal(log[: 2 * TERM_LENGTH], frames[: 2 * TERM_LENGTH])
-    assert raw_tail(log, 1) == (8, 64)
 
 
 @BOTH

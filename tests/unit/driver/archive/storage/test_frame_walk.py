@@ -59,6 +59,7 @@ def test_data_that_begins_in_the_middle_of_a_file_is_passed(tmp_path):
         (8, 32, frame_walk.BAD_TERM_OFFSET),
         (16, 1002, frame_walk.BAD_STREAM_ID),
         (20, own.INITIAL_TERM_ID - 1, frame_walk.BAD_TERM_ID),
+        (4, 2 << 16, frame_walk.BAD_TYPE),
     ],
 )
 @pytest.mark.parametrize("index", [0, 5, len(LENGTHS) - 1])

@@ -64,6 +64,37 @@ def test_a_block_of_another_position_or_stream_is_an_error(tmp_path, stream, fie
     assert copy.publication.position == 0
 
 
+def test_a_block_is_written_in_place(tmp_path, stream):
+    (tmp_path / "copy").mkdir()
+    copy = OwnStream(tmp_path / "copy")
+    end = stream.write(b"one", bytes(5_000), b"two")
+    log = stream.mapped.log
+    claim = copy.publication.claim_block(8_192)
+    assert claim.position == 0
+    assert claim.frames.size == 8_192
+    claim.frames[8:end] = log[8:end]
+    assert read(copy) == []
+    claim.first_word[:] = log[:8]
+    assert claim.commit(end) == copy.publication.position == end
+    assert read(copy) == read(stream)
+    assert np.array_equal(copy.mapped.log[:TERM_LENGTH], log[:TERM_LENGTH])
+    assert copy.publication.claim_block(1 << 20).frames.size == TERM_LENGTH - end
+
+
+def test_more_than_was_claimed_is_not_committed(stream):
+    claim = stream.publication.claim_block(64)
+    for length in (0, 96):
+        with pytest.raises(AssertionError):
+            claim.commit(length)
+
+
+def test_a_claim_of_a_block_is_back_pressured(stream):
+    stream.limit_to(0)
+    assert stream.publication.claim_block(64) == result.BACK_PRESSURED
+    stream.connect(False)
+    assert stream.publication.claim_block(64) == result.NOT_CONNECTED
+
+
 @pytest.mark.parametrize("order", ["revoke", "revoke_on_close", "close"])
 def test_the_remove_command_has_the_revoke_flag(stream, order):
     getattr(stream.publication, order)()
@@ -76,3 +107,4 @@ def test_a_closed_publication_returns_closed(stream):
     stream.publication.close()
     assert stream.publication.append_padding(1) == result.CLOSED
     assert stream.publication.offer_block(bytes(32)) == result.CLOSED
+    assert stream.publication.claim_block(64) == result.CLOSED
