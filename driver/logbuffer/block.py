@@ -41,17 +41,29 @@ def claim(appender, log, limit, length):
 
 
 @kernel
-def publish(appender, log, length, first_word):
-    """Publish a block of `length` bytes at the current position. Its first eight bytes are given,
-    all others have been written.
+def is_current(appender, position):
+    """Return whether the publication's position is `position`."""
+    state = appender[0]
+    return state.term_begin_position + state.term_offset == position
+
+
+@kernel
+def publish(appender, log, position, length, first_word):
+    """Publish a block of `length` bytes at the position of a claim. Its first eight bytes are
+    given, all others have been written.
 
     Shapes:  first_word uint8[8]
     Memory:  the first word is released last, so the block becomes readable at once
-    Returns: the position after the block
+    Returns: the position after the block, or ERROR if the publication has another position or the
+             length is impossible
     """
     state = appender[0]
-    at = state.active_index * state.term_length + state.term_offset
     end = state.term_offset + length
+    if length < frame.HEADER_LENGTH or length % frame.FRAME_ALIGNMENT != 0:
+        return result.ERROR
+    if end > state.term_length or not is_current(appender, position):
+        return result.ERROR
+    at = state.active_index * state.term_length + state.term_offset
     raw_tail = descriptor.pack_tail(state.term_id, end)
     descriptor.put_raw_tail_release(log, state.meta_at, state.active_index, raw_tail)
     put_i64_release(log, at, get_i64(first_word, 0))
@@ -85,11 +97,12 @@ def offer(appender, log, limit, source, source_at, length):
     Returns: the position after the block, or a code; ERROR if the frames are for another stream or
              position
     """
-    outcome, at, _ = claim(appender, log, limit, length)
-    if outcome < 0:
-        return outcome
+    at_position, at, _ = claim(appender, log, limit, length)
+    if at_position < 0:
+        return at_position
     if not is_block(appender, source, source_at, length):
         return result.ERROR
     body_at = source_at + FIRST_WORD_LENGTH
     copy(log, at + FIRST_WORD_LENGTH, source, body_at, length - FIRST_WORD_LENGTH)
-    return publish(appender, log, length, source[source_at : source_at + FIRST_WORD_LENGTH])
+    first_word = source[source_at:body_at]
+    return publish(appender, log, at_position, length, first_word)

@@ -7,7 +7,7 @@ A block is within one term and ends before padding, which is a separate block. B
 complete frames that begin before `end` and end at or before `limit`, the end of the available data.
 Each frame header is compared with the frame's position, and the checksum is verified if one is
 configured. For an invalid frame, an error with its position is raised. If a checksum does not
-match, no frame from that read is returned. Source: archive-protocol 4.4, 5.3.
+match, no frame of its block is returned. Source: archive-protocol 4.4, 5.3.
 """
 
 from pathlib import Path
@@ -130,9 +130,7 @@ class RecordingReader:
         """The position of the next block."""
         self._directory, self._descriptor = directory, descriptor
         self._table = NO_TABLE if checksum is None else checksum.table
-        self.io_max_length = io_max_length
-        """The maximum length of a block in bytes."""
-        self._meter = meter
+        self._io_max_length, self._meter = io_max_length, meter
         self._reader = self._open()
 
     def _open(self) -> SegmentReader:
@@ -146,7 +144,7 @@ class RecordingReader:
     def block(self, space: Space, end: int, limit: int, session_id: int, stream_id: int) -> Block:
         """Read the next block into `space`, or return EMPTY if no complete frame is left.
 
-        Bytes of the space after the block are zero. Repeated calls read the same block until
+        What was read beyond the block is zeroed. Repeated calls read the same block until
         `advance` is called. Raises StorageError if a frame is invalid or its file is missing.
         """
         if self.position >= min(end, limit):
@@ -159,7 +157,7 @@ class RecordingReader:
             self._reader = following
         term_length = descriptor.term_buffer_length
         term_left = term_length - self.position % term_length
-        expected = min(limit - self.position, term_left, self.io_max_length, space.frames.size)
+        expected = min(limit - self.position, term_left, self._io_max_length, space.frames.size)
         read = self._read(space, expected)
         passed, status = 0, MORE
         if read >= data.HEADER_LENGTH:

@@ -63,7 +63,7 @@ def make_plan(
         end=position + _length(request, recording, longest, known_end - position),
         known_end=known_end,
         limit=(lambda: known_end) if limit is None else limit[0],
-        is_final=(lambda: False) if limit is None else limit[1],
+        is_final=(lambda: True) if limit is None else limit[1],
         io_max_length=io_max_length, timeout_ns=resources.settings.connect_timeout_ns,
     )  # fmt: skip
 

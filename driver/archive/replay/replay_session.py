@@ -54,36 +54,47 @@ class ReplaySession:
         """Send one block. Returns the amount of work done."""
         if self.is_done:
             return 0
-        if self._is_final():
-            self._end = min(self._end, self._limit())
+        # The limit may still change until this is true, so the limit is read after it.
+        is_final = self._is_final()
+        limit = self._limit()
+        if is_final:
+            self._end = min(self._end, limit)
         if self._reader.position >= self._end:
             self._finish()
             return 0
         if not self._publication.is_connected:
             self.abort()
             return 0
+        if self._reader.position >= limit:
+            return 0
         try:
-            return self._offer()
+            return self._offer(limit, is_final=is_final)
         except StorageError as error:
             self.abort(str(error))
             return 0
 
-    def _offer(self) -> int:
+    def _offer(self, limit: int, *, is_final: bool) -> int:
         publication, reader = self._publication, self._reader
         if self._padding.length > 0:
             return self._send_padding()
-        claim = publication.claim_block(reader.io_max_length)
+        claim = publication.claim_block()
         if isinstance(claim, int):
             return self._rejected(claim)
-        block = reader.block(
-            claim, self._end, self._limit(), publication.session_id, publication.stream_id
-        )
+        block = reader.block(claim, self._end, limit, publication.session_id, publication.stream_id)
         if block.is_padding:
             self._padding = block
             return self._send_padding()
-        if block.length > 0:
-            claim.commit(block.length)
-            reader.advance(block)
+        if block.length == 0:
+            if is_final:
+                self.abort(
+                    f"the frame at position {reader.position} ends beyond the end of the data at "
+                    f"position {limit}"
+                )
+            return 0
+        position = claim.commit(block.length)
+        if position < 0:
+            return self._rejected(position)
+        reader.advance(block)
         return block.length
 
     def _send_padding(self) -> int:

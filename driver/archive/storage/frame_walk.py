@@ -10,6 +10,7 @@ payload up to the next frame and is stored in the session id field. Only the hea
 frame is stored, so it has no checksum. Source: archive-protocol 4.3, 4.4, 4.6.
 """
 
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -89,8 +90,8 @@ def frame_fault(
     chunk, at, frame_length, type_code, position, bits, initial_term_id, term_length, mtu,
     stream_id,
 ):  # fmt: skip
-    """Compare the header at offset `at` with its position in the stream, except the length and the
-    type, which are given.
+    """Check the header at offset `at` of a frame at a stream position. Its length and its type are
+    given, because the first eight bytes of a block may be elsewhere.
 
     Returns: the fault, or 0
     """
@@ -199,9 +200,10 @@ class SegmentReader:
         try:
             return os.preadv(self._file, parts, at)
         except OSError as error:
-            raise StorageError(
-                f"cannot read {self.path} at offset {at}: {error.strerror}"
-            ) from error
+            why = error.strerror
+            if error.errno == errno.EFAULT:
+                why = "no memory for the data (is the file system of the Aeron directory full?)"
+            raise StorageError(f"cannot read {self.path} at offset {at}: {why}") from error
 
     def end_of_data(self, start: int, limit: int) -> tuple[int, int]:
         """Return (end of the data, start of the last frame or -1), searching from offset `start`.

@@ -67,10 +67,11 @@ class ExclusivePublication(Publication):
             )
         )  # fmt: skip
 
-    def claim_block(self, length: int) -> BlockClaim | int:
-        """Claim up to `length` bytes, at least 32, in the current term for complete frames, which
-        the caller writes in place.
+    def claim_block(self) -> BlockClaim | int:
+        """Claim the rest of the current term, or of the next one if that is full, for complete
+        frames, which the caller writes in place.
 
+        The claim is refused beyond the position limit, but its end may be beyond it.
         Returns: the claim, or a negative code
         """
         log = self._log
@@ -79,7 +80,7 @@ class ExclusivePublication(Publication):
         outcome, at, room = _claim_block(self._appender, log, self._values, self._limit_at)
         if outcome < 0:
             return int(outcome)
-        return BlockClaim(self._appender, log, int(at), min(length, int(room)), int(outcome))
+        return BlockClaim(self._appender, log[int(at) : int(at + room)], log, int(outcome))
 
     def revoke_on_close(self) -> None:
         """Make `close` revoke the stream."""

@@ -21,7 +21,6 @@ from windtunnel.harness.dissect.driver_files.loss_report import (
 )
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.counters.packet_counts import was_killed
-from windtunnel.harness.verdict.checks.retransmission.all_gaps import has_all_gaps
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops
 from windtunnel.harness.verdict.core.evidence import Evidence, Planned
 from windtunnel.harness.verdict.core.finding import (
@@ -97,7 +96,7 @@ def loss_report_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
         if has_times and not wrong:
             wrong = _misdated(each, wire, steps_ns)
         if has_times and not wrong:
-            wrong = _miscounted(each, wire, has_all_gaps=has_all_gaps(evidence, traffic))
+            wrong = _miscounted(each, wire)
         if wrong:
             return failed(AGREES, wrong, traffic.id, evidence=where, facts=facts)
     return passed(AGREES, text, traffic.id, evidence=where, facts=facts)
@@ -178,13 +177,9 @@ def _is_within(read_ms: int, from_ms: int, until_ms: int, steps_ns: list[tuple[i
     return since_ms <= read_ms - offset_ms <= until_ms
 
 
-def _miscounted(loss: Loss, wire: Wire, *, has_all_gaps: bool) -> str:
-    """Describe a wrong number of observations in an entry, or return "". A receiver that sends NAKs
-    for all gaps makes one observation of all that are due in one turn.
-    """
+def _miscounted(loss: Loss, wire: Wire) -> str:
+    """Describe a wrong number of observations in an entry, or return ""."""
     most = _fresh_ranges(*wire.nak_ranges(wire.naks(wire.feedback_sent)))
-    if has_all_gaps and 1 <= loss.observation_count <= most:
-        return ""
     if loss.observation_count == most:
         return ""
     return (

@@ -7,6 +7,7 @@ from tests.unit.driver.logbuffer.test_appender import (
     EXCLUSIVE,
     META,
     SHARED,
+    SOURCE,
     TERM_LENGTH,
     UNLIMITED,
     fill_to,
@@ -81,11 +82,31 @@ def test_a_claim_changes_nothing_until_it_is_published() -> None:
     log[8:end] = frames[8:end]
     assert reader.block(log, 0, TERM_LENGTH, 0, TERM_LENGTH) == 0
     assert raw_tail(log, 0) == (7, 0)
-    assert block.publish(state, log, end, frames[:8]) == end
+    assert block.publish(state, log, 0, end, frames[:8]) == end
     assert reader.block(log, 0, TERM_LENGTH, 0, TERM_LENGTH) == end
     assert raw_tail(log, 0) == (7, end)
     np.testing.assert_array_equal(log, frames)
     assert block.claim(state, log, UNLIMITED, 0) == (end, end, TERM_LENGTH - end)
+
+
+@pytest.mark.parametrize("length", [-32, 0, 40, 96])
+def test_a_block_of_an_impossible_length_is_not_published(length: int) -> None:
+    state, log = publication(EXCLUSIVE)
+    fill_to(state, log, TERM_LENGTH - 64)
+    before = log.copy()
+    at = TERM_LENGTH - 64
+    assert block.publish(state, log, at, length, SOURCE[:8]) == result.ERROR
+    np.testing.assert_array_equal(log, before)
+
+
+def test_a_claim_is_void_after_another_write() -> None:
+    state, log = publication(EXCLUSIVE)
+    assert block.is_current(state, 0)
+    offer(state, log, 10)
+    before = log.copy()
+    assert not block.is_current(state, 0)
+    assert block.publish(state, log, 0, 64, SOURCE[:8]) == result.ERROR
+    np.testing.assert_array_equal(log, before)
 
 
 def test_a_claim_after_a_full_term_is_in_the_next_one() -> None:

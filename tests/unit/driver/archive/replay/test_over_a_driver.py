@@ -22,7 +22,9 @@ STREAM_ID = 5
 class Replay:
     """A replay of a recording, and its subscriber."""
 
-    def __init__(self, made, folder, descriptor, media, *, position, end, limit):
+    def __init__(
+        self, made, folder, descriptor, media, *, position, end, limit, is_final=lambda: False
+    ):
         self.made, self.seen, self.positions = made, [], []
         self._assembler = FragmentAssembler(self._on_message)
         archive, reader = made.connect(), made.connect()
@@ -32,7 +34,7 @@ class Replay:
         made.until(lambda: self.subscription.images and publication.is_connected)
         self.join_position = self.subscription.images[0].join_position
         recording = RecordingReader(folder, descriptor, position)
-        self.session = ReplaySession(recording, publication, end, limit)
+        self.session = ReplaySession(recording, publication, end, limit, is_final)
 
     def _on_message(self, payload, header):
         self.seen.append(bytes(payload))
@@ -131,6 +133,26 @@ def test_a_damaged_recording_ends_its_replay_with_a_reason(tmp_path, monkeypatch
         replay.run_until(lambda: replay.session.is_done)
         assert f"invalid frame at position {frames[20][0]}: stream id" in replay.session.failure
         assert replay.session.position == frames[20][0]
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_frame_that_ends_beyond_the_recording_ends_its_replay(tmp_path, monkeypatch, is_damaged):
+    frames = own.stream([1000] * 20)
+    end = own.write(tmp_path, 0, frames)
+    last = frames[19][0]
+    if is_damaged:
+        with open(tmp_path / "0-0.rec", "r+b") as file:
+            file.seek(last)
+            file.write((1376).to_bytes(4, "little"))
+    with world(tmp_path, monkeypatch) as made:
+        replay = Replay(
+            made, tmp_path, own.descriptor(), IPC, position=0, end=end, limit=lambda: end,
+            is_final=lambda: True,
+        )  # fmt: skip
+        replay.run_until(lambda: replay.session.is_done)
+        why = f"the frame at position {last} ends beyond the end of the data at position {end}"
+        expected = (last, why) if is_damaged else (end, "")
+        assert (replay.session.position, replay.session.failure) == expected
 
 
 def test_a_replay_whose_subscriber_goes_ends(tmp_path, monkeypatch):

@@ -110,8 +110,9 @@ def test_nothing_is_read_behind_the_limit_and_more_when_it_moves(tmp_path):
     reader = RecordingReader(tmp_path, found, 0)
     for index in range(10):
         position, content = frames[index]
-        _read(reader, end, limit=position + len(content) - 1)
-        assert reader.position == position
+        for limit in (position, position + 7, position + 31, position + len(content) - 1):
+            _read(reader, end, limit=limit)
+            assert reader.position == position
     _read(reader, end)
     assert reader.position == end
     reader.close()

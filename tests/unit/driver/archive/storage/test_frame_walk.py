@@ -1,5 +1,6 @@
 """Iteration over frames: valid files, and every kind of invalid frame."""
 
+import errno
 import struct
 
 import pytest
@@ -106,6 +107,16 @@ def test_a_file_that_is_cut_within_a_frame_is_found(tmp_path):
     with SegmentReader(tmp_path / "0-0.rec", 0) as reader:
         assert reader.end_of_data(0, reader.length) == (2112, 1056)
         assert reader.fault(own.descriptor(), 0, 2112, None).position == 1056
+
+
+def test_memory_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+    def without_memory(*_):
+        raise OSError(errno.EFAULT, "Bad address")
+
+    with _reader(tmp_path, own.stream([1000])) as reader:
+        monkeypatch.setattr(frame_walk.os, "preadv", without_memory)
+        with pytest.raises(StorageError, match=r"0-0.rec at offset 0: no memory for the data"):
+            reader.read(0, 32)
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path):

@@ -69,30 +69,48 @@ def test_a_block_is_written_in_place(tmp_path, stream):
     copy = OwnStream(tmp_path / "copy")
     end = stream.write(b"one", bytes(5_000), b"two")
     log = stream.mapped.log
-    claim = copy.publication.claim_block(8_192)
+    claim = copy.publication.claim_block()
     assert claim.position == 0
-    assert claim.frames.size == 8_192
+    assert claim.frames.size == TERM_LENGTH
     claim.frames[8:end] = log[8:end]
     assert read(copy) == []
     claim.first_word[:] = log[:8]
     assert claim.commit(end) == copy.publication.position == end
     assert read(copy) == read(stream)
     assert np.array_equal(copy.mapped.log[:TERM_LENGTH], log[:TERM_LENGTH])
-    assert copy.publication.claim_block(1 << 20).frames.size == TERM_LENGTH - end
+    assert copy.publication.claim_block().frames.size == TERM_LENGTH - end
 
 
-def test_more_than_was_claimed_is_not_committed(stream):
-    claim = stream.publication.claim_block(64)
-    for length in (0, 96):
-        with pytest.raises(AssertionError):
-            claim.commit(length)
+def test_a_claim_of_a_block_is_committed_once(stream):
+    claim = stream.publication.claim_block()
+    claim.first_word[:] = (64, 0, 0, 0, 0, 0, 1, 0)
+    assert claim.commit(64) == 64
+    assert claim.commit(64) == result.ERROR
+    claim.abort()
+    assert stream.mapped.log[0] == 64
+    for length in (0, 33, TERM_LENGTH):
+        assert stream.publication.claim_block().commit(length) == result.ERROR
+    assert stream.publication.position == 64
+
+
+def test_an_aborted_claim_of_a_block_leaves_nothing(stream):
+    claim = stream.publication.claim_block()
+    claim.frames[8:200] = 1
+    claim.abort()
+    assert not stream.mapped.log[:TERM_LENGTH].any()
+    assert claim.commit(64) == result.ERROR
+    void = stream.publication.claim_block()
+    end = stream.write(b"one")
+    before = stream.mapped.log[:end].copy()
+    void.abort()
+    assert np.array_equal(stream.mapped.log[:end], before)
 
 
 def test_a_claim_of_a_block_is_back_pressured(stream):
     stream.limit_to(0)
-    assert stream.publication.claim_block(64) == result.BACK_PRESSURED
+    assert stream.publication.claim_block() == result.BACK_PRESSURED
     stream.connect(False)
-    assert stream.publication.claim_block(64) == result.NOT_CONNECTED
+    assert stream.publication.claim_block() == result.NOT_CONNECTED
 
 
 @pytest.mark.parametrize("order", ["revoke", "revoke_on_close", "close"])
@@ -107,4 +125,4 @@ def test_a_closed_publication_returns_closed(stream):
     stream.publication.close()
     assert stream.publication.append_padding(1) == result.CLOSED
     assert stream.publication.offer_block(bytes(32)) == result.CLOSED
-    assert stream.publication.claim_block(64) == result.CLOSED
+    assert stream.publication.claim_block() == result.CLOSED

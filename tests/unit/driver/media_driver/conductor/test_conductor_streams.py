@@ -285,6 +285,17 @@ def test_each_image_with_a_loss_has_an_entry_at_once(driver):
     assert (losses, found.problem) == ([(SESSION, 2112, 2), (SESSION + 1, 2112, 2)], "")
 
 
+def test_ranges_that_were_lost_at_once_are_observations_of_their_own(driver):
+    subscribe(driver, f"{CHANNEL}|windtunnel.nak-all-gaps=true")
+    for frames in ([setup()], [data(1056, 1000), data(3168, 1000)]):
+        for frame in frames:
+            driver.send(HERE, frame)
+        driver.turn(4, 1 * MS)
+    content = np.fromfile(driver.driver.context.dir / "loss-report.dat", np.uint8)
+    (loss,) = read_loss_report(content).losses
+    assert (loss.bytes_lost, loss.observation_count) == (2112, 2)
+
+
 def test_nobody_reads_so_nothing_is_kept(driver):
     subscription = subscribe(driver)
     open_image(driver)

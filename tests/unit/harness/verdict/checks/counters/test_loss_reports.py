@@ -120,16 +120,11 @@ def test_several_sessions_are_not_judged(tmp_path):
     assert "several images" in finding.text
 
 
-def dated(tmp_path, first_ms=0, last_ms=0, fidelity="sim", events=(), observations=0, receive=""):
+def dated(tmp_path, first_ms=0, last_ms=0, fidelity="sim", events=(), observations=0):
     """Judge a run whose loss report has the times and the number of its NAKs, and so many
     milliseconds and observations more.
     """
     run = make_run(tmp_path)
-    run.case = run.case.model_copy(
-        update={
-            "traffic": (run.traffic.model_copy(update={"receive": run.traffic.receive + receive}),)
-        }
-    )
     run.case = run.case.model_copy(update={"fidelity": fidelity})
     sent_ms = [each.time_ns // 1_000_000 for each in run.packets["b"] if each.kind == "NAK"]
     assert len(sent_ms) > 1
@@ -195,22 +190,14 @@ def test_times_after_a_step_of_the_clock_are_those_of_the_stepped_clock(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("more", "receive", "outcome"),
-    [
-        (0, "", Outcome.PASS),
-        (1, "", Outcome.FAIL),
-        (-1, "", Outcome.FAIL),
-        (0, "|windtunnel.nak-all-gaps=true", Outcome.PASS),
-        (-1, "|windtunnel.nak-all-gaps=true", Outcome.PASS),
-        (1, "|windtunnel.nak-all-gaps=true", Outcome.FAIL),
-    ],
+    ("more", "outcome"), [(0, Outcome.PASS), (1, Outcome.FAIL), (-1, Outcome.FAIL)]
 )
-def test_observations_are_naks_for_new_bytes_in_a_simulation(tmp_path, more, receive, outcome):
-    finding = dated(tmp_path, observations=more, receive=receive)
+def test_observations_are_naks_for_new_bytes_in_a_simulation(tmp_path, more, outcome):
+    finding = dated(tmp_path, observations=more)
     assert finding.outcome is outcome, finding.text
     if outcome is Outcome.FAIL:
         assert " observations, but " in finding.text
-    real = dated(tmp_path / "real", observations=more, receive=receive, fidelity="netns")
+    real = dated(tmp_path / "real", observations=more, fidelity="netns")
     assert real.outcome is Outcome.PASS
 
 
