@@ -43,7 +43,8 @@ IDLE_S = 0.0001
 FRAGMENT_LIMIT = 256
 PACED_FRAGMENT_LIMIT = 8
 """Fragment limit of a paced application. A pause can start at most this many frames late."""
-BUFFER_BYTES = 1 << 20
+BUFFER_BYTES = 1 << 16
+"""The buffer of each file. Messages wait while it is written, which takes 0.7 ms for 1 MiB."""
 
 _RECORD = struct.Struct("<qii")
 _TIME = struct.Struct("<q")
@@ -108,6 +109,7 @@ class Application:
         return self._pacer.wait_ns(self._clock_ns())
 
     def _on_message(self, payload: memoryview, header: Header) -> None:
+        read_ns = self._wall_clock_ns()
         length = len(payload)
         if self._flip_byte and length and self.message_count == 0:
             damaged = bytearray(payload)
@@ -115,7 +117,7 @@ class Application:
             payload = memoryview(damaged)
         self._messages.write(payload)
         self._index.write(_RECORD.pack(header.position, length, header.session_id))
-        self._times.write(_TIME.pack(self._wall_clock_ns()))
+        self._times.write(_TIME.pack(read_ns))
         self._ends[self._reading] = header.position
         self.message_count += 1
         self._progress.add(length)
