@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
-from windtunnel.driver.archive.storage.checksum import NO_TABLE, Checksum, crc
+from windtunnel.driver.archive.storage.checksum import NO_TABLE, Checksum
 from windtunnel.driver.archive.storage.frame_position import is_frame_at
 from windtunnel.driver.archive.storage.frame_walk import (
     BAD_CHECKSUM,
@@ -25,6 +25,7 @@ from windtunnel.driver.archive.storage.frame_walk import (
     MORE,
     SegmentReader,
     frame_fault,
+    is_checksum_right,
 )
 from windtunnel.driver.archive.storage.segment_file import file_name, segment_base
 from windtunnel.driver.base.arith import align, bits_to_shift, wrap_i32
@@ -97,9 +98,7 @@ def readdress(
         end = at + align(frame_length, data.ALIGNMENT)
         if end > length:
             return at, MORE
-        if table.size > 0 and data.session_id(frames, at) != crc(
-            table, frames, at + data.HEADER_LENGTH, end
-        ):
+        if not is_checksum_right(frames, at, end, table):
             return at, BAD_CHECKSUM
         put_i32(frames, at + data.SESSION_ID, new_session_id)
         put_i32(frames, at + data.STREAM_ID, new_stream_id)

@@ -112,6 +112,16 @@ def frame_fault(
 
 
 @kernel
+def is_checksum_right(chunk, at, end, table):
+    """Return whether the frame from offset `at` to `end` has the right checksum, or `table` is
+    empty.
+    """
+    if table.size == 0:
+        return True
+    return data.session_id(chunk, at) == crc(table, chunk, at + HEADER_LENGTH, end)
+
+
+@kernel
 def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream_id, table):
     """Check the frames in a chunk of a segment file, from offset `at` up to the first invalid
     frame. `position` is the stream position at offset `at`.
@@ -136,9 +146,7 @@ def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream
         if type_code == frame_type.DATA:
             if end > length:
                 return at, MORE
-            if table.size > 0 and data.session_id(chunk, at) != crc(
-                table, chunk, at + HEADER_LENGTH, end
-            ):
+            if not is_checksum_right(chunk, at, end, table):
                 return at, BAD_CHECKSUM
         at = end
     return at, MORE

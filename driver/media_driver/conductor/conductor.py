@@ -106,10 +106,9 @@ class Conductor:
         work_count = self._on_command() + self._on_events(now_ns)
         work_count += self._resources.names.do_work(now_ns) + self._waiting.do_work()
         work_count += self.components.reresolution.do_work(now_ns)
-        now_ms = self._resources.clock.now_ms()
         if now_ns >= self._next_timer_ns:
             self._next_timer_ns = now_ns + self._resources.context.timer_interval_ns
-            self._on_timer(now_ns, now_ms)
+            self._on_timer(now_ns, self._resources.clock.now_ms())
             work_count += 1
         work_count += self._continue_image_checks()
         if self._resources.retired_logs and now_ns >= self._next_freeing_ns:

@@ -109,7 +109,7 @@ def test_a_file_that_is_cut_within_a_frame_is_found(tmp_path):
         assert reader.fault(own.descriptor(), 0, 2112, None).position == 1056
 
 
-def test_memory_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+def test_memory_that_cannot_be_written_is_an_error(tmp_path, monkeypatch):
     def without_memory(*_):
         raise OSError(errno.EFAULT, "Bad address")
 
