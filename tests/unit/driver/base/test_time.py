@@ -83,3 +83,21 @@ def test_a_sleep_until_an_event_ends_at_that_event_and_not_before_the_shortest_s
         assert state[0].misses == 1
     idle.until(state, 1, 0)
     assert (state[0].misses, state[0].park_ns) == (0, 1)
+
+
+def test_an_agent_sleeps_instead_of_yielding_while_its_yields_are_late() -> None:
+    state = idle.make_idle(yields_max=10_000)
+    rec = state[0]
+    for _ in range(3):
+        # The scheduler owes an agent the time that it has waited.
+        for length_ns in (4_000_000, 1_000):
+            idle.add_yield(rec, length_ns)
+    idle.add_yield(rec, 4_000_000)
+    assert (rec.lateness, rec.sleeps_left) == (13, 0)
+    assert idle.park_ns(state, 0) == idle.NO_PARK
+    idle.add_yield(rec, 4_000_000)
+    assert rec.sleeps_left == 1_000
+    sleeps = [idle.park_ns(state, 0) for _ in range(1_001)]
+    assert sleeps == [200_000] * 1_000 + [idle.NO_PARK]
+    idle.add_yield(rec, 4_000_000)
+    assert rec.sleeps_left == 1_000
