@@ -7,7 +7,7 @@ have work, and one that sleeps is woken too late for the next message (docs/perf
 
 A thread that yields to one that spins waits until the scheduler takes the processor from that one,
 4 ms on a kernel with 250 ticks a second. A thread that sleeps gets the processor when it wakes. So
-an agent whose yields are often late sleeps instead.
+an agent whose yields are often late makes none for a while: it backs off by sleeping at once.
 """
 
 import numpy as np
@@ -23,19 +23,21 @@ NO_PARK = -1
 """Result of `park_ns` if the idle strategy does not sleep."""
 
 LATE_NS = 2_000_000
-"""Duration of a yield from which it is late: another thread has kept the processor."""
-LATE_YIELD, IN_TIME_YIELD = 4, -1
-"""What each yield adds to the lateness of an agent. The yield after a late one is often in time,
-because the scheduler owes the agent the time that it has waited.
+"""Duration from which a yield is late: another thread has kept the processor."""
+LATE_YIELD, IN_TIME_YIELD = 3, -1
+"""What each yield adds to the lateness of an agent. A late yield counts more, because the scheduler
+owes an agent that has waited, whose next yield is in time.
 """
 LATENESS_MAX = 16
-"""Lateness from which an agent sleeps instead of yielding. After that, one late yield suffices
-among the next four.
+"""Lateness from which an agent no longer yields. When it tries again, one late yield among the
+first three suffices.
 """
 SLEEPS_COUNT = 1_000
-"""Number of sleeps before an agent tries to yield again."""
-SLEEP_NS = 200_000
-"""Duration of each of these sleeps. Shorter ones take more processor time, and bring nothing."""
+"""Number of sleeps before an agent yields again."""
+CONTENDED_PARK_NS = 200_000
+"""Duration of the first sleep of an agent that does not yield. Shorter sleeps take more processor
+time from the threads that have work, and bring nothing.
+"""
 
 IDLE = np.dtype(
     (
@@ -48,8 +50,8 @@ IDLE = np.dtype(
             ("park_ns_max", "i8"),
             ("misses", "i8"),  # consecutive duty cycles without work
             ("park_ns", "i8"),  # length of the next sleep
-            ("lateness", "i8"),  # of the last yields, at most LATENESS_MAX
-            ("sleeps_left", "i8"),  # to be made instead of yields
+            ("lateness", "i8"),  # of the last yields, below LATENESS_MAX
+            ("sleeps_left", "i8"),  # before the agent yields again
         ],
     )
 )
@@ -103,24 +105,25 @@ def park_ns(state, work_count):
         return NO_PARK
     if rec.mode == SPIN or (rec.mode == BACKOFF and rec.misses <= rec.spins_max):
         return NO_PARK
-    if rec.mode == BACKOFF and rec.misses <= rec.spins_max + rec.yields_max:
-        return _yield(rec)
-    length_ns = rec.park_ns
     if rec.mode == BACKOFF:
-        rec.park_ns = min(length_ns * 2, rec.park_ns_max)
-    return length_ns
+        return _back_off(rec)
+    return rec.park_ns
 
 
 @kernel
-def _yield(rec):
-    """Yield and return NO_PARK, or return how long to sleep instead, if yields were often late."""
+def _back_off(rec):
+    """Yield, or return the length of the next sleep."""
     if rec.sleeps_left > 0:
         rec.sleeps_left -= 1
-        return SLEEP_NS
-    began_ns = system.monotonic_ns()
-    system.yield_cpu()
-    add_yield(rec, system.monotonic_ns() - began_ns)
-    return NO_PARK
+        rec.park_ns = max(rec.park_ns, min(CONTENDED_PARK_NS, rec.park_ns_max))
+    elif rec.misses <= rec.spins_max + rec.yields_max:
+        began_ns = system.monotonic_ns()
+        system.yield_cpu()
+        add_yield(rec, system.monotonic_ns() - began_ns)
+        return NO_PARK
+    length_ns = rec.park_ns
+    rec.park_ns = min(length_ns * 2, rec.park_ns_max)
+    return length_ns
 
 
 @kernel

@@ -85,19 +85,39 @@ def test_a_sleep_until_an_event_ends_at_that_event_and_not_before_the_shortest_s
     assert (state[0].misses, state[0].park_ns) == (0, 1)
 
 
-def test_an_agent_sleeps_instead_of_yielding_while_its_yields_are_late() -> None:
-    state = idle.make_idle(yields_max=10_000)
+def test_an_agent_whose_yields_are_late_sleeps_at_once() -> None:
+    state = idle.make_idle(park_ns_max=300_000)
     rec = state[0]
-    for _ in range(3):
-        # The scheduler owes an agent the time that it has waited.
-        for length_ns in (4_000_000, 1_000):
-            idle.add_yield(rec, length_ns)
-    idle.add_yield(rec, 4_000_000)
-    assert (rec.lateness, rec.sleeps_left) == (13, 0)
+    late_ns, soon_ns = 4_000_000, 1_000
+    for length_ns in (late_ns, soon_ns) * 6:
+        idle.add_yield(rec, length_ns)
+    assert (rec.lateness, rec.sleeps_left) == (12, 0)
     assert idle.park_ns(state, 0) == idle.NO_PARK
-    idle.add_yield(rec, 4_000_000)
-    assert rec.sleeps_left == 1_000
-    sleeps = [idle.park_ns(state, 0) for _ in range(1_001)]
-    assert sleeps == [200_000] * 1_000 + [idle.NO_PARK]
-    idle.add_yield(rec, 4_000_000)
-    assert rec.sleeps_left == 1_000
+    idle.add_yield(rec, late_ns)
+    idle.add_yield(rec, late_ns)
+    assert (rec.lateness, rec.sleeps_left) == (15, 1_000)
+    assert [idle.park_ns(state, 0) for _ in range(3)] == [200_000, 300_000, 300_000]
+    idle.park_ns(state, 1)
+    assert [idle.park_ns(state, 0) for _ in range(997)] == [200_000] + [300_000] * 996
+    idle.park_ns(state, 1)
+    assert idle.park_ns(state, 0) == idle.NO_PARK
+
+
+def test_an_agent_that_tried_to_yield_again_stops_after_one_late_yield() -> None:
+    rec = idle.make_idle()[0]
+    rec.lateness = idle.LATENESS_MAX - 1
+    for _ in range(2):
+        idle.add_yield(rec, 1_000)
+    idle.add_yield(rec, 1_999_999)
+    assert (rec.lateness, rec.sleeps_left) == (12, 0)
+    rec.lateness += 1
+    idle.add_yield(rec, 2_000_000)
+    assert (rec.lateness, rec.sleeps_left) == (15, 1_000)
+
+
+def test_yields_in_time_outweigh_a_few_late_ones() -> None:
+    rec = idle.make_idle()[0]
+    for _ in range(100):
+        for length_ns in (5_000_000, 1_000, 1_000, 1_000):
+            idle.add_yield(rec, length_ns)
+    assert (rec.lateness, rec.sleeps_left) == (0, 0)
