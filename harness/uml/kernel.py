@@ -9,7 +9,13 @@ from pathlib import Path
 PROGRAM = "linux.uml"
 PACKAGE = "user-mode-linux"
 MODULES_ROOT = Path("/usr/lib/uml/modules")
-_RELEASE = re.compile(r"\d+\.\d+[\w.+-]*")
+PROCESSORS = Path("/proc/cpuinfo")
+_RELEASE = re.compile(r"(\d+)\.(\d+)[\w.+-]*")
+_AMX = re.compile(r"^flags\b.*\bamx_tile\b", re.MULTILINE)
+_FIRST_WITH_AMX = (6, 13)
+"""First release that has space for all registers of a processor with AMX. Kernel 6.1 aborts in
+`put_fp_registers` when it starts its first process.
+"""
 _VERSION_TIMEOUT_S = 10.0
 
 
@@ -45,10 +51,23 @@ def find() -> Kernel:
     release = _RELEASE.search(output)
     if release is None:
         raise NoKernel(f"{found} --version: expected a kernel release, found {output[:80]!r}")
+    if (int(release[1]), int(release[2])) < _FIRST_WITH_AMX and _has_amx():
+        raise NoKernel(
+            f"{found} has the release {release[0]}, which cannot run on a processor with AMX: "
+            f"use another machine, or a kernel from {'.'.join(map(str, _FIRST_WITH_AMX))}"
+        )
     modules = MODULES_ROOT / release[0]
     if not (modules / "modules.dep").is_file():
         raise NoKernel(f"{found} has the release {release[0]}, but {modules} has no modules for it")
     return Kernel(Path(found), release[0], modules)
+
+
+def _has_amx() -> bool:
+    """Return whether the registers of the processors include AMX tiles."""
+    try:
+        return _AMX.search(PROCESSORS.read_text(errors="replace")) is not None
+    except OSError:
+        return False
 
 
 def has_module(kernel: Kernel, name: str) -> bool:

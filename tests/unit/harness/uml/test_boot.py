@@ -160,6 +160,28 @@ def test_a_program_without_modules_is_no_kernel(monkeypatch, tmp_path):
         kernel.find()
 
 
+@pytest.mark.parametrize(
+    ("release", "flags", "reason"),
+    [
+        ("6.1.176", "fpu amx_bf16 amx_tile amx_int8", "cannot run on a processor with AMX"),
+        ("6.13.1", "fpu amx_bf16 amx_tile amx_int8", "has no modules for it"),
+        ("6.1.176", "fpu avx512f", "has no modules for it"),
+    ],
+)
+def test_a_kernel_without_space_for_the_registers_cannot_be_used(
+    monkeypatch, tmp_path, release, flags, reason
+):
+    program, processors = tmp_path / kernel.PROGRAM, tmp_path / "cpuinfo"
+    program.write_text(f"#!/bin/sh\necho {release}\n")
+    program.chmod(0o755)
+    processors.write_text(f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t:\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(kernel, "PROCESSORS", processors)
+    monkeypatch.setattr(kernel, "MODULES_ROOT", tmp_path / "modules")
+    with pytest.raises(NoKernel, match=reason):
+        kernel.find()
+
+
 def test_modules_are_looked_up_by_name(tmp_path):
     (tmp_path / "modules.dep").write_text("kernel/net/sched/sch_netem.ko:\n")
     found = Kernel(tmp_path, "1", tmp_path)
