@@ -47,6 +47,7 @@ def test_backing_off_yields_then_sleeps_longer() -> None:
     state = idle.make_idle(park_ns_max=4_000)
     for _ in range(60):
         idle.after_turn(state, 0)
+        state[0].lateness = 0  # On a busy machine, yields are late.
     assert state[0].park_ns == 1_000
     for expected in (2_000, 4_000, 4_000):
         idle.after_turn(state, 0)
