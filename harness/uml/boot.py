@@ -41,6 +41,7 @@ FOLDER_PREFIX = "windtunnel-uml-"
 CLAIM_FILE = "claim"
 DISK_FILE = "disk"
 SIGNALLED = 128
+FIRST_PROCESS = ("sh", "-c", '"$@"; exit $?', "sh")
 
 
 class BootError(Exception):
@@ -74,8 +75,9 @@ def run(kernel: Kernel, command: Command) -> int:
             return ended.code
         if machine.signals:
             return SIGNALLED + machine.signals[0]
-        problem = machine.problem or (ended.problem if ended else "the kernel ended unexpectedly")
-        raise BootError(f"{problem}\n{machine.last_log_lines()}".rstrip())
+        problem = machine.problem or (ended.problem if ended else _unexpected_end(machine.log))
+        last_lines = "\n".join(machine.log.splitlines()[-LOG_LINES:])
+        raise BootError(f"{problem}\n{last_lines}".rstrip())
 
 
 @contextlib.contextmanager
@@ -164,7 +166,9 @@ class _Machine:
     def __init__(self, folder: Path, kernel: Kernel, command: Command) -> None:
         self.signals: list[int] = []
         self.problem = ""
-        self._log = folder / "console.log"
+        self.log = ""
+        """The kernel's messages, once the `with` block has ended."""
+        self._log_path = folder / "console.log"
         self._timeout_s = command.timeout_s
         self._up = threading.Event()
         self._handlers: dict[int, object] = {}
@@ -184,7 +188,7 @@ class _Machine:
 
     def __enter__(self) -> "_Machine":
         child_fds = (self._stdout[1], self._stderr[1], self._signals[0])
-        with self._log.open("wb") as log:
+        with self._log_path.open("wb") as log:
             self._popen = subprocess.Popen(
                 self._argv,
                 stdin=subprocess.DEVNULL,
@@ -230,10 +234,6 @@ class _Machine:
         except ChildProcessError:
             return True
 
-    def last_log_lines(self) -> str:
-        """Return the end of the User Mode Linux kernel's log."""
-        return self._log_end
-
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -247,8 +247,7 @@ class _Machine:
             copy.join()
         for end in (self._stdout[0], self._stderr[0], self._signals[1]):
             os.close(end)
-        text = self._log.read_text(errors="replace")
-        self._log_end = "\n".join(text.splitlines()[-LOG_LINES:])
+        self.log = self._log_path.read_text(errors="replace")
 
     def _end(self) -> None:
         """Kill User Mode Linux and its helper processes, and reap the kernel's process."""
@@ -262,6 +261,12 @@ class _Machine:
         for word, signal_number in SIGNALS.items():
             if signal_number == number:
                 os.write(self._signals[1], word)
+
+
+def _unexpected_end(log: str) -> str:
+    """Return that the kernel has ended, and the reason for its panic if it has logged one."""
+    panics = [line for line in log.splitlines() if "Kernel panic" in line]
+    return ": ".join(["the kernel ended unexpectedly", *panics[:1]])
 
 
 def _death_wrapper() -> list[str]:
@@ -279,7 +284,9 @@ def _death_wrapper() -> list[str]:
         namespace += ["--user", "--map-current-user"]
     if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode != 0:
         return []
-    return ["setpriv", "--pdeathsig", "KILL", "--", *namespace, "--"]
+    # The first process of the namespace is a shell, since SIGABRT does not end a first process:
+    # after a panic, the kernel would send it to itself forever.
+    return ["setpriv", "--pdeathsig", "KILL", "--", *namespace, "--", *FIRST_PROCESS]
 
 
 def _copy(source: int, sink: BinaryIO, up: threading.Event | None) -> None:

@@ -73,8 +73,20 @@ def test_without_a_disk_none_is_named(tmp_path, capfdbinary):
 
 
 def test_a_kernel_that_ends_by_itself_is_quoted(tmp_path):
-    text = 'print("Kernel panic - not syncing", flush=True)\n'
-    with pytest.raises(BootError, match=r"ended unexpectedly\n(.*\n)*Kernel panic"):
+    text = 'print("reboot: Restarting system", flush=True)\n'
+    with pytest.raises(BootError, match=r"ended unexpectedly\n(.*\n)*reboot: Restarting"):
+        boot.run(stand_in(tmp_path, text), Command(["true"], 20.0))
+
+
+def test_a_kernel_that_aborts_ends_the_boot(tmp_path):
+    # This is what User Mode Linux does after a panic. It would never end as a first process.
+    text = """
+import signal
+print("Kernel panic - not syncing: no init", *range(100), sep="\\n", flush=True)
+while True:
+    os.kill(os.getpid(), signal.SIGABRT)
+"""
+    with pytest.raises(BootError, match=r"unexpectedly: Kernel panic - not syncing: no init\n"):
         boot.run(stand_in(tmp_path, text), Command(["true"], 20.0))
 
 
