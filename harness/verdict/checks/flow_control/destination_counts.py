@@ -21,7 +21,6 @@ TOLERANCE_NS = 500_000_000
 """Ours and the real C driver remove a receiver 20 ms after its timeout. Before a receiver knows the
 session, its status messages are not among the stream's.
 """
-STEP_NS = 100_000_000
 
 
 def wrong_destinations(wire: Wire, counted: HostCounters, channel: Channel) -> str:
@@ -41,20 +40,37 @@ def wrong_destinations(wire: Wire, counted: HostCounters, channel: Channel) -> s
     _, rows = np.unique(addresses, axis=0, return_inverse=True)
     times_ns, row = messages["time_ns"].astype(np.int64), rows.reshape(-1)
     changed_ns, values = samples["time_ns"].astype(np.int64), samples["value"].astype(np.int64)
-    last_ns = int(times_ns.max())
-    for now_ns in range(int(changed_ns[0]), last_ns, STEP_NS):
-        value = int(values[np.searchsorted(changed_ns, now_ns, side="right") - 1])
-        least, most = (
-            len(np.unique(row[(times_ns >= since_ns) & (times_ns <= until_ns)]))
-            for since_ns, until_ns in (
-                (now_ns - TIMEOUT_NS + TOLERANCE_NS, now_ns - TOLERANCE_NS),
-                (now_ns - TIMEOUT_NS - TOLERANCE_NS, now_ns + TOLERANCE_NS),
-            )
-        )
-        if not least <= value <= most:
-            after_ms = (now_ns - int(times_ns.min())) // 1_000_000
-            return (
-                f"mdc-num-dest is {value} {after_ms} ms after the first status message, expected "
-                f"{least} to {most} receivers according to the capture"
-            )
-    return ""
+    surely = _Spans(times_ns, row, TOLERANCE_NS, TIMEOUT_NS - TOLERANCE_NS)
+    perhaps = _Spans(times_ns, row, -TOLERANCE_NS, TIMEOUT_NS + TOLERANCE_NS)
+    at_ns = np.unique(np.concatenate((changed_ns, surely.changed_ns, perhaps.changed_ns)))
+    at_ns = at_ns[(at_ns >= changed_ns[0]) & (at_ns < times_ns.max())]
+    value = values[np.searchsorted(changed_ns, at_ns, side="right") - 1]
+    least, most = surely.count(at_ns), perhaps.count(at_ns)
+    wrong = np.flatnonzero((value < least) | (value > most))
+    if len(wrong) == 0:
+        return ""
+    first = int(wrong[0])
+    after_ms = (at_ns[first] - times_ns.min()) // 1_000_000
+    return (
+        f"mdc-num-dest is {value[first]} {after_ms} ms after the first status message, expected "
+        f"{least[first]} to {most[first]} receivers according to the capture"
+    )
+
+
+class _Spans:
+    """The times at which receivers are destinations: each from `begin_ns` to `end_ns` after each of
+    its status messages.
+    """
+
+    def __init__(self, times_ns: np.ndarray, row: np.ndarray, begin_ns: int, end_ns: int) -> None:
+        order = np.lexsort((times_ns, row))
+        times_ns, row = times_ns[order], row[order]
+        is_apart = (np.diff(row) != 0) | (np.diff(times_ns) > end_ns - begin_ns)
+        self._begins_ns = np.sort(times_ns[np.append(True, is_apart)] + begin_ns)
+        self._ends_ns = np.sort(times_ns[np.append(is_apart, True)] + end_ns)
+        self.changed_ns = np.append(self._begins_ns, self._ends_ns + 1)
+
+    def count(self, at_ns: np.ndarray) -> np.ndarray:
+        """Return the number of destinations at each time."""
+        begun = np.searchsorted(self._begins_ns, at_ns, side="right")
+        return begun - np.searchsorted(self._ends_ns, at_ns, side="left")
