@@ -11,7 +11,7 @@ Local clients over IPC have no limit per host, because they are all on one host.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from ipaddress import IPv6Address
 
@@ -69,22 +69,20 @@ def require_room(sessions: Iterable[ControlSession], image: SourceImage) -> None
         )
 
 
-def next_sessions(sessions: Iterable[ControlSession]) -> list[ControlSession]:
+def next_sessions(sessions: Collection[ControlSession]) -> list[ControlSession]:
     """Return the waiting control sessions that the limits allow to be established now.
 
     The earliest session of each client comes before any client's second session.
     """
-    waiting: list[ControlSession] = []
+    waiting = [each for each in sessions if each.state == State.WAITING]
+    if not waiting:
+        return []
     clients: Counter[int] = Counter()
     hosts: Counter[str] = Counter()
     for each in sessions:
-        if each.state == State.WAITING:
-            waiting.append(each)
-        elif each.state not in _ESTABLISHED:
+        if each.state != State.WAITING and each.state not in _ESTABLISHED:
             clients[id(each.image)] += 1
             hosts[host_of(each.image.source_identity)] += 1
-    if not waiting:
-        return []
     places: Counter[int] = Counter(clients)
     ranked = []
     for index, each in enumerate(waiting):

@@ -7,6 +7,7 @@ import numpy as np
 
 from windtunnel.driver.base import idle
 from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.kernels.jit import compile_for
 
 
 class AgentThread:
@@ -24,8 +25,9 @@ class AgentThread:
 
     def _run(self) -> None:
         try:
+            after_turn = compile_for(idle.after_turn, (self._idle, 0))
             while not self._is_stopping:
-                idle.after_turn(self._idle, self._do_work(self._clock.now_ns()))
+                after_turn(self._idle, self._do_work(self._clock.now_ns()))
         except BaseException as error:
             self.failure = error
 
