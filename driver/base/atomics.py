@@ -32,6 +32,7 @@ _cas_i32, _cas_i64 = intrinsics.compare_and_set_of["i32"], intrinsics.compare_an
 _add_i32, _add_i64 = intrinsics.fetch_add_of["i32"], intrinsics.fetch_add_of["i64"]
 _move, _fill_zero = intrinsics.move, intrinsics.fill_zero
 _prefetch = intrinsics.prefetch
+_prefetch_to_write = intrinsics.prefetch_to_write
 _fence_acquire, _fence_release = intrinsics.fence_acquire, intrinsics.fence_release
 _fence_full, bytes_at = intrinsics.fence_full, intrinsics.bytes_at
 
@@ -177,6 +178,14 @@ def zero(target, at, length):
 def prefetch(buf, at):
     """Load a cache line that will be read soon. `at` may be beyond the end of the array."""
     _prefetch(buf, at)
+
+
+@kernel
+def prefetch_to_write(buf, at):
+    """Load a cache line that will be written soon, as the only one that has it. `at` may be beyond
+    the end of the array.
+    """
+    _prefetch_to_write(buf, at)
 
 
 @kernel

@@ -105,6 +105,8 @@ if JIT_DISABLED:
     def prefetch(buf, at):
         """Do nothing. A prefetch has no effect but on the time of later accesses."""
 
+    prefetch_to_write = prefetch
+
     def fence_acquire() -> None:
         """Do nothing. Without the JIT no fence is needed, because the GIL orders all memory
         accesses.
@@ -125,7 +127,7 @@ else:
     compare_and_set_of = {kind: _compiled("compare_and_set_of", kind) for kind in ("i32", "i64")}
     fetch_add_of = {kind: _compiled("fetch_add_of", kind) for kind in ("i32", "i64")}
     move, fill_zero = _compiled("move"), _compiled("fill_zero")
-    prefetch = _compiled("prefetch")
+    prefetch, prefetch_to_write = (_compiled("prefetch_of", is_write) for is_write in (False, True))
     fence_acquire, fence_release, fence_full = (
         _compiled("fence_of", ordering) for ordering in ("acquire", "release", "seq_cst")
     )

@@ -151,25 +151,26 @@ def _fill_zero(typingctx, target, target_at, length):
     return types.void(target, target_at, length), codegen
 
 
-@intrinsic
-def _prefetch(typingctx, buf, at):
-    """Load a cache line that will be read soon. The address need not be valid."""
-    _require_bytes(buf, writable=False)
+def _make_prefetch(is_write):
+    def prefetch(typingctx, buf, at):
+        _require_bytes(buf, writable=is_write)
 
-    def codegen(context, builder, signature, args):
-        kinds = signature.args
-        line = _pointer(context, builder, kinds[0], args[0], args[1], kinds[1], 8)
-        integer = ir.IntType(32)
-        function = builder.module.declare_intrinsic(
-            "llvm.prefetch",
-            [line.type],
-            ir.FunctionType(ir.VoidType(), [line.type, integer, integer, integer]),
-        )
-        is_read, is_kept_in_caches, is_data = integer(0), integer(3), integer(1)
-        builder.call(function, [line, is_read, is_kept_in_caches, is_data])
-        return context.get_dummy_value()
+        def codegen(context, builder, signature, args):
+            kinds = signature.args
+            line = _pointer(context, builder, kinds[0], args[0], args[1], kinds[1], 8)
+            integer = ir.IntType(32)
+            function = builder.module.declare_intrinsic(
+                "llvm.prefetch",
+                [line.type],
+                ir.FunctionType(ir.VoidType(), [line.type, integer, integer, integer]),
+            )
+            is_kept_in_caches, is_data = integer(3), integer(1)
+            builder.call(function, [line, integer(int(is_write)), is_kept_in_caches, is_data])
+            return context.get_dummy_value()
 
-    return types.void(buf, at), codegen
+        return types.void(buf, at), codegen
+
+    return intrinsic(prefetch)
 
 
 def _make_fence(ordering):
@@ -229,5 +230,6 @@ store_of = {
 }
 compare_and_set_of = {kind: _make_compare_and_set(kind) for kind in ("i32", "i64")}
 fetch_add_of = {kind: _make_fetch_add(kind) for kind in ("i32", "i64")}
-move, fill_zero, prefetch = _move, _fill_zero, _prefetch
+move, fill_zero = _move, _fill_zero
+prefetch_of = {is_write: _make_prefetch(is_write) for is_write in (False, True)}
 fence_of = {ordering: _make_fence(ordering) for ordering in ("acquire", "release", "seq_cst")}

@@ -17,12 +17,13 @@ from windtunnel.driver.base.atomics import (
     copy,
     get_i32_acquire,
     get_i64_acquire,
+    prefetch_to_write,
     put_i64,
 )
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import descriptor, frame, position, tail
 from windtunnel.driver.logbuffer import publication_result as result
-from windtunnel.driver.wire import data
+from windtunnel.driver.wire import data, header
 from windtunnel.driver.wire import frame_type as types
 
 APPENDER = np.dtype(
@@ -59,6 +60,7 @@ def write_frame(
 ):
     """Write and commit one frame in space that is already claimed."""
     frame_length = length + frame.HEADER_LENGTH
+    prefetch_to_write(log, at + header.PREFETCHED_LENGTH)
     frame.write_header(log, at, meta_at, frame_length, term_id, term_offset)
     copy(log, at + data.PAYLOAD, source, source_at, length)
     frame.set_flags(log, at, flags)

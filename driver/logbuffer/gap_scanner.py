@@ -5,6 +5,7 @@ Source: driver-protocol 2.10.
 
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import frame
+from windtunnel.driver.wire import header
 
 
 @kernel
@@ -19,7 +20,9 @@ def scan(log, base, offset, limit):
         frame_length = frame.frame_length_acquire(log, base + offset)
         if frame_length <= 0:
             break
-        offset += frame.aligned(frame_length)
+        step = frame.aligned(frame_length)
+        header.prefetch_later(log, base + offset, step)
+        offset += step
     end = offset
     while end < limit and frame.frame_length_acquire(log, base + end) == 0:
         end += frame.FRAME_ALIGNMENT

@@ -45,7 +45,9 @@ def committed_end(log, base, term_length, offset):
     frame_length = frame.frame_length_acquire(log, base + offset)
     if frame_length <= 0:
         return -1
-    end = offset + frame.aligned(frame_length)
+    step = frame.aligned(frame_length)
+    header.prefetch_later(log, base + offset, step)
+    end = offset + step
     return end if end <= term_length else -1
 
 

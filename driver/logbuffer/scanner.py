@@ -7,6 +7,7 @@ Source: driver-protocol 2.8.
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import frame
 from windtunnel.driver.wire import frame_type as types
+from windtunnel.driver.wire import header
 
 
 @kernel
@@ -25,6 +26,7 @@ def scan(log, base, term_length, offset, max_length):
         if frame_length <= 0:
             break
         step = frame.aligned(frame_length)
+        header.prefetch_later(log, base + offset + available, step)
         if offset + available + step > term_length:
             # Only a damaged file contains such a frame; do not send bytes of another term.
             break

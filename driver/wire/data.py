@@ -117,7 +117,9 @@ def validate(buf, at, length, term_length):
             return INVALID
         if get_i32(buf, at + offset + TERM_OFFSET) != start + offset:
             return INVALID
-        offset += align(declared, ALIGNMENT)
+        step = align(declared, ALIGNMENT)
+        header.prefetch_later(buf, at + offset, step)
+        offset += step
         if start + offset > term_length:
             return INVALID
     if offset == length or (offset > length and last_type == types.PAD):

@@ -9,7 +9,15 @@ The check covers the minimum length of each frame type. The module of a type che
 Source: driver-protocol 1.1, 1.10.
 """
 
-from windtunnel.driver.base.atomics import get_i32, get_u8, get_u16, put_i32, put_u8, put_u16
+from windtunnel.driver.base.atomics import (
+    get_i32,
+    get_u8,
+    get_u16,
+    prefetch,
+    put_i32,
+    put_u8,
+    put_u16,
+)
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.wire import frame_type as types
 
@@ -31,6 +39,12 @@ returns this."""
 
 DATA_HEADER_LENGTH = 32
 ALIGNMENT = 32
+
+PREFETCHED_LENGTH = 2048
+PREFETCHED_FRAMES = 6
+"""Distance at which headers are loaded into the cache before they are read: the longer one of a
+number of bytes and a number of frames.
+"""
 
 # Indexed by type code; 0 marks a code that no open-source driver accepts.
 MINIMUM_LENGTHS = (32, 32, 28, 36, 40, 40, 40, 22, 0, 0, 0, 20)
@@ -55,6 +69,16 @@ def flags(buf, at):
 @kernel
 def frame_type(buf, at):
     return get_u16(buf, at + TYPE)
+
+
+@kernel
+def prefetch_later(buf, at, step):
+    """Load the header of a frame that a walk will reach soon, if all frames are `step` bytes apart.
+
+    A walk finds a frame by the length in the header before it, so it would wait for each header.
+    `at` is the frame that the walk has reached.
+    """
+    prefetch(buf, at + max(PREFETCHED_LENGTH, PREFETCHED_FRAMES * step))
 
 
 @kernel

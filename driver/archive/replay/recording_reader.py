@@ -95,7 +95,9 @@ def readdress(
             return at, fault
         if type_code == frame_type.PAD:
             return at, PADDING
-        end = at + align(frame_length, data.ALIGNMENT)
+        step = align(frame_length, data.ALIGNMENT)
+        header.prefetch_later(frames, at, step)
+        end = at + step
         if end > length:
             return at, MORE
         if not is_checksum_right(frames, at, end, table):

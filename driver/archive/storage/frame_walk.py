@@ -81,7 +81,9 @@ def walk(chunk, length, at):
         if frame_length <= 0:
             return at, last, END
         last = at
-        at += align(frame_length, data.ALIGNMENT)
+        step = align(frame_length, data.ALIGNMENT)
+        header.prefetch_later(chunk, at, step)
+        at += step
     return at, last, MORE
 
 
@@ -135,7 +137,9 @@ def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream
         frame_length = header.frame_length(chunk, at)
         if frame_length <= 0:
             return at, END
-        end = at + align(frame_length, data.ALIGNMENT)
+        step = align(frame_length, data.ALIGNMENT)
+        header.prefetch_later(chunk, at, step)
+        end = at + step
         type_code = header.frame_type(chunk, at)
         fault = frame_fault(
             chunk, at, frame_length, type_code, origin + at, bits, initial_term_id, term_length,

@@ -12,7 +12,6 @@ from windtunnel.driver.base.atomics import (
     acquire_fence,
     bytes_at,
     get_i32,
-    prefetch,
     put_i32_release,
 )
 from windtunnel.driver.cnc import counters
@@ -32,8 +31,6 @@ from windtunnel.driver.media_driver.sender import network_publication as publica
 from windtunnel.driver.media_driver.sender.sender_state import PACKETS_PER_SEND_MAX
 from windtunnel.driver.wire import data, frame_type, setup
 
-PREFETCHED_DATAGRAMS = 6
-"""Distance in datagrams at which headers are loaded into the cache before they are read."""
 INITIAL_WINDOW_LENGTH = 128 * 1024
 """Initial window length in bytes. It limits the length of one retransmit. Source: Aeron 1.53,
 not configurable."""
@@ -131,7 +128,6 @@ def _gather(state, slot, snd_pos, window):
         if count == 0:
             most = min(most, PACKETS_PER_SEND_MAX * segmentation.datagrams_per_packet(available))
         transport.set_outgoing(state.outbox, count, pub.log_address + base + offset, available)
-        prefetch(log, base + offset + PREFETCHED_DATAGRAMS * available)
         offset += available + padding
         window -= available + padding
         snd_pos += available + padding

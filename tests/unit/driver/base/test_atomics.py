@@ -125,6 +125,9 @@ def test_a_prefetch_changes_nothing_and_may_be_outside(at: int) -> None:
     buf.flags.writeable = False
     atomics.prefetch(buf, at)
     assert buf.tolist() == list(range(16))
+    buf = buf.copy()
+    atomics.prefetch_to_write(buf, at)
+    assert buf.tolist() == list(range(16))
 
 
 def test_a_read_only_array_can_be_read() -> None:
