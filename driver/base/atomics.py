@@ -19,6 +19,11 @@ import numpy as np
 from windtunnel.driver.base import intrinsics
 from windtunnel.driver.kernels.jit import BOUNDS_CHECKED, kernel
 
+LINE_LENGTH = 64
+"""Length of a cache line."""
+AHEAD_LENGTH = 2048
+"""Distance at which `copy_ahead` loads lines."""
+
 _load_u8, _load_u16 = intrinsics.load_of["u8", None], intrinsics.load_of["u16", None]
 _load_i32, _load_i64 = intrinsics.load_of["i32", None], intrinsics.load_of["i64", None]
 _load_i32_acquire = intrinsics.load_of["i32", "acquire"]
@@ -186,6 +191,27 @@ def prefetch_to_write(buf, at):
     the end of the array.
     """
     _prefetch_to_write(buf, at)
+
+
+@kernel
+def copy_ahead(target, target_at, source, source_at, length):
+    """Copy `length` bytes to memory that is not in the cache and is written in order, like a log.
+
+    Lines are loaded before they are written, also those after the range, which the next copy will
+    write. The ranges must not overlap.
+    """
+    if CHECKED:
+        assert length >= 0 and 0 <= target_at and target_at + length <= target.size
+        assert 0 <= source_at and source_at + length <= source.size
+    done = 0
+    if length >= 2 * LINE_LENGTH:
+        done = -target_at % LINE_LENGTH
+        _move(target, target_at, source, source_at, done)
+    while done <= length - LINE_LENGTH:
+        _prefetch_to_write(target, target_at + done + AHEAD_LENGTH)
+        _move(target, target_at + done, source, source_at + done, LINE_LENGTH)
+        done += LINE_LENGTH
+    _move(target, target_at + done, source, source_at + done, length - done)
 
 
 @kernel

@@ -13,17 +13,19 @@ import numpy as np
 
 from windtunnel.driver.base.arith import bits_to_shift
 from windtunnel.driver.base.atomics import (
+    AHEAD_LENGTH,
     address_of,
     copy,
+    copy_ahead,
     get_i32_acquire,
     get_i64_acquire,
     prefetch_to_write,
     put_i64,
 )
-from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.kernels.jit import inlined_kernel, kernel
 from windtunnel.driver.logbuffer import descriptor, frame, position, tail
 from windtunnel.driver.logbuffer import publication_result as result
-from windtunnel.driver.wire import data, header
+from windtunnel.driver.wire import data
 from windtunnel.driver.wire import frame_type as types
 
 APPENDER = np.dtype(
@@ -53,16 +55,23 @@ APPENDER = np.dtype(
     )
 )
 
+SHORT_LENGTH = 64
+"""Length of messages of which `copy` needs no lines but that of the header and the next one."""
 
-@kernel
+
+@inlined_kernel
 def write_frame(
     log, at, meta_at, term_id, term_offset, flags, source, source_at, length, reserved_value
 ):
     """Write and commit one frame in space that is already claimed."""
     frame_length = length + frame.HEADER_LENGTH
-    prefetch_to_write(log, at + header.PREFETCHED_LENGTH)
+    prefetch_to_write(log, at + AHEAD_LENGTH)
     frame.write_header(log, at, meta_at, frame_length, term_id, term_offset)
-    copy(log, at + data.PAYLOAD, source, source_at, length)
+    if length < SHORT_LENGTH:
+        # It is on the line of the header or the next one.
+        copy(log, at + data.PAYLOAD, source, source_at, length)
+    else:
+        copy_ahead(log, at + data.PAYLOAD, source, source_at, length)
     frame.set_flags(log, at, flags)
     put_i64(log, at + data.RESERVED_VALUE, reserved_value)
     frame.publish(log, at, frame_length)

@@ -4,7 +4,7 @@ A slot is written only once, so duplicate and late frames change nothing.
 Source: driver-protocol 2.9.
 """
 
-from windtunnel.driver.base.atomics import copy, get_i32_acquire, get_i64, put_i64_release
+from windtunnel.driver.base.atomics import copy_ahead, get_i32_acquire, get_i64, put_i64_release
 from windtunnel.driver.kernels.jit import kernel
 
 _FIRST_WORD = 8
@@ -21,6 +21,6 @@ def insert(log, base, term_offset, packet, packet_at, length):
     at = base + term_offset
     if get_i32_acquire(log, at) != 0:
         return False
-    copy(log, at + _FIRST_WORD, packet, packet_at + _FIRST_WORD, length - _FIRST_WORD)
+    copy_ahead(log, at + _FIRST_WORD, packet, packet_at + _FIRST_WORD, length - _FIRST_WORD)
     put_i64_release(log, at, get_i64(packet, packet_at))
     return True

@@ -34,6 +34,11 @@ from windtunnel.driver.media.system_message import (
 
 TRUNCATED = 0x20
 """The MSG_TRUNC flag of a received message."""
+BATCH_LENGTH = 1 << 17
+"""Number of bytes that a receive asks a socket for, if the messages are as long as the last ones.
+"""
+MESSAGES_MIN = 2
+"""Minimum number of messages that a receive asks a socket for."""
 
 
 class SendBatch(NamedTuple):
@@ -56,7 +61,7 @@ class ReceiveBatch(NamedTuple):
     slots: np.ndarray  # uint8[n * slot length]
     names: np.ndarray  # uint8[n, 28], source addresses; overwritten by the next `receive`
     controls: np.ndarray  # uint8[n * CONTROL_LENGTH]
-    used: np.ndarray  # int64[1], headers that the system has written since they were reset
+    used: np.ndarray  # int64[1], number of messages that a system call has last returned
 
 
 def make_send_batch(count: int) -> SendBatch:
@@ -181,19 +186,27 @@ def send_frame(fd, buf, at, length, name, name_length, links):
 def receive(fd, batch, links):
     """Receive the pending datagrams of a socket or mailbox, up to the size of the batch.
 
+    After long messages, it asks a socket for few, so that their slots are still in the cache when
+    the next ones are received.
+
     Returns: the number of messages, 0 if there were none, or -errno
     """
     if fd == -1:
         return 0
     if fd < 0:
         return _receive_on_link(fd, batch, links)
+    longest = 1
     for index in range(batch.used[0]):
+        header = batch.headers[index]
+        longest = max(longest, int(header.length))
         # The system overwrites these capacities with the lengths used, so reset them.
-        batch.headers[index].name_length = NAME_LENGTH_MAX
-        batch.headers[index].control_length = CONTROL_LENGTH
-    result = system.recvmmsg(fd, batch.headers.ctypes.data, batch.headers.size, system.MSG_DONTWAIT)
+        header.name_length = NAME_LENGTH_MAX
+        header.control_length = CONTROL_LENGTH
+    count = min(max(MESSAGES_MIN, BATCH_LENGTH // longest), batch.headers.size)
+    result = system.recvmmsg(fd, batch.headers.ctypes.data, count, system.MSG_DONTWAIT)
     # The system writes no header of a message that it does not return.
-    batch.used[0] = max(result, 0)
+    if result > 0:
+        batch.used[0] = result
     return 0 if is_transient(result) else result
 
 

@@ -117,7 +117,8 @@ class NetworkSettings:
         int | None,
         OptionalNumber(
             "AERON_RECEIVER_IO_VECTOR_CAPACITY",
-            "maximum number of datagrams, or GRO packets, per receive call; 64 if not set",
+            "maximum number of datagrams, or GRO packets, per receive call; 64 if not set, and "
+            "fewer after long packets",
             1,
             IO_VECTOR_LENGTH_MAX,
         ),

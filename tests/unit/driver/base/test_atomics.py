@@ -98,6 +98,7 @@ def test_locked_access(get: Getter, compare_and_set: Callable, add: Callable) ->
         lambda buf: atomics.add_i32(buf, 0, 1),
         lambda buf: atomics.zero(buf, 0, 8),
         lambda buf: atomics.copy(buf, 0, np.ones(8, dtype=np.uint8), 0, 8),
+        lambda buf: atomics.copy_ahead(buf, 0, np.ones(8, dtype=np.uint8), 0, 8),
     ],
 )
 def test_a_store_into_a_read_only_array_is_refused(store: Callable[[np.ndarray], object]) -> None:
@@ -117,6 +118,20 @@ def test_zeroing_changes_only_its_range() -> None:
         expected[at : at + length] = 0
         atomics.zero(buf, at, length)
         assert np.array_equal(buf, expected), (at, length)
+
+
+def test_copying_ahead_changes_only_its_range() -> None:
+    chance = random.Random(6)
+    source = np.frombuffer(chance.randbytes(6000), dtype=np.uint8)
+    lengths = [*range(200), 1344, 1375, 4096, 5000]
+    for _ in range(500):
+        buf = np.full(6000, 7, dtype=np.uint8)
+        length = chance.choice(lengths)
+        at, source_at = (chance.randrange(6000 - length) for _ in range(2))
+        expected = buf.copy()
+        expected[at : at + length] = source[source_at : source_at + length]
+        atomics.copy_ahead(buf, at, source, source_at, length)
+        assert np.array_equal(buf, expected), (at, source_at, length)
 
 
 @pytest.mark.parametrize("at", [0, 15, 16, 1 << 40, -(1 << 40)])

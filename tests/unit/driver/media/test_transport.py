@@ -215,6 +215,30 @@ def test_sources_and_segments_are_those_of_each_receive_however_many_came_before
         each.close()
 
 
+def test_few_messages_are_asked_for_after_long_ones():
+    one, two = pair("127.0.0.1")
+    with one, two:
+        # As much as a system with the default limits allows.
+        two.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 212_992)
+        inbox = transport.make_receive_batch(16, 1 << 16)
+
+        def counts(length):
+            for _ in range(5):
+                one.send(bytes(length))
+            found = []
+            while (count := transport.receive(two.fileno(), inbox, link.NO_LINKS)) > 0:
+                found.append(count)
+            return found
+
+        # The first receive of each does not know yet how long they are.
+        assert counts(40_000) == [5]
+        assert counts(40_000) == [3, 2]
+        assert counts(60_000) == [3, 2]
+        assert counts(60_000) == [2, 2, 1]
+        assert counts(100) == [2, 3]
+        assert counts(100) == [5]
+
+
 @pytest.mark.parametrize("excess", [0, 1])
 def test_datagram_longer_than_its_slot_is_flagged(excess):
     one, two = pair("127.0.0.1")
