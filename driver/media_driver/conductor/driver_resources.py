@@ -11,6 +11,7 @@ import numpy as np
 
 from windtunnel.driver.base.clock import Clock
 from windtunnel.driver.channel.resolver import Resolver
+from windtunnel.driver.channel.subscription_parameters import SubscriptionDefaults
 from windtunnel.driver.cnc import counters, ring_buffer
 from windtunnel.driver.cnc.cnc_file import CncFile
 from windtunnel.driver.cnc.error_log import RecordError
@@ -59,6 +60,28 @@ class DriverResources:
     def resolver(self) -> Resolver:
         """The driver's resolver for host names."""
         return self.names
+
+    def subscription_defaults(self) -> SubscriptionDefaults:
+        """Return the driver's values of subscription parameters that a channel omits."""
+        context = self.context
+        return SubscriptionDefaults(
+            is_reliable=context.reliable_stream,
+            is_tethered=context.tether_subscriptions,
+            is_rejoin=context.rejoin_stream,
+            is_sparse=context.term_buffer_sparse_file,
+            is_nak_all_gaps=context.nak_all_gaps,
+            gap_fill_datagrams=context.gap_fill_datagrams,
+            gap_fill_delay_ns=context.gap_fill_delay_ns,
+            group=context.receiver_group_consideration,
+            group_tag=context.receiver_group_tag,
+            congestion_control=context.congestion_control,
+            initial_window_length=context.initial_window_length,
+            socket_rcvbuf_length=context.socket_rcvbuf_length,
+            system_rcvbuf_length=self.system_buffers.rcvbuf_length,
+            untethered_window_limit_timeout_ns=context.untethered_window_limit_timeout_ns,
+            untethered_linger_timeout_ns=context.untethered_linger_timeout_ns,
+            untethered_resting_timeout_ns=context.untethered_resting_timeout_ns,
+        )
 
     def next_correlation_id(self) -> int:
         """Return a new correlation id that no client or image of this driver uses."""

@@ -59,7 +59,7 @@ class ImageFactory:
         """Create an image that is not yet linked to subscriptions or passed to the agents."""
         resources = self._resources
         oldest = min(subscriptions, key=lambda item: item.registration_id)
-        parameters = oldest.parameters
+        parameters = self._parameters(oldest, endpoint)
         session_id, stream_id = int(event[dispatcher.SESSION_ID]), oldest.stream_id
         self._check_setup(event, parameters)
         correlation_id = resources.next_correlation_id()
@@ -70,7 +70,7 @@ class ImageFactory:
         slot = self.slots.acquire()
         undo.callback(self.slots.release, slot)
         resources.counters.require_free(COUNTERS_PER_IMAGE)
-        log = self._create_log(event, correlation_id, oldest, endpoint, is_group=is_group)
+        log = self._create_log(event, correlation_id, parameters, endpoint, is_group=is_group)
         undo.callback(delete_log, resources, log)
         record = resources.receiver.images[slot]
         start = image_record.start_position(event, log)
@@ -118,6 +118,13 @@ class ImageFactory:
             loss_entry=entry,
         )
 
+    def _parameters(
+        self, oldest: Subscription, endpoint: ChannelEndpoint
+    ) -> SubscriptionParameters:
+        defaults = self._resources.subscription_defaults()
+        opened = subscription_parameters.parse(endpoint.channel.uri, defaults)
+        return oldest.parameters.on_endpoint(opened)
+
     def _check_setup(self, event: np.ndarray, parameters: SubscriptionParameters) -> None:
         """Refuse a SETUP frame whose term length exceeds the driver's limit, or whose MTU exceeds
         the subscription's initial window.
@@ -146,12 +153,12 @@ class ImageFactory:
         self,
         event: np.ndarray,
         correlation_id: int,
-        oldest: Subscription,
+        parameters: SubscriptionParameters,
         endpoint: ChannelEndpoint,
         *,
         is_group: bool,
     ) -> LogBuffer:
-        context, parameters = self._resources.context, oldest.parameters
+        context = self._resources.context
         buffers = self._resources.system_buffers
         log_length = int(
             descriptor.log_length(int(event[dispatcher.TERM_LENGTH]), context.file_page_size)

@@ -6,10 +6,7 @@ destination does. Source: spec 3.7, 4.11 and 7.3, Aeron 1.53.
 
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.channel import admission, subscription_parameters
-from windtunnel.driver.channel.subscription_parameters import (
-    SubscriptionDefaults,
-    SubscriptionParameters,
-)
+from windtunnel.driver.channel.subscription_parameters import SubscriptionParameters
 from windtunnel.driver.channel.udp_channel import UdpChannel
 from windtunnel.driver.channel.uri import ChannelUri
 from windtunnel.driver.command.command_type import ErrorCode
@@ -67,25 +64,7 @@ class SubscriptionCommands:
         self._images = images
         self._network = network
         self._ipc = ipc
-        context = resources.context
-        self._defaults = SubscriptionDefaults(
-            is_reliable=context.reliable_stream,
-            is_tethered=context.tether_subscriptions,
-            is_rejoin=context.rejoin_stream,
-            is_sparse=context.term_buffer_sparse_file,
-            is_nak_all_gaps=context.nak_all_gaps,
-            gap_fill_datagrams=context.gap_fill_datagrams,
-            gap_fill_delay_ns=context.gap_fill_delay_ns,
-            group=context.receiver_group_consideration,
-            group_tag=context.receiver_group_tag,
-            congestion_control=context.congestion_control,
-            initial_window_length=context.initial_window_length,
-            socket_rcvbuf_length=context.socket_rcvbuf_length,
-            system_rcvbuf_length=resources.system_buffers.rcvbuf_length,
-            untethered_window_limit_timeout_ns=context.untethered_window_limit_timeout_ns,
-            untethered_linger_timeout_ns=context.untethered_linger_timeout_ns,
-            untethered_resting_timeout_ns=context.untethered_resting_timeout_ns,
-        )
+        self._defaults = resources.subscription_defaults()
 
     def add(self, command: AddSubscription) -> None:
         """Add a subscription and link it to the existing streams that match it."""

@@ -17,6 +17,7 @@ from windtunnel.driver.command.subscription import AddSubscription
 from windtunnel.driver.logbuffer import descriptor
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.image.congestion_control import CUBIC
 from windtunnel.driver.media_driver.settings.loss_interceptors import FixedLoss, RandomLoss
 
 HERE = SocketAddress("10.0.0.1", 20_121)
@@ -90,6 +91,39 @@ def test_metadata_is_what_the_subscription_and_the_system_say(tmp_path):
         found = {at: int(log.log[log.meta_at + at :][:4].view(np.int32)[0]) for at in fields}
         assert found == fields
         assert log.log[log.meta_at + descriptor.RELIABLE] == 0
+        log.close()
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [f"{CHANNEL}|tags=5", "aeron:udp?tags=5", f"{CHANNEL}|rcv-wnd=64k|nak-delay=9ms|rejoin=false"],
+)
+def test_the_channel_that_opened_the_endpoint_decides_on_all_images(tmp_path, shared):
+    more = (
+        "|tags=5|group=true|rcv-wnd=16k|cc=cubic|nak-delay=50ms|rejoin=false|tether=false"
+        "|untethered-window-limit-timeout=3s"
+    )
+    with open_lab(tmp_path) as driver:
+        driver.client = driver.next_id()
+        opening = AddSubscription(driver.client, driver.next_id(), STREAM + 1, CHANNEL + more)
+        driver.ask(opening)
+        driver.ask(
+            AddSubscription(driver.client, driver.next_id(), STREAM, f"{shared}|group=false")
+        )
+        driver.send(HERE, setup())
+        driver.turn(4)
+        (said,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
+        record = record_of(driver, said)
+        assert (record.window_max, record.congestion_control) == (16 * 1024, CUBIC)
+        # What the subscription itself decides on, besides reliability and sparseness.
+        assert record.is_group == 0
+        assert record.nak_delay_ns == 50 * MS
+        log = LogBuffer.map(driver.driver.context.dir / f"images/{said.correlation_id}.logbuffer")
+        metadata = log.log[log.meta_at :]
+        assert metadata[descriptor.RECEIVER_WINDOW_LENGTH :][:4].view(np.int32)[0] == 16 * 1024
+        limit_ns = metadata[descriptor.UNTETHERED_WINDOW_LIMIT_TIMEOUT_NS :][:8].view(np.int64)[0]
+        assert limit_ns == 3 * SECOND
+        assert (metadata[descriptor.REJOIN], metadata[descriptor.TETHER]) == (0, 0)
         log.close()
 
 
