@@ -77,7 +77,7 @@ def create(path: Path, length: int, *, sparse: bool = True) -> Mapping:
     here instead of a SIGBUS later.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o660)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise StorageError(f"cannot create {path}: {error.strerror}") from error
     try:

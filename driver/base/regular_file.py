@@ -18,7 +18,7 @@ _KINDS = (
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
-def open_regular(path: Path, flags: int = os.O_RDONLY, mode: int = 0o660) -> int:
+def open_regular(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
     """Open a regular file and return its descriptor. Raises OSError, also if the path is anything
     but a regular file.
     """

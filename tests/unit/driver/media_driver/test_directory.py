@@ -271,7 +271,7 @@ def test_a_directory_that_cannot_be_removed_is_emptied_and_used(context, clock, 
     assert names_in(context.dir) == ["images", "publications"]
 
 
-@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+@pytest.mark.parametrize("umask", [0, 0o022, 0o027, 0o077])
 def test_modes_are_as_the_umask_asks(tmp_path, clock, umask):
     context = Context(dir=tmp_path / "parent" / "old")
     before = os.umask(umask)
@@ -286,7 +286,7 @@ def test_modes_are_as_the_umask_asks(tmp_path, clock, umask):
         *map(context.dir.joinpath, ("images", "publications")),
     ):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o777 & ~umask
-    assert stat.S_IMODE((context.dir / "cnc.dat").stat().st_mode) == 0o660 & ~umask
+    assert stat.S_IMODE((context.dir / "cnc.dat").stat().st_mode) == 0o666 & ~umask
 
 
 def test_a_link_leads_to_the_directory(tmp_path, clock):

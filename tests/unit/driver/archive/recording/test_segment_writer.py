@@ -1,5 +1,8 @@
 """The files that a segment writer creates, and the files that it opens."""
 
+import os
+import stat
+
 import pytest
 
 from tests.unit.driver.archive.storage import own_recording as own
@@ -13,6 +16,16 @@ def test_a_new_recording_does_not_write_into_a_file_that_exists(tmp_path):
     with pytest.raises(StorageError, match=r"cannot create .*0-0\.rec: File exists; .* move it"):
         SegmentWriter(tmp_path, own.descriptor(), 0, is_new=True)
     assert path.read_bytes() == b"somebody's"
+
+
+@pytest.mark.parametrize("umask", [0, 0o022, 0o077])
+def test_a_file_has_the_mode_that_the_umask_asks_for(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        SegmentWriter(tmp_path, own.descriptor(), 0, is_new=True).close()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "0-0.rec").stat().st_mode) == 0o666 & ~umask
 
 
 def test_a_new_recording_does_not_follow_a_link(tmp_path):
