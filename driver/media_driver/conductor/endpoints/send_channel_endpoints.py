@@ -79,8 +79,9 @@ class SendChannelEndpoints(ChannelEndpoints):
         self, channel: UdpChannel
     ) -> tuple[PublicationSockets | OpenSocket, int, int, str, bool]:
         sockets = self._resources.sockets.open_publication(channel)
-        frames = sockets.frames
-        return sockets, frames.fd, sockets.control.fd, frames.local.text, sockets.is_connected
+        # With multicast, the socket that receives from the control group, as in the C driver.
+        local = sockets.control.local.text
+        return sockets, sockets.frames.fd, sockets.control.fd, local, sockets.is_connected
 
     def _allocate_endpoint(
         self, undo: ExitStack, channel: UdpChannel, registration_id: int
