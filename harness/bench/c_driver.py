@@ -25,10 +25,14 @@ def main() -> int:
     # thread therefore waits for signals.
     stops = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, stops)
-    # pyaeron's default would take precedence over the environment variable.
+    # pyaeron's defaults would take precedence over the environment variables: with them, spies
+    # simulate connections.
     mode = os.environ.get("AERON_THREADING_MODE", "DEDICATED").lower()
+    simulates = os.environ.get("AERON_SPIES_SIMULATE_CONNECTION", "false").lower() == "true"
     try:
-        with pyaeron.MediaDriver(dir=os.environ["AERON_DIR"], threading=mode):
+        with pyaeron.MediaDriver(
+            dir=os.environ["AERON_DIR"], threading=mode, spies_simulate_connection=simulates
+        ):
             signal.sigwait(stops)
     except (pyaeron.AeronError, ValueError) as error:
         print(f"the real C driver could not start: {error}", file=sys.stderr)
