@@ -17,7 +17,8 @@ def refuse_spy(uri: ChannelUri) -> None:
 
 
 def check_publication(channel: UdpChannel) -> None:
-    """Raise InvalidChannelError if a UDP channel is invalid for a publication."""
+    """Raise ConfigurationError if a UDP channel is invalid for a publication."""
+    refuse_ats(channel)
     mode = channel.control_mode
     has_other_destinations = channel.is_multi_destination or mode is ControlMode.RESPONSE
     if channel.has_control and not channel.has_endpoint and mode is ControlMode.NONE:
@@ -32,11 +33,23 @@ def check_publication(channel: UdpChannel) -> None:
 
 
 def check_subscription(channel: UdpChannel) -> None:
-    """Raise InvalidChannelError if a UDP channel is invalid for a subscription."""
+    """Raise ConfigurationError if a UDP channel is invalid for a subscription."""
+    refuse_ats(channel)
     if channel.has_control and channel.local_control.port == 0:
         raise InvalidChannelError(
             f"{uri_param.CONTROL}={channel.uri.get(uri_param.CONTROL)}: "
             "expected a port other than 0 on a subscription"
+        )
+
+
+def refuse_ats(channel: UdpChannel) -> None:
+    """Raise ConfigurationError if a UDP channel requests encryption, which this driver does not
+    have.
+    """
+    if channel.is_ats_requested:
+        raise ConfigurationError(
+            f"{uri_param.ATS}=true: this driver has no Aeron Transport Security and sends data "
+            f"without encryption: remove {uri_param.ATS} from '{channel.uri}'"
         )
 
 

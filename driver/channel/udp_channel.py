@@ -58,6 +58,8 @@ class UdpChannel(NamedTuple):
     socket_rcvbuf_length: int | None = None
     receiver_window_length: int | None = None
     nak_delay_ns: int | None = None
+    is_ats_requested: bool = False
+    """Whether the channel requests Aeron Transport Security (`ats=true`)."""
     channel_tag: int | None = None
     entity_tag: int | None = None
 
@@ -142,6 +144,7 @@ def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
         socket_rcvbuf_length=uri.size(uri_param.SOCKET_RCVBUF, maximum=(1 << 31) - 1),
         receiver_window_length=uri.size(uri_param.RECEIVER_WINDOW, maximum=(1 << 31) - 1),
         nak_delay_ns=uri.duration_ns(uri_param.NAK_DELAY),
+        is_ats_requested=uri.boolean(uri_param.ATS) or False,
         channel_tag=tags[0],
         entity_tag=tags[1],
     )

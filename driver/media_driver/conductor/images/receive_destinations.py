@@ -61,6 +61,7 @@ class ReceiveDestinations:
         channel = self._resolve(parsed)
         endpoint = self._find(command.registration_id, command.client_id)
         admission.check_destination(parsed)
+        admission.refuse_ats(channel)
         self._endpoints.add_destination(endpoint, channel, command.registration_id)
         self._resources.clients.operation_succeeded(command.correlation_id)
 

@@ -144,6 +144,7 @@ def test_multicast_uses_the_loopback_only_without_another_interface(interfaces, 
         ("endpoint=far:1|ttl=256", "ttl=256: expected at most 255"),
         ("endpoint=far:1|ttl=-1", "ttl=-1: expected at least 0"),
         ("endpoint=far:1|so-rcvbuf=2g", "so-rcvbuf=2g: expected at most 2147483647"),
+        ("endpoint=far:1|ats=yes", "ats=yes: expected true or false"),
         ("endpoint=far:1|nak-delay=x", "nak-delay=x: expected a duration"),
         ("endpoint=far:1|tags=a", "tags=a: expected an integer"),
         ("endpoint=far:1|tags=1,2,3", "expected channelTag[,entityTag]"),
@@ -229,6 +230,13 @@ def test_nothing_is_published_to_a_spy(text):
     admission.refuse_spy(uri.parse(text))
     with pytest.raises(InvalidChannelError, match=f"^channel 'aeron-spy:{re.escape(text)}'"):
         admission.refuse_spy(uri.parse(f"aeron-spy:{text}"))
+
+
+@pytest.mark.parametrize("check", [admission.check_publication, admission.check_subscription])
+def test_encryption_is_refused_and_not_ignored(check):
+    check(resolve("endpoint=far:1|ats=false"))
+    with pytest.raises(ConfigurationError, match=r"^ats=true: this driver has no Aeron Transport"):
+        check(resolve("endpoint=far:1|ats=true"))
 
 
 def test_a_subscription_needs_a_control_port():

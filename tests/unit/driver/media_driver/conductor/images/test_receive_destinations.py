@@ -205,6 +205,15 @@ def test_what_belongs_to_the_whole_channel_is_refused(driver, subscription, more
     assert addresses(driver) == []
 
 
+@pytest.mark.parametrize("value", ["true", "yes"])
+def test_a_destination_with_encryption_is_refused(driver, subscription, value):
+    refused(
+        add(driver, subscription, place(FIRST, f"|ats={value}")), ErrorCode.GENERIC_ERROR, "ats"
+    )
+    assert addresses(driver) == []
+    assert add(driver, subscription, place(FIRST, "|ats=false")) == [OperationSuccess(901)]
+
+
 def test_a_place_that_is_taken_is_refused_and_leaves_nothing(driver, subscription):
     add(driver, subscription, place(FIRST))
     said = add(driver, subscription, place(FIRST))
