@@ -183,7 +183,8 @@ def _window_length(uri: ChannelUri, defaults: SubscriptionDefaults) -> int:
     text = uri.get(uri_param.RECEIVER_WINDOW)
     if window is None:
         window = defaults.initial_window_length
-    if uri.is_udp:
+    # A spy reads from the log of a publication, and has no socket.
+    if uri.is_udp and not uri.is_spy:
         configured = uri.size(uri_param.SOCKET_RCVBUF)
         rcvbuf_length = configured or defaults.socket_rcvbuf_length or defaults.system_rcvbuf_length
         if window > rcvbuf_length:

@@ -10,8 +10,8 @@ DEFAULTS = SubscriptionDefaults()
 SECOND_NS = 1_000_000_000
 
 
-def parse(params, defaults=DEFAULTS, media="udp"):
-    return subscription_parameters.parse(uri.parse(f"aeron:{media}?{params}"), defaults)
+def parse(params, defaults=DEFAULTS, media="udp", prefix=""):
+    return subscription_parameters.parse(uri.parse(f"{prefix}aeron:{media}?{params}"), defaults)
 
 
 def test_defaults_are_those_of_the_reference_driver():
@@ -134,6 +134,16 @@ def test_window_fits_the_receive_buffer():
     with pytest.raises(ConfigurationError, match=r"^rcv-wnd=131072: expected at most 4096 bytes"):
         parse("so-rcvbuf=4k", DEFAULTS)
     assert parse("so-rcvbuf=4k", media="ipc").initial_window_length == 131072
+
+
+@pytest.mark.parametrize(
+    ("params", "window_length"), [("so-rcvbuf=32k", 131072), ("rcv-wnd=100m", 100 << 20)]
+)
+def test_a_spy_has_no_receive_buffer_for_its_window(params, window_length):
+    with pytest.raises(ConfigurationError, match="the size of the socket's receive buffer"):
+        parse(f"endpoint=a:1|{params}")
+    found = parse(f"endpoint=a:1|{params}", prefix="aeron-spy:")
+    assert found.initial_window_length == window_length
 
 
 @pytest.mark.parametrize(
