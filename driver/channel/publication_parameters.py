@@ -120,10 +120,18 @@ class PublicationParameters(NamedTuple):
         for key, requested, found in pairs:
             if key in self.explicit and requested != found:
                 raise ConfigurationError(f"{key}={requested}: the existing publication has {found}")
+
+    def refuse_spies_conflict(self, existing: "PublicationParameters") -> None:
+        """Raise ConfigurationError if these parameters and those of an existing network publication
+        disagree on whether spies simulate a connection.
+
+        An IPC publication has no spies, so the parameter has no effect on it.
+        """
         if self.spies_simulate_connection != existing.spies_simulate_connection:
             raise ConfigurationError(
-                f"{uri_param.SPIES_SIMULATE_CONNECTION}={self.spies_simulate_connection}: "
-                f"the existing publication has {existing.spies_simulate_connection}"
+                f"{uri_param.SPIES_SIMULATE_CONNECTION}="
+                f"{str(self.spies_simulate_connection).lower()}: the existing publication has "
+                f"{str(existing.spies_simulate_connection).lower()}"
             )
 
 

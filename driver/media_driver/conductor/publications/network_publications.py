@@ -101,6 +101,7 @@ class NetworkPublications:
         shared = None if request.is_exclusive else self._find_shared(request, existing)
         if shared is not None:
             request.parameters.refuse_conflict(shared.parameters, shared.session_id)
+            request.parameters.refuse_spies_conflict(shared.parameters)
             shared.holders.add(request.registration_id)
             return shared
         endpoint = self._endpoints.get_or_open(channel, request.registration_id)

@@ -179,7 +179,7 @@ def test_prototype_is_a_response_publication_template():
 
 @pytest.mark.parametrize(
     "params",
-    ["mtu=2048", "term-length=128k", "session-id=4", "ssc=true",
+    ["mtu=2048", "term-length=128k", "session-id=4",
      "init-term-id=1|term-id=1|term-offset=0", "init-term-id=0|term-id=1|term-offset=0",
      "init-term-id=0|term-id=0|term-offset=32"],
 )  # fmt: skip
@@ -190,3 +190,12 @@ def test_only_explicit_parameters_can_conflict(params):
     parse(same).refuse_conflict(existing, session_id=3)
     with pytest.raises(ConfigurationError, match="the existing publication has"):
         parse(params).refuse_conflict(existing, session_id=3)
+
+
+def test_only_network_publications_compare_whether_spies_simulate_a_connection():
+    existing = parse("ssc=false")
+    other = parse("ssc=true")
+    other.refuse_conflict(existing, session_id=3)
+    parse("endpoint=a:1").refuse_spies_conflict(existing)
+    with pytest.raises(ConfigurationError, match=r"^ssc=true: the existing publication has false$"):
+        other.refuse_spies_conflict(existing)

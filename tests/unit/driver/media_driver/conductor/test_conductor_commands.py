@@ -216,6 +216,13 @@ def test_a_shared_publication_refuses_what_contradicts_it(driver, change):
     assert refusal(said) == (refused, ErrorCode.GENERIC_ERROR)
 
 
+def test_a_shared_publication_over_ipc_has_no_spies_to_disagree_about(driver):
+    first, _ = add(driver, AddPublication, "aeron:ipc?term-length=64k|ssc=true")
+    _, (said,) = add(driver, AddPublication, "aeron:ipc?term-length=64k|ssc=false")
+    assert isinstance(said, PublicationReady)
+    assert said.registration_id == first
+
+
 def test_subscriptions_to_one_stream_agree_about_reliability(driver):
     add(driver, AddSubscription)
     refused, said = add(driver, AddSubscription, f"{CHANNEL}|reliable=false")
