@@ -11,7 +11,7 @@ from typing import NamedTuple
 from windtunnel.driver.base.arith import I32_MAX
 from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.channel import uri_param
-from windtunnel.driver.channel.timestamp_offsets import parse_offset, refuse_overlap
+from windtunnel.driver.channel.timestamp_offsets import parse_offset
 from windtunnel.driver.channel.udp_channel import ControlMode
 from windtunnel.driver.channel.uri import ChannelUri
 
@@ -139,11 +139,6 @@ def parse(uri: ChannelUri, defaults: SubscriptionDefaults) -> SubscriptionParame
         defaults.untethered_window_limit_timeout_ns,
     )
     linger_ns = _or_default(defaults.untethered_linger_timeout_ns, limit_ns)
-    offsets = (
-        uri_param.CHANNEL_RECEIVE_TIMESTAMP_OFFSET,
-        uri_param.MEDIA_RECEIVE_TIMESTAMP_OFFSET,
-    )
-    refuse_overlap(uri, *offsets)
     group_tag = uri.int64(uri_param.GROUP_TAG)
     return SubscriptionParameters(
         is_reliable=_flag(uri, uri_param.RELIABLE, defaults.is_reliable),
@@ -173,8 +168,10 @@ def parse(uri: ChannelUri, defaults: SubscriptionDefaults) -> SubscriptionParame
         ),
         is_response=uri.get(uri_param.CONTROL_MODE) == ControlMode.RESPONSE.value,
         response_endpoint=uri.get(uri_param.RESPONSE_ENDPOINT),
-        channel_receive_timestamp_offset=parse_offset(uri, offsets[0]),
-        media_receive_timestamp_offset=parse_offset(uri, offsets[1]),
+        channel_receive_timestamp_offset=parse_offset(
+            uri, uri_param.CHANNEL_RECEIVE_TIMESTAMP_OFFSET
+        ),
+        media_receive_timestamp_offset=parse_offset(uri, uri_param.MEDIA_RECEIVE_TIMESTAMP_OFFSET),
     )
 
 

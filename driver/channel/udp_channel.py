@@ -15,7 +15,7 @@ import enum
 import ipaddress
 from typing import NamedTuple
 
-from windtunnel.driver.channel import address_text, uri_param
+from windtunnel.driver.channel import address_text, timestamp_offsets, uri_param
 from windtunnel.driver.channel.interface_search import find_interface
 from windtunnel.driver.channel.resolver import NetworkInterface, Resolver
 from windtunnel.driver.channel.socket_address import SocketAddress
@@ -107,6 +107,7 @@ def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
     """
     if not uri.is_udp:
         raise InvalidChannelError(f"channel '{uri}': expected a udp channel")
+    timestamp_offsets.check_offsets(uri)
     tags = parse_tags(uri)
     mode = _control_mode(uri)
     endpoint = _address(uri, uri_param.ENDPOINT, resolver)

@@ -104,16 +104,6 @@ def test_every_parameter_is_read():
         ("session-id=-2147483648", "session-id=-2147483649", "expected at least"),
         ("nak-delay=0", "nak-delay=-1", "nak-delay=-1: expected a duration"),
         ("tether=false", "tether=", None),
-        (
-            "channel-rcv-ts-offset=0|media-rcv-ts-offset=8",
-            "channel-rcv-ts-offset=0|media-rcv-ts-offset=7",
-            "media-rcv-ts-offset=7: overlaps the 8 bytes of channel-rcv-ts-offset=0",
-        ),
-        (
-            "channel-rcv-ts-offset=reserved|media-rcv-ts-offset=0",
-            "channel-rcv-ts-offset=reserved|media-rcv-ts-offset=reserved",
-            "overlaps",
-        ),
     ],
 )
 def test_each_bound_and_the_nearest_invalid_value(accepted, refused, reason):
