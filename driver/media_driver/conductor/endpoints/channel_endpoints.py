@@ -87,14 +87,14 @@ class ChannelEndpoints(ABC):
         same = (item for item in self._open.values() if _is_same(channel, item.channel))
         found = next(tagged, None) or next(same, None)
         if found is not None:
-            self._refuse_conflict(channel, found.channel)
+            self._refuse_conflict(channel, found)
         return found
 
-    def _refuse_conflict(self, channel: UdpChannel, existing: UdpChannel) -> None:
+    def _refuse_conflict(self, channel: UdpChannel, endpoint: ChannelEndpoint) -> None:
         """Raise ConfigurationError if a channel requests buffer lengths that the open socket does
         not have.
         """
-        context = self._resources.context
+        context, existing = self._resources.context, endpoint.channel
         for key, requested, found, default in (
             (
                 uri_param.SOCKET_SNDBUF,

@@ -109,14 +109,27 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         rec["is_stamping"] = int(any(key in channel.uri for key in _STAMPS))
         self._notify_control_opened(endpoint.slot, channel)
 
-    def _refuse_conflict(self, channel: UdpChannel, existing: UdpChannel) -> None:
+    def _refuse_conflict(self, channel: UdpChannel, endpoint: ChannelEndpoint) -> None:
+        existing = endpoint.channel
         for key in _STAMPS:
             if parse_offset(channel.uri, key) != parse_offset(existing.uri, key):
                 raise ConfigurationError(
                     f"option conflicts with existing subscription: {key} of '{channel.uri}' and "
                     f"'{existing.uri}'"
                 )
-        super()._refuse_conflict(channel, existing)
+        if self._has_one_socket(channel, endpoint):
+            super()._refuse_conflict(channel, endpoint)
+
+    def _has_one_socket(self, channel: UdpChannel, endpoint: ChannelEndpoint) -> bool:
+        """Return whether the buffers of one socket are shared by a channel and an open endpoint.
+
+        A multi-destination channel has no socket of its own. As in the C driver, one that has only
+        a tag is compared with a single destination.
+        """
+        if endpoint.channel.control_mode is not ControlMode.MANUAL:
+            return True
+        is_manual = channel.control_mode is ControlMode.MANUAL
+        return not is_manual and len(self._destinations.get(endpoint.slot, ())) == 1
 
     def _notify_control_opened(self, slot: int, channel: UdpChannel) -> None:
         if self._state.endpoints[slot]["solicits_setup"]:

@@ -143,14 +143,14 @@ class SendChannelEndpoints(ChannelEndpoints):
         )
         return reresolution.watch(watched, self._resources.clock.now_ns())
 
-    def _refuse_conflict(self, channel: UdpChannel, existing: UdpChannel) -> None:
-        key = uri_param.CHANNEL_SEND_TIMESTAMP_OFFSET
+    def _refuse_conflict(self, channel: UdpChannel, endpoint: ChannelEndpoint) -> None:
+        key, existing = uri_param.CHANNEL_SEND_TIMESTAMP_OFFSET, endpoint.channel
         if parse_offset(channel.uri, key) != parse_offset(existing.uri, key):
             raise ConfigurationError(
                 f"option conflicts with existing publication: {key} of '{channel.uri}' and "
                 f"'{existing.uri}'"
             )
-        super()._refuse_conflict(channel, existing)
+        super()._refuse_conflict(channel, endpoint)
 
     def destinations(self, slot: int) -> list[SendDestination]:
         """Return the destinations of an open channel with control-mode=manual, oldest first."""

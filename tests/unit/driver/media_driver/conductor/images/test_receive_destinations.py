@@ -205,6 +205,24 @@ def test_what_belongs_to_the_whole_channel_is_refused(driver, subscription, more
     assert addresses(driver) == []
 
 
+@pytest.mark.parametrize("buffer", ["so-rcvbuf=256k", "so-sndbuf=256k"])
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_buffers_are_compared_only_with_those_of_one_socket(driver, buffer, count):
+    def subscribe(channel, stream):
+        registration_id = driver.next_id()
+        return driver.ask(AddSubscription(driver.client, registration_id, stream, channel))[-1]
+
+    owner = subscribe(f"{MANUAL}|tags=5", STREAM).correlation_id
+    for address in (FIRST, SECOND_PLACE)[:count]:
+        assert add(driver, owner, place(address)) == [OperationSuccess(901)]
+    assert isinstance(subscribe(f"{MANUAL}|tags=5|{buffer}", STREAM + 1), SubscriptionReady)
+    said = subscribe(f"aeron:udp?tags=5|{buffer}", STREAM + 2)
+    if count == 1:
+        refused([said], ErrorCode.GENERIC_ERROR, buffer.split("=")[0])
+    else:
+        assert isinstance(said, SubscriptionReady)
+
+
 @pytest.mark.parametrize("value", ["true", "yes"])
 def test_a_destination_with_encryption_is_refused(driver, subscription, value):
     refused(
