@@ -78,10 +78,19 @@ class UdpChannel(NamedTuple):
         """Whether a publication can connect its socket (the channel has one remote address)."""
         return self.control_mode is ControlMode.NONE and self.has_endpoint
 
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether the channel has neither an address nor a port, such as one that has only a
+        tag.
+        """
+        addresses = (self.local_data, self.remote_data)
+        return all(item.is_unspecified and item.port == 0 for item in addresses)
+
     def matches_tag(self, other: "UdpChannel") -> bool:
         """Return whether both channels have the same channel tag.
 
-        Raises InvalidChannelError if the tags are equal but the addresses or control modes differ.
+        Raises InvalidChannelError if the tags are equal but the control modes differ, or the local
+        or remote addresses. A channel without addresses uses those of the other one.
         """
         if self.channel_tag is None or self.channel_tag != other.channel_tag:
             return False
@@ -90,12 +99,13 @@ class UdpChannel(NamedTuple):
                 f"matching tag {self.channel_tag} has mismatched control-mode: "
                 f"'{self.uri}' and '{other.uri}'"
             )
-        is_other_endpoint = self.has_endpoint and self.remote_data != other.remote_data
-        is_other_control = self.has_control and self.local_control != other.local_control
-        if is_other_endpoint or is_other_control:
+        is_equal = (self.local_data, self.remote_data) == (other.local_data, other.remote_data)
+        if not is_equal and not self.is_wildcard:
             raise InvalidChannelError(
-                f"matching tag {self.channel_tag} has mismatched endpoint or control: "
-                f"'{self.uri}' and '{other.uri}'"
+                f"matching tag {self.channel_tag} has mismatched endpoint or control: '{self.uri}' "
+                f"has local {self.local_data} and remote {self.remote_data}, '{other.uri}' has "
+                f"local {other.local_data} and remote {other.remote_data}: set the same endpoint, "
+                "control and interface, or the tag alone"
             )
         return True
 

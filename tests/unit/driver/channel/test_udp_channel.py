@@ -205,6 +205,39 @@ def test_channels_with_one_tag_match():
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "is_match"),
+    [
+        ("endpoint=far:1|interface=10.0.0.7", "endpoint=far:1|interface=10.0.0.0/24", True),
+        ("endpoint=far:1|interface=10.0.0.7", "endpoint=far:1", False),
+        ("endpoint=far:1", "endpoint=far:1|interface=10.0.0.7", False),
+        ("endpoint=far:1", "endpoint=far:1|interface=0.0.0.0/0", True),
+        ("endpoint=far:1|interface=10.0.0.7:9", "endpoint=far:1|interface=10.0.0.7", False),
+        ("endpoint=far:1|interface=10.0.0.7", "alias=x", True),
+        ("endpoint=far:1|interface=10.0.0.7", "interface=10.0.0.7", False),
+        ("endpoint=far:1|control=localhost:2", "endpoint=far:1|control=127.0.0.1:2", True),
+        ("endpoint=far:1|control=localhost:2", "endpoint=far:1", False),
+        ("endpoint=far:1", "endpoint=far:1|control=localhost:2", False),
+        ("endpoint=far:1|control=localhost:2", "control=localhost:2", False),
+        ("endpoint=far:1|control=localhost:2", "endpoint=0.0.0.0:0", True),
+        ("endpoint=far6:1", "endpoint=far:1", False),
+        ("endpoint=far6:1", "endpoint=[::]:0", True),
+        ("endpoint=far6:1", "alias=x", True),
+        ("control-mode=manual", "endpoint=far:1", False),
+        ("control-mode=manual", "alias=x", True),
+        ("endpoint=224.0.1.1:1|interface=10.0.0.7", "endpoint=224.0.1.1:1", True),
+        ("endpoint=224.0.1.1:1|interface=192.168.4.9", "endpoint=224.0.1.1:1", False),
+    ],
+)
+def test_a_tag_is_shared_with_the_same_addresses_or_none(first, second, is_match):
+    existing, channel = resolve(f"tags=5|{first}"), resolve(f"tags=5|{second}")
+    if is_match:
+        assert channel.matches_tag(existing)
+        return
+    with pytest.raises(InvalidChannelError, match=r"^matching tag 5 has mismatched endpoint"):
+        channel.matches_tag(existing)
+
+
+@pytest.mark.parametrize(
     ("params", "is_allowed"),
     [
         ("endpoint=far:1", True),
