@@ -15,6 +15,7 @@ import enum
 import ipaddress
 from typing import NamedTuple
 
+from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.channel import address_text, timestamp_offsets, uri_param
 from windtunnel.driver.channel.interface_search import find_interface
 from windtunnel.driver.channel.resolver import NetworkInterface, Resolver
@@ -162,14 +163,19 @@ def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
 
 
 def parse_tags(uri: ChannelUri) -> tuple[int | None, int | None]:
-    """Return the channel tag and the entity tag of a UDP or IPC channel URI."""
+    """Return the channel tag and the entity tag of a UDP or IPC channel URI. Raises
+    InvalidChannelError.
+    """
     text = uri.get(uri_param.TAGS)
     if text is None:
         return None, None
     pieces = text.split(",")
     if len(pieces) > 2:
         raise InvalidChannelError(f"{uri_param.TAGS}={text}: expected channelTag[,entityTag]")
-    tags = [parse_int64(uri_param.TAGS, piece) if piece else None for piece in pieces]
+    try:
+        tags = [parse_int64(uri_param.TAGS, piece) if piece else None for piece in pieces]
+    except ConfigurationError as error:
+        raise InvalidChannelError(str(error)) from error
     if -1 in tags:
         raise InvalidChannelError(f"{uri_param.TAGS}={text}: the tag -1 is reserved")
     return tags[0], tags[1] if len(tags) == 2 else None

@@ -241,6 +241,8 @@ def test_subscriptions_to_one_stream_agree_about_reliability(driver):
         (AddPublication, "aeron:ipc?term-length=65", ErrorCode.GENERIC_ERROR),
         (AddPublication, "aeron:udp?control-mode=dynamic", ErrorCode.INVALID_CHANNEL),
         (AddPublication, "aeron:udp?tags=7", ErrorCode.INVALID_CHANNEL),
+        (AddPublication, f"{TO_PEER}|tags=foo", ErrorCode.INVALID_CHANNEL),
+        (AddSubscription, f"{CHANNEL}|tags=foo", ErrorCode.INVALID_CHANNEL),
         (AddSubscription, "aeron-spy:aeron:udp", ErrorCode.INVALID_CHANNEL),
         (AddSubscription, "aeron:udp?endpoint=10.9.9.9:40456", ErrorCode.GENERIC_ERROR),
         (AddSubscription, "", ErrorCode.INVALID_CHANNEL),
