@@ -199,3 +199,10 @@ def test_only_network_publications_compare_whether_spies_simulate_a_connection()
     parse("endpoint=a:1").refuse_spies_conflict(existing)
     with pytest.raises(ConfigurationError, match=r"^ssc=true: the existing publication has false$"):
         other.refuse_spies_conflict(existing)
+
+
+@pytest.mark.parametrize(("media", "params"), [("udp", "endpoint=a:1|"), ("ipc", "")])
+def test_flow_control_is_checked_also_where_it_has_no_effect(media, params):
+    assert parse(f"{params}fc=min", media=media).flow_control.strategy == "min"
+    with pytest.raises(ConfigurationError, match=r"^fc=foo: expected max, min or tagged"):
+        parse(f"{params}fc=foo", media=media)
