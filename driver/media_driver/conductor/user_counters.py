@@ -5,6 +5,7 @@ Source: spec 7.3, Aeron 1.53.
 
 from typing import NamedTuple
 
+from windtunnel.driver.cnc import counters
 from windtunnel.driver.cnc.counters_manager import CountersManager
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.command.counter import (
@@ -24,12 +25,11 @@ from windtunnel.driver.media_driver.conductor.stream_counters import NO_OWNER
 class _UserCounter(NamedTuple):
     counter_id: int
     client_id: int
-    type_id: int
 
 
 class UserCounters:
-    """The counters that clients have added, by registration id. Static counters are found by type
-    id and registration id.
+    """The counters that clients have added, by registration id. Static counters are found in the
+    counters file.
     """
 
     def __init__(
@@ -39,8 +39,6 @@ class UserCounters:
         self._clients = clients
         self._registry = registry
         self._counters: dict[int, _UserCounter] = {}
-        self._types: dict[tuple[int, int], int] = {}
-        self._static: dict[tuple[int, int], int] = {}
 
     def add(self, command: AddCounter) -> None:
         """Allocate a counter for a client and respond to the client."""
@@ -49,10 +47,7 @@ class UserCounters:
         counter_id = self._manager.allocate(
             command.type_id, command.key, command.label, registration_id, command.client_id
         )
-        self._counters[registration_id] = _UserCounter(
-            counter_id, command.client_id, command.type_id
-        )
-        self._types[command.type_id, registration_id] = counter_id
+        self._counters[registration_id] = _UserCounter(counter_id, command.client_id)
         self._clients.transmit(CounterReady(registration_id, counter_id))
 
     def is_held(self, registration_id: int) -> bool:
@@ -60,20 +55,26 @@ class UserCounters:
         return registration_id in self._counters
 
     def add_static(self, command: AddStaticCounter) -> None:
-        """Allocate a static counter, or find the existing one, and respond to the client."""
+        """Allocate a static counter, or find the existing one, and respond to the client.
+
+        The driver's own counters are found as well: of two counters with one type and registration
+        id, clients would only find the first.
+        """
         self._registry.get_or_add(command.client_id)
-        identity = (command.type_id, command.registration_id)
-        if identity in self._types:
+        type_id, registration_id = command.type_id, command.registration_id
+        values = self._manager.values
+        counter_id = int(counters.find(self._manager.metadata, values, type_id, registration_id))
+        if counter_id == counters.NULL_COUNTER_ID:
+            counter_id = self._manager.allocate(
+                type_id, command.key, command.label, registration_id, NO_OWNER
+            )
+        elif counters.owner_id(values, counter_id) != NO_OWNER:
             raise CommandError(
                 "cannot add static counter, because a non-static counter exists "
-                f"(counterId={self._types[identity]}) for typeId={command.type_id} and "
-                f"registrationId={command.registration_id}"
+                f"(counterId={counter_id}) for typeId={type_id} and "
+                f"registrationId={registration_id}"
             )
-        if identity not in self._static:
-            self._static[identity] = self._manager.allocate(
-                command.type_id, command.key, command.label, command.registration_id, NO_OWNER
-            )
-        self._clients.transmit(StaticCounter(command.correlation_id, self._static[identity]))
+        self._clients.transmit(StaticCounter(command.correlation_id, counter_id))
 
     def remove(self, command: RemoveCounter) -> None:
         """Free a client's counter, respond to the client, and announce its removal to all
@@ -97,6 +98,5 @@ class UserCounters:
 
     def _take(self, registration_id: int) -> UnavailableCounter:
         counter = self._counters.pop(registration_id)
-        del self._types[counter.type_id, registration_id]
         self._manager.free(counter.counter_id)
         return UnavailableCounter(registration_id, counter.counter_id)

@@ -307,6 +307,21 @@ def test_a_static_counter_is_found_again_and_outlives_its_client(driver):
     assert refusal(refused) == (53, ErrorCode.GENERIC_ERROR)
 
 
+def test_a_static_counter_does_not_hide_a_counter_of_the_driver(driver):
+    publication, _ = add(driver, AddPublication, TO_PEER)
+    for type_id, registration_id in ((11, driver.client), (1, publication), (6, publication)):
+        found = driver.counters.find(type_id, registration_id)
+        correlation_id = driver.next_id()
+        said = driver.ask(
+            AddStaticCounter(driver.client, correlation_id, registration_id, type_id, b"", "x")
+        )
+        assert refusal(said) == (correlation_id, ErrorCode.GENERIC_ERROR)
+        assert f"(counterId={found}) for typeId={type_id}" in said[0].message
+    (said,) = driver.ask(AddStaticCounter(driver.client, 50, 0, 0, b"", "x"))
+    assert said == StaticCounter(50, system_counters.BYTES_SENT)
+    assert driver.counters.read(said.counter_id).label.startswith("Bytes sent")
+
+
 def test_session_ids_are_handed_out_once(driver):
     (first,) = driver.ask(GetNextAvailableSessionId(driver.client, 50, STREAM))
     (second,) = driver.ask(GetNextAvailableSessionId(driver.client, 51, STREAM))
