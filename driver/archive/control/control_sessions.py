@@ -198,7 +198,7 @@ class ControlSessions:
             connection_limits.require_room(self._sessions.values(), image)
             parsed = uri.parse(request.response_channel)
             is_response = parsed.get(uri_param.CONTROL_MODE) == "response"
-            sparse = parsed.boolean(uri_param.SPARSE)
+            sparse = retained_channel.boolean(parsed, uri_param.SPARSE)
             channel = retained_channel.retained(
                 parsed,
                 term_length=parsed.size(uri_param.TERM_LENGTH)

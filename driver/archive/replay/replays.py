@@ -174,8 +174,8 @@ class Replays:
                 term_id=term_id_at(recording, plan.position),
                 term_offset=plan.position % recording.term_buffer_length,
                 linger=linger_ns,
-                eos=channel.get(uri_param.EOS),
-                sparse=channel.get(uri_param.SPARSE),
+                eos=retained_channel.boolean(channel, uri_param.EOS),
+                sparse=retained_channel.boolean(channel, uri_param.SPARSE),
                 response_correlation_id=response_id,
             )
         )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from windtunnel.driver.archive.control.retained_channel import retained, stream_key, text
+from windtunnel.driver.archive.control.retained_channel import boolean, retained, stream_key, text
 from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.channel import uri
 
@@ -28,6 +28,54 @@ from windtunnel.driver.channel import uri
 )
 def test_what_is_kept(given, kept):
     assert text(retained(uri.parse(given))) == kept
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("tether=TRUE|rejoin=False|group=true", "tether=true|group=true|rejoin=false"),
+        ("tether=yes|group=infer", "tether=false|group=false"),
+        ("session-id=+007|ttl=0255|gtag=-08", "session-id=7|ttl=255|gtag=-8"),
+        ("session-id=tag:4|stream-id=-3", "session-id=tag:4|stream-id=-3"),
+        ("response-correlation-id=prototype", "response-correlation-id=prototype"),
+        ("response-correlation-id=-1", "response-correlation-id=-1"),
+        ("channel-rcv-ts-offset=reserved", "channel-rcv-ts-offset=reserved"),
+        ("control=h:2|control-mode=manual", "control=h:2|control-mode=manual"),
+    ],
+)
+def test_values_are_written_in_one_form(given, kept):
+    assert text(retained(uri.parse(f"aeron:udp?{given}"))) == f"aeron:udp?{kept}"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "control-mode=foo",
+        "control-mode=Manual",
+        "stream-id=foo",
+        "stream-id=0x1F",
+        "stream-id=2147483648",
+        "session-id=tag:foo",
+        "session-id=-2147483649",
+        "ttl=256",
+        "gtag=9223372036854775808",
+        "response-correlation-id=foo",
+        "response-correlation-id=-2",
+        "response-correlation-id=reserved",
+        "channel-snd-ts-offset=prototype",
+    ],
+)
+def test_a_value_that_is_invalid_is_refused(given):
+    with pytest.raises(ConfigurationError, match=f"{given}: expected "):
+        retained(uri.parse(f"aeron:udp?endpoint=h:1|{given}"))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("eos=TRUE", True), ("eos=no", False), ("alias=a", None)],
+)
+def test_booleans_are_read_as_they_are_kept(given, expected):
+    assert boolean(uri.parse(f"aeron:ipc?{given}"), "eos") is expected
 
 
 def test_what_is_added_has_its_place():

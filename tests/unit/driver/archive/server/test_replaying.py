@@ -31,6 +31,14 @@ SECOND = 1_000_000_000
 UDP = "aeron:udp?endpoint=10.0.0.1:20500"
 
 
+def test_a_boolean_of_the_channel_may_be_written_in_any_case(own, talker):
+    talker.stopped_recording(10)
+    reader = Reader(talker)
+    answer = talker.ask_replay(0, replay_channel=IPC + "|eos=TRUE|sparse=False")
+    assert answer == Ok(answer.relevant_id)
+    assert len(reader.until_end()) == 10
+
+
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("channel", [IPC, UDP])
 def test_a_stopped_recording_is_replayed_to_its_end(own, talker, channel):
