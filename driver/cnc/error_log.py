@@ -56,9 +56,9 @@ FURTHER_ERRORS = "further errors that clients and peers caused"
 class RecordError(Protocol):
     """A function that records an error in the distinct error log and counts it."""
 
-    def __call__(self, code: int, text: str, kind: str = "") -> None:
+    def __call__(self, code: int | None, text: str, kind: str = "") -> None:
         """Record an error. `kind` is required if the text includes data that a client or
-        peer sent.
+        peer sent. With the code None, the entry is the text alone.
         """
 
 
@@ -79,13 +79,14 @@ class ErrorLog:
         self._clock = clock
         self._offset_by_text: dict[bytes, int] = {}
         self._next = 0
-        self._text_count_by_kind: dict[tuple[int, str], int] = {}
+        self._text_count_by_kind: dict[tuple[int | None, str], int] = {}
         self._foreign_length = 0
 
-    def record(self, code: int, text: str, kind: str = "") -> bool:
+    def record(self, code: int | None, text: str, kind: str = "") -> bool:
         """Record an error. Returns False if the error is new and the log is full.
 
-        `kind` is required if the text contains what a client or peer sent.
+        `kind` is required if the text contains what a client or peer sent. With the code None,
+        the entry is the text alone.
         """
         entry = _encode(code, text)
         if kind:
@@ -102,7 +103,7 @@ class ErrorLog:
             put_i64_release(self._log, at + LAST_OBSERVATION_MS, now_ms)
         return True
 
-    def _limit(self, code: int, entry: bytes, kind: str) -> bytes:
+    def _limit(self, code: int | None, entry: bytes, kind: str) -> bytes:
         """Return the log entry for an error that a client or peer caused. The entry omits the
         error's text if the log already contains too many texts from clients and peers.
         """
@@ -132,8 +133,9 @@ class ErrorLog:
         return at
 
 
-def _encode(code: int, text: str) -> bytes:
-    return f"({code}) {text}".encode("utf-8", "replace")[:TEXT_LENGTH_MAX]
+def _encode(code: int | None, text: str) -> bytes:
+    prefix = "" if code is None else f"({code}) "
+    return (prefix + text).encode("utf-8", "replace")[:TEXT_LENGTH_MAX]
 
 
 def read_errors(log: np.ndarray, since_ms: int = 0) -> list[ErrorObservation]:

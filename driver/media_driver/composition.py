@@ -170,10 +170,13 @@ def _make_counters(
 def _make_record_error(cnc: CncFile, clock: Clock) -> RecordError:
     error_log, values = ErrorLog(cnc.error_log, clock), cnc.counters_values
 
-    def record_error(code: int, text: str, kind: str = "") -> None:
+    def record_error(code: int | None, text: str, kind: str = "") -> None:
         # This is the C driver's format: its error codes are negative, and tools match its
         # descriptions.
-        error_log.record(-code, f"{describe(code)}\n{text}", kind)
+        if code is None:
+            error_log.record(None, text, kind)
+        else:
+            error_log.record(-code, f"{describe(code)}\n{text}", kind)
         counters.increment(values, system_counters.ERRORS)
 
     return record_error

@@ -77,10 +77,9 @@ class PublicationErrors:
 
 def report_error(resources: DriverResources, response: PublicationError) -> None:
     """Record a publication error in the error log and transmit it to clients."""
-    # Receivers send no other code. With forged codes, a peer could fill the error log.
-    is_rejection = response.error_code == ErrorCode.IMAGE_REJECTED
+    # As in the C driver's log, this entry has no code and no description in front of it.
     resources.record_error(
-        ErrorCode.IMAGE_REJECTED if is_rejection else ErrorCode.GENERIC_ERROR,
+        None,
         f"onPublicationError: registrationId={response.registration_id}, "
         f"destinationRegistrationId={response.destination_registration_id}, "
         f"sessionId={response.session_id}, streamId={response.stream_id}, "

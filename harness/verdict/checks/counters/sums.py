@@ -32,7 +32,7 @@ from windtunnel.harness.verdict.core.virtual import is_virtual
 ADD_UP = "system_counters_add_up"
 
 CAUSED: Mapping[ExerciseName, tuple[str, ...]] = {
-    "image-rejection": ("(-13) image rejected", "onPublicationError"),
+    "image-rejection": ("onPublicationError",),
     "sessions": ("(-1) invalid channel",),
 }
 """How the texts of the errors begin that an exercise causes, in the logs of ours and of Aeron's

@@ -51,6 +51,14 @@ def test_same_text_under_another_code_is_another_error() -> None:
     assert [error.text for error in read_errors(log)] == ["(3) x", "(4) x"]
 
 
+def test_an_error_without_a_code_is_its_text_alone() -> None:
+    log = np.zeros(LENGTH, dtype=np.uint8)
+    errors = ErrorLog(log, ManualClock(epoch_ms=1))
+    errors.record(None, "x")
+    errors.record(None, "x", "of a peer")
+    assert read_errors(log) == [ErrorObservation(2, 1, 1, "x")]
+
+
 def test_a_full_log_still_counts_known_errors() -> None:
     log = np.zeros(72, dtype=np.uint8)
     errors = ErrorLog(log, ManualClock())

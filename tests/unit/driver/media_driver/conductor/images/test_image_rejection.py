@@ -6,8 +6,10 @@ from tests.naive import wire
 from tests.unit.driver.media_driver.invoked_driver import CHANNEL, SECOND, STREAM, patient_lab
 from tests.unit.driver.media_driver.receiving_rig import data, setup
 from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.cnc.error_log import read_errors
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.command.image import AvailableImage, RejectImage, UnavailableImage
+from windtunnel.driver.command.publication import AddPublication
 from windtunnel.driver.command.response import ErrorResponse, OperationSuccess
 from windtunnel.driver.command.subscription import AddSubscription
 from windtunnel.driver.media_driver.agent import system_counters
@@ -69,6 +71,20 @@ def test_refusing_again_is_counted_and_the_first_reason_stands(driver, image):
     assert driver.value(system_counters.IMAGES_REJECTED) == 2
     driver.run_for(1 * SECOND)
     assert {item[40:] for item in refusals(driver)} == {b"first"}
+
+
+def test_the_entry_in_the_error_log_is_that_of_the_c_driver(driver):
+    publication = driver.next_id()
+    driver.ask(AddPublication(driver.client, publication, STREAM, "aeron:ipc?term-length=64k"))
+    said = driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, "aeron:ipc"))
+    (image,) = (item for item in said if isinstance(item, AvailableImage))
+    driver.ask(RejectImage(driver.client, 900, image.correlation_id, 0, "not wanted"))
+    (entry,) = read_errors(driver.cnc.error_log)
+    assert entry.text == (
+        f"onPublicationError: registrationId={publication}, destinationRegistrationId=-1, "
+        f"sessionId={image.session_id}, streamId={STREAM}, receiverId=-1, groupId=-1, "
+        "errorCode=13, errorMessage=not wanted"
+    )
 
 
 def test_an_unknown_image_cannot_be_refused(driver, image):

@@ -25,7 +25,7 @@ ENTRY = (
     f"sessionId={SESSION_ID}, streamId={STREAM_ID}, receiverId={RECEIVER}, groupId=-1, "
     "errorCode=13, errorMessage=enough"
 )
-LOGGED = f"(-13) image rejected\nonPublicationError: registrationId=5, {ENTRY}"
+LOGGED = f"onPublicationError: registrationId=5, {ENTRY}"
 
 
 @pytest.fixture

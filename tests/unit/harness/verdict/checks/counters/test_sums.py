@@ -22,7 +22,7 @@ def run(tmp_path):
     return run
 
 
-def look(run, counts=(4, 1), text="(-13) image rejected\nreason"):
+def look(run, counts=(4, 1), text="onPublicationError: reason"):
     path = run.write()
     for host in ("a", "b"):
         own = counts if host == "a" else ()
@@ -57,7 +57,7 @@ def test_other_errors_than_those_of_the_log_are_reported(run, counts):
 
 
 @pytest.mark.parametrize(
-    "text", ["(-11) generic error\nonPublicationError", "(-1) invalid channel", "AssertionError"]
+    "text", ["(-13) image rejected\nonPublicationError", "(-1) invalid channel", "AssertionError"]
 )
 def test_an_error_that_no_exercise_causes_is_reported(run, text):
     finding = look(run, text=text)
@@ -66,7 +66,7 @@ def test_an_error_that_no_exercise_causes_is_reported(run, text):
     assert finding.text.startswith(f"the error log has an error without a known cause: {first}")
 
 
-def test_errors_of_the_c_driver_have_a_cause(run):
+def test_a_rejection_has_a_cause_if_the_exercise_runs(run):
     assert look(run, text="onPublicationError: registrationId=1").outcome is PASS
     run.case = run.case.model_copy(update={"exercises": ()})
     assert look(run, text="onPublicationError: registrationId=1").outcome is FAIL
