@@ -60,6 +60,11 @@ class ArchiveResources:
         return self.directory / file_name(recording_id, base)
 
 
+def client_name(archive_id: int) -> str:
+    """Return the name of an archive in the counters of its driver and of other archives."""
+    return f"archive archiveId={archive_id}"
+
+
 def base_of(recording: RecordingDescriptor, position: int) -> int:
     """Return the base position of the segment file that contains a position."""
     return segment_base(

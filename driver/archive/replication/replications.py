@@ -6,7 +6,7 @@ their correlation id. Source: archive-protocol 3.13.
 
 from contextlib import suppress
 
-from windtunnel.driver.archive.control.archive_resources import ArchiveResources
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources, client_name
 from windtunnel.driver.archive.control.control_session import ControlSession
 from windtunnel.driver.archive.control.control_sessions import SessionIds
 from windtunnel.driver.archive.control.request_rejected import RequestRejected
@@ -25,6 +25,7 @@ from windtunnel.driver.archive.replication.replication_request import Replicatio
 from windtunnel.driver.archive.replication.replication_session import ReplicationSession
 from windtunnel.driver.archive.replication.source_archive import SourceAddress, SourceArchive
 from windtunnel.driver.channel import uri
+from windtunnel.driver.client.conductor.liveness import CLIENT_VERSION_LABEL
 from windtunnel.driver.client.errors import ClientTerminatedError
 
 _Request = ReplicateRequest | TaggedReplicateRequest | ReplicateRequest2
@@ -53,7 +54,8 @@ class Replications:
                 response_channel or replication_channels.response_channel(resources.settings),
                 resources.settings.control_response_stream_id,
                 getattr(request, "encoded_credentials", b""),
-                f"name=archive replicationSessionId={replication_id}",
+                f"name={client_name(resources.archive_id)} replicationSessionId={replication_id} "
+                f"{CLIENT_VERSION_LABEL}",
             ), resources.settings,
         )  # fmt: skip
         parameters = ReplicationRequest(

@@ -43,7 +43,7 @@ from windtunnel.driver.archive.replay.replay_run import ReadOptions
 from windtunnel.driver.archive.replay.replayer import Replayer
 from windtunnel.driver.archive.replay.replays import Replays
 from windtunnel.driver.archive.replication.replications import Replications
-from windtunnel.driver.archive.server import archive_directory
+from windtunnel.driver.archive.server import archive_client, archive_directory
 from windtunnel.driver.archive.server.agent_thread import AgentThread
 from windtunnel.driver.archive.server.id_generator import IdGenerator
 from windtunnel.driver.archive.settings.archive_settings import (
@@ -62,10 +62,8 @@ from windtunnel.driver.archive.storage.sync import SyncLevel
 from windtunnel.driver.base import idle
 from windtunnel.driver.base.clock import Clock, SystemClock
 from windtunnel.driver.client.aeron import Aeron
-from windtunnel.driver.client.context import from_environment
 
 _IDLE_MODES = {BACKOFF: idle.BACKOFF, YIELD: idle.YIELD, SPIN: idle.SPIN, SLEEP: idle.SLEEP}
-NAME = "archive"
 
 
 class Archive:
@@ -105,12 +103,12 @@ class Archive:
         authenticator = make_authenticator(settings.authenticator_supplier)
         authorisation = make_authorisation_service(settings.authorisation_service_supplier)
         if client is None:
-            context = from_environment(dir=settings.aeron_dir, client_name=NAME)
-            client = Aeron(context=context, clock=clock, invoked=True)
+            client, self.archive_id = archive_client.connect(settings, clock)
+        elif settings.archive_id == NULL_VALUE:
+            self.archive_id = client.client_id
+        else:
+            self.archive_id = settings.archive_id
         stack.callback(client.close)
-        self.archive_id = settings.archive_id
-        if self.archive_id == NULL_VALUE:
-            self.archive_id = client.next_correlation_id()
         mark_file = MarkFile(settings.dir, self._mark_header(), clock, mark_directory)
         stack.callback(mark_file.close)
         require_unique(client, self.archive_id)

@@ -54,6 +54,19 @@ def test_a_stopped_recording_is_copied_byte_by_byte(two, tmp_path, channel):
     ]  # fmt: skip
 
 
+def test_the_source_knows_the_archive_that_replicates(two):
+    own, talker, source = two
+    source.live_recording(10, archive_id=SOURCE_ID)
+    answer = replicate(talker)
+    expected = f"name=archive archiveId=77 replicationSessionId={answer.relevant_id} version="
+    own.until(
+        lambda: [
+            each for each in talker.client.counters
+            if each.type_id == 113 and expected in each.label
+        ]
+    )  # fmt: skip
+
+
 def test_a_copy_does_not_go_into_a_file_that_is_there(two, tmp_path):
     own, talker, source = two
     source.stopped_recording(10, archive_id=SOURCE_ID)
