@@ -137,10 +137,13 @@ class Recordings:
     def stop_by_identity(
         self, session: ControlSession, request: StopRecordingByIdentityRequest
     ) -> None:
-        """Stop one recording. Also stops recording new images of its subscription."""
+        """Stop one recording. Also stops recording new images of its subscription. The response
+        says whether the subscription had not been stopped before.
+        """
         self._resources.recording(request.recording_id)
         active = self._active.get(request.recording_id)
-        session.responses.ok(request.correlation_id, 0 if active is None else 1)
+        is_found = active is not None and not active.stream.is_over
+        session.responses.ok(request.correlation_id, int(is_found))
         if active is not None:
             self._end(active.stream)
             self._recorder.stop(active.session)

@@ -149,6 +149,23 @@ def test_one_recording_is_stopped_by_its_id(own, talker):
     assert not is_listed(talker, live.answer.relevant_id)
 
 
+@pytest.mark.parametrize("is_first_by_id", [False, True])
+def test_a_recording_that_is_about_to_end_is_not_stopped_again(own, talker, is_first_by_id):
+    live = talker.live_recording(3)
+    # The archive has no turn between two requests, so the recording is still active.
+    if is_first_by_id:
+        first = talker.send(StopRecordingByIdentityRequest, recording_id=0)
+    else:
+        subscription_id = live.answer.relevant_id
+        first = talker.send(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
+    second = talker.send(StopRecordingByIdentityRequest, recording_id=0)
+    assert not talker.answers(first)
+    own.until(lambda: talker.answers(second))
+    assert talker.answers(first) == [Ok(int(is_first_by_id))]
+    assert talker.answers(second) == [Ok(0)]
+    own.until(lambda: ("STOP", 0, live.end) in talker.signals())
+
+
 @pytest.mark.parametrize("auto_stop", [False, True])
 def test_a_publisher_that_closes_ends_its_recording(own, talker, auto_stop):
     live = talker.live_recording(auto_stop=auto_stop)
