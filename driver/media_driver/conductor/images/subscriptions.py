@@ -24,6 +24,10 @@ from windtunnel.driver.media_driver.conductor import stream_counters
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
 from windtunnel.driver.media_driver.conductor.endpoints.channel_endpoints import ChannelEndpoint
 
+IPC_CHANNEL = "aeron:ipc"
+"""The channel in notifications about untethered subscribers, and about the end of an IPC
+publication. The C driver sends it in place of the subscription's channel, for any stream."""
+
 
 class Readable(Protocol):
     """A stream that subscriptions can read: an image or a local publication."""
@@ -167,22 +171,27 @@ class SubscriptionLinks:
             )
         )
 
-    def notify_unavailable(self, link: Link) -> None:
-        """Notify the client of a linked subscription that an image is unavailable."""
+    def notify_unavailable(self, link: Link, channel: str | None = None) -> None:
+        """Notify the client of a linked subscription that an image is unavailable.
+
+        The notification contains the subscription's channel, or `channel`.
+        """
         self._resources.clients.transmit(
             UnavailableImage(
                 link.stream.registration_id,
                 link.subscription.registration_id,
                 link.subscription.stream_id,
-                link.subscription.channel_text,
+                channel or link.subscription.channel_text,
             )
         )
 
-    def unlink_stream(self, stream: Readable) -> None:
-        """Remove all links to a stream and notify the subscriptions' clients."""
+    def unlink_stream(self, stream: Readable, channel: str | None = None) -> None:
+        """Remove all links to a stream and notify the subscriptions' clients. See
+        `notify_unavailable` for `channel`.
+        """
         for link in list(self._links_by_stream.get(stream, ())):
             self._drop(link)
-            self.notify_unavailable(link)
+            self.notify_unavailable(link, channel)
 
     def drop_links(self, stream: Readable) -> None:
         """Remove all links to a stream without notifying the clients."""

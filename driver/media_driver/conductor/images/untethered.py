@@ -13,7 +13,11 @@ from typing import NamedTuple
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
 from windtunnel.driver.media_driver.conductor.images import subscriber_positions
-from windtunnel.driver.media_driver.conductor.images.subscriptions import Link, SubscriptionLinks
+from windtunnel.driver.media_driver.conductor.images.subscriptions import (
+    IPC_CHANNEL,
+    Link,
+    SubscriptionLinks,
+)
 
 
 class UntetheredTimeouts(NamedTuple):
@@ -48,7 +52,7 @@ class UntetheredReaders:
                 if position > limit_position:
                     entry["state_since_ns"] = now_ns
                 elif quiet_ns > timeouts.window_limit_ns:
-                    self._links.notify_unavailable(link)
+                    self._links.notify_unavailable(link, IPC_CHANNEL)
                     self._enter(link, subscriber_positions.LINGER, now_ns)
             elif state == subscriber_positions.LINGER and quiet_ns > timeouts.linger_ns:
                 if link.subscription.parameters.is_rejoin:

@@ -23,6 +23,7 @@ from windtunnel.driver.media_driver.agent.agent_proxy import SlotPool, append_sl
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
 from windtunnel.driver.media_driver.conductor.images import subscriber_positions
 from windtunnel.driver.media_driver.conductor.images.subscriptions import (
+    IPC_CHANNEL,
     Subscription,
     SubscriptionLinks,
 )
@@ -314,7 +315,7 @@ class IpcPublications:
         publication.publish_position()
         if self._is_drained(publication):
             publication.state = State.LINGER
-            self._links.unlink_stream(publication)
+            self._links.unlink_stream(publication, IPC_CHANNEL)
         else:
             unblock_log(self._resources, publication.log, publication.consumer_position)
 
@@ -325,7 +326,7 @@ class IpcPublications:
         publication.set_connected(False)
         # Increment the counter before the clients are notified.
         counters.increment(self._resources.values, system_counters.PUBLICATIONS_REVOKED)
-        self._links.unlink_stream(publication)
+        self._links.unlink_stream(publication, IPC_CHANNEL)
         publication.state = State.LINGER
         self._remove_limit(publication)
 

@@ -25,6 +25,7 @@ from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.wire.frame_type import PAD
 
 IPC = "aeron:ipc?term-length=64k"
+NAMED = "aeron:ipc?alias=reader"
 SPY = "aeron-spy:" + TO_PEER
 
 
@@ -102,7 +103,7 @@ def test_publishers_are_connected_while_somebody_reads(driver):
 def test_ipc_readers_are_told_when_they_have_read_all(driver):
     publication, (ready,) = driver.add(AddExclusivePublication, IPC)
     log = driver.open_log(ready.log_file_name)
-    _, (_, available) = driver.add(AddSubscription, "aeron:ipc")
+    _, (_, available) = driver.add(AddSubscription, NAMED)
     driver.turn()
     produced = driver.publish(log, 1024)
     said = driver.ask(RemovePublication(driver.client, driver.next_id(), publication))
@@ -113,7 +114,7 @@ def test_ipc_readers_are_told_when_they_have_read_all(driver):
     assert driver.take() == [], "nothing is over while something is unread"
     driver.set_value(available.subscriber_position_id, produced)
     driver.run_for(2 * SECOND)
-    assert kinds(driver.take()) == [UnavailableImage]
+    assert [each.channel for each in driver.take()] == ["aeron:ipc"]
     driver.run_for(2 * SECOND)
     assert driver.logs() == []
 
@@ -133,7 +134,7 @@ def test_a_concurrent_ipc_publication_is_shared(driver):
 
 @pytest.mark.parametrize("channel", [IPC, TO_PEER])
 def test_a_revoked_publication_ends_at_once(driver, channel):
-    reader = "aeron:ipc" if channel == IPC else SPY
+    reader = NAMED if channel == IPC else SPY
     publication, (ready,) = driver.add(AddPublication, channel)
     driver.add(AddSubscription, reader)
     driver.turn()
@@ -143,7 +144,9 @@ def test_a_revoked_publication_ends_at_once(driver, channel):
     assert kinds(said) == [OperationSuccess]
     assert descriptor.is_publication_revoked(log.log, log.meta_at)
     driver.run_for(SECOND + 100 * MS)
-    assert kinds(driver.take()) == [UnavailableImage]
+    (gone,) = driver.take()
+    assert isinstance(gone, UnavailableImage)
+    assert gone.channel == ("aeron:ipc" if channel == IPC else SPY)
     assert driver.value(system_counters.PUBLICATIONS_REVOKED) == 1
     driver.run_for(7 * SECOND)
     assert driver.logs() == []
@@ -204,7 +207,7 @@ def test_an_untethered_reader_that_falls_behind_is_left_behind(driver, rejoin, r
     _, (ready,) = driver.add(AddExclusivePublication, IPC + timeouts)
     log = driver.open_log(ready.log_file_name)
     _, (_, fast) = driver.add(AddSubscription, "aeron:ipc")
-    _, (_, slow) = driver.add(AddSubscription, f"aeron:ipc?tether=false|rejoin={rejoin}")
+    _, (_, slow) = driver.add(AddSubscription, f"{NAMED}|tether=false|rejoin={rejoin}")
     driver.turn()
     produced = driver.publish(log, 32 * 1024)
     driver.set_value(fast.subscriber_position_id, produced)
@@ -213,6 +216,7 @@ def test_an_untethered_reader_that_falls_behind_is_left_behind(driver, rejoin, r
     driver.run_for(2 * SECOND)
     (gone,) = driver.take()
     assert gone.subscription_registration_id == slow.subscription_registration_id
+    assert gone.channel == "aeron:ipc"
     assert driver.value(ready.limit_counter_id) == 32 * 1024, "a lingering reader holds back"
     driver.run_for(4 * SECOND)
     assert driver.value(ready.limit_counter_id) == produced + 32 * 1024
@@ -253,6 +257,28 @@ def test_an_unknown_publication_cannot_be_removed(driver):
     said = driver.ask(RemovePublication(driver.client, driver.next_id(), 99))
     assert [type(item) for item in said] == [ErrorResponse]
     assert said[0].error_code == ErrorCode.UNKNOWN_PUBLICATION
+
+
+def test_an_untethered_spy_is_told_of_an_ipc_channel_as_by_the_c_driver(driver):
+    timeout = "|ssc=true|untethered-window-limit-timeout=2s"
+    _, (ready,) = driver.add(AddPublication, TO_PEER + timeout)
+    log = driver.open_log(ready.log_file_name)
+    _, (_, fast) = driver.add(AddSubscription, SPY)
+    driver.add(AddSubscription, SPY + "|tether=false")
+    driver.turn(2)
+    driver.set_value(fast.subscriber_position_id, driver.publish(log, 32 * 1024))
+    driver.run_for(4 * SECOND)
+    (gone,) = driver.take()
+    assert isinstance(gone, UnavailableImage)
+    assert gone.channel == "aeron:ipc"
+
+
+def test_a_rejected_stream_is_gone_for_the_channel_of_its_reader(driver):
+    publication, _ = driver.add(AddPublication, IPC)
+    driver.add(AddSubscription, NAMED)
+    said = driver.ask(RejectImage(driver.client, driver.next_id(), publication, 0, "not wanted"))
+    (gone,) = (each for each in said if isinstance(each, UnavailableImage))
+    assert gone.channel == NAMED
 
 
 def test_a_reader_that_no_counter_is_left_for_goes_without_the_stream(driver):
