@@ -169,8 +169,9 @@ def parse(
         ),
         max_resend=uri.int32(uri_param.MAX_RESEND, 1, RESENDS_MAX) or defaults.max_resend,
         untethered_window_limit_timeout_ns=limit_ns,
-        untethered_linger_timeout_ns=_timeout_ns(
-            uri, uri_param.UNTETHERED_LINGER_TIMEOUT, linger_timeout_ns
+        # As in the C driver, 0 selects the default.
+        untethered_linger_timeout_ns=(
+            uri.duration_ns(uri_param.UNTETHERED_LINGER_TIMEOUT) or linger_timeout_ns
         ),
         untethered_resting_timeout_ns=_timeout_ns(
             uri, uri_param.UNTETHERED_RESTING_TIMEOUT, defaults.untethered_resting_timeout_ns

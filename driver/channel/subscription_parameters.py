@@ -149,8 +149,9 @@ def parse(uri: ChannelUri, defaults: SubscriptionDefaults) -> SubscriptionParame
         initial_window_length=_window_length(uri, defaults),
         congestion_control=_congestion_control(uri, defaults),
         untethered_window_limit_timeout_ns=limit_ns,
-        untethered_linger_timeout_ns=_or_default(
-            uri.duration_ns(uri_param.UNTETHERED_LINGER_TIMEOUT), linger_ns
+        # As in the C driver, 0 selects the default.
+        untethered_linger_timeout_ns=(
+            uri.duration_ns(uri_param.UNTETHERED_LINGER_TIMEOUT) or linger_ns
         ),
         untethered_resting_timeout_ns=_or_default(
             uri.duration_ns(uri_param.UNTETHERED_RESTING_TIMEOUT),

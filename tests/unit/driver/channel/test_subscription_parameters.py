@@ -84,6 +84,18 @@ def test_every_parameter_is_read():
 
 
 @pytest.mark.parametrize(
+    ("given", "expected_ns"),
+    [
+        ("untethered-linger-timeout=0", 5 * SECOND_NS),
+        ("untethered-linger-timeout=1ns", 1),
+        ("untethered-window-limit-timeout=3s|untethered-linger-timeout=0s", 3 * SECOND_NS),
+    ],
+)
+def test_an_untethered_linger_of_0_is_the_default(given, expected_ns):
+    assert parse(f"endpoint=a:1|{given}").untethered_linger_timeout_ns == expected_ns
+
+
+@pytest.mark.parametrize(
     ("accepted", "refused", "reason"),
     [
         (
