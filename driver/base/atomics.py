@@ -22,7 +22,7 @@ from windtunnel.driver.kernels.jit import BOUNDS_CHECKED, kernel
 LINE_LENGTH = 64
 """Length of a cache line."""
 AHEAD_LENGTH = 2048
-"""Distance at which `copy_ahead` loads lines."""
+"""Distance at which lines are loaded into the cache before they are needed."""
 
 _load_u8, _load_u16 = intrinsics.load_of["u8", None], intrinsics.load_of["u16", None]
 _load_i32, _load_i64 = intrinsics.load_of["i32", None], intrinsics.load_of["i64", None]

@@ -18,12 +18,12 @@ _KINDS = (
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
-def open_regular(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
+def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
     """Open a regular file and return its descriptor. Raises OSError, also if the path is anything
     but a regular file.
     """
     try:
-        descriptor = os.open(path, flags | _FLAGS, mode)
+        descriptor = os.open(path, flags | _FLAGS, 0o666)
     except OSError as error:
         # ELOOP means a symbolic link, ENXIO a FIFO without a reader, or a socket.
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):

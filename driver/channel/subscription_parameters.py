@@ -96,21 +96,16 @@ class SubscriptionParameters(NamedTuple):
         return self.group is Group.TRUE or (self.group is Group.INFER and is_multicast)
 
     def on_endpoint(self, opened: "SubscriptionParameters") -> "SubscriptionParameters":
-        """Return these parameters with those of an image that the channel decides which opened its
-        endpoint. Other channels share the endpoint by its tag or address.
+        """Return the parameters of an image for this subscription. All but these are those of the
+        channel that opened the endpoint, which others share by its tag or address.
         """
-        return self._replace(
-            initial_window_length=opened.initial_window_length,
-            congestion_control=opened.congestion_control,
-            nak_delay_ns=opened.nak_delay_ns,
-            untethered_window_limit_timeout_ns=opened.untethered_window_limit_timeout_ns,
-            untethered_linger_timeout_ns=opened.untethered_linger_timeout_ns,
-            untethered_resting_timeout_ns=opened.untethered_resting_timeout_ns,
-            is_response=opened.is_response,
-            is_rejoin=opened.is_rejoin,
-            is_tethered=opened.is_tethered,
-            channel_receive_timestamp_offset=opened.channel_receive_timestamp_offset,
-            media_receive_timestamp_offset=opened.media_receive_timestamp_offset,
+        return opened._replace(
+            is_reliable=self.is_reliable,
+            is_sparse=self.is_sparse,
+            group=self.group,
+            is_nak_all_gaps=self.is_nak_all_gaps,
+            gap_fill_datagrams=self.gap_fill_datagrams,
+            gap_fill_delay_ns=self.gap_fill_delay_ns,
         )
 
     def refuse_conflict(

@@ -26,9 +26,21 @@ from windtunnel.driver.client.context import ClientContext, from_environment
 from windtunnel.driver.client.errors import ClientTerminatedError, DriverTimeoutError
 from windtunnel.driver.client.handlers import CloseHandler, CounterHandler
 from windtunnel.driver.cnc import cnc_file
+from windtunnel.driver.cnc.cnc_file import CncFile
 from windtunnel.driver.cnc.counters_reader import CountersReader
 
 _HANDLER = TypeVar("_HANDLER")
+
+
+def map_cnc_file(context: ClientContext, clock: Clock) -> CncFile:
+    """Wait for the driver of a directory, and map its CnC file. Raises StorageError,
+    DriverTimeoutError.
+    """
+    bus_error_guard.install()
+    try:
+        return cnc_file.connect(context.dir, clock, system.sleep_ns, context.driver_timeout_ms)
+    except cnc_file.DriverTimeoutError as error:
+        raise DriverTimeoutError(str(error)) from error
 
 
 class Aeron(ResourceFactory):
@@ -52,13 +64,8 @@ class Aeron(ResourceFactory):
             if directory is not None:
                 context = replace(context, dir=Path(directory))
         self.context = context.conclude()
-        bus_error_guard.install()
         clock = clock or SystemClock()
-        try:
-            cnc = cnc_file.connect(context.dir, clock, system.sleep_ns, context.driver_timeout_ms)
-        except cnc_file.DriverTimeoutError as error:
-            raise DriverTimeoutError(str(error)) from error
-        conductor = ClientConductor(context, cnc, clock)
+        conductor = ClientConductor(context, map_cnc_file(context, clock), clock)
         super().__init__(conductor, Registrar(conductor))
         self.counters: CountersReader = conductor.counters
         """Reader of the driver's counters, with their current values."""

@@ -55,9 +55,6 @@ APPENDER = np.dtype(
     )
 )
 
-SHORT_LENGTH = 64
-"""Length of messages of which `copy` needs no lines but that of the header and the next one."""
-
 
 @inlined_kernel
 def write_frame(
@@ -67,11 +64,7 @@ def write_frame(
     frame_length = length + frame.HEADER_LENGTH
     prefetch_to_write(log, at + AHEAD_LENGTH)
     frame.write_header(log, at, meta_at, frame_length, term_id, term_offset)
-    if length < SHORT_LENGTH:
-        # It is on the line of the header or the next one.
-        copy(log, at + data.PAYLOAD, source, source_at, length)
-    else:
-        copy_ahead(log, at + data.PAYLOAD, source, source_at, length)
+    copy_ahead(log, at + data.PAYLOAD, source, source_at, length)
     frame.set_flags(log, at, flags)
     put_i64(log, at + data.RESERVED_VALUE, reserved_value)
     frame.publish(log, at, frame_length)

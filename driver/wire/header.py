@@ -10,6 +10,7 @@ Source: driver-protocol 1.1, 1.10.
 """
 
 from windtunnel.driver.base.atomics import (
+    AHEAD_LENGTH,
     get_i32,
     get_u8,
     get_u16,
@@ -40,10 +41,9 @@ returns this."""
 DATA_HEADER_LENGTH = 32
 ALIGNMENT = 32
 
-PREFETCHED_LENGTH = 2048
 PREFETCHED_FRAMES = 6
-"""Distance at which headers are loaded into the cache before they are read: the longer one of a
-number of bytes and a number of frames.
+"""Distance at which headers are loaded into the cache before they are read, unless AHEAD_LENGTH is
+more.
 """
 
 # Indexed by type code; 0 marks a code that no open-source driver accepts.
@@ -78,7 +78,7 @@ def prefetch_later(buf, at, step):
     A walk finds a frame by the length in the header before it, so it would wait for each header.
     `at` is the frame that the walk has reached.
     """
-    prefetch(buf, at + max(PREFETCHED_LENGTH, PREFETCHED_FRAMES * step))
+    prefetch(buf, at + max(AHEAD_LENGTH, PREFETCHED_FRAMES * step))
 
 
 @kernel

@@ -14,6 +14,7 @@ import re
 from windtunnel.driver.base.arith import I32_MAX, I32_MIN, I64_MAX, I64_MIN
 from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.channel import uri_param, uri_value
+from windtunnel.driver.channel.udp_channel import ControlMode
 from windtunnel.driver.channel.uri import ChannelUri
 
 _SIZES = frozenset(
@@ -41,7 +42,7 @@ _NAMED_VALUES = {
     uri_param.CHANNEL_SEND_TIMESTAMP_OFFSET: "reserved",
 }
 """The text that a parameter may have instead of an integer."""
-_CONTROL_MODES = ("manual", "dynamic", "response")
+_CONTROL_MODES = [mode.value for mode in ControlMode if mode is not ControlMode.NONE]
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,4000}", re.ASCII)
 _TAGGED = re.compile(r"tag:-?[0-9]{1,19}", re.ASCII)
 RETAINED = (

@@ -110,9 +110,8 @@ class SegmentWriter:
         return True
 
     def _create(self) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            self._file = os.open(self._path, flags, 0o666)
+            self._file = open_regular(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         except FileExistsError as error:
             raise StorageError(
                 f"cannot create {self._path}: {error.strerror}; the file is not part of the "

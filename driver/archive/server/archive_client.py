@@ -11,12 +11,10 @@ from dataclasses import replace
 from windtunnel.driver.archive.control.archive_resources import client_name
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE
 from windtunnel.driver.archive.settings.archive_settings import ArchiveSettings
-from windtunnel.driver.base import bus_error_guard, system
 from windtunnel.driver.base.clock import Clock
-from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.aeron import Aeron, map_cnc_file
 from windtunnel.driver.client.context import ClientContext, from_environment
-from windtunnel.driver.client.errors import DriverTimeoutError
-from windtunnel.driver.cnc import cnc_file, ring_buffer
+from windtunnel.driver.cnc import ring_buffer
 
 
 def connect(settings: ArchiveSettings, clock: Clock) -> tuple[Aeron, int]:
@@ -33,11 +31,7 @@ def connect(settings: ArchiveSettings, clock: Clock) -> tuple[Aeron, int]:
 
 
 def _next_correlation_id(context: ClientContext, clock: Clock) -> int:
-    bus_error_guard.install()
-    try:
-        cnc = cnc_file.connect(context.dir, clock, system.sleep_ns, context.driver_timeout_ms)
-    except cnc_file.DriverTimeoutError as error:
-        raise DriverTimeoutError(str(error)) from error
+    cnc = map_cnc_file(context, clock)
     try:
         return int(ring_buffer.next_correlation_id(cnc.to_driver))
     finally:
