@@ -45,6 +45,9 @@ def main() -> int:
     states = np.zeros(1, dtype=windows.WINDOW)
     windows.follow_windows(*events, none, outcomes, 1, 1, states, stalls, 0, none > 0)
     parts, messages = np.zeros(0, dtype=image.PART), np.zeros(0, dtype=image.MESSAGE)
+    whole, truth = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.bool_)
+    chosen = (numbers, bytes_of_none, outcomes, truth, True, none, none, none)
+    image.choose_parts(0, *chosen, whole, whole, whole, none, truth, parts)
     image.assemble(parts, np.zeros(1, dtype=image.IMAGE)[0], messages, 0)
     numbers.flags.writeable = False
     times_ns = np.zeros(0, dtype=np.int64)

@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 
 from windtunnel.driver.kernels.jit import kernel
+from windtunnel.harness.artifact.middlebox.frame_class import DATA
 from windtunnel.harness.dissect.frames.crc32 import combined_crc32
+from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
+from windtunnel.reports.analysis.kernels.frame_outcome_kernel import EARLIER, FIRST
+from windtunnel.reports.analysis.kernels.repair_kernel import FRAME
 
 BEGIN, END = 0x80, 0x40
 _BOTH = BEGIN | END
@@ -56,6 +60,40 @@ MESSAGE = np.dtype(
         ("time_ns", "<i8"),  # time at which everything up to the message's end had been captured
     ]
 )
+
+
+@kernel
+def choose_parts(
+    flow: int, flow_of: Any, kinds: Any, outcomes: Any, is_left_out: Any, takes_all: bool,
+    starts: Any, ends: Any, times_ns: Any, types: Any, flags: Any, lengths: Any, crcs: Any,
+    has_crc: Any, parts: Any,
+) -> int:  # fmt: skip
+    """Write the newly captured frames of a flow to `parts`. Unless `takes_all`, frames that filled
+    a gap are left out, and those in `is_left_out`.
+
+    Shapes:  events: flow_of int32[n], kinds uint8[n], outcomes EVENT_OUTCOME[n], is_left_out
+             bool[n], starts, ends and times_ns int64[n]; their frames: types int32[n], codes of
+             frame_class, flags and lengths int32[n], crcs int64[n], has_crc bool[n]; parts PART[n]
+    Returns: the number of parts
+    """
+    count = 0
+    for index in range(len(kinds)):
+        outcome = outcomes[index]
+        if kinds[index] != FRAME or flow_of[index] != flow or outcome["is_new"] == 0:
+            continue
+        if outcome["outcome"] == EARLIER:
+            continue
+        if not takes_all and (outcome["outcome"] != FIRST or is_left_out[index]):
+            continue
+        is_data = types[index] == DATA
+        part = parts[count]
+        count += 1
+        part["start"], part["end"] = starts[index], ends[index]
+        part["payload_length"] = lengths[index] - DATA_HEADER_LENGTH if is_data else 0
+        part["flags"], part["is_data"] = flags[index], is_data
+        part["crc"], part["has_crc"] = crcs[index], has_crc[index]
+        part["time_ns"] = times_ns[index]
+    return count
 
 
 @kernel

@@ -67,6 +67,8 @@ def _begin(total: Any, key: Any, time_ns: int, offset: int, initial: int) -> Non
     total["point"], total["session_id"], total["stream_id"] = key[0], key[1], key[2]
     total["source"], total["destination"], total["frame_type"] = key[3], key[4], key[5]
     total["term_id"], total["size_class"], total["end_flags"] = key[6], key[7], key[8]
+    total["frames"], total["payload_bytes"], total["span_bytes"] = 0, 0, 0
+    total["term_length"], total["mtu"] = 0, 0
     total["first_ns"], total["last_ns"] = time_ns, time_ns
     total["least_offset"], total["end_offset"] = offset, offset
     total["least_initial"], total["most_initial"] = initial, initial

@@ -29,6 +29,8 @@ _COMPUTED = ("vantage_point", "file_index", "frame_type", "error_text", "resolut
 _ADDRESSES = ("source_address", "destination_address")
 _FLAGS = {"payload_hash": "has_hash", "payload_crc32": "has_crc32", "group_tag": "has_group_tag"}
 _V4_PREFIX = 0xFFFF << 32
+_ROWS_AT_ONCE = 2_048
+"""Number of rows whose columns are copied one after the other while the rows are in the cache."""
 
 
 class FrameTable:
@@ -50,19 +52,29 @@ class FrameTable:
         """Return a copy of the rows as an Arrow batch with the selected columns."""
         rows = found.rows
         classes = _CLASS_OF[rows["frame_type"]]
-        masks = {types: has[classes] for types, has in self._has.items()}
+        valid_rows = self._valid_rows(classes)
+        numbers = _copied(rows, [column.name for column in self._columns])
         places, texts = self._address_dictionary(found.addresses)
         arrays: list[pa.Array] = []
         for column in self._columns:
             if column.name in _ADDRESSES:
-                slots = places[rows[column.name.removesuffix("_address")]]
+                slots = places[numbers[column.name]]
                 arrays.append(pa.DictionaryArray.from_arrays(slots, texts))
             elif column.name in _COMPUTED:
                 arrays.append(self._computed(column, found, classes))
             else:
-                has = _narrowed(column.name, rows, masks.get(column.frame_types))
-                arrays.append(_numbers(rows[column.name], column.type, has))
+                valid = _narrowed(column.name, rows, valid_rows[column.frame_types])
+                arrays.append(valid.array(numbers[column.name], column.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _valid_rows(self, classes: NDArray[np.int8]) -> dict[Any, "_ValidRows"]:
+        """Return the rows that have the fields of each set of frame types."""
+        is_present = np.bincount(classes, minlength=len(_CODES)) > 0
+        found: dict[Any, _ValidRows] = {ANY: _ValidRows()}
+        for types, has in self._has.items():
+            is_in_all = has[is_present].all()
+            found[types] = _ValidRows() if is_in_all else _ValidRows(has[classes])
+        return found
 
     def _computed(
         self, column: FrameColumn, found: FrameRows, classes: NDArray[np.int8]
@@ -114,27 +126,48 @@ def address_text(high: int, low: int) -> str:
     return str(ipaddress.IPv6Address(b"".join(halves)))
 
 
-def _narrowed(
-    name: str, rows: NDArray[Any], has: NDArray[np.bool_] | None
-) -> NDArray[np.bool_] | None:
-    """Return a mask of the rows that have a value in a column, or None if all have one."""
+class _ValidRows:
+    """The rows of a batch that have a value in a column, or in several columns."""
+
+    def __init__(self, has: NDArray[np.bool_] | None = None) -> None:
+        """`has` is the mask of the rows, or None if all have a value."""
+        self.has = has
+        self._is_empty = has is not None and not has.any()
+        self._lacks = None if has is None else ~has
+        bits = None if has is None else np.packbits(has, bitorder="little")
+        self._bits = None if bits is None else pa.py_buffer(bits)
+
+    def array(self, values: NDArray[Any], kind: pa.DataType) -> pa.Array:
+        """Return an Arrow column of integers that is null in the other rows. Sets those to 0."""
+        if self._is_empty:
+            return pa.nulls(len(values), kind)
+        if self._lacks is not None:
+            # Values that the kernel left in unused fields would make equal rows differ.
+            np.copyto(values, 0, where=self._lacks)
+        return pa.Array.from_buffers(kind, len(values), [self._bits, pa.py_buffer(values)])
+
+
+def _narrowed(name: str, rows: NDArray[Any], valid: _ValidRows) -> _ValidRows:
+    """Return the rows that have a value in a column, of those that have its frame type."""
     if name == "ip_identification":
-        has = rows["ip_identification"] != NO_IDENTIFICATION
+        return _ValidRows(rows["ip_identification"] != NO_IDENTIFICATION)
     flag = _FLAGS.get(name)
-    return has if flag is None or has is None else np.logical_and(has, rows[flag] == 1)
+    if flag is None:
+        return valid
+    is_set = rows[flag] == 1
+    return _ValidRows(is_set if valid.has is None else np.logical_and(valid.has, is_set))
 
 
-def _numbers(values: NDArray[Any], kind: pa.DataType, has: NDArray[np.bool_] | None) -> pa.Array:
-    """Return an Arrow column of integers that is null where `has` is false."""
-    if has is not None and not has.any():
-        return pa.nulls(len(values), kind)
-    copied = np.array(values)
-    if has is None or has.all():
-        return pa.Array.from_buffers(kind, len(copied), [None, pa.py_buffer(copied)])
-    # Values that the kernel left in unused fields would make equal rows differ.
-    copied[~has] = 0
-    valid = pa.py_buffer(np.packbits(has, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(copied), [valid, pa.py_buffer(copied)])
+def _copied(rows: NDArray[Any], columns: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return a copy of each column that is a field of the rows, or an address."""
+    fields = {name: name.removesuffix("_address") for name in columns if name not in _COMPUTED}
+    copies = {name: np.empty(len(rows), rows.dtype[field]) for name, field in fields.items()}
+    pairs = [(copies[name], rows[field]) for name, field in fields.items()]
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        part = slice(first, first + _ROWS_AT_ONCE)
+        for copy, field in pairs:
+            copy[part] = field[part]
+    return copies
 
 
 def _error_text(text: bytes, frame_length: int) -> str | None:

@@ -40,6 +40,8 @@ class Events:
     rows: Any
     "Row index of each event in the batch."
     times_ns: Any
+    types: Any
+    "Type of each event's frame, a code of frame_class."
     kinds: Any
     flow_of: Any
     starts: Any
@@ -99,6 +101,7 @@ class StreamEvents:
         return Events(
             rows,
             ints(frames, "time_ns")[rows],
+            types[rows],
             kinds[rows],
             flow_of[rows],
             starts[rows],
@@ -181,6 +184,17 @@ def grow(array: Any, needed: int) -> Any:
         return array
     longer = np.zeros(max(needed, 2 * len(array)), dtype=array.dtype)
     longer[: len(array)] = array
+    return longer
+
+
+def with_room(array: Any, used: int, count: int) -> Any:
+    """Return the array, or a copy of its first `used` entries, with room for `count` more entries,
+    which are undefined.
+    """
+    if used + count <= len(array):
+        return array
+    longer = np.empty(max(used + count, 2 * len(array)), dtype=array.dtype)
+    longer[:used] = array[:used]
     return longer
 
 

@@ -83,7 +83,7 @@ def totals_of(frames: pa.RecordBatch) -> pa.Table:
     count = chosen.num_rows
     if not count:
         return empty_totals()
-    found = np.zeros(count, dtype=kernel.TOTAL)
+    found = np.empty(count, dtype=kernel.TOTAL)
     points, point_names = dictionary_codes(chosen.column("vantage_point"))
     sources, source_addresses = endpoint_codes(chosen, "source")
     destinations, destination_addresses = endpoint_codes(chosen, "destination")

@@ -17,7 +17,14 @@ import pyarrow as pa
 
 from windtunnel.harness.artifact.middlebox.frame_class import RTTM
 from windtunnel.reports.analysis.kernels import flow_control_kernel as kernel
-from windtunnel.reports.analysis.reading.stream_events import Events, grow, ints, trim, types_of
+from windtunnel.reports.analysis.reading.stream_events import (
+    Events,
+    grow,
+    ints,
+    trim,
+    types_of,
+    with_room,
+)
 from windtunnel.reports.analysis.streams.geometry import Geometry
 from windtunnel.reports.analysis.streams.repair import KEY
 
@@ -124,7 +131,7 @@ class FlowControlWalk:
         """
         is_over_run = np.zeros(len(events.rows), dtype=np.bool_)
         self._windows = grow(self._windows, flow_count)
-        self._stalls = grow(self._stalls, self._count + len(events.rows))
+        self._stalls = with_room(self._stalls, self._count, len(events.rows))
         self._count = kernel.follow_windows(
             events.times_ns,
             events.kinds,

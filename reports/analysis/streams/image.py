@@ -13,11 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windtunnel.harness.artifact.middlebox.frame_class import DATA
 from windtunnel.reports.analysis.kernels import image_kernel as kernel
-from windtunnel.reports.analysis.kernels import repair_kernel as repair
-from windtunnel.reports.analysis.kernels.frame_outcome_kernel import EARLIER, FIRST
-from windtunnel.reports.analysis.reading.stream_events import Events, bools, ints, types_of
+from windtunnel.reports.analysis.reading.stream_events import Events, bools, ints
 from windtunnel.reports.analysis.streams.geometry import Geometry
 from windtunnel.reports.analysis.streams.repair import KEY
 
@@ -65,7 +62,7 @@ class ImageWalk:
         if not len(parts):
             return np.zeros(0, dtype=kernel.MESSAGE)
         self._high = max(self._high, int(parts["end"].max()))
-        self._waiting = np.concatenate([self._waiting, parts])
+        self._waiting = np.concatenate([self._waiting, parts]) if len(self._waiting) else parts
         return self._assemble(self._high - self._reach)
 
     def finish(self) -> Any:
@@ -76,10 +73,11 @@ class ImageWalk:
         starts, waiting = self._waiting["start"], self._waiting
         if (starts[1:] < starts[:-1]).any():
             waiting = waiting[np.argsort(starts, kind="stable")]
-        messages = np.zeros(len(waiting), dtype=kernel.MESSAGE)
+        messages = np.empty(len(waiting), dtype=kernel.MESSAGE)
         before = int(self._image[0]["messages"])
         used = kernel.assemble(waiting, self._image[0], messages, until)
-        self._waiting = waiting[used:]
+        # A copy: a view would keep all parts of the batch in memory, for each of many flows.
+        self._waiting = waiting[used:].copy()
         return messages[: int(self._image[0]["messages"]) - before]
 
     def row(self) -> dict[str, Any]:
@@ -94,31 +92,28 @@ class ImageWalk:
         }
 
 
-def parts_of(
-    frames: Any, events: Events, outcomes: Any, flow: int, is_uncertain: Any = None
-) -> Any:
-    """Return the newly captured frames of a flow as records for the image kernel.
+class NewFrames:
+    """The newly captured frames of a batch, of which each flow's image takes its own."""
 
-    With `is_uncertain`, frames that filled a gap are left out, and those in the mask.
-    """
-    is_part = (
-        (events.kinds == repair.FRAME)
-        & (events.flow_of == flow)
-        & (outcomes["is_new"] == 1)
-        & (outcomes["outcome"] != EARLIER)
-    )
-    if is_uncertain is not None:
-        is_part &= (outcomes["outcome"] == FIRST) & ~is_uncertain
-    chosen = np.flatnonzero(is_part)
-    rows = events.rows[chosen]
-    parts = np.zeros(len(rows), dtype=kernel.PART)
-    parts["start"], parts["end"] = events.starts[chosen], events.ends[chosen]
-    parts["time_ns"] = events.times_ns[chosen]
-    parts["flags"] = ints(frames, "flags")[rows]
-    parts["is_data"] = types_of(frames)[rows] == DATA
-    lengths = ints(frames, "frame_length")[rows].astype(np.int64) - 32
-    parts["payload_length"] = np.where(parts["is_data"] == 1, lengths, 0)
-    column = frames.column("payload_crc32")
-    parts["crc"] = ints(frames, "payload_crc32")[rows]
-    parts["has_crc"] = bools(pc.is_valid(column))[rows]
-    return parts
+    def __init__(self, frames: Any, events: Events, outcomes: Any) -> None:
+        rows = events.rows
+        self._events = (events.flow_of, events.kinds, outcomes)
+        self._times = (events.starts, events.ends, events.times_ns)
+        has_crc = bools(pc.is_valid(frames.column("payload_crc32")))
+        flags, lengths = ints(frames, "flags")[rows], ints(frames, "frame_length")[rows]
+        crcs = ints(frames, "payload_crc32")[rows]
+        self._frames = (events.types, flags, lengths, crcs, has_crc[rows])
+        self._none = np.zeros(0, dtype=np.bool_)
+
+    def parts_of(self, flow: int, is_left_out: Any = None) -> Any:
+        """Return the frames of a flow as records for the image kernel.
+
+        With `is_left_out`, frames that filled a gap are left out, and those in the mask.
+        """
+        takes_all = is_left_out is None
+        parts = np.empty(len(self._times[0]), dtype=kernel.PART)
+        mask = self._none if takes_all else is_left_out
+        count = kernel.choose_parts(
+            flow, *self._events, mask, takes_all, *self._times, *self._frames, parts
+        )
+        return parts[:count]

@@ -14,7 +14,13 @@ import pyarrow as pa
 from windtunnel.reports.analysis.kernels import gap_kernel
 from windtunnel.reports.analysis.kernels import repair_kernel as kernel
 from windtunnel.reports.analysis.kernels.frame_outcome_kernel import EVENT_OUTCOME, FLOW, LATE
-from windtunnel.reports.analysis.reading.stream_events import Events, grow, is_group, trim
+from windtunnel.reports.analysis.reading.stream_events import (
+    Events,
+    grow,
+    is_group,
+    trim,
+    with_room,
+)
 from windtunnel.reports.analysis.streams import sending_order
 from windtunnel.reports.analysis.streams.geometry import Geometry
 
@@ -168,8 +174,9 @@ class RepairWalk:
             self._senders,
         )
         self._flows = grow(self._flows, flow_count)
-        gap_count = min(self._max_gaps, int(self._control[gap_kernel.GAPS]) + count)
-        self._gaps = grow(self._gaps, gap_count + 1)
+        known = int(self._control[gap_kernel.GAPS])
+        gap_count = min(self._max_gaps, known + count)
+        self._gaps = with_room(self._gaps, known, gap_count + 1 - known)
         kernel.follow(
             events.times_ns,
             events.kinds,

@@ -14,7 +14,7 @@ import pyarrow as pa
 from windtunnel.reports.analysis.reading.stream_events import Events, StreamEvents, is_group
 from windtunnel.reports.analysis.streams.flow_control import STALLS, WINDOWS, FlowControlWalk
 from windtunnel.reports.analysis.streams.geometry import Geometry
-from windtunnel.reports.analysis.streams.image import IMAGES, MESSAGES, ImageWalk, parts_of
+from windtunnel.reports.analysis.streams.image import IMAGES, MESSAGES, ImageWalk, NewFrames
 from windtunnel.reports.analysis.streams.positions import POSITIONS, PositionSamples
 from windtunnel.reports.analysis.streams.refused import RefusedRanges
 from windtunnel.reports.analysis.streams.repair import (
@@ -100,12 +100,12 @@ class StreamWalk:
             self._samples.append(PositionSamples())
             self._messages.append([])
             self._refused.append(RefusedRanges())
+        new_frames = NewFrames(frames, events, outcomes)
         # Flows without frames in this batch are left as they are: a stream may have many.
         for flow in np.unique(events.flow_of).tolist():
             self._samples[flow].feed(events, outcomes, flow)
-            self._keep(flow, self._images[flow].feed(parts_of(frames, events, outcomes, flow)))
-            in_order = parts_of(frames, events, outcomes, flow, is_over_run)
-            self._images_in_order[flow].feed(in_order)
+            self._keep(flow, self._images[flow].feed(new_frames.parts_of(flow)))
+            self._images_in_order[flow].feed(new_frames.parts_of(flow, is_over_run))
             self._refused[flow].feed(events, is_over_run & (events.flow_of == flow))
         return WalkedFrames(events, outcomes)
 

@@ -26,7 +26,9 @@ def follow(
     With `tells_news` also how many frames were new, and the extent of each.
     """
     states = np.zeros(3, dtype=FLOW)
-    gaps = np.zeros((gaps_max or len(events)) + 1, dtype=gap_kernel.GAP)
+    rows = (gaps_max or len(events)) + 1
+    # The kernel writes the fields of a gap before it reads them.
+    gaps = np.full(rows * gap_kernel.GAP.itemsize // 8, -1, dtype=np.int64).view(gap_kernel.GAP)
     pieces = np.zeros(pieces_max, dtype=gap_kernel.PIECE)
     control = np.zeros(gap_kernel.CONTROL_LENGTH, dtype=np.int64)
     names, extents, news = [], [], 0

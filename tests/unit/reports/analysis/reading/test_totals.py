@@ -1,5 +1,6 @@
 """Totals are what a naive sum over the rows of frames tells, whatever the frames are."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.golden.reader import GOLDEN
 from windtunnel.reports.analysis.engines.local.local_engine import local_frames
+from windtunnel.reports.analysis.kernels import totals_kernel as kernel
 from windtunnel.reports.analysis.reading.capture_files import find_captures
 from windtunnel.reports.analysis.reading.parts import ReadSettings
 from windtunnel.reports.analysis.reading.schema import FRAMES, READ_FRAMES, decode_dictionaries
@@ -117,3 +119,18 @@ def test_of_any_frames_whether_their_texts_are_coded_or_not(frames, are_coded):
 def test_of_nothing():
     none = pa.RecordBatch.from_pylist([], schema=READ_FRAMES)
     assert totals_of(none) == TOTALS.empty_table()
+
+
+def test_rows_of_totals_need_no_zeros_before_them():
+    def summed(fill):
+        numbers = [np.array([each, each], dtype=np.int32) for each in range(1, 11)]
+        numbers[3], numbers[4] = (each.astype(np.int64) for each in numbers[3:5])
+        times_ns = np.array([7, 9], dtype=np.int64)
+        more = [np.array([each, each + 1], dtype=np.int32) for each in (20, 30, 40)]
+        width = kernel.TOTAL.itemsize // 8
+        found = np.full(2 * width, fill, dtype=np.int64).view(kernel.TOTAL)
+        slots = np.empty(8, dtype=np.int32)
+        return found[: kernel.sum_up(*numbers, times_ns, *more, slots, found)].tolist()
+
+    assert summed(fill=-1) == summed(fill=0)
+    assert len(summed(fill=0)) == 1
