@@ -27,9 +27,9 @@ from windtunnel.driver.media_driver.context import INVOKER, Context
 from windtunnel.driver.media_driver.media_driver import MediaDriver
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.schema.host_event import DEFAULT_TIMEOUTS, TimeoutsCase
-from windtunnel.harness.simulator.real_driver import fast_calls, system_calls
+from windtunnel.harness.simulator.real_driver import fast_calls, simulated_machine
 from windtunnel.harness.simulator.real_driver.c_driver import CDriver, turn_address
-from windtunnel.harness.simulator.real_driver.system_calls import SystemCalls
+from windtunnel.harness.simulator.real_driver.simulated_machine import SimulatedMachine
 from windtunnel.harness.simulator.world.host import RING_BYTES, Host
 from windtunnel.harness.simulator.world.host_memory import HostMemory
 from windtunnel.harness.simulator.world.running_part import HostParts
@@ -52,7 +52,7 @@ class RealHost(Host):
         directory: Path,
         clock: VirtualClock,
         parts: HostParts,
-        machine: SystemCalls,
+        machine: SimulatedMachine,
         index: int,
         ring_bytes: int = RING_BYTES,
         timeouts: TimeoutsCase = DEFAULT_TIMEOUTS,
@@ -149,7 +149,7 @@ def open_machine(
     time_ns: NDArray[np.int64],
     steps_ns: NDArray[np.int64],
     current: NDArray[np.int64],
-) -> Iterator[SystemCalls]:
+) -> Iterator[SimulatedMachine]:
     """Create a simulated machine that executes the real drivers' system calls until the context
     ends.
 
@@ -157,17 +157,17 @@ def open_machine(
     host's clock, and `current` begins with the index of the host whose driver is running.
     """
     rng = Random(f"real drivers {case.seed}")
-    machine = SystemCalls(
+    machine = SimulatedMachine(
         time_ns,
         steps_ns,
         current,
         tuple(each.address for each in case.hosts),
         tuple(rng.getrandbits(63) for _ in case.hosts),
     )
-    system_calls.calls.append(machine)
+    simulated_machine.calls.append(machine)
     fast_calls.open_world(time_ns, steps_ns, current)
     try:
         yield machine
     finally:
         fast_calls.close_world()
-        system_calls.calls.remove(machine)
+        simulated_machine.calls.remove(machine)

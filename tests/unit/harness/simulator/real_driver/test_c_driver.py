@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.media.link import make_links
-from windtunnel.harness.simulator.real_driver import c_driver, system_calls
+from windtunnel.harness.simulator.real_driver import c_driver, simulated_machine
 
 now, zero = np.full(1, 5_000_000_000), np.zeros(1, dtype=np.int64)
-machine = system_calls.SystemCalls(now, zero, zero, ("10.0.0.1",), (1,))
+machine = simulated_machine.SimulatedMachine(now, zero, zero, ("10.0.0.1",), (1,))
 machine.sockets.set_links(0, make_links(4, 1 << 12))
-system_calls.calls.append(machine)
+simulated_machine.calls.append(machine)
 folder = Path(sys.argv[1])
 """
 

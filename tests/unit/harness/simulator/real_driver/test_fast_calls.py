@@ -21,7 +21,8 @@ from windtunnel.harness.simulator.real_driver.fast_calls_table import (
     FIRST_DESCRIPTOR,
     SOCKETS_MAX,
 )
-from windtunnel.harness.simulator.real_driver.system_calls import FUNCTIONS, SystemCalls
+from windtunnel.harness.simulator.real_driver.simulated_machine import SimulatedMachine
+from windtunnel.harness.simulator.real_driver.system_calls import FUNCTIONS
 from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS
 
 pytestmark = pytest.mark.skipif(
@@ -112,7 +113,7 @@ class Machine:
 
     def __init__(self):
         cell = np.zeros(1, dtype=np.int64)
-        self.calls = SystemCalls(now, steps, cell, (OWN, PEER), (1, 2))
+        self.calls = SimulatedMachine(now, steps, cell, (OWN, PEER), (1, 2))
         self.links = make_links(3, RING_BYTES)
         self.calls.sockets.set_links(0, self.links)
         self.descriptors = []

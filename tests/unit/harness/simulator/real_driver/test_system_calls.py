@@ -15,8 +15,9 @@ import pytest
 
 from windtunnel.driver.channel.socket_address import SocketAddress, write_name
 from windtunnel.driver.media import link
-from windtunnel.harness.simulator.real_driver import system_calls
-from windtunnel.harness.simulator.real_driver.system_calls import HARNESS, SystemCalls
+from windtunnel.harness.simulator.real_driver import simulated_machine, system_calls
+from windtunnel.harness.simulator.real_driver.simulated_machine import SimulatedMachine
+from windtunnel.harness.simulator.real_driver.system_calls import HARNESS
 from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS
 
 REPOSITORY = Path(__file__).parents[5]
@@ -32,7 +33,7 @@ class World:
 
     def __init__(self):
         self.current = np.zeros(1, dtype=np.int64)
-        self.machine = SystemCalls(
+        self.machine = SimulatedMachine(
             np.array([NOW_NS]), np.array([0, STEP_NS]), self.current, (OWN, PEER), (1, 2)
         )
         self.links = [link.make_links(3, 1 << 12) for _ in range(2)]
@@ -55,9 +56,9 @@ class World:
 @pytest.fixture
 def world():
     made = World()
-    system_calls.calls.append(made.machine)
+    simulated_machine.calls.append(made.machine)
     yield made
-    system_calls.calls.remove(made.machine)
+    simulated_machine.calls.remove(made.machine)
 
 
 class Messages:
@@ -107,11 +108,11 @@ def test_random_numbers_depend_on_the_seed_and_host_alone(world):
     world.current[0] = 1
     second = [draw() for _ in range(8)]
     other = World()
-    system_calls.calls.append(other.machine)
+    simulated_machine.calls.append(other.machine)
     try:
         assert [draw() for _ in range(8)] == first
     finally:
-        system_calls.calls.remove(other.machine)
+        simulated_machine.calls.remove(other.machine)
     assert first != second
     assert min(first + second) < 0 < max(first + second)
 
@@ -215,11 +216,11 @@ def test_lists_loopback_and_the_hosts_interface(world, host, address):
 
 CHILD = """
 import numpy as np
-from windtunnel.harness.simulator.real_driver import system_calls
-system_calls.CALLS_MAX = 1000
+from windtunnel.harness.simulator.real_driver import simulated_machine, system_calls
+simulated_machine.CALLS_MAX = 1000
 now, zero = np.full(1, 5), np.zeros(1, dtype=np.int64)
-machine = system_calls.SystemCalls(now, zero, zero, ("10.0.0.1",), (1,))
-system_calls.calls.append(machine)
+machine = simulated_machine.SimulatedMachine(now, zero, zero, ("10.0.0.1",), (1,))
+simulated_machine.calls.append(machine)
 call = system_calls.make_functions()
 """
 
