@@ -57,7 +57,8 @@ def explain(file: str | None, seed: int | None, as_json: bool, as_schema: bool) 
     from windtunnel.harness.cli.render.table import echo
     from windtunnel.harness.orchestrate.scenario_file import load_all_runnable
     from windtunnel.harness.scenario.explain.explain import explain as describe
-    from windtunnel.harness.scenario.resolved.case import Payload, resolve
+    from windtunnel.harness.scenario.resolved.case import Payload
+    from windtunnel.harness.scenario.resolved.resolution import resolve
 
     with one_line():
         found = scenarios.find(file)

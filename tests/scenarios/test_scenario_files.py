@@ -9,7 +9,8 @@ import pytest
 from windtunnel.driver.logbuffer.frame import HEADER_LENGTH
 from windtunnel.driver.logbuffer.tail import framed_length
 from windtunnel.harness.scenario.loader import load_scenario
-from windtunnel.harness.scenario.resolved.case import Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Payload
+from windtunnel.harness.scenario.resolved.resolution import resolve
 from windtunnel.harness.scenario.schema.channel import WINDOW_BYTES, parse_channel
 from windtunnel.harness.verdict.registry import CHECKS
 

@@ -13,7 +13,8 @@ from tests.sim.simulated import payload_in
 from windtunnel.harness.artifact.run.simulation import Simulation
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.loader import load_scenario
-from windtunnel.harness.scenario.resolved.case import Case, resolve
+from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.resolved.resolution import resolve
 from windtunnel.harness.simulator.service import make_run
 
 ADDRESSES = {"a": "10.64.0.3", "b": "10.64.0.19"}

@@ -26,7 +26,8 @@ from windtunnel.harness.orchestrate.run import payload
 from windtunnel.harness.orchestrate.suite import runner
 from windtunnel.harness.orchestrate.suite.runner import PAYLOAD_STORE, RunSummary
 from windtunnel.harness.scenario.loader import load_scenario
-from windtunnel.harness.scenario.resolved.case import Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Payload
+from windtunnel.harness.scenario.resolved.resolution import resolve
 
 REPOSITORY = Path(__file__).parents[2]
 SCENARIOS = REPOSITORY / "scenarios"

@@ -14,7 +14,7 @@ from tests.sim.simulated import ADDRESSES, REPOSITORY, payload_in
 from windtunnel.harness.artifact.run.simulation import Simulation
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.loader import load_scenario
-from windtunnel.harness.scenario.resolved.case import resolve
+from windtunnel.harness.scenario.resolved.resolution import resolve
 from windtunnel.harness.simulator.run_case import SUBJECT_FAILED
 from windtunnel.harness.simulator.stuck_program import STUCK
 

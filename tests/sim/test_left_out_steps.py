@@ -8,7 +8,7 @@ from tests.sim.simulated import ADDRESSES, SCENARIOS, payload_in
 from windtunnel.harness.artifact.run.simulation import Simulation
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.loader import load_scenario
-from windtunnel.harness.scenario.resolved.case import resolve
+from windtunnel.harness.scenario.resolved.resolution import resolve
 from windtunnel.harness.simulator.applications.application_set import ApplicationSet
 from windtunnel.harness.simulator.run_case import CaseRun
 from windtunnel.harness.simulator.world.virtual_time import AT_ONCE

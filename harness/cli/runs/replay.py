@@ -275,7 +275,8 @@ def _replay(
 ) -> int:
     from windtunnel.harness.artifact.run_dir import RunDir
     from windtunnel.harness.cli.render.display import choose
-    from windtunnel.harness.cli.runs.run import prepare_drivers, print_suite, write_report
+    from windtunnel.harness.cli.runs.run import prepare_drivers
+    from windtunnel.harness.cli.runs.run_output import print_suite, write_report
     from windtunnel.harness.orchestrate.allowed_commands import (
         require_allowed,
         without_own_checks,

@@ -80,7 +80,7 @@ def replay_lab(
 
 
 def _report(end: "LabEnd") -> str | None:
-    from windtunnel.harness.cli.runs.run import write_report
+    from windtunnel.harness.cli.runs.run_output import write_report
 
     report = write_report(end.suite_dir)
     return None if report is None else str(report)

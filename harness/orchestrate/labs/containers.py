@@ -166,9 +166,9 @@ class ComposeLab:
     def _make_containers(self) -> Containers:
         if is_inside():
             return ComposeContainers()
-        from windtunnel.harness.orchestrate.labs import engine
+        from windtunnel.harness.orchestrate.labs.ephemeral_containers import EphemeralContainers
 
-        return engine.EphemeralContainers(self.state, self._records, self._places, self._runs)
+        return EphemeralContainers(self.state, self._records, self._places, self._runs)
 
     @property
     def _places(self) -> tuple[str, ...]:

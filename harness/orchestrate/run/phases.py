@@ -48,8 +48,9 @@ from windtunnel.harness.orchestrate.subjects.subject import (
     JUDGED_SETTINGS,
 )
 from windtunnel.harness.orchestrate.teardown.state import MEMORY_ROOT
-from windtunnel.harness.scenario.resolved.case import Case, resolve
+from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.resolved.case import Payload as CasePayload
+from windtunnel.harness.scenario.resolved.resolution import resolve
 
 READY_TIMEOUT_S = 300.0
 """Time limit for a process to be ready, including compiling kernels on a machine's first run."""

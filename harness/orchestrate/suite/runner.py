@@ -42,8 +42,8 @@ from windtunnel.harness.orchestrate.suite.suite import (
 )
 from windtunnel.harness.scenario.known import KnownFailure
 from windtunnel.harness.scenario.loader import ScenarioError
-from windtunnel.harness.scenario.resolved.case import run_seeds
 from windtunnel.harness.scenario.resolved.link_case import Backend
+from windtunnel.harness.scenario.resolved.resolution import run_seeds
 from windtunnel.harness.scenario.schema.model import Scenario
 
 __all__ = ["RunSummary", "SuiteResult", "plan", "run_suite"]

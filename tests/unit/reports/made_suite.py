@@ -26,7 +26,8 @@ from windtunnel.harness.artifact.run.manifest import Manifest, Phase, ProcessExi
 from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
 from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
 from windtunnel.harness.scenario.loader import load_scenario
-from windtunnel.harness.scenario.resolved.case import Case, Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Case, Payload
+from windtunnel.harness.scenario.resolved.resolution import resolve
 
 EPOCH_NS = 1_700_000_000_000_000_000
 MS = 1_000_000

@@ -16,7 +16,8 @@ from windtunnel.harness.replay.rules import (
     simpler,
 )
 from windtunnel.harness.scenario.loader import ScenarioError
-from windtunnel.harness.scenario.resolved.case import Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Payload
+from windtunnel.harness.scenario.resolved.resolution import resolve
 
 MS = 1_000_000
 CHANNEL = "aeron:udp?endpoint=${b}:24325|mtu=1408|term-length=64k|init-term-id=-3|term-id=-3"

@@ -14,7 +14,7 @@ from windtunnel.harness.scenario.loader import (
     load_variants,
     parse_scenario,
 )
-from windtunnel.harness.scenario.resolved.case import Case, Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Case, Payload
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
 from windtunnel.harness.scenario.resolved.link_change import (
     LinkChange,
@@ -23,6 +23,7 @@ from windtunnel.harness.scenario.resolved.link_change import (
     LinkRequest,
     LinkRequests,
 )
+from windtunnel.harness.scenario.resolved.resolution import resolve
 
 NOW, FORMER = "impairments", "weather"
 TEXT = """\

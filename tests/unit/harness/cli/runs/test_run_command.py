@@ -12,7 +12,8 @@ from windtunnel.harness.artifact.run.suite import ScenarioResult
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
 from windtunnel.harness.cli.runs import run as run_module
-from windtunnel.harness.cli.runs.run import suite_lines
+from windtunnel.harness.cli.runs import run_output
+from windtunnel.harness.cli.runs.run_output import suite_lines
 from windtunnel.harness.orchestrate.event import RunEvent
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.suite import runner
@@ -72,8 +73,8 @@ def test_a_verdict_that_scrolled_off_the_terminal_is_repeated(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(run_module, "_result_texts", lambda *_: ["figures"] * 24)
-    monkeypatch.setattr(run_module, "_is_terminal", lambda: True)
+    monkeypatch.setattr(run_output, "_result_texts", lambda *_: ["figures"] * 24)
+    monkeypatch.setattr(run_output, "_is_terminal", lambda: True)
     monkeypatch.setenv("LINES", str(height))
     main(["run", NAME, "--fidelity", "netns"])
     lines = capsys.readouterr().out.splitlines()

@@ -12,8 +12,14 @@ import pytest
 from windtunnel.harness import installation
 from windtunnel.harness.artifact.regular_file import UnsafeFileError
 from windtunnel.harness.orchestrate.lab import LabError
-from windtunnel.harness.orchestrate.labs import compose_file, containers, engine
+from windtunnel.harness.orchestrate.labs import (
+    compose_file,
+    containers,
+    engine,
+    ephemeral_containers,
+)
 from windtunnel.harness.orchestrate.labs.compose_file import Mount
+from windtunnel.harness.orchestrate.labs.ephemeral_containers import EphemeralContainers
 from windtunnel.harness.orchestrate.teardown.clean import NotAllRemoved
 from windtunnel.harness.orchestrate.teardown.state import LabState
 
@@ -127,10 +133,12 @@ def test_a_container_that_goes_meanwhile_is_no_failure(play):
 
 def test_a_control_folder_that_is_there_already_is_not_used(tmp_path, play, monkeypatch):
     lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
-    containers_of_lab = engine.EphemeralContainers(lab, tmp_path / ".lab", ["a", "mid"], tmp_path)
+    containers_of_lab = EphemeralContainers(lab, tmp_path / ".lab", ["a", "mid"], tmp_path)
     monkeypatch.setattr(engine, "ensure_image", lambda *_: None)
     monkeypatch.setattr(
-        engine, "CleanupWatchdog", lambda *_, **__: SimpleNamespace(release=lambda word: None)
+        ephemeral_containers,
+        "CleanupWatchdog",
+        lambda *_, **__: SimpleNamespace(release=lambda word: None),
     )
     play([])
     planted = tmp_path / ".lab" / "0123abcd.control"
@@ -142,9 +150,7 @@ def test_a_control_folder_that_is_there_already_is_not_used(tmp_path, play, monk
 
 def test_containers_that_never_started_has_nothing_to_remove(tmp_path):
     lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
-    containers_of_lab = engine.EphemeralContainers(
-        lab, tmp_path / ".lab", ["a", "b", "mid"], tmp_path
-    )
+    containers_of_lab = EphemeralContainers(lab, tmp_path / ".lab", ["a", "b", "mid"], tmp_path)
     containers_of_lab.remove()
     with pytest.raises(LabError, match="no container engine"):
         containers_of_lab.start()
@@ -165,7 +171,7 @@ def test_label_that_names_no_one_has_no_living_owner(label):
 
 def test_mounts_take_the_folders_of_the_lab(tmp_path):
     lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
-    containers_of_lab = engine.EphemeralContainers(lab, tmp_path / ".lab", ["a", "mid"], tmp_path)
+    containers_of_lab = EphemeralContainers(lab, tmp_path / ".lab", ["a", "mid"], tmp_path)
     plan = compose_file.container_spec(compose_file.read(), "a")
     assert containers_of_lab._placed(plan.mounts) == [
         Mount(str(installation.ROOT), "/windtunnel", read_only=True),
@@ -184,7 +190,7 @@ def test_files_of_a_container_are_found_below_its_root(play, monkeypatch, tmp_pa
     )
     monkeypatch.setattr(engine, "connect", lambda: client)
     lab = LabState(token="0123abcd", run_id="x", kind="compose")
-    made = engine.EphemeralContainers(lab, tmp_path, ("a", "mid"), tmp_path)
+    made = EphemeralContainers(lab, tmp_path, ("a", "mid"), tmp_path)
     assert made.neighbor("a").name == "wt-0123abcd-a"
     assert made.neighbor("a").labels[engine.TOKEN_LABEL] == "0123abcd"
     with made.outside("a", "/dev/shm") as found:
@@ -207,7 +213,7 @@ def test_the_memory_of_a_host_is_that_of_its_present_process(tmp_path, monkeypat
     client = SimpleNamespace(containers=SimpleNamespace(get=lambda name: container))
     monkeypatch.setattr(engine, "connection", lambda: nullcontext(client))
     lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
-    made = engine.EphemeralContainers(lab, tmp_path, ["a"], tmp_path)
+    made = EphemeralContainers(lab, tmp_path, ["a"], tmp_path)
     with subprocess.Popen(["sleep", "60"]) as first:
         state["Pid"] = first.pid
         with made.outside("a", "/dev/shm") as path:

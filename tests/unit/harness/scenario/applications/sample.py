@@ -1,7 +1,8 @@
 """A scenario with two applications and no traffic."""
 
 from windtunnel.harness.scenario.loader import parse_scenario
-from windtunnel.harness.scenario.resolved.case import Case, Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Case, Payload
+from windtunnel.harness.scenario.resolved.resolution import resolve
 
 SAMPLE = """\
 schema: windtunnel/1

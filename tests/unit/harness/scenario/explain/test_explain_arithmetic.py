@@ -13,7 +13,8 @@ from windtunnel.harness.installation import SCENARIOS
 from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.explain.rate_limits import PACER_SLACK_NS, USABLE_SHARE
 from windtunnel.harness.scenario.loader import parse_scenario
-from windtunnel.harness.scenario.resolved.case import Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Payload
+from windtunnel.harness.scenario.resolved.resolution import resolve
 from windtunnel.harness.verdict.views.stalls import window_limit
 from windtunnel.harness.workload.pacer import SLACK_NS
 

@@ -5,7 +5,8 @@ import pytest
 from tests.unit.harness.scenario.test_scenario_loader import GOOD
 from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.loader import parse_scenario
-from windtunnel.harness.scenario.resolved.case import Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Payload
+from windtunnel.harness.scenario.resolved.resolution import resolve
 
 GROUP = (
     GOOD.replace("hosts: [a, b]", "hosts: [a, b, c]")

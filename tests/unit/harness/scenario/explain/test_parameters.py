@@ -6,9 +6,10 @@ from tests.unit.harness.scenario.explain.test_explain_arithmetic import GROUP, m
 from tests.unit.harness.scenario.test_scenario_loader import GOOD
 from windtunnel.harness.scenario.explain.parameters import _DERIVED, case_parameters
 from windtunnel.harness.scenario.loader import parse_scenario
-from windtunnel.harness.scenario.resolved.case import Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Payload
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
+from windtunnel.harness.scenario.resolved.resolution import resolve
 from windtunnel.harness.scenario.resolved.traffic_case import StreamLimitsCase, TrafficCase
 from windtunnel.harness.scenario.schema.merge import MergeCase
 from windtunnel.harness.scenario.schema.pace import PaceCase

@@ -13,7 +13,8 @@ from windtunnel.harness.dissect.frames import layout
 from windtunnel.harness.scenario.explain.explain import expected_data_frames, explain
 from windtunnel.harness.scenario.json_schema import json_schema
 from windtunnel.harness.scenario.loader import load_scenario, parse_scenario
-from windtunnel.harness.scenario.resolved.case import LINK_NAMES, Case, Payload, resolve, run_seeds
+from windtunnel.harness.scenario.resolved.case import LINK_NAMES, Case, Payload
+from windtunnel.harness.scenario.resolved.resolution import resolve, run_seeds
 from windtunnel.harness.scenario.schema.act import ACTIONS as SCENARIO_ACTIONS
 from windtunnel.harness.scenario.schema.forged import FLAG_BITS
 from windtunnel.harness.scenario.validation.traffic_validation import longest_message

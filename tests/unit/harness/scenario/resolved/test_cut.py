@@ -6,8 +6,9 @@ from tests.unit.harness.scenario.schema.test_host_event import PAUSE
 from tests.unit.harness.scenario.test_scenario_loader import GOOD
 from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.loader import parse_scenario
-from windtunnel.harness.scenario.resolved.case import Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Payload
 from windtunnel.harness.scenario.resolved.cut import may_disconnect, may_lack_receivers
+from windtunnel.harness.scenario.resolved.resolution import resolve
 
 RULE = "  - {id: lose, where: {link: a->b}, what: {type: DATA}, act: {drop: 2%}}\n"
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.harness.scenario.applications.sample import SAMPLE
 from windtunnel.harness.scenario.loader import parse_scenario
-from windtunnel.harness.scenario.resolved.case import Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Payload
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 from windtunnel.harness.scenario.resolved.link_event import (
     ALL_LOST,
@@ -12,6 +12,7 @@ from windtunnel.harness.scenario.resolved.link_event import (
     merged,
     possible_impairments,
 )
+from windtunnel.harness.scenario.resolved.resolution import resolve
 
 LINKS = "links: [{between: [a, b], impairments: {both: {delay: 5ms}}}, {between: [b, c]}]"
 EVENTS = """\

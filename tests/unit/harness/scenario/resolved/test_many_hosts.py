@@ -5,7 +5,8 @@ import pytest
 from windtunnel.harness.middlebox.rule_compiler import compile_rules
 from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.loader import ScenarioError, parse_scenario
-from windtunnel.harness.scenario.resolved.case import Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Payload
+from windtunnel.harness.scenario.resolved.resolution import resolve
 
 PAYLOAD = Payload(path="payload.bin", sha256="ab" * 32, length_bytes=1000)
 ADDRESSES = {"pub": "10.64.0.3", "sub1": "10.64.0.19", "sub2": "10.64.0.35"}

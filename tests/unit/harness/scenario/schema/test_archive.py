@@ -5,7 +5,8 @@ import pytest
 from tests.unit.harness.scenario.test_scenario_loader import GOOD
 from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.loader import ScenarioError, parse_scenario
-from windtunnel.harness.scenario.resolved.case import Case, Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Case, Payload
+from windtunnel.harness.scenario.resolved.resolution import resolve
 from windtunnel.harness.scenario.schema.archive import (
     REPLICATION_PORTS,
     SEGMENT_DEFAULT,

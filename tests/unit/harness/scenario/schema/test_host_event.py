@@ -6,7 +6,8 @@ from tests.unit.harness.scenario.test_scenario_loader import GOOD
 from windtunnel.driver.logbuffer.tail import framed_length
 from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.loader import ScenarioError, parse_scenario
-from windtunnel.harness.scenario.resolved.case import Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Payload
+from windtunnel.harness.scenario.resolved.resolution import resolve
 from windtunnel.harness.scenario.schema.host_event import ALL_ROLES, EventCase, TimeoutsCase
 
 

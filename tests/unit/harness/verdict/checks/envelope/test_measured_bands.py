@@ -5,7 +5,8 @@ import pytest
 from windtunnel.harness.orchestrate.fidelity import SIM
 from windtunnel.harness.orchestrate.scenario_file import supporting
 from windtunnel.harness.scenario.loader import load_scenario
-from windtunnel.harness.scenario.resolved.case import Payload, resolve
+from windtunnel.harness.scenario.resolved.case import Payload
+from windtunnel.harness.scenario.resolved.resolution import resolve
 from windtunnel.harness.verdict.checks.envelope.bands import (
     FILE,
     RUNS_MIN,
