@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from windtunnel.harness.artifact.host.counter_sample import CounterFacts
-from windtunnel.harness.verdict.core.evidence import HostCounters
+from windtunnel.harness.verdict.core.evidence_contents import HostCounters
 
 
 @dataclass(frozen=True)

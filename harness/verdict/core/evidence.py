@@ -1,23 +1,18 @@
 """Typed, lazy access to the files of a run folder. A missing file is a value, not an exception.
 
-Each file is read at most once. A file that does not exist or cannot be parsed is returned as
-Missing, with its path and the reason. No content of a run folder causes an exception here.
+Each file is read at most once, see `RunReader`. No content of a run folder causes an exception
+here.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
 from windtunnel.harness.artifact.host.counter_sample import (
     COUNTER_SAMPLE,
-    CounterFacts,
     read_counters,
     read_samples,
 )
@@ -39,12 +34,10 @@ from windtunnel.harness.artifact.middlebox.decision import DECISION, read_decisi
 from windtunnel.harness.artifact.middlebox.ledger import Ledger
 from windtunnel.harness.artifact.middlebox.netem import NetemAccount
 from windtunnel.harness.artifact.records import Records
-from windtunnel.harness.artifact.regular_file import UnsafeFileError, map_bytes
 from windtunnel.harness.artifact.run.manifest import Manifest, SubjectFacts
 from windtunnel.harness.artifact.run.plan import MessagePlan, plan
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.dissect.archive_files.recording_catalog import (
-    Catalog,
     read_catalog,
     segment_files,
 )
@@ -55,7 +48,6 @@ from windtunnel.harness.dissect.driver_files.expected_log import (
     expected_log,
 )
 from windtunnel.harness.dissect.driver_files.log_buffer import (
-    LogBuffer,
     LogBufferError,
     read_log_buffer,
 )
@@ -66,73 +58,21 @@ from windtunnel.harness.verdict.core.completeness import (
     completed_writing,
     index_mismatch,
     messages_mismatch,
-    truncation,
+)
+from windtunnel.harness.verdict.core.evidence_contents import (
+    Delivered,
+    HostCounters,
+    Planned,
+    SavedArchive,
+    SavedLog,
 )
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.core.image_start import from_image_start, image_start
+from windtunnel.harness.verdict.core.run_reader import RunReader
 from windtunnel.harness.verdict.core.wire import Wire, wire_of
-
-_VALUE = TypeVar("_VALUE")
 
 UNKNOWN_NS = -1
 """The time of an event that did not happen."""
-
-
-@dataclass(frozen=True)
-class Planned:
-    """The messages that a publisher is expected to send, and the resulting log."""
-
-    plan: MessagePlan
-    log: ExpectedLog
-    payload: NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
-class Delivered:
-    """The messages that a subscriber received."""
-
-    deliveries: Records
-    messages: NDArray[np.uint8]
-    "The bytes of all messages, concatenated."
-
-
-@dataclass(frozen=True)
-class HostCounters:
-    """The counters of one host: their descriptions, and their values over time."""
-
-    counters: list[CounterFacts]
-    samples: Records
-
-    def samples_of(self, counter: CounterFacts) -> Records:
-        """Return a counter's samples. The registration id tells it from others with its id."""
-        chosen: Records = self.samples[
-            (self.samples["counter_id"] == counter.counter_id)
-            & (self.samples["registration_id"] == counter.registration_id)
-        ]
-        return chosen
-
-
-@dataclass(frozen=True)
-class SavedLog:
-    """One log buffer, saved at the end of the run."""
-
-    path: Path
-    log: LogBuffer
-    buf: NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
-class SavedArchive:
-    """An archive's directory, saved at the end of the run."""
-
-    catalog: Catalog
-    files: dict[int, dict[int, Path]]
-    "Segment files by recording id and base position."
-
-    @staticmethod
-    def content(path: Path) -> NDArray[np.uint8]:
-        """Return the bytes of a segment file."""
-        return map_bytes(path)
 
 
 class Evidence:
@@ -140,6 +80,8 @@ class Evidence:
 
     def __init__(self, path: Path) -> None:
         self.folder = RunDir(path)
+        self._reader = RunReader(self.folder.path)
+        self.name_of = self._reader.name_of
         self.capture = cache(self._capture)
         self.capture_statistics = cache(self._capture_statistics)
         self.planned = cache(self._planned)
@@ -157,13 +99,9 @@ class Evidence:
         self.recorder = cache(self._recorder)
         self.archive = cache(self._archive)
 
-    def name_of(self, path: Path) -> str:
-        """Return a path relative to the run folder, as findings show it."""
-        return path.relative_to(self.folder.path).as_posix()
-
     @cached_property
     def manifest(self) -> Manifest | Missing:
-        return self._document(self.folder.manifest, Manifest.read)
+        return self._reader.document(self.folder.manifest, Manifest.read)
 
     def subject(self, host: str) -> SubjectFacts | None:
         """Return the software under test on a host, or None if it is unknown."""
@@ -171,19 +109,19 @@ class Evidence:
 
     @cached_property
     def case(self) -> Case | Missing:
-        return self._document(self.folder.case, _read_case)
+        return self._reader.document(self.folder.case, _read_case)
 
     @cached_property
     def ledger(self) -> Ledger | Missing:
-        return self._document(self.folder.ledger, Ledger.read)
+        return self._reader.document(self.folder.ledger, Ledger.read)
 
     @cached_property
     def netem(self) -> NetemAccount | Missing:
-        return self._document(self.folder.netem, NetemAccount.read)
+        return self._reader.document(self.folder.netem, NetemAccount.read)
 
     @cached_property
     def decisions(self) -> Records | Missing:
-        return self._records(self.folder.decisions, read_decisions, DECISION)
+        return self._reader.records(self.folder.decisions, read_decisions, DECISION)
 
     @cached_property
     def host_events(self) -> list[AppliedEvent] | Missing:
@@ -191,7 +129,7 @@ class Evidence:
         case = self.case
         if not isinstance(case, Missing) and not case.events:
             return []
-        return self._document(self.folder.host_events, read_applied_events)
+        return self._reader.document(self.folder.host_events, read_applied_events)
 
     @cached_property
     def link_changes(self) -> tuple[LinkChange, ...] | Missing:
@@ -202,7 +140,7 @@ class Evidence:
         if not case.changes_links:
             return ()
         path = self.folder.link_changes
-        return self._document(path, lambda at: read_changes(at, case))
+        return self._reader.document(path, lambda at: read_changes(at, case))
 
     @property
     def impairments(self) -> tuple[ImpairmentCase, ...]:
@@ -215,11 +153,11 @@ class Evidence:
 
     @cached_property
     def replayed(self) -> Records | Missing:
-        return self._records(self.folder.replayed, read_decisions, DECISION)
+        return self._reader.records(self.folder.replayed, read_decisions, DECISION)
 
     @cached_property
     def payload(self) -> NDArray[np.uint8] | Missing:
-        return self._bytes(self.folder.payload)
+        return self._reader.content(self.folder.payload)
 
     def _planned(self, traffic: TrafficCase) -> Planned | Missing:
         payload, case = self.payload, self.case
@@ -262,21 +200,23 @@ class Evidence:
         # arrive.
         corrupts = any(each.corrupt_ppb for each in self.impairments)
         ports = case.aeron_ports
-        found = self._document(path, lambda at: read_capture(at, ports, skip_damaged=corrupts))
+        found = self._reader.document(
+            path, lambda at: read_capture(at, ports, skip_damaged=corrupts)
+        )
         if isinstance(found, Capture) and found.problem:
             return Missing(self.name_of(path), found.problem, damaged=True)
         return found
 
     def _capture_statistics(self, host: str) -> CaptureFacts | Missing:
-        return self._document(self.folder.capture_statistics(host), CaptureFacts.read)
+        return self._reader.document(self.folder.capture_statistics(host), CaptureFacts.read)
 
     def _publisher(self, traffic: TrafficCase) -> PublisherFacts | Missing:
         files = self.folder.host(traffic.from_host).publisher(traffic.id)
-        return self._document(files.document, PublisherFacts.read)
+        return self._reader.document(files.document, PublisherFacts.read)
 
     def _subscriber(self, traffic: TrafficCase) -> SubscriberFacts | Missing:
         files = self.folder.host(traffic.to_host).subscriber(traffic.id)
-        return self._document(files.document, SubscriberFacts.read)
+        return self._reader.document(files.document, SubscriberFacts.read)
 
     def join_position(self, traffic: TrafficCase) -> int:
         """Return the position at which the subscriber's image joined, or 0 if that is unknown."""
@@ -286,10 +226,10 @@ class Evidence:
     def _delivered(self, traffic: TrafficCase) -> Delivered | Missing:
         files = self.folder.host(traffic.to_host).subscriber(traffic.id)
         whole = self._wrote_all(traffic)
-        deliveries = self._records(files.index, read_deliveries, DELIVERY, whole=whole)
+        deliveries = self._reader.records(files.index, read_deliveries, DELIVERY, whole=whole)
         if isinstance(deliveries, Missing):
             return deliveries
-        messages = self._bytes(files.messages)
+        messages = self._reader.content(files.messages)
         if isinstance(messages, Missing):
             return messages
         subscriber = self.subscriber(traffic)
@@ -307,8 +247,8 @@ class Evidence:
         """Return the time at which each planned message was first offered, or UNKNOWN_NS."""
         files = self.folder.host(traffic.from_host).publisher(traffic.id)
         found = all_or_missing(
-            self._records(files.offers, read_offers, OFFER),
-            self._times_ns(files.times, read_offer_times, OFFER_TIME),
+            self._reader.records(files.offers, read_offers, OFFER),
+            self._reader.times_ns(files.times, read_offer_times, OFFER_TIME),
             self.planned(traffic),
         )
         if isinstance(found, Missing):
@@ -327,7 +267,8 @@ class Evidence:
         """Return the time at which each message was delivered to the subscriber."""
         files = self.folder.host(traffic.to_host).subscriber(traffic.id)
         found = all_or_missing(
-            self._times_ns(files.times, read_delivery_times, DELIVERY_TIME), self.delivered(traffic)
+            self._reader.times_ns(files.times, read_delivery_times, DELIVERY_TIME),
+            self.delivered(traffic),
         )
         if isinstance(found, Missing):
             return found
@@ -337,25 +278,10 @@ class Evidence:
             return Missing(self.name_of(files.times), why, damaged=True)
         return times_ns
 
-    def _times_ns(
-        self, path: Path, read: Callable[[Path], Records | None], dtype: np.dtype[Any]
-    ) -> NDArray[np.int64] | Missing:
-        """Read a file of message times. A file with negative times counts as damaged, because
-        differences between such times can overflow.
-        """
-        found = self._records(path, read, dtype)
-        if isinstance(found, Missing):
-            return found
-        times_ns: NDArray[np.int64] = found["time_ns"].astype(np.int64)
-        if (times_ns < 0).any():
-            why = "contains negative times, expected times since 1970"
-            return Missing(self.name_of(path), why, damaged=True)
-        return times_ns
-
     def _frames_seen(self, traffic: TrafficCase) -> Records | Missing:
         files = self.folder.host(traffic.to_host).subscriber(traffic.id)
         whole = self._wrote_all(traffic)
-        return self._records(files.frames, read_frames_seen, FRAME_SEEN, whole=whole)
+        return self._reader.records(files.frames, read_frames_seen, FRAME_SEEN, whole=whole)
 
     def _wrote_all(self, traffic: TrafficCase) -> bool:
         """Return whether a subscriber certainly finished writing its files."""
@@ -364,26 +290,26 @@ class Evidence:
 
     def _host_counters(self, host: str) -> HostCounters | Missing:
         files = self.folder.host(host)
-        counters = self._document(files.counters, read_counters)
+        counters = self._reader.document(files.counters, read_counters)
         if isinstance(counters, Missing):
             return counters
-        samples = self._records(files.counter_samples, read_samples, COUNTER_SAMPLE)
+        samples = self._reader.records(files.counter_samples, read_samples, COUNTER_SAMPLE)
         if isinstance(samples, Missing):
             return samples
         return HostCounters(counters, samples)
 
     def _snmp(self, host: str) -> SnmpFacts | Missing:
-        return self._document(self.folder.host(host).snmp, SnmpFacts.read)
+        return self._reader.document(self.folder.host(host).snmp, SnmpFacts.read)
 
     def _pressure(self, host: str) -> Pressure | Missing:
-        return self._document(self.folder.host(host).pressure, Pressure.read)
+        return self._reader.document(self.folder.host(host).pressure, Pressure.read)
 
     def _log_of(
         self, host: str, folder: str, session_id: int, stream_id: int
     ) -> SavedLog | Missing:
         """Return a stream's newest log buffer from one of the driver's two log folders."""
         files = self.folder.host(host)
-        held = self._document(files.log_index, read_log_index)
+        held = self._reader.document(files.log_index, read_log_index)
         if isinstance(held, Missing):
             return held
         stream = (session_id, stream_id)
@@ -404,7 +330,7 @@ class Evidence:
         return Missing(self.name_of(files.log_index), why)
 
     def _kept_log(self, path: Path, held: LogFacts) -> SavedLog | Missing:
-        buf = self._bytes(path)
+        buf = self._reader.content(path)
         if isinstance(buf, Missing):
             return buf
         try:
@@ -417,10 +343,10 @@ class Evidence:
 
     def _recorder(self, host: str, traffic_id: str) -> RecorderFacts | Missing:
         files = self.folder.host(host).recorder(traffic_id)
-        return self._document(files.document, RecorderFacts.read)
+        return self._reader.document(files.document, RecorderFacts.read)
 
     def _archive(self, host: str) -> SavedArchive | Missing:
-        return self._document(self.folder.host(host).archive, _read_archive)
+        return self._reader.document(self.folder.host(host).archive, _read_archive)
 
     def _wire(self, traffic: TrafficCase) -> Wire | Missing:
         case = self.case
@@ -444,36 +370,6 @@ class Evidence:
             why = f"has no SETUP of stream {traffic.stream_id} sent by the publisher's host"
             return Missing(path, why)
         return from_image_start(wire, image_start(wire, far)) if traffic.observed else wire
-
-    def _document(self, path: Path, read: Callable[[Path], _VALUE | None]) -> _VALUE | Missing:
-        try:
-            found = read(path)
-        except (DocumentError, OSError, ValueError) as error:
-            reason = str(error).removeprefix(f"{path.name}: ")
-            return Missing(self.name_of(path), f"cannot be parsed: {reason}", damaged=True)
-        return Missing(self.name_of(path), "is missing") if found is None else found
-
-    def _records(
-        self,
-        path: Path,
-        read: Callable[[Path], Records | None],
-        dtype: np.dtype[Any],
-        *,
-        whole: bool = True,
-    ) -> Records | Missing:
-        """Read a file of records. If `whole`, a file that ends inside a record is damaged."""
-        found = self._document(path, read)
-        if whole and not isinstance(found, Missing) and (why := truncation(path, dtype)):
-            return Missing(self.name_of(path), why, damaged=True)
-        return found
-
-    def _bytes(self, path: Path) -> NDArray[np.uint8] | Missing:
-        try:
-            return map_bytes(path)
-        except UnsafeFileError as error:
-            return Missing(self.name_of(path), f"cannot be parsed: {error}", damaged=True)
-        except OSError:
-            return Missing(self.name_of(path), "is missing")
 
 
 def _read_case(path: Path) -> Case | None:

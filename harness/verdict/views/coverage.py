@@ -19,7 +19,8 @@ from windtunnel.harness.dissect.frames.flow import StreamFacts, aligned_lengths,
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.archive.replay import was_truncated
-from windtunnel.harness.verdict.core.evidence import Evidence, Planned
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.evidence_contents import Planned
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,

@@ -21,7 +21,8 @@ from windtunnel.harness.artifact.run.observed import Stall
 from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.completeness import missing_packets
-from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Delivered, Evidence, Planned
+from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Evidence
+from windtunnel.harness.verdict.core.evidence_contents import Delivered, Planned
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.core.wire import status_messages
 from windtunnel.harness.verdict.views.reader_gaps import (

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.compare import first_wrong_message
-from windtunnel.harness.verdict.core.evidence import Evidence, Planned
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.evidence_contents import Planned
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.harness.verdict.core.evidence import Delivered, Evidence, Planned
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.evidence_contents import Delivered, Planned
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.core.limit import Limit
 

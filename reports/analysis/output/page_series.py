@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windtunnel.reports.analysis.output.tables import Tables
-from windtunnel.reports.analysis.streams.repair import KEY
+from windtunnel.reports.analysis.streams.repair_tables import KEY
 
 GAPS_MAX = 5_000
 STALLS_MAX = 500

@@ -26,7 +26,7 @@ from windtunnel.reports.analysis.reading.stream_events import (
     with_room,
 )
 from windtunnel.reports.analysis.streams.geometry import Geometry
-from windtunnel.reports.analysis.streams.repair import KEY
+from windtunnel.reports.analysis.streams.repair_tables import KEY
 
 PAUSE_MIN_NS = 10_000_000
 """Minimum pause between new frames. Shorter pauses are ignored."""

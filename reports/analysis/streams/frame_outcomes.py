@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from windtunnel.reports.analysis.kernels.frame_outcome_kernel import NO_OUTCOME
 from windtunnel.reports.analysis.reading.stream_events import ints
 from windtunnel.reports.analysis.streams.geometry import StreamKey
-from windtunnel.reports.analysis.streams.repair import FRAME_OUTCOME_NAMES, KEY
+from windtunnel.reports.analysis.streams.repair_tables import FRAME_OUTCOME_NAMES, KEY
 from windtunnel.reports.analysis.streams.stream_walk import WalkedFrames, WalkKey
 
 INFERRED, JOINED = "inferred", "joined"

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from windtunnel.reports.analysis.kernels import image_kernel as kernel
 from windtunnel.reports.analysis.reading.stream_events import Events, bools, ints
 from windtunnel.reports.analysis.streams.geometry import Geometry
-from windtunnel.reports.analysis.streams.repair import KEY
+from windtunnel.reports.analysis.streams.repair_tables import KEY
 
 IMAGES = pa.schema(
     [

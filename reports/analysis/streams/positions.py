@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from windtunnel.reports.analysis.kernels import repair_kernel as kernel
 from windtunnel.reports.analysis.reading.stream_events import Events
-from windtunnel.reports.analysis.streams.repair import KEY
+from windtunnel.reports.analysis.streams.repair_tables import KEY
 
 SAMPLES_MAX = 4_096
 POSITIONS = pa.schema(

@@ -16,7 +16,7 @@ import pyarrow as pa
 from windtunnel.reports.analysis.reading.schema import compact_dictionaries
 from windtunnel.reports.analysis.reading.stream_events import dictionary_codes, with_session
 from windtunnel.reports.analysis.streams.geometry import Geometry, StreamKey
-from windtunnel.reports.analysis.streams.repair import FLOWS, KEY
+from windtunnel.reports.analysis.streams.repair_tables import FLOWS, KEY
 from windtunnel.reports.analysis.streams.stream_walk import (
     NESTED_TABLES,
     StreamWalk,

@@ -18,14 +18,12 @@ from windtunnel.reports.analysis.streams.image import IMAGES, MESSAGES, ImageWal
 from windtunnel.reports.analysis.streams.positions import POSITIONS, PositionSamples
 from windtunnel.reports.analysis.streams.refused import RefusedRanges
 from windtunnel.reports.analysis.streams.repair import (
-    FLOWS,
-    GAPS,
     GAPS_MAX,
-    KEY,
     RepairWalk,
     is_requested,
     lost_bytes,
 )
+from windtunnel.reports.analysis.streams.repair_tables import FLOWS, GAPS, KEY
 
 WalkKey = tuple[str, int, int]
 NESTED_TABLES = {

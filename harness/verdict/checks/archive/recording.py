@@ -27,7 +27,8 @@ from windtunnel.harness.dissect.archive_files.recording_catalog import Recording
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.schema.archive import DISK_RESERVE_BYTES
 from windtunnel.harness.scenario.validation import archive_validation
-from windtunnel.harness.verdict.core.evidence import Evidence, Planned, SavedArchive
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.evidence_contents import Planned, SavedArchive
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,

@@ -12,7 +12,8 @@ import numpy as np
 from windtunnel.harness.artifact.host.counter_sample import CounterFacts
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.verdict.core.evidence import Evidence, HostCounters
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.evidence_contents import HostCounters
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,

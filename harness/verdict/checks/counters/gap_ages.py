@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.verdict.checks.retransmission.nak_times import SLACK_NS
-from windtunnel.harness.verdict.core.evidence import HostCounters
+from windtunnel.harness.verdict.core.evidence_contents import HostCounters
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.first_gaps import accepted_times
 from windtunnel.harness.verdict.views.series import END_OF_TIME_NS, highest_by

@@ -22,7 +22,8 @@ from windtunnel.harness.dissect.driver_files.loss_report import (
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.counters.packet_counts import was_killed
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops
-from windtunnel.harness.verdict.core.evidence import Evidence, Planned
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.evidence_contents import Planned
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,

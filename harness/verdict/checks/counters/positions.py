@@ -6,7 +6,8 @@ from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.counters.sent_datagrams import wrong_datagram
 from windtunnel.harness.verdict.checks.retransmission.recovery import system_value
-from windtunnel.harness.verdict.core.evidence import Evidence, Planned
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.evidence_contents import Planned
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,

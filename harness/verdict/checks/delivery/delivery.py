@@ -18,7 +18,8 @@ from windtunnel.harness.scenario.resolved.unawaited import (
 )
 from windtunnel.harness.verdict.checks.archive.replay import was_truncated
 from windtunnel.harness.verdict.core.compare import first_difference, first_wrong_message
-from windtunnel.harness.verdict.core.evidence import Delivered, Evidence, Planned
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.evidence_contents import Delivered, Planned
 from windtunnel.harness.verdict.core.finding import (
     AtFault,
     Finding,

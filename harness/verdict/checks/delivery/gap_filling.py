@@ -18,7 +18,8 @@ from windtunnel.harness.dissect.frames.flow import aligned_lengths
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.retransmission.recovery import system_value
-from windtunnel.harness.verdict.core.evidence import Evidence, SavedLog
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.evidence_contents import SavedLog
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,

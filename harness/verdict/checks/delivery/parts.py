@@ -20,7 +20,8 @@ from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.subject import workload_failed
 from windtunnel.harness.verdict.core.compare import first_wrong_message
-from windtunnel.harness.verdict.core.evidence import Delivered, Evidence, Planned
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.evidence_contents import Delivered, Planned
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,

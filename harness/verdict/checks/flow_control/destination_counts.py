@@ -11,7 +11,7 @@ import numpy as np
 
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.schema.channel import Channel
-from windtunnel.harness.verdict.core.evidence import HostCounters
+from windtunnel.harness.verdict.core.evidence_contents import HostCounters
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
 
 DYNAMIC = "dynamic"

@@ -22,7 +22,8 @@ from windtunnel.harness.dissect.driver_files.log_buffer import TERM_COUNT, LogFr
 from windtunnel.harness.dissect.frames import layout
 from windtunnel.harness.dissect.frames.flow import aligned_lengths
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.verdict.core.evidence import Evidence, SavedLog
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.evidence_contents import SavedLog
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,

@@ -9,7 +9,8 @@ from windtunnel.harness.dissect.frames.flow import lengths_on_wire
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.compare import first_differing_pair
-from windtunnel.harness.verdict.core.evidence import Evidence, HostCounters
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.evidence_contents import HostCounters
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,

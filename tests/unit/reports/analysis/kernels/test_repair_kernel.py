@@ -10,7 +10,8 @@ from tests.naive import repair as naive
 from windtunnel.reports.analysis.kernels import gap_kernel
 from windtunnel.reports.analysis.kernels import repair_kernel as kernel
 from windtunnel.reports.analysis.kernels.frame_outcome_kernel import EVENT_OUTCOME, FLOW, NO_OUTCOME
-from windtunnel.reports.analysis.streams.repair import FRAME_OUTCOME_NAMES, GAP_CAUSES, gap_row
+from windtunnel.reports.analysis.streams.repair import gap_row
+from windtunnel.reports.analysis.streams.repair_tables import FRAME_OUTCOME_NAMES, GAP_CAUSES
 from windtunnel.reports.analysis.streams.sending_order import UNKNOWN
 
 KINDS = {"frame": kernel.FRAME, "heartbeat": kernel.HEARTBEAT, "nak": kernel.NAK}
