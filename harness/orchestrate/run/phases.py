@@ -14,17 +14,14 @@ judge.
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
 
-from windtunnel.harness.artifact.host.host_facts import SnmpFacts, udp_lines
-from windtunnel.harness.artifact.middlebox.decision import read_decisions
-from windtunnel.harness.artifact.run.agreement import agreement
-from windtunnel.harness.artifact.run.manifest import Manifest, Phase, SubjectFacts, version_text
+from windtunnel.harness.artifact.host.host_facts import udp_lines
+from windtunnel.harness.artifact.run.manifest import Manifest, Phase, SubjectFacts
 from windtunnel.harness.capture import sniffer
 from windtunnel.harness.orchestrate import facts
 from windtunnel.harness.orchestrate.applications.applications import Applications
@@ -37,6 +34,13 @@ from windtunnel.harness.orchestrate.live.link_requester import LinkRequester
 from windtunnel.harness.orchestrate.processes import watch
 from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
 from windtunnel.harness.orchestrate.run import archives, traffic
+from windtunnel.harness.orchestrate.run.collection import (
+    record_versions,
+    wait_for_captures,
+    write_agreement,
+    write_capture_statistics,
+    write_snmp,
+)
 from windtunnel.harness.orchestrate.run.host_events import HostEvents
 from windtunnel.harness.orchestrate.run.link_events import LinkEvents
 from windtunnel.harness.orchestrate.run.publisher_barrier import Barrier, has_publication, release
@@ -325,27 +329,8 @@ class Run:
         if not is_fast and self._netem is not None:
             self._close_netem(self._netem)
         if not is_fast:
-            self._wait_for_captures()
+            wait_for_captures(self.processes.of("capture"))
         self.processes.end("capture")
-
-    def _wait_for_captures(self) -> None:
-        """Wait until all captures are complete or the time limit is reached."""
-        unsettled = [
-            (each, sniffer.Settling(time.monotonic())) for each in self.processes.of("capture")
-        ]
-        for each, _ in unsettled:
-            each.new_lines()
-        while unsettled := [
-            (each, settling)
-            for each, settling in unsettled
-            if each.process.poll() is None and not settling.is_over(time.monotonic())
-        ]:
-            for each, _ in unsettled:
-                each.process.send_signal(sniffer.REPORT_SIGNAL)
-            time.sleep(watch.POLL_S)
-            for each, settling in unsettled:
-                for line in each.new_lines():
-                    settling.update(line, time.monotonic())
 
     def _close_netem(self, netem: Netem) -> None:
         try:
@@ -362,44 +347,16 @@ class Run:
                 self.manifest.errors.append(each.describe_exit())
 
     def _collect(self) -> None:
-        folder = self.spec.folder
-        self.manifest.processes = [each.facts(folder.path) for each in self.processes.watched]
+        self.manifest.processes = [
+            each.facts(self.spec.folder.path) for each in self.processes.watched
+        ]
         self.manifest.host_facts["steal_ticks"] = facts.steal_ticks() - self._steal_ticks
-        self._record_versions()
-        self._record_agreement()
-        for host in self._hosts:
-            log = folder.capture_log(host)
-            if log.exists():
-                found = sniffer.statistics(log.read_text(errors="replace"))
-                if found is not None:
-                    found.write(folder.capture_statistics(host))
-            if host in self._snmp_before:
-                try:
-                    after = udp_lines(self.lab.read(host, "/proc/net/snmp").decode())
-                except LabError as error:
-                    self.manifest.errors.append(f"statistics of host {host}: {error}")
-                    continue
-                SnmpFacts(self._snmp_before[host], after).write(folder.host(host).snmp)
-
-    def _record_agreement(self) -> None:
-        """In a replay, record how many of the original run's decisions were repeated."""
-        if self.spec.replayed is None or self._case is None:
-            return
-        folder = self.spec.folder
-        expected, actual = read_decisions(folder.replayed), read_decisions(folder.decisions)
-        if expected is not None and actual is not None:
-            names = self._case.link_names
-            agreement(self.spec.replayed.run_id, expected, actual, names).write(folder.replay)
-
-    def _record_versions(self) -> None:
-        """Record the version of each driver in the manifest, and as a comment in repro.txt."""
-        remarks = []
-        own = self.manifest.versions.get("windtunnel", "")
-        for host, tested in self.manifest.subjects.items():
-            tested.version = facts.driver_version(self.spec.folder.host(host).counters)
-            remarks.append(f"{host}: {tested.peer} {version_text(tested.version, own)}".rstrip())
-        with contextlib.suppress(OSError), self.spec.folder.repro.open("a") as repro:
-            repro.write(f"# {', '.join(remarks)}\n")
+        record_versions(self.manifest, self.spec.folder)
+        if self.spec.replayed is not None and self._case is not None:
+            write_agreement(self.spec.replayed.run_id, self._case, self.spec.folder)
+        write_capture_statistics(self.spec.folder, self._hosts)
+        snmp = write_snmp(self.spec.folder, self.lab, self._snmp_before)
+        self.manifest.errors.extend(snmp)
 
     @property
     def _hosts(self) -> tuple[str, ...]:
