@@ -23,7 +23,7 @@ from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.base.shutdown_signal import ShutdownSignal
 from windtunnel.driver.base.system import NS_PER_MS
 from windtunnel.driver.channel.resolver import Resolver
-from windtunnel.driver.cnc import cnc_file, ring_buffer
+from windtunnel.driver.cnc import cnc_file, ring_buffer_reader
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.media.channel_sockets import Sockets, UdpSockets
 from windtunnel.driver.media.name_resolver import SystemResolver
@@ -143,7 +143,9 @@ class MediaDriver:
                 self._run_sender(0)
                 self._run_receiver(0)
         idle.after_turn(resources.conductor.idle, 1)
-        ring_buffer.read(self._cnc.to_driver, ring_buffer.make_scratch(self._cnc.to_driver))
+        ring_buffer_reader.read(
+            self._cnc.to_driver, ring_buffer_reader.make_scratch(self._cnc.to_driver)
+        )
 
     @property
     def agents(self) -> AgentStates:

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 from windtunnel.driver.base import arith, atomics, handoff, system
-from windtunnel.driver.cnc import broadcast, counters, ring_buffer
+from windtunnel.driver.cnc import broadcast, counters, ring_buffer, ring_buffer_reader
 from windtunnel.driver.kernels import jit
 from windtunnel.driver.logbuffer import descriptor, position, unblocker
 from windtunnel.driver.media import receive_endpoint, send_endpoint
@@ -54,13 +54,13 @@ BUFFER_CALLS = (
         (
             broadcast.max_message_length,
             error_frames.release,
-            ring_buffer.advance,
+            ring_buffer_reader.advance,
             ring_buffer.consumer_heartbeat_ms,
             ring_buffer.consumer_position,
             ring_buffer.max_message_length,
             ring_buffer.next_correlation_id,
             ring_buffer.producer_position,
-            ring_buffer.unblock,
+            ring_buffer_reader.unblock,
         ),
     ),
     (
@@ -135,7 +135,7 @@ BUFFER_CALLS = (
     ((BYTES, *(I64,) * 9), (data.write,)),
 )
 MULTI_BUFFER_CALLS = (
-    ((BYTES, BYTES), (counters.capacity, ring_buffer.peek)),
+    ((BYTES, BYTES), (counters.capacity, ring_buffer_reader.peek)),
     ((BYTES, BYTES, I64, I64), (counters.is_active, counters.find)),
     ((BYTES, LONGS), (handoff.put, handoff.take)),
     ((BYTES, I64, BYTES, I64, I64), (atomics.copy, broadcast.transmit)),

@@ -18,7 +18,7 @@ import numpy as np
 from tests.fuzz.world import MS, World, resident_kib, world
 from tests.unit.driver.media_driver.invoked_driver import HOST
 from windtunnel.driver.base.atomics import put_i64
-from windtunnel.driver.cnc import broadcast, ring_buffer
+from windtunnel.driver.cnc import broadcast, ring_buffer, ring_buffer_reader
 from windtunnel.driver.cnc.cnc_file import open_existing
 from windtunnel.driver.cnc.error_log import read_errors
 from windtunnel.driver.command.client import ClientTimeout
@@ -166,7 +166,7 @@ def _empty(made: World, ring: np.ndarray, listener: Listener) -> None:
     for _ in range(200_000):
         if ring_buffer.consumer_position(ring) == ring_buffer.producer_position(ring):
             return
-        made.turn(MS if ring_buffer.has_message(ring) else 100 * MS)
+        made.turn(MS if ring_buffer_reader.has_message(ring) else 100 * MS)
         listener.listen()
     raise AssertionError("the ring was never emptied")
 

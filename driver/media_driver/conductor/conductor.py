@@ -19,7 +19,7 @@ from windtunnel.driver.base import handoff, idle
 from windtunnel.driver.base.errors import DriverError, StorageError
 from windtunnel.driver.channel.resolver import UnknownHostError
 from windtunnel.driver.channel.uri import InvalidChannelError
-from windtunnel.driver.cnc import ring_buffer
+from windtunnel.driver.cnc import ring_buffer, ring_buffer_reader
 from windtunnel.driver.cnc.counters_manager import CountersManager
 from windtunnel.driver.command.codec import Command, decode_command
 from windtunnel.driver.command.command_type import ErrorCode
@@ -92,7 +92,7 @@ class Conductor:
         self._lost_pages = LostPages(
             resources, components.images, components.network, components.ipc
         )
-        self._scratch = ring_buffer.make_scratch(resources.cnc.to_driver)
+        self._scratch = ring_buffer_reader.make_scratch(resources.cnc.to_driver)
         self._record = handoff.make_record()
         self._next_timer_ns = 0
         self._next_freeing_ns = 0
@@ -167,10 +167,10 @@ class Conductor:
 
     def _on_command(self) -> int:
         ring = self._resources.cnc.to_driver
-        type_id, length = ring_buffer.peek(ring, self._scratch)
-        if type_id == ring_buffer.NO_MESSAGE:
+        type_id, length = ring_buffer_reader.peek(ring, self._scratch)
+        if type_id == ring_buffer_reader.NO_MESSAGE:
             return 0
-        if type_id == ring_buffer.CORRUPT:
+        if type_id == ring_buffer_reader.CORRUPT:
             self._resources.record_error(
                 ErrorCode.MALFORMED_COMMAND,
                 f"skipped {length} bytes of the command ring buffer without a valid record",
@@ -182,7 +182,7 @@ class Conductor:
         except MalformedCommand as error:
             # As in the C driver, no client can be informed without a valid correlation id.
             self._resources.record_error(ErrorCode.MALFORMED_COMMAND, str(error), MALFORMED)
-            ring_buffer.advance(ring)
+            ring_buffer_reader.advance(ring)
             return 1
         try:
             self._waiting.execute(command)
@@ -192,7 +192,7 @@ class Conductor:
         except CommandError as error:
             self._report(command, error)
         self._is_command_pending = False
-        ring_buffer.advance(ring)
+        ring_buffer_reader.advance(ring)
         self._resources.names.on_command_end()
         return 1
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from windtunnel.driver.base import handoff, idle, system
-from windtunnel.driver.cnc import ring_buffer
+from windtunnel.driver.cnc import ring_buffer_reader
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.media_driver.agent import duty_cycle
 from windtunnel.driver.media_driver.conductor.images import image_tracker
@@ -115,7 +115,7 @@ def needs_python(state):
     event.
     """
     return (
-        ring_buffer.has_message(state.ring)
+        ring_buffer_reader.has_message(state.ring)
         or not handoff.is_empty(state.sender_events)
         or not handoff.is_empty(state.receiver_events)
     )

@@ -4,7 +4,7 @@ A claim that is never committed blocks all later claims. If a consumer with a ba
 progress for the timeout, the claim is replaced with padding. Source: spec 5, Aeron 1.53.
 """
 
-from windtunnel.driver.cnc import counters, ring_buffer
+from windtunnel.driver.cnc import counters, ring_buffer, ring_buffer_reader
 from windtunnel.driver.logbuffer import descriptor, unblocker
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 from windtunnel.driver.media_driver.agent import system_counters
@@ -73,5 +73,5 @@ class CommandUnblocker:
         timeout_ns = self._resources.context.client_liveness_timeout_ns
         if self._stall_detector.is_stalled(
             head, has_backlog, timeout_ns, now_ns
-        ) and ring_buffer.unblock(ring):
+        ) and ring_buffer_reader.unblock(ring):
             counters.increment(self._resources.values, system_counters.UNBLOCKED_COMMANDS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from windtunnel.driver.base.clock import ManualClock
 from windtunnel.driver.base.errors import ConfigurationError, DriverError, StorageError
-from windtunnel.driver.cnc import broadcast, cnc_file, ring_buffer
+from windtunnel.driver.cnc import broadcast, cnc_file, ring_buffer, ring_buffer_reader
 from windtunnel.driver.cnc.cnc_header import CncHeader
 
 HEADER = CncHeader(
@@ -59,7 +59,7 @@ def test_both_sides_see_the_same_sections(tmp_path: Path) -> None:
     receiver = broadcast.make_receiver(client.to_clients)
     scratch = broadcast.make_scratch(client.to_clients)
     assert ring_buffer.write(client.to_driver, 1, scratch, 0, 5) == ring_buffer.OK
-    assert tuple(ring_buffer.read(driver.to_driver, scratch)) == (1, 5)
+    assert tuple(ring_buffer_reader.read(driver.to_driver, scratch)) == (1, 5)
     assert broadcast.transmit(driver.to_clients, 2, scratch, 0, 6) == broadcast.OK
     assert tuple(broadcast.receive(client.to_clients, receiver, scratch)) == (2, 6)
     driver.counters_values[-1] = driver.counters_metadata[-1] = driver.error_log[-1] = 9

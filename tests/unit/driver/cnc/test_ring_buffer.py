@@ -12,7 +12,7 @@ from tests.naive.gate import pass_together
 from tests.naive.ring import NaiveRing, Record
 from windtunnel.driver.base import system
 from windtunnel.driver.base.atomics import add_i64, get_i64, put_i32, put_i64
-from windtunnel.driver.cnc import ring_buffer
+from windtunnel.driver.cnc import ring_buffer, ring_buffer_reader
 from windtunnel.driver.kernels.jit import JIT_DISABLED, kernel
 
 CAPACITY = 256
@@ -34,8 +34,8 @@ def write(ring: np.ndarray, content: bytes, type_id: int = TYPE) -> int:
     return int(ring_buffer.write(ring, type_id, as_array(content), 0, len(content)))
 
 
-def read(ring: np.ndarray, consume: Callable = ring_buffer.read) -> tuple[int, bytes]:
-    scratch = ring_buffer.make_scratch(ring)
+def read(ring: np.ndarray, consume: Callable = ring_buffer_reader.read) -> tuple[int, bytes]:
+    scratch = ring_buffer_reader.make_scratch(ring)
     type_id, length = consume(ring, scratch)
     return int(type_id), scratch[: int(length)].tobytes()
 
@@ -57,27 +57,27 @@ def assert_free_space_is_zero(ring: np.ndarray) -> None:
 
 def test_transfers_a_message_and_zeroes_its_record() -> None:
     ring = make_ring()
-    assert not ring_buffer.has_message(ring)
+    assert not ring_buffer_reader.has_message(ring)
     assert write(ring, b"hello") == ring_buffer.OK
-    assert ring_buffer.has_message(ring)
+    assert ring_buffer_reader.has_message(ring)
     assert ring[:13].tobytes() == b"\x0d\0\0\0\x07\0\0\0hello"
     assert ring_buffer.producer_position(ring) == 16
     assert read(ring) == (TYPE, b"hello")
     assert ring_buffer.consumer_position(ring) == 16
     assert not ring[:CAPACITY].any()
-    assert read(ring) == (ring_buffer.NO_MESSAGE, b"")
+    assert read(ring) == (ring_buffer_reader.NO_MESSAGE, b"")
 
 
 def test_peek_leaves_the_message_until_advance() -> None:
     ring = make_ring()
     write(ring, b"first")
     write(ring, b"second")
-    assert read(ring, ring_buffer.peek) == (TYPE, b"first")
-    assert read(ring, ring_buffer.peek) == (TYPE, b"first")
-    assert ring_buffer.advance(ring) == 16
-    assert read(ring, ring_buffer.peek) == (TYPE, b"second")
-    ring_buffer.advance(ring)
-    assert ring_buffer.advance(ring) == 0
+    assert read(ring, ring_buffer_reader.peek) == (TYPE, b"first")
+    assert read(ring, ring_buffer_reader.peek) == (TYPE, b"first")
+    assert ring_buffer_reader.advance(ring) == 16
+    assert read(ring, ring_buffer_reader.peek) == (TYPE, b"second")
+    ring_buffer_reader.advance(ring)
+    assert ring_buffer_reader.advance(ring) == 0
 
 
 def test_takes_the_longest_message_and_refuses_a_longer_one() -> None:
@@ -129,7 +129,7 @@ def test_continues_after_padding_without_a_message() -> None:
     put_i32(ring, CAPACITY - 24 + ring_buffer.TYPE, ring_buffer.PADDING_TYPE)
     put_i32(ring, CAPACITY - 24, 24)
     put_i64(ring, CAPACITY + ring_buffer.TAIL, CAPACITY)
-    assert read(ring) == (ring_buffer.NO_MESSAGE, b"")
+    assert read(ring) == (ring_buffer_reader.NO_MESSAGE, b"")
     assert ring_buffer.consumer_position(ring) == CAPACITY
     write(ring, b"x" * 24)
     assert read(ring) == (TYPE, b"x" * 24)
@@ -140,9 +140,9 @@ def test_waits_for_a_claim_and_skips_an_abort() -> None:
     aborted = ring_buffer.claim(ring, TYPE, 5)
     claimed = ring_buffer.claim(ring, TYPE, 3)
     write(ring, b"last")
-    assert read(ring) == (ring_buffer.NO_MESSAGE, b"")
+    assert read(ring) == (ring_buffer_reader.NO_MESSAGE, b"")
     assert ring_buffer.abort(ring, aborted)
-    assert read(ring) == (ring_buffer.NO_MESSAGE, b"")
+    assert read(ring) == (ring_buffer_reader.NO_MESSAGE, b"")
     ring[claimed : claimed + 3] = as_array(b"mid")
     assert ring_buffer.commit(ring, claimed)
     assert read(ring) == (TYPE, b"mid")
@@ -152,7 +152,7 @@ def test_waits_for_a_claim_and_skips_an_abort() -> None:
 def test_a_late_commit_after_an_unblock_changes_nothing() -> None:
     ring = make_ring()
     claimed = ring_buffer.claim(ring, TYPE, 3)
-    assert ring_buffer.unblock(ring)
+    assert ring_buffer_reader.unblock(ring)
     before = ring.copy()
     assert not ring_buffer.commit(ring, claimed)
     assert (ring == before).all()
@@ -161,20 +161,20 @@ def test_a_late_commit_after_an_unblock_changes_nothing() -> None:
 def test_unblocks_a_claim_without_a_length_only_when_its_end_is_certain() -> None:
     ring = make_ring()
     add_i64(ring, CAPACITY + ring_buffer.TAIL, 24)
-    assert not ring_buffer.unblock(ring)
+    assert not ring_buffer_reader.unblock(ring)
     write(ring, b"next")
-    assert ring_buffer.unblock(ring)
+    assert ring_buffer_reader.unblock(ring)
     assert read(ring) == (TYPE, b"next")
-    assert not ring_buffer.unblock(ring)
+    assert not ring_buffer_reader.unblock(ring)
 
 
 def test_unblocks_up_to_the_end_when_later_records_have_wrapped() -> None:
     ring = make_ring()
     move_to(ring, CAPACITY - 24)
     add_i64(ring, CAPACITY + ring_buffer.TAIL, 24)
-    assert not ring_buffer.unblock(ring)
+    assert not ring_buffer_reader.unblock(ring)
     write(ring, b"next")
-    assert ring_buffer.unblock(ring)
+    assert ring_buffer_reader.unblock(ring)
     assert read(ring) == (TYPE, b"next")
 
 
@@ -195,9 +195,9 @@ def test_drops_an_invalid_length(length: int) -> None:
     write(ring, b"12345678")
     write(ring, b"x" * 16)
     put_i32(ring, 0, length)
-    assert ring_buffer.has_message(ring)
-    type_id, dropped = ring_buffer.read(ring, ring_buffer.make_scratch(ring))
-    assert type_id == ring_buffer.CORRUPT
+    assert ring_buffer_reader.has_message(ring)
+    type_id, dropped = ring_buffer_reader.read(ring, ring_buffer_reader.make_scratch(ring))
+    assert type_id == ring_buffer_reader.CORRUPT
     assert dropped == 16
     assert read(ring) == (TYPE, b"x" * 16)
     assert ring_buffer.consumer_position(ring) == ring_buffer.producer_position(ring)
@@ -211,17 +211,17 @@ def test_drops_only_the_record_with_an_invalid_type() -> None:
     write(ring, b"bad")
     write(ring, b"good")
     put_i32(ring, ring_buffer.TYPE, 0)
-    type_id, dropped = ring_buffer.read(ring, ring_buffer.make_scratch(ring))
-    assert (type_id, dropped) == (ring_buffer.CORRUPT, 16)
+    type_id, dropped = ring_buffer_reader.read(ring, ring_buffer_reader.make_scratch(ring))
+    assert (type_id, dropped) == (ring_buffer_reader.CORRUPT, 16)
     assert read(ring) == (TYPE, b"good")
 
 
-@pytest.mark.parametrize(("room", "expected"), [(16, TYPE), (15, ring_buffer.CORRUPT)])
+@pytest.mark.parametrize(("room", "expected"), [(16, TYPE), (15, ring_buffer_reader.CORRUPT)])
 def test_never_writes_beyond_a_scratch(room: int, expected: int) -> None:
     ring = make_ring()
     write(ring, b"x" * 16)
     memory = np.zeros(32, dtype=np.uint8)
-    type_id, _ = ring_buffer.read(ring, memory[:room])
+    type_id, _ = ring_buffer_reader.read(ring, memory[:room])
     assert type_id == expected
     assert not memory[room:].any()
     assert ring_buffer.consumer_position(ring) == 24
@@ -230,8 +230,11 @@ def test_never_writes_beyond_a_scratch(room: int, expected: int) -> None:
 def test_does_not_unblock_an_empty_ring() -> None:
     ring = make_ring()
     ring[64] = 1
-    assert not ring_buffer.unblock(ring)
-    assert ring_buffer.read(ring, ring_buffer.make_scratch(ring))[0] == ring_buffer.NO_MESSAGE
+    assert not ring_buffer_reader.unblock(ring)
+    assert (
+        ring_buffer_reader.read(ring, ring_buffer_reader.make_scratch(ring))[0]
+        == ring_buffer_reader.NO_MESSAGE
+    )
 
 
 @pytest.mark.parametrize("length", [-(2**31), -CAPACITY - 8, -4])
@@ -239,8 +242,8 @@ def test_unblocks_an_invalid_negative_length(length: int) -> None:
     ring = make_ring()
     ring_buffer.claim(ring, TYPE, 8)
     put_i32(ring, 0, length)
-    assert ring_buffer.unblock(ring)
-    assert read(ring) == (ring_buffer.NO_MESSAGE, b"")
+    assert ring_buffer_reader.unblock(ring)
+    assert read(ring) == (ring_buffer_reader.NO_MESSAGE, b"")
     assert ring_buffer.consumer_position(ring) == 16
 
 
@@ -252,13 +255,13 @@ def test_a_claim_with_a_wrong_length_hides_no_message_behind_it(length: int) -> 
     for message in messages:
         write(ring, message)
     put_i32(ring, 0, length)
-    assert ring_buffer.unblock(ring)
-    if read(ring, ring_buffer.peek)[0] == ring_buffer.NO_MESSAGE:
+    assert ring_buffer_reader.unblock(ring)
+    if read(ring, ring_buffer_reader.peek)[0] == ring_buffer_reader.NO_MESSAGE:
         # The length was too short. The rest of the claim is a claim without a length.
-        assert ring_buffer.unblock(ring)
+        assert ring_buffer_reader.unblock(ring)
     assert [read(ring) for _ in range(4)] == [
         *((TYPE, message) for message in messages),
-        (ring_buffer.NO_MESSAGE, b""),
+        (ring_buffer_reader.NO_MESSAGE, b""),
     ]
     assert_free_space_is_zero(ring)
 
@@ -268,7 +271,7 @@ def test_a_tail_that_was_moved_is_repaired(moved: int) -> None:
     ring = make_ring()
     move_to(ring, 3 * CAPACITY + 64)
     add_i64(ring, CAPACITY + ring_buffer.TAIL, moved)
-    assert read(ring)[0] == ring_buffer.CORRUPT
+    assert read(ring)[0] == ring_buffer_reader.CORRUPT
     for number in range(3 * CAPACITY // 16):
         assert write(ring, b"%08d" % number) == ring_buffer.OK
         assert read(ring) == (TYPE, b"%08d" % number)
@@ -280,7 +283,7 @@ def test_a_tail_that_was_moved_behind_messages_loses_none_of_them() -> None:
     for message in (b"first", b"second"):
         write(ring, message)
     add_i64(ring, CAPACITY + ring_buffer.TAIL, 3)
-    assert read(ring)[0] == ring_buffer.CORRUPT
+    assert read(ring)[0] == ring_buffer_reader.CORRUPT
     write(ring, b"third")
     assert [read(ring) for _ in range(3)] == [(TYPE, b"first"), (TYPE, b"second"), (TYPE, b"third")]
 
@@ -327,10 +330,10 @@ def test_agrees_with_the_naive_ring(operations: list[tuple[str, int]], start: in
             state = "committed" if name == "commit" else "padding"
             _close(ring, open_claims, number % len(open_claims), state)
         elif name == "read":
-            expected = naive.read() or (ring_buffer.NO_MESSAGE, b"")
+            expected = naive.read() or (ring_buffer_reader.NO_MESSAGE, b"")
             assert read(ring) == expected
         elif name == "unblock":
-            assert ring_buffer.unblock(ring) == naive.unblock()
+            assert ring_buffer_reader.unblock(ring) == naive.unblock()
             open_claims = [claim for claim in open_claims if claim[1].state == "claimed"]
         assert ring_buffer.producer_position(ring) == naive.tail
         assert ring_buffer.consumer_position(ring) == naive.head
@@ -352,11 +355,14 @@ def test_survives_any_bytes(content: bytes, trailer: bytes) -> None:
     for field, at in ((ring_buffer.TAIL, 0), (ring_buffer.HEAD, 8), (ring_buffer.HEAD_CACHE, 16)):
         # Positions near the largest int would overflow after centuries; not before.
         ring[64 + field : 64 + field + 7] = as_array(trailer[at : at + 7])
-    scratch = ring_buffer.make_scratch(ring)
+    scratch = ring_buffer_reader.make_scratch(ring)
     for _ in range(12):
-        ring_buffer.unblock(ring)
-        type_id, length = ring_buffer.read(ring, scratch)
-        assert type_id >= 1 or type_id in (ring_buffer.NO_MESSAGE, ring_buffer.CORRUPT)
+        ring_buffer_reader.unblock(ring)
+        type_id, length = ring_buffer_reader.read(ring, scratch)
+        assert type_id >= 1 or type_id in (
+            ring_buffer_reader.NO_MESSAGE,
+            ring_buffer_reader.CORRUPT,
+        )
         assert 0 <= length <= 64
         ring_buffer.write(ring, TYPE, scratch, 0, 8)
 
@@ -382,8 +388,8 @@ def read_many(ring, scratch, seen, turns):
     """Read up to `turns` times, counting in `seen`. Returns (messages, what is not as sent)."""
     messages, wrong = 0, 0
     for _ in range(turns):
-        type_id, length = ring_buffer.read(ring, scratch)
-        if type_id == ring_buffer.NO_MESSAGE:
+        type_id, length = ring_buffer_reader.read(ring, scratch)
+        if type_id == ring_buffer_reader.NO_MESSAGE:
             system.yield_cpu()
         elif type_id < 1 or type_id >= seen.size:
             wrong += 1
@@ -399,7 +405,7 @@ def read_many(ring, scratch, seen, turns):
 def test_many_threads_lose_nothing() -> None:
     producers, count, turns = 3, *((150, 50) if JIT_DISABLED else (200_000, 10_000))
     ring = make_ring(1 << 14)
-    scratch, seen = ring_buffer.make_scratch(ring), np.zeros(producers + 1, dtype=np.int64)
+    scratch, seen = ring_buffer_reader.make_scratch(ring), np.zeros(producers + 1, dtype=np.int64)
     write_many(make_ring(), 1, np.zeros(64, dtype=np.uint8), 1)
     read_many(make_ring(), scratch, seen, 1)
     threads = [
@@ -421,7 +427,7 @@ def test_many_threads_lose_nothing() -> None:
         thread.join()
     assert wrong_in_all == 0
     assert seen.tolist() == [0] + [count] * producers
-    assert read(ring) == (ring_buffer.NO_MESSAGE, b"")
+    assert read(ring) == (ring_buffer_reader.NO_MESSAGE, b"")
     assert not ring[: 1 << 14].any()
 
 

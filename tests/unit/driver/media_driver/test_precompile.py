@@ -17,7 +17,7 @@ ROOMS = ("media_driver", "media", "cnc", "logbuffer")
 """Where the conductor's Python is."""
 WITH_THE_DRIVER = {
     "windtunnel.driver.base.idle.after_turn",
-    "windtunnel.driver.cnc.ring_buffer.read",
+    "windtunnel.driver.cnc.ring_buffer_reader.read",
     "windtunnel.driver.media.transport.receive",
     "windtunnel.driver.media.transport.send_frame",
     "windtunnel.driver.media.transport.slot_length",

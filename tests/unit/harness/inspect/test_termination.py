@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.harness.inspect.driver_folder import RING, RING_AT, small_cnc, write
-from windtunnel.driver.cnc import ring_buffer
+from windtunnel.driver.cnc import ring_buffer, ring_buffer_reader
 from windtunnel.harness.dissect.driver_files.cnc_file import CncFileError
 from windtunnel.harness.inspect.aeron_dir import NothingThereError
 from windtunnel.harness.inspect.compare_and_swap import compare_and_swap
@@ -46,7 +46,7 @@ def test_the_drivers_own_reading_of_the_ring_finds_it():
     taken = np.zeros(CAPACITY, dtype=np.uint8)
     source = np.zeros(16, dtype=np.uint8)
     assert ring_buffer.write(section, 5, source, 0, 16) == ring_buffer.OK
-    found = [ring_buffer.read(section, taken)[0] for _ in range(2)]
+    found = [ring_buffer_reader.read(section, taken)[0] for _ in range(2)]
     assert found == [0x0E, 5]
 
 
