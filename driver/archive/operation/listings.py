@@ -109,7 +109,9 @@ class SingleListing:
 
 
 class SubscriptionListing:
-    """A listing of the subscriptions that are being recorded."""
+    """A listing of the subscriptions that are being recorded. It skips those that have been stopped
+    since the request.
+    """
 
     def __init__(
         self,
@@ -139,6 +141,8 @@ class SubscriptionListing:
 
     def _matches(self, stream: RecordedStream) -> bool:
         request = self._request
+        if stream.is_over:
+            return False
         if request.apply_stream_id == BooleanType.TRUE and stream.stream_id != request.stream_id:
             return False
         return stream.subscription is not None and request.channel in stream.subscription.channel
@@ -187,8 +191,13 @@ class Listings:
         session.listing = None if listing.is_done else listing
 
     def recording(self, session: ControlSession, request: ListRecordingRequest) -> None:
-        """List one recording."""
+        """List one recording. An unknown recording is no listing in progress: the client's next
+        request may be a listing.
+        """
         require_no_listing(session)
+        if self._catalog.descriptor(request.recording_id) is None:
+            session.responses.recording_unknown(request.correlation_id, request.recording_id)
+            return
         session.listing = SingleListing(
             session, request.correlation_id, self._catalog, request.recording_id
         )

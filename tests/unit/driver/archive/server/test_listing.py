@@ -17,6 +17,7 @@ from windtunnel.driver.archive.protocol.requests import (
     RecordingPositionRequest,
     StartPositionRequest,
     StopPositionRequest,
+    StopRecordingSubscriptionRequest,
     UpdateChannelRequest,
 )
 from windtunnel.driver.archive.storage.catalog_writer import CatalogWriter
@@ -104,6 +105,12 @@ def test_only_one_listing_at_a_time(tmp_path, monkeypatch):
         assert talker.answer(second) == Err(1)
 
 
+def test_an_unknown_recording_is_told_while_the_next_request_waits(talker):
+    asked = [talker.send(ListRecordingRequest, recording_id=each) for each in (5, 6)]
+    talker.own.until(lambda: all(talker.about(each) for each in asked))
+    assert [talker.about(each) for each in asked] == [[(UNKNOWN, 5)], [(UNKNOWN, 6)]]
+
+
 def test_recordings_are_listed_by_stream_and_text(tmp_path, monkeypatch):
     filled(tmp_path, 4)
     with own_archive(tmp_path, monkeypatch) as own:
@@ -167,6 +174,21 @@ def test_subscriptions_are_listed_by_stream_and_text(own, talker):
     assert streams(pseudo_index=1) == [2, 3, "end"]
     assert streams(apply_stream_id=BooleanType.TRUE) == [2, "end"]
     assert streams(channel="udp") == ["end"]
+
+
+def test_a_subscription_that_is_stopped_meanwhile_is_not_listed(own, talker):
+    started = [talker.start(stream=stream) for stream in (1, 2)]
+    asked = talker.send(
+        ListRecordingSubscriptionsRequest, pseudo_index=0, subscription_count=9,
+        apply_stream_id=BooleanType.FALSE, stream_id=0, channel="",
+    )  # fmt: skip
+    stop = talker.ask(StopRecordingSubscriptionRequest, subscription_id=started[0].relevant_id)
+    assert stop == Ok()
+    own.until(lambda: talker.answer(asked))
+    found = [
+        getattr(each, "stream_id", "end") for each in talker.said if each.correlation_id == asked
+    ]
+    assert found == [2, "end"]
 
 
 def positions(talker, recording_id=0):
