@@ -32,19 +32,21 @@ from windtunnel.driver.archive.replay.replay_run import ReplayPlan
 from windtunnel.driver.base.arith import I64_MAX
 from windtunnel.driver.wire.data import ALIGNMENT
 
-_Limit = tuple[Callable[[], int], Callable[[], bool]]
+Limit = tuple[Callable[[], int], Callable[[], bool]]
+"""Two functions: one returns the current limit of a replay, the other whether this limit is
+final.
+"""
 
 
 def make_plan(
     resources: ArchiveResources,
     request: ReplayRequest | BoundedReplayRequest,
     recording: RecordingDescriptor,
-    active: ActiveRecording | BeginningRecording | None,
+    limit: Limit | None,
 ) -> ReplayPlan:
     """Return the recording, range and limit of a requested replay. Raises RequestRejected if the
     request is invalid.
     """
-    limit = _limit_of(resources, request, active)
     position = _position_of(request, recording)
     io_max_length = _io_max_length(resources, request, recording)
     if limit is None:
@@ -68,23 +70,28 @@ def make_plan(
     )  # fmt: skip
 
 
-def _limit_of(
-    resources: ArchiveResources,
-    request: ReplayRequest | BoundedReplayRequest,
-    active: ActiveRecording | BeginningRecording | None,
-) -> _Limit | None:
-    """Return two functions: one returns the current limit of a replay, the other whether this limit
-    is final. Returns None if the limit is the stop position of a stopped recording.
+def limit_of_request(
+    resources: ArchiveResources, request: ReplayRequest | BoundedReplayRequest
+) -> Limit | None:
+    """Return the limit of a bounded replay, or None if the request has no limit. Raises
+    RequestRejected if the limit counter is not allocated.
     """
-    if isinstance(request, BoundedReplayRequest):
-        counters = resources.client.counters
-        counter = counters.read(request.limit_counter_id)
-        if counter is None:
-            raise RequestRejected(
-                f"limit counter {request.limit_counter_id} is not allocated in the media driver"
-            )
-        bound = CounterLimit(counters, counter.counter_id, counter.registration_id)
-        return bound.position, bound.is_final
+    if not isinstance(request, BoundedReplayRequest):
+        return None
+    counters = resources.client.counters
+    counter = counters.read(request.limit_counter_id)
+    if counter is None:
+        raise RequestRejected(
+            f"limit counter {request.limit_counter_id} is not allocated in the media driver"
+        )
+    bound = CounterLimit(counters, counter.counter_id, counter.registration_id)
+    return bound.position, bound.is_final
+
+
+def limit_of_recording(active: ActiveRecording | BeginningRecording | None) -> Limit | None:
+    """Return the limit of an active recording, or None if the recording has stopped: the limit is
+    its stop position then.
+    """
     if active is None:
         return None
     return lambda: active.position, lambda: active.is_done

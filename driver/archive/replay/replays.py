@@ -8,7 +8,6 @@ to a stop request does not show whether the replay existed. Source: archive-prot
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from windtunnel.driver.archive.control import retained_channel
@@ -27,7 +26,11 @@ from windtunnel.driver.archive.protocol.requests import (
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.archive.recording.recordings import Recordings
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
-from windtunnel.driver.archive.replay.replay_plan import make_plan
+from windtunnel.driver.archive.replay.replay_plan import (
+    limit_of_recording,
+    limit_of_request,
+    make_plan,
+)
 from windtunnel.driver.archive.replay.replay_run import (
     ReadOptions,
     ReplayPlan,
@@ -43,7 +46,7 @@ from windtunnel.driver.client.image.header import SourceImage
 from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
 from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 
-_OTHER_MEDIUM = re.compile(r"aeron:(?!(udp|ipc)\b)\w+(\?|$)")
+_PARSED_BY_AERON = re.compile(r"aeron:(udp$|(?!(udp|ipc)\b)\w+(\?|$))")
 
 
 @dataclass(eq=False)
@@ -104,25 +107,27 @@ class Replays:
     ) -> None:
         """Start a replay. As in Aeron, there is no response if the channel cannot be parsed.
 
-        An unknown medium is an exception: Aeron accepts any word as a medium and later sends an
-        error.
+        An unknown medium and UDP without parameters are exceptions: Aeron parses them and later
+        sends an error.
         """
         resources = self._resources
         try:
             channel = uri.parse(request.replay_channel)
         except ConfigurationError as error:
-            if _OTHER_MEDIUM.match(request.replay_channel):
+            if _PARSED_BY_AERON.match(request.replay_channel):
                 raise
             resources.errors.warn(f"replay of recording {request.recording_id}: {error}")
             return
-        limit = resources.settings.max_concurrent_replays
-        if len(self._replays) >= limit:
+        limit = limit_of_request(resources, request)
+        maximum = resources.settings.max_concurrent_replays
+        if len(self._replays) >= maximum:
             raise RequestRejected(
-                f"the limit of {limit} concurrent replays has been reached", ErrorCode.MAX_REPLAYS
+                f"the limit of {maximum} concurrent replays has been reached",
+                ErrorCode.MAX_REPLAYS,
             )
         recording = resources.recording(request.recording_id)
-        active = self._recordings.active(request.recording_id)
-        plan = make_plan(resources, request, recording, active)
+        limit = limit or limit_of_recording(self._recordings.active(request.recording_id))
+        plan = make_plan(resources, request, recording, limit)
         self._require_undeleted(plan)
         is_response = channel.get(uri_param.CONTROL_MODE) == "response"
         has_token = is_response and request.replay_token != NULL_VALUE
@@ -195,25 +200,23 @@ class Replays:
         session.responses.ok(request.correlation_id)
 
     def stop_all(self, session: ControlSession, request: StopAllReplaysRequest) -> None:
-        """Stop all replays of one recording, or all replays of the archive."""
+        """Stop all replays of one recording, or all replays of the archive. As in Aeron, a replay
+        begins nevertheless if its publication has not been added yet.
+        """
         recording_id = request.recording_id
-        self._abort(lambda each: recording_id in (NULL_VALUE, each.recording_id))
+        for each in self._replays:
+            if recording_id in (NULL_VALUE, each.recording_id) and each.run is not None:
+                self._end(each, each.run)
         session.responses.ok(request.correlation_id)
 
     def abort_of(self, recording_id: int) -> None:
-        """Abort all replays of a recording."""
-        self._abort(lambda each: each.recording_id == recording_id)
-
-    def _abort(self, matches: Callable[[Replay], bool]) -> None:
-        for each in tuple(self._replays):
-            if not matches(each):
-                continue
+        """Abort all replays of a recording that is being truncated."""
+        for each in self.of(recording_id):
             if each.run is not None:
                 self._end(each, each.run)
             else:
                 self._resources.client.abandon(each.publication_id)
-                self._replays.remove(each)
-        self._update_counter()
+                self._fail(each, f"recording {recording_id} was truncated before its replay began")
 
     def _end(self, replay: Replay, run: ReplayRun) -> None:
         replay.is_aborted = True

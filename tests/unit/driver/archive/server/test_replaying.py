@@ -23,6 +23,7 @@ from windtunnel.driver.archive.protocol.requests import (
     ReplayTokenRequest,
     StopAllReplaysRequest,
     StopReplayRequest,
+    TruncateRecordingRequest,
 )
 from windtunnel.driver.archive.recording.image_recording import ImageRecording
 from windtunnel.driver.client.errors import RegistrationError
@@ -151,6 +152,7 @@ def test_an_empty_recording_has_nothing_to_replay(own, talker):
         ({"replay_channel": IPC + "|linger=5s"}, 0),
         ({"replay_channel": IPC + "|session-id=rubbish"}, 0),
         ({"replay_channel": "aeron:pigeon?carrier=1"}, 0),
+        ({"replay_channel": "aeron:udp"}, 0),
         ({"recording_id": 1}, 5),
         ({"recording_id": -1}, 5),
     ],
@@ -229,6 +231,26 @@ def test_replays_are_stopped(own, talker):
     own.until(lambda: not readers[1].subscription.images)
 
 
+def test_a_replay_that_has_no_publication_yet_is_not_stopped(own, talker):
+    """Its client does not know its id yet, and waits for the response to its request."""
+    talker.stopped_recording(10)
+    reader = Reader(talker)
+    asked = talker.send(ReplayRequest, **replay_values(0))
+    assert talker.ask(StopAllReplaysRequest, recording_id=-1) == Ok(0)
+    own.until(lambda: talker.answer(asked))
+    assert talker.answer(asked).error_message == ""
+    assert len(reader.until_end()) == 10
+
+
+def test_a_truncation_answers_a_replay_that_has_no_publication_yet(own, talker):
+    talker.stopped_recording(10)
+    asked = talker.send(ReplayRequest, **replay_values(0))
+    assert talker.ask(TruncateRecordingRequest, recording_id=0, position=0) == Ok(1)
+    own.until(lambda: talker.answer(asked))
+    assert talker.about(asked) == [("ERROR", 0)]
+    own.until(lambda: ("DELETE", 0, -1) in talker.signals())
+
+
 def test_the_next_request_after_a_stop_finds_no_replay(talker):
     talker.stopped_recording(10)
     reader = Reader(talker)
@@ -258,6 +280,7 @@ def test_a_counter_bounds_a_replay(own, talker):
     assert talker.ask_replay(0, **values) == Err(0)
     values["limit_counter_id"] = -5
     assert talker.ask_replay(0, **values) == Err(0)
+    assert talker.ask_replay(7, **values) == Err(0)
 
 
 def test_a_wrong_token_is_not_answered(own, talker):
