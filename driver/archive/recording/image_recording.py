@@ -31,6 +31,15 @@ from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
 
 
+def require_stream(recording: RecordingDescriptor, stream_id: int) -> None:
+    """Raise RequestRejected if a recording cannot be extended by a stream with this id."""
+    if recording.stream_id != stream_id:
+        raise RequestRejected(
+            f"cannot extend recording {recording.recording_id}: expected stream "
+            f"{recording.stream_id}, found stream {stream_id}", ErrorCode.UNKNOWN_RECORDING,
+        )  # fmt: skip
+
+
 class ImageRecording:
     """Begins and finishes the recordings of images."""
 

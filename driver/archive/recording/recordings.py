@@ -28,7 +28,7 @@ from windtunnel.driver.archive.protocol.requests import (
     StopRecordingRequest,
     StopRecordingSubscriptionRequest,
 )
-from windtunnel.driver.archive.recording.image_recording import ImageRecording
+from windtunnel.driver.archive.recording.image_recording import ImageRecording, require_stream
 from windtunnel.driver.archive.recording.recorded_stream import (
     ActiveRecording,
     BeginningRecording,
@@ -96,12 +96,7 @@ class Recordings:
         """Extend a stopped recording."""
         self._require_slot()
         recording = self._resources.recording(request.recording_id)
-        if recording.stream_id != request.stream_id:
-            raise RequestRejected(
-                f"cannot extend recording {request.recording_id}: expected stream "
-                f"{recording.stream_id}, found stream {request.stream_id}",
-                ErrorCode.UNKNOWN_RECORDING,
-            )
+        require_stream(recording, request.stream_id)
         self._images.require_stopped(self._active, recording)
         self._images.require_undeleted(self._deletions, recording)
         self._resources.require_space()

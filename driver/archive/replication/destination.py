@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from windtunnel.driver.archive.control.archive_resources import ArchiveResources
 from windtunnel.driver.archive.control.request_rejected import RequestRejected
-from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.archive.storage.catalog_entry import descriptor_fault
 from windtunnel.driver.archive.storage.segment_file import segments_of
@@ -59,11 +59,6 @@ def prepare_destination(
     if found.start_position == found.stop_position:
         catalog.replace(replace(copied, recording_id=recording_id))
         return Destination(recording_id, start, False)
-    if found.stream_id != source.stream_id:
-        raise RequestRejected(
-            f"cannot extend recording {recording_id}: expected stream {found.stream_id}, "
-            f"found stream {source.stream_id}", ErrorCode.UNKNOWN_RECORDING,
-        )  # fmt: skip
     return Destination(recording_id, found.stop_position, False)
 
 

@@ -49,8 +49,7 @@ class PendingRequest:
             if isinstance(message, ControlResponse):
                 if message.code == ControlResponseCode.ERROR:
                     raise SourceArchiveError(
-                        f"error from the source archive: {message.error_message}",
-                        message.relevant_id,
+                        f"error from the source archive: {message.error_message}"
                     )
                 if message.correlation_id == self._correlation_id:
                     self._response = message

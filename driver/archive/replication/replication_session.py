@@ -26,6 +26,7 @@ from windtunnel.driver.archive.protocol.requests import (
     StopReplayRequest,
 )
 from windtunnel.driver.archive.protocol.responses import ControlResponse, RecordingDescriptor
+from windtunnel.driver.archive.recording.image_recording import require_stream
 from windtunnel.driver.archive.recording.recorded_stream import RecordedStream
 from windtunnel.driver.archive.recording.recordings import Recordings
 from windtunnel.driver.archive.replication import destination
@@ -125,8 +126,8 @@ class ReplicationSession(PendingRequest):
         code = code_of(error)
         if self.state == State.CONNECT:
             code = ErrorCode.REPLICATION_CONNECTION_FAILURE
-        elif isinstance(error, SourceArchiveError) and error.relevant_id in set(ErrorCode):
-            code = ErrorCode(error.relevant_id)
+        elif isinstance(error, SourceArchiveError):
+            self._resources.errors.warn(f"replication {self.replication_id}: {error}")
         self.fail(str(error), code)
 
     def fail(self, text: str, code: ErrorCode = ErrorCode.GENERIC) -> None:
@@ -265,6 +266,7 @@ class ReplicationSession(PendingRequest):
         assert self._source is not None
         channel = self._channels.to_record(self._replay_session_id, self.replication_id)
         stream_id = self._source.stream_id
+        require_stream(self._resources.recording(self._destination_id), stream_id)
         stream = RecordedStream(
             self.session, self.replication_id, stream_id, str(channel),
             retained_channel.text(retained_channel.retained(channel)),

@@ -112,7 +112,7 @@ class Replications:
     def stop(self, session: ControlSession, request: StopReplicationRequest) -> None:
         """Stop a replication. Data that was already copied is kept."""
         replication = self._running.get(request.replication_id)
-        if replication is None:
+        if replication is None or replication.is_done:
             raise RequestRejected(
                 f"unknown replication id: {request.replication_id}", ErrorCode.UNKNOWN_REPLICATION
             )

@@ -42,10 +42,6 @@ NOT_CONNECTED = "the source archive is not connected"
 class SourceArchiveError(DriverError):
     """The source archive cannot be reached, or it has sent an error."""
 
-    def __init__(self, text: str, relevant_id: int = 0) -> None:
-        super().__init__(text)
-        self.relevant_id = relevant_id
-
 
 def poll_or_retry(
     poll: Callable[[int], _RESOURCE | None], registration_id: int, add: Callable[[], int]

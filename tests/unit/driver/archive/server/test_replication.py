@@ -209,6 +209,43 @@ def test_a_replication_is_stopped(two):
     assert talker.ask(StopReplicationRequest, replication_id=answer.relevant_id) == Err(12)
 
 
+def test_a_replication_is_stopped_once(two):
+    own, talker, source = two
+    source.live_recording(10, archive_id=SOURCE_ID)
+    answer = replicate(talker)
+    stops = [
+        talker.send(StopReplicationRequest, replication_id=answer.relevant_id) for _ in range(2)
+    ]
+    own.until(lambda: all(talker.about(each) for each in stops))
+    assert [talker.about(each) for each in stops] == [[("OK", 0)], [("ERROR", 12)]]
+
+
+def test_an_error_of_the_source_is_generic_and_in_the_log(two):
+    own, talker, source = two
+    source.stopped_recording(10, archive_id=SOURCE_ID)
+    source.stopped_recording(20, archive_id=SOURCE_ID)
+    longer = replicate(talker, source_id=1)
+    until_end(own, talker, longer.relevant_id, "STOP")
+    answer = replicate(talker, source_id=0, dst_recording_id=0)
+    found = until_end(own, talker, answer.relevant_id)
+    assert [each for each in found if each[0] == "ERROR"] == [("ERROR", 0)]
+    (told_error,) = [each for each in talker.answers(answer.relevant_id) if each.error_message]
+    assert "stop position" in told_error.error_message
+    assert any(told_error.error_message in each for each in own.errors)
+
+
+def test_equal_stop_positions_are_in_sync_whatever_the_streams(two):
+    own, talker, source = two
+    end = source.stopped_recording(10, archive_id=SOURCE_ID).end
+    source.stopped_recording(10, stream=STREAM + 1, archive_id=SOURCE_ID)
+    source.stopped_recording(11, stream=STREAM + 1, archive_id=SOURCE_ID)
+    until_end(own, talker, replicate(talker).relevant_id, "STOP")
+    same = replicate(talker, source_id=1, dst_recording_id=0)
+    assert until_end(own, talker, same.relevant_id) == [("SYNC", 0, end), ("REPLICATE_END", 0, -1)]
+    longer = replicate(talker, source_id=2, dst_recording_id=0)
+    assert until_end(own, talker, longer.relevant_id) == [("ERROR", 5), ("REPLICATE_END", 0, -1)]
+
+
 def test_a_stopped_source_cannot_be_merged(two):
     own, talker, source = two
     source.stopped_recording(10, archive_id=SOURCE_ID)
