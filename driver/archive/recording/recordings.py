@@ -308,7 +308,9 @@ class Recordings:
             beginning = self._images.begin(stream, image)
         except DriverError as error:
             stream.session.responses.error(stream.correlation_id, str(error), code_of(error))
-            if not isinstance(error, RequestRejected):
+            if isinstance(error, RequestRejected):
+                self._resources.errors.warn(str(error))
+            else:
                 self._resources.errors.record(str(error))
             if stream.auto_stop:
                 self._end(stream)

@@ -291,6 +291,8 @@ def test_an_image_that_does_not_continue_is_a_second_answer(own, talker, change)
     talker.client.add_exclusive_publication(channel, STREAM)
     own.until(lambda: len(talker.about(answer.correlation_id)) == 2)
     assert talker.about(answer.correlation_id)[1] == ("ERROR", 9)
+    told = talker.answers(answer.correlation_id)[1].error_message
+    assert any(told in each for each in own.errors)
     assert is_listed(talker, answer.relevant_id)
     assert descriptor(own).stop_position == end
 
