@@ -149,12 +149,20 @@ class StartedReplay:
     """A replay that the archive has accepted, and the subscription that receives it."""
 
     subscription: Subscription
-    session_id: int
+    session: ControlSession
+    replay_id: int
 
     @property
     def image(self) -> Image | None:
         """The replay's image, or None if it has not arrived."""
-        return self.subscription.image_by_session_id(self.session_id)
+        return self.subscription.image_by_session_id(session_id_of(self.replay_id))
+
+    def close(self) -> None:
+        """Stop the replay and close the subscription. The archive need not notice that nobody
+        receives the replay, which would count as concurrent until then.
+        """
+        replaying.abandon_replay(self.session, self.replay_id)
+        self.subscription.close()
 
 
 class PersistentSetup:
@@ -204,22 +212,25 @@ class PersistentSetup:
             return (yield from self._by_response_channel(session, position))
         if self._is_dynamic:
             return (yield from self._by_resolved_port(session, position))
-        started = yield from self._start(session, position, str(self._channel))
-        session_id = session_id_of(started)
-        own = str(self._channel.with_param(uri_param.SESSION_ID, session_id))
-        subscription = yield from self._subscribe(session, own)
-        return StartedReplay(subscription, session_id)
+        replay_id = yield from self._start(session, position, str(self._channel))
+        own = str(self._channel.with_param(uri_param.SESSION_ID, session_id_of(replay_id)))
+        try:
+            subscription = yield from self._subscribe(session, own)
+        except BaseException:
+            replaying.abandon_replay(session, replay_id)
+            raise
+        return StartedReplay(subscription, session, replay_id)
 
     def _by_resolved_port(self, session: ControlSession, position: int) -> Turns[StartedReplay]:
         subscription = yield from self._subscribe(session, str(self._channel))
         try:
             self._enter(PersistentState.AWAIT_REPLAY_CHANNEL_ENDPOINT)
             channel = yield from until(subscription.try_resolve_channel_endpoint_port)
-            started = yield from self._start(session, position, channel)
+            replay_id = yield from self._start(session, position, channel)
         except BaseException:
             subscription.close()
             raise
-        return StartedReplay(subscription, session_id_of(started))
+        return StartedReplay(subscription, session, replay_id)
 
     def _by_response_channel(self, session: ControlSession, position: int) -> Turns[StartedReplay]:
         subscription = yield from self._subscribe(session, str(self._channel))
@@ -249,7 +260,7 @@ class PersistentSetup:
         except BaseException:
             subscription.close()
             raise
-        return StartedReplay(subscription, session_id_of(response.relevant_id))
+        return StartedReplay(subscription, session, response.relevant_id)
 
     def _start(self, session: ControlSession, position: int, channel: str) -> Turns[int]:
         return (

@@ -383,7 +383,7 @@ class PersistentSubscription:
                 turns.close()
         self._list_request = self._replay_request = self._position_request = None
         if self._started_replay is not None:
-            self._started_replay.subscription.close()
+            self._started_replay.close()
         self._started_replay = self._replay_image = None
 
     def _close_live(self) -> None:

@@ -28,7 +28,6 @@ from windtunnel.driver.archive.client.operations.replay import ReplayParams, ses
 from windtunnel.driver.archive.client.session_holder import SessionHolder
 from windtunnel.driver.archive.client.turns import Turns, advance
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE
-from windtunnel.driver.archive.protocol.requests import StopReplayRequest
 from windtunnel.driver.base.arith import I64_MAX
 from windtunnel.driver.channel import uri, uri_param
 from windtunnel.driver.client import Image, Subscription
@@ -266,22 +265,9 @@ class ReplayMerge:
         return min(image.term_length // 4, WINDOW_LENGTH_MAX)
 
     def _stop_replay(self) -> None:
-        """Stop the replay without waiting for a response. Errors are ignored, because a replay
-        without subscribers ends anyway.
-        """
-        if not self._is_replay_active or self._session.is_closed:
-            return
-        self._is_replay_active = False
-        request = StopReplayRequest(
-            control_session_id=self._session.control_session_id,
-            correlation_id=self._session.aeron.next_correlation_id(),
-            replay_session_id=self._replay_session_id,
-        )
-        try:
-            for _ in self._session.send(request):
-                pass
-        except ArchiveError:
-            return
+        if self._is_replay_active:
+            self._is_replay_active = False
+            replaying.abandon_replay(self._session, self._replay_session_id)
 
     def close(self) -> None:
         """Abandon an unfinished merge. The subscription and its live destination are kept."""

@@ -8,6 +8,7 @@ the registration id of the subscription.
 Source: archive-protocol 3.6 to 3.9.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from windtunnel.driver.archive.client import control_channels
@@ -110,6 +111,21 @@ def replay(
 def stop_replay(session: ControlSession, replay_session_id: int) -> Turns[None]:
     """Stop a replay immediately. It is not an error if the replay has already ended."""
     yield from session.request(StopReplayRequest, replay_session_id=replay_session_id)
+
+
+def abandon_replay(session: ControlSession, replay_session_id: int) -> None:
+    """Ask the archive to stop a replay, without waiting for a response. Errors are ignored, because
+    a replay without subscribers ends anyway, but later.
+    """
+    if session.is_closed:
+        return
+    request = StopReplayRequest(
+        control_session_id=session.control_session_id,
+        correlation_id=session.aeron.next_correlation_id(), replay_session_id=replay_session_id,
+    )  # fmt: skip
+    with suppress(ArchiveError):
+        for _ in session.send(request):
+            pass
 
 
 def stop_all_replays(session: ControlSession, recording_id: int = NULL_VALUE) -> Turns[None]:

@@ -17,6 +17,7 @@ from windtunnel.driver.archive.protocol.requests import (
     AuthConnectRequest,
     ListRecordingRequest,
     ReplayRequest,
+    StopReplayRequest,
 )
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 
@@ -90,6 +91,20 @@ def test_a_replay_that_does_not_arrive_is_asked_for_again(on_stage, persistent):
     )
     assert [type(each) for each in persistent.errors] == [ArchiveTimeoutError]
     assert not persistent.subscription.has_failed
+
+
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_a_replay_is_stopped_when_it_is_not_read_any_more(on_stage, persistent, is_accepted):
+    on_stage.archive.script |= {
+        ListRecordingRequest: lambda request: [descriptor(request)],
+        ReplayRequest: lambda request: [ok(request, 7 << 32 | 5)] if is_accepted else [],
+    }
+    state = PersistentState.REPLAY if is_accepted else PersistentState.AWAIT_REPLAY_RESPONSE
+    until_state(on_stage, persistent, state)
+    persistent.subscription.close()
+    on_stage.until(lambda: not on_stage.archive.subscription.is_connected)
+    stopped = [each.replay_session_id for each in on_stage.archive.of(StopReplayRequest)]
+    assert stopped == [7 << 32 | 5] * is_accepted
 
 
 def test_an_archive_that_does_not_answer_is_asked_again(on_stage, persistent):
