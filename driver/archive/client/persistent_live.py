@@ -9,7 +9,8 @@ from collections.abc import Callable
 from windtunnel.driver.archive.client.errors import ArchiveTimeoutError
 from windtunnel.driver.archive.client.persistent_setup import PersistentParams
 from windtunnel.driver.base.clock import Clock
-from windtunnel.driver.client import Aeron, Image, Subscription
+from windtunnel.driver.client import Aeron, Image, RegistrationError, Subscription
+from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 
 
 class LiveStream:
@@ -45,12 +46,19 @@ class LiveStream:
     def image(self) -> Image | None:
         """Return the live stream's first image, or None until it arrives.
 
-        Reports an overdue image once. Raises RegistrationError if the driver rejects the
-        subscription.
+        Reports an overdue image once. If the driver rejects the subscription only for now, reports
+        the error, and `add` must be called again. Raises RegistrationError if it rejects it for
+        good.
         """
         if self._registration_id is not None:
             registration_id, self._registration_id = self._registration_id, None
-            self._subscription = self._aeron.get_subscription(registration_id)
+            try:
+                self._subscription = self._aeron.get_subscription(registration_id)
+            except RegistrationError as error:
+                if error.code != DriverErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE:
+                    raise
+                self._on_error(error)
+                return None
             if self._subscription is None:
                 self._registration_id = registration_id
                 return None

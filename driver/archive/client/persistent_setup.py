@@ -88,6 +88,25 @@ class PersistentParams:
         return self
 
 
+def unjoinable(replay_channel: str) -> ChannelUri:
+    """Return the channel of a replay whose image, once lost, is not joined again."""
+    return uri.parse(replay_channel).with_param(uri_param.REJOIN, False)
+
+
+def require_one_medium(replay_channel: str, control_channel: str) -> None:
+    """Raise ConfigurationError if a response channel for replays has another medium than the
+    control channel. The archive finds the one by the other.
+    """
+    if not control_channels.is_response_channel(replay_channel):
+        return
+    replay, control = uri.parse(replay_channel), uri.parse(control_channel)
+    if replay.media != control.media:
+        raise ConfigurationError(
+            f"replay_channel {replay_channel}: expected the medium of the archive's control "
+            f"channel, {control.media}, because of control-mode=response"
+        )
+
+
 class FailureReason(Enum):
     """The reasons why a persistent subscription can fail."""
 
@@ -174,7 +193,7 @@ class PersistentSetup:
         self, params: PersistentParams, enter: Callable[[PersistentState], object]
     ) -> None:
         self._params, self._enter = params, enter
-        channel = uri.parse(params.replay_channel).with_param(uri_param.REJOIN, False)
+        channel = unjoinable(params.replay_channel)
         self._channel: ChannelUri = channel
         self._is_response = control_channels.is_response_channel(params.replay_channel)
         endpoint = channel.get(uri_param.ENDPOINT) or ""

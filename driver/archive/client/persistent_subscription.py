@@ -36,7 +36,9 @@ from windtunnel.driver.archive.client.persistent_setup import (
     PersistentState,
     StartedReplay,
     failure_reason,
+    require_one_medium,
     require_recording,
+    unjoinable,
 )
 from windtunnel.driver.archive.client.turns import Turns, advance
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE
@@ -100,9 +102,10 @@ class PersistentSubscription:
         RegistrationError if the driver rejects a counter.
         """
         self._aeron, self._context, self._params = aeron, context.conclude(), params.conclude()
+        require_one_medium(params.replay_channel, context.control_request_channel)
         self._handlers, self._clock = handlers or PersistentHandlers(), clock or SystemClock()
         names = (
-            f"{params.replay_stream_id} {params.replay_channel} "
+            f"{params.replay_stream_id} {unjoinable(params.replay_channel)} "
             f"{params.live_stream_id} {params.live_channel}"
         )
         self._state_counter, self._difference, self._left, self._joined = (
@@ -168,7 +171,11 @@ class PersistentSubscription:
 
     def controlled_poll(self, handler: ControlledHandler, fragment_limit: int = 10) -> int:
         """Poll like `poll`, but with a handler that returns an Action for each message."""
-        if self.is_closed or self.has_failed:
+        if self.is_closed:
+            return 0
+        if self._aeron.context.use_conductor_agent_invoker:
+            self._aeron.invoke()
+        if self.has_failed:
             return 0
         self._handler = handler
         try:
@@ -353,6 +360,8 @@ class PersistentSubscription:
     def _await_live(self) -> int:
         image = self._live.image()
         if image is None:
+            if not self._live.is_added:
+                self._enter(PersistentState.ADD_LIVE_SUBSCRIPTION)
             return 0
         self._last_live_position = max(self._last_live_position, image.position)
         if 0 <= self.position < image.position:

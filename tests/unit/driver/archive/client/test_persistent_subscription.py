@@ -1,5 +1,7 @@
 """A persistent subscription with a scripted archive: transient and fatal errors."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.driver.archive.client.scripted_archive import SESSION_ID, error, ok
@@ -20,6 +22,9 @@ from windtunnel.driver.archive.protocol.requests import (
     StopReplayRequest,
 )
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.client import RegistrationError
+from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 
 RECORDING_ID, STREAM_ID, REPLAY_STREAM_ID = 9, 1_001, 1_002
 
@@ -36,16 +41,20 @@ def descriptor(request, **changes):
     return RecordingDescriptor(**fields | changes)
 
 
+def from_start(replay_channel="aeron:ipc"):
+    return PersistentParams(
+        recording_id=RECORDING_ID, live_channel="aeron:ipc", live_stream_id=STREAM_ID,
+        replay_channel=replay_channel, replay_stream_id=REPLAY_STREAM_ID,
+        start_position=FROM_START,
+    )  # fmt: skip
+
+
 class Persistent:
     """A persistent subscription from the recording's start, and the errors that it reported."""
 
     def __init__(self, on_stage):
         self.errors, self.states = [], []
-        params = PersistentParams(
-            recording_id=RECORDING_ID, live_channel="aeron:ipc", live_stream_id=STREAM_ID,
-            replay_channel="aeron:ipc", replay_stream_id=REPLAY_STREAM_ID,
-            start_position=FROM_START,
-        )  # fmt: skip
+        params = from_start()
         self.subscription = PersistentSubscription(
             on_stage.aeron, on_stage.context(), params,
             PersistentHandlers(on_error=self.errors.append), on_stage.clock,
@@ -175,3 +184,52 @@ def test_the_end_of_a_stopped_recording_is_where_the_live_stream_is_waited_for(
         until_state(on_stage, persistent, PersistentState.LIVE)
     assert len(persistent.errors) == 1
     assert persistent.subscription.is_live
+
+
+def test_a_live_stream_that_is_refused_for_now_is_subscribed_to_again(
+    on_stage, persistent, monkeypatch
+):
+    on_stage.archive.script[ListRecordingRequest] = lambda request: [
+        descriptor(request, stop_position=0)
+    ]
+    until_state(on_stage, persistent, PersistentState.ADD_LIVE_SUBSCRIPTION)
+    get, refused = on_stage.aeron.get_subscription, []
+
+    def refuse_once(registration_id):
+        if not refused:
+            on_stage.aeron.abandon(registration_id)
+            refused.append(RegistrationError(DriverErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE, ""))
+            raise refused[0]
+        return get(registration_id)
+
+    monkeypatch.setattr(on_stage.aeron, "get_subscription", refuse_once)
+    with on_stage.aeron.add_exclusive_publication("aeron:ipc", STREAM_ID):
+        until_state(on_stage, persistent, PersistentState.LIVE)
+    assert persistent.errors == refused != []
+    assert len(on_stage.archive.of(ListRecordingRequest)) == 1
+
+
+def test_counters_name_the_streams(on_stage, persistent):
+    until_state(on_stage, persistent, PersistentState.AWAIT_LIST_RECORDING_RESPONSE)
+    labels = [each.label for each in on_stage.aeron.counters if 114 <= each.type_id <= 117]
+    assert labels == [
+        f"Persistent Subscription {name}: 1002 aeron:ipc?rejoin=false 1001 aeron:ipc"
+        for name in ("State", "Join Difference", "Live Left Count", "Live Joined Count")
+    ]
+
+
+@pytest.mark.parametrize("use_invoker", [True, False])
+def test_a_poll_runs_a_client_without_a_thread(on_stage, persistent, monkeypatch, use_invoker):
+    until_state(on_stage, persistent, PersistentState.AWAIT_LIST_RECORDING_RESPONSE)
+    context = replace(on_stage.aeron.context, use_conductor_agent_invoker=use_invoker)
+    monkeypatch.setattr(on_stage.aeron, "context", context)
+    turns = []
+    monkeypatch.setattr(on_stage.aeron, "invoke", lambda: turns.append(1))
+    persistent.poll()
+    assert turns == [1] * use_invoker
+
+
+def test_replays_over_a_response_channel_have_the_medium_of_the_control_channel(on_stage):
+    params = from_start("aeron:udp?control-mode=response|control=localhost:20400")
+    with pytest.raises(ConfigurationError, match="expected the medium of the archive's control"):
+        PersistentSubscription(on_stage.aeron, on_stage.context(), params)
