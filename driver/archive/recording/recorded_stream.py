@@ -56,6 +56,11 @@ class RecordedStream:
         return self.subscription.registration_id
 
     @property
+    def is_closed(self) -> bool:
+        """Whether the stream was stopped and its last recording has ended."""
+        return self.is_over and not self.active and not self.beginning
+
+    @property
     def counts_as_concurrent(self) -> bool:
         """Return whether the stream counts towards the limit on concurrent recordings.
 

@@ -244,8 +244,7 @@ class Recordings:
         self._close_if_done(stream)
 
     def _close_if_done(self, stream: RecordedStream) -> None:
-        is_idle = not stream.active and not stream.beginning
-        if stream.is_over and is_idle and stream in self._open:
+        if stream.is_closed and stream in self._open:
             self._open.remove(stream)
             if stream.subscription is not None:
                 stream.subscription.close()

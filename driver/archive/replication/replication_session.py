@@ -112,7 +112,7 @@ class ReplicationSession(PendingRequest):
         self._now_ns = now_ns
         try:
             stream = self._stream
-            is_over = stream is not None and stream.is_over and stream.failure is None
+            is_over = stream is not None and stream.is_closed and stream.failure is None
             if is_over and self.state != State.COPY:
                 self._go_to(State.DONE)
             if self.state not in (State.CONNECT, State.DONE):
@@ -359,7 +359,7 @@ class ReplicationSession(PendingRequest):
         assert self._image is not None
         assert self._source is not None
         assert self._stream is not None
-        is_over = self._image.is_closed or self._image.is_end_of_stream or self._stream.is_over
+        is_over = self._image.is_closed or self._image.is_end_of_stream or self._stream.is_closed
         reached = self._copied_position
         source_stop, end = self._source.stop_position, self._request.stop_position
         is_synced = source_stop != NULL_VALUE and reached >= source_stop

@@ -13,7 +13,10 @@ from tests.unit.driver.archive.server.own_copy import (
 )
 from tests.unit.driver.archive.server.own_stream import FRAME, IPC, STREAM, Reader, message
 from windtunnel.driver.archive.protocol.replication import StopReplicationRequest
-from windtunnel.driver.archive.protocol.requests import TruncateRecordingRequest
+from windtunnel.driver.archive.protocol.requests import (
+    StopRecordingByIdentityRequest,
+    TruncateRecordingRequest,
+)
 from windtunnel.driver.archive.storage.catalog import Catalog
 from windtunnel.driver.archive.storage.segment_file import segments_of
 from windtunnel.driver.base.arith import I64_MIN
@@ -207,6 +210,17 @@ def test_a_replication_is_stopped(two):
     found = until_end(own, talker, answer.relevant_id, "STOP")
     assert [each[0] for each in found[-2:]] == ["REPLICATE_END", "STOP"]
     assert talker.ask(StopReplicationRequest, replication_id=answer.relevant_id) == Err(12)
+
+
+@pytest.mark.parametrize("live", ["", "aeron:udp?endpoint=10.0.0.1:20801"])
+def test_a_replication_whose_recording_is_stopped_ends_after_it(two, live):
+    own, talker, source = two
+    end = source.live_recording(10, archive_id=SOURCE_ID).end
+    answer = replicate(talker, live_destination=live)
+    talker.recorded(0, end)
+    assert talker.ask(StopRecordingByIdentityRequest, recording_id=0) == Ok(1)
+    found = until_end(own, talker, answer.relevant_id)
+    assert found[-2:] == [("STOP", 0, end), ("REPLICATE_END", 0, -1)]
 
 
 def test_a_replication_is_stopped_once(two):
