@@ -101,17 +101,20 @@ def send_while(live, reader, condition, most=3_000):
     until(step, "the condition")
 
 
+RESPONSE = "aeron:udp?control-mode=response|control=127.0.0.1:{port}"
 REPLAY_CHANNELS = {
     "session": "aeron:ipc",
     "port": "aeron:udp?endpoint=127.0.0.1:0",
-    "response": f"aeron:udp?control-mode=response|control=127.0.0.1:{free_port()}",
+    "response": RESPONSE,
+    "response-port": RESPONSE + "|endpoint=127.0.0.1:0",
 }
 
 
 @pytest.mark.parametrize("by", REPLAY_CHANNELS)
 def test_from_the_start_to_the_present(archive, live, persistent, by):
     live.send(200)
-    reader = persistent(live, live.live_channel, REPLAY_CHANNELS[by], start_position=FROM_START)
+    channel = REPLAY_CHANNELS[by].format(port=free_port())
+    reader = persistent(live, live.live_channel, channel, start_position=FROM_START)
     send_while(live, reader, lambda each: each.is_live)
     for _ in range(50):
         live.send(1)

@@ -6,7 +6,8 @@
     dynamic port        ADD / AWAIT_REPLAY_SUBSCRIPTION -> AWAIT_REPLAY_CHANNEL_ENDPOINT
                           -> SEND / AWAIT_REPLAY
     response channel    ADD / AWAIT_REPLAY_SUBSCRIPTION -> ADD / AWAIT_REQUEST_PUBLICATION
-                          -> SEND / AWAIT_REPLAY_TOKEN -> SEND / AWAIT_REPLAY
+                          -> SEND / AWAIT_REPLAY_TOKEN -> AWAIT_REPLAY_CHANNEL_ENDPOINT, if UDP
+                          -> SEND / AWAIT_REPLAY
 
 A counter contains the number of the current state. Source: archive-protocol 6.2.
 """
@@ -243,13 +244,20 @@ class PersistentSetup:
     def _by_resolved_port(self, session: ControlSession, position: int) -> Turns[StartedReplay]:
         subscription = yield from self._subscribe(session, str(self._channel))
         try:
-            self._enter(PersistentState.AWAIT_REPLAY_CHANNEL_ENDPOINT)
-            channel = yield from until(subscription.try_resolve_channel_endpoint_port)
+            channel = yield from self._resolve(subscription)
             replay_id = yield from self._start(session, position, channel)
         except BaseException:
             subscription.close()
             raise
         return StartedReplay(subscription, session, replay_id)
+
+    def _resolve(self, subscription: Subscription) -> Turns[str]:
+        """Return the channel of the replay's subscription. If its port is 0, wait until the driver
+        knows the port.
+        """
+        if self._channel.is_udp:
+            self._enter(PersistentState.AWAIT_REPLAY_CHANNEL_ENDPOINT)
+        return (yield from until(subscription.try_resolve_channel_endpoint_port))
 
     def _by_response_channel(self, session: ControlSession, position: int) -> Turns[StartedReplay]:
         subscription = yield from self._subscribe(session, str(self._channel))
@@ -265,13 +273,13 @@ class PersistentSetup:
                     PersistentState.AWAIT_REPLAY_TOKEN,
                     replaying.request_replay_token(session, self._params.recording_id),
                 )
+                channel = yield from self._resolve(subscription)
                 response = yield from self._run_in_states(
                     PersistentState.SEND_REPLAY_REQUEST,
                     PersistentState.AWAIT_REPLAY_RESPONSE,
                     replaying.replay_with_token(
-                        session, publication, token, self._params.recording_id,
-                        str(self._channel), self._params.replay_stream_id,
-                        ReplayParams(position=position),
+                        session, publication, token, self._params.recording_id, channel,
+                        self._params.replay_stream_id, ReplayParams(position=position),
                     ),
                 )  # fmt: skip
             finally:

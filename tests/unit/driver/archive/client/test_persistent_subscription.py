@@ -1,6 +1,7 @@
 """A persistent subscription with a scripted archive: transient and fatal errors."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,9 @@ from windtunnel.driver.archive.client import (
     PersistentState,
     PersistentSubscription,
 )
+from windtunnel.driver.archive.client.operations import replay as replaying
+from windtunnel.driver.archive.client.persistent_setup import PersistentSetup
+from windtunnel.driver.archive.client.turns import advance
 from windtunnel.driver.archive.protocol.codes import ControlResponseCode, ErrorCode
 from windtunnel.driver.archive.protocol.requests import (
     AuthConnectRequest,
@@ -233,3 +237,38 @@ def test_replays_over_a_response_channel_have_the_medium_of_the_control_channel(
     params = from_start("aeron:udp?control-mode=response|control=localhost:20400")
     with pytest.raises(ConfigurationError, match="expected the medium of the archive's control"):
         PersistentSubscription(on_stage.aeron, on_stage.context(), params)
+
+
+def test_the_port_of_a_response_channel_is_known_before_the_replay_is_asked_for(monkeypatch):
+    channel = "aeron:udp?control-mode=response|control=localhost:20400|endpoint=localhost:0"
+    resolved = channel[:-1] + "20401"
+    answers = iter([None, resolved])
+    subscription = SimpleNamespace(
+        registration_id=5, try_resolve_channel_endpoint_port=lambda: next(answers)
+    )
+    asked, states = [], []
+
+    def at_once(result, note=lambda *arguments: None):
+        def operation(*arguments):
+            note(*arguments)
+            return result
+            yield
+
+        return operation
+
+    publication = SimpleNamespace(close=lambda: None)
+    for name, operation in {
+        "add_subscription": at_once(subscription),
+        "request_publication": at_once(publication),
+        "request_replay_token": at_once(77),
+        "replay_with_token": at_once(
+            SimpleNamespace(relevant_id=9), lambda *arguments: asked.append(arguments[4])
+        ),
+    }.items():
+        monkeypatch.setattr(replaying, name, operation)
+    turns = PersistentSetup(from_start(channel), states.append).replay(None, 0)
+    while not (result := advance(turns))[0]:
+        assert states[-1] is PersistentState.AWAIT_REPLAY_CHANNEL_ENDPOINT
+        assert not asked
+    assert result[1].replay_id == 9
+    assert asked == [resolved]
