@@ -20,12 +20,12 @@ def check_publication(channel: UdpChannel) -> None:
     """Raise ConfigurationError if a UDP channel is invalid for a publication."""
     refuse_ats(channel)
     mode = channel.control_mode
-    has_other_destinations = channel.is_multi_destination or mode is ControlMode.RESPONSE
     if channel.has_control and not channel.has_endpoint and mode is ControlMode.NONE:
         raise InvalidChannelError(
             f"channel '{channel.uri}': control without endpoint requires a control-mode"
         )
-    if channel.has_endpoint and channel.remote_data.port == 0 and not has_other_destinations:
+    is_destination = channel.has_endpoint and not channel.is_multi_destination
+    if is_destination and channel.remote_data.port == 0:
         raise InvalidChannelError(
             f"{uri_param.ENDPOINT}={channel.uri.get(uri_param.ENDPOINT)}: "
             "expected a port other than 0 on a publication"

@@ -259,6 +259,8 @@ def test_a_tag_is_shared_with_the_same_addresses_or_none(first, second, is_match
         ("control=localhost:1", False),
         ("control=localhost:1|endpoint=far:1", True),
         ("control=localhost:1|control-mode=response", True),
+        ("endpoint=far:1|control=localhost:1|control-mode=response", True),
+        ("endpoint=far:0|control=localhost:1|control-mode=response", False),
         ("control-mode=manual", True),
     ],
 )
