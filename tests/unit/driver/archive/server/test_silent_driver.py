@@ -16,7 +16,7 @@ from windtunnel.driver.archive.protocol.requests import (
     StartRecordingRequest2,
     StopRecordingRequest,
 )
-from windtunnel.driver.cnc import ring_buffer, ring_buffer_reader
+from windtunnel.driver.cnc import ring_buffer_reader
 
 MS, SECOND = 1_000_000, 1_000_000_000
 
@@ -25,7 +25,7 @@ MS, SECOND = 1_000_000, 1_000_000_000
 def silent(monkeypatch):
     """Let the driver read no commands."""
     with monkeypatch.context() as patch:
-        patch.setattr(ring_buffer, "peek", lambda *_: (ring_buffer_reader.NO_MESSAGE, 0))
+        patch.setattr(ring_buffer_reader, "peek", lambda *_: (ring_buffer_reader.NO_MESSAGE, 0))
         yield
 
 
