@@ -19,7 +19,7 @@ from windtunnel.driver.archive.control.control_sessions import ControlSessions
 from windtunnel.driver.archive.observation import error_text
 from windtunnel.driver.archive.observation.cycle_time import CycleTime
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
-from windtunnel.driver.archive.storage.mark_file import MarkFile
+from windtunnel.driver.archive.storage.mark_file_writer import MarkFile
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.base.system import NS_PER_SECOND
 from windtunnel.driver.client.errors import ClientTerminatedError

@@ -57,7 +57,8 @@ from windtunnel.driver.archive.settings.archive_settings import (
 )
 from windtunnel.driver.archive.storage.catalog_writer import CatalogOptions
 from windtunnel.driver.archive.storage.checksum import Checksum, by_name
-from windtunnel.driver.archive.storage.mark_file import MarkFile, MarkFileHeader
+from windtunnel.driver.archive.storage.mark_file import MarkFileHeader
+from windtunnel.driver.archive.storage.mark_file_writer import MarkFile
 from windtunnel.driver.archive.storage.sync import SyncLevel
 from windtunnel.driver.base import idle
 from windtunnel.driver.base.clock import Clock, SystemClock

@@ -19,7 +19,7 @@ from windtunnel.driver.archive.storage.catalog import FILE_NAME, CatalogError, C
 from windtunnel.driver.archive.storage.catalog_account import Segments
 from windtunnel.driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
 from windtunnel.driver.archive.storage.checksum import Checksum
-from windtunnel.driver.archive.storage.mark_file import ActiveArchiveError
+from windtunnel.driver.archive.storage.mark_file_writer import ActiveArchiveError
 from windtunnel.driver.archive.storage.recovery import recovered_stop
 from windtunnel.driver.archive.storage.segment_file import segments_by_recording
 from windtunnel.driver.base.clock import Clock

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from windtunnel.driver.archive.storage import catalog_rebuild, mark_file
+from windtunnel.driver.archive.storage import catalog_rebuild, mark_file_writer
 from windtunnel.driver.archive.storage.catalog import FILE_NAME
 from windtunnel.driver.archive.storage.catalog_entry import RecordingState
 from windtunnel.driver.archive.storage.catalog_rebuild import Rebuild, RebuiltEntry
@@ -31,7 +31,7 @@ def recover(archive_dir: Path, dry_run: bool) -> int:
     if not archive_dir.is_dir():
         raise Failure(f"{archive_dir}: no such directory", NOT_FOUND)
     directory.require_inactive(archive_dir)
-    lock = mark_file.lock(archive_dir)
+    lock = mark_file_writer.lock(archive_dir)
     try:
         return _recover(archive_dir, dry_run=dry_run)
     finally:

@@ -16,7 +16,8 @@ from windtunnel.driver.archive.protocol.requests import ArchiveIdRequest
 from windtunnel.driver.archive.server.archive import Archive
 from windtunnel.driver.archive.storage import mark_file
 from windtunnel.driver.archive.storage.catalog import Catalog
-from windtunnel.driver.archive.storage.mark_file import ActiveArchiveError, read_header
+from windtunnel.driver.archive.storage.mark_file import read_header
+from windtunnel.driver.archive.storage.mark_file_writer import ActiveArchiveError
 from windtunnel.driver.archive.tool.failure import TIMED_OUT, code_of
 from windtunnel.driver.archive.tool.program import main
 from windtunnel.driver.base.errors import ConfigurationError, StorageError

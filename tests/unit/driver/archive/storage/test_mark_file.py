@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.golden.reader import GOLDEN
-from windtunnel.driver.archive.storage import mark_file
-from windtunnel.driver.archive.storage.mark_file import ActiveArchiveError, MarkFile, MarkFileHeader
+from windtunnel.driver.archive.storage import mark_file, mark_file_writer
+from windtunnel.driver.archive.storage.mark_file import MarkFileHeader
+from windtunnel.driver.archive.storage.mark_file_writer import ActiveArchiveError, MarkFile
 from windtunnel.driver.base.clock import ManualClock
 from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.cnc.error_log import ErrorLog
@@ -152,7 +153,7 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path):
 def full_disk(monkeypatch):
     """A disk with no free blocks. Returns a function that sets the free space."""
     free = [0]
-    real_allocate, real_write = os.posix_fallocate, mark_file.write_all
+    real_allocate, real_write = os.posix_fallocate, mark_file_writer.write_all
 
     def allocate(file, at, length):
         needed = at + length - os.fstat(file).st_blocks * 512
@@ -166,7 +167,7 @@ def full_disk(monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "posix_fallocate", allocate)
-    monkeypatch.setattr(mark_file, "write_all", write)
+    monkeypatch.setattr(mark_file_writer, "write_all", write)
     return free
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.driver.archive.storage import own_recording as own
 from tests.unit.driver.archive.tool.outcome import put_mark_file
-from windtunnel.driver.archive.storage import mark_file
+from windtunnel.driver.archive.storage import mark_file_writer
 from windtunnel.driver.archive.storage.catalog import FILE_NAME, Catalog
 from windtunnel.driver.archive.storage.catalog_entry import RecordingState
 from windtunnel.driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
@@ -328,7 +328,7 @@ def test_an_archive_that_is_active_is_not_touched(tool, golden):
     assert outcome.code == 2
     assert "the archive is running as process 77" in outcome.err
     put_mark_file(golden, -1)
-    lock = mark_file.lock(golden)
+    lock = mark_file_writer.lock(golden)
     outcome = tool("recover")
     os.close(lock)
     assert outcome.code == 2
