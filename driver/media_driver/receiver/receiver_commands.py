@@ -1,5 +1,7 @@
 """Executes the conductor's commands in the receiver, one command per duty cycle.
 
+The command that adds a socket is followed by the one that adds its subscription, which is executed
+in the same duty cycle: a SETUP that is received before is ignored, and repeated only 100 ms later.
 An event acknowledges each removal. Only then does the conductor free the removed resource.
 Source: spec 3.1, 3.7, 3.9, 3.12 and 4.10, Aeron 1.53.
 """
@@ -39,11 +41,23 @@ NAME_WORDS = 7
 
 @kernel
 def on_command(state, now_ns):
-    """Execute the next command from the queue. Returns 1, or 0 if the queue is empty."""
+    """Execute the next command from the queue, and after ADD_ENDPOINT also the one that follows.
+
+    Returns: the number of executed commands
+    """
+    count = 0
+    while handoff.take(state.commands, state.record):
+        count += 1
+        operation = state.record[0]
+        _execute(state, operation, state.record[1], now_ns)
+        if operation != ADD_ENDPOINT:
+            break
+    return count
+
+
+@kernel
+def _execute(state, operation, slot, now_ns):
     record = state.record
-    if not handoff.take(state.commands, record):
-        return 0
-    operation, slot = record[0], record[1]
     if operation == ADD_ENDPOINT:
         _add_endpoint(state, slot, now_ns)
     elif operation == REMOVE_ENDPOINT:
@@ -69,7 +83,6 @@ def on_command(state, now_ns):
         _remove_image(state, slot, record[2])
     else:
         _on_image_command(state, operation, slot, now_ns)
-    return 1
 
 
 @kernel

@@ -14,8 +14,9 @@ from tests.unit.driver.media_driver.receiving_rig import (
     setup,
     status_of,
 )
+from windtunnel.driver.base import handoff
 from windtunnel.driver.logbuffer import descriptor
-from windtunnel.driver.media import receive_endpoint
+from windtunnel.driver.media import link, receive_endpoint
 from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.media_driver.image import publication_image as image
 from windtunnel.driver.media_driver.receiver import receiver_state
@@ -165,6 +166,18 @@ def test_an_explicit_control_address_is_asked_at_once_and_every_second(rig):
     assert [later - sooner for sooner, later in itertools.pairwise(times)] == [11, 11]
     rig.tell(receiver_state.REMOVE_INTEREST, 2, STREAM_ID, 0, 0)
     assert asked(rig.turn(5 * SECOND)) == []
+
+
+def test_a_setup_that_waits_at_a_new_socket_finds_its_subscription(rig):
+    rig.hear(setup(), at=2)
+    endpoint, record = rig.state.endpoints[2], handoff.make_record()
+    fill(endpoint, fd=link.FIRST_FD - 2, serves=2)
+    for words in ((receiver_state.ADD_ENDPOINT, 2), (receiver_state.ADD_INTEREST, 2, STREAM_ID)):
+        record[: len(words)] = words
+        assert handoff.put(rig.state.commands, record)
+    rig.turn()
+    (event,) = rig.events()
+    assert event[:2] == [receiver_state.CREATE_IMAGE, 2]
 
 
 def test_nothing_is_asked_once_the_socket_is_gone(rig):
