@@ -30,6 +30,9 @@ from windtunnel.driver.media_driver.conductor.endpoints.channel_endpoints import
 from windtunnel.driver.media_driver.image.publication_image import CONNECTIONS_MAX
 from windtunnel.driver.media_driver.receiver import receiver_state
 
+NULL_GROUP_TAG = -1
+"""Group tag in the error frames of a receiver that has none. Source: Aeron 1.53."""
+
 _STAMPS = (uri_param.CHANNEL_RECEIVE_TIMESTAMP_OFFSET, uri_param.MEDIA_RECEIVE_TIMESTAMP_OFFSET)
 
 
@@ -104,7 +107,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         tag = channel.uri.int64(uri_param.GROUP_TAG)
         tag = self._resources.context.receiver_group_tag if tag is None else tag
         rec["has_group_tag"] = int(tag is not None)
-        rec["group_tag"] = tag or 0
+        rec["group_tag"] = NULL_GROUP_TAG if tag is None else tag
         rec["receiver_id"] = self._resources.random.getrandbits(63)
         rec["is_stamping"] = int(any(key in channel.uri for key in _STAMPS))
         self._notify_control_opened(endpoint.slot, channel)
