@@ -58,7 +58,8 @@ class RecordError(Protocol):
 
     def __call__(self, code: int | None, text: str, kind: str = "") -> None:
         """Record an error. `kind` is required if the text includes data that a client or
-        peer sent. With the code None, the entry is the text alone.
+        peer sent. A negative code is an errno, negated. With the code None, the entry is the
+        text alone.
         """
 
 

@@ -171,10 +171,12 @@ def _make_record_error(cnc: CncFile, clock: Clock) -> RecordError:
     error_log, values = ErrorLog(cnc.error_log, clock), cnc.counters_values
 
     def record_error(code: int | None, text: str, kind: str = "") -> None:
-        # This is the C driver's format: its error codes are negative, and tools match its
-        # descriptions.
+        # This is the C driver's format: its error codes are negative, those of the system are
+        # positive, and tools match its descriptions.
         if code is None:
             error_log.record(None, text, kind)
+        elif code < 0:
+            error_log.record(-code, f"{os.strerror(-code)}\n{text}", kind)
         else:
             error_log.record(-code, f"{describe(code)}\n{text}", kind)
         counters.increment(values, system_counters.ERRORS)

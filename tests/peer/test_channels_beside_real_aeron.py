@@ -1,14 +1,17 @@
 """What our driver and the real one make of the same channels, as one client of ours sees it."""
 
+import socket
 import time
 
 import pytest
 
+from tests.peer.driver_facts import DriverFacts
 from tests.peer.ports import free_ports
 from tests.peer.processes import process
 from tests.peer.streams import until
 from tests.peer.test_fan_out_beside_real_aeron import our_driver, real_driver
 from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.errors import RegistrationError
 from windtunnel.driver.logbuffer import descriptor
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 
@@ -42,6 +45,33 @@ def test_the_channel_that_opened_an_endpoint_decides_on_windows(tmp_path, driver
         window = log.log[log.meta_at + descriptor.RECEIVER_WINDOW_LENGTH :][:4].view("<i4")[0]
         log.close()
         assert window == 16 * 1024
+
+
+@both
+def test_the_error_log_names_the_error_of_the_system(tmp_path, driver):
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken,
+        driver(tmp_path) as directory,
+        Aeron(directory) as client,
+    ):
+        taken.bind(("127.0.0.1", 0))
+        (port,) = free_ports(1)
+        channel = f"aeron:udp?endpoint=127.0.0.1:{port}"
+        client.add_subscription(channel, STREAM)
+        for refused in (
+            f"aeron:udp?endpoint=127.0.0.1:{taken.getsockname()[1]}",
+            f"aeron:udp?endpoint=192.0.2.1:{port}",
+            f"{channel}|reliable=false",
+            "aeron:udp",
+        ):
+            with pytest.raises(RegistrationError):
+                client.add_subscription(refused, STREAM)
+        assert [text.partition("\n")[0] for text in DriverFacts(directory).errors()] == [
+            "(98) Address already in use",
+            "(99) Cannot assign requested address",
+            "(22) Invalid argument",
+            "(-1) invalid channel",
+        ]
 
 
 @pytest.mark.parametrize(("text", "is_connected"), [("", False), ("false", False), ("true", True)])

@@ -8,7 +8,6 @@ without entering Python. Source: spec 7.3 and 10.2, Aeron 1.53.
 """
 
 import errno
-import os
 import traceback
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -16,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from windtunnel.driver.base import handoff, idle
-from windtunnel.driver.base.errors import DriverError, StorageError
+from windtunnel.driver.base.errors import ConfigurationError, DriverError, StorageError
 from windtunnel.driver.channel.resolver import UnknownHostError
 from windtunnel.driver.channel.uri import InvalidChannelError
 from windtunnel.driver.cnc import ring_buffer, ring_buffer_reader
@@ -25,6 +24,7 @@ from windtunnel.driver.command.codec import Command, decode_command
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.command.payload import MalformedCommand
 from windtunnel.driver.kernels.jit import compile_for
+from windtunnel.driver.media.udp_socket import SocketError
 from windtunnel.driver.media_driver.command_error import CommandError, CommandPendingError
 from windtunnel.driver.media_driver.conductor import conductor_state, shared_agents
 from windtunnel.driver.media_driver.conductor.components import Components
@@ -218,7 +218,8 @@ class Conductor:
         except DriverError as error:
             self._report(command, error)
         except OSError as error:
-            self._resources.record_error(ErrorCode.GENERIC_ERROR, str(error), kind)
+            code = -(error.errno or errno.EINVAL)
+            self._resources.record_error(code, str(error), kind)
             self._resources.clients.on_error(
                 command.correlation_id, ErrorCode.GENERIC_ERROR, str(error)
             )
@@ -233,7 +234,7 @@ class Conductor:
 
     def _report(self, command: Command, error: DriverError) -> None:
         kind = type(command).__name__
-        self._resources.record_error(_code_of(error), str(error), kind)
+        self._resources.record_error(_logged_code_of(error), str(error), kind)
         self._resources.clients.on_error(command.correlation_id, _code_of(error), str(error))
 
     def _make_sender_events(self) -> dict[int, Callable[[np.ndarray, int], None]]:
@@ -306,9 +307,7 @@ class Conductor:
     def _report_send_failure(self, agent: str, error: int) -> None:
         if error == -errno.EFAULT:
             self._lost_pages.on_send_failure()
-        self._resources.record_error(
-            ErrorCode.GENERIC_ERROR, f"the {agent} failed to send: {os.strerror(-error)}"
-        )
+        self._resources.record_error(error, f"the {agent} failed to send")
 
     def _on_timer(self, now_ns: int, now_ms: int) -> None:
         ring_buffer.set_consumer_heartbeat_ms(self._resources.cnc.to_driver, now_ms)
@@ -356,6 +355,17 @@ class Conductor:
     def close(self) -> None:
         """Free all resources. Call this only after the agents have stopped."""
         self.components.close()
+
+
+def _logged_code_of(error: DriverError) -> int:
+    """Return the code of an error's entry in the error log. As in the C driver, it says more than
+    the client's GENERIC_ERROR.
+    """
+    if isinstance(error, SocketError) and error.code:
+        return -error.code
+    code = _code_of(error)
+    is_invalid = code == ErrorCode.GENERIC_ERROR and isinstance(error, ConfigurationError)
+    return -errno.EINVAL if is_invalid else code
 
 
 def _code_of(error: DriverError) -> int:

@@ -6,6 +6,7 @@ the image has no subscribers left. Source: spec 3.2, 3.9 and 3.10, Aeron 1.53 (t
 the two differ).
 """
 
+import errno
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -124,7 +125,7 @@ class PublicationImages:
     def on_session_limit(self, event: np.ndarray) -> None:
         """Record in the error log that a stream has reached its session limit."""
         self._resources.record_error(
-            ErrorCode.GENERIC_ERROR,
+            -errno.EINVAL,
             f"exceeded session limit, stream-id={int(event[2])}",
             "exceeded session limit",
         )

@@ -237,8 +237,6 @@ def test_subscriptions_to_one_stream_agree_about_reliability(driver):
         (AddPublication, "nonsense", ErrorCode.INVALID_CHANNEL),
         (AddPublication, "aeron:udp?endpoint=10.0.0.2:0", ErrorCode.INVALID_CHANNEL),
         (AddPublication, "aeron:udp", ErrorCode.INVALID_CHANNEL),
-        (AddPublication, TO_PEER + "|mtu=77", ErrorCode.GENERIC_ERROR),
-        (AddPublication, "aeron:ipc?term-length=65", ErrorCode.GENERIC_ERROR),
         (AddPublication, "aeron:udp?control-mode=dynamic", ErrorCode.INVALID_CHANNEL),
         (AddPublication, "aeron:udp?tags=7", ErrorCode.INVALID_CHANNEL),
         (AddPublication, f"{TO_PEER}|tags=foo", ErrorCode.INVALID_CHANNEL),
@@ -254,6 +252,16 @@ def test_a_channel_that_will_not_do_is_refused_and_recorded(driver, kind, channe
     assert driver.value(system_counters.ERRORS) == 1
     (entry,) = read_errors(driver.cnc.error_log)
     assert entry.text.startswith(f"({-int(code)}) {describe(code)}\n")
+    assert driver.logs() == []
+    assert driver.living() == []
+
+
+@pytest.mark.parametrize("channel", [f"{TO_PEER}|mtu=77", "aeron:ipc?term-length=65"])
+def test_the_error_log_says_that_a_parameter_is_invalid(driver, channel):
+    refused, said = add(driver, AddPublication, channel)
+    assert refusal(said) == (refused, ErrorCode.GENERIC_ERROR)
+    (entry,) = read_errors(driver.cnc.error_log)
+    assert entry.text.startswith("(22) Invalid argument\n")
     assert driver.logs() == []
     assert driver.living() == []
 
