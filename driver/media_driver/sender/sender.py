@@ -1,9 +1,11 @@
 """The sender's duty cycle, which executes commands, sends data and polls control sockets.
 
-A duty cycle executes one command and runs each publication. Some duty cycles also poll the control
-sockets. `run` repeats duty cycles in compiled code, which enters Python only to start and to stop.
-`do_work` is one duty cycle with the time as an argument, for tests and the simulator. Source: spec
-4.1, Aeron 1.53.
+A duty cycle executes one command and runs each publication. The command that adds a socket is
+followed by the one that adds its publication, which is executed in the same duty cycle: a status
+message that is received before is ignored. Some duty cycles also poll the control sockets. `run`
+repeats duty cycles in compiled code, which enters Python only to start and to stop. `do_work` is
+one duty cycle with the time as an argument, for tests and the simulator. Source: spec 4.1, Aeron
+1.53.
 """
 
 from windtunnel.driver.base import handoff, idle, system
@@ -121,9 +123,22 @@ def _send_all(state, now_ns):
 
 @kernel
 def _on_command(state, now_ns):
-    if not handoff.take(state.commands, state.record):
-        return 0
-    operation, slot = state.record[0], state.record[1]
+    """Execute the next command from the queue, and after ADD_ENDPOINT also the one that follows.
+
+    Returns: the number of executed commands
+    """
+    count = 0
+    while handoff.take(state.commands, state.record):
+        count += 1
+        operation = state.record[0]
+        _execute(state, operation, state.record[1], now_ns)
+        if operation != ADD_ENDPOINT:
+            break
+    return count
+
+
+@kernel
+def _execute(state, operation, slot, now_ns):
     if operation == ADD_ENDPOINT:
         state.polled[state.agent[0].endpoint_count] = slot
         state.agent[0].endpoint_count += 1
@@ -148,7 +163,6 @@ def _on_command(state, now_ns):
         counters.increment(state.counters, system_counters.RESOLUTION_CHANGES)
     else:
         _on_destination_command(state, operation, slot, now_ns)
-    return 1
 
 
 @kernel

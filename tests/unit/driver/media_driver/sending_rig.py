@@ -61,7 +61,7 @@ class SendingRig:
         return self.take_addressed()
 
     def begin(self) -> None:
-        """The sender takes its endpoint and its publication over, a command a turn."""
+        """The sender takes its endpoint and its publication over."""
         self.turn()
         self.turn()
 

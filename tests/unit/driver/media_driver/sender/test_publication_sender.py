@@ -23,7 +23,6 @@ def rig(tmp_path):
 
 
 def test_a_setup_leaves_at_once_and_then_every_100_ms_until_somebody_answers(rig):
-    rig.turn()
     rig.offer(100)
     opening = rig.turn()
     assert kinds(opening) == ["setup"]

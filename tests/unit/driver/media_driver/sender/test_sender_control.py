@@ -60,6 +60,12 @@ def test_a_status_message_connects_and_moves_the_limit(rig):
     assert rig.state.endpoints[0].last_status_ns > 0
 
 
+def test_a_status_message_that_waits_at_a_new_socket_finds_its_publication(rig):
+    rig.hear_status(0, 4096)
+    rig.turn()
+    assert rig.positions == (0, 4096)
+
+
 def test_the_limit_never_moves_back(rig):
     rig.start(window=8192)
     rig.hear_status(0, 4096)
