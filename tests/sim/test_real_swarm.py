@@ -3,6 +3,7 @@
 import pytest
 
 from tests.sim.swarm_process import swarm
+from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.simulator.swarm.trial_figures import EQUAL, TIMING, compare, kind_of
 from windtunnel.harness.simulator.swarm.trial_sabotage import SABOTAGES
 
@@ -57,10 +58,12 @@ def test_a_library_that_is_not_the_drivers_is_unsupported(tmp_path):
 
 @pytest.mark.full
 def test_a_comparison_has_the_figures_of_both_drivers(tmp_path):
-    code, trials, errors = trials_of(
-        tmp_path, "--driver", "pyaeron", "--seed", "5", "--frames", "100", "--compare"
-    )
+    kept = tmp_path / "kept"
+    arguments = ["--driver", "pyaeron", "--seed", "5", "--frames", "100", "--compare"]
+    code, trials, errors = trials_of(tmp_path, *arguments, "--keep", str(kept))
     assert (code, len(trials)) == (0, 1), errors
+    real, ours = (Case.read(folder / "case.json") for folder in (kept, tmp_path / "kept-ours"))
+    assert real == ours
     for figures in (trials[0]["figures"], trials[0]["ours"]):
         assert figures["DATA"] > 0
         assert figures["SM"] > 0

@@ -85,7 +85,8 @@ class DriverChoice(click.ParamType):  # type: ignore[type-arg]  # generic in new
     "--keep",
     type=click.Path(file_okay=False, path_type=Path),
     help="Rerun the first failed trial (or the trial, if there is only one) and store it as a run "
-    "folder. If no trial of several failed, nothing is stored.",
+    "folder. If no trial of several failed, nothing is stored. With --compare, the trial with "
+    "Windtunnel's driver is stored next to it, in DIRECTORY-ours.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON lines: one per trial, and one at the end."

@@ -106,7 +106,7 @@ def choose(
     `drivers` selects the hosts with the real C driver, see `trial_drivers`. `frames` overrides the
     number of frames that the seed would choose. With `modes`, some streams have Windtunnel's modes
     of loss recovery. With `is_compared`, our driver reads and sends as many datagrams in a duty
-    cycle as the C driver.
+    cycle as the C driver, and the trial has the faults of the one with the C driver.
     """
     rng = random.Random(f"swarm {seed}")
     frame_count = spread(rng, FRAMES_MIN, FRAMES_MAX)
@@ -118,7 +118,7 @@ def choose(
         traffic = recovery_modes.with_modes(seed, traffic)
     faults = [choose_fault(rng, index, count) for index in range(rng.randint(0, FAULTS_MAX))]
     real = real_hosts(drivers, seed)
-    if real:
+    if real or is_compared:
         # The same generator, so all else is as with other drivers.
         faults = [left for each in faults if (left := without_known_defects(each))]
     case = Case(

@@ -331,9 +331,13 @@ class Swarm:
 
 
 def _keep(seed: int, memory: Path, spec: SwarmSpec) -> None:
-    """Run a trial and write its run folder."""
+    """Run a trial and write its run folder, and that of the trial with which it is compared."""
     assert spec.keep is not None
     if spec.drivers != OURS:
         c_driver.load(library_of(spec.drivers))
     result = _run(seed, memory, spec, spec.drivers, keep=spec.keep)
     TrialFolder(spec.keep).conclude(seed, result.violation, spec.repro(seed))
+    if spec.compare:
+        folder = spec.keep.with_name(f"{spec.keep.name}-{OURS}")
+        result = _run(seed, memory, spec, OURS, keep=folder, is_compared=True)
+        TrialFolder(folder).conclude(seed, result.violation, spec.repro(seed))

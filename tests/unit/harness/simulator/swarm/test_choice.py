@@ -95,3 +95,13 @@ def test_damage_and_forgery_are_such_as_a_driver_can_tell():
                 or each.type in {"DATA", "PAD", "NAK"}
                 for each in fault.forged
             )
+
+
+def test_a_compared_trial_has_the_faults_of_the_one_with_the_real_driver():
+    # A rule that is left out changes the random draws of those after it.
+    chosen = [
+        (choose(seed, drivers="pyaeron"), choose(seed, is_compared=True), choose(seed))
+        for seed in range(1500, 1560)
+    ]
+    assert all(real.case.faults == ours.case.faults for real, ours, _ in chosen)
+    assert any(ours.case.faults != alone.case.faults for _, ours, alone in chosen)
