@@ -26,20 +26,20 @@ class Sent(NamedTuple):
     number: int
 
 
-class Came(NamedTuple):
+class Arrival(NamedTuple):
     """An arrival of a frame at the receiver, and its outcome."""
 
     time_ns: int
     sent: Sent
     is_copy: bool
-    fate: str
+    outcome: str
 
 
 class Link(NamedTuple):
     """Everything that happened on the link."""
 
     sent: list[Sent]
-    came: list[Came]
+    arrivals: list[Arrival]
     naks: list[tuple[int, int]]
     "Time at the receiver, frame."
 
@@ -48,50 +48,50 @@ def run(seed, frames=600, loses=0.03, holds=0.03, copies=0.03, first_number=65_0
     """Simulate the link once."""
     rng = random.Random(seed)
     numbers = itertools.count(first_number)
-    sent, came, naks, attempts = [], [], [], [0] * frames
-    here, high = set(), -1
+    sent, arrivals, naks, attempts = [], [], [], [0] * frames
+    received, high = set(), -1
     order = itertools.count()
     due = [(frame * SPACING_NS, next(order), "send", frame) for frame in range(frames)]
     heapq.heapify(due)
 
-    def soon(at_ns, kind, what):
+    def schedule(at_ns, kind, what):
         heapq.heappush(due, (at_ns, next(order), kind, what))
 
     while due:
         now_ns, _, kind, what = heapq.heappop(due)
         if kind == "send":
             attempts[what] += 1
-            passage = Sent(now_ns, what, attempts[what], next(numbers))
-            sent.append(passage)
-            # The last frames show what is missing before them: they always come.
+            transmission = Sent(now_ns, what, attempts[what], next(numbers))
+            sent.append(transmission)
+            # The last frames reveal what is missing before them: they always arrive.
             chance = rng.random() if what < frames - 8 else 1.0
             if chance < loses:
                 continue
             held_ns = rng.randrange(200_000, 3_000_000) if chance < loses + holds else 0
-            soon(now_ns + WAY_NS + held_ns, "come", (passage, False))
+            schedule(now_ns + WAY_NS + held_ns, "come", (transmission, False))
             if chance > 1 - copies and what < frames - 8:
-                soon(now_ns + WAY_NS + rng.randrange(30_000), "come", (passage, True))
+                schedule(now_ns + WAY_NS + rng.randrange(30_000), "come", (transmission, True))
         elif kind == "come":
-            passage, is_copy = what
-            frame = passage.frame
+            transmission, is_copy = what
+            frame = transmission.frame
             if is_copy:
-                fate = "duplicate"
-            elif passage.attempt > 1:
-                fate = "resent"
-            elif frame in here:
-                fate = "late"
+                outcome = "duplicate"
+            elif transmission.attempt > 1:
+                outcome = "resent"
+            elif frame in received:
+                outcome = "late"
             else:
-                fate = "reordered" if frame < high else "first"
-            came.append(Came(now_ns, passage, is_copy, fate))
-            here.add(frame)
+                outcome = "reordered" if frame < high else "first"
+            arrivals.append(Arrival(now_ns, transmission, is_copy, outcome))
+            received.add(frame)
             for missing in range(high + 1, frame):
-                soon(now_ns + NAK_DELAY_NS, "nak", missing)
+                schedule(now_ns + NAK_DELAY_NS, "nak", missing)
             high = max(high, frame)
-        elif what not in here:
+        elif what not in received:
             naks.append((now_ns, what))
-            soon(now_ns + WAY_NS, "send", what)
-            soon(now_ns + NAK_AGAIN_NS, "nak", what)
-    return Link(sent, came, naks)
+            schedule(now_ns + WAY_NS, "send", what)
+            schedule(now_ns + NAK_AGAIN_NS, "nak", what)
+    return Link(sent, arrivals, naks)
 
 
 def captures(link, has_numbers=True, batch=1):
@@ -101,13 +101,13 @@ def captures(link, has_numbers=True, batch=1):
     """
     short = STEP // batch
 
-    def data(time_ns, passage):
-        term, place = divmod(passage.frame, FRAMES_A_TERM)
+    def data(time_ns, transmission):
+        term, place = divmod(transmission.frame, FRAMES_A_TERM)
         frames = (
             made.data(place * STEP + index * short, bytes(short - 32), term=5 + term)
             for index in range(batch)
         )
-        number = passage.number % (1 << 16) if has_numbers else 0
+        number = transmission.number % (1 << 16) if has_numbers else 0
         return made.packet(made.START_NS + time_ns, b"".join(frames), identification=number)
 
     def nak(time_ns, frame):
@@ -119,7 +119,7 @@ def captures(link, has_numbers=True, batch=1):
     begin = made.packet(made.START_NS - 1_000, made.setup())
     near = [data(each.time_ns, each) for each in link.sent]
     near += [nak(time_ns + WAY_NS, frame) for time_ns, frame in link.naks]
-    far = [data(each.time_ns, each.sent) for each in link.came]
+    far = [data(each.time_ns, each.sent) for each in link.arrivals]
     far += [nak(*each) for each in link.naks]
     in_time = [sorted(each, key=lambda packet: packet.time_ns) for each in (near, far)]
     return [made.pcap([begin, *packets]) for packets in in_time]

@@ -1,4 +1,4 @@
-"""A matrix document as a command would leave it."""
+"""A synthetic matrix document, like one that a command writes."""
 
 from windtunnel.harness.artifact.run.matrix import Matrix, MatrixCell, MatrixPeer
 from windtunnel.harness.artifact.run.suite import SuiteRun
@@ -10,14 +10,14 @@ SUBSCRIBERS = ("ours", "java")
 
 
 def make_matrix(outcomes: dict[tuple[str, str, str], tuple[str, ...]] | None = None) -> Matrix:
-    """Two scenarios, two pairs that can be had and two that cannot; all pass unless told."""
-    told = outcomes or {}
+    """Two scenarios, two supported and two unsupported pairs, whose default outcome is PASS."""
+    given = outcomes or {}
     cells = []
     for scenario in ("matrix/clean", "matrix/loss"):
         for publisher in PUBLISHERS:
             for subscriber in SUBSCRIBERS:
                 usual = ("UNSUPPORTED",) if subscriber == "java" else ("PASS", "PASS")
-                runs = told.get((scenario, publisher, subscriber), usual)
+                runs = given.get((scenario, publisher, subscriber), usual)
                 cells.append(_cell(scenario, publisher, subscriber, runs))
     return Matrix(
         matrix_id="matrix-made",

@@ -1,6 +1,6 @@
-"""A small suite folder as a real run would leave it, made without any network.
+"""A small synthetic suite folder like that of a real run, made without a network.
 
-    frame i leaves at t_i; a chosen few are lost; a lost one is asked for after 2 ms and sent again
+    frame i is sent at t_i; some are lost; a lost one is requested after 2 ms and retransmitted
 
 Everything is a function of the arguments. Only what a report reads is written.
 """
@@ -55,14 +55,14 @@ class Made:
 
 @dataclass(frozen=True)
 class Timeline:
-    """When each frame of a stream left and was there, and what was lost."""
+    """When each frame of a stream was sent and arrived, and which frames were lost."""
 
     position: np.ndarray
     length: np.ndarray
     is_pad: np.ndarray
     sent_ns: np.ndarray
     lost: np.ndarray
-    there_ns: np.ndarray
+    arrived_ns: np.ndarray
     term_length: int
     initial_term_id: int
 
@@ -81,8 +81,10 @@ def timeline(made: Made, term_length: int, initial_term_id: int) -> Timeline:
     sent_ns = EPOCH_NS + 40 * MS + np.cumsum(pauses).astype(np.int64)
     lost = (random.random(len(position)) < made.loss) & ~is_pad
     repaired_ns = sent_ns + FLIGHT_NS + NAK_DELAY_NS + (RESEND_DELAY_NS if made.reliable else 0)
-    there_ns = np.where(lost, repaired_ns, sent_ns + FLIGHT_NS)
-    return Timeline(position, length, is_pad, sent_ns, lost, there_ns, term_length, initial_term_id)
+    arrived_ns = np.where(lost, repaired_ns, sent_ns + FLIGHT_NS)
+    return Timeline(
+        position, length, is_pad, sent_ns, lost, arrived_ns, term_length, initial_term_id
+    )
 
 
 def _frames(count: int, term_length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -99,7 +101,7 @@ def _frames(count: int, term_length: int) -> tuple[np.ndarray, np.ndarray, np.nd
 def make_suite(
     folder: Path, made: Made = Made(), outcomes: tuple[str, ...] = ("PASS",)
 ) -> SuiteDir:
-    """Write a suite with one run an outcome; the scenarios are named after their places."""
+    """Write a suite with one run per outcome; the scenario follows from the index of the run."""
     suite = SuiteDir(folder)
     rows = []
     for index, outcome in enumerate(outcomes):
@@ -148,14 +150,14 @@ def make_run(run: RunDir, name: str, made: Made, outcome: str) -> None:
     ]
     streams = list(zip(case.traffic, lines, strict=True))
     write_records(run.decisions, np.concatenate([_decisions(t.stream_id, x) for t, x in streams]))
-    sent = [packet for t, x in streams for packet in _sent(t.stream_id, t.port, x, made)]
-    asked = [packet for t, x in streams for packet in _asked(t.stream_id, t.port, x, made)]
+    sent = [packet for t, x in streams for packet in _data_packets(t.stream_id, t.port, x, made)]
+    naks = [packet for t, x in streams for packet in _nak_packets(t.stream_id, t.port, x, made)]
     write_pcap(run.capture("a"), sent)
-    write_pcap(run.capture("b"), asked)
+    write_pcap(run.capture("b"), naks)
     _counters(run, [(t.stream_id, x) for t, x in streams])
     for traffic, line in streams:
         files = run.host("b").subscriber(traffic.id)
-        write_records(files.frames, _seen(traffic.stream_id, line, made))
+        write_records(files.frames, _frames_seen(traffic.stream_id, line, made))
     _documents(run, case, made, outcome, lines)
 
 
@@ -175,10 +177,13 @@ def _decisions(stream_id: int, line: Timeline) -> np.ndarray:
     return rows
 
 
-def _sent(stream_id: int, port: int, line: Timeline, made: Made) -> list[tuple[int, bytes]]:
+def _data_packets(stream_id: int, port: int, line: Timeline, made: Made) -> list[tuple[int, bytes]]:
     packets = []
     again = line.lost & made.reliable
-    for times, chosen in ((line.sent_ns, np.ones_like(again)), (line.there_ns - FLIGHT_NS, again)):
+    for times, chosen in (
+        (line.sent_ns, np.ones_like(again)),
+        (line.arrived_ns - FLIGHT_NS, again),
+    ):
         for index in np.flatnonzero(chosen):
             at, length = int(line.position[index]), int(line.length[index])
             kind = PAD if line.is_pad[index] else DATA
@@ -191,7 +196,7 @@ def _sent(stream_id: int, port: int, line: Timeline, made: Made) -> list[tuple[i
     return packets
 
 
-def _asked(stream_id: int, port: int, line: Timeline, made: Made) -> list[tuple[int, bytes]]:
+def _nak_packets(stream_id: int, port: int, line: Timeline, made: Made) -> list[tuple[int, bytes]]:
     packets = []
     for index in np.flatnonzero(line.lost & made.reliable):
         at = int(line.position[index])
@@ -238,11 +243,11 @@ def announce(run: RunDir, case: Case, session_id: int = SESSION_ID) -> None:
             file.write(struct.pack("<IIII", seconds, rest, len(packet), len(packet)) + packet)
 
 
-def _seen(stream_id: int, line: Timeline, made: Made) -> np.ndarray:
+def _frames_seen(stream_id: int, line: Timeline, made: Made) -> np.ndarray:
     rows = np.zeros(len(line.position), dtype=FRAME_SEEN)
     filled = line.lost & (not made.reliable)
     rows["position"] = line.position
-    rows["time_ns"] = np.maximum.accumulate(line.there_ns) + MS
+    rows["time_ns"] = np.maximum.accumulate(line.arrived_ns) + MS
     for index in range(len(rows)):
         kind = PAD if line.is_pad[index] or filled[index] else DATA
         at = int(line.position[index])
@@ -256,7 +261,7 @@ def _seen(stream_id: int, line: Timeline, made: Made) -> np.ndarray:
 
 def _counters(run: RunDir, streams: list[tuple[int, Timeline]]) -> None:
     """Sample the positions every 5 ms, and write those that changed."""
-    end_ns = max(int(line.there_ns.max()) for _, line in streams) + 60 * MS
+    end_ns = max(int(line.arrived_ns.max()) for _, line in streams) + 60 * MS
     ticks = np.arange(EPOCH_NS, end_ns, SAMPLE_NS)
     for host, type_ids in (("a", (1, 2, 9)), ("b", (3, 4, 5))):
         facts, rows = [], []
@@ -292,8 +297,8 @@ def _counters(run: RunDir, streams: list[tuple[int, Timeline]]) -> None:
 
 def _positions_at(line: Timeline, ticks: np.ndarray) -> dict[int, np.ndarray]:
     ends = np.append(0, line.position + line.length)
-    arrived_ns = np.where(line.lost, line.there_ns, line.sent_ns + FLIGHT_NS)
-    whole_ns = np.maximum.accumulate(line.there_ns)
+    arrived_ns = np.where(line.lost, line.arrived_ns, line.sent_ns + FLIGHT_NS)
+    whole_ns = np.maximum.accumulate(line.arrived_ns)
     highest = np.maximum.accumulate(ends[1:][np.argsort(arrived_ns, kind="stable")])
 
     def contiguous(at: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""JUnit XML and markdown say of each run what the matrix or the suite says of it."""
+"""JUnit XML and Markdown documents have the outcome of each run of a matrix or suite."""
 
 from pathlib import Path
 from xml.etree import ElementTree as Tree
@@ -16,15 +16,15 @@ CELL = ("matrix/loss", "pyaeron", "ours")
 
 
 def written(*outcomes: str) -> Tree.Element:
-    told = {CELL: outcomes} if outcomes else {}
-    return Tree.fromstring(junit_xml(of_matrix(FOLDER, make_matrix(told))))
+    given = {CELL: outcomes} if outcomes else {}
+    return Tree.fromstring(junit_xml(of_matrix(FOLDER, make_matrix(given))))
 
 
 def cases(root: Tree.Element) -> dict[str, Tree.Element]:
     return {f"{each.get('classname')}: {each.get('name')}": each for each in root.iter("testcase")}
 
 
-def test_a_test_suite_a_scenario_and_a_test_case_a_run():
+def test_each_scenario_is_a_test_suite_and_each_run_a_test_case():
     root = written()
     assert [each.get("name") for each in root] == ["matrix/clean", "matrix/loss"]
     assert [each.get("tests") for each in (root, *root)] == ["12", "6", "6"]
@@ -42,7 +42,7 @@ def test_a_test_suite_a_scenario_and_a_test_case_a_run():
         ("UNSUPPORTED", "skipped", "skipped"),
     ],
 )
-def test_what_is_no_pass_is_told_with_its_reason(outcome, element, count):
+def test_an_outcome_other_than_pass_has_its_reason(outcome, element, count):
     root = written("PASS", outcome)
     found = cases(root)["matrix.loss: pyaeron → ours, seed 8"].find(element)
     assert found is not None
@@ -55,11 +55,11 @@ def test_what_is_no_pass_is_told_with_its_reason(outcome, element, count):
     assert good[0].text == "evidence: runs/matrix-made/pyaeron-to-ours/matrix-loss-s7"
 
 
-def test_no_word_of_a_dying_process_breaks_the_xml():
+def test_control_characters_of_a_reason_do_not_break_the_xml():
     assert b"\x1b" not in junit_xml(of_matrix(FOLDER, make_matrix({CELL: ("FAIL",)})))
 
 
-def test_a_summary_has_a_row_a_scenario_and_a_column_a_pair():
+def test_a_summary_has_a_row_per_scenario_and_a_column_per_pair():
     lines = summary(of_matrix(FOLDER, make_matrix({CELL: ("PASS", "FAIL")}))).splitlines()
     assert lines[0].endswith("Windtunnel matrix: FAIL")
     assert "12 runs: 7 PASS, 1 FAIL, 4 UNSUPPORTED" in lines[2]
@@ -70,20 +70,20 @@ def test_a_summary_has_a_row_a_scenario_and_a_column_a_pair():
     assert row.count("UNSUPPORTED") == 2
 
 
-def test_a_summary_tells_what_did_not_pass_and_once_why_something_is_missing():
+def test_a_summary_lists_failures_and_each_unsupported_reason_once():
     text = summary(of_matrix(FOLDER, make_matrix({CELL: ("FAIL",)})))
     assert "**FAIL** matrix/loss, pyaeron → ours, seed 7: because \\| of \\<FAIL>" in text
     assert "(`pyaeron-to-ours/matrix-loss-s7`)" in text
     assert text.count("**UNSUPPORTED** 4 of the runs: because") == 1
 
 
-def test_a_summary_does_not_grow_without_end():
+def test_a_summary_lists_a_limited_number_of_failures():
     text = summary(of_matrix(FOLDER, make_matrix({CELL: ("FAIL",) * (ROWS_MAX + 3)})))
     assert text.count("**FAIL**") == ROWS_MAX
     assert "- and 3 more" in text
 
 
-def test_a_suite_is_told_the_same_way():
+def test_a_suite_has_the_same_documents():
     rows = make_matrix({CELL: ("FAIL",)}).cells[6].runs
     suite = Suite("s", "netns", [], 1, 2, 1, rows, publisher="pyaeron", subscriber="ours")
     outcomes = of_suite(Path("runs/s"), suite)
@@ -94,6 +94,6 @@ def test_a_suite_is_told_the_same_way():
     assert "| matrix/loss | " in summary(outcomes)
 
 
-def test_nothing_made_is_no_pass():
+def test_a_suite_without_runs_is_inconclusive():
     suite = Suite("s", "netns", [], 1, 2, 130, [])
     assert summary(of_suite(Path("s"), suite)).startswith("## ❔ Windtunnel: INCONCLUSIVE")

@@ -1,4 +1,4 @@
-"""Comparisons on pages: a suite of several seeds, a matrix, and their charts on one time axis."""
+"""Pages compare the runs of a suite with several seeds, or of a matrix, on one time axis."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_a_suite_of_different_scenarios_shows_none(tmp_path: Path) -> None:
     assert "Comparison of" not in write_suite_report(suite.path).read_text(encoding="utf-8")
 
 
-def test_a_comparison_of_many_runs_says_how_many_it_shows(tmp_path: Path) -> None:
+def test_a_comparison_of_many_runs_states_how_many_it_shows(tmp_path: Path) -> None:
     count = COLUMNS_MAX + 2
     text = write_suite_report(suite_of(tmp_path / "suite", count).path).read_text(encoding="utf-8")
     assert f"The first {COLUMNS_MAX} of {count} runs" in text
@@ -112,7 +112,7 @@ def test_times_begin_with_the_first_activity_of_each_run(tmp_path: Path) -> None
         (["/r/s1/x", "/q/s1/x", "/q/s1/y"], ["r/s1/x", "q/s1/x", "q/s1/y"]),
     ],
 )
-def test_names_are_as_long_as_it_takes_to_tell_runs_apart(paths, names) -> None:
+def test_names_are_as_short_as_they_can_be_while_unique(paths, names) -> None:
     assert distinct_names([Path(each) for each in paths]) == names
 
 

@@ -19,7 +19,7 @@ from windtunnel.reports.series import read_series
 
 @pytest.fixture
 def runs(tmp_path: Path) -> tuple[RunDir, RunDir]:
-    """A run twice: with plain captures, and with compressed ones."""
+    """Make a run twice: with plain captures, and with compressed ones."""
     (plain,) = make_suite(tmp_path / "plain", Made(frame_count=150)).runs()
     packed = RunDir(tmp_path / "packed" / plain.path.name)
     shutil.copytree(plain.path, packed.path)
@@ -50,16 +50,16 @@ def test_the_analysis(runs: tuple[RunDir, RunDir], capsys: pytest.CaptureFixture
 
 
 def test_a_scenario_from_its_captures(runs: tuple[RunDir, RunDir], tmp_path: Path) -> None:
-    written = []
+    texts = []
     for index, each in enumerate(runs):
         out = tmp_path / str(index) / "same.yaml"
         out.parent.mkdir()
         assert main(["from-capture", str(each.capture("a")), "--out", str(out)]) == 0
-        written.append(out.read_text().replace(".pcap.gz", ".pcap"))
-    assert written[0].replace("/plain/", "/packed/") == written[1]
+        texts.append(out.read_text().replace(".pcap.gz", ".pcap"))
+    assert texts[0].replace("/plain/", "/packed/") == texts[1]
 
 
-def test_a_damaged_one_is_a_problem_and_no_crash(runs: tuple[RunDir, RunDir]) -> None:
+def test_a_damaged_compressed_capture_is_reported_as_a_problem(runs: tuple[RunDir, RunDir]) -> None:
     path = runs[1].capture("a")
     path.write_bytes(path.read_bytes()[:-20])
     found = read_capture(path)

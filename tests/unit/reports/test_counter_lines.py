@@ -1,4 +1,4 @@
-"""Positions over time, from counter samples."""
+"""Counter samples become lines of positions over time."""
 
 from pathlib import Path
 
@@ -43,39 +43,39 @@ def make_host(folder: Path, counters: list[CounterFacts], rows: list[tuple[int, 
     return host
 
 
-def test_an_id_taken_again_is_another_counter(tmp_path: Path) -> None:
+def test_a_reused_counter_id_is_another_counter(tmp_path: Path) -> None:
     host = make_host(
         tmp_path,
         [counter(7, 100, STREAM, SND_POS), counter(7, 200, 1002, SND_POS)],
         [(1, 7, SND_POS, 100, 32), (2, 7, SND_POS, 200, 64), (3, 7, SND_POS, 100, 96)],
     )
-    (mine,) = stream_lines(host, STREAM, None, {SND_POS: "snd-pos"})
-    assert mine.time_ns.tolist() == [1, 2, 3]
-    assert mine.value.tolist() == [32, 32, 96]
+    (samples_line,) = stream_lines(host, STREAM, None, {SND_POS: "snd-pos"})
+    assert samples_line.time_ns.tolist() == [1, 2, 3]
+    assert samples_line.value.tolist() == [32, 32, 96]
 
 
-def test_negative_stream_ids_are_read_as_such(tmp_path: Path) -> None:
+def test_negative_stream_ids_are_found(tmp_path: Path) -> None:
     host = make_host(tmp_path, [counter(7, 100, -4, SND_POS)], [(1, 7, SND_POS, 100, 32)])
     assert len(stream_lines(host, -4, None, {SND_POS: "snd-pos"})) == 1
     assert stream_lines(host, 4, None, {SND_POS: "snd-pos"}) == []
 
 
-def test_no_files_no_lines(tmp_path: Path) -> None:
+def test_without_files_there_are_no_lines(tmp_path: Path) -> None:
     assert stream_lines(HostDir(tmp_path), STREAM, None, {SND_POS: "snd-pos"}) == []
 
 
-def test_after_a_pause_a_value_holds_until_the_look_before() -> None:
-    told = with_plateaus(line("x", (10, 0), (15, 64), (100, 96)), interval_ns=5)
-    assert told.time_ns.tolist() == [10, 15, 95, 100]
-    assert told.value.tolist() == [0, 64, 64, 96]
+def test_after_a_pause_a_value_holds_until_the_previous_sample() -> None:
+    plateaus = with_plateaus(line("x", (10, 0), (15, 64), (100, 96)), interval_ns=5)
+    assert plateaus.time_ns.tolist() == [10, 15, 95, 100]
+    assert plateaus.value.tolist() == [0, 64, 64, 96]
 
 
-def test_looks_a_little_late_are_no_pause() -> None:
-    told = with_plateaus(line("x", (10, 0), (16, 64), (23, 96)), interval_ns=5)
-    assert told.time_ns.tolist() == [10, 16, 23]
+def test_slightly_late_samples_are_no_pause() -> None:
+    plateaus = with_plateaus(line("x", (10, 0), (16, 64), (23, 96)), interval_ns=5)
+    assert plateaus.time_ns.tolist() == [10, 16, 23]
 
 
-def test_the_interval_is_that_of_the_looks_that_found_a_change() -> None:
+def test_the_sampling_interval_ignores_pauses() -> None:
     times = [0, 5, 5, 10, 500, 505, 510, 900, 1000, 1100]
     samples = np.zeros(len(times), dtype=COUNTER_SAMPLE)
     samples["time_ns"] = times
@@ -83,7 +83,7 @@ def test_the_interval_is_that_of_the_looks_that_found_a_change() -> None:
     assert sampling_interval_ns(samples[:2]) == 0
 
 
-def test_a_value_between_points_lies_on_the_straight_line() -> None:
+def test_values_between_points_are_interpolated() -> None:
     ramp = line("x", (10, 0), (20, 100))
     assert value_at(ramp, np.array([5, 10, 15, 20, 99])).tolist() == [0, 0, 50, 100, 100]
 
@@ -108,6 +108,6 @@ def test_a_distance_is_never_negative() -> None:
     assert difference("in flight", sent, received).value.tolist() == [0, 0, 20]
 
 
-def test_only_distances_of_lines_that_there_are() -> None:
+def test_only_distances_of_existing_lines_are_computed() -> None:
     lines = [line("rcv-hwm", (0, 9)), line("rcv-pos", (0, 4))]
     assert [(each.name, each.value.tolist()) for each in distances(lines)] == [("gap", [5])]

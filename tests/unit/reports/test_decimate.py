@@ -1,4 +1,4 @@
-"""Fewer points, same picture."""
+"""Decimation keeps the shape of a line with fewer points."""
 
 import numpy as np
 from hypothesis import given
@@ -8,11 +8,11 @@ from tests.naive.decimate import peaks_lost
 from windtunnel.reports.decimate import KEPT_PER_BUCKET, kept_indices
 
 
-def test_few_points_all_stay() -> None:
+def test_few_points_are_all_kept() -> None:
     assert kept_indices(np.arange(10), np.arange(10), 10).tolist() == list(range(10))
 
 
-def test_a_single_peak_among_many_stays() -> None:
+def test_a_single_peak_is_kept() -> None:
     value = np.zeros(100_000, dtype=np.int64)
     value[54_321] = 1
     kept = kept_indices(np.arange(100_000), value, 400)
@@ -37,7 +37,7 @@ def test_keeps_first_last_and_every_peak(value: list[int], bucket_count: int) ->
 
 
 def test_a_plateau_keeps_both_ends() -> None:
-    """A position that rises in each millisecond, but for a rest of 5 s."""
+    """A position that rises in each millisecond, except for a pause of 5 s."""
     time_ns = np.arange(100_000) * 1_000_000
     time_ns[54_322:] += 5_000_000_000
     value = np.arange(100_000)

@@ -1,4 +1,4 @@
-"""Gates and checks on the page: what passed is folded, and a failed gate says what it means."""
+"""Tables of gates and checks fold what passed, and explain what a failed gate means."""
 
 import re
 from typing import Any
@@ -40,14 +40,14 @@ def test_gates_that_passed_are_folded_below_the_one_that_did_not() -> None:
     assert [f"gate_{each}" in folded for each in range(3)] == [True] * 3
 
 
-def test_nothing_is_open_where_everything_passed() -> None:
+def test_all_tables_are_folded_if_everything_passed() -> None:
     run = documents("PASS", gates=[finding("PASS", "g")], checks=[finding("PASS", "c")])
     html = str(findings(run))
     assert html.count("<details>") == 2
     assert "<details open>" not in html
 
 
-def test_the_meaning_comes_before_the_finding() -> None:
+def test_the_meaning_precedes_the_finding() -> None:
     html = str(findings(documents("PASS", gates=[OVERLOADED])))
     assert 0 < html.index("No effect on the verdict") < html.index("the driver waited")
 
@@ -102,7 +102,7 @@ def test_the_meaning_comes_before_the_finding() -> None:
         ),
     ],
 )
-def test_a_failed_gate_says_what_it_means_for_the_verdict(
+def test_a_failed_gate_explains_its_effect_on_the_verdict(
     verdict: str, reason: str, gate: dict[str, Any], checks: list[dict[str, Any]], meaning: str
 ) -> None:
     run = documents(verdict, reason, gates=[gate], checks=checks)

@@ -1,4 +1,4 @@
-"""Single events of a stream, compared with the timeline they were made from."""
+"""Marks are the single events of a stream: drops, NAKs, retransmits and gap fills."""
 
 import numpy as np
 from hypothesis import given
@@ -34,8 +34,8 @@ TERM = 65536
 WRAPPING = Geometry(initial_term_id=2**31 - 1, term_length=TERM)
 
 
-def sent(*rows: tuple[int, int, int, int, int]) -> np.ndarray:
-    """Frames of (time, type, term id, term offset, length)."""
+def captured(*rows: tuple[int, int, int, int, int]) -> np.ndarray:
+    """Make frames of (time, type, term id, term offset, length)."""
     frames = np.zeros(len(rows), dtype=FRAME)
     for frame, (time_ns, kind, term_id, term_offset, length) in zip(frames, rows, strict=True):
         frame["time_ns"], frame["frame_type"], frame["frame_length"] = time_ns, kind, length
@@ -43,7 +43,7 @@ def sent(*rows: tuple[int, int, int, int, int]) -> np.ndarray:
     return frames
 
 
-def test_sorts_decisions_by_what_was_done() -> None:
+def test_groups_decisions_by_action() -> None:
     rows = np.zeros(8, dtype=DECISION)
     rows["stream_id"] = STREAM
     rows["stream_id"][5] = 7
@@ -52,8 +52,8 @@ def test_sorts_decisions_by_what_was_done() -> None:
     rows["position"] = 32, 64, 96, 128, NO_POSITION, 0, NO_POSITION, 160
     rows["attempt"] = 1, 2, 3, 4, 1, 1, 1, 5
     rows["time_ns"] = 10, 20, 30, 40, 50, 60, 70, 80
-    told = {each.kind: each for each in decision_marks(rows, STREAM)}
-    assert {kind: each.position.tolist() for kind, each in told.items()} == {
+    marks = {each.kind: each for each in decision_marks(rows, STREAM)}
+    assert {kind: each.position.tolist() for kind, each in marks.items()} == {
         "dropped": [32],
         "held": [64],
         "swapped": [96],
@@ -61,9 +61,9 @@ def test_sorts_decisions_by_what_was_done() -> None:
         "duplicated": [128],
         "feedback lost": [NO_POSITION],
     }
-    assert told["swapped"].detail.tolist() == [3]
-    assert told["displaced"].detail.tolist() == [5]
-    assert told["feedback lost"].detail.tolist() == [SM]
+    assert marks["swapped"].detail.tolist() == [3]
+    assert marks["displaced"].detail.tolist() == [5]
+    assert marks["feedback lost"].detail.tolist() == [SM]
 
 
 def test_every_kind_of_mark_has_a_symbol_an_icon_and_a_colour() -> None:
@@ -72,12 +72,12 @@ def test_every_kind_of_mark_has_a_symbol_an_icon_and_a_colour() -> None:
         key = f'"{kind}"' if " " in kind else kind
         # One entry in the table of symbols, and one in the table of icons.
         assert script.count(f'\n    {key}: "') == 2, kind
-        # In light and in dark.
+        # In the light and in the dark theme.
         assert style.count(f"--{kind.replace(' ', '-')}: #") == 2, kind
 
 
-def struck(*rows: tuple[int, int, int]) -> np.ndarray:
-    """Decisions of (action, position, attempt)."""
+def decisions_of(*rows: tuple[int, int, int]) -> np.ndarray:
+    """Make decisions of (action, position, attempt)."""
     decisions = np.zeros(len(rows), dtype=DECISION)
     for name, values in zip(
         ("action", "position", "attempt"), zip(*rows, strict=True), strict=True
@@ -86,23 +86,25 @@ def struck(*rows: tuple[int, int, int]) -> np.ndarray:
     return decisions
 
 
-def test_what_left_and_was_not_dropped_and_never_came_was_lost_on_the_link() -> None:
+def test_a_frame_that_was_sent_not_dropped_and_never_arrived_was_lost_on_the_link() -> None:
     term = 2**31 - 1
-    left = sent(
+    sent = captured(
         (1, DATA, term, 0, 1000),
         (2, DATA, term, 1024, 1000),
         (3, DATA, term, 2048, 1000),
         (4, PAD, term, 3072, 64),
-        (50, DATA, term, 1024, 1000),  # again: dropped by order the first time
-        (60, DATA, term, 2048, 1000),  # again: lost to impairment the first time
+        (50, DATA, term, 1024, 1000),  # a retransmit: the first one was dropped by a rule
+        (60, DATA, term, 2048, 1000),  # a retransmit: the first one was lost to impairment
     )
-    came = sent(
+    arrived = captured(
         (11, DATA, term, 0, 1000),
         (60, DATA, term, 1024, 1000),
         (61, DATA, term, 1024, 1000),  # a copy
         (70, DATA, term, 2048, 1000),
     )
-    found = impairment_marks(left, came, struck((DROP, 1024, 1), (HOLD, 3072, 1)), WRAPPING)
+    found = impairment_marks(
+        sent, arrived, decisions_of((DROP, 1024, 1), (HOLD, 3072, 1)), WRAPPING
+    )
     assert found.kind == "lost to impairment"
     assert found.time_ns.tolist() == [3, 4]
     assert found.position.tolist() == [2048, 3072]
@@ -110,44 +112,44 @@ def test_what_left_and_was_not_dropped_and_never_came_was_lost_on_the_link() -> 
     assert found.detail.tolist() == [1, 1]
 
 
-def test_a_repair_that_the_link_loses_is_named_by_its_own_time() -> None:
+def test_a_lost_repair_is_marked_at_its_own_time() -> None:
     term = 2**31 - 1
-    left = sent((1, DATA, term, 0, 1000), (50, DATA, term, 0, 1000), (90, DATA, term, 0, 1000))
-    came = sent((95, DATA, term, 0, 1000))
-    found = impairment_marks(left, came, struck((DROP, 0, 1)), WRAPPING)
+    sent = captured((1, DATA, term, 0, 1000), (50, DATA, term, 0, 1000), (90, DATA, term, 0, 1000))
+    arrived = captured((95, DATA, term, 0, 1000))
+    found = impairment_marks(sent, arrived, decisions_of((DROP, 0, 1)), WRAPPING)
     assert (found.time_ns.tolist(), found.detail.tolist()) == ([50], [2])
 
 
-def test_a_position_that_left_before_is_a_retransmit() -> None:
-    frames = sent(
+def test_a_position_that_was_sent_before_is_a_retransmit() -> None:
+    frames = captured(
         (1, DATA, 2**31 - 1, 0, 1000),
         (2, DATA, 2**31 - 1, 1024, 64),
         (3, DATA, 2**31 - 1, 0, 1000),
         (4, DATA, -(2**31), 0, 32),
         (5, DATA, 2**31 - 1, 0, 1000),
     )
-    again = retransmit_marks(frames, WRAPPING)
-    assert again.time_ns.tolist() == [3, 5]
-    assert again.position.tolist() == [0, 0]
-    assert again.length.tolist() == [1024, 1024]
-    assert again.detail.tolist() == [2, 3]
+    retransmits = retransmit_marks(frames, WRAPPING)
+    assert retransmits.time_ns.tolist() == [3, 5]
+    assert retransmits.position.tolist() == [0, 0]
+    assert retransmits.length.tolist() == [1024, 1024]
+    assert retransmits.detail.tolist() == [2, 3]
 
 
-def test_a_stream_without_repetition_has_none() -> None:
-    frames = sent((1, DATA, 2**31 - 1, 0, 32), (2, DATA, -(2**31), 0, 32))
+def test_a_stream_without_repetition_has_no_retransmits() -> None:
+    frames = captured((1, DATA, 2**31 - 1, 0, 32), (2, DATA, -(2**31), 0, 32))
     assert len(retransmit_marks(frames, WRAPPING).time_ns) == 0
 
 
-def test_a_nak_names_what_is_missing_across_the_wrap_of_term_ids() -> None:
-    frames = sent((9, 2, -(2**31), 96, 28), (1, DATA, 0, 0, 32))
+def test_the_position_of_a_nak_is_correct_across_the_wrap_of_term_ids() -> None:
+    frames = captured((9, 2, -(2**31), 96, 28), (1, DATA, 0, 0, 32))
     frames["nak_length"][0] = 1408
     naks = nak_marks(frames, WRAPPING)
     assert naks.position.tolist() == [TERM + 96]
     assert naks.length.tolist() == [1408]
 
 
-def seen(*rows: tuple[int, int]) -> np.ndarray:
-    """Frames of (position, type), each 64 long."""
+def received(*rows: tuple[int, int]) -> np.ndarray:
+    """Make received frames of (position, type), each 64 bytes long."""
     frames = np.zeros(len(rows), dtype=FRAME_SEEN)
     for frame, (position, kind) in zip(frames, rows, strict=True):
         header = np.zeros(1, dtype=HEADER)
@@ -157,8 +159,8 @@ def seen(*rows: tuple[int, int]) -> np.ndarray:
 
 
 def test_a_pad_that_nobody_sent_is_a_gap_fill() -> None:
-    wire = sent((1, PAD, 2**31 - 1, 64, 64))
-    image = seen((0, DATA), (64, PAD), (128, PAD))
+    wire = captured((1, PAD, 2**31 - 1, 64, 64))
+    image = received((0, DATA), (64, PAD), (128, PAD))
     assert gap_fill_marks(image, wire, WRAPPING).position.tolist() == [128]
     assert gap_fill_marks(image, None, WRAPPING).position.tolist() == [64, 128]
 

@@ -1,4 +1,4 @@
-"""matrix.html as text: whole by itself, a cell for each pair and scenario, links that lead on."""
+"""matrix.html needs no other file, and has a cell with a link for each pair and scenario."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ BAD = ("matrix/loss", "pyaeron", "ours")
 
 
 def write(folder: Path, matrix: Matrix) -> MatrixDir:
-    """The folder of a matrix: its document and those of its suites, without any run folder."""
+    """Write the documents of a matrix and of its suites, without any run folder."""
     made = MatrixDir(folder)
     matrix.write(made.document)
     for name in {cell.suite for cell in matrix.cells}:
@@ -31,7 +31,7 @@ def made(tmp_path: Path) -> MatrixDir:
     return write(tmp_path / "matrix", make_matrix({BAD: ("PASS", "FAIL", "PASS")}))
 
 
-def test_needs_nothing_beside_it_but_what_it_links_to(made: MatrixDir) -> None:
+def test_needs_no_file_except_those_it_links_to(made: MatrixDir) -> None:
     text, reader = read(write_matrix_page(made.path))
     assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|https?://", text)
     links = [each for each in reader.addresses if not each.startswith(("#", "data:"))]
@@ -39,7 +39,7 @@ def test_needs_nothing_beside_it_but_what_it_links_to(made: MatrixDir) -> None:
     assert all(each.startswith(("ours-to-ours/", "pyaeron-to-ours/")) for each in links)
 
 
-def test_a_row_a_scenario_and_a_column_a_pair(made: MatrixDir) -> None:
+def test_has_a_row_per_scenario_and_a_column_per_pair(made: MatrixDir) -> None:
     text, reader = read(write_matrix_page(made.path))
     cells = reader.sections["cells"]
     assert re.findall(r"matrix/\w+", cells) == ["matrix/clean", "matrix/loss"]
@@ -48,7 +48,7 @@ def test_a_row_a_scenario_and_a_column_a_pair(made: MatrixDir) -> None:
     assert "<title>FAIL" in text
 
 
-def test_a_cell_leads_to_the_run_that_decided_it(made: MatrixDir) -> None:
+def test_a_cell_links_to_the_run_that_decided_it(made: MatrixDir) -> None:
     text, _ = read(write_matrix_page(made.path))
     # The pair's suite has two runs of matrix/clean before those of matrix/loss.
     assert 'href="pyaeron-to-ours/report.html#run-3" title="because | of &lt;FAIL&gt;' in text
@@ -57,7 +57,7 @@ def test_a_cell_leads_to_the_run_that_decided_it(made: MatrixDir) -> None:
     assert 'href="pyaeron-to-ours/matrix-loss-s8/" title="seed 8: FAIL: because' in text
 
 
-def test_what_did_not_pass_and_what_is_missing_stand_apart(made: MatrixDir) -> None:
+def test_failures_and_unsupported_cells_have_separate_sections(made: MatrixDir) -> None:
     _, reader = read(write_matrix_page(made.path))
     findings, missing = reader.sections["findings"], reader.sections["missing"]
     assert "pyaeron-to-ours/matrix-loss-s8" in findings
@@ -73,7 +73,7 @@ def test_a_matrix_of_passes_has_no_findings(tmp_path: Path) -> None:
     assert "findings" not in reader.sections
 
 
-def test_a_matrix_that_was_cut_short_is_drawn(tmp_path: Path) -> None:
+def test_an_unfinished_matrix_is_drawn(tmp_path: Path) -> None:
     matrix = make_matrix()
     matrix.exit_code = None
     for cell in matrix.cells[3:]:

@@ -1,4 +1,4 @@
-"""What is packed can be unpacked, by rules written here a second time."""
+"""Packed documents can be unpacked by an independent implementation."""
 
 import base64
 import gzip

@@ -1,4 +1,4 @@
-"""report.html as text: whole by itself, true to the documents, never in the way."""
+"""report.html needs no other file, shows the documents, and is written whatever is missing."""
 
 import re
 import shutil
@@ -32,7 +32,7 @@ VOID = {"meta", "link", "br", "img", "input", "path"}
 
 
 class Reader(HTMLParser):
-    """Collects attributes and text, and minds that every element is closed."""
+    """Collects attributes and text, and checks that every element is closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ def read(path: Path) -> tuple[str, Reader]:
     return text, reader
 
 
-def test_needs_nothing_beside_it(tmp_path: Path) -> None:
+def test_needs_no_other_file(tmp_path: Path) -> None:
     suite = make_suite(tmp_path / "suite", SMALL, ("PASS", "FAIL", "PASS"))
     text, reader = read(write_suite_report(suite.path))
     assert [each for each in reader.addresses if not each.startswith(("#", "data:"))] == []
@@ -75,13 +75,13 @@ def test_needs_nothing_beside_it(tmp_path: Path) -> None:
     assert len(text) < PAGE_BYTES_MAX
 
 
-def test_tells_verdicts_findings_ledger_and_facts(tmp_path: Path) -> None:
+def test_shows_verdicts_findings_ledger_and_facts(tmp_path: Path) -> None:
     suite = make_suite(tmp_path / "suite", SMALL, ("PASS", "FAIL"))
     text, reader = read(write_suite_report(suite.path))
     assert "<title>FAIL" in text
-    glance = reader.sections["suite"]
-    assert re.search(r"PASS\s+loss/reliable-2pct\s+7\s+8\.4 s", glance)
-    assert re.search(r"FAIL\s+reorder/reliable-swap-and-hold\s+7.*message 4711", glance)
+    overview = reader.sections["suite"]
+    assert re.search(r"PASS\s+loss/reliable-2pct\s+7\s+8\.4 s", overview)
+    assert re.search(r"FAIL\s+reorder/reliable-swap-and-hold\s+7.*message 4711", overview)
     bad = reader.sections["run-1"]
     for part in ("delivered_once", "message 4711", "byte 3", "position 409600", "1 of 2 passed"):
         assert part in bad
@@ -91,8 +91,8 @@ def test_tells_verdicts_findings_ledger_and_facts(tmp_path: Path) -> None:
     assert "process a/driver" in bad
 
 
-def test_a_run_by_itself_took_what_its_phases_took(tmp_path: Path) -> None:
-    """Those of a simulated run lie on two clocks, years apart."""
+def test_the_duration_of_a_single_run_is_that_of_its_phases(tmp_path: Path) -> None:
+    """The phases of a simulated run are on two clocks, which are years apart."""
     run = make_suite(tmp_path / "suite", SMALL).runs()[0]
     manifest = Manifest.read(run.manifest)
     assert manifest is not None
@@ -118,7 +118,7 @@ def observe(run: RunDir, observations: Observations) -> None:
     write_document(run.verdict, document | {"observed": observations.as_document()})
 
 
-def test_what_the_applications_saw_is_below_the_verdict(tmp_path: Path) -> None:
+def test_the_observations_of_the_applications_precede_the_checks(tmp_path: Path) -> None:
     suite = make_suite(tmp_path / "suite", SMALL)
     (run,) = suite.runs()
     reader = ReaderObservations(
@@ -131,9 +131,9 @@ def test_what_the_applications_saw_is_below_the_verdict(tmp_path: Path) -> None:
     observe(run, Observations(EPOCH_NS + 3 * MS, False, [], ["orders: 2 NAKs"], [reader]))
     _, page_reader = read(write_suite_report(suite.path))
     section = " ".join(page_reader.sections["run-0"].split())
-    told = "What the application saw · 0 s is 2023-11-14 22:13:20.003 UTC orders: <no> delivery "
-    told += "for 5.21 s orders: 2 NAKs"
-    assert section.index(told) < section.index("Checks")
+    text = "What the application saw · 0 s is 2023-11-14 22:13:20.003 UTC orders: <no> delivery "
+    text += "for 5.21 s orders: 2 NAKs"
+    assert section.index(text) < section.index("Checks")
     stall = "orders b 0.010 s 2023-11-14 22:13:20.013 UTC 10 ms repair 9 ms, link 1 ms"
     filled = "orders b 1.000 s 2023-11-14 22:13:21.003 UTC 65 536 1 408 1 0"
     assert stall in section
@@ -145,11 +145,11 @@ def test_what_the_applications_saw_is_below_the_verdict(tmp_path: Path) -> None:
 
 def test_a_page_has_a_limited_number_of_sentences(tmp_path: Path) -> None:
     suite = make_suite(tmp_path / "suite", SMALL)
-    told = [f"orders: {index} NAKs" for index in range(observed.SENTENCES_MAX + 3)]
-    observe(suite.runs()[0], Observations(sentences=told))
+    sentences = [f"orders: {index} NAKs" for index in range(observed.SENTENCES_MAX + 3)]
+    observe(suite.runs()[0], Observations(sentences=sentences))
     _, reader = read(write_suite_report(suite.path))
-    assert told[observed.SENTENCES_MAX - 1] in reader.sections["run-0"]
-    assert told[observed.SENTENCES_MAX] not in reader.sections["run-0"]
+    assert sentences[observed.SENTENCES_MAX - 1] in reader.sections["run-0"]
+    assert sentences[observed.SENTENCES_MAX] not in reader.sections["run-0"]
     assert "3 more: see verdict.json" in reader.sections["run-0"]
 
 
@@ -185,7 +185,7 @@ def test_a_single_run_is_not_listed_in_a_table_before_its_section(tmp_path: Path
         assert list(reader.sections) == (named if count == 1 else ["suite", *named])
 
 
-def test_scenarios_as_a_whole_and_known_failures_are_told(tmp_path: Path) -> None:
+def test_results_of_scenarios_and_known_failures_are_shown(tmp_path: Path) -> None:
     suite = make_suite(tmp_path / "suite", SMALL, ("FAIL", "PASS"))
     document = Suite.read(suite.document)
     assert document is not None
@@ -199,8 +199,8 @@ def test_scenarios_as_a_whole_and_known_failures_are_told(tmp_path: Path) -> Non
     document.write(suite.document)
     _, reader = read(write_suite_report(suite.path))
     section = reader.sections["suite"]
-    for told in (rate, "several/runs", "KNOWN", "known, issue 17", "Note: loss/x has expired"):
-        assert told in section
+    for text in (rate, "several/runs", "KNOWN", "known, issue 17", "Note: loss/x has expired"):
+        assert text in section
     assert "a/single-one" not in section
 
 
@@ -208,13 +208,13 @@ def test_scenarios_as_a_whole_and_known_failures_are_told(tmp_path: Path) -> Non
 def test_any_document_may_be_missing_or_damaged(name: str, tmp_path: Path) -> None:
     suite = make_suite(tmp_path / "suite", SMALL)
     path: Path = getattr(suite.runs()[0], name)
-    for harm in ("damaged", "missing"):
-        if harm == "damaged" and name != "decisions":
+    for damage in ("damaged", "missing"):
+        if damage == "damaged" and name != "decisions":
             path.write_bytes(b'{"schema": "\xff')
-        elif harm == "missing":
+        elif damage == "missing":
             path.unlink()
         _, reader = read(write_suite_report(suite.path))
-        if harm == "missing" and name != "decisions":
+        if damage == "missing" and name != "decisions":
             assert f"{path.name} is missing" in reader.sections["run-0"]
 
 
@@ -225,12 +225,12 @@ def test_a_run_without_suite_json_is_drawn(tmp_path: Path) -> None:
     assert "PASS" in reader.sections["run-0"]
 
 
-def test_no_suite_at_all_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_suite_or_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match="neither a suite nor a run folder"):
         write_suite_report(tmp_path)
 
 
-def test_a_long_suite_draws_what_went_wrong_first(
+def test_a_long_suite_draws_failed_runs_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "CHARTS_MAX", 1)
@@ -241,7 +241,7 @@ def test_a_long_suite_draws_what_went_wrong_first(
     assert f"windtunnel report {suite.runs()[0].path.resolve()}" in reader.sections["run-0"]
 
 
-def test_a_run_can_be_drawn_alone_and_elsewhere(tmp_path: Path) -> None:
+def test_a_run_can_be_drawn_in_another_folder(tmp_path: Path) -> None:
     suite = make_suite(tmp_path / "suite", SMALL)
     moved = tmp_path / "elsewhere"
     shutil.move(suite.runs()[0].path, moved)
@@ -250,14 +250,14 @@ def test_a_run_can_be_drawn_alone_and_elsewhere(tmp_path: Path) -> None:
     assert "PASS" in reader.sections["run-0"]
 
 
-def test_the_worst_run_names_the_suite() -> None:
+def test_the_outcome_of_a_suite_is_that_of_its_worst_run() -> None:
     assert worst(["PASS", "HARNESS", "FAIL"]) == "FAIL"
     assert worst(["PASS", "UNSUPPORTED"]) == "PASS"
     assert worst(["UNSUPPORTED"]) == "UNSUPPORTED"
     assert worst([]) == "INCONCLUSIVE"
 
 
-def test_what_an_analysis_of_the_captures_told_is_in_the_report(tmp_path: Path) -> None:
+def test_the_summary_of_the_capture_analysis_is_in_the_report(tmp_path: Path) -> None:
     suite = make_suite(tmp_path / "suite", SMALL, ("PASS", "FAIL"))
     first, second = suite.runs()
     write_document(

@@ -1,4 +1,4 @@
-"""A run's series, compared with the timeline of the made run."""
+"""The series of a run equal the timeline of the synthetic run."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -58,14 +58,14 @@ def test_reads_all_lines_and_every_event_of_a_reliable_run(tmp_path: Path) -> No
         assert stream.count("feedback lost") == 3
 
 
-def test_an_unreliable_run_fills_gaps_and_asks_for_nothing(tmp_path: Path) -> None:
+def test_an_unreliable_run_fills_gaps_and_sends_no_naks(tmp_path: Path) -> None:
     series = read_series(made(tmp_path, replace(MADE, reliable=False)))
     stream = series.streams[0]
     assert stream.count("gap fill") == lost_count(MADE, 0)
     assert stream.count("NAK") == stream.count("retransmit") == 0
 
 
-def test_repairs_lie_where_the_losses_were(tmp_path: Path) -> None:
+def test_repairs_have_the_positions_of_the_losses(tmp_path: Path) -> None:
     stream = read_series(made(tmp_path)).streams[1]
     at = {each.kind: each.position for each in stream.marks}
     assert sorted(at["dropped"]) == sorted(at["NAK"]) == sorted(at["retransmit"])
@@ -81,7 +81,7 @@ def test_repairs_lie_where_the_losses_were(tmp_path: Path) -> None:
         ("frames", "the frame log of subscriber term-64k is missing"),
     ],
 )
-def test_what_is_missing_is_noted_and_the_rest_is_there(
+def test_a_missing_file_is_noted_and_the_rest_is_drawn(
     name: str, note: str, tmp_path: Path
 ) -> None:
     run = made(tmp_path)
@@ -96,7 +96,7 @@ def test_what_is_missing_is_noted_and_the_rest_is_there(
     assert [line.name for line in series.streams[0].lines] == LINES
 
 
-def test_damage_is_noted(tmp_path: Path) -> None:
+def test_damaged_files_are_noted(tmp_path: Path) -> None:
     run = made(tmp_path)
     run.capture("b").write_bytes(b"no capture at all, but long enough for a header")
     run.host("a").counters.write_text("{")
@@ -112,7 +112,7 @@ def test_an_empty_folder_is_an_empty_series(tmp_path: Path) -> None:
     assert series.start_ns == series.end_ns == 0
 
 
-def test_the_active_time_leaves_out_what_is_idle(tmp_path: Path) -> None:
+def test_the_active_time_excludes_idle_time(tmp_path: Path) -> None:
     series = read_series(made(tmp_path))
     begin, end = series.active_ns
     assert series.start_ns < begin < end <= series.end_ns
@@ -133,14 +133,14 @@ def column(count: int) -> np.ndarray:
     return np.arange(count, dtype=np.int64)
 
 
-def test_a_chart_is_bounded_whatever_the_run() -> None:
+def test_a_chart_has_a_limited_number_of_points() -> None:
     long = Line("snd-pos", column(200_000) * 1_000_000, column(200_000))
     many = Marks("dropped", *(column(50_000) for _ in range(4)))
     stream = StreamSeries("t", 1, 65536, 0, True, [long], [], [many])
-    told = chart_document(RunSeries([stream]), [])["streams"][0]
-    assert len(told["lines"][0]["t"]) <= POINTS_PER_LINE_MAX + 1
-    assert len(told["marks"][0]["t"]) <= MARKS_PER_KIND_MAX
-    assert told["marks"][0]["count"] == 50_000
+    drawn = chart_document(RunSeries([stream]), [])["streams"][0]
+    assert len(drawn["lines"][0]["t"]) <= POINTS_PER_LINE_MAX + 1
+    assert len(drawn["marks"][0]["t"]) <= MARKS_PER_KIND_MAX
+    assert drawn["marks"][0]["count"] == 50_000
 
 
 def test_chart_times_are_milliseconds_from_the_first_event() -> None:
@@ -148,11 +148,11 @@ def test_chart_times_are_milliseconds_from_the_first_event() -> None:
     mark = Marks("dropped", *(np.array([9_500_000]) for _ in range(4)))
     stream = StreamSeries("t", 1, 65536, 0, True, [line], [], [mark])
     document = chart_document(RunSeries([stream]), [])
-    told = document["streams"][0]
+    drawn = document["streams"][0]
     assert document["duration_ms"] == 4.5
-    assert told["lines"][0]["t"].tolist() == [0.0, 2.0, 4.5]
-    assert told["lines"][0]["v"].tolist() == [0, 32, 32]
-    assert told["marks"][0]["t"].tolist() == [4.5]
+    assert drawn["lines"][0]["t"].tolist() == [0.0, 2.0, 4.5]
+    assert drawn["lines"][0]["v"].tolist() == [0, 32, 32]
+    assert drawn["marks"][0]["t"].tolist() == [4.5]
 
 
 def test_each_reader_of_a_stream_has_a_chart(tmp_path: Path) -> None:
@@ -162,12 +162,12 @@ def test_each_reader_of_a_stream_has_a_chart(tmp_path: Path) -> None:
     links = tuple(LinkCase(between=("a", each)) for each in ("b", "c"))
     first = case.traffic[0].model_copy(update={"to_hosts": ("b", "c")})
     update = {"hosts": (*case.hosts, far), "links": links, "traffic": (first, *case.traffic[1:])}
-    alone = read_series(run).streams[0]
+    single = read_series(run).streams[0]
     case.model_copy(update=update).write(run.case)
     series = read_series(run)
     names = [stream.traffic_id for stream in series.streams]
     assert names == [f"{first.id} at b", f"{first.id} at c", case.traffic[1].id]
-    assert series.streams[0].count("dropped") == alone.count("dropped") > 0
+    assert series.streams[0].count("dropped") == single.count("dropped") > 0
     assert series.streams[1].count("dropped") == 0
     assert "the capture of c is missing" in series.notes
 
@@ -198,7 +198,7 @@ def test_observed_streams_are_drawn_like_those_of_the_traffic(
             assert np.array_equal(line.value, other.value)
         for kind in ("dropped", "NAK", "retransmit"):
             assert found.count(kind) == expected.count(kind) > 0
-    # They are not counted with the traffic, of which there is none.
+    # They are not counted as traffic, of which there is none.
     assert series.of_traffic.streams == []
 
 
@@ -219,7 +219,7 @@ def test_each_session_of_an_observed_stream_has_a_chart(tmp_path: Path) -> None:
     assert two.lines == two.marks == []
 
 
-def test_padding_that_the_receiver_put_into_gaps_is_not_delivered() -> None:
+def test_gap_fills_are_not_delivered_bytes() -> None:
     times, nothing = np.array([1, 2]), np.zeros(2, dtype=np.int64)
     consumed = Line("sub-pos", times, np.array([0, 4_096]))
     fills = Marks("gap fill", times, np.array([64, 1_024]), np.array([128, 64]), nothing)
@@ -228,16 +228,16 @@ def test_padding_that_the_receiver_put_into_gaps_is_not_delivered() -> None:
 
 
 def test_a_retransmit_to_a_group_is_counted_once() -> None:
-    """Each receiver's series has it; frames to other destinations have times of their own."""
+    """Each receiver's series has the retransmit; frames to other destinations have other times."""
     times, nothing = np.array([1, 2]), np.full(2, 2, dtype=np.int64)
-    again = Marks("retransmit", times, np.array([64, 128]), np.array([64, 64]), nothing)
+    retransmits = Marks("retransmit", times, np.array([64, 128]), np.array([64, 64]), nothing)
     other = Marks("retransmit", times + 5, np.array([64, 128]), np.array([64, 64]), nothing)
     series = RunSeries(
         [
             StreamSeries(f"t at {name}", 1001, 65_536, 0, True, marks=[marks])
-            for name, marks in (("a", again), ("b", again), ("c", other))
+            for name, marks in (("a", retransmits), ("b", retransmits), ("c", other))
         ]
     )
     assert series.count("retransmit") == 4
-    naks = [replace(each, marks=[replace(again, kind="NAK")]) for each in series.streams]
+    naks = [replace(each, marks=[replace(retransmits, kind="NAK")]) for each in series.streams]
     assert RunSeries(naks).count("NAK") == 6

@@ -1,4 +1,4 @@
-"""Made traffic is what it says, and a benchmark tells what it measured and what it could not."""
+"""Synthetic traffic has the documented gaps, and a benchmark reports what it measured."""
 
 import pytest
 
@@ -8,23 +8,23 @@ from windtunnel.reports.analysis.synthetic_traffic import CYCLE, write_capture
 
 
 @pytest.mark.parametrize("frame_length", [64, 1024])
-def test_made_traffic_has_a_repaired_hole_a_cycle(frame_length, tmp_path):
+def test_synthetic_traffic_has_a_repaired_gap_per_cycle(frame_length, tmp_path):
     path = tmp_path / "made.pcap"
     count = write_capture(path, 20_000, frame_length)
-    told = analyze([str(path)])
-    assert told.problems == []
-    assert told.captures["frames"].to_pylist() == [count]
+    result = analyze([str(path)])
+    assert result.problems == []
+    assert result.captures["frames"].to_pylist() == [count]
     cycles = count // (CYCLE + 3)
-    (flow,) = told.flows.to_pylist()
+    (flow,) = result.flows.to_pylist()
     assert flow["high_position"] == flow["rebuilt_position"] == cycles * CYCLE * frame_length
     assert (flow["naks"], flow["resent_frames"]) == (cycles, cycles)
-    assert {gap["outcome"] for gap in told.gaps.to_pylist()} == {"repaired"}
-    assert told.gaps.num_rows == cycles
-    (image,) = told.images.to_pylist()
+    assert {gap["outcome"] for gap in result.gaps.to_pylist()} == {"repaired"}
+    assert result.gaps.num_rows == cycles
+    (image,) = result.images.to_pylist()
     assert (image["messages"], image["holes"]) == (cycles * CYCLE, 0)
 
 
-def test_positions_run_over_the_ends_of_terms(tmp_path):
+def test_positions_continue_across_terms(tmp_path):
     path = tmp_path / "made.pcap"
     write_capture(path, 40_000, 1024)
     (stream,) = analyze([str(path)]).streams.to_pylist()
@@ -32,14 +32,14 @@ def test_positions_run_over_the_ends_of_terms(tmp_path):
     assert stream["problem"] == ""
 
 
-def test_a_row_tells_rate_and_memory():
-    seen = []
-    others = {"other": lambda path: seen.append(path.stat().st_size)}
+def test_a_row_has_rate_and_memory():
+    sizes = []
+    others = {"other": lambda path: sizes.append(path.stat().st_size)}
     row, other = benchmark.measure(3_000, 64, ("local",), others)
     assert row["engine"] == "local"
     assert row["frames_per_s"] == pytest.approx(row["frames"] / row["wall_s"])
     assert row["memory_mib"] > 50
-    assert (other["engine"], other["bytes"]) == ("other", seen[0])
+    assert (other["engine"], other["bytes"]) == ("other", sizes[0])
 
 
 def test_a_figure_is_the_median_of_all_rounds(monkeypatch):
@@ -50,28 +50,28 @@ def test_a_figure_is_the_median_of_all_rounds(monkeypatch):
     assert row["frames_per_s"] == row["frames"] / 2
 
 
-def test_a_patient_reader_gets_no_more_than_tells_its_rate(monkeypatch):
+def test_other_readers_get_a_shorter_capture(monkeypatch):
     monkeypatch.setattr(benchmark, "OTHERS_FRAMES_MAX", 2_000)
     ours, other = benchmark.measure(6_000, 64, ("local",), {"other": lambda path: None})
     assert 2_000 <= other["frames"] < ours["frames"] / 2
     assert other["bytes"] < ours["bytes"] / 2
 
 
-def test_what_is_missing_is_told():
-    def lacking(path):
+def test_a_missing_reader_is_reported():
+    def unavailable(path):
         raise benchmark.ReaderUnavailable("tshark is not on PATH")
 
-    rows = benchmark.measure(3_000, 64, (), {"tshark": lacking})
+    rows = benchmark.measure(3_000, 64, (), {"tshark": unavailable})
     assert benchmark.lines(rows) == ["tshark  not measured: tshark is not on PATH"]
 
 
-def test_ratios_are_to_tshark():
+def test_ratios_are_relative_to_tshark():
     rows = [
         {"engine": "local", "wall_s": 1.0, "frames_per_s": 1e6, "frames_per_cpu_s": 1e6,
          "memory_mib": 400.0},
         {"engine": "tshark", "wall_s": 25.0, "frames_per_s": 4e4, "frames_per_cpu_s": None,
          "memory_mib": None},
     ]  # fmt: skip
-    told = benchmark.lines(rows)
-    assert told[0].endswith("400 MiB, 25.0 times as fast as tshark")
-    assert "times" not in told[1]
+    lines = benchmark.lines(rows)
+    assert lines[0].endswith("400 MiB, 25.0 times as fast as tshark")
+    assert "times" not in lines[1]

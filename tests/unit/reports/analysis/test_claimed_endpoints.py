@@ -1,4 +1,4 @@
-"""A capture may claim a destination or a receiver in each datagram. Both are limited."""
+"""A capture may have a new destination or receiver in each datagram. Both are limited."""
 
 import os
 import subprocess
@@ -85,7 +85,7 @@ def test_destinations_beyond_the_limit_are_left_out_and_reported(tmp_path):
     assert {row["destination"]: row["first_frames"] for row in tables.flows.to_pylist()} == {
         "10.0.0.2 24325": 3, "10.0.0.3 24325": 4,
     }  # fmt: skip
-    # A report of a receiver at another destination belongs to no flow, and is not unexpected.
+    # A status message of a receiver at another destination belongs to no flow, and is expected.
     assert tables.flows["status_messages"].to_pylist() == [1, 1]
     assert tables.flows["unmatched_control"].to_pylist() == [0, 0]
     (stream,) = tables.streams.to_pylist()
@@ -97,7 +97,7 @@ def test_destinations_beyond_the_limit_are_left_out_and_reported(tmp_path):
     ]
 
 
-def test_a_report_of_a_destination_that_was_left_out_is_not_that_of_another(tmp_path):
+def test_a_status_message_of_a_destination_that_was_left_out_is_not_counted_for_another(tmp_path):
     capture = Capture()
     for destination in ("10.0.0.2", "10.0.0.3"):
         capture.send(destination, 3 if destination == "10.0.0.2" else 1)
@@ -146,7 +146,7 @@ def test_as_many_endpoints_as_expected_are_no_problem(tmp_path):
 @pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_claimed_destination_takes_little_memory_and_time(tmp_path):
-    """Each has a gap that its receiver passes: whether others contain it is a question per pair."""
+    """Each has a gap that its receiver skips, which is searched for at every other destination."""
     few, many = Capture(), Capture()
     for capture, count in ((few, FEW), (many, MANY)):
         for number in range(count):
@@ -158,10 +158,10 @@ def test_a_claimed_destination_takes_little_memory_and_time(tmp_path):
     for name, capture in (("few", few), ("many", many)):
         path = capture.write(tmp_path / f"{name}.pcap")
         command = [sys.executable, "-c", MEASURE, str(path), str(DESTINATIONS_MAX)]
-        told = subprocess.run(
+        completed = subprocess.run(
             command, check=True, capture_output=True, text=True, timeout=240, env=ENVIRONMENT
         )
-        peaks.append(list(map(int, told.stdout.split())))
+        peaks.append(list(map(int, completed.stdout.split())))
     (few_kib, few_ms), (many_kib, many_ms) = peaks
     assert (many_kib - few_kib) / (MANY - FEW) < 4
     assert (many_ms - few_ms) / (MANY - FEW) < 0.5

@@ -1,4 +1,4 @@
-"""A capture may show a gap before each frame. Gaps are limited."""
+"""A capture may have a gap before each frame. The number of gaps is limited."""
 
 from tests.stand_ins import made_capture as made
 from windtunnel.reports.analysis.analyze import analyze

@@ -1,4 +1,4 @@
-"""A capture may claim a stream in each datagram. Streams are limited, and take little memory."""
+"""A capture may have a new stream in each datagram. Streams are limited, and take little memory."""
 
 import struct
 import subprocess
@@ -43,8 +43,8 @@ def peaks_kib(path, streams):
     """Return the peak of virtual and of resident memory of an analysis."""
     write_claims(path, dict.fromkeys(range(streams), 1))
     command = [sys.executable, "-c", MEASURE, str(path), str(streams)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
-    virtual, resident = map(int, told.stdout.split())
+    completed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
+    virtual, resident = map(int, completed.stdout.split())
     return virtual, resident
 
 
@@ -69,7 +69,7 @@ LEFT_OUT = (
 )
 
 
-def is_limited(tables):
+def assert_is_limited(tables):
     """Assert that exactly the three streams with the most frames were analysed."""
     assert set(tables.streams["session_id"].to_pylist()) == KEPT
     assert set(tables.flows["session_id"].to_pylist()) == KEPT
@@ -84,7 +84,9 @@ def is_limited(tables):
 
 def test_streams_beyond_the_limit_are_left_out_and_reported(tmp_path):
     write_claims(tmp_path / "claims.pcap", FRAMES_OF)
-    is_limited(analyze([str(tmp_path / "claims.pcap")], options=AnalysisOptions(max_streams=3)))
+    assert_is_limited(
+        analyze([str(tmp_path / "claims.pcap")], options=AnalysisOptions(max_streams=3))
+    )
 
 
 def test_of_streams_with_equal_frames_the_lowest_ids_are_kept(tmp_path):

@@ -1,4 +1,4 @@
-"""A capture may claim a term, or a source, in each frame. Their number is limited."""
+"""A capture may have a new term or source in each frame. Their number is limited."""
 
 from tests.stand_ins import made_capture as made
 from windtunnel.reports.analysis.analyze import analyze

@@ -1,4 +1,4 @@
-"""Images of the golden captures: the messages that arrived, by count, bytes and checksum."""
+"""Images of the golden captures have the received messages: count, bytes and checksum."""
 
 import ctypes
 import re
@@ -34,9 +34,9 @@ def checksum(golden_set):
 
 
 @pytest.mark.parametrize("golden_set", RELIABLE)
-def test_messages_have_the_checksum_that_the_subscriber_saw(golden_set):
-    told, subscriber = golden(golden_set), seen_by(golden_set, "sub.txt")
-    (image,), (flow,) = told.images.to_pylist(), told.flows.to_pylist()
+def test_messages_have_the_checksum_of_the_subscriber(golden_set):
+    result, subscriber = golden(golden_set), seen_by(golden_set, "sub.txt")
+    (image,), (flow,) = result.images.to_pylist(), result.flows.to_pylist()
     assert image["crc32"] == checksum(golden_set)
     assert image["messages"] == flow["messages"] == subscriber["messages"]
     assert image["message_bytes"] == subscriber["bytes"]
@@ -45,7 +45,7 @@ def test_messages_have_the_checksum_that_the_subscriber_saw(golden_set):
 
 
 @pytest.mark.parametrize("golden_set", RELIABLE)
-def test_frames_beyond_the_receivers_reach_are_those_that_the_driver_counted(golden_set):
+def test_frames_beyond_the_receiver_window_equal_those_that_the_driver_counted(golden_set):
     (window,) = golden(golden_set).windows.to_pylist()
     assert window["over_runs"] == counter(SETS[golden_set][0], FLOW_CONTROL_OVER_RUNS)
     subscriber = seen_by(golden_set, "sub.txt")
@@ -57,9 +57,9 @@ def test_frames_beyond_the_receivers_reach_are_those_that_the_driver_counted(gol
     assert is_steady or golden_set == "java-cubic-loss"
 
 
-def test_what_an_unreliable_receiver_dropped_and_kept():
-    """It dropped behind the capture, by the rule in its README; the rest is its image."""
-    told, subscriber = golden("loss-unreliable"), seen_by("loss-unreliable", "sub.txt")
+def test_messages_that_an_unreliable_receiver_dropped_and_kept():
+    """The receiver dropped frames after the capture, by the rule in its README."""
+    result, subscriber = golden("loss-unreliable"), seen_by("loss-unreliable", "sub.txt")
     draw = ctypes.CDLL(None).erand48
     draw.restype = ctypes.c_double
     words = (ctypes.c_ushort * 3)(0, 0, LOSS_SEED)
@@ -72,14 +72,14 @@ def test_what_an_unreliable_receiver_dropped_and_kept():
                 if length > 0 and each.payload[at + 6] == 1:
                     dropped.add(position_of(each.payload, at))
                 at += (length + 31) & ~31 or 32
-    kept = [each for each in told.messages.to_pylist() if each["position"] not in dropped]
+    kept = [each for each in result.messages.to_pylist() if each["position"] not in dropped]
     assert len(kept) == subscriber["messages"]
     assert sum(each["length"] for each in kept) == subscriber["bytes"]
     total = 0
     for each in kept:
         total = combined_crc32(total, each["crc32"], each["length"])
     assert total == checksum("loss-unreliable")
-    assert told.messages.num_rows == 600
+    assert result.messages.num_rows == 600
 
 
 def position_of(datagram, at):
@@ -96,49 +96,49 @@ def test_a_capture_of_data_alone_has_the_checksum_too():
 
 
 def test_recorded_streams_have_the_messages_that_were_published():
-    """Of the golden archive: what its application wrote down, and the rule for message `i`."""
-    told = golden("archive", "control.pcap")
-    images = {each["session_id"]: each for each in told.images.to_pylist()}
+    """The golden archive's application recorded what it sent; message `i` follows a rule."""
+    result = golden("archive", "control.pcap")
+    images = {each["session_id"]: each for each in result.images.to_pylist()}
     published: dict[int, int] = {}
     text = (GOLDEN / "archive" / "recordings.txt").read_text()
     for line in text.splitlines():
-        seen = {key: int(value) for key, value in re.findall(r"(\w+)=(-?\d+)", line)}
-        if "messages" not in seen:
+        facts = {key: int(value) for key, value in re.findall(r"(\w+)=(-?\d+)", line)}
+        if "messages" not in facts:
             continue
-        recording, first = seen["recording"], published.get(seen["recording"], 0)
-        session = seen.get("session", EXTENDING_SESSION)
-        length_max = seen.get("maxLen", EXTENSION_LENGTH_MAX)
-        sent = [message(index, length_max).tobytes() for index in range(first, seen["messages"])]
+        recording, first = facts["recording"], published.get(facts["recording"], 0)
+        session = facts.get("session", EXTENDING_SESSION)
+        length_max = facts.get("maxLen", EXTENSION_LENGTH_MAX)
+        sent = [message(index, length_max).tobytes() for index in range(first, facts["messages"])]
         image = images[session]
         assert image["messages"] == len(sent)
         assert image["message_bytes"] == sum(len(each) for each in sent)
         assert image["crc32"] == zlib.crc32(b"".join(sent))
-        assert image["end_position"] == seen["stop"]
+        assert image["end_position"] == facts["stop"]
         assert (image["broken_messages"], image["holes"]) == (0, 0)
-        published[recording] = seen["messages"]
+        published[recording] = facts["messages"]
     assert published == {0: 250, 1: 300, 2: 400}
-    assert len(told.images) == 6
+    assert len(result.images) == 6
 
 
-def test_each_message_is_told_with_its_place_and_checksum():
-    told = golden("loss-unreliable").messages.to_pylist()
-    for index, each in enumerate(told):
+def test_each_message_has_its_position_length_and_checksum():
+    messages = golden("loss-unreliable").messages.to_pylist()
+    for index, each in enumerate(messages):
         content = message(index, LENGTH_MAX).tobytes()
         assert (each["length"], each["crc32"]) == (len(content), zlib.crc32(content))
-    places = [each["position"] for each in told]
-    assert places == sorted(places)
+    positions = [each["position"] for each in messages]
+    assert positions == sorted(positions)
 
 
 def made_image(tmp_path, *payloads, **wanted):
     path = tmp_path / "made.pcap"
     packets = [packet(START_NS + index * 1_000, each) for index, each in enumerate(payloads)]
     path.write_bytes(made.pcap(packets))
-    told = analyze([str(path)], options=AnalysisOptions(**(wanted or {"messages": True})))
-    (image,) = told.images.to_pylist()
-    return image, told.messages.to_pylist()
+    result = analyze([str(path)], options=AnalysisOptions(**(wanted or {"messages": True})))
+    (image,) = result.images.to_pylist()
+    return image, result.messages.to_pylist()
 
 
-def test_fragments_that_come_in_any_order_are_one_message(tmp_path):
+def test_fragments_that_arrive_in_any_order_are_one_message(tmp_path):
     first = made.data(0, b"a" * 64, flags=0x80)
     middle, last = made.data(96, b"b" * 64, flags=0), made.data(192, b"c" * 5, flags=0x40)
     image, messages = made_image(tmp_path, made.setup(), first, last, middle, middle)
@@ -175,7 +175,7 @@ def test_without_payloads_there_is_no_checksum(tmp_path):
     assert messages == []
 
 
-def test_what_never_comes_is_passed_over_a_term_later(tmp_path):
+def test_a_frame_that_never_arrives_is_skipped_a_term_later(tmp_path):
     payload = bytes(32)
     frames = [made.data(offset % 65_536, payload, term=5 + offset // 65_536)
               for offset in range(0, 4 * 65_536, 64) if offset != 640]  # fmt: skip

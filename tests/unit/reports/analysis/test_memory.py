@@ -1,4 +1,4 @@
-"""Memory does not grow with a capture."""
+"""The memory of an analysis does not grow with the length of the capture."""
 
 import json
 import subprocess
@@ -25,9 +25,9 @@ GROWTH_MAX_KIB = 48 << 10
 def peak_kib(path, frames):
     write_capture(path, frames, FRAME_LENGTH)
     command = [sys.executable, "-c", MEASURE, str(path)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
+    completed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
     path.unlink()
-    peak, positions = json.loads(told.stdout)
+    peak, positions = json.loads(completed.stdout)
     assert positions[0] > 0.99 * frames * FRAME_LENGTH
     return peak
 

@@ -1,4 +1,4 @@
-"""The page of a benchmark: each figure, which of them are better, and the latencies."""
+"""The page of a benchmark shows each figure, whether it is better, and the latencies."""
 
 import pytest
 
@@ -49,17 +49,17 @@ READINGS = [
 @pytest.mark.parametrize(
     ("ratio", "better", "times"), [(4.0, "more", 4.0), (0.25, "less", 4.0), (None, "more", None)]
 )
-def test_less_of_what_should_be_little_is_an_advantage(ratio, better, times):
+def test_a_lower_figure_is_an_advantage_where_less_is_better(ratio, better, times):
     assert advantage(figure("f", ratio, better)) == times
 
 
-def test_latencies_are_medians_of_the_rounds_that_count():
+def test_latencies_are_medians_of_the_valid_rounds():
     made = document(readings=READINGS)
     assert curve(made, "rtt-ipc", "ours") == ([9.5, 50.0], [3.0, 5.0])
     assert curve(made, "rtt-ipc", "c") == ([9.5, 50.0], [1.5, 8.5])
 
 
-def test_shows_all_figures_and_readings_that_do_not_count(tmp_path):
+def test_shows_all_figures_and_void_readings(tmp_path):
     figures = [
         figure("udp-32", 4.0, floor=1.0, holds=True),
         figure("rtt-ipc", 1.5, "less", floor=1.0, holds=False),

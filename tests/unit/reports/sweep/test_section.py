@@ -1,4 +1,4 @@
-"""The section of a sweep on a report page."""
+"""The section of a sweep on a report page draws figures over the swept value."""
 
 import re
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_one_variant_has_a_table_only() -> None:
     assert "1.00 MB/s" in section
 
 
-def test_many_lines_are_said_to_be_left_out() -> None:
+def test_lines_beyond_the_limit_are_reported_as_left_out() -> None:
     count = LINES_MAX + 3
     runs = [run(1e6 * n, loss=loss, rate=str(n)) for n in range(1, count + 1) for loss in "12"]
     (section,) = sweeps([(each, "x") for each in runs])
@@ -100,7 +100,7 @@ def test_many_lines_are_said_to_be_left_out() -> None:
     assert section.count("<polyline") == LINES_MAX
 
 
-def test_values_of_others_are_escaped() -> None:
+def test_values_are_escaped() -> None:
     runs = [run(1e6, loss="<b>", rate="1"), run(2e6, loss="x", rate="<i>")]
     (section,) = sweeps([(each, "x") for each in runs])
     assert "<b>" not in section

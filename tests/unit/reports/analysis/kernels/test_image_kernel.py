@@ -1,4 +1,4 @@
-"""The kernel that chooses an image's frames agrees with a naive choice, event by event."""
+"""The kernel that selects an image's frames agrees with a naive implementation."""
 
 import numpy as np
 from hypothesis import given
@@ -50,8 +50,8 @@ def naive(found, takes_all):
         is_data = event["type"] == DATA
         end = event["start"] + event["length"]
         payload_length = event["length"] - 32 if is_data else 0
-        about = event["flags"], is_data, event["crc"], event["has_crc"], event["time_ns"]
-        chosen.append((event["start"], end, payload_length, *about))
+        metadata = event["flags"], is_data, event["crc"], event["has_crc"], event["time_ns"]
+        chosen.append((event["start"], end, payload_length, *metadata))
     return chosen
 
 
@@ -88,7 +88,7 @@ def test_chooses_the_new_frames_of_a_flow(found, takes_all):
     assert chosen_by_kernel(found, takes_all) == naive(found, takes_all)
 
 
-def test_messages_need_no_zeros_before_them():
+def test_messages_are_written_to_memory_that_is_not_zeroed():
     parts = np.zeros(2, dtype=kernel.PART)
     parts["start"], parts["end"] = [0, 64], [64, 128]
     parts["payload_length"], parts["is_data"], parts["time_ns"] = [20, 30], 1, [5, 9]

@@ -1,4 +1,4 @@
-"""The kernel that follows a stream agrees with a naive one that knows every word."""
+"""The kernel that follows a stream agrees with a naive one that stores the state of every word."""
 
 import time
 
@@ -19,12 +19,13 @@ KINDS["status"] = kernel.STATUS
 
 
 def follow(
-    events, flows=None, pieces_max=1_000, reach_bytes=1 << 30, at_once=1 << 30, tells_news=False,
+    events, flows=None, pieces_max=1_000, reach_bytes=1 << 30, at_once=1 << 30, counts_new=False,
     sent=None, gaps_max=None,
 ):  # fmt: skip
-    """(fates of frames, rows of gaps, flow states, control) of events of flow 0, or as told.
+    """Return (outcomes of frames, rows of gaps, flow states, control) of events.
 
-    With `tells_news` also how many frames were new, and the extent of each.
+    All events are of flow 0 unless `flows` is given. With `counts_new` also return how many frames
+    were new, and the extent of each.
     """
     states = np.zeros(3, dtype=FLOW)
     rows = (gaps_max or len(events)) + 1
@@ -32,11 +33,11 @@ def follow(
     gaps = np.full(rows * gap_kernel.GAP.itemsize // 8, -1, dtype=np.int64).view(gap_kernel.GAP)
     pieces = np.zeros(pieces_max, dtype=gap_kernel.PIECE)
     control = np.zeros(gap_kernel.CONTROL_LENGTH, dtype=np.int64)
-    names, extents, news = [], [], 0
+    names, extents, new_count = [], [], 0
     for first in range(0, len(events), at_once):
         part = events[first : first + at_once]
         order = (sent or [(None, False, None)] * len(events))[first : first + at_once]
-        told = np.zeros(len(part), dtype=EVENT_OUTCOME)
+        results = np.zeros(len(part), dtype=EVENT_OUTCOME)
         kernel.follow(
             np.array([each[1] for each in part], dtype=np.int64),
             np.array([KINDS[each[0]] for each in part], dtype=np.uint8),
@@ -47,15 +48,15 @@ def follow(
             np.array([each[1] for each in order], dtype=np.bool_),
             np.array([each[2] or 0 for each in order], dtype=np.int64),
             reach_bytes,
-            told,
+            results,
             states,
             gaps,
             pieces,
             control,
         )
-        news += int(told["is_new"].sum())
-        names += [FRAME_OUTCOME_NAMES[fate] for fate in told["outcome"] if fate != NO_OUTCOME]
-        extents += told["extent"][told["outcome"] != NO_OUTCOME].tolist()
+        new_count += int(results["is_new"].sum())
+        names += [FRAME_OUTCOME_NAMES[code] for code in results["outcome"] if code != NO_OUTCOME]
+        extents += results["extent"][results["outcome"] != NO_OUTCOME].tolist()
     rows = []
     for gap in gaps[: control[gap_kernel.GAPS]]:
         outcome = gap_row(gap)["outcome"]
@@ -63,7 +64,7 @@ def follow(
         naks, opened_ns = int(gap["nak_count"]), int(gap["opened_ns"])
         rows.append((int(gap["start"]), int(gap["end"]), cause, naks, outcome, opened_ns))
     found = names, rows, states, control
-    return (*found, news, extents) if tells_news else found
+    return (*found, new_count, extents) if counts_new else found
 
 
 WORDS = st.integers(0, 24)
@@ -78,7 +79,7 @@ EVENTS = st.lists(
 
 
 def timed(raw):
-    """Events of random words: each a microsecond behind the one before, at positions of words."""
+    """Make events of random words, a microsecond apart, at positions that are multiples of 32."""
     events = []
     for index, (kind, start, length) in enumerate(raw):
         length = max(length, 1) if kind == "frame" else 0 if kind != "nak" else length
@@ -90,8 +91,8 @@ def timed(raw):
 @given(EVENTS)
 def test_agrees_with_the_naive_twin(raw):
     events = timed(raw)
-    names, rows, _, control, news, extents = follow(events, tells_news=True)
-    assert (names, rows, news, extents) == naive.follow(events)
+    names, rows, _, control, new_count, extents = follow(events, counts_new=True)
+    assert (names, rows, new_count, extents) == naive.follow(events)
     assert control[gap_kernel.PIECES_OVERFLOWED] == 0
 
 
@@ -99,11 +100,11 @@ SENT = st.lists(
     st.tuples(st.one_of(st.none(), st.integers(1, 12)), st.integers(0, 9), st.integers(1, 3)),
     min_size=40, max_size=40,
 )  # fmt: skip
-"""When each of the events was sent, if that is known, and in which packet; mostly believed."""
+"""When each of the events was sent, if that is known, and in which packet. Most are trusted."""
 
 
-def told_of(events, raw):
-    """What goes with each event: order, belief and packet of what a sender sent."""
+def sending_of(events, raw):
+    """Return (sending order, whether it is trusted, packet) for each event."""
     return [
         (order, doubt > 0, packet)
         if order is not None and event[0] in ("frame", "heartbeat")
@@ -119,33 +120,33 @@ def told_of(events, raw):
 @given(EVENTS, SENT)
 def test_agrees_with_the_naive_twin_where_the_order_of_sending_is_known(raw, sending):
     events = timed(raw)
-    sent = told_of(events, sending)
-    names, rows, _, _, news, extents = follow(events, tells_news=True, sent=sent)
-    assert (names, rows, news, extents) == naive.follow(events, sent)
+    sent = sending_of(events, sending)
+    names, rows, _, _, new_count, extents = follow(events, counts_new=True, sent=sent)
+    assert (names, rows, new_count, extents) == naive.follow(events, sent)
 
 
 @given(EVENTS, SENT, st.integers(1, 5))
-def test_calls_of_any_length_come_to_the_same(raw, sending, at_once):
+def test_calls_of_any_length_give_the_same_result(raw, sending, at_once):
     events = timed(raw)
-    sent = told_of(events, sending)
+    sent = sending_of(events, sending)
     names, rows, states, _ = follow(events, sent=sent)
     again = follow(events, at_once=at_once, sent=sent)
     assert (names, rows, states.tobytes()) == (*again[:2], again[2].tobytes())
 
 
 @given(EVENTS, SENT)
-def test_flows_do_not_touch_each_other(raw, sending):
+def test_flows_are_independent(raw, sending):
     events = timed(raw)
-    sent = told_of(events, sending)
+    sent = sending_of(events, sending)
     _, rows, alone, _ = follow(events, sent=sent)
-    twice = [event for event in events for _ in range(2)]
-    flows = [index % 2 for index in range(len(twice))]
-    _, both_rows, states, _ = follow(twice, flows=flows, sent=[s for s in sent for _ in range(2)])
+    doubled = [event for event in events for _ in range(2)]
+    flows = [index % 2 for index in range(len(doubled))]
+    _, both_rows, states, _ = follow(doubled, flows=flows, sent=[s for s in sent for _ in range(2)])
     assert states[0].tobytes() == states[1].tobytes() == alone[0].tobytes()
     assert sorted(both_rows) == sorted(rows + rows)
 
 
-def test_gives_up_pieces_out_of_reach_and_says_when_there_is_no_room():
+def test_discards_pieces_out_of_reach_and_counts_overflows():
     holes = [("frame", each, 64 * each, 64 * each + 32) for each in range(1, 10_000)]
     _, rows, _, control = follow(holes, pieces_max=5_000, reach_bytes=64_000)
     assert control[gap_kernel.PIECES] <= gap_kernel.PIECES_BEFORE_CLEANUP
@@ -166,7 +167,7 @@ def test_gaps_for_which_there_is_no_room_are_counted(raw, gaps_max):
         assert rows == all_rows
 
 
-def test_the_time_for_a_gap_does_not_grow_with_the_number_of_open_gaps():
+def test_time_per_gap_is_independent_of_the_number_of_open_gaps():
     used_s = []
     for count in (8_000, 60_000):
         numbers = np.arange(count, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Members of a multicast group: their links, losses and repairs, as a model of the group knows."""
+"""Links, losses and repairs of the members of a multicast group equal those of a model."""
 
 from dataclasses import replace
 
@@ -45,20 +45,22 @@ def test_links_lead_from_the_sender_to_each_member(tmp_path, plan):
 
 @pytest.mark.full(keep=3)
 @pytest.mark.parametrize("plan", PLANS, ids=str)
-def test_what_a_member_lost_and_what_was_sent_again(tmp_path, plan):
+def test_losses_of_members_and_retransmissions_of_the_sender(tmp_path, plan):
     stream = LossyStream(plan)
-    told = analyze([str(stream.write(tmp_path))])
-    (sender,) = at(told, "pub", "flows")
+    result = analyze([str(stream.write(tmp_path))])
+    (sender,) = at(result, "pub", "flows")
     assert sender["resent_frames"] + sender["duplicate_frames"] == stream.resends
     assert sender["first_frames"] == plan.frames
     for receiver in stream.receivers:
-        gaps = [gap for gap in at(told, receiver.name, "gaps") if gap["cause"] == "before capture"]
+        gaps = [
+            gap for gap in at(result, receiver.name, "gaps") if gap["cause"] == "before capture"
+        ]
         lost = {index for index, attempt in receiver.lost if attempt == 1}
         assert sum(gap["length"] for gap in gaps) == len(lost) * STEP
         assert {gap["outcome"] for gap in gaps} <= {"repaired", "filled"}
         if plan.has_numbers or plan.sees_others:
             assert {gap["outcome"] for gap in gaps} <= {"repaired"}
-        (line,) = [each for each in summary_lines(told) if f" at {receiver.name} to " in each]
+        (line,) = [each for each in summary_lines(result) if f" at {receiver.name} to " in each]
         assert "reordered" not in line
         if lost and plan.has_numbers:
             assert (
@@ -67,7 +69,7 @@ def test_what_a_member_lost_and_what_was_sent_again(tmp_path, plan):
             )
 
 
-def test_members_with_clocks_of_their_own_are_compared_with_the_sender_only(tmp_path):
+def test_the_clock_of_each_member_is_compared_with_the_sender_only(tmp_path):
     stream = LossyStream(PLANS[2])
     ahead_ns = 5_000 * MS
     stream.packets["sub2"] = [
@@ -80,8 +82,8 @@ def test_members_with_clocks_of_their_own_are_compared_with_the_sender_only(tmp_
     assert {link["delay_min_ns"] for link in links} == {PLANS[2].way_ns}
 
 
-def test_reports_of_another_member_do_not_pass_a_gap(tmp_path):
-    """Member 2 consumes on, while member 1 waits for what it lost, and asks late."""
+def test_status_messages_of_another_member_do_not_pass_a_gap(tmp_path):
+    """Member 2 consumes further while member 1 waits for a lost frame and sends its NAK late."""
     packets = [made.packet(made.START_NS, made.setup(), destination="224.0.1.1")]
     for at_us, offset in ((1, 0), (2, 64), (3, 96)):
         packets.append(in_group(at_us, made.data(offset, b"")))
@@ -91,8 +93,8 @@ def test_reports_of_another_member_do_not_pass_a_gap(tmp_path):
     packets.append(in_group(9, made.data(32, b"")))
     path = tmp_path / "member.pcap"
     path.write_bytes(made.pcap(packets))
-    told = analyze([str(path)])
-    (gap,), (flow,) = told.gaps.to_pylist(), told.flows.to_pylist()
+    result = analyze([str(path)])
+    (gap,), (flow,) = result.gaps.to_pylist(), result.flows.to_pylist()
     assert (gap["outcome"], gap["time_to_repair_ns"]) == ("repaired", 7_000)
     assert (flow["resent_frames"], flow["late_frames"]) == (1, 0)
 
@@ -107,11 +109,11 @@ def from_member(at_us, address, payload):
     )
 
 
-def test_a_receiver_that_asked_passed_nothing_over(tmp_path):
-    """The NAK crosses the repair, so nothing fills the gap behind it, and yet it was repaired."""
+def test_a_receiver_that_sent_naks_skipped_no_gap(tmp_path):
+    """The NAK crosses the repair, so no frame fills the gap after it, although it was repaired."""
     plan = replace(PLANS[0], seed=11, loss=0.1, resend_loss=0.3)
     stream = LossyStream(plan)
-    told = analyze([str(stream.write(tmp_path))])
+    result = analyze([str(stream.write(tmp_path))])
     assert all(each.delivered == plan.frames for each in stream.receivers)
-    assert {gap["outcome"] for gap in told.gaps.to_pylist()} <= {"repaired"}
-    assert "skipped" not in "\n".join(summary_lines(told))
+    assert {gap["outcome"] for gap in result.gaps.to_pylist()} <= {"repaired"}
+    assert "skipped" not in "\n".join(summary_lines(result))

@@ -1,4 +1,4 @@
-"""Passages at two points are matched: what was lost, copied, late, and what cannot be known."""
+"""Passages at two points are matched, which shows lost, copied, late and unsent frames."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ APART_NS = 10_000
 
 
 def passages(*rows):
-    """(position, time in ns) each."""
+    """Make passages of pairs (position, time in ns)."""
     made = np.zeros(len(rows), dtype=OBSERVATION)
     made["position"] = [row[0] * 32 for row in rows]
     made["time_ns"] = [row[1] for row in rows]
@@ -36,7 +36,7 @@ def test_all_that_is_sent_arrives():
     assert not hop.is_copy.any()
 
 
-def test_a_clock_that_is_ahead_is_taken_off():
+def test_a_clock_offset_is_subtracted():
     sends = stream(5)
     hop = match(passages(*sends), passages(*arriving(sends, WAY_NS + 10**9)), 10**9)
     assert (hop.delays_ns == WAY_NS).all()
@@ -49,7 +49,7 @@ def test_nothing_arrives_and_nothing_was_sent():
     assert (hop.send_of == LOST).all()
 
 
-def test_a_retransmission_stands_for_the_lost_one():
+def test_the_arrival_is_matched_with_the_retransmission_of_a_lost_frame():
     sends = [*stream(100), (50, 1_000_000 + 5_000)]
     hop = match(passages(*sends), passages(*arriving(sends[:50] + sends[51:])), 0)
     assert hop.arrival_of[50] == LOST
@@ -57,18 +57,18 @@ def test_a_retransmission_stands_for_the_lost_one():
     assert (hop.arrival_of == LOST).sum() == 1
 
 
-def test_of_two_arrivals_the_late_one_is_the_held_one():
+def test_the_later_of_two_arrivals_is_the_delayed_original():
     sends = [*stream(300), (50, 1_500_000)]
     sends.sort(key=lambda each: each[1])
-    again = sends.index((50, 1_500_000))
-    came = arriving([*sends[:50], *sends[51:]])
-    came.append((50, 2_500_000))
-    came.sort(key=lambda each: each[1])
-    hop = match(passages(*sends), passages(*came), 0)
-    assert hop.arrival_of[50] == came.index((50, 2_500_000))
-    assert hop.arrival_of[again] == came.index((50, 1_500_000 + WAY_NS))
+    second_send = sends.index((50, 1_500_000))
+    arrivals = arriving([*sends[:50], *sends[51:]])
+    arrivals.append((50, 2_500_000))
+    arrivals.sort(key=lambda each: each[1])
+    hop = match(passages(*sends), passages(*arrivals), 0)
+    assert hop.arrival_of[50] == arrivals.index((50, 2_500_000))
+    assert hop.arrival_of[second_send] == arrivals.index((50, 1_500_000 + WAY_NS))
     assert hop.delays_ns[50] == 2_000_000
-    late = came.index((50, 2_500_000))
+    late = arrivals.index((50, 2_500_000))
     assert hop.extents[late] == late - 50
     assert np.flatnonzero(hop.extents).tolist() == [late]
 
@@ -76,34 +76,34 @@ def test_of_two_arrivals_the_late_one_is_the_held_one():
 @pytest.mark.parametrize("copied_elsewhere", [False, True])
 def test_an_arrival_right_behind_another_is_a_copy_only_where_the_link_makes_some(copied_elsewhere):
     sends = [*stream(200), (50, 3_000_000)]
-    came = [*arriving([*sends[:50], *sends[51:200]]), (50, 3_050_000), (50, 3_050_900)]
+    arrivals = [*arriving([*sends[:50], *sends[51:200]]), (50, 3_050_000), (50, 3_050_900)]
     if copied_elsewhere:
         sends.insert(150, (150, 1_499_000))
-        came.insert(10, came[9])
-    hop = match(passages(*sends), passages(*came), 0)
+        arrivals.insert(10, arrivals[9])
+    hop = match(passages(*sends), passages(*arrivals), 0)
     assert bool(hop.is_copy[-1]) == copied_elsewhere
     assert bool(hop.arrival_of[50] == LOST) == copied_elsewhere
 
 
-def test_extents_count_the_frames_that_overtook():
+def test_extents_count_the_frames_that_overtook_a_late_one():
     sends = stream(20)
-    came = arriving(sends)
-    came[3:7] = [*came[4:7], (3, came[6][1] + 1)]
-    hop = match(passages(*sends), passages(*came), 0)
+    arrivals = arriving(sends)
+    arrivals[3:7] = [*arrivals[4:7], (3, arrivals[6][1] + 1)]
+    hop = match(passages(*sends), passages(*arrivals), 0)
     assert hop.extents[6] == 3
-    assert hop.late_ns[6] == came[6][1] - came[3][1]
+    assert hop.late_ns[6] == arrivals[6][1] - arrivals[3][1]
     assert np.count_nonzero(hop.extents) == 1
 
 
 def test_copies_are_counted_where_they_were_sent():
     sends = stream(10)
-    came = arriving(sends)
-    came[4:4] = [came[3], came[3]]
-    hop = match(passages(*sends), passages(*came), 0)
+    arrivals = arriving(sends)
+    arrivals[4:4] = [arrivals[3], arrivals[3]]
+    hop = match(passages(*sends), passages(*arrivals), 0)
     assert hop.copies.tolist() == [0, 0, 0, 2, 0, 0, 0, 0, 0, 0]
     assert np.flatnonzero(hop.is_copy).tolist() == [4, 5]
 
 
-def test_what_was_never_sent_is_told():
+def test_an_arrival_that_was_never_sent_is_marked_lost():
     hop = match(passages(*stream(4)), passages(*arriving(stream(4)), (77, 10**6)), 0)
     assert hop.send_of.tolist() == [0, 1, 2, 3, LOST]

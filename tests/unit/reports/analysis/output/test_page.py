@@ -1,4 +1,4 @@
-"""The page of a capture holds what the tables hold, escapes it, and needs nothing from outside."""
+"""The page of a capture shows the content of the tables, escapes it, and needs no other file."""
 
 import re
 
@@ -11,13 +11,13 @@ from windtunnel.reports.analysis.output.page_series import streams_document
 LOSSY = GOLDEN / "loss-reliable" / "capture.pcap.xz"
 
 
-def test_tells_the_summary_and_the_rows():
+def test_shows_the_summary_and_the_rows():
     page = capture_page(analyze([f"x={LOSSY}"]))
     assert "the receiver requested 74,848 bytes in 57 gaps, which had been captured here" in page
     assert page.count('<tr data-stream="x|77|1001|127.0.0.1 24326"') == 1 + 1 + 50
 
 
-def test_asks_nothing_of_the_network():
+def test_loads_nothing_from_the_network():
     page = capture_page(analyze([f"x={LOSSY}"]))
     assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
     assert "<script src" not in page
@@ -30,8 +30,8 @@ def test_a_name_cannot_break_the_page():
 
 
 def test_charts_get_the_stream_that_lost_most_first_and_times_from_the_start():
-    told = analyze([f"x={LOSSY}", f"y={GOLDEN / 'clean' / 'capture.pcap.xz'}"])
-    document = streams_document(told)
+    result = analyze([f"x={LOSSY}", f"y={GOLDEN / 'clean' / 'capture.pcap.xz'}"])
+    document = streams_document(result)
     first, second = document["streams"]
     assert "session 77" in first["label"]
     assert len(first["gaps"]["t"]) == 57
@@ -40,7 +40,7 @@ def test_charts_get_the_stream_that_lost_most_first_and_times_from_the_start():
     assert 0 < document["active_ms"][1] <= 1.02 * document["span_ms"][1]
 
 
-def test_a_capture_of_nothing_has_a_page_without_charts(tmp_path):
+def test_an_empty_capture_has_a_page_without_charts(tmp_path):
     path = tmp_path / "empty.pcap"
     path.write_bytes(made.pcap([]))
     page = tmp_path / "deep" / "page.html"

@@ -67,12 +67,12 @@ def test_a_file_that_is_given_twice_counts_once(folder):
     ("given", "text"),
     [("nope.pcap", "no such file"), ("", "expected a path"), ("n=*.x", "no such")],
 )
-def test_says_what_cannot_be_found(given, text, tmp_path):
+def test_a_missing_file_is_named(given, text, tmp_path):
     with pytest.raises(CapturePathError, match=text):
         find_captures([f"{tmp_path}/{given}" if given == "nope.pcap" else given])
 
 
-def test_says_when_a_folder_holds_no_capture(tmp_path):
+def test_a_folder_without_captures_is_an_error(tmp_path):
     with pytest.raises(CapturePathError, match="expected capture files"):
         find_captures([str(tmp_path)])
 

@@ -1,4 +1,4 @@
-"""The local engine tells each frame of the golden captures as a naive reading does."""
+"""The local engine reads every frame of the golden captures as a naive parser does."""
 
 import gzip
 import lzma
@@ -38,7 +38,7 @@ def test_there_are_golden_captures():
 
 @pytest.mark.full(keep=5)
 @pytest.mark.parametrize(("golden_set", "name"), CAPTURES)
-def test_tells_golden_frames_as_a_naive_reading_does(golden_set, name):
+def test_golden_frames_equal_those_of_a_naive_parser(golden_set, name):
     table = frames_of(GOLDEN / golden_set / f"{name}.xz")
     expected = [
         {
@@ -51,15 +51,15 @@ def test_tells_golden_frames_as_a_naive_reading_does(golden_set, name):
         for datagram in datagrams(golden_set, name)
         for frame in naive_frames(datagram.payload)
     ]
-    about = {
+    excluded = {
         "vantage_point", "file_index", "record_at", "interface", "time_ns", "source_address",
         "destination_address",
     }  # fmt: skip
-    told = [
-        {key: value for key, value in row.items() if value is not None and key not in about}
+    frames = [
+        {key: value for key, value in row.items() if value is not None and key not in excluded}
         for row in table.to_pylist()
     ]
-    assert told == expected
+    assert frames == expected
     assert set(table["source_address"].to_pylist()) == {"127.0.0.1"}
     assert set(table["vantage_point"].to_pylist()) == {name.removesuffix(".pcap")}
 
@@ -86,7 +86,7 @@ def test_every_column_has_the_documented_type_and_a_description(tmp_path):
     assert all(len(line.split()) > 2 for line in lines)
 
 
-def test_tells_the_fields_of_rare_frames(tmp_path):
+def test_reads_the_fields_of_rare_frames(tmp_path):
     self_v4 = bytes.fromhex((GOLDEN / "resolution" / "names-v4.hex").read_text())
     rows = rows_of(
         tmp_path,
@@ -109,7 +109,7 @@ def test_tells_the_fields_of_rare_frames(tmp_path):
     ]
 
 
-def test_tells_no_hash_and_no_text_of_bytes_that_were_not_captured(tmp_path):
+def test_truncated_frames_have_no_payload_hash_and_no_error_text(tmp_path):
     rows = rows_of(
         tmp_path,
         packet(START_NS, made.data(0, bytes(200)), snap=96),
@@ -124,7 +124,7 @@ def test_tells_no_hash_and_no_text_of_bytes_that_were_not_captured(tmp_path):
     )
 
 
-def test_tells_more_addresses_than_a_batch_holds(tmp_path):
+def test_reads_more_addresses_than_a_batch_holds(tmp_path):
     rows = rows_of(
         tmp_path,
         *(
@@ -143,7 +143,7 @@ def test_address_texts():
 
 
 @pytest.mark.parametrize("kind", ["gz", "xz", "zst"])
-def test_reads_compressed_files_and_what_is_left_of_broken_ones(kind, tmp_path):
+def test_reads_compressed_files_and_the_intact_part_of_truncated_ones(kind, tmp_path):
     plain = made.pcap(made.stream_packets(3_000, payload=bytes(range(256)) * 4))
     packed = {"gz": gzip.compress, "xz": lzma.compress, "zst": _zstd}[kind](plain)
     path = tmp_path / f"made.pcap.{kind}"
@@ -151,8 +151,8 @@ def test_reads_compressed_files_and_what_is_left_of_broken_ones(kind, tmp_path):
     assert len(frames_of(path)) == 3_000
     path.write_bytes(packed[: len(packed) // 2])
     reading = local_frames(find_captures([str(path)]), ReadSettings())
-    told = len(reading.table())
-    assert told < 3_000
+    count = len(reading.table())
+    assert count < 3_000
     assert "cannot be read after byte" in reading.captures["problem"][0].as_py()
 
 
@@ -160,7 +160,7 @@ def _zstd(plain: bytes) -> bytes:
     return pa.Codec("zstd").compress(plain, asbytes=True)
 
 
-def test_tells_what_is_wrong_with_each_file(tmp_path):
+def test_reports_the_problem_of_each_file(tmp_path):
     names = {
         "empty.pcap": b"",
         "text.pcap": b"no capture at all, sorry",
@@ -170,7 +170,7 @@ def test_tells_what_is_wrong_with_each_file(tmp_path):
         (tmp_path / name).write_bytes(content)
     reading = local_frames(find_captures([str(tmp_path)]), ReadSettings())
     assert reading.table().num_rows == 0
-    told = {row["vantage_point"]: row["problem"] for row in reading.captures.to_pylist()}
-    assert "is empty" in told["empty"]
-    assert "begins with 6e6f2063" in told["text"]
-    assert told["good"] == ""
+    problems = {row["vantage_point"]: row["problem"] for row in reading.captures.to_pylist()}
+    assert "is empty" in problems["empty"]
+    assert "begins with 6e6f2063" in problems["text"]
+    assert problems["good"] == ""

@@ -1,4 +1,4 @@
-"""A survey tells the same as reading all frames, from however many parts it comes."""
+"""A survey of any number of parts has the same totals as reading all frames."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +30,7 @@ def whole_totals(path):
 
 
 @pytest.mark.parametrize("parts", [0, 3])
-def test_all_parts_together_tell_what_a_whole_reading_tells(parts, tmp_path):
+def test_the_sum_of_all_parts_equals_the_totals_of_the_whole_capture(parts, tmp_path):
     path = tmp_path / "long.pcap"
     packets = made.stream_packets(2_000) + made.stream_packets(500, session=-5)
     path.write_bytes(made.pcap(packets))
@@ -43,7 +43,7 @@ def test_all_parts_together_tell_what_a_whole_reading_tells(parts, tmp_path):
     assert sum_captures(captures) == whole.captures
 
 
-def test_a_file_that_cannot_be_read_is_told_and_has_no_totals(tmp_path):
+def test_a_file_that_cannot_be_read_is_reported_and_has_no_totals(tmp_path):
     path = tmp_path / "noise.pcap"
     path.write_bytes(b"noise" * 100)
     (captures, sums), _ = surveyed([path], ReadSettings())
@@ -74,7 +74,7 @@ def test_the_first_totals_are_kept_whatever_the_parts_are(parts, monkeypatch, tm
     assert sums.left_out == pc.sum(expected["frames"]).as_py() - pc.sum(first["frames"]).as_py()
 
 
-def test_sums_are_added_up_before_there_are_many(monkeypatch, tmp_path):
+def test_pending_totals_are_merged_before_there_are_many(monkeypatch, tmp_path):
     monkeypatch.setattr(survey, "TOTALS_PENDING_MIN", 5)
     path = tmp_path / "short.pcap"
     path.write_bytes(made.pcap(made.stream_packets(50)))

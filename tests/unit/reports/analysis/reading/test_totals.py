@@ -1,4 +1,4 @@
-"""Totals are what a naive sum over the rows of frames tells, whatever the frames are."""
+"""Totals equal a naive sum over the rows of frames, for any frames."""
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ POSITIONAL = ("DATA", "PAD")
 
 
 def row_of(frame):
-    """One frame as a row of totals."""
+    """Return the row of totals of one frame."""
     kind, length, offset = frame["frame_type"], frame["frame_length"], frame["term_offset"] or 0
     span = -(-length // 32) * 32 if kind in POSITIONAL else 0
     return {
@@ -55,7 +55,7 @@ def row_of(frame):
 
 
 def naive(frames):
-    """TOTALS of some frames, by dictionaries."""
+    """Compute TOTALS of frames with dictionaries."""
     groups = {}
     for frame in frames:
         if frame["session_id"] is not None:
@@ -66,14 +66,14 @@ def naive(frames):
         total = dict(zip((name for name, _ in KEYS), key, strict=True))
         for names, join in ((SUMS, sum), (MINIMA, min), (MAXIMA, max)):
             for name, _ in names:
-                told = [row[name] for row in rows if row[name] is not None]
-                total[name] = join(told) if told else None
+                values = [row[name] for row in rows if row[name] is not None]
+                total[name] = join(values) if values else None
         totals.append(total)
     return pa.Table.from_pylist(totals, schema=TOTALS).sort_by(ORDER)
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*/*.pcap.xz")), ids=lambda path: path.stem)
-def test_of_golden_captures(path):
+def test_totals_of_golden_captures(path):
     for batch in local_frames(find_captures([str(path)]), ReadSettings()).batches(COLUMNS):
         assert totals_of(batch).sort_by(ORDER) == naive(decode_dictionaries(batch).to_pylist())
 
@@ -109,19 +109,19 @@ def frames_of(draw):
 
 @given(st.lists(frames_of(), max_size=40), st.booleans())
 @settings(max_examples=300)
-def test_of_any_frames_whether_their_texts_are_coded_or_not(frames, are_coded):
+def test_totals_of_any_frames_with_plain_and_dictionary_encoded_texts(frames, are_coded):
     fields = READ_FRAMES if are_coded else FRAMES
     schema = pa.schema([fields.field(name) for name in COLUMNS])
     batch = pa.RecordBatch.from_pylist(frames, schema=schema)
     assert totals_of(batch).sort_by(ORDER) == naive(frames)
 
 
-def test_of_nothing():
+def test_totals_of_no_frames():
     none = pa.RecordBatch.from_pylist([], schema=READ_FRAMES)
     assert totals_of(none) == TOTALS.empty_table()
 
 
-def test_rows_of_totals_need_no_zeros_before_them():
+def test_rows_of_totals_are_written_to_memory_that_is_not_zeroed():
     def summed(fill):
         numbers = [np.array([each, each], dtype=np.int32) for each in range(1, 11)]
         numbers[3], numbers[4] = (each.astype(np.int64) for each in numbers[3:5])

@@ -1,4 +1,4 @@
-"""Wireshark's Aeron dissector agrees with this analysis where it is right; else the latter is.
+"""Wireshark's Aeron dissector agrees with this analysis, except where the dissector is wrong.
 
 Needs tshark; the versions up to 4.6 have the faults that are shown here.
 """
@@ -58,7 +58,7 @@ def test_both_count_the_same_frames(golden_set, tmp_path):
     kinds = local_frames(find_captures([str(path)]), ReadSettings()).table()["frame_type"]
     ours = {each["values"]: each["counts"] for each in kinds.value_counts().to_pylist()}
     theirs = wireshark.counts(path, SETS[golden_set])
-    # A heartbeat that tells the end of its stream is none to tshark.
+    # tshark does not count a heartbeat with the end-of-stream flag.
     ends = theirs["DATA"] - ours["DATA"]
     theirs["DATA"], theirs["HEARTBEAT"] = ours["DATA"], theirs["HEARTBEAT"] + ends
     assert 0 <= ends < 20
@@ -67,7 +67,7 @@ def test_both_count_the_same_frames(golden_set, tmp_path):
 
 
 def test_both_link_a_retransmission_to_its_nak(tmp_path):
-    asked = packet(
+    nak = packet(
         START_NS + 2_500_000, made.nak(64, 64), source=made.B, destination=made.A,
         ports=(24_325, 40_000),
     )  # fmt: skip
@@ -76,7 +76,7 @@ def test_both_link_a_retransmission_to_its_nak(tmp_path):
         made.setup(),
         made.data(0, bytes(32)),
         made.data(128, bytes(32)),
-        asked,
+        nak,
         made.data(64, bytes(32)),
     )
     flow = flow_of(path)
@@ -86,7 +86,7 @@ def test_both_link_a_retransmission_to_its_nak(tmp_path):
 
 @pytest.mark.parametrize("golden_set", ["loss-reliable", "loss-concurrent-mtu8k"])
 def test_new_frames_behind_a_repair_of_the_term_before_are_new(golden_set, tmp_path):
-    """tshark: sent again. Here: as many bytes are sent again as the driver counted."""
+    """tshark: retransmissions. Here: as many retransmitted bytes as the driver counted."""
     path = unpacked(tmp_path, golden_set)
     flow = flow_of(path)
     assert flow["resent_bytes"] == counter(SETS_OF_COUNTERS[golden_set][0], RETRANSMITTED_BYTES)
@@ -104,8 +104,8 @@ def test_frames_out_of_order_are_no_retransmissions(tmp_path):
     assert (flow["reordered_frames"], flow["resent_frames"], flow["duplicate_frames"]) == (1, 0, 0)
 
 
-def test_a_capture_without_setup_is_no_row_of_retransmissions(tmp_path):
-    """tshark: nearly every frame is sent again. Here: every frame is new."""
+def test_a_capture_without_setup_is_not_all_retransmissions(tmp_path):
+    """tshark: nearly every frame is a retransmission. Here: every frame is new."""
     path = made_file(tmp_path, *(made.data(at * 64, b"x") for at in range(100)))
     assert len(wireshark.flagged(path, [PORT], IDLE)) > 90
     flow = flow_of(path)

@@ -17,7 +17,7 @@ FOUR_GIB = 40
 
 
 def with_dictionary(packed: bytes, size_code: int) -> bytes:
-    """Let an xz file claim a dictionary of another size."""
+    """Return an xz file whose header claims another dictionary size."""
     made = bytearray(packed)
     assert made[HEADER_AT + 2 : HEADER_AT + 4] == b"\x21\x01"
     made[DICTIONARY_AT] = size_code

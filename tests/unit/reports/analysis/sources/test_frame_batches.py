@@ -1,4 +1,4 @@
-"""Parcels lose nothing, mix nothing and keep every stream's order, however the frames came."""
+"""Parcels keep every frame, separate streams and keep their order, for any order of input."""
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from windtunnel.reports.analysis.streams.stream_set import KEY_NAMES, by_stream
 
 
 def addressed(frames, count):
-    """The frames as if they came from so many hosts in turn."""
+    """Return frames whose source addresses are those of `count` hosts in turn."""
     texts = pa.array([f"10.1.{each // 250}.{each % 250}" for each in range(count)])
     column = texts.take(pa.array(np.arange(frames.num_rows) % count))
     return frames.set_column(
@@ -31,7 +31,7 @@ def addressed(frames, count):
 
 
 def as_read(frames):
-    """The frames with coded texts, as a reader makes them: with those of this batch."""
+    """Return frames with dictionary-encoded texts, as a reader makes them for a batch."""
     return pa.RecordBatch.from_pylist(frames.to_pylist(), schema=READ_FRAMES)
 
 
@@ -85,7 +85,7 @@ def test_no_packet_is_divided_between_two_batches(tmp_path, monkeypatch):
 @pytest.mark.full(keep=3)
 @pytest.mark.parametrize("limits", [(1 << 14, 1 << 18), (50, 1 << 18), (1 << 14, 120), (1, 1)])
 @pytest.mark.parametrize("rows_of_batch", [1, 7, 10_000])
-def test_every_frame_comes_out_with_its_stream_in_its_order(
+def test_parcels_keep_every_frame_of_each_stream_in_order(
     frames, limits, rows_of_batch, monkeypatch
 ):
     monkeypatch.setattr(frame_batches, "BATCH_FRAMES_MAX", limits[0])
@@ -101,7 +101,7 @@ def test_every_frame_comes_out_with_its_stream_in_its_order(
     assert max(lengths) <= limits[0]
 
 
-def test_the_head_tells_where_the_first_frame_lies(frames, monkeypatch):
+def test_the_header_has_the_place_of_the_first_frame(frames, monkeypatch):
     monkeypatch.setattr(frame_batches, "BATCH_FRAMES_MAX", 100)
     for batch in packed(frames, 10_000).to_batches():
         for head, (key, rows) in zip(batch.to_pylist(), unpack_frames(batch), strict=True):

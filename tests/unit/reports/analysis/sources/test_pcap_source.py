@@ -20,7 +20,7 @@ from windtunnel.reports.analysis.sources.pcap_source import CaptureOptionError, 
         ({"paths": "a.pcap"}, "invalid options for aeron.pcap"),
     ],
 )
-def test_says_what_is_wrong_with_an_option(options, text):
+def test_an_invalid_option_is_explained(options, text):
     with pytest.raises(CaptureOptionError, match=text):
         read_options(options)
 

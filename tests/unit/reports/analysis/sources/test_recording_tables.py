@@ -35,15 +35,15 @@ DETACHED = 2
 
 
 def read(archive, table, **options):
-    """A table as one after the other of its partitions tells it."""
+    """Return the rows of a table, partition by partition."""
     given = {"path": str(archive), "table": table, **options}
     reader = AeronRecordingReader(read_options(given))
     batches = [batch for each in reader.partitions() for batch in reader.read(each)]
     return pa.Table.from_batches(batches, schema=TABLES[table]).to_pylist()
 
 
-def written_down():
-    """By recording id, what the application saw: start, stop, messages, their greatest length."""
+def application_records():
+    """Return what the application recorded per id: start, stop, messages, their greatest length."""
     found = {}
     for line in (GOLDEN / "archive" / "recordings.txt").read_text().splitlines():
         fields = {key: int(value) for key, value in re.findall(r"(\w+)=(-?\d+)", line)}
@@ -57,22 +57,22 @@ def golden(tmp_path_factory):
 
 
 def test_golden_recordings_have_the_messages_that_were_published(golden):
-    told = read(golden, "messages", payload="true")
-    for recording, seen in written_down().items():
-        own_rows = [row for row in told if row["recording_id"] == recording]
+    rows = read(golden, "messages", payload="true")
+    for recording, seen in application_records().items():
+        own_rows = [row for row in rows if row["recording_id"] == recording]
         count = seen["messages"]
         sent = [message(index, seen["maxLen"]).tobytes() for index in range(count)]
-        # What was detached is not the recording's any more.
+        # Detached segments no longer belong to the recording.
         sent = sent[-len(own_rows) :] if recording == DETACHED else sent
         assert [row["payload"] for row in own_rows] == sent
         assert [row["crc32"] for row in own_rows] == [zlib.crc32(each) for each in sent]
         assert [row["length"] for row in own_rows] == [len(each) for each in sent]
-    assert len([row for row in told if row["recording_id"] == DETACHED]) > 200
+    assert len([row for row in rows if row["recording_id"] == DETACHED]) > 200
 
 
-def test_golden_recordings_end_where_the_application_said(golden):
+def test_golden_recordings_end_where_the_application_stopped(golden):
     segments = read(golden, "segments")
-    for recording, seen in written_down().items():
+    for recording, seen in application_records().items():
         of_it = [row for row in segments if row["recording_id"] == recording]
         assert of_it[0]["start_position"] == seen["start"]
         assert max(row["end_position"] for row in of_it) == seen["stop"]
@@ -83,7 +83,7 @@ def test_golden_recordings_end_where_the_application_said(golden):
     assert [row["problem"] for row in batch.to_pylist()] == [""] * 3
 
 
-def test_golden_frames_are_those_that_were_on_the_wire(golden):
+def test_golden_frames_equal_those_on_the_wire(golden):
     """Of the recording that came over the network."""
     capture = find_captures([f"x={GOLDEN / 'archive' / 'control.pcap'}.xz"])
     names = ("term_id", "term_offset", "session_id", "flags", "frame_length", "reserved_value",
@@ -107,7 +107,7 @@ def archive(tmp_path):
 
 
 def own_archive(archive, lengths=(100,) * 40, start=0, stop=None, **changed):
-    """An archive of one recording; returns its frames and where its data ends."""
+    """Write an archive of one recording; return its frames and the end of its data."""
     frames = own.stream(lengths, start, checksummed=changed.pop("checksummed", False))
     end = own.write(archive, 0, frames, start)
     with CatalogWriter.create(archive) as catalog:
@@ -116,7 +116,7 @@ def own_archive(archive, lengths=(100,) * 40, start=0, stop=None, **changed):
 
 
 @pytest.mark.parametrize("checksum", [None, CRC_32C])
-def test_what_our_archive_recorded_is_read_likewise(tmp_path, archive, checksum):
+def test_reads_recordings_of_our_archive(tmp_path, archive, checksum):
     stream = OwnStream(tmp_path)
     recording = own_image.session(stream, archive, WriteOptions(checksum=checksum))
     sent = own_image.messages(60)
@@ -125,15 +125,15 @@ def test_what_our_archive_recorded_is_read_likewise(tmp_path, archive, checksum)
     recording.stop()
     with CatalogWriter.create(archive) as catalog:
         catalog.add(own_image.described(stop=recording.position))
-    told = read(archive, "messages", payload="true")
-    assert [row["payload"] for row in told] == [bytes(each) for each in sent]
+    rows = read(archive, "messages", payload="true")
+    assert [row["payload"] for row in rows] == [bytes(each) for each in sent]
     frames = [row for row in read(archive, "frames") if row["frame_type"] == "DATA"]
     assert {row["checksum"] for row in frames} == {checksum.name if checksum else None}
     sessions = {row["session_id"] for row in frames}
     assert sessions == ({None} if checksum else {own_image.SESSION_ID})
 
 
-def test_fragments_that_padding_parts_are_no_message(archive):
+def test_fragments_that_are_separated_by_padding_are_no_message(archive):
     parts = [(own.payload(index, 96), flags) for index, flags in enumerate((0x80, 0, 0x40, 0xC0))]
     frames = []
     for payload, flags in parts:
@@ -144,14 +144,14 @@ def test_fragments_that_padding_parts_are_no_message(archive):
     end = own.write(archive, 0, frames)
     with CatalogWriter.create(archive) as catalog:
         catalog.add(own.descriptor(0, 0, end))
-    told = read(archive, "messages")
-    assert [(row["position"], row["payload"]) for row in told] == [(384, None)]
+    rows = read(archive, "messages")
+    assert [(row["position"], row["payload"]) for row in rows] == [(384, None)]
     (segment,) = read(archive, "segments")
     assert (segment["messages"], segment["broken_messages"]) == (1, 1)
     assert (segment["data_frames"], segment["pad_frames"]) == (3, 1)
 
 
-def test_a_recording_that_still_goes_on_ends_without_a_problem(archive):
+def test_an_active_recording_ends_without_a_problem(archive):
     frames, end = own_archive(archive, stop=-1)
     (row,) = recordings(archive).to_pylist()
     assert (row["stop_position"], row["stop_timestamp_ms"], row["problem"]) == (None, None, "")
@@ -160,16 +160,16 @@ def test_a_recording_that_still_goes_on_ends_without_a_problem(archive):
     assert segment["messages"] == len(frames)
 
 
-def test_what_is_missing_or_spoilt_is_told_and_the_rest_is_read(archive):
+def test_missing_and_damaged_segments_are_reported_and_the_rest_is_read(archive):
     frames, end = own_archive(archive, (1000,) * 200)
     first, second = sorted(archive.glob("0-*.rec"), key=lambda path: len(path.name))
     content = bytearray(first.read_bytes())
     content[frames[7][0] + 6] = 9
     first.write_bytes(content)
-    told = read(archive, "segments")
-    assert told[0]["problem"] == (f"at {frames[7][0]} a frame is neither DATA nor PAD")
-    assert (told[0]["messages"], told[1]["problem"]) == (7, "")
-    assert len(read(archive, "frames")) == 7 + told[1]["data_frames"] + told[1]["pad_frames"]
+    rows = read(archive, "segments")
+    assert rows[0]["problem"] == (f"at {frames[7][0]} a frame is neither DATA nor PAD")
+    assert (rows[0]["messages"], rows[1]["problem"]) == (7, "")
+    assert len(read(archive, "frames")) == 7 + rows[1]["data_frames"] + rows[1]["pad_frames"]
     content[frames[7][0] + 6] = 1
     first.write_bytes(content[: frames[9][0] + 40])
     assert read(archive, "segments")[0]["problem"] == (
@@ -190,7 +190,7 @@ def test_what_is_missing_or_spoilt_is_told_and_the_rest_is_read(archive):
     assert end > own.SEGMENT
 
 
-def test_a_stop_within_a_frame_is_told(archive):
+def test_a_stop_position_within_a_frame_is_reported(archive):
     frames, _ = own_archive(archive, stop=64)
     (segment,) = read(archive, "segments")
     end = frames[1][0]
@@ -212,7 +212,7 @@ def test_a_damaged_catalog_has_a_row_for_the_damage(archive):
     assert len(read(archive, "messages")) == 40
 
 
-def test_small_windows_and_batches_tell_the_same(golden, monkeypatch):
+def test_small_windows_and_batches_give_the_same_rows(golden, monkeypatch):
     tables = ("frames", "messages", "segments")
     expected = [read(golden, table, payload="true") for table in tables]
     monkeypatch.setattr(segment_reader, "WINDOW_LENGTH", 2_048)
@@ -232,7 +232,7 @@ def test_small_windows_and_batches_tell_the_same(golden, monkeypatch):
         ({"path": ".", "payload": "yes"}, "'yes': expected true or false"),
     ],
 )
-def test_says_what_is_wrong_with_an_option(options, text):
+def test_an_invalid_option_is_explained(options, text):
     with pytest.raises(RunTableError, match=text):
         read_options(options)
 

@@ -50,14 +50,14 @@ def rows(batches):
 
 
 def test_counters_have_their_labels_and_a_reused_id_has_none(tmp_path):
-    told = rows(counters(synthetic_run(tmp_path)))
-    assert [(row["host"], row["time_ns"], row["value"]) for row in told] == [
+    samples = rows(counters(synthetic_run(tmp_path)))
+    assert [(row["host"], row["time_ns"], row["value"]) for row in samples] == [
         ("a", 10, 0), ("a", 20, 64), ("a", 30, 128),
     ]  # fmt: skip
-    assert [row["label"] for row in told] == ["rcv-pos: 99", "rcv-pos: 99", None]
+    assert [row["label"] for row in samples] == ["rcv-pos: 99", "rcv-pos: 99", None]
 
 
-def test_the_ledger_tells_each_class_of_each_link(tmp_path):
+def test_the_ledger_has_a_row_per_frame_class_and_link(tmp_path):
     (row,) = rows(ledger(synthetic_run(tmp_path)))
     assert (row["link"], row["frame_type"], row["received"], row["dropped"]) == (
         "a->b", "DATA", 10, 1,
@@ -65,21 +65,21 @@ def test_the_ledger_tells_each_class_of_each_link(tmp_path):
     assert row["unaccounted"] == 0
 
 
-def test_decisions_are_told_by_name(tmp_path):
+def test_decisions_have_names(tmp_path):
     first, second = rows(decisions(synthetic_run(tmp_path)))
     assert (first["action"], first["frame_type"], first["link"]) == ("drop", "DATA", "a->b")
     assert (first["position"], first["attempt"], first["is_timing_sensitive"]) == (4096, 1, False)
     assert (second["action"], second["frame_type"], second["link"]) == ("hold", "SM", "b->a")
 
 
-def test_what_is_not_there_has_no_rows(tmp_path):
+def test_missing_files_have_no_rows(tmp_path):
     for _, read in READERS.values():
         if read is not log_frames:
             assert rows(read(tmp_path)) == []
     assert log_files(tmp_path) == []
 
 
-def test_what_cannot_be_understood_is_named(tmp_path):
+def test_a_file_that_cannot_be_parsed_is_named(tmp_path):
     path = synthetic_run(tmp_path)
     RunDir(path).ledger.write_text("{")
     with pytest.raises(RunTableError, match=r"ledger\.json"):
@@ -102,12 +102,12 @@ def test_what_cannot_be_understood_is_named(tmp_path):
 def test_golden_log_buffers_end_where_the_publisher_ended(golden_set, tmp_path):
     path = tmp_path / "publication-4.logbuffer"
     path.write_bytes(load(golden_set, path.name))
-    told, publisher = rows(log_frames(path)), seen_by(golden_set, "pub.txt")
-    last = told[-1]
+    frames, publisher = rows(log_frames(path)), seen_by(golden_set, "pub.txt")
+    last = frames[-1]
     assert last["position"] + (last["frame_length"] + 31 & ~31) == publisher["position"]
-    places = [row["position"] for row in told]
-    assert places == sorted(places)
-    assert {row["session_id"] for row in told} == {publisher["session"]}
+    positions = [row["position"] for row in frames]
+    assert positions == sorted(positions)
+    assert {row["session_id"] for row in frames} == {publisher["session"]}
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,6 @@ def test_golden_log_buffers_end_where_the_publisher_ended(golden_set, tmp_path):
         ({"paths": "x"}, "not a JSON list"),
     ],
 )
-def test_says_what_is_wrong_with_an_option(options, text):
+def test_an_invalid_option_is_explained(options, text):
     with pytest.raises(RunTableError, match=text):
         read_paths(options)

@@ -1,4 +1,4 @@
-"""Windows, stalls and round trips, by captures made by hand."""
+"""Windows, stalls and round trips of synthetic captures."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def only(table):
 
 
 def test_a_pause_without_room_is_a_stall_that_the_receiver_caused(tmp_path):
-    told = tables(
+    result = tables(
         tmp_path,
         sent(0, made.setup()),
         answered(1, made.sm(0, 64)),
@@ -42,17 +42,17 @@ def test_a_pause_without_room_is_a_stall_that_the_receiver_caused(tmp_path):
         answered(42, made.sm(64, 64)),
         sent(43, made.data(64, bytes(32))),
     )
-    stall = only(told.stalls)
+    stall = only(result.stalls)
     assert (stall["position"], stall["cause"]) == (64, "receiver")
     assert stall["duration_ns"] == 40 * MS
     assert stall["end_ns"] - stall["start_ns"] == 41 * MS
-    window = only(told.windows)
+    window = only(result.windows)
     assert (window["stalls"], window["stall_ns"], window["idle_pauses"]) == (1, 40 * MS, 0)
     assert (window["window_min"], window["window_max"], window["limit"]) == (64, 64, 128)
 
 
-def test_a_stall_behind_a_hole_is_the_losses(tmp_path):
-    told = tables(
+def test_the_cause_of_a_stall_behind_a_gap_is_loss(tmp_path):
+    result = tables(
         tmp_path,
         sent(0, made.setup()),
         answered(1, made.sm(0, 96)),
@@ -63,26 +63,26 @@ def test_a_stall_behind_a_hole_is_the_losses(tmp_path):
         answered(31, made.sm(96, 96)),
         sent(32, made.data(96, b"")),
     )
-    assert only(told.stalls)["cause"] == "hole"
-    assert only(told.windows)["nak_answer_min_ns"] == 20 * MS
+    assert only(result.stalls)["cause"] == "hole"
+    assert only(result.windows)["nak_answer_min_ns"] == 20 * MS
 
 
 def test_a_pause_with_room_is_no_stall(tmp_path):
-    told = tables(
+    result = tables(
         tmp_path,
         sent(0, made.setup()),
         answered(1, made.sm(0, 4096)),
         sent(2, made.data(0, b"")),
         sent(80, made.data(32, b"")),
     )
-    assert told.stalls.num_rows == 0
-    window = only(told.windows)
+    assert result.stalls.num_rows == 0
+    window = only(result.windows)
     assert (window["idle_pauses"], window["idle_ns"]) == (1, 78 * MS)
 
 
-def test_a_pause_in_which_nothing_waited_for_room_is_idle(tmp_path):
-    """The sender uses room after 1 ms. It was full once more for 60 ms, and for 200 ms later."""
-    told = tables(
+def test_a_pause_in_which_the_sender_had_room_is_idle(tmp_path):
+    """The window is full for 60 ms, and has room for 200 ms before the sender uses it."""
+    result = tables(
         tmp_path,
         sent(0, made.setup()),
         answered(1, made.sm(0, 64)),
@@ -94,14 +94,14 @@ def test_a_pause_in_which_nothing_waited_for_room_is_idle(tmp_path):
         answered(343, made.sm(192, 64)),
         sent(344, made.data(192, bytes(32))),
     )
-    assert [each["position"] for each in told.stalls.to_pylist()] == [64, 192]
-    window = only(told.windows)
+    assert [each["position"] for each in result.stalls.to_pylist()] == [64, 192]
+    window = only(result.windows)
     assert (window["stalls"], window["stall_ns"]) == (2, (40 + 40) * MS)
     assert (window["idle_pauses"], window["idle_ns"]) == (1, 260 * MS)
 
 
-def test_a_short_pause_is_none(tmp_path):
-    told = tables(
+def test_a_short_pause_is_no_stall(tmp_path):
+    result = tables(
         tmp_path,
         sent(0, made.setup()),
         answered(1, made.sm(0, 32)),
@@ -109,11 +109,11 @@ def test_a_short_pause_is_none(tmp_path):
         answered(8, made.sm(32, 32)),
         sent(11, made.data(32, b"")),
     )
-    assert told.stalls.num_rows == 0
+    assert result.stalls.num_rows == 0
 
 
-def test_the_cadence_of_status_messages(tmp_path):
-    told = tables(
+def test_intervals_of_status_messages(tmp_path):
+    result = tables(
         tmp_path,
         sent(0, made.setup()),
         answered(1, made.sm(0, 32)),
@@ -121,14 +121,14 @@ def test_the_cadence_of_status_messages(tmp_path):
         answered(4, made.sm(32, 64)),
         answered(11, made.sm(32, 64)),
     )
-    window = only(told.windows)
+    window = only(result.windows)
     assert window["status_interval_max_ns"] == 7 * MS
     assert window["status_interval_mean_ns"] == 5 * MS
     assert (window["window_min"], window["window_max"]) == (32, 64)
 
 
-def test_round_trips_leave_out_what_the_answering_driver_took(tmp_path):
-    told = tables(
+def test_round_trips_exclude_the_reception_delta(tmp_path):
+    result = tables(
         tmp_path,
         sent(0, made.setup()),
         sent(0, made.data(0, b"")),
@@ -139,13 +139,13 @@ def test_round_trips_leave_out_what_the_answering_driver_took(tmp_path):
         answered(5, made.rttm(9)),
         answered(6, made.rttm(9)),
     )
-    window = only(told.windows)
+    window = only(result.windows)
     assert window["rtt_measurements"] == 2
     assert (window["rtt_min_ns"], window["rtt_max_ns"]) == (400_000, 2 * MS)
 
 
-def test_positions_are_those_that_a_receiver_would_count(tmp_path):
-    told = tables(
+def test_positions_equal_those_that_a_receiver_would_count(tmp_path):
+    result = tables(
         tmp_path,
         sent(0, made.setup()),
         sent(1, made.data(0, b"")),
@@ -155,14 +155,14 @@ def test_positions_are_those_that_a_receiver_would_count(tmp_path):
         sent(5, made.data(32, b"")),
         sent(6, made.heartbeat(128)),
     )
-    rows = told.positions.to_pylist()
+    rows = result.positions.to_pylist()
     assert [row["high_position"] for row in rows] == [32, 96, 96, 96, 96, 128]
     assert [row["rebuilt_position"] for row in rows] == [32, 32, 32, 32, 96, 96]
     assert [row["consumed_position"] for row in rows] == [None, None, 32, 32, 32, 32]
     assert [row["limit"] for row in rows] == [None, None, *[32 + 4096] * 4]
 
 
-def test_repairs_are_told_in_time_and_in_round_trips(tmp_path):
+def test_repair_times_are_in_nanoseconds_and_in_round_trips(tmp_path):
     packets = [sent(0, made.setup()), answered(0, made.rttm(7)), sent(2, made.rttm(7, flags=0))]
     packets += [sent(3, made.data(0, b""))]
     for index, took_ms in enumerate((4, 6, 40)):
@@ -180,23 +180,23 @@ def test_repairs_are_told_in_time_and_in_round_trips(tmp_path):
 
 
 def test_padding_needs_room_for_its_header_alone(tmp_path):
-    """It passes though its end is beyond the limit; what comes behind it waits for room."""
+    """Padding whose end is beyond the limit is sent; the frame after it waits for room."""
     before = [sent(0, made.setup()), answered(1, made.sm(0, 96)), sent(2, made.data(0, bytes(32)))]
-    told = tables(
+    result = tables(
         tmp_path,
         *before,
         sent(50, made.pad(64, 960)),
         answered(90, made.sm(1024, 96)),
         sent(91, made.data(1024, b"")),
     )
-    stall = only(told.stalls)
+    stall = only(result.stalls)
     assert (stall["position"], stall["duration_ns"]) == (1024, 40 * MS)
-    assert only(told.windows)["idle_pauses"] == 1
+    assert only(result.windows)["idle_pauses"] == 1
 
 
 def test_a_sender_that_goes_on_without_room_waited_until_the_receiver_timed_out(tmp_path):
     """It waits for the receiver once. It is idle for 300 ms when it is beyond the limit."""
-    told = tables(
+    result = tables(
         tmp_path,
         sent(0, made.setup()),
         answered(1, made.sm(0, 64)),
@@ -204,13 +204,13 @@ def test_a_sender_that_goes_on_without_room_waited_until_the_receiver_timed_out(
         sent(1_002, made.data(64, bytes(32))),
         sent(1_302, made.data(128, bytes(32))),
     )
-    stall = only(told.stalls)
+    stall = only(result.stalls)
     assert (stall["position"], stall["cause"]) == (64, "timeout")
     assert (stall["duration_ns"], stall["opened_limit"]) == (1_000 * MS, 64)
-    assert only(told.windows)["idle_ns"] == 300 * MS
+    assert only(result.windows)["idle_ns"] == 300 * MS
     assert (
         "1 flow control stall, up to 1 s, 1 of them until the sender no longer waited for this "
-        "receiver" in summary_lines(told)[0]
+        "receiver" in summary_lines(result)[0]
     )
 
 
@@ -223,7 +223,7 @@ HALF_TERM = 65_536 // 2
 def test_consumption_beyond_what_is_accepted_shows_that_the_receiver_joined_again(
     tmp_path, consumed, rejoins
 ):
-    told = tables(
+    result = tables(
         tmp_path,
         sent(0, made.setup()),
         answered(1, made.sm(64, 64)),
@@ -231,11 +231,11 @@ def test_consumption_beyond_what_is_accepted_shows_that_the_receiver_joined_agai
         sent(3, made.data(128, b"")),
         answered(4, made.sm(consumed, 64)),
     )
-    window = only(told.windows)
+    window = only(result.windows)
     assert window["rejoins"] == rejoins
     assert window["rejoined_position"] == (consumed if rejoins else None)
     text = f"status messages skipped to position {consumed:,}: the receiver joined the stream again"
-    assert (text in summary_lines(told)[0]) == bool(rejoins)
+    assert (text in summary_lines(result)[0]) == bool(rejoins)
 
 
 def test_over_runs_reach_further_than_half_a_term_behind_what_was_consumed(tmp_path):
@@ -243,16 +243,16 @@ def test_over_runs_reach_further_than_half_a_term_behind_what_was_consumed(tmp_p
     before = [sent(0, made.setup()), answered(1, made.sm(64, 128))]
     for end, over_runs in ((192, 0), (256, 0), (64 + half, 0), (64 + half + 32, 1)):
         frames = [sent(2, made.data(0, bytes(32))), sent(3, made.pad(64, end - 64))]
-        told = tables(tmp_path, *before, *frames)
-        assert only(told.windows)["over_runs"] == over_runs
+        result = tables(tmp_path, *before, *frames)
+        assert only(result.windows)["over_runs"] == over_runs
         text = "1 frame ended beyond the window, where a receiver rejects frames"
-        assert (text in summary_lines(told)[0]) == bool(over_runs)
+        assert (text in summary_lines(result)[0]) == bool(over_runs)
 
 
 def test_what_the_receiver_refused_beyond_its_window_was_not_lost(tmp_path):
     """The padding at the end of a term exceeds the window, so the data in its packet is refused."""
     half = 65_536 // 2
-    told = tables(
+    result = tables(
         tmp_path,
         sent(0, made.setup()),
         answered(1, made.sm(0, half)),
@@ -264,10 +264,10 @@ def test_what_the_receiver_refused_beyond_its_window_was_not_lost(tmp_path):
         answered(6, made.sm(1_024, half)),
         sent(8, made.data(1_024, bytes(992))),
     )
-    flow = only(told.flows)
+    flow = only(result.flows)
     assert (flow["requested_bytes"], flow["refused_bytes"]) == (half + 1_024, half + 1_024)
-    assert only(told.gaps)["refused_bytes"] == half + 1_024
-    line = summary_lines(told)[0]
+    assert only(result.gaps)["refused_bytes"] == half + 1_024
+    line = summary_lines(result)[0]
     assert (
         "; the receiver requested 33,792 bytes in 1 gap, which had been captured here, up to "
         "33,792 of them refused beyond the receiver window; " in line
@@ -277,7 +277,7 @@ def test_what_the_receiver_refused_beyond_its_window_was_not_lost(tmp_path):
 
 def test_a_request_for_part_of_a_refused_packet_counts_that_part(tmp_path):
     half = 65_536 // 2
-    told = tables(
+    result = tables(
         tmp_path,
         sent(0, made.setup()),
         answered(1, made.sm(0, half)),
@@ -285,7 +285,7 @@ def test_a_request_for_part_of_a_refused_packet_counts_that_part(tmp_path):
         sent(4, made.data(1_024, bytes(992)) + made.pad(2_048, half)),
         answered(6, made.nak(512, 1_024)),
     )
-    flow = only(told.flows)
+    flow = only(result.flows)
     assert (flow["requested_bytes"], flow["refused_bytes"]) == (1_024, 512)
 
 

@@ -1,4 +1,4 @@
-"""What an unreliable receiver filled and delivered is bounded, as a model of it knows."""
+"""The bounds of what an unreliable receiver filled and delivered contain the values of a model."""
 
 import pytest
 
@@ -20,8 +20,8 @@ def analysed(tmp_path, plan, *points):
 
 @pytest.mark.parametrize("plan", [*LOSSY, *LATE, *QUICK, *SLOW], ids=str)
 def test_fills_and_messages_are_within_their_bounds(tmp_path, plan):
-    stream, told = analysed(tmp_path, plan, "sub1")
-    (receiver,), (flow,) = stream.receivers, told.flows.to_pylist()
+    stream, result = analysed(tmp_path, plan, "sub1")
+    (receiver,), (flow,) = stream.receivers, result.flows.to_pylist()
     assert receiver.fills
     assert flow["gap_fills_min"] <= len(receiver.fills) <= flow["gap_fills_max"]
     assert flow["messages_min"] <= receiver.delivered <= flow["messages"]
@@ -32,20 +32,20 @@ def test_fills_and_messages_are_within_their_bounds(tmp_path, plan):
 
 
 @pytest.mark.parametrize("plan", LOSSY, ids=str)
-def test_what_came_too_late_is_not_called_lost(tmp_path, plan):
-    stream, told = analysed(tmp_path, plan, "sub1")
+def test_frames_that_arrived_too_late_are_not_called_lost(tmp_path, plan):
+    stream, result = analysed(tmp_path, plan, "sub1")
     lost = len(stream.receivers[0].lost) * STEP
-    line, _ = summary_lines(told)
+    line, _ = summary_lines(result)
     assert f"; lost {lost:,} bytes of first transmissions in " in line
-    flow = told.flows.to_pylist()[0]
+    flow = result.flows.to_pylist()[0]
     delivered = f"{flow['messages_min']} to {flow['messages']} messages"
     fills = f"{flow['gap_fills_min']} to {flow['gap_fills_max']} gaps"
     assert f"; the unreliable receiver filled {fills}, and delivered {delivered}" in line
 
 
-def test_without_a_skipped_gap_and_a_nak_the_answer_is_conditional(tmp_path):
-    stream, told = analysed(tmp_path, LATE[0], "sub1")
-    (flow,), (line, _) = told.flows.to_pylist(), summary_lines(told)
+def test_without_a_skipped_gap_and_a_nak_the_text_is_conditional(tmp_path):
+    stream, result = analysed(tmp_path, LATE[0], "sub1")
+    (flow,), (line, _) = result.flows.to_pylist(), summary_lines(result)
     assert flow["gap_fills_min"] == 0
     assert f"an unreliable receiver would have filled up to {flow['gap_fills_max']} gaps" in line
     assert len(stream.receivers[0].fills) <= flow["gap_fills_max"]
@@ -53,15 +53,15 @@ def test_without_a_skipped_gap_and_a_nak_the_answer_is_conditional(tmp_path):
 
 def test_a_nak_shows_that_nothing_is_filled(tmp_path):
     plan = Plan(5, loss=0.03, late=0.05)
-    stream, told = analysed(tmp_path, plan, "sub1")
-    (flow,) = told.flows.to_pylist()
+    stream, result = analysed(tmp_path, plan, "sub1")
+    (flow,) = result.flows.to_pylist()
     assert (flow["gap_fills_min"], flow["gap_fills_max"]) == (0, 0)
     assert flow["messages_min"] == flow["messages"] == stream.receivers[0].delivered == plan.frames
-    assert "filled" not in summary_lines(told)[0]
+    assert "filled" not in summary_lines(result)[0]
 
 
 def test_at_the_sender_nothing_is_known_of_gaps(tmp_path):
-    _, told = analysed(tmp_path, LOSSY[0], "pub")
-    (line, _) = summary_lines(told)
+    _, result = analysed(tmp_path, LOSSY[0], "pub")
+    (line, _) = summary_lines(result)
     assert "no gap seen here" in line
     assert "filled" not in line

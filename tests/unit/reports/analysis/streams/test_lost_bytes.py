@@ -28,8 +28,8 @@ def test_bytes_requested_again_after_their_repair_stay_repaired(tmp_path, is_ans
         packets.append(packet(START_NS + 30_000, made.data(32, b"")))
     path = tmp_path / "made.pcap"
     path.write_bytes(made.pcap(packets))
-    told = analyze([str(path)])
-    (flow,), (gap,) = told.flows.to_pylist(), told.gaps.to_pylist()
+    result = analyze([str(path)])
+    (flow,), (gap,) = result.flows.to_pylist(), result.gaps.to_pylist()
     assert flow["rebuilt_position"] == flow["high_position"] == 128
     assert (gap["repaired_ns"], gap["time_to_repair_ns"]) == (START_NS + 15_000, 13_000)
     assert (flow["lost_bytes_min"], flow["lost_bytes_max"]) == (0 if is_answered else 32, 32)
@@ -81,7 +81,7 @@ def test_what_was_captured_here_was_not_lost_here(in_group):
 
 @pytest.mark.parametrize("is_first", [False, True], ids=["after repair", "before repair"])
 def test_a_late_frame_that_was_requested_made_its_retransmit_needless(tmp_path, is_first):
-    """The packets are numbered, so the original and the retransmit are told apart."""
+    """The packets are numbered, so the original and the retransmit can be distinguished."""
     offsets = [32 * index for index in range(12)]
     sent = [made.data(offset, b"") for offset in offsets]
     arrival = [*range(8), 9, 10, "nak", *((8, 11) if is_first else (11, 8))]
@@ -96,8 +96,8 @@ def test_a_late_frame_that_was_requested_made_its_retransmit_needless(tmp_path, 
         packets.append(packet(time_ns, payload, identification=101 + index))
     path = tmp_path / "made.pcap"
     path.write_bytes(made.pcap(packets))
-    told = analyze([str(path)])
-    (flow,), (line, _) = told.flows.to_pylist(), summary_lines(told)
+    result = analyze([str(path)])
+    (flow,), (line, _) = result.flows.to_pylist(), summary_lines(result)
     assert flow["is_order_known"]
     assert "; 32 bytes of gaps with NAKs were late, not lost: their retransmits" in line
     assert "; lost" not in line
@@ -110,8 +110,8 @@ def test_at_the_sender_requested_bytes_are_not_called_lost(tmp_path):
     requests = [to_sender(START_NS + 1_000, made.nak(32, 32))]
     again = [packet(START_NS + 2_000, made.data(32, b""))]
     path.write_bytes(made.pcap([packet(START_NS, made.setup()), *frames, *requests, *again]))
-    told = analyze([str(path)])
-    (flow,), (line, _) = told.flows.to_pylist(), summary_lines(told)
+    result = analyze([str(path)])
+    (flow,), (line, _) = result.flows.to_pylist(), summary_lines(result)
     assert (flow["lost_bytes_max"], flow["requested_bytes"]) == (0, 32)
     text = "the receiver requested 32 bytes in 1 gap, which had been captured here"
     assert f"; {text} (a capture at the receiver shows what became of them); " in line
@@ -125,10 +125,10 @@ def test_requested_bytes_behind_a_gap_that_were_captured_are_not_lost(tmp_path):
     requests = [to_sender(START_NS + 1_000 * each, made.nak(32, 64)) for each in (1, 2)]
     again = [packet(START_NS + 3_000 + at, made.data(at, b"")) for at in (32, 64)]
     path.write_bytes(made.pcap([packet(START_NS, made.setup()), *frames, *requests, *again]))
-    told = analyze([str(path)])
-    (flow,) = told.flows.to_pylist()
+    result = analyze([str(path)])
+    (flow,) = result.flows.to_pylist()
     assert (flow["lost_bytes_min"], flow["lost_bytes_max"], flow["requested_bytes"]) == (32, 32, 32)
-    gaps = [(gap["position"], gap["length"], gap["cause"]) for gap in told.gaps.to_pylist()]
+    gaps = [(gap["position"], gap["length"], gap["cause"]) for gap in result.gaps.to_pylist()]
     assert gaps == [(32, 32, "before capture"), (64, 32, "behind capture")]
 
 

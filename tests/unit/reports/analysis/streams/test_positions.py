@@ -1,4 +1,4 @@
-"""Samples of positions are those that a naive walk keeps, in whatever batches events come."""
+"""Samples of positions are those of a naive implementation, for events in any batches."""
 
 from types import SimpleNamespace
 
@@ -24,7 +24,7 @@ EVENTS = st.lists(
 
 
 def naive(events, flow, most):
-    """Every event of a flow as a row; then every second, as often as there are too many."""
+    """Make a row of each event of a flow, and drop every second one until few enough are left."""
     rows, consumed, limit = [], None, None
     for time_ns, (kind, of, start, end) in enumerate(events):
         if of != flow:
@@ -44,22 +44,22 @@ def naive(events, flow, most):
 @pytest.mark.parametrize("most", [4, 1_000])
 @given(EVENTS, st.lists(st.integers(1, 20), min_size=1, max_size=10))
 @settings(max_examples=200)
-def test_samples_are_a_naive_walks(most, events, lengths):
+def test_samples_equal_those_of_a_naive_implementation(most, events, lengths):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(positions, "SAMPLES_MAX", most)
         samples = [PositionSamples(), PositionSamples()]
         first, turn = 0, 0
         while first < len(events):
-            some = events[first : first + lengths[turn % len(lengths)]]
-            times = np.arange(first, first + len(some), dtype=np.int64)
-            kinds, flows, starts, ends = np.array(some, dtype=np.int64).T
-            told = np.zeros(len(some), dtype=EVENT_OUTCOME)
-            told["high"], told["rebuilt"] = 2 * times, 3 * times
-            made = SimpleNamespace(
+            part = events[first : first + lengths[turn % len(lengths)]]
+            times = np.arange(first, first + len(part), dtype=np.int64)
+            kinds, flows, starts, ends = np.array(part, dtype=np.int64).T
+            outcomes = np.zeros(len(part), dtype=EVENT_OUTCOME)
+            outcomes["high"], outcomes["rebuilt"] = 2 * times, 3 * times
+            batch = SimpleNamespace(
                 times_ns=times, kinds=kinds, flow_of=flows, starts=starts, ends=ends
             )
             for flow in range(2):
-                samples[flow].feed(made, told, flow)
-            first, turn = first + len(some), turn + 1
+                samples[flow].feed(batch, outcomes, flow)
+            first, turn = first + len(part), turn + 1
     for flow in range(2):
         assert [tuple(each.values()) for each in samples[flow].rows()] == naive(events, flow, most)

@@ -27,8 +27,8 @@ def tables(tmp_path, *packets):
     return analyze([str(path)])
 
 
-def asked_again_and_again(until_ms, first_ms=12):
-    """A window that is used up at 2 ms; its second frame is requested until the end."""
+def repeated_requests(until_ms, first_ms=12):
+    """Make a window that is used up at 2 ms; its second frame is requested until `until_ms`."""
     packets = [sent(0, made.setup()), answered(1, made.sm(0, 256))]
     packets += [sent(2, made.data(offset, b"")) for offset in range(0, 256, 32)]
     for at_ms in range(first_ms, until_ms, 10):
@@ -37,57 +37,57 @@ def asked_again_and_again(until_ms, first_ms=12):
 
 
 def test_at_the_sender_a_stall_with_an_open_nak_is_repair(tmp_path):
-    """Every frame passed here, so only NAKs tell that the receiver could not consume."""
-    told = tables(
-        tmp_path, *asked_again_and_again(100), answered(102, made.sm(256, 256)),
+    """Every frame passed here, so only NAKs show that the receiver could not consume."""
+    result = tables(
+        tmp_path, *repeated_requests(100), answered(102, made.sm(256, 256)),
         sent(103, made.data(256, b"")),
     )  # fmt: skip
-    (stall,) = told.stalls.to_pylist()
+    (stall,) = result.stalls.to_pylist()
     assert (stall["cause"], stall["duration_ns"]) == ("hole", 100 * MS)
 
 
-def test_at_the_sender_a_stall_long_after_the_last_nak_is_the_receivers(tmp_path):
-    told = tables(
-        tmp_path, *asked_again_and_again(20), answered(30, made.sm(64, 192)),
+def test_at_the_sender_the_cause_of_a_stall_long_after_the_last_nak_is_the_receiver(tmp_path):
+    result = tables(
+        tmp_path, *repeated_requests(20), answered(30, made.sm(64, 192)),
         answered(1_002, made.sm(256, 256)), sent(1_003, made.data(256, b"")),
     )  # fmt: skip
-    (stall,) = told.stalls.to_pylist()
+    (stall,) = result.stalls.to_pylist()
     assert (stall["cause"], stall["duration_ns"]) == ("receiver", 1_000 * MS)
 
 
-def test_a_nak_far_beyond_what_a_resting_reader_has_consumed_blocks_nothing(tmp_path):
+def test_a_nak_far_beyond_the_position_of_a_pausing_reader_blocks_nothing(tmp_path):
     packets = [sent(0, made.setup()), answered(1, made.sm(0, 256))]
     packets += [sent(2, made.data(offset, b"")) for offset in range(0, 256, 32)]
     for at_ms in range(12, 100, 10):
         packets += [answered(at_ms, made.nak(224, 32)), sent(at_ms, made.data(224, b""))]
-    told = tables(
+    result = tables(
         tmp_path, *packets, answered(102, made.sm(256, 256)), sent(103, made.data(256, b""))
     )
-    (stall,) = told.stalls.to_pylist()
+    (stall,) = result.stalls.to_pylist()
     assert stall["cause"] == "receiver"
 
 
-def test_the_senders_answer_time_is_no_round_trip(tmp_path):
-    told = tables(tmp_path, *asked_again_and_again(100), answered(102, made.sm(256, 256)))
-    (window,) = told.windows.to_pylist()
+def test_the_response_time_of_the_sender_is_no_round_trip(tmp_path):
+    result = tables(tmp_path, *repeated_requests(100), answered(102, made.sm(256, 256)))
+    (window,) = result.windows.to_pylist()
     assert (window["repairs"], window["repair_median_ns"]) == (0, None)
     assert window["repair_median_rtts"] is None
     assert (window["resends"], window["resend_median_ns"]) == (1, 0)
-    (gap,) = told.gaps.to_pylist()
+    (gap,) = result.gaps.to_pylist()
     assert (gap["time_to_repair_ns"], gap["time_to_resend_ns"]) == (None, 0)
     assert gap["repaired_ns"] - gap["first_nak_ns"] == 80 * MS
-    line = summary_lines(told)[0]
+    line = summary_lines(result)[0]
     text = "1 gap retransmitted, 0 ns median and 0 ns maximum after the first NAK"
     assert f"{text}, 1 of them more than once" in line
     assert "repaired in" not in line
 
 
-def test_near_the_receiver_the_answer_to_a_nak_is_a_round_trip(tmp_path):
-    told = tables(
+def test_near_the_receiver_the_time_from_nak_to_repair_is_a_round_trip(tmp_path):
+    result = tables(
         tmp_path, sent(0, made.setup()), sent(1, made.data(0, b"")), sent(2, made.data(64, b"")),
         answered(3, made.nak(32, 32)), sent(13, made.data(32, b"")),
     )  # fmt: skip
-    (window,) = told.windows.to_pylist()
+    (window,) = result.windows.to_pylist()
     assert (window["repair_median_ns"], window["nak_answer_min_ns"]) == (11 * MS, 10 * MS)
     assert window["repair_median_rtts"] == 1.1
 
@@ -104,10 +104,10 @@ PLANS = [
 
 @pytest.mark.full(keep=4)
 @pytest.mark.parametrize("plan", PLANS, ids=str)
-def test_both_ends_blame_whoever_held_the_stream_up(tmp_path, plan):
+def test_both_ends_name_the_cause_of_the_stall(tmp_path, plan):
     stream = LossyStream(plan)
-    told = analyze([str(stream.write(tmp_path))])
-    stalls, causes = told.stalls.to_pylist(), set()
+    result = analyze([str(stream.write(tmp_path))])
+    stalls, causes = result.stalls.to_pylist(), set()
     for stall in stalls:
         # The receiver's capture is one way ahead of the sender's.
         later_ns = 0 if stall["vantage_point"] == "pub" else plan.way_ns
@@ -120,7 +120,7 @@ def test_both_ends_blame_whoever_held_the_stream_up(tmp_path, plan):
             assert stall["cause"] == "receiver", stall
         causes.add(stall["cause"])
     assert causes == {"hole"} if plan.loss >= 0.1 else "receiver" in causes
-    (sender, receiver) = told.windows.to_pylist()
+    (sender, receiver) = result.windows.to_pylist()
     assert (sender["repairs"], sender["repair_median_rtts"]) == (0, None)
     if receiver["repairs"]:
         assert receiver["nak_answer_min_ns"] >= 2 * plan.way_ns

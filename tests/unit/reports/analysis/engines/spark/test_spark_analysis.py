@@ -1,7 +1,7 @@
-"""Spark comes to the tables of the local engine, whatever it reads and however it is cut.
+"""Spark computes the same tables as the local engine for every input and any partitioning.
 
 All tests that need a Spark session are in this file: pytest-xdist runs a file in one process, so
-they share one Java machine and its Python workers, which cost more than most of these tests.
+they share one JVM and its Python workers, which cost more than most of these tests.
 """
 
 import json
@@ -20,7 +20,11 @@ from tests.unit.reports.analysis import test_claimed_gaps, test_claimed_terms
 from tests.unit.reports.analysis.sources import test_recording_tables, test_run_tables
 from tests.unit.reports.analysis.test_claimed_endpoints import LIMITED, write_endpoints
 from tests.unit.reports.analysis.test_claimed_gaps import write_gaps
-from tests.unit.reports.analysis.test_claimed_streams import FRAMES_OF, is_limited, write_claims
+from tests.unit.reports.analysis.test_claimed_streams import (
+    FRAMES_OF,
+    assert_is_limited,
+    write_claims,
+)
 from tests.unit.reports.analysis.test_claimed_terms import write_many
 from windtunnel import reports
 from windtunnel.harness.dissect.capture.capture_stream import CELL_LENGTH
@@ -66,7 +70,7 @@ PLANS = [
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory):
-    """A session of two threads, without a page and with few partitions."""
+    """A session of two threads, without a web UI and with few partitions."""
     settings = {**SETTINGS, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
     try:
         session = start_session("local[2]", settings)
@@ -87,23 +91,24 @@ def plain(tmp_path_factory):
 
 
 def rows(table: pa.Table) -> pa.Table:
-    """In capture order, without the chunks and nullability that an engine chose."""
+    """Return rows in capture order, without the chunks and nullability that an engine chose."""
     return table.cast(FRAMES).sort_by(KEY).combine_chunks()
 
 
-def fates_of(folder):
+def outcomes_of(folder):
     return in_order(pq.read_table(folder, schema=FRAME_OUTCOMES))
 
 
 def two_points(folder):
-    """A stream captured before and behind a link that loses, copies and turns around."""
+    """A stream captured before and behind a link that loses, copies and reorders frames."""
     sent = made.stream_packets(400, session=99)
-    came = [each._replace(time_ns=each.time_ns + 20_000) for each in sent]
-    came[20], came[21] = (
-        came[21]._replace(time_ns=came[20].time_ns), came[20]._replace(time_ns=came[21].time_ns),
-    )  # fmt: skip
-    came = [came[0], *came[2:200], came[199], *came[200:]]
-    for end, packets in (("near", sent), ("far", came)):
+    arrived = [each._replace(time_ns=each.time_ns + 20_000) for each in sent]
+    arrived[20], arrived[21] = (
+        arrived[21]._replace(time_ns=arrived[20].time_ns),
+        arrived[20]._replace(time_ns=arrived[21].time_ns),
+    )
+    arrived = [arrived[0], *arrived[2:200], arrived[199], *arrived[200:]]
+    for end, packets in (("near", sent), ("far", arrived)):
         path = folder / f"{end}.pcap"
         path.write_bytes(made.pcap(packets))
         yield end, path
@@ -113,9 +118,9 @@ def two_points(folder):
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 def test_both_engines_give_the_same_rows(spark, tmp_path, plan):
     folder = str(LossyStream(plan).write(tmp_path))
-    here, there = analyze([folder]), analyze([folder], spark=spark)
-    for name, table in here.named().items():
-        assert getattr(there, name).to_pylist() == table.to_pylist(), name
+    local_result, spark_result = analyze([folder]), analyze([folder], spark=spark)
+    for name, table in local_result.named().items():
+        assert getattr(spark_result, name).to_pylist() == table.to_pylist(), name
 
 
 def test_golden_captures_give_the_rows_of_the_local_engine(spark, plain):
@@ -133,10 +138,10 @@ def test_golden_captures_give_the_rows_of_the_local_engine(spark, plain):
 
 @pytest.mark.full
 def test_compressed_captures_give_one_partition_each_and_the_same_rows(spark):
-    given = [str(path) for path in CAPTURES_OF_SETS]
-    expected = rows(local_frames(find_captures(given), ReadSettings()).table())
-    frames = spark.read.format("aeron.pcap").option("paths", json.dumps(given)).load()
-    assert frames.rdd.getNumPartitions() == len(given)
+    paths = [str(path) for path in CAPTURES_OF_SETS]
+    expected = rows(local_frames(find_captures(paths), ReadSettings()).table())
+    frames = spark.read.format("aeron.pcap").option("paths", json.dumps(paths)).load()
+    assert frames.rdd.getNumPartitions() == len(paths)
     assert rows(frames.toArrow()).equals(expected)
 
 
@@ -168,35 +173,37 @@ def test_a_long_capture_gives_the_same_rows_in_one_partition_and_in_many(
         path.unlink()
 
 
-def test_sql_reaches_the_columns(spark, plain):
+def test_sql_can_query_the_columns(spark, plain):
     spark.read.format("aeron.pcap").load(str(plain / "clean-capture.pcap")).createTempView("clean")
-    counted = spark.sql("select frame_type, count(*) from clean group by 1 order by 1").collect()
-    assert [tuple(row) for row in counted] == [
+    counts = spark.sql("select frame_type, count(*) from clean group by 1 order by 1").collect()
+    assert [tuple(row) for row in counts] == [
         ("DATA", 938), ("HEARTBEAT", 49), ("NAK", 3), ("PAD", 18), ("SETUP", 1), ("SM", 61),
     ]  # fmt: skip
     spark.catalog.dropTempView("clean")
 
 
-def test_both_engines_come_to_the_same_tables_and_fates(spark, plain, tmp_path):
+def test_both_engines_compute_the_same_tables_and_outcomes(spark, plain, tmp_path):
     # The whole capture of the Java driver would be a further vantage point of its pieces' stream.
     paths = [path for path in sorted(plain.iterdir()) if path.stem != "java-cubic-loss-capture"]
     names = [f"{path.stem}={path}" for path in paths]
     names += [f"{end}={path}" for end, path in two_points(tmp_path)]
-    here = analyze(names, options=AnalysisOptions(messages=True, outcomes_dir=tmp_path / "here"))
+    local_result = analyze(
+        names, options=AnalysisOptions(messages=True, outcomes_dir=tmp_path / "local")
+    )
     rows_at_once = spark.conf.get(ARROW_BATCH_SETTING)
-    there = analyze(
-        names, options=AnalysisOptions(messages=True, outcomes_dir=tmp_path / "there"), spark=spark
+    spark_result = analyze(
+        names, options=AnalysisOptions(messages=True, outcomes_dir=tmp_path / "spark"), spark=spark
     )
     assert spark.conf.get(ARROW_BATCH_SETTING) == rows_at_once
-    assert here.gaps.num_rows > 57 + 25 + 2 + 1 + 1
+    assert local_result.gaps.num_rows > 57 + 25 + 2 + 1 + 1
     # The pieces of the Java driver's capture count as two points of one stream.
-    ends = {(each["from_point"], each["to_point"]) for each in here.links.to_pylist()}
+    ends = {(each["from_point"], each["to_point"]) for each in local_result.links.to_pylist()}
     assert ends == {("near", "far"), ("java-cubic-loss-opening", "java-cubic-loss-data")}
-    for name, table in here.named().items():
-        assert there.named()[name].equals(table), name
-    fates = fates_of(tmp_path / "here")
-    assert set(fates["basis"].to_pylist()) == {"inferred", "joined"}
-    assert fates_of(tmp_path / "there").equals(fates)
+    for name, table in local_result.named().items():
+        assert spark_result.named()[name].equals(table), name
+    outcomes = outcomes_of(tmp_path / "local")
+    assert set(outcomes["basis"].to_pylist()) == {"inferred", "joined"}
+    assert outcomes_of(tmp_path / "spark").equals(outcomes)
 
 
 @pytest.mark.full
@@ -204,26 +211,26 @@ def test_a_file_that_cannot_be_split_is_read_whole(spark, tmp_path):
     path = tmp_path / "two.pcapng"
     path.write_bytes(2 * made.pcapng(made.stream_packets(600)))
     settings = ReadSettings(parts=3, cell_length=1 << 17)
-    told = analyze_on_spark(spark, [str(path)], settings)
-    assert told.captures["frames"].to_pylist() == [1_200]
-    assert told.flows["first_frames"].to_pylist() == [600]
+    result = analyze_on_spark(spark, [str(path)], settings)
+    assert result.captures["frames"].to_pylist() == [1_200]
+    assert result.flows["first_frames"].to_pylist() == [600]
 
 
 @pytest.mark.full
-def test_sql_reaches_the_tables_of_an_analysis(spark, tmp_path):
+def test_sql_can_query_the_tables_of_an_analysis(spark, tmp_path):
     paths = [str(GOLDEN / "loss-reliable" / "capture.pcap.xz")]
     tables = reports.analyze(paths, messages=True, outcomes_dir=tmp_path / "fates")
     names = register(spark, tables, outcomes_dir=tmp_path / "fates")
     assert set(names) == {*tables.named(), "fates"}
 
-    def ask(text):
+    def query(text):
         return [tuple(row) for row in spark.sql(text).collect()]
 
-    assert ask("select outcome, count(*), sum(length) from gaps group by 1") == [
+    assert query("select outcome, count(*), sum(length) from gaps group by 1") == [
         ("repaired", 57, 74_848)
     ]
-    assert ask("select count(*), sum(length) from messages") == [(600, 1_208_900)]
-    assert ask("select fate, count(*) from fates group by 1 order by 1") == [
+    assert query("select count(*), sum(length) from messages") == [(600, 1_208_900)]
+    assert query("select fate, count(*) from fates group by 1 order by 1") == [
         ("first", 1_205), ("resent", 68),
     ]  # fmt: skip
     for name in names:
@@ -233,61 +240,61 @@ def test_sql_reaches_the_tables_of_an_analysis(spark, tmp_path):
 def test_spark_leaves_out_the_same_streams(spark, tmp_path):
     write_claims(tmp_path / "claims.pcap", FRAMES_OF)
     options = AnalysisOptions(max_streams=3)
-    is_limited(analyze([str(tmp_path / "claims.pcap")], options=options, spark=spark))
+    assert_is_limited(analyze([str(tmp_path / "claims.pcap")], options=options, spark=spark))
 
 
 @pytest.mark.full
 def test_spark_leaves_out_the_same_destinations(spark, tmp_path):
     paths = [str(path) for path in write_endpoints(tmp_path)]
-    here, there = (
+    local_result, spark_result = (
         analyze(paths, options=replace(LIMITED, outcomes_dir=tmp_path / name), spark=session)
-        for name, session in (("here", None), ("there", spark))
+        for name, session in (("local", None), ("spark", spark))
     )
-    assert there.left_out == here.left_out != ()
-    for name, table in here.named().items():
-        assert getattr(there, name).to_pylist() == table.to_pylist(), name
-    assert fates_of(tmp_path / "there").equals(fates_of(tmp_path / "here"))
+    assert spark_result.left_out == local_result.left_out != ()
+    for name, table in local_result.named().items():
+        assert getattr(spark_result, name).to_pylist() == table.to_pylist(), name
+    assert outcomes_of(tmp_path / "spark").equals(outcomes_of(tmp_path / "local"))
 
 
 @pytest.mark.full
 def test_spark_tracks_the_same_gaps(spark, tmp_path):
     path = write_gaps(tmp_path / "gaps.pcap")
-    here, there = (
+    local_result, spark_result = (
         analyze(
             [path],
             options=replace(test_claimed_gaps.LIMITED, outcomes_dir=tmp_path / name),
             spark=session,
         )
-        for name, session in (("here", None), ("there", spark))
+        for name, session in (("local", None), ("spark", spark))
     )
-    assert there.problems == here.problems != []
-    for name, table in here.named().items():
-        assert getattr(there, name).to_pylist() == table.to_pylist(), name
-    assert fates_of(tmp_path / "there").equals(fates_of(tmp_path / "here"))
+    assert spark_result.problems == local_result.problems != []
+    for name, table in local_result.named().items():
+        assert getattr(spark_result, name).to_pylist() == table.to_pylist(), name
+    assert outcomes_of(tmp_path / "spark").equals(outcomes_of(tmp_path / "local"))
 
 
 @pytest.mark.full
 def test_spark_leaves_out_the_same_totals(spark, tmp_path):
     path = write_many(tmp_path / "many.pcap")
-    here, there = (
+    local_result, spark_result = (
         analyze([path], options=test_claimed_terms.LIMITED, spark=session)
         for session in (None, spark)
     )
-    assert there.problems == here.problems != []
-    for name, table in here.named().items():
-        assert getattr(there, name).to_pylist() == table.to_pylist(), name
+    assert spark_result.problems == local_result.problems != []
+    for name, table in local_result.named().items():
+        assert getattr(spark_result, name).to_pylist() == table.to_pylist(), name
 
 
 @pytest.mark.full
 def test_recordings_have_the_same_rows(spark, tmp_path):
     golden = unpack(tmp_path)
     for table, schema in TABLES.items():
-        asked = (
+        reader = (
             spark.read.format("aeron.recording").option("table", table).option("payload", "true")
         )
-        told = asked.option("paths", json.dumps([str(golden)])).load().toArrow().cast(schema)
-        assert told.to_pylist() == test_recording_tables.read(golden, table, payload="true")
-        assert told.num_rows
+        result = reader.option("paths", json.dumps([str(golden)])).load().toArrow().cast(schema)
+        assert result.to_pylist() == test_recording_tables.read(golden, table, payload="true")
+        assert result.num_rows
     assert RECORDINGS.names[:2] == ["archive", "recording_id"]
 
 
@@ -299,9 +306,9 @@ def test_runs_and_log_buffers_have_the_same_rows(spark, tmp_path):
     log.write_bytes(load("clean", "publication-4.logbuffer"))
     for source in SOURCES:
         schema, read = READERS[source.kind]
-        where = log if source.kind == "logbuffer" else path
-        expected = pa.Table.from_batches(read(where), schema=schema)
+        source_path = log if source.kind == "logbuffer" else path
+        expected = pa.Table.from_batches(read(source_path), schema=schema)
         option = json.dumps([str(path)])
-        told = spark.read.format(source.name()).option("paths", option).load().toArrow()
-        assert told.cast(schema).equals(expected)
+        result = spark.read.format(source.name()).option("paths", option).load().toArrow()
+        assert result.cast(schema).equals(expected)
         assert expected.num_rows

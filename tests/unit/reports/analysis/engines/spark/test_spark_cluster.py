@@ -1,4 +1,4 @@
-"""A standalone cluster on this machine, a master and two workers, comes to the same tables.
+"""A standalone Spark cluster of a master and two workers computes the same tables.
 
 master <-- worker, worker <-- windtunnel analyze --master spark://...
                           <-- spark-submit harness/__main__.py analyze ... --spark
@@ -29,7 +29,7 @@ MADE_BY_RUN = {"captures"}
 
 
 class Cluster:
-    """Daemons of Spark, which end with the test."""
+    """Daemons of Spark, which are stopped at the end of the tests."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -62,8 +62,8 @@ class Cluster:
             each.wait(120)
 
 
-def told(log: Path, pattern: str) -> str:
-    """What the log says by now, once it says it."""
+def await_match(log: Path, pattern: str) -> str:
+    """Wait until the log matches a pattern, and return its first group."""
     deadline_s = time.monotonic() + START_LIMIT_S
     while (found := re.search(pattern, log.read_text())) is None:
         assert time.monotonic() < deadline_s, log.read_text()[-2000:]
@@ -77,17 +77,17 @@ def cluster(tmp_path_factory):
         check_java()
     except EngineError as error:
         pytest.skip(str(error))
-    made = Cluster(tmp_path_factory.mktemp("cluster"))
+    daemons = Cluster(tmp_path_factory.mktemp("cluster"))
     try:
         ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        url = told(made.start("master", "master.Master", *ports), MASTER_URL)
+        url = await_match(daemons.start("master", "master.Master", *ports), MASTER_URL)
         for _ in range(2):
             size = ("--cores", "1", "--memory", "1500m")
-            log = made.start("worker", "worker.Worker", *ports, *size, url)
-            told(log, r"(Successfully registered) with master")
-        yield made, url
+            log = daemons.start("worker", "worker.Worker", *ports, *size, url)
+            await_match(log, r"(Successfully registered) with master")
+        yield daemons, url
     finally:
-        made.stop()
+        daemons.stop()
 
 
 def document(cluster: Cluster, *command: object) -> dict:
@@ -104,29 +104,29 @@ def document(cluster: Cluster, *command: object) -> dict:
     return json.loads(done.stdout)
 
 
-def test_a_cluster_comes_to_the_tables_of_the_local_engine(cluster):
-    made, url = cluster
+def test_a_cluster_computes_the_tables_of_the_local_engine(cluster):
+    daemons, url = cluster
     analyze = (sys.executable, "-m", "windtunnel.harness", "analyze", f"x={CAPTURE}", "--json")
-    here = document(made, *analyze)
-    assert document(made, *analyze, "--master", url) == here
-    assert len(here["gaps"]) == 57
+    local_result = document(daemons, *analyze)
+    assert document(daemons, *analyze, "--master", url) == local_result
+    assert len(local_result["gaps"]) == 57
 
 
-def test_what_spark_submit_chose_is_used(cluster):
-    made, url = cluster
+def test_uses_the_session_of_spark_submit(cluster):
+    daemons, url = cluster
     program = SPARK_HOME / "bin" / "spark-submit"
     submit = (program, "--master", url, "--conf", "spark.log.level=ERROR")
-    told = document(
-        made, *submit, REPOSITORY / "harness" / "__main__.py", "analyze", f"x={CAPTURE}",
+    result = document(
+        daemons, *submit, REPOSITORY / "harness" / "__main__.py", "analyze", f"x={CAPTURE}",
         "--spark", "--json",
     )  # fmt: skip
-    assert len(told["gaps"]) == 57
+    assert len(result["gaps"]) == 57
 
 
-def test_a_master_without_workers_is_told_and_not_waited_for(cluster, tmp_path):
-    made, _ = cluster
+def test_a_master_without_workers_is_reported_after_a_time_limit(cluster, tmp_path):
+    daemons, _ = cluster
     ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-    url = told(made.start("lonely", "master.Master", *ports), MASTER_URL)
+    url = await_match(daemons.start("lonely", "master.Master", *ports), MASTER_URL)
     program = (
         "from windtunnel.reports.analysis.engines.spark import spark_engine as engine\n"
         "engine.WORKER_WAIT_S = 2.0\n"
@@ -136,7 +136,7 @@ def test_a_master_without_workers_is_told_and_not_waited_for(cluster, tmp_path):
         "    print(error)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], env=made.environment, cwd=REPOSITORY,
+        [sys.executable, "-c", program], env=daemons.environment, cwd=REPOSITORY,
         capture_output=True, text=True, timeout=400, check=True,
     )  # fmt: skip
     assert done.stdout.startswith(f"{url} provided no worker within 2 s"), done.stderr[-2000:]

@@ -1,4 +1,4 @@
-"""Without Java, or with an old one, Spark is refused by a clear text."""
+"""Without Java, or with an old version, the Spark engine fails with a clear error message."""
 
 import os
 
@@ -12,7 +12,7 @@ from windtunnel.reports.analysis.engines.spark.spark_engine import (
 
 
 def java(folder, version):
-    """A folder as of a Java installation, whose program does nothing."""
+    """Create a folder like a Java installation, whose program does nothing."""
     program = folder / "bin" / "java"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
@@ -21,7 +21,7 @@ def java(folder, version):
     return program
 
 
-def test_says_that_there_is_no_java(monkeypatch, tmp_path):
+def test_reports_that_java_is_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(EngineError, match=r"Java 17 or newer, and none was found \(on the PATH\)"):
@@ -59,5 +59,5 @@ def test_finds_java_by_home_or_path(monkeypatch, tmp_path):
         ("", "RuntimeError"),
     ],
 )
-def test_tells_an_error_of_spark_by_its_first_line(text, line):
+def test_an_error_of_spark_is_shortened_to_its_first_line(text, line):
     assert first_line(RuntimeError(text)) == line
