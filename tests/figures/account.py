@@ -1,4 +1,4 @@
-"""A plain account of a run of one stream, from the records of applications, middlebox and drivers.
+"""An account of a run of one stream, from the records of applications, middlebox and drivers.
 
 Written independently of `reports/analysis`: it reads no capture, and the layouts of the records are
 declared here again.
@@ -55,10 +55,10 @@ class Reader:
     counters: dict[str, int]
     decisions: list[Decision]
     "What the middlebox did to frames with a position on the link to this reader."
-    deaf: int
+    lost_feedback: int
     """Number of dropped status messages and NAKs of this reader. A request for a SETUP does not
     count: a reader of a multi-destination-cast sends it before it knows any stream."""
-    deaf_statuses: int
+    lost_statuses: int
     "Those of them that are status messages."
     there: dict[str, Any]
     "The ledger of the link to this reader."
@@ -71,12 +71,12 @@ class Reader:
 
     @property
     def lost_ranges(self) -> dict[int, int]:
-        """Positions and lengths of the frames whose first transmission was dropped."""
+        """Return the positions and lengths of frames whose first transmission was dropped."""
         return {each.position: each.length for each in self.dropped if each.attempt == 1}
 
     @property
     def unseen_bytes(self) -> int:
-        """Most bytes whose loss may not show at this reader. A retransmit that another reader
+        """The most bytes whose loss this reader may not detect. A retransmit that another reader
         requested may arrive before any later frame: then it is read before the next frame behind it
         that was not lost, because lost frames reveal no loss.
         """
@@ -120,7 +120,7 @@ class Reader:
 
 @dataclass
 class Account:
-    """What the records of a run of one stream say."""
+    """The account of a run of one stream."""
 
     kind: str
     reliable: bool
@@ -189,7 +189,7 @@ def _reader(
         length, kind = struct.unpack_from("<i", header)[0], struct.unpack_from("<H", header, 6)[0]
         frames[position] = (length + 31) // 32 * 32, kind, time_ns
     there, back = f"{sender}->{host}", f"{host}->{sender}"
-    deaf = [
+    lost_feedback = [
         each
         for each in decisions
         if each.link == back and each.action == DROP and not each.requests_setup
@@ -203,8 +203,8 @@ def _reader(
         frames=frames,
         counters=_counters(folder),
         decisions=[each for each in decisions if each.link == there and each.position >= 0],
-        deaf=len(deaf),
-        deaf_statuses=sum(each.frame_type == STATUS_MESSAGE for each in deaf),
+        lost_feedback=len(lost_feedback),
+        lost_statuses=sum(each.frame_type == STATUS_MESSAGE for each in lost_feedback),
         there=links[there],
         back=links[back],
     )

@@ -193,14 +193,14 @@ def _compare_reader(
     found.within(f"{point}: lost bytes, most", shown, flow["lost_bytes_max"], most)
     if account.kind != MDC and not reader.displaced:
         found.within(f"{point}: lost bytes", shown, flow["lost_bytes_max"], lost)
-    # What shares a packet with a refused frame is refused with it.
+    # All frames of a packet are refused with the refused one.
     most = reader.refused_datagrams * 2 * account.term_length
     found.within(f"{point}: refused bytes", 0, flow["refused_bytes"], most)
     (image,) = here["images"]
     if account.reliable:
         _compare_geometry(found, stream, account)
         found.equal(f"{point}: messages", flow["messages"], len(reader.lengths))
-        # Without a NAK, a reliable and an unreliable receiver look alike.
+        # Without a NAK, reliable and unreliable receivers cannot be distinguished.
         found.within(f"{point}: gap fills", flow["gap_fills_min"], 0, flow["gap_fills_max"])
         found.equal(f"{point}: rebuilt_position", flow["rebuilt_position"], account.end_position)
         _compare_image(found, point, image, reader.lengths, reader.crc32)
@@ -277,8 +277,8 @@ def _compare_link(
         - reader.passed("in", "DATA", "PAD")
         + len(reader.dropped),
         "unsent_frames": 0,
-        "control_lost": reader.deaf,
-        "status_lost": reader.deaf_statuses,
+        "control_lost": reader.lost_feedback,
+        "status_lost": reader.lost_statuses,
         "is_corrected": False,
     }
     for key, truth in truths.items():

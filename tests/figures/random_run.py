@@ -21,7 +21,7 @@ class SmallCells(AnalysisOptions):
 
     @property
     def read_settings(self) -> dict[str, Any]:
-        """The keyword arguments for `ReadSettings`."""
+        """Return the keyword arguments for `ReadSettings`."""
         return super().read_settings | {"cell_length": CELL_LENGTH_MIN}
 
 
@@ -31,7 +31,7 @@ def run_document(document: dict[str, Any], folder: Path) -> RunDir:
     path.write_text(text_of(document))
     fidelity = document["fidelity"][0]
     result = run(path, folder, fidelity)
-    # In a short stream a rule may apply to fewer frames than its share: the evidence is whole.
+    # In a short stream a rule may apply to fewer frames than its share: the evidence is complete.
     is_rare = result.outcome == "INCONCLUSIVE" and result.reason.startswith("faults_happened")
     assert result.outcome == "PASS" or is_rare, f"{result.outcome}: {result.reason}"
     return RunDir(result.run_dir)
@@ -53,7 +53,7 @@ def differences_of(document: dict[str, Any], folder: Path, spark: Any = None) ->
         paths = [f"{host}={created.capture(host)}" for host in hosts]
         tables = analyze(paths, options=SmallCells(messages=True), spark=spark)
         rows = {name: table.to_pylist() for name, table in tables.named().items()}
-        told = [*tables.problems, *compare(rows, account)]
-        told += compare_text(summary_lines(tables), account)
-        found += [f"{'+'.join(hosts)}: {each}" for each in told]
+        differences = [*tables.problems, *compare(rows, account)]
+        differences += compare_text(summary_lines(tables), account)
+        found += [f"{'+'.join(hosts)}: {each}" for each in differences]
     return found

@@ -80,7 +80,7 @@ def _stream(
 
 def _faults(choice: Random) -> list[dict[str, Any]]:
     names = choice.sample(sorted(ACTS), choice.randint(0, 3))
-    made = []
+    rules = []
     for name in names:
         link = choice.choice(("a->*", "a->b"))
         rule: dict[str, Any] = {
@@ -91,11 +91,11 @@ def _faults(choice: Random) -> list[dict[str, Any]]:
         }
         if name != "drop" or choice.random() < 0.5:
             rule["attempt"] = 1
-        made.append(rule)
+        rules.append(rule)
     if choice.random() < 0.3:
-        deaf = {"where": {"link": "b->a"}, "what": {"type": ["SM", "NAK"]}}
-        made.append({"id": "deaf", **deaf, "act": {"drop": "5%"}})
-    return made
+        scope = {"where": {"link": "b->a"}, "what": {"type": ["SM", "NAK"]}}
+        rules.append({"id": "feedback-loss", **scope, "act": {"drop": "5%"}})
+    return rules
 
 
 def text_of(document: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Figures that an analysis prints agree with the records of the applications and the middlebox."""
+"""Figures of an analysis agree with the records of the applications and the middlebox."""
 
 import copy
 import json
@@ -68,17 +68,17 @@ RESULTS = (
 
 
 def smallest(document, folder: Path, differ=differences_of):
-    """Return a description of the smallest scenario that still shows a difference."""
+    """Return a description of the smallest scenario that still has a difference."""
     count = 0
 
-    def happens(faults):
+    def differs(faults):
         nonlocal count
         count += 1
         tried = folder / str(count)
         tried.mkdir()
         return bool(differ({**document, "faults": list(faults)}, tried))
 
-    return {**document, "faults": list(fewest(document["faults"], happens))}
+    return {**document, "faults": list(fewest(document["faults"], differs))}
 
 
 def check(seed: int, folder: Path, fidelity: str = "sim") -> None:
@@ -103,7 +103,7 @@ def test_figures_of_many_random_scenarios_agree_with_the_records(seed, tmp_path)
 
 @pytest.fixture(scope="module")
 def lossy(tmp_path_factory):
-    """The account of a run with losses, the analysis of all its captures, and its results."""
+    """Return the account of a run with losses, the analysis of its captures, and its results."""
     document = random_document(LOSSY_SEED)
     run = run_document(document, tmp_path_factory.mktemp("lossy"))
     hosts = vantage_points(document)[-1]
@@ -163,7 +163,7 @@ def test_a_wrong_number_of_lost_frames_in_a_result_row_is_reported(lossy):
         ([0, 100], [1, 1], 200),  # no frame followed
     ],
 )
-def test_a_loss_shows_only_behind_a_frame_that_was_not_lost(lost, read_ns, unseen):
+def test_a_loss_is_detected_only_by_a_later_frame_that_was_not_lost(lost, read_ns, unseen):
     frames = {100 * index: (100, 1, time_ns) for index, time_ns in enumerate(read_ns)}
     dropped = [Decision(0, 1, False, DROP, "a->b", position, 100, 1) for position in lost]
     reader = Reader("b", [], [], [], 0, frames, {}, dropped, 0, 0, {}, {})

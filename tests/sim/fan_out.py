@@ -1,10 +1,10 @@
-"""One stream to many receivers: a sender's destinations, each behind an independent link.
+"""One stream to several receivers: each destination of the sender has an independent link.
 
-                      +==(outcomes of its own)==> receiver 0 -> subscriber
+                      +====(its own losses)=====> receiver 0 -> subscriber
     publisher -> sender
-                      +==(outcomes of its own)==> receiver 1 -> subscriber
+                      +====(its own losses)=====> receiver 1 -> subscriber
 
-Made of stream pairs: the first provides its sender and its receiver, the others their receivers
+Consists of stream pairs: the first one provides sender and receiver, the others only receivers.
 only.
 """
 
@@ -28,8 +28,8 @@ FIRST_PORT = 20_002
 Impair = Callable[[int, int, np.ndarray], list[np.ndarray]]
 
 
-def fair(listener: int, direction: int, datagram: np.ndarray) -> list[np.ndarray]:
-    """Every link without impairments."""
+def deliver_all(listener: int, direction: int, datagram: np.ndarray) -> list[np.ndarray]:
+    """Deliver each datagram on every link, without impairments."""
     return [datagram]
 
 
@@ -42,7 +42,7 @@ class FanOut:
         mode: int,
         *,
         strategy: int = flow_control.MAX,
-        impair: Impair = fair,
+        impair: Impair = deliver_all,
         poll_every: tuple[int, ...] = (1, 1),
         **settings: int,
     ) -> None:
@@ -81,11 +81,11 @@ class FanOut:
             self.sender.commands, sender_state.ADD_DESTINATION, 0, listener, length, *words
         )
 
-    def introduce(self, listener: int) -> None:
-        """Have a receiver solicit a SETUP, as one with an explicit control address does."""
-        elicit = bytes((36, 0, 0, 0, 0, 0x80, 3, 0)) + bytes(20)
-        elicit += (100 + listener).to_bytes(8, "little")
-        self._deliver(self.source, 0, self.names[listener], np.frombuffer(elicit, np.uint8).copy())
+    def request_setup(self, listener: int) -> None:
+        """Have a receiver request a SETUP, as one with an explicit control address does."""
+        request = bytes((36, 0, 0, 0, 0, 0x80, 3, 0)) + bytes(20)
+        request += (100 + listener).to_bytes(8, "little")
+        self._deliver(self.source, 0, self.names[listener], np.frombuffer(request, np.uint8).copy())
 
     def _deliver(self, pair: StreamPair, box: int, source: np.ndarray, buf: np.ndarray) -> None:
         link.deliver(pair.links, box, source, 16, buf, 0, buf.size)
@@ -97,14 +97,14 @@ class FanOut:
             pair._on_events()
             pair.track(pair.conductor, now_ns, now_ns // MS)
         self.source.send(self.sender, now_ns)
-        for destination, datagram in self._leaving(self.source, 0):
+        for destination, datagram in self._take_outbound(self.source, 0):
             for number, name in enumerate(self.names):
                 if name.tobytes() == destination:
                     for item in self.impair(number, TO_RECEIVER, datagram):
                         self._deliver(self.listeners[number], 1, self.source.names[0], item)
         for number, pair in enumerate(self.listeners):
             pair.receive(pair.receiver, now_ns)
-            for _, datagram in self._leaving(pair, 1):
+            for _, datagram in self._take_outbound(pair, 1):
                 for item in self.impair(number, TO_SENDER, datagram):
                     self._deliver(self.source, 0, self.names[number], item)
             if self.turns % self.poll_every[number] == 0:
@@ -112,7 +112,7 @@ class FanOut:
         self.turns += 1
         self.source.now_ns += self.source.turn_ns
 
-    def _leaving(self, pair: StreamPair, box: int) -> list[tuple[bytes, np.ndarray]]:
+    def _take_outbound(self, pair: StreamPair, box: int) -> list[tuple[bytes, np.ndarray]]:
         name, buf, found = np.zeros(28, np.uint8), np.zeros(65_536, np.uint8), []
         while True:
             length, _ = link.take(pair.links, box, name, buf, 0, buf.size)

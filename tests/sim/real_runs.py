@@ -31,7 +31,7 @@ def real_runs(folder: Path) -> Iterator[Run]:
             file: Path, publisher: str = "pyaeron", subscriber: str = "pyaeron"
         ) -> tuple[RunResult, RunDir]:
             scenario = load_scenario(file)
-            # Its memory is named after a run, and other drivers' processes live meanwhile.
+            # The shared memory is named after the run, while processes of other drivers exist.
             run_id = f"{scenario.name}-{publisher}-{subscriber}"
             spec = RunSpec(
                 run_id=run_id,

@@ -21,7 +21,7 @@ ADDRESSES = {"a": "10.64.0.3", "b": "10.64.0.19"}
 
 
 def deliveries_are_whole(case: Case, folder: RunDir) -> bool:
-    """Return whether each subscriber got the stream's bytes, taken from the payload directly."""
+    """Return whether each subscriber received the bytes of the payload file."""
     payload = Path(case.payload.path).read_bytes()
     return all(
         folder.host(host).subscriber(each.id).messages.read_bytes()

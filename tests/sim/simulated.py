@@ -39,7 +39,7 @@ ADDRESSES = {
 
 
 def shortened(name: str, folder: Path, length: str) -> Path:
-    """A copy of a scenario file with less traffic."""
+    """Write a copy of a scenario file with less traffic, and return its path."""
     text = (SCENARIOS / f"{name}.yaml").read_text()
     assert FULL_LENGTH in text
     path = folder / "scenarios" / f"{name}.yaml"

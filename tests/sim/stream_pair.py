@@ -1,7 +1,7 @@
 """One stream between a sender and a receiver in one process, on a manual clock and a link in
 memory.
 
-    publisher -> log -> sender ==(the test decides about each datagram)==> receiver -> subscriber
+    publisher -> log -> sender ==(`impair` forwards each datagram or not)==> receiver -> subscriber
                           ^                                                            |
                           +=======(status messages and NAKs, likewise)=================+
 
@@ -37,16 +37,16 @@ HWM, RCV_POS, NAKS_OUT, SUB_POS = 56, 57, 58, 59
 GAPS_OPEN, OLDEST_GAP, NAK_RETRIES, REPAIR_TIME, FILLED_EARLY = 80, 81, 82, 83, 84
 TO_RECEIVER, TO_SENDER = 0, 1
 
-Fate = Callable[[int, np.ndarray], list[np.ndarray]]
+Impair = Callable[[int, np.ndarray], list[np.ndarray]]
 
 
 def deliver_all(direction: int, datagram: np.ndarray) -> list[np.ndarray]:
-    """A link without impairments."""
+    """Deliver each datagram, as a link without impairments does."""
     return [datagram]
 
 
 class StreamPair:
-    """The pair; `turn()` steps everything once and advances the clock by `turn_ns`."""
+    """A sender and a receiver; `turn()` steps both once and advances the clock by `turn_ns`."""
 
     def __init__(
         self,
@@ -57,12 +57,12 @@ class StreamPair:
         mtu: int = 1408,
         window: int = 131_072,
         reliable: bool = True,
-        fate: Fate = deliver_all,
+        impair: Impair = deliver_all,
         turn_ns: int = 50_000,
         more_mailboxes: int = 0,
     ) -> None:
-        """`more_mailboxes` are open beside the sender's and the receiver's, for further sockets."""
-        self.fate, self.turn_ns, self.now_ns = fate, turn_ns, 1_000 * MS
+        """`more_mailboxes` are opened in addition to the sender's and the receiver's."""
+        self.impair, self.turn_ns, self.now_ns = impair, turn_ns, 1_000 * MS
         self.values = np.zeros(128 * 100, np.uint8)
         self.links = link.make_links(2 + more_mailboxes)
         self.names = [np.zeros(28, np.uint8) for _ in range(2 + more_mailboxes)]
@@ -227,7 +227,7 @@ class StreamPair:
             length, _ = link.take(self.links, origin, name, buf, 0, buf.size)
             if length == link.NOTHING:
                 return
-            for datagram in self.fate(direction, buf[:length].copy()):
+            for datagram in self.impair(direction, buf[:length].copy()):
                 self.wire.append((direction, bytes(datagram)))
                 link.deliver(
                     self.links, 1 - origin, self.names[origin], 16, datagram, 0, datagram.size

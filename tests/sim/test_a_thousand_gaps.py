@@ -1,6 +1,6 @@
 """The cost of a thousand open gaps for the driver's agents: processor time, and memory.
 
-every second frame is lost once, and nothing is sent again --> 1,000 gaps of one frame each
+every second frame is lost once, and nothing is retransmitted --> 1,000 gaps of one frame each
 """
 
 import resource
@@ -36,14 +36,14 @@ class HalfLost(StreamPair):
     def __init__(self, folder):
         self.frames = 0
 
-        def fate(direction, datagram):
+        def impair(direction, datagram):
             if direction != TO_RECEIVER:
                 return [] if kind_of(datagram) == frame_type.NAK else [datagram]
             is_data = kind_of(datagram) == frame_type.DATA and datagram.size >= FRAME_LENGTH
             self.frames += is_data
             return [] if is_data and self.frames % 2 else [datagram]
 
-        super().__init__(folder, term_length=1 << 23, window=1 << 22, fate=fate, turn_ns=MS)
+        super().__init__(folder, term_length=1 << 23, window=1 << 22, impair=impair, turn_ns=MS)
         while not self.has_image:
             self.turn()
         self.receiver.images[0]["is_nak_all_gaps"] = 1
@@ -65,7 +65,7 @@ def pair_with_gaps(tmp_path):
 def test_a_turn_with_a_thousand_gaps_stays_below_the_threshold_of_long_cycles(pair, tmp_path):
     context = Context(dir=tmp_path / "aeron")
     taken_ns = []
-    asked, gaps = pair.value(NAKS_OUT), pair.value(GAPS_OPEN)
+    naks_before, gaps = pair.value(NAKS_OUT), pair.value(GAPS_OPEN)
     assert gaps >= GAPS
     for _ in range(TURNS):
         began_ns = time.thread_time_ns()
@@ -73,8 +73,8 @@ def test_a_turn_with_a_thousand_gaps_stays_below_the_threshold_of_long_cycles(pa
         pair.receive(pair.receiver, pair.now_ns)
         taken_ns.append(time.thread_time_ns() - began_ns)
         pair.now_ns += MS
-    # Gaps were asked for meanwhile, and all remain open.
-    assert pair.value(NAKS_OUT) > asked
+    # NAKs were sent meanwhile, and all gaps remain open.
+    assert pair.value(NAKS_OUT) > naks_before
     assert pair.value(GAPS_OPEN) == gaps
     assert pair.value(OLDEST_GAP) >= TURNS * MS
     assert max(taken_ns) < context.conductor_cycle_threshold_ns // SHARE_OF_THRESHOLD

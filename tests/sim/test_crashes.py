@@ -1,4 +1,4 @@
-"""A simulator that really crashes: in the turn of a driver this is the driver's failure, and
+"""A crash of the simulator in the turn of a driver is the driver's failure, and
 otherwise the harness's.
 
 Nothing is compiled for these tests. The usual kernels get an array at an address that nothing is
@@ -133,7 +133,7 @@ def run(monkeypatch, tmp_path):
     return judged
 
 
-def require_blamed(judged, host: str, part: str):
+def assert_driver_failed(judged, host: str, part: str):
     result, manifest, verdict = judged
     assert result.outcome == "FAIL", result.reason
     (driver,) = [each for each in manifest.processes if each.role == "driver"]
@@ -161,15 +161,15 @@ def cases(names, quick):
     ),
 )
 def test_a_crash_of_an_agent_is_its_drivers_failure(run, agent, kernel):
-    require_blamed(run(agent, KERNELS[kernel]), "b", agent)
+    assert_driver_failed(run(agent, KERNELS[kernel]), "b", agent)
 
 
 def test_a_crash_in_the_duty_cycle_of_a_real_driver_is_its_failure(run):
-    require_blamed(run("duty cycle", EVENTS), "b", "duty cycle")
+    assert_driver_failed(run("duty cycle", EVENTS), "b", "duty cycle")
 
 
 def test_a_crash_in_the_conductors_python_code_is_its_drivers_failure(run):
-    require_blamed(run("conductor in Python"), "a", "conductor")
+    assert_driver_failed(run("conductor in Python"), "a", "conductor")
 
 
 ELSEWHERE = {

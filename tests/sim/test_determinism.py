@@ -22,7 +22,7 @@ FILES = (
     "name",
     ["reorder/reliable-swap-and-hold", pytest.param("loss/reliable-2pct", marks=pytest.mark.full)],
 )
-def test_two_processes_see_the_same(name, tmp_path):
+def test_two_processes_produce_the_same_files(name, tmp_path):
     scenario = shortened(name, tmp_path, "2MiB")
     first, second = run_twice(scenario, tmp_path, (7, 7))
     assert first.datagrams > 2_000
@@ -39,7 +39,7 @@ def test_two_processes_see_the_same(name, tmp_path):
         pytest.param("host/kill-driver", "b", marks=pytest.mark.full),
     ],
 )
-def test_groups_and_deaths_are_the_same_too(name, host, tmp_path):
+def test_runs_with_groups_and_killed_drivers_are_the_same(name, host, tmp_path):
     scenario = SCENARIOS / f"{name}.yaml"
     first, second = run_twice(scenario, tmp_path, (7, 7))
     assert first.datagrams > 2_000
@@ -54,14 +54,14 @@ def test_groups_and_deaths_are_the_same_too(name, host, tmp_path):
         assert one.read_bytes() == other.read_bytes(), file
 
 
-def test_another_seed_is_another_run(tmp_path):
+def test_another_seed_gives_another_run(tmp_path):
     scenario = shortened("loss/reliable-2pct", tmp_path, "256KiB")
     first, second = run_twice(scenario, tmp_path, (7, 8))
     assert first.digest != second.digest
 
 
 @pytest.mark.full
-def test_two_commands_in_two_folders_see_the_same(tmp_path):
+def test_two_commands_in_two_folders_produce_the_same_files(tmp_path):
     folders = []
     for name in ("first", "second"):
         made = run(SCENARIOS / "exam/no-faults.yaml", tmp_path / name)

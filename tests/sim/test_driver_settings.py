@@ -1,4 +1,4 @@
-"""The settings of the recovery modes reach simulated drivers as they reach real ones."""
+"""Simulated drivers read the settings of the recovery modes as real drivers do."""
 
 import pytest
 

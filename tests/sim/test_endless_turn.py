@@ -1,5 +1,5 @@
-"""A driver or client that works without end in one turn ends the run or trial, and is blamed. So
-is a driver that sends without end.
+"""An endless turn of a driver or client ends the run or trial as its failure. So does a driver
+that sends without end.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Scenarios that execute what no other scenario does pass: exercises, and parameters at limits."""
+"""Scenarios that only exercise code pass: rare features, and parameters at their limits."""
 
 import pytest
 

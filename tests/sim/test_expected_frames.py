@@ -1,4 +1,4 @@
-"""Timed expectations in simulated runs: exact to the nanosecond."""
+"""Timed expectations of frames are exact to the nanosecond in simulated runs."""
 
 import re
 from pathlib import Path
@@ -47,13 +47,13 @@ REPLAYED = ("windtunnel", "replay", "first")
 NAK, DATA, ERR = "NAK b->a", "DATA a->b", "ERR b->a"
 
 
-def look(folder: Path, again: bool = False, **limits: str) -> tuple[str, dict[str, dict]]:
-    """The reason of a verdict, or of that of its replay, and the findings by what they expect."""
+def run_with(folder: Path, is_replay: bool = False, **limits: str) -> tuple[str, dict[str, dict]]:
+    """Run a scenario, or replay it; return the verdict's reason and findings by expected frame."""
     folder.mkdir()
     file = folder / "timed.yaml"
     file.write_text(SCENARIO.format(**limits))
     made = run(file, folder)
-    if again:
+    if is_replay:
         decisions = RunDir(made.run_dir).decisions
         made = run(file, folder, replayed=Replayed("first", decisions, REPLAYED))
     verdict = read_verdict(RunDir(made.run_dir).verdict)
@@ -63,15 +63,16 @@ def look(folder: Path, again: bool = False, **limits: str) -> tuple[str, dict[st
 
 
 @pytest.mark.full
-def test_a_replay_has_the_same_answers(tmp_path: Path) -> None:
+def test_a_replay_has_the_same_findings(tmp_path: Path) -> None:
     limits = {"nak": "60ms", "data": "80ms"}
     assert (
-        look(tmp_path / "first", **limits)[1] == look(tmp_path / "again", again=True, **limits)[1]
+        run_with(tmp_path / "first", **limits)[1]
+        == run_with(tmp_path / "again", is_replay=True, **limits)[1]
     )
 
 
-def test_answers_are_in_time_to_the_nanosecond(tmp_path: Path) -> None:
-    _, found = look(tmp_path / "wide", nak="60ms", data="80ms")
+def test_limits_are_exact_to_the_nanosecond(tmp_path: Path) -> None:
+    _, found = run_with(tmp_path / "wide", nak="60ms", data="80ms")
     assert {each["outcome"] for each in found.values()} == {"PASS"}
     assert set(found) == {NAK, DATA, ERR}
     assert found[NAK]["facts"] == {"frames": 3, "wrong": 0, "unknown": 0}
@@ -81,9 +82,9 @@ def test_answers_are_in_time_to_the_nanosecond(tmp_path: Path) -> None:
     assert 5_000_000 < nak_ns < 60_000_000
     assert nak_ns + 5_000_000 <= data_ns
     assert data_least_ns > 10_000_000
-    _, found = look(tmp_path / "exact", nak=f"{nak_ns}ns", data=f"{data_ns}ns")
+    _, found = run_with(tmp_path / "exact", nak=f"{nak_ns}ns", data=f"{data_ns}ns")
     assert {each["outcome"] for each in found.values()} == {"PASS"}
-    reason, found = look(tmp_path / "short", nak=f"{nak_ns - 1}ns", data=f"{data_ns}ns")
+    reason, found = run_with(tmp_path / "short", nak=f"{nak_ns - 1}ns", data=f"{data_ns}ns")
     assert [each["outcome"] for each in found.values()] == ["FAIL", "PASS", "PASS"]
     position = found[NAK]["position"]
     # The frame of 1,056 bytes that contains one of the places of the rule.

@@ -62,7 +62,7 @@ def made(tmp_path, impairments="both: {delay: {mean: 20ms}}", check="delivered_o
         ("reader", {"more": "consume: {rate: 512KiB/s}"}),
     ],
 )
-def test_a_run_is_as_fast_as_its_limit_and_not_faster(tmp_path, cause, parts):
+def test_a_run_reaches_its_rate_limit_and_does_not_exceed_it(tmp_path, cause, parts):
     folder, text = made(tmp_path, **parts)
     limited = r"delivered after ([\d.]+) s at the earliest \((\w+): at most ([\d.]+) ([kM])B/s"
     found = re.search(limited, text)
@@ -85,7 +85,7 @@ def test_a_run_is_as_fast_as_its_limit_and_not_faster(tmp_path, cause, parts):
 def test_a_stream_waits_if_and_only_if_its_window_is_below_the_one_that_prevents_stalls(
     tmp_path, rate, waits
 ):
-    """Either rate has fewer bytes in flight than the window of 64 KiB."""
+    """Both rates have fewer bytes in flight than the window of 64 KiB."""
     folder, text = made(tmp_path, pace=f", pace: {{rate: {rate}}}")
     found = re.search(r"needs ([\d,]+) bytes in flight", text)
     assert found is not None

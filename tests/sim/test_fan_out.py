@@ -1,4 +1,4 @@
-"""A stream to two receivers over lossy links, and with a slow one."""
+"""A stream to two receivers, over lossy links and with a slow receiver."""
 
 import random
 
@@ -30,14 +30,14 @@ def start(fan, mode):
         fan.turn()
     if mode == DYNAMIC:
         for number in range(len(fan.listeners)):
-            fan.introduce(number)
+            fan.request_setup(number)
     while not all(pair.has_image for pair in fan.listeners):
         fan.turn()
-        assert fan.turns < 50_000, "nobody was introduced"
+        assert fan.turns < 50_000, "no receiver got an image"
 
 
 @pytest.mark.parametrize("mode", [MANUAL, DYNAMIC])
-def test_every_receiver_gets_everything(tmp_path, mode):
+def test_every_receiver_gets_all_messages(tmp_path, mode):
     fan = FanOut(tmp_path, mode)
     start(fan, mode)
     fan.publish(MESSAGES[:100])
@@ -49,7 +49,7 @@ def test_every_receiver_gets_everything(tmp_path, mode):
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("seed", range(2))
-def test_each_link_loses_its_own_and_all_is_repaired_for_a_group_that_waits(tmp_path, seed):
+def test_independent_losses_of_each_link_are_repaired_with_min_flow_control(tmp_path, seed):
     impair = lossy(seed, (0.02, 0.08))
     fan = FanOut(tmp_path, MANUAL, strategy=flow_control.MIN, impair=impair)
     start(fan, MANUAL)
@@ -60,18 +60,18 @@ def test_each_link_loses_its_own_and_all_is_repaired_for_a_group_that_waits(tmp_
     assert fan.source.value(system_counters.RETRANSMITS_SENT) > 0
 
 
-def test_a_group_waits_for_its_slowest_and_no_receiver_is_over_run(tmp_path):
+def test_min_flow_control_waits_for_the_slowest_receiver_without_over_runs(tmp_path):
     window = 16_384
     fan = FanOut(tmp_path, MANUAL, strategy=flow_control.MIN, poll_every=(1, 25), window=window)
     start(fan, MANUAL)
     lags = []
     turn = fan.turn
 
-    def watched_turn():
+    def recorded_turn():
         turn()
         lags.append(fan.sender_position - fan.listeners[1].value(SUB_POS))
 
-    fan.turn = watched_turn
+    fan.turn = recorded_turn
     # Frames that fill their terms: the limit may be passed by padding only, and there is none.
     messages = [bytes([number]) * (1024 - 32) for number in range(200)]
     fan.publish(messages)
@@ -84,7 +84,7 @@ def test_a_group_waits_for_its_slowest_and_no_receiver_is_over_run(tmp_path):
     assert fan.source.value(system_counters.SENDER_FLOW_CONTROL_LIMITS) > 0
 
 
-def test_without_waiting_the_slow_one_falls_behind(tmp_path):
+def test_max_flow_control_does_not_wait_for_a_slow_receiver(tmp_path):
     fan = FanOut(tmp_path, MANUAL, poll_every=(1, 10**9), window=16_384)
     start(fan, MANUAL)
     pending = list(reversed(MESSAGES[:100]))
@@ -92,7 +92,7 @@ def test_without_waiting_the_slow_one_falls_behind(tmp_path):
         while pending and fan.source.offer(pending[-1]) > 0:
             pending.pop()
         fan.turn()
-        assert fan.turns < 50_000, "the fast one was held up"
+        assert fan.turns < 50_000, "the slow receiver delays the fast one"
     assert messages_of(fan.source.received) == MESSAGES[:100]
     assert fan.listeners[1].value(SUB_POS) == 0
     assert fan.listeners[1].value(RCV_POS) < fan.sender_position

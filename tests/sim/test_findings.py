@@ -1,7 +1,7 @@
-"""What `docs/findings` says of Aeron's C driver is still so, and of our driver, too.
+"""Aeron's C driver has the defects that `docs/findings` describes, and our driver does not.
 
 Each scenario of a finding is run a second time with one value changed, with which the C driver is
-right. If a first run passes, Aeron has been mended, and the page needs to say since when.
+right. If a first run passes, Aeron has been fixed, and the page must state since when.
 """
 
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_a_negative_session_id_hides_the_stream_id_from_the_c_driver(name, run, 
 
 
 @pytest.mark.parametrize("name", SESSION_SCENARIOS)
-def test_our_driver_tells_streams_of_a_negative_session_id_apart(name, run):
+def test_our_driver_distinguishes_streams_of_a_negative_session_id(name, run):
     result, _ = run(SCENARIOS / "findings" / f"{name}.yaml", "ours", "ours")
     assert result.outcome == "PASS", result.reason
 

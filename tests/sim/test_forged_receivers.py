@@ -1,4 +1,4 @@
-"""A group whose receiver slots are all taken by receivers that do not exist."""
+"""Forged receivers take all receiver slots of a group."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ MESSAGES = [bytes([number]) * (1024 - 32) for number in range(160)]
 
 
 class ForgedGroup(FanOut):
-    """A fan-out whose sender receives SMs of some forged receivers each turn, all of them in
+    """A fan-out whose sender receives status messages of some forged receivers each turn, in
     rotation."""
 
     def __init__(self, folder: Path) -> None:
@@ -44,12 +44,12 @@ class ForgedGroup(FanOut):
         """Let the forged receivers take all slots before the real ones join."""
         while self.flow["receivers_count"] < len(FORGED_IDS):
             self.turn()
-            assert self.turns < 1_000, "not all places were taken"
+            assert self.turns < 1_000, "not all slots were taken"
         for number in range(len(self.listeners)):
             self.add_destination(number)
         while not all(pair.has_image for pair in self.listeners):
             self.turn()
-            assert self.turns < 2_000, "no image was made"
+            assert self.turns < 2_000, "no image was created"
         for _ in range(TIMEOUT_NS // MS):
             self.turn()  # Each listener sends its first status message.
 
@@ -60,7 +60,7 @@ class ForgedGroup(FanOut):
         super().turn()
 
     def forge(self, receiver_id: int) -> None:
-        """Have a receiver report that it has consumed everything sent so far."""
+        """Send a status message of a receiver that has consumed everything sent so far."""
         log, position = self.source.log, self.sender_position
         term_id = log.initial_term_id + position // log.term_length
         offset = position % log.term_length
@@ -72,7 +72,7 @@ class ForgedGroup(FanOut):
         self._deliver(self.source, 0, self.source.names[1], buf)
 
 
-def test_a_paused_reader_loses_nothing_while_forged_receivers_take_all_places(tmp_path):
+def test_a_paused_reader_loses_nothing_while_forged_receivers_take_all_slots(tmp_path):
     group = ForgedGroup(tmp_path)
     group.start()
     paused = group.listeners[1]

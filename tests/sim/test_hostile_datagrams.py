@@ -32,7 +32,7 @@ MESSAGES = [bytes([i & 0xFF]) * (1 + (i * 7919) % 5000) for i in range(ROUNDS * 
 
 
 def damaged(rng, datagram):
-    """A copy with a few bits flipped, some bytes replaced, or another length."""
+    """Return a copy with a few bits flipped, some bytes replaced, or another length."""
     copy = bytearray(datagram)
     for _ in range(rng.randrange(1, 5)):
         at = rng.randrange(min(len(copy), 44))
@@ -44,7 +44,7 @@ def damaged(rng, datagram):
 
 
 def could_reach_the_stream(datagram):
-    """Whether it could be inserted into the stream: such a forgery is indistinguishable."""
+    """Return whether a datagram could be inserted into the stream, as a perfect forgery could."""
     if not wire.is_acceptable(datagram) or datagram[6] > wire.DATA:
         return False
     fields = np.frombuffer(datagram[8:24], "<i4")
@@ -69,47 +69,47 @@ def whole_messages(received):
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("seed", range(3))
-def test_frames_that_can_be_told_from_good_ones_change_nothing(tmp_path, seed):
+def test_corrupted_frames_that_can_be_detected_change_nothing(tmp_path, seed):
     rng = random.Random(seed)
-    shown = []
+    injected = []
 
-    def fate(direction, datagram):
-        good, noise = datagram.tobytes(), []
-        while len(noise) < 25:
-            bad = damaged(rng, good)
-            is_setup = bad[6:7] == bytes([wire.SETUP])
-            if direction == TO_SENDER or not (could_reach_the_stream(bad) or is_setup):
-                noise.append(bad)
-        shown.extend(noise)
-        cut = rng.randrange(len(noise) + 1)
-        return [as_array(item) for item in (*noise[:cut], good, *noise[cut:])]
+    def impair(direction, datagram):
+        good, corrupted = datagram.tobytes(), []
+        while len(corrupted) < 25:
+            candidate = damaged(rng, good)
+            is_setup = candidate[6:7] == bytes([wire.SETUP])
+            if direction == TO_SENDER or not (could_reach_the_stream(candidate) or is_setup):
+                corrupted.append(candidate)
+        injected.extend(corrupted)
+        cut = rng.randrange(len(corrupted) + 1)
+        return [as_array(item) for item in (*corrupted[:cut], good, *corrupted[cut:])]
 
-    pair = StreamPair(tmp_path, fate=fate)
+    pair = StreamPair(tmp_path, impair=impair)
     pair.publish(MESSAGES)
     assert whole_messages(pair.received) == MESSAGES
     end = pair.log.producer_position()
     assert [pair.value(i) for i in (SND_POS, RCV_POS, HWM, SUB_POS)] == [end] * 4
-    pair.fate = deliver_all
+    pair.impair = deliver_all
     for _ in range(400):
         pair.turn()
-    refused = sum(not wire.is_acceptable(item) for item in shown)
-    assert pair.value(system_counters.INVALID_PACKETS) >= refused > len(shown) // 20
-    assert len(shown) >= 100 * ROUNDS
+    refused = sum(not wire.is_acceptable(item) for item in injected)
+    assert pair.value(system_counters.INVALID_PACKETS) >= refused > len(injected) // 20
+    assert len(injected) >= 100 * ROUNDS
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_forgery_at_all_breaks_no_rule_of_memory_or_of_counters(tmp_path, seed):
+def test_no_forged_frame_corrupts_memory_or_counters(tmp_path, seed):
     """Forged data of the genuine session may corrupt what subscribers read, but nothing else."""
     rng = random.Random(100 + seed)
 
-    def fate(direction, datagram):
+    def impair(direction, datagram):
         good = datagram.tobytes()
-        noise = [damaged(rng, good) for _ in range(25)]
+        corrupted = [damaged(rng, good) for _ in range(25)]
         if direction == TO_RECEIVER:
-            noise = [item for item in noise if len(item) < 7 or item[6] != wire.SETUP]
-        return [as_array(good), *map(as_array, noise)]
+            corrupted = [item for item in corrupted if len(item) < 7 or item[6] != wire.SETUP]
+        return [as_array(good), *map(as_array, corrupted)]
 
-    pair = StreamPair(tmp_path, fate=fate)
+    pair = StreamPair(tmp_path, impair=impair)
     meta = pair.image_log.log[pair.image_log.meta_at + 256 : pair.image_log.meta_at + 512].copy()
     pair.poll = lambda: counters.set_release(pair.values, SUB_POS, pair.value(RCV_POS))
     for number in range(ROUNDS * 5):

@@ -1,4 +1,4 @@
-"""Impairments for a while on virtual time: they begin and end exactly, are judged, and repeat."""
+"""Temporary impairments on virtual time begin and end exactly, are judged, and are replayed."""
 
 import json
 import shutil
@@ -45,7 +45,7 @@ expect: [delivered_once]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The folder of a run that passed."""
+    """Run the scenario, which passes, and return its folder."""
     made = tmp_path_factory.mktemp("storm")
     file = made / "storm.yaml"
     file.write_text(SCENARIO)
@@ -54,21 +54,21 @@ def folder(tmp_path_factory):
     return RunDir(result.run_dir)
 
 
-def test_they_begin_and_end_in_time(folder):
+def test_impairments_begin_and_end_in_time(folder):
     storm, slow = read_applied_events(folder.host_events)
     assert (storm.ended_ns - storm.began_ns, slow.ended_ns - slow.began_ns) == (200 * MS,) * 2
     assert slow.began_ns - storm.began_ns == 100 * MS
     changes = LinkChanges.read(folder.link_changes).changes
     assert len(changes) == 6
-    there = [each for each in changes if each.impairments.link == "a->b"]
-    assert [(each.at_ns - storm.began_ns) // MS for each in there] == [0, 100, 200, 300]
-    assert [each.impairments.delay_ns // MS for each in there] == [2, 20, 20, 2]
-    assert [each.impairments.loss is not None for each in there] == [True, True, False, False]
-    assert there[0].counts.lost == 0
-    assert there[2].counts.lost == there[3].counts.lost > 0
+    forward = [each for each in changes if each.impairments.link == "a->b"]
+    assert [(each.at_ns - storm.began_ns) // MS for each in forward] == [0, 100, 200, 300]
+    assert [each.impairments.delay_ns // MS for each in forward] == [2, 20, 20, 2]
+    assert [each.impairments.loss is not None for each in forward] == [True, True, False, False]
+    assert forward[0].counts.lost == 0
+    assert forward[2].counts.lost == forward[3].counts.lost > 0
 
 
-def test_they_are_judged_and_shown(folder):
+def test_impairments_are_judged_and_shown(folder):
     verdict = read_verdict(folder.verdict)
     gates = [each["text"] for each in verdict["gates"] if each["name"] == "impairments_applied"]
     assert len(gates) == 2
@@ -80,7 +80,7 @@ def test_they_are_judged_and_shown(folder):
     ]
 
 
-def test_a_change_that_was_recorded_and_not_applied_is_noticed(folder, tmp_path):
+def test_a_change_that_was_recorded_and_not_applied_is_detected(folder, tmp_path):
     other = RunDir(shutil.copytree(folder.path, tmp_path / "other"))
     document = json.loads(other.link_changes.read_text())
     for each in document["changes"]:
@@ -93,7 +93,7 @@ def test_a_change_that_was_recorded_and_not_applied_is_noticed(folder, tmp_path)
 
 
 @pytest.mark.full
-def test_a_replay_is_impaired_alike(folder, tmp_path):
+def test_a_replay_has_the_same_impairments(folder, tmp_path):
     replayed = Replayed("first", folder.decisions, ("windtunnel", "replay", "first"))
     result = run(folder.scenario, tmp_path, replayed=replayed)
     assert result.outcome == "PASS", result.reason

@@ -1,4 +1,4 @@
-"""Steps in which nothing can happen are left out. A run in which every step is taken has the same
+"""Idle steps are skipped. A run that takes every step has the same
 bytes.
 """
 

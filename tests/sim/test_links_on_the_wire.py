@@ -45,11 +45,11 @@ def test_a_constant_delay_neither_reorders_nor_varies(tmp_path):
     file.write_text(CONSTANT)
     result = run(file, tmp_path)
     assert result.outcome == Outcome.PASS, result.reason
-    made = RunDir(result.run_dir)
-    decisions = read_decisions(made.decisions)
+    run_dir = RunDir(result.run_dir)
+    decisions = read_decisions(run_dir.decisions)
     dropped = int((decisions["action"] == DROP).sum())
     assert dropped
-    (link,) = analyze([str(made.capture(host)) for host in ("a", "b")]).links.to_pylist()
+    (link,) = analyze([str(run_dir.capture(host)) for host in ("a", "b")]).links.to_pylist()
     assert link["lost_frames"] == dropped
     assert link["sent_frames"] - link["arrived_frames"] == dropped
     assert link["reordered_frames"] == link["ambiguous_frames"] == link["copied_frames"] == 0

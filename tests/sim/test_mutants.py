@@ -1,4 +1,4 @@
-"""A few mutants on virtual time, each detected by the check intended for it."""
+"""Mutants of the driver on virtual time are each detected by the intended check."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -26,14 +26,14 @@ NAMES = [
 ]
 
 
-def test_with_none_at_work_the_driver_passes(tmp_path):
-    made = run_planted("exam/bursts", NONE, tmp_path, "sim")
-    assert made.outcome == "PASS", made
+def test_without_a_mutant_the_driver_passes(tmp_path):
+    result = run_planted("exam/bursts", NONE, tmp_path, "sim")
+    assert result.outcome == "PASS", result
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    # Beside each other, since each is a process that keeps one core busy.
+    # Run in parallel, since each is a process that keeps one core busy.
     run_mutant = partial(_run_in_its_scenario, tmp_path_factory.mktemp("mutants"))
     with ThreadPoolExecutor(2) as pool:
         return dict(zip(NAMES, pool.map(run_mutant, NAMES), strict=True))
@@ -46,7 +46,7 @@ def _run_in_its_scenario(folder, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_killed_by_a_check_that_should_say_no(name, results):
-    made = results[name]
-    assert made.outcome == "FAIL", made
-    assert set(made.checks) & set(by_name(name).killed_by), made
+def test_each_mutant_is_killed_by_an_intended_check(name, results):
+    result = results[name]
+    assert result.outcome == "FAIL", result
+    assert set(result.checks) & set(by_name(name).killed_by), result

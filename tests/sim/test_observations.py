@@ -1,4 +1,4 @@
-"""What applications saw in simulated runs equals a plain account of their own records.
+"""The observations of simulated runs equal a plain account of the applications' records.
 
 The account reads record by record, with its own formats, and takes losses from the decision log.
 """
@@ -57,7 +57,7 @@ DATA = 1
 
 
 def observed(tmp_path, **fields):
-    """The folder of a run, and what its verdict says that the application saw."""
+    """Run the scenario; return its folder and the observations in its verdict."""
     file = tmp_path / "observed.yaml"
     file.write_text(SCENARIO.format(**fields))
     summary = run(file, tmp_path)
@@ -70,7 +70,7 @@ def records(path, form):
     return list(struct.iter_unpack(form, path.read_bytes()))
 
 
-def test_a_cut_and_the_silence_around_it_equal_the_records(tmp_path):
+def test_a_cut_and_the_silence_that_it_causes_equal_the_records(tmp_path):
     folder, found = observed(
         tmp_path, about="A cut.", receive="", faults=CUT, expect="delivered_once"
     )
@@ -128,14 +128,14 @@ def test_filled_ranges_equal_the_padding_that_the_application_read(tmp_path):
     assert len(ranges) >= 4
     decisions = read_decisions(folder.decisions)
 
-    def within(action):
+    def during(action):
         at = [int(each["position"]) for each in decisions if each["action"] == action]
         return [sum(start <= each < start + length for each in at) for start, length, _ in ranges]
 
-    assert [each["lost_frames"] for each in reader["filled"]] == within(DROP)
-    assert [each["late_frames"] for each in reader["filled"]] == within(DISPLACE)
-    assert sum(within(DROP)) >= 16
-    assert sum(within(DISPLACE)) >= 1
+    assert [each["lost_frames"] for each in reader["filled"]] == during(DROP)
+    assert [each["late_frames"] for each in reader["filled"]] == during(DISPLACE)
+    assert sum(during(DROP)) >= 16
+    assert sum(during(DISPLACE)) >= 1
     total = sum(each[1] for each in ranges)
     (sentence, *_) = reader["sentences"]
     assert sentence.startswith(f"orders: {len(ranges)} ranges ({total:,} B) were filled with")

@@ -1,4 +1,4 @@
-"""A run whose budget ends while datagrams are on their way blames the driver, not the harness."""
+"""A run whose budget ends while datagrams are in flight is the driver's failure."""
 
 import pytest
 
@@ -34,7 +34,7 @@ budget: {wall: 2s}
 
 
 @pytest.mark.parametrize("driver", ["ours", "pyaeron"])
-def test_the_traffic_did_not_complete(tmp_path, driver):
+def test_incomplete_traffic_is_the_drivers_failure(tmp_path, driver):
     if driver == "pyaeron":
         pytest.importorskip("pyaeron")
     file = tmp_path / "over" / "budget.yaml"

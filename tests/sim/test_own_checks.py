@@ -1,4 +1,4 @@
-"""Own checks in simulated runs: the example of the documentation, and checks that are broken."""
+"""Own checks in simulated runs: the example of the documentation, and defective checks."""
 
 import re
 from pathlib import Path
@@ -32,7 +32,7 @@ def never_ends(evidence):
 
 @pytest.fixture
 def page(tmp_path):
-    """The files of the example, in a folder of their own."""
+    """Write the files of the example into a folder."""
     files = dict(BLOCK.findall(PAGE.read_text(encoding="utf-8")))
     assert set(files) == {"checks.py", "feed.yaml"}
     for name, text in files.items():
@@ -47,66 +47,66 @@ def own_rows(folder):
 
 
 def test_the_example_passes(page):
-    made = run(page / "feed.yaml", page, allow_commands=True)
-    assert made.outcome == "PASS"
-    verdict, rows = own_rows(made.run_dir)
+    result = run(page / "feed.yaml", page, allow_commands=True)
+    assert result.outcome == "PASS"
+    verdict, rows = own_rows(result.run_dir)
     passed = ("PASS", "found nothing wrong")
     assert rows == {"lost_frames_arrive_later": passed, "few_retransmits": passed}
-    assert f"{len(verdict.checks)} of {len(verdict.checks)} checks passed" in made.reason
+    assert f"{len(verdict.checks)} of {len(verdict.checks)} checks passed" in result.reason
 
 
 def test_the_example_fails_with_its_text_and_is_judged_again_without_its_file(page):
     file = page / "checks.py"
     text = file.read_text().replace("RETRANSMITS_MAX = 30", "RETRANSMITS_MAX = 3")
     file.write_text(text)
-    made = run(page / "feed.yaml", page, allow_commands=True)
-    assert made.outcome == "FAIL"
+    result = run(page / "feed.yaml", page, allow_commands=True)
+    assert result.outcome == "FAIL"
     expected = r"few_retransmits \(checks\.py\): \d+ retransmits, expected at most 3"
-    assert re.fullmatch(expected, made.reason)
-    folder = RunDir(Path(made.run_dir))
+    assert re.fullmatch(expected, result.reason)
+    folder = RunDir(Path(result.run_dir))
     before = folder.verdict.read_bytes()
     file.unlink()
-    mark = page / "executed"
-    (folder.path / "checks.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    marker = page / "executed"
+    (folder.path / "checks.py").write_text(f"open({str(marker)!r}, 'w')\n")
     verdict, rows = own_rows(folder.path)
     assert folder.verdict.read_bytes() == before
-    assert verdict.reason == made.reason
+    assert verdict.reason == result.reason
     assert rows["few_retransmits"][0] == "FAIL"
-    assert not mark.exists()
+    assert not marker.exists()
 
 
 @pytest.mark.full
-def test_a_replay_leaves_own_checks_out_and_says_so(page, capsys):
+def test_a_replay_skips_own_checks_and_reports_it(page, capsys):
     text = (page / "checks.py").read_text().replace("RETRANSMITS_MAX = 30", "RETRANSMITS_MAX = 3")
     (page / "checks.py").write_text(text)
-    made = run(page / "feed.yaml", page, allow_commands=True)
-    assert made.outcome == "FAIL"
-    assert main(["replay", str(made.run_dir), "--out", str(page / "again")]) == 0
+    result = run(page / "feed.yaml", page, allow_commands=True)
+    assert result.outcome == "FAIL"
+    assert main(["replay", str(result.run_dir), "--out", str(page / "again")]) == 0
     printed = capsys.readouterr()
     assert "the own checks in checks.py are left out: no program that a run folder" in printed.err
     assert "PASS" in printed.out
-    assert main(["shrink", str(made.run_dir), "--out", str(page / "less")]) != 0
+    assert main(["shrink", str(result.run_dir), "--out", str(page / "less")]) != 0
     printed = capsys.readouterr()
     assert "the run violated no check: there is nothing to shrink (own checks and" in printed.err
 
 
-def test_broken_checks_are_harness_errors_with_their_places(page):
+def test_errors_in_checks_are_harness_errors_with_file_and_line(page):
     (page / "checks.py").write_text(HEAD + BROKEN)
     scenario = page / "feed.yaml"
     scenario.write_text(scenario.read_text() + "budget: {checks: 500ms}\n")
-    made = run(scenario, page, allow_commands=True)
-    assert made.outcome == "HARNESS"
-    assert made.reason == (
+    result = run(scenario, page, allow_commands=True)
+    assert result.outcome == "HARNESS"
+    assert result.reason == (
         "raises (checks.py): checks.py:5: ZeroDivisionError: division by zero "
         "(at fault: the scenario)"
     )
-    _, rows = own_rows(made.run_dir)
+    _, rows = own_rows(result.run_dir)
     assert rows["never_ends"] == ("HARNESS", "checks.py:7: did not end within 500ms")
-    found = OwnChecks.read(RunDir(Path(made.run_dir)).own_checks)
+    found = OwnChecks.read(RunDir(Path(result.run_dir)).own_checks)
     assert [each.error for each in found.files] == [""]
 
 
-def test_nothing_starts_without_permission_or_without_the_file(page):
+def test_own_checks_need_permission_and_their_file(page):
     with pytest.raises(ScenarioError, match=r"the scenario executes checks\.py on this machine"):
         run(page / "feed.yaml", page)
     (page / "checks.py").unlink()

@@ -1,4 +1,4 @@
-"""Scenarios as tests, in a project folder of its own, with pytest-xdist and without."""
+"""Scenarios run as tests in a separate project folder, with pytest-xdist and without."""
 
 import re
 import shutil
@@ -128,7 +128,7 @@ WRONG = {
     "3": "expected one scenario's name or file, found (3,)",
     '"broken.yaml"': "broken.yaml",
 }
-"""Arguments of the marker, and what is said of them."""
+"""Arguments of the marker, and the error message of each."""
 
 
 def test_a_wrong_marker_is_an_error_of_its_file(project: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_wrong_marker_is_an_error_of_its_file(project: Path) -> None:
 
 @pytest.mark.full
 def test_without_privileges_a_test_is_skipped_by_name_or_simulated(project: Path) -> None:
-    """The programs of namespaces are missing here, which is the same to the plugin."""
+    """To the plugin, missing programs for namespaces equal missing privileges."""
     path = project / "empty"
     path.mkdir()
     arguments = ("-rs", "-k", "test_elsewhere or (test_good and seed5)")

@@ -1,4 +1,4 @@
-"""The unmodified real C driver on virtual time: whole, repeatable, and judged like any other."""
+"""The unmodified C driver on virtual time: streams are complete, runs repeatable and judged."""
 
 import subprocess
 import sys
@@ -76,7 +76,7 @@ def run_seeds(folder: Path, runs: Sequence[str]) -> list[list[str]]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("seeds", [3, 20])
-def test_seeds_are_whole_and_the_same_in_another_process(seeds, tmp_path):
+def test_seeds_are_complete_and_the_same_in_another_process(seeds, tmp_path):
     both = [f"{seed}=a,b" for seed in range(1, seeds + 1)]
     mixed = ["1=a", "1=b"]
     with ThreadPoolExecutor(2) as pool:

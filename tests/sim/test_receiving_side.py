@@ -1,4 +1,4 @@
-"""A receiver in all its roles against a real sender: two paths, rejections, CUBIC, one of a
+"""A receiver against a real sender: two paths, rejected images, CUBIC, and a member of a
 group.
 """
 
@@ -47,14 +47,14 @@ def messages_of(received):
 
 
 class TwoPaths(StreamPair):
-    """What the sender sends takes two paths, each to a destination of its own, with its own losses.
+    """Every datagram of the sender takes two paths with different losses to two destinations.
 
-    The sender is connected to the first, so answers from the second come from the first's address.
+    Control frames of both come from the first's address, to which the sender is connected.
     """
 
     def __init__(self, folder, shares, seed):
         self.shares, self.rng = shares, random.Random(seed)
-        self.answers = [0, 0]
+        self.replies = [0, 0]
         super().__init__(folder, more_mailboxes=1)
 
     def _add_subscription(self):
@@ -75,7 +75,7 @@ class TwoPaths(StreamPair):
             for datagram in self._taken(mailbox):
                 self.wire.append((direction, bytes(datagram)))
                 if direction == TO_SENDER:
-                    self.answers[mailbox - 1] += 1
+                    self.replies[mailbox - 1] += 1
                     link.deliver(self.links, 0, self.names[1], 16, datagram, 0, datagram.size)
                     continue
                 for target, share in zip((1, 2), self.shares, strict=True):
@@ -93,28 +93,28 @@ class TwoPaths(StreamPair):
 
 
 @pytest.mark.parametrize("shares", [(0.05, 0.3), (1.0, 0.05), (0.0, 1.0)])
-def test_one_stream_on_two_lossy_paths_arrives_whole(tmp_path, shares):
+def test_a_stream_on_two_lossy_paths_is_complete(tmp_path, shares):
     pair = TwoPaths(tmp_path, shares, 11)
     pair.publish(MESSAGES)
     assert messages_of(pair.received) == MESSAGES
     end = pair.log.producer_position()
     assert [pair.value(i) for i in (SND_POS, RCV_POS, HWM, SUB_POS)] == [end] * 4
-    assert all(pair.answers)
+    assert all(pair.replies)
 
 
-def test_what_one_path_loses_the_other_brings_without_being_asked(tmp_path):
-    alone, together = tmp_path / "alone", tmp_path / "together"
-    asked = []
-    for folder, shares in ((alone, (0.1, 1.0)), (together, (0.1, 0.0))):
+def test_losses_of_one_path_are_repaired_by_the_other_with_few_naks(tmp_path):
+    one_path, both_paths = tmp_path / "alone", tmp_path / "together"
+    naks = []
+    for folder, shares in ((one_path, (0.1, 1.0)), (both_paths, (0.1, 0.0))):
         folder.mkdir()
         pair = TwoPaths(folder, shares, 5)
         pair.publish(MESSAGES)
-        asked.append(pair.value(NAKS_OUT))
-    assert asked[0] > 20
-    assert asked[1] < asked[0] // 4
+        naks.append(pair.value(NAKS_OUT))
+    assert naks[0] > 20
+    assert naks[1] < naks[0] // 4
 
 
-def test_a_rejected_image_moves_no_more_while_its_sender_goes_on(tmp_path):
+def test_a_rejected_image_stays_at_its_position_while_its_sender_continues(tmp_path):
     pair = StreamPair(tmp_path)
     pair.publish(MESSAGES[:20])
     before = [pair.value(i) for i in (RCV_POS, HWM, SUB_POS)]
@@ -127,12 +127,12 @@ def test_a_rejected_image_moves_no_more_while_its_sender_goes_on(tmp_path):
     for _ in range(8_000):
         pair.turn()
     assert [pair.value(i) for i in (RCV_POS, HWM, SUB_POS)] == before
-    answers = {kind_of(datagram) for direction, datagram in pair.wire if direction == TO_SENDER}
-    assert answers == {frame_type.ERR}
+    replies = {kind_of(datagram) for direction, datagram in pair.wire if direction == TO_SENDER}
+    assert replies == {frame_type.ERR}
 
 
 def use_cubic(pair):
-    """Give the image a congestion window that reacts to its losses."""
+    """Let the image use CUBIC, whose congestion window reacts to losses."""
     rec = pair.receiver.images[0]
     rec.congestion_control, rec.mtu = congestion_control.CUBIC, MTU
     cubic.fill(
@@ -158,7 +158,7 @@ def windows_of(pair):
 def test_a_cubic_window_shrinks_at_a_loss_and_grows_back(tmp_path):
     lost = []
 
-    def fate(direction, datagram):
+    def impair(direction, datagram):
         is_data = direction == TO_RECEIVER and kind_of(datagram) == frame_type.DATA
         if is_data and any(datagram[:4]) and lost_now:
             lost.append(lost_now.pop())
@@ -166,7 +166,7 @@ def test_a_cubic_window_shrinks_at_a_loss_and_grows_back(tmp_path):
         return [datagram]
 
     lost_now = []
-    pair = StreamPair(tmp_path, term_length=1 << 20, fate=fate)
+    pair = StreamPair(tmp_path, term_length=1 << 20, impair=impair)
     while not pair.has_image:
         pair.turn()
     use_cubic(pair)
@@ -189,30 +189,30 @@ def test_a_cubic_window_shrinks_at_a_loss_and_grows_back(tmp_path):
 
 
 @pytest.mark.parametrize("is_group", [False, True])
-def test_one_of_a_group_repairs_its_losses_and_asks_alike_with_the_same_seed(tmp_path, is_group):
-    asked = []
+def test_a_member_of_a_group_repairs_losses_with_equal_naks_for_equal_seeds(tmp_path, is_group):
+    naks = []
     for name, seed in (("one", 3), ("two", 3), ("three", 4)):
         (tmp_path / name).mkdir()
         pair, times = grouped_pair(tmp_path / name, seed if is_group else None)
         pair.publish(MESSAGES)
         assert messages_of(pair.received) == MESSAGES
         assert len(times) == pair.value(NAKS_OUT) > 0
-        asked.append(times)
-    assert asked[0] == asked[1]
-    assert (asked[0] != asked[2]) == is_group
+        naks.append(times)
+    assert naks[0] == naks[1]
+    assert (naks[0] != naks[2]) == is_group
 
 
 def grouped_pair(folder, seed):
-    """A pair whose receiver is one of a group, and the times of its NAKs."""
+    """Return a pair whose receiver is a member of a group, and the times of its NAKs."""
     rng, times = random.Random(9), []
 
-    def fate(direction, datagram):
+    def impair(direction, datagram):
         if kind_of(datagram) == frame_type.NAK:
             times.append(pair.now_ns)
         is_data = direction == TO_RECEIVER and kind_of(datagram) == frame_type.DATA
         return [] if is_data and rng.random() < 0.05 else [datagram]
 
-    pair = StreamPair(folder, fate=fate, turn_ns=MS // 4)
+    pair = StreamPair(folder, impair=impair, turn_ns=MS // 4)
     while not pair.has_image:
         pair.turn()
     if seed is not None:
@@ -220,7 +220,7 @@ def grouped_pair(folder, seed):
     return pair, times
 
 
-def test_nothing_of_an_image_is_left_in_the_next_one_of_its_slot(tmp_path):
+def test_the_connections_of_a_removed_image_are_cleared(tmp_path):
     pair = TwoPaths(tmp_path, (0.0, 0.0), 1)
     pair.publish(MESSAGES[:5])
     pair.tell(pair.receiver.commands, receiver_state.REMOVE_IMAGE, 0, 0)

@@ -28,7 +28,7 @@ class LongPath(StreamPair):
         self.under_way = deque()
         self.lost, self.frames = 0, 0
 
-        def fate(direction, datagram):
+        def impair(direction, datagram):
             if direction == TO_RECEIVER and kind_of(datagram) == frame_type.DATA:
                 count = frames_in(datagram)
                 self.frames += count
@@ -38,7 +38,7 @@ class LongPath(StreamPair):
             self.under_way.append((self.now_ns + ONE_WAY_TURNS * MS, direction, datagram))
             return []
 
-        super().__init__(folder, term_length=1 << 20, window=1 << 18, fate=fate, turn_ns=MS)
+        super().__init__(folder, term_length=1 << 20, window=1 << 18, impair=impair, turn_ns=MS)
         while not self.has_image:
             self.turn()
         self.receiver.images[0]["is_nak_all_gaps"] = int(nak_all_gaps)
@@ -73,6 +73,6 @@ def test_a_window_of_gaps_takes_few_round_trips_and_few_naks(tmp_path, seed):
     assert round_trips < first_round_trips / 3
     # Adjacent losses share a NAK.
     assert 0 < pair.value(NAKS_OUT) <= pair.lost
-    # Each DATA frame was sent once, and each lost one once more.
+    # Each DATA frame was sent once, and each lost frame was retransmitted once.
     frames = pair.frames - pair.lost
     assert frames <= MESSAGES_COUNT + 0.1 * pair.lost

@@ -1,4 +1,4 @@
-"""Runs on virtual time that are replayed exactly, shrunk, and reproduced from their captures."""
+"""Runs on virtual time are replayed exactly, shrunk, and reproduced from their captures."""
 
 import json
 from pathlib import Path
@@ -40,7 +40,7 @@ RULES = [
         "act": {"duplicate": "2%"},
     },
     {
-        "id": "deaf",
+        "id": "feedback-loss",
         "where": {"link": "b->a"},
         "what": {"type": ["SM", "NAK"]},
         "act": {"drop": "5%"},
@@ -49,7 +49,7 @@ RULES = [
 
 
 def scenario(folder: Path, faults, length="400KiB", message="1000B", term="64k") -> Path:
-    """A scenario of one stream whose messages all have one length."""
+    """Write a scenario of one stream whose messages all have one length."""
     first = DOCUMENT["traffic"][0]
     traffic = {
         **first,
@@ -72,11 +72,11 @@ def fields(folder: RunDir, *names):
     return [tuple(int(row[name]) for name in names) for row in rows]
 
 
-def test_a_replay_is_the_same_run_to_the_nanosecond(tmp_path):
+def test_a_replay_equals_the_run_to_the_nanosecond(tmp_path):
     path = scenario(tmp_path, RULES)
     _, first = run(path, tmp_path)
     replayed = Replayed("first", first.decisions, ("windtunnel", "replay", "first"))
-    # With a seed of its own every rule would choose other frames.
+    # Without the replayed decisions every rule would choose other frames.
     made, again = run(path, tmp_path, replayed=replayed)
     assert made.outcome == "PASS", made.reason
     assert first.decisions.read_bytes() == again.decisions.read_bytes()
@@ -88,12 +88,12 @@ def test_a_replay_is_the_same_run_to_the_nanosecond(tmp_path):
     assert found.ordered == len(fields(first, "time_ns")) > 30
     assert again.repro.read_text().startswith("windtunnel replay first\n")
     verdict = json.loads(again.verdict.read_text())
-    told = [each["text"] for each in verdict["gates"] if each["name"] == "faults_happened"]
-    assert told == [f"{found.ordered} of {found.ordered} decisions repeated"]
+    texts = [each["text"] for each in verdict["gates"] if each["name"] == "faults_happened"]
+    assert texts == [f"{found.ordered} of {found.ordered} decisions repeated"]
 
 
 @pytest.mark.full
-def test_a_replay_of_a_part_strikes_that_part_alone(tmp_path):
+def test_a_replay_of_some_decisions_applies_only_those(tmp_path):
     path = scenario(tmp_path, RULES)
     _, first = run(path, tmp_path)
     part = tmp_path / "part.bin"
@@ -108,21 +108,21 @@ def test_a_replay_of_a_part_strikes_that_part_alone(tmp_path):
 
 
 def lost(folder: RunDir):
-    """The bytes of the stream that were dropped, with the attempt."""
+    """Return (position, length, attempt) of the dropped frames."""
     rows = read_decisions(folder.decisions)
     rows = rows[(rows["action"] == 1) & (rows["link"] == 0)]
     return {(int(row["position"]), int(row["frame_length"]), int(row["attempt"])) for row in rows}
 
 
 @pytest.mark.full
-def test_what_two_captures_show_is_lost_again(tmp_path):
+def test_a_scenario_from_two_captures_loses_the_same_frames(tmp_path):
     _, first = run(scenario(tmp_path, RULES), tmp_path)
-    made = from_captures([first.capture("b"), first.capture("a")], tmp_path / "seen.yaml")
-    path = tmp_path / "seen.yaml"
+    made = from_captures([first.capture("b"), first.capture("a")], tmp_path / "captured.yaml")
+    path = tmp_path / "captured.yaml"
     path.write_text(made.text)
-    told = made.streams[0]
-    assert told["followed"] is True
-    assert told["reliable"] is True
+    stream = made.streams[0]
+    assert stream["followed"] is True
+    assert stream["reliable"] is True
     assert [note for note in made.notes if "differ in length" in note] == []
     result, again = run(path, tmp_path)
     assert result.outcome == "PASS", result.reason
@@ -142,36 +142,36 @@ def test_what_two_captures_show_is_lost_again(tmp_path):
 
 
 @pytest.mark.parametrize("host", ["a", pytest.param("b", marks=pytest.mark.full)])
-def test_what_one_capture_shows_is_lost_again(tmp_path, host):
+def test_a_scenario_from_one_capture_loses_the_same_frames(tmp_path, host):
     """First transmissions only: one capture point does not show enough of a lost retransmission."""
     only_first = [{**RULES[0], "attempt": 1}]
-    # In a long term the receiver itself refuses nothing, so only the link loses.
+    # In a long term the receiver refuses no frame, so only the link loses frames.
     _, first = run(scenario(tmp_path, only_first, term="1m"), tmp_path)
-    path = tmp_path / f"seen-at-{host}.yaml"
+    path = tmp_path / f"captured-at-{host}.yaml"
     made = from_captures([first.capture(host)], path)
     path.write_text(made.text)
     assert made.streams[0]["lost"] == len(lost(first)) > 10
-    (told,) = made.streams
-    assert told["window_bytes"] == 128 << 10
-    assert told["bytes_per_s"] > 0
+    (stream,) = made.streams
+    assert stream["window_bytes"] == 128 << 10
+    assert stream["bytes_per_s"] > 0
     result, again = run(path, tmp_path)
     assert result.outcome == "PASS", result.reason
     assert lost(again) == lost(first)
 
 
-def test_a_failing_run_is_shrunk_by_command(tmp_path, capsys):
-    """A sabotage needs no impairment at all, so none may be left."""
+def test_the_shrink_command_reduces_a_failing_run(tmp_path, capsys):
+    """A sabotage needs no impairment, so none may be left."""
     path = scenario(tmp_path, RULES)
     result, first = run(path, tmp_path, sabotage="flip-byte")
     assert result.outcome == "FAIL"
     out = str(tmp_path / "runs")
     assert main(["shrink", str(first.path), "--out", out, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["check"] == "delivered_once"
-    assert (told["ranges"], told["rules"], told["streams_after"]) == (0, 0, 1)
-    assert told["decisions_before"] == len(read_decisions(first.decisions)) > 30
-    assert told["is_sure"]
-    assert told["bytes_after"] < told["bytes_before"] == 400 << 10
-    again = simulated.run(Path(told["scenario"]), tmp_path, sabotage="flip-byte")
+    shrunk = json.loads(capsys.readouterr().out)
+    assert shrunk["check"] == "delivered_once"
+    assert (shrunk["ranges"], shrunk["rules"], shrunk["streams_after"]) == (0, 0, 1)
+    assert shrunk["decisions_before"] == len(read_decisions(first.decisions)) > 30
+    assert shrunk["is_sure"]
+    assert shrunk["bytes_after"] < shrunk["bytes_before"] == 400 << 10
+    again = simulated.run(Path(shrunk["scenario"]), tmp_path, sabotage="flip-byte")
     assert again.outcome == "FAIL"
     assert again.reason.startswith("delivered_once")

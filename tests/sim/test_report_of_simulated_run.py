@@ -1,4 +1,4 @@
-"""The chart of a simulated run: everything in it lies on one clock."""
+"""All marks and lines in the chart of a simulated run have times of one clock."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Paced applications on virtual time: they rest as long as configured."""
+"""Applications on virtual time pause as long as configured."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def facts_of(result):
     return publisher, subscriber
 
 
-def test_a_slow_consumer_passes_and_takes_its_time(tmp_path):
+def test_a_slow_consumer_passes_and_takes_as_long_as_its_pauses(tmp_path):
     result = run(SCENARIOS / "host" / "slow-consumer.yaml", tmp_path)
     assert result.outcome == "PASS", result.reason
     publisher, subscriber = facts_of(result)
@@ -28,7 +28,7 @@ def test_a_slow_consumer_passes_and_takes_its_time(tmp_path):
 
 
 @pytest.mark.full
-def test_a_resting_publisher_passes_and_takes_its_time(tmp_path):
+def test_a_pausing_publisher_passes_and_takes_as_long_as_its_pauses(tmp_path):
     result = run(SCENARIOS / "host" / "resting-publisher.yaml", tmp_path)
     assert result.outcome == "PASS", result.reason
     publisher, _ = facts_of(result)

@@ -65,7 +65,7 @@ def made(tmp_path, faults=LOSSES, more=""):
 
 
 def account(folder):
-    """The figures of the applications, by name, from their own records."""
+    """Return the figures of the applications by name, from their records."""
     near, far = folder.host("a").publisher("ticks"), folder.host("b").subscriber("ticks")
     offers = records(near.offers, "<qiiq")
     offered = records(near.times, "<q")
@@ -104,14 +104,14 @@ def account(folder):
 
 
 def link_account(folder):
-    """The figures of lost frames and their repairs, by name, from the decision log."""
+    """Return the figures of lost frames and their repairs by name, from the decision log."""
     drops = [each for each in read_decisions(folder.decisions) if each["action"] == DROP]
     spans = [(int(each["frame_length"]) + 31) // 32 * 32 for each in drops]
     assert len(drops) >= 12
     return {
         "lost_frames": len(drops),
         "lost_bytes": sum(spans),
-        # Each lost frame is sent again once, because retransmits are not lost.
+        # Each lost frame is retransmitted once, because retransmits are not lost.
         "resent_frames": len(drops),
         "resent_bytes": sum(spans),
         "gaps": len({(int(each["position"]) - 30_000) // (128 << 10) for each in drops}),
@@ -119,7 +119,7 @@ def link_account(folder):
 
 
 def differences(row, expected):
-    """The names of the figures in a row that do not equal the expected ones."""
+    """Return the names of the figures in a row that differ from the expected ones."""
     return [name for name, value in expected.items() if row.get(name) != value]
 
 
@@ -148,8 +148,8 @@ def test_a_difference_of_one_in_any_compared_figure_is_found(lossy):
     folder, row = lossy
     expected = account(folder) | link_account(folder)
     for name in expected:
-        for planted in (row[name] + 1, row[name] - 1):
-            assert differences(row | {name: planted}, expected) == [name]
+        for modified in (row[name] + 1, row[name] - 1):
+            assert differences(row | {name: modified}, expected) == [name]
         without = {each: value for each, value in row.items() if each != name}
         assert differences(without, expected) == [name]
 
@@ -157,6 +157,6 @@ def test_a_difference_of_one_in_any_compared_figure_is_found(lossy):
 def test_a_slow_reader_is_named_as_the_cause_of_its_stalls(tmp_path):
     folder, row = made(tmp_path, "", "consume: {rests: {every: 128KiB, for: 300ms}}")
     assert differences(row, account(folder)) == []
-    # Three rests of 300 ms; the message that was due first waited for the rest of each.
+    # Three pauses of 300 ms; the message that was due first waited until the end of each.
     assert row["longest_silence_ns"] >= 300_000_000
     assert 700_000_000 < row["stalled_ns"]["reader"] <= 3 * row["longest_silence_ns"]

@@ -1,4 +1,4 @@
-"""Scenarios of multicast groups: losses before the fan-out, a start with all, and 32 hosts."""
+"""Scenarios of multicast groups: losses before the fan-out, `starts_with`, and 32 hosts."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ GROUP = "endpoint=224.20.30.39:24325|interface=${self}"
 
 
 def scenario(folder: Path, hosts: int, *, channel: str, where: str = "", more: str = "") -> Path:
-    """A stream to all other hosts, whose links lose some first transmissions."""
+    """Write a scenario of a stream to all other hosts, whose links lose first transmissions."""
     names = [f"h{index}" for index in range(hosts)]
     links = "\n".join(
         f"    - {{between: [h0, {name}], impairments: {{both: {{delay: 1ms}}}}}}"
@@ -56,7 +56,7 @@ budget: {{wall: 90s}}
 
 
 def lost(folder: Path) -> dict[int, set[int]]:
-    """The positions that were dropped, by link direction."""
+    """Return the positions of dropped frames by link direction."""
     decisions = read_decisions(RunDir(folder).decisions)
     assert decisions is not None
     return {
@@ -90,7 +90,7 @@ faults:
     evidence = Evidence(result.run_dir)
     (traffic,) = evidence.case.traffic
     subscribers = [evidence.subscriber(flow) for flow in traffic.flows]
-    # One that has not joined has position 0, too.
+    # A subscriber that has not joined has position 0, too.
     assert all(each.session_id for each in subscribers)
     assert [each.join_position for each in subscribers] == [0, 0]
 

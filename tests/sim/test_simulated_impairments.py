@@ -1,4 +1,4 @@
-"""Impairments of a link and rewritten ports on virtual time: applied, counted, and survived."""
+"""Scenarios with link impairments and rewritten ports on virtual time pass."""
 
 import pytest
 

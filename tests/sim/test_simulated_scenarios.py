@@ -1,4 +1,4 @@
-"""The scenario files on virtual time: sound streams pass, each sabotage is detected."""
+"""The scenario files on virtual time pass, and each sabotage is detected."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_main_scenario_passes(name, tmp_path):
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", WITH_TURNS_OF_THEIR_OWN)
-def test_groups_pauses_and_deaths_pass(name, tmp_path):
+def test_groups_pauses_and_killed_drivers_pass(name, tmp_path):
     result = run(SCENARIOS / f"{name}.yaml", tmp_path)
     assert result.outcome == "PASS", result.reason
 
@@ -52,13 +52,13 @@ def test_more_groups_and_pauses_pass(name, tmp_path):
 
 
 @pytest.mark.full
-def test_a_death_is_told_as_it_was(tmp_path):
+def test_a_killed_driver_is_recorded(tmp_path):
     result = run(SCENARIOS / "host/kill-driver.yaml", tmp_path)
     assert result.outcome == "PASS", result.reason
     (events,) = tmp_path.glob("runs/*/*/host-events.json")
     (found,) = read_applied_events(events)
     assert (found.id, found.host, found.processes) == ("crash", "b", ["driver"])
-    # On virtual time nobody is late.
+    # On virtual time events are exact.
     assert found.ended_ns - found.began_ns == pytest.approx(6 * 10**9, abs=100_000)
     exits = {each.name: each for each in Manifest.read(events.parent / "run.json").processes}
     assert exits["b/driver"].exit_code == -9

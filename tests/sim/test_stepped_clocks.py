@@ -1,4 +1,4 @@
-"""A step of a host's realtime clock is read by its driver and clients, and by nobody else."""
+"""A step of a host's realtime clock affects only its driver and clients."""
 
 import numpy as np
 import pytest
@@ -32,15 +32,15 @@ def test_heartbeats_of_clients_have_the_time_of_their_own_host(tmp_path, driver)
     for host in "ab":
         own = [each for each in steps_ms if each.startswith(f"{host}-")]
         samples = read_samples(folder.host(host).counter_samples)
-        beats = samples[
+        heartbeats = samples[
             (samples["type_id"] == counter_key.CLIENT_HEARTBEAT) & (samples["value"] > 0)
         ]
-        times_ms = beats["time_ns"].astype(np.int64) // MS
+        times_ms = heartbeats["time_ns"].astype(np.int64) // MS
         expected_ms = times_ms + sum(
             np.where(times_ms >= began_ms[each], steps_ms[each], 0) for each in own
         )
-        ages_ms = expected_ms - beats["value"]
-        settled = np.ones(len(beats), dtype=bool)
+        ages_ms = expected_ms - heartbeats["value"]
+        settled = np.ones(len(heartbeats), dtype=bool)
         for each in own:
             since_ms = times_ms - began_ms[each]
             settled &= (since_ms < 0) | (since_ms > KEEPALIVE_MS + SLACK_MS)

@@ -1,4 +1,4 @@
-"""The sender's and the receiver's kernels against each other, deterministic to the datagram."""
+"""The sender's and the receiver's kernels exchange a stream over a deterministic link."""
 
 import random
 import sys
@@ -49,16 +49,16 @@ def messages_of(received):
 def lossy(seed, share, kinds=None):
     rng = random.Random(seed)
 
-    def fate(direction, datagram):
+    def impair(direction, datagram):
         if kinds is not None and kind_of(datagram) not in kinds:
             return [datagram]
         return [] if rng.random() < share else [datagram]
 
-    return fate
+    return impair
 
 
 @pytest.mark.parametrize("initial_term_id", [7, -3, 2_147_483_646])
-def test_delivers_everything_over_term_wraps(tmp_path, initial_term_id):
+def test_delivers_all_messages_across_term_rotations(tmp_path, initial_term_id):
     pair = StreamPair(tmp_path, initial_term_id=initial_term_id)
     pair.publish(MESSAGES)
     assert messages_of(pair.received) == MESSAGES
@@ -69,7 +69,7 @@ def test_delivers_everything_over_term_wraps(tmp_path, initial_term_id):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_repairs_loss_in_both_directions(tmp_path, seed):
-    pair = StreamPair(tmp_path, fate=lossy(seed, 0.05))
+    pair = StreamPair(tmp_path, impair=lossy(seed, 0.05))
     pair.publish(MESSAGES)
     assert messages_of(pair.received) == MESSAGES
     assert pair.value(NAKS_OUT) > 0
@@ -77,17 +77,17 @@ def test_repairs_loss_in_both_directions(tmp_path, seed):
     assert pair.value(system_counters.RETRANSMITS_SENT) > 0
 
 
-def test_unreliable_pads_exactly_what_was_lost(tmp_path):
+def test_an_unreliable_receiver_fills_lost_ranges_with_padding(tmp_path):
     lost = []
     rng = random.Random(5)
 
-    def fate(direction, datagram):
+    def impair(direction, datagram):
         if direction == TO_RECEIVER and is_data(datagram) and rng.random() < 0.03:
             lost.append(bytes(datagram))
             return []
         return [datagram]
 
-    pair = StreamPair(tmp_path, fate=fate, reliable=False, window=16_384)
+    pair = StreamPair(tmp_path, impair=impair, reliable=False, window=16_384)
     pair.publish(MESSAGES)
     assert lost
     assert not [d for _, d in pair.wire if kind_of(d) == frame_type.NAK]
@@ -101,26 +101,26 @@ def test_unreliable_pads_exactly_what_was_lost(tmp_path):
 def test_a_lost_tail_is_repaired_by_the_heartbeat(tmp_path):
     dropped = []
 
-    def fate(direction, datagram):
+    def impair(direction, datagram):
         if direction == TO_RECEIVER and is_data(datagram) and not dropped:
             dropped.append(datagram)
             return []
         return [datagram]
 
-    pair = StreamPair(tmp_path, fate=fate)
+    pair = StreamPair(tmp_path, impair=impair)
     pair.publish([b"only one"])
     assert dropped
     assert messages_of(pair.received) == [b"only one"]
 
 
-def test_any_bytes_leave_the_stream_unharmed(tmp_path):
+def test_random_datagrams_do_not_affect_the_stream(tmp_path):
     rng = random.Random(11)
 
-    def fate(direction, datagram):
-        noise = np.frombuffer(rng.randbytes(rng.randrange(1, 200)), np.uint8).copy()
-        return [noise, datagram] if rng.random() < 0.5 else [datagram, noise]
+    def impair(direction, datagram):
+        random_datagram = np.frombuffer(rng.randbytes(rng.randrange(1, 200)), np.uint8).copy()
+        return [random_datagram, datagram] if rng.random() < 0.5 else [datagram, random_datagram]
 
-    pair = StreamPair(tmp_path, fate=fate)
+    pair = StreamPair(tmp_path, impair=impair)
     pair.publish(MESSAGES[:60])
     assert messages_of(pair.received) == MESSAGES[:60]
     assert pair.value(system_counters.INVALID_PACKETS) > 0
@@ -129,7 +129,7 @@ def test_any_bytes_leave_the_stream_unharmed(tmp_path):
 def test_duplicates_and_swaps_change_nothing(tmp_path):
     held = []
 
-    def fate(direction, datagram):
+    def impair(direction, datagram):
         if direction != TO_RECEIVER:
             return [datagram]
         if held:
@@ -137,7 +137,7 @@ def test_duplicates_and_swaps_change_nothing(tmp_path):
         held.append(datagram)
         return [] if is_data(datagram) else [held.pop()]
 
-    pair = StreamPair(tmp_path, fate=fate)
+    pair = StreamPair(tmp_path, impair=impair)
     pair.publish(MESSAGES)
     assert messages_of(pair.received) == MESSAGES
 
@@ -146,7 +146,7 @@ def test_equal_impairments_give_equal_traffic(tmp_path):
     wires = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        pair = StreamPair(tmp_path / name, fate=lossy(3, 0.05))
+        pair = StreamPair(tmp_path / name, impair=lossy(3, 0.05))
         pair.publish(MESSAGES[:80])
         wires.append(pair.wire)
     assert wires[0] == wires[1]

@@ -1,4 +1,4 @@
-"""Swapped frames arrive one after the other: a receiver sees the gap before it closes."""
+"""Swapped frames arrive one after the other, so a receiver detects the gap before it closes."""
 
 import json
 
@@ -42,9 +42,9 @@ IMPAIRMENTS = ", impairments: {both: {delay: {mean: 5ms}}}"
 def test_an_unreliable_receiver_fills_the_gap_before_a_swapped_frame(impairments, tmp_path):
     file = tmp_path / "swapped.yaml"
     file.write_text(SCENARIO.format(impairments=impairments))
-    made = run(file, tmp_path)
-    assert made.outcome == "PASS", made.reason
-    folder = RunDir(made.run_dir)
+    result = run(file, tmp_path)
+    assert result.outcome == "PASS", result.reason
+    folder = RunDir(result.run_dir)
     counters = json.loads(folder.host("b").counters.read_text())["counters"]
     (fills,) = (each["final_value"] for each in counters if each["label"] == "Loss gap fills")
     decisions = read_decisions(folder.decisions)

@@ -51,7 +51,7 @@ def test_seeds_hold_with_recovery_modes(tmp_path, seeds):
 
 
 @pytest.mark.full
-def test_a_copy_that_the_link_divided_may_be_lost(tmp_path):
+def test_a_copy_that_the_link_splits_may_be_lost(tmp_path):
     """Swapping a PAD with the first frame of the copy for another endpoint divides this copy, and
     its first part may arrive first. Then the image drops the whole other copy.
     """
@@ -70,7 +70,7 @@ def test_copies_that_depart_one_after_another_fit_on_the_wire(tmp_path):
 
 
 def is_alive(process: Path) -> bool:
-    """Whether a process exists and is not a zombie."""
+    """Return whether a process exists and is not a zombie."""
     try:
         return "State:\tZ" not in (process / "status").read_text()
     except OSError:
@@ -97,16 +97,16 @@ def test_a_swarm_that_is_killed_leaves_no_process(tmp_path):
 
 
 @pytest.mark.full
-def test_a_long_swarm_tells_how_far_it_has_come(tmp_path, monkeypatch, capsys):
+def test_a_long_swarm_reports_its_progress(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("windtunnel.harness.simulator.swarm.swarm.PROGRESS_S", 0)
     order = SwarmSpec(0, 2, 0.0, 1, 20, "", as_json=False, keep=None)
     Swarm(order, tmp_path).run()
-    told = capsys.readouterr().err.splitlines()
-    assert [line.split(" after ")[0] for line in told] == ["1 of 2 trials", "2 of 2 trials"]
+    progress = capsys.readouterr().err.splitlines()
+    assert [line.split(" after ")[0] for line in progress] == ["1 of 2 trials", "2 of 2 trials"]
 
 
 def stalling(window: int):
-    """A choice in which an unreliable stream loses every DATA frame until the recovery phase."""
+    """Return a choice whose unreliable stream loses every DATA frame until the recovery phase."""
     choice = choose(0, frames=400)
     traffic = choice.case.traffic[0].model_copy(
         update={
@@ -143,7 +143,7 @@ def stalling(window: int):
     )
 
 
-def test_stall_of_the_protocols_own_is_told_apart(tmp_path):
+def test_a_stall_of_the_protocol_is_no_violation(tmp_path):
     outcome = Trial(stalling(65_536), tmp_path).run()
     assert outcome.violation == ""
     assert len(outcome.stalls) == 1
@@ -151,8 +151,8 @@ def test_stall_of_the_protocols_own_is_told_apart(tmp_path):
 
 
 @pytest.mark.full
-def test_a_stall_that_outlives_its_image_is_known_by_how_it_was(tmp_path):
-    # Another image joins at snd-pos, and what it tells is no evidence of how the first one ended.
+def test_a_stall_is_recognised_after_its_image_was_replaced(tmp_path):
+    # Another image joins at snd-pos, and its state is no evidence of how the first one ended.
     slow = replace(stalling(65_536), readers=(Reader(visit_frames=1, rest_ns=20_000_000),))
     outcome = Trial(slow, tmp_path).run()
     assert outcome.violation == ""
@@ -188,12 +188,12 @@ def test_seeds_choose_every_kind_of_trial():
     assert any(not choice.case.faults for choice in choices)
 
 
-def test_one_seed_is_one_run_in_any_process(tmp_path):
-    here = run_trial(17, tmp_path)
+def test_a_seed_gives_the_same_run_in_any_process(tmp_path):
+    own_trial = run_trial(17, tmp_path)
     _, lines, _ = swarm(tmp_path, "--seed", "15", "--seeds", "4")
-    there = next(each for each in lines if each.get("seed") == 17)
-    assert here.digest == there["digest"]
-    assert here.choice == there["choice"]
+    trial = next(each for each in lines if each.get("seed") == 17)
+    assert own_trial.digest == trial["digest"]
+    assert own_trial.choice == trial["choice"]
 
 
 def test_states_that_do_not_fit_into_their_memory_are_not_saved(tmp_path, monkeypatch):
@@ -207,8 +207,8 @@ def test_the_command_knows_every_sabotage():
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("sabotage", SABOTAGES)
-def test_planted_defect_is_found_with_its_seed(sabotage, tmp_path):
-    # Some harm is not seen by every trial: without faults there is nothing to heal, for one.
+def test_each_sabotage_is_detected_by_some_seed(sabotage, tmp_path):
+    # Not every trial detects every defect: for example, without faults nothing is repaired.
     for seed in range(12):
         result = run_trial(seed, tmp_path, sabotage=sabotage)
         assert not result.defect
@@ -218,7 +218,7 @@ def test_planted_defect_is_found_with_its_seed(sabotage, tmp_path):
 
 
 @pytest.mark.full
-def test_harm_is_told_with_the_command_that_repeats_it(tmp_path):
+def test_a_violation_is_reported_with_the_command_that_reproduces_it(tmp_path):
     done = subprocess.run(
         [
             *(
@@ -238,11 +238,11 @@ def test_harm_is_told_with_the_command_that_repeats_it(tmp_path):
     )
     assert done.returncode == 1
     assert "seed 3: rcv-hwm exceeds the highest position received" in done.stdout
-    again = "reproduce: windtunnel swarm --seed 3 --seeds 1 --sabotage lying-counter"
-    assert again in done.stdout.splitlines()
+    command_line = "reproduce: windtunnel swarm --seed 3 --seeds 1 --sabotage lying-counter"
+    assert command_line in done.stdout.splitlines()
 
 
-def test_kept_trial_is_the_same_and_can_be_looked_at(tmp_path):
+def test_a_kept_trial_has_the_same_digest_and_complete_records(tmp_path):
     plain = run_trial(17, tmp_path)
     kept = run_trial(17, tmp_path, keep=tmp_path / "kept")
     assert kept.digest == plain.digest

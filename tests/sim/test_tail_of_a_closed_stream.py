@@ -1,4 +1,4 @@
-"""Streams that are closed at once after their last message, on a path that loses much."""
+"""Streams that are closed directly after their last message, on a path with high loss."""
 
 import random
 from collections import deque
@@ -28,7 +28,7 @@ class LossyLab(Lab):
     """A driver that sends to itself: each datagram arrives 125 ms later, or is lost."""
 
     def __init__(self, directory, clock, **settings):
-        self.under_way = deque()
+        self.in_flight = deque()
         self.rng = random.Random(0)
         super().__init__(directory, clock, **settings)
 
@@ -45,9 +45,9 @@ class LossyLab(Lab):
                     target = link.find(self.links, name, name_length)
                     source = box.local.copy(), int(box.local_length)
                     arrival = (now_ns + ONE_WAY_NS, target, *source, buf[:length].copy())
-                    self.under_way.append(arrival)
-        while self.under_way and self.under_way[0][0] <= now_ns:
-            _, target, source, source_length, datagram = self.under_way.popleft()
+                    self.in_flight.append(arrival)
+        while self.in_flight and self.in_flight[0][0] <= now_ns:
+            _, target, source, source_length, datagram = self.in_flight.popleft()
             if target != link.NOTHING:
                 link.deliver(self.links, target, source, source_length, datagram, 0, datagram.size)
 
@@ -70,7 +70,7 @@ def lossy_lab(folder, **settings):
 
 
 def until(lab, is_done, limit_ns=120 * SECOND):
-    """Take turns until a condition holds. Returns whether it did."""
+    """Take turns until a condition holds, and return whether it did within the limit."""
     for _ in range(limit_ns // STEP_NS):
         if is_done():
             return True
@@ -79,36 +79,36 @@ def until(lab, is_done, limit_ns=120 * SECOND):
 
 
 def transfer(lab, seed, channel):
-    """Publish a stream, close it at once, and read it. Returns whether all of it arrived."""
+    """Publish a stream, close it at once, and read it; return whether all of it arrived."""
     lab.rng, stream = random.Random(seed), STREAM + seed
     subscription, _ = lab.add(AddSubscription, ENDPOINT, stream)
     publication, (ready,) = lab.add(AddExclusivePublication, channel, stream)
-    own = lab.open_log(ready.log_file_name)
-    said = []
+    publication_log = lab.open_log(ready.log_file_name)
+    images = []
 
     def has_image():
-        said.extend(item for item in lab.take() if isinstance(item, AvailableImage))
-        return bool(said) and lab.value(ready.limit_counter_id) > 0
+        images.extend(item for item in lab.take() if isinstance(item, AvailableImage))
+        return bool(images) and lab.value(ready.limit_counter_id) > 0
 
     assert until(lab, has_image)
-    image = lab.open_log(said[0].log_file_name)
-    end = lab.publish(own, LENGTH)
+    image = lab.open_log(images[0].log_file_name)
+    end = lab.publish(publication_log, LENGTH)
     lab.post(
         RemovePublication.TYPE_ID,
         RemovePublication(lab.client, lab.next_id(), publication, False).encode(),
     )
-    rebuilt = lab.counters.find(5, said[0].correlation_id)
+    rebuilt = lab.counters.find(5, images[0].correlation_id)
     assert rebuilt is not None
-    files = own.path, image.path
+    files = publication_log.path, image.path
 
     def is_over():
-        lab.set_value(said[0].subscriber_position_id, lab.value(rebuilt))
+        lab.set_value(images[0].subscriber_position_id, lab.value(rebuilt))
         return lab.value(rebuilt) == end or not files[0].exists()
 
     assert until(lab, is_over)
     is_whole = lab.value(rebuilt) == end
     if is_whole:
-        assert image.log[:end].tobytes() == own.log[:end].tobytes()
+        assert image.log[:end].tobytes() == publication_log.log[:end].tobytes()
     lab.ask(RemoveSubscription(lab.client, lab.next_id(), subscription))
     assert until(lab, lambda: not any(path.exists() for path in files))
     lab.take()
@@ -123,6 +123,6 @@ def test_a_closed_publication_with_ranges_stays_until_its_tail_has_arrived(tmp_p
     assert lost == []
 
 
-def test_as_in_aeron_a_closed_publication_without_ranges_leaves_its_tail_behind(tmp_path):
+def test_a_closed_publication_without_ranges_loses_its_tail_as_in_aeron(tmp_path):
     with lossy_lab(tmp_path) as lab:
         assert not all(transfer(lab, seed, CHANNEL) for seed in range(SEEDS // 100))
