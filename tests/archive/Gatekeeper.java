@@ -1,5 +1,5 @@
 /*
- * Who may talk to Java's archive in these tests; see gatekeeper.py, which is the same for ours.
+ * The authenticator of Java's archive in these tests; gatekeeper.py is the same for ours.
  */
 import io.aeron.security.Authenticator;
 import io.aeron.security.AuthenticatorSupplier;

@@ -23,7 +23,7 @@ from windtunnel.harness.orchestrate.processes import fork_server_client
 from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 IDLE_S = 0.001
 TERM, SEGMENT, MTU = 65_536, 131_072, 1_408
 
@@ -31,7 +31,7 @@ JAR = os.environ.get("AERON_ALL_JAR", "")
 JAVA_OPENS = ("java.base/sun.nio.ch", "java.base/jdk.internal.misc", "java.base/java.util.zip")
 JAVA = (
     "java",
-    # Short lives: what is compiled well is never needed.
+    # The processes are short-lived, so optimised code is not needed.
     "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m",
     *itertools.chain.from_iterable(("--add-opens", f"{name}=ALL-UNNAMED") for name in JAVA_OPENS),
 )  # fmt: skip
@@ -53,10 +53,10 @@ KINDS = ("ours",) if why_no_java() else ("ours", "java")
 
 
 def until(condition, what):
-    """Wait for a condition that only a broken archive does not fulfil."""
-    deadline_s = time.monotonic() + PATIENCE_S
+    """Wait until a condition holds, and fail after a time limit."""
+    deadline_s = time.monotonic() + TIMEOUT_S
     while not (found := condition()):
-        assert time.monotonic() < deadline_s, f"{what}: not within {PATIENCE_S:g} s"
+        assert time.monotonic() < deadline_s, f"{what}: not within {TIMEOUT_S:g} s"
         time.sleep(IDLE_S)
     return found
 
@@ -79,7 +79,7 @@ def _settings(folder, port):
         "aeron.ipc.term.buffer.length": TERM,
         "aeron.spies.simulate.connection": "true",
         "aeron.timer.interval": "100ms",
-        # Whoever tests on a busy machine is not dead because it is late.
+        # A delay on a busy machine must not end a client or an image.
         "aeron.client.liveness.timeout": "60s",
         "aeron.image.liveness.timeout": "30s",
         "aeron.publication.unblock.timeout": "70s",
@@ -182,7 +182,7 @@ class Archive:
             self._aeron = Aeron(context=ClientContext(dir=directory, driver_timeout_ms=60_000))
         return self._aeron
 
-    def die(self):
+    def kill_while_connected(self):
         """Kill the archive while clients are connected."""
         archive, *driver = self._processes
         _end(archive, signal.SIGKILL)
@@ -210,7 +210,7 @@ class Archive:
 
 def _end(process, number):
     process.send_signal(number)
-    if process.wait(PATIENCE_S) is None:
+    if process.wait(TIMEOUT_S) is None:
         process.kill()
         raise AssertionError(f"{process.name}: signal {number} did not end it")
 

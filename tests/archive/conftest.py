@@ -10,24 +10,28 @@ import pytest
 
 from tests.archive import gatekeeper
 from tests.archive.archives import JAR, KINDS, Archive
-from tests.archive.conversation import Conversation
+from tests.archive.conversation import ControlSession
 
 FILES = frozenset(Path(__file__).parent.glob("test_*.py"))
 """For 12,000 tests, a look-up costs much less than asking whether a path lies below a folder."""
 SHARED = pytest.StashKey["Archives"]()
 
 
-def is_here(item):
+def is_in_this_folder(item):
     return item is not None and item.path in FILES
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
     """Move all tests of this folder to the position of its first test, in the same order."""
-    own = [each for each in items if is_here(each)]
+    own = [each for each in items if is_in_this_folder(each)]
     if own:
         first = items.index(own[0])
-        items[:] = [*items[:first], *own, *(each for each in items[first:] if not is_here(each))]
+        items[:] = [
+            *items[:first],
+            *own,
+            *(each for each in items[first:] if not is_in_this_folder(each)),
+        ]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -36,7 +40,7 @@ def pytest_runtest_teardown(item, nextitem):
     try:
         return (yield)
     finally:
-        if not is_here(nextitem) and SHARED in item.config.stash:
+        if not is_in_this_folder(nextitem) and SHARED in item.config.stash:
             item.config.stash[SHARED].stop()
 
 
@@ -46,11 +50,11 @@ class Archives:
     def __init__(self, folder):
         self._folder, self._running, self._count = folder, {}, 0
 
-    def shared(self, kind, name="patient", settings=None, class_path=()):
+    def shared(self, kind, name="default", settings=None, class_path=()):
         """Return the running archive with this name, which is started on first use."""
         running = self._running.get((kind, name))
         if running is not None and not running.is_alive:
-            # What one test has killed is not the next one's fault.
+            # A test may have killed the archive.
             running.kill()
             del self._running[kind, name]
         if (kind, name) not in self._running:
@@ -83,14 +87,14 @@ def kind(request):
 
 @pytest.fixture
 def archive(archives, kind):
-    """An archive with Aeron's defaults, except for small files and no limits."""
+    """An archive with Aeron's defaults, except for small files, long timeouts and no limits."""
     return archives.shared(kind)
 
 
 @pytest.fixture
-def talk(archive):
+def session(archive):
     """A control session with the shared archive."""
-    made = Conversation(archive)
+    made = ControlSession(archive)
     yield made
     made.close()
 
@@ -110,14 +114,14 @@ def own_archive(tmp_path, kind):
 
 
 @pytest.fixture
-def impatient(archives, kind):
+def short_timeout_archive(archives, kind):
     """An archive with a timeout of five seconds and ten times as many liveness checks."""
     settings = {
         "aeron.archive.connect.timeout": "5s",
         "aeron.archive.session.liveness.check.interval": "100ms",
         "aeron.archive.message.timeout": "5s",
     }
-    return archives.shared(kind, "impatient", settings)
+    return archives.shared(kind, "short-timeouts", settings)
 
 
 @pytest.fixture(scope="session")
@@ -127,31 +131,31 @@ def java_gatekeeper(tmp_path_factory):
 
 
 @pytest.fixture
-def guarded(archives, kind, request):
+def authenticated_archive(archives, kind, request):
     """An archive with authentication and a timeout of five seconds."""
-    doors = rules = "tests.archive.gatekeeper:Gatekeeper"
+    authenticator = authorisation = "tests.archive.gatekeeper:Gatekeeper"
     class_path = ()
     if kind == "java":
         classes = request.getfixturevalue("java_gatekeeper")
         if classes is None:
             pytest.skip("there is no javac on the PATH to compile an authenticator with")
-        doors, rules, class_path = "Gatekeeper", "Gatekeeper$Rules", (classes,)
+        authenticator, authorisation, class_path = "Gatekeeper", "Gatekeeper$Rules", (classes,)
     settings = {
         "aeron.archive.connect.timeout": "5s",
-        "aeron.archive.authenticator.supplier": doors,
-        "aeron.archive.authorisation.service.supplier": rules,
+        "aeron.archive.authenticator.supplier": authenticator,
+        "aeron.archive.authorisation.service.supplier": authorisation,
     }
-    return archives.shared(kind, "guarded", settings, class_path)
+    return archives.shared(kind, "authenticated", settings, class_path)
 
 
 @pytest.fixture
-def checked(archives, kind):
+def checksum_archive(archives, kind):
     """An archive that writes checksums and verifies them before replay."""
     settings = {
         "aeron.archive.record.checksum": "CRC-32",
         "aeron.archive.replay.checksum": "CRC-32",
     }
-    return archives.shared(kind, "checked", settings)
+    return archives.shared(kind, "checksums", settings)
 
 
 @pytest.fixture
@@ -161,8 +165,8 @@ def source(archives, kind):
 
 
 @pytest.fixture
-def source_talk(source):
+def source_session(source):
     """A control session with the second archive."""
-    made = Conversation(source)
+    made = ControlSession(source)
     yield made
     made.close()

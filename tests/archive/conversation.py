@@ -1,10 +1,10 @@
 """A control session without a client. Sends requests, and keeps all received messages in order.
 
-talk = Conversation(archive)
-request = talk.send(StartRecordingRequest, stream_id=1001, ...)
-talk.answer(request)               the first response to it
-talk.heard(request)                all messages so far with its correlation id
-talk.nothing_came_of(request)      no response, though a later request was answered
+session = ControlSession(archive)
+request = session.send(StartRecordingRequest, stream_id=1001, ...)
+session.response(request)          the first response to it
+session.received(request)          all messages so far with its correlation id
+session.were_ignored(request)      no response, although a later request received one
 """
 
 from dataclasses import dataclass
@@ -35,14 +35,14 @@ ANY_PORT = "aeron:udp?endpoint=127.0.0.1:0|term-length=64k"
 
 
 @dataclass(frozen=True)
-class Heard:
+class Received:
     """A received message, and its length in bytes."""
 
     message: Message
     length: int
 
 
-class Conversation:
+class ControlSession:
     """A control session with an archive, over its local channel by default."""
 
     def __init__(
@@ -62,20 +62,20 @@ class Conversation:
         until(lambda: self.publication.is_connected, "the request channel")
         until(self.subscription.try_resolve_channel_endpoint_port, "the response port")
         self.control_session_id = -1
-        self.connecting = self.aeron.next_correlation_id()
+        self.connect_request = self.aeron.next_correlation_id()
         self.offer(
             AuthConnectRequest(
-                correlation_id=self.connecting, response_stream_id=20, version=version,
+                correlation_id=self.connect_request, response_stream_id=20, version=version,
                 response_channel=self.subscription.try_resolve_channel_endpoint_port(),
                 encoded_credentials=credentials, client_info="name=conversation",
             )
         )  # fmt: skip
         if is_opened:
-            self.answer(self.connecting)
+            self.response(self.connect_request)
 
     def _on_message(self, payload, header):
         message = codec.decode(payload)
-        self.all.append(Heard(message, len(payload)))
+        self.all.append(Received(message, len(payload)))
         if isinstance(message, ControlResponse | Challenge):
             self.control_session_id = message.control_session_id
 
@@ -101,9 +101,9 @@ class Conversation:
 
     def messages(self, kind=Message):
         """Return all messages of a kind received so far."""
-        return [heard.message for heard in self.poll() if isinstance(heard.message, kind)]
+        return [received.message for received in self.poll() if isinstance(received.message, kind)]
 
-    def heard(self, correlation_id, kind=Message):
+    def received(self, correlation_id, kind=Message):
         """Return all messages received so far with a correlation id."""
         return [
             message
@@ -111,46 +111,46 @@ class Conversation:
             if getattr(message, "correlation_id", None) == correlation_id
         ]
 
-    def answer(self, correlation_id, number=0):
+    def response(self, correlation_id, number=0):
         """Return the first response to a request, or a later response if `number` is more
         than 0.
         """
         return until(
-            lambda: dict(enumerate(self.heard(correlation_id))).get(number),
-            f"answer {number} to {correlation_id}",
+            lambda: dict(enumerate(self.received(correlation_id))).get(number),
+            f"response {number} to {correlation_id}",
         )
 
-    def ask(self, kind, **fields):
+    def request(self, kind, **fields):
         """Send a request and wait for its first response."""
-        return self.answer(self.send(kind, **fields))
+        return self.response(self.send(kind, **fields))
 
     def ok(self, kind, **fields):
         """Send a request that must succeed. Returns the relevant id of its response."""
-        answer = self.ask(kind, **fields)
-        assert answer.code == ControlResponseCode.OK, answer
-        return answer.relevant_id
+        response = self.request(kind, **fields)
+        assert response.code == ControlResponseCode.OK, response
+        return response.relevant_id
 
     def refused(self, kind, **fields):
         """Send a request that must be rejected. Returns the error code."""
-        answer = self.ask(kind, **fields)
-        assert answer.code == ControlResponseCode.ERROR, answer
-        return ErrorCode(answer.relevant_id)
+        response = self.request(kind, **fields)
+        assert response.code == ControlResponseCode.ERROR, response
+        return ErrorCode(response.relevant_id)
 
     def signal(self, signal, correlation_id):
         """Wait for a signal caused by a request."""
 
         def found():
-            for each in self.heard(correlation_id, RecordingSignalEvent):
+            for each in self.received(correlation_id, RecordingSignalEvent):
                 if each.signal == RecordingSignal(signal):
                     return each
             return None
 
         return until(found, f"{signal.name} of {correlation_id}")
 
-    def nothing_came_of(self, *correlation_ids):
-        """Return whether requests were ignored, given that a later request received a response."""
+    def were_ignored(self, *correlation_ids):
+        """Return whether requests were ignored although a later request received a response."""
         self.ok(ArchiveIdRequest)
-        return not any(self.heard(each) for each in correlation_ids)
+        return not any(self.received(each) for each in correlation_ids)
 
     def until_end(self):
         """Receive messages until the archive has closed its response channel."""
@@ -172,7 +172,7 @@ class Conversation:
         self.subscription.close()
 
 
-def shape(messages):
+def summary(messages):
     """Summarize responses and signals: OK, an error's name, a signal's name."""
     short = []
     for each in messages:

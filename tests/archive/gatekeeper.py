@@ -1,4 +1,4 @@
-"""The authenticator and authorisation service of these tests, which use a client's credentials.
+"""The authenticator and authorisation service of these tests decide by a client's credentials.
 
     stranger    is rejected
     guest       is challenged; "the word" is the correct response

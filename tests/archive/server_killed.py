@@ -39,7 +39,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRESS = struct.Struct("<3q")
 """Recording id, position, and whether the end of the recording was written."""
 LATEST_S = 0.05
-PATIENCE = 20_000
+TIMEOUT = 20_000
 RECORDINGS_MAX = 2_000
 """Enough recordings for a minute, after which the writer ends by itself."""
 END_MAX = 6 * own.TERM
@@ -105,7 +105,7 @@ def write(folder, seed):
         os.pwrite(progress, PROGRESS.pack(recording_id, writer.position, 1), 0)
 
 
-def _said(folder):
+def _progress(folder):
     path = folder / "progress"
     return path.read_bytes() if path.exists() else b""
 
@@ -114,8 +114,8 @@ def check(folder, seed):
     """Open the files in the same way as an archive and check them. Returns the result or an
     AssertionError.
     """
-    said = _said(folder)
-    last_id, position, is_stopped = PROGRESS.unpack(said) if said else (-1, 0, 0)
+    written = _progress(folder)
+    last_id, position, is_stopped = PROGRESS.unpack(written) if written else (-1, 0, 0)
     is_refused = False
     try:
         archive_directory.open_catalog(folder, CatalogOptions(capacity=32), SystemClock()).close()
@@ -184,7 +184,7 @@ class Killer:
         self._fork_server.stdin.flush()
         child = int(self._fork_server.stdout.readline())
         if chance.random() < 0.9:
-            _until(lambda: _said(folder))
+            _until(lambda: _progress(folder))
         time.sleep(chance.random() * LATEST_S)
         os.kill(child, signal.SIGKILL)
         ended = int(self._fork_server.stdout.readline())
@@ -203,8 +203,8 @@ class Killer:
 
 
 def _until(condition):
-    """Wait for a condition. A writer that fails ends the test with its exit code."""
-    for _ in range(PATIENCE):
+    """Wait for a condition. If the writer fails, the test fails with its exit code."""
+    for _ in range(TIMEOUT):
         if condition():
             return
         time.sleep(0.001)

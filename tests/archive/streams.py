@@ -40,18 +40,24 @@ class Recorded:
     """A published stream and its recording in an archive."""
 
     def __init__(
-        self, talk, channel=IPC, *, stream_id=None, location=SourceLocation.LOCAL, auto_stop=False
+        self,
+        session,
+        channel=IPC,
+        *,
+        stream_id=None,
+        location=SourceLocation.LOCAL,
+        auto_stop=False,
     ):
-        self.talk, self.channel, self.number = talk, channel, 0
+        self.session, self.channel, self.number = session, channel, 0
         self.stream_id = stream_id or new_stream_id()
         self.sent = []
-        self.request = talk.send(
+        self.request = session.send(
             StartRecordingRequest2, stream_id=self.stream_id, source_location=location,
             auto_stop=BooleanType(auto_stop), channel=channel,
         )  # fmt: skip
-        self.subscription_id = talk.answer(self.request).relevant_id
-        self.publication = talk.aeron.add_exclusive_publication(channel, self.stream_id)
-        self.started = talk.signal(RecordingSignal.START, self.request)
+        self.subscription_id = session.response(self.request).relevant_id
+        self.publication = session.aeron.add_exclusive_publication(channel, self.stream_id)
+        self.started = session.signal(RecordingSignal.START, self.request)
         self.recording_id = self.started.recording_id
         until(lambda: self.publication.is_connected, "the recorded stream's reader")
 
@@ -70,7 +76,7 @@ class Recorded:
         reached = self.publication.position
         until(
             lambda: (
-                self.talk.ok(RecordingPositionRequest, recording_id=self.recording_id) == reached
+                self.session.ok(RecordingPositionRequest, recording_id=self.recording_id) == reached
             ),
             f"recording up to {reached}",
         )
@@ -81,8 +87,8 @@ class Recorded:
 
     def stop(self):
         """Stop recording. Returns the STOP signal."""
-        self.talk.ok(StopRecordingSubscriptionRequest, subscription_id=self.subscription_id)
-        stopped = self.talk.signal(RecordingSignal.STOP, self.request)
+        self.session.ok(StopRecordingSubscriptionRequest, subscription_id=self.subscription_id)
+        stopped = self.session.signal(RecordingSignal.STOP, self.request)
         self.stop_position = stopped.position
         self.publication.close()
         return stopped
@@ -130,9 +136,9 @@ class Reader:
 class Replay:
     """A replay over IPC and its reader. Later messages have `request` as their correlation id."""
 
-    def __init__(self, talk, recording_id, **fields):
-        self.talk, self.stream_id = talk, new_stream_id()
-        self.request = talk.send(
+    def __init__(self, session, recording_id, **fields):
+        self.session, self.stream_id = session, new_stream_id()
+        self.request = session.send(
             ReplayRequest,
             **{
                 "recording_id": recording_id, "position": -1, "length": -1,
@@ -142,14 +148,14 @@ class Replay:
 
     def read(self):
         """Return the reader of a replay that the archive has accepted."""
-        self.session_id = self.talk.answer(self.request).relevant_id
+        self.session_id = self.session.response(self.request).relevant_id
         channel = f"aeron:ipc?session-id={session_id_of(self.session_id)}"
-        return Reader(self.talk.aeron, channel, self.stream_id)
+        return Reader(self.session.aeron, channel, self.stream_id)
 
 
-def replayed(talk, recording_id, **fields):
+def replayed(session, recording_id, **fields):
     """Return all messages of a replay that ends by itself."""
-    reader = Replay(talk, recording_id, **fields).read()
+    reader = Replay(session, recording_id, **fields).read()
     messages = reader.until_end()
     reader.close()
     return messages
@@ -168,16 +174,16 @@ class Extended(Recorded):
     """A recording that another publication extends from `position` on."""
 
     def __init__(self, recorded, *, position=None, auto_stop=False, **geometry):
-        talk = recorded.talk
-        self.talk, self.stream_id = talk, recorded.stream_id
+        session = recorded.session
+        self.session, self.stream_id = session, recorded.stream_id
         self.recording_id, self.number, self.sent = (
             recorded.recording_id, recorded.number, list(recorded.sent),
         )  # fmt: skip
-        self.request = talk.send(
+        self.request = session.send(
             ExtendRecordingRequest2, recording_id=self.recording_id, stream_id=self.stream_id,
             source_location=SourceLocation.LOCAL, auto_stop=BooleanType(auto_stop), channel=IPC,
         )  # fmt: skip
-        self.subscription_id = talk.answer(self.request).relevant_id
+        self.subscription_id = session.response(self.request).relevant_id
         self._initial_term_id = recorded.publication.initial_term_id
         if position is None:
             position = recorded.stop_position
@@ -190,4 +196,4 @@ class Extended(Recorded):
         if initial_term_id is None:
             initial_term_id = self._initial_term_id
         channel = positioned(position, initial_term_id, **geometry)
-        self.publication = self.talk.aeron.add_exclusive_publication(channel, self.stream_id)
+        self.publication = self.session.aeron.add_exclusive_publication(channel, self.stream_id)

@@ -1,4 +1,4 @@
-"""The archive benchmark, complete but short. Checks its counts, not its speed."""
+"""A short but complete archive benchmark: its counts are checked, not its speed."""
 
 import pytest
 
@@ -16,14 +16,14 @@ SETTINGS = BenchSettings(
 
 
 @pytest.mark.full
-def test_all_that_is_recorded_comes_out_again(monkeypatch, tmp_path):
+def test_all_recorded_messages_are_replayed(monkeypatch, tmp_path):
     counted = []
 
     def values_of(turns, message_length):
         counted.extend((message_length, turn.message_count) for turn in turns)
         return {"messages": 1.0}
 
-    # Other tests may compile something meanwhile, which is nothing to us: no time is looked at.
+    # Other tests may compile kernels meanwhile, which does not matter: no time is checked.
     monkeypatch.setattr(archive, "compiled_between", lambda *_: False)
     monkeypatch.setattr(archive, "values_of", values_of)
     folder = tmp_path / "round"

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from tests.archive.archives import SEGMENT
-from tests.archive.conversation import Conversation
+from tests.archive.conversation import ControlSession
 from tests.archive.streams import FRAME, Recorded, replayed
 from windtunnel.driver.archive.tool.program import main as our_tool
 
@@ -21,13 +21,13 @@ def stopped(own_archive, kind):
     if kind == "java":
         pytest.skip("Java's archive overwrites them")
     archive = own_archive().start()
-    talk = Conversation(archive)
+    session = ControlSession(archive)
     all_sent = []
     for count in (150, 5, 20):
-        recorded = Recorded(talk).send(count)
+        recorded = Recorded(session).send(count)
         recorded.stop()
         all_sent.append(recorded.sent)
-    talk.close()
+    session.close()
     archive.stop()
     shutil.rmtree(archive.folder / "aeron", ignore_errors=True)
     return archive, all_sent
@@ -56,13 +56,13 @@ def check_recovered(archive, all_sent):
     before = segments(archive)
     assert our_tool(["recover", "--dir", str(archive.directory)]) == 0
     assert segments(archive) == before
-    talk = Conversation(archive.start())
+    session = ControlSession(archive.start())
     for recording_id, sent in enumerate(all_sent):
-        assert replayed(talk, recording_id) == sent
-    later = Recorded(talk).send(10)
+        assert replayed(session, recording_id) == sent
+    later = Recorded(session).send(10)
     assert later.recording_id == len(all_sent)
     assert before.items() <= segments(archive).items()
-    talk.close()
+    session.close()
 
 
 def test_a_missing_catalog_beside_recordings(stopped):

@@ -1,4 +1,4 @@
-"""The archive client: every call, blocking and asyncio, and unsolicited messages."""
+"""Every call of the archive client, blocking and asyncio, and unsolicited messages."""
 
 import asyncio
 
@@ -102,7 +102,7 @@ def read_all(subscription):
     return Reader.of(subscription).until_end()
 
 
-def test_a_recording_from_its_beginning_to_its_end(any_client):
+def test_a_recording_from_start_to_stop(any_client):
     client = any_client
     recording_id, publication, sent = recorded(client, 150)
     assert client.start_position(recording_id) == 0
@@ -137,8 +137,8 @@ def test_listings(client):
     assert client.list_recordings(UNKNOWN, 10, found.append) == 0
     assert len(found) == 4
     subscriptions = []
-    asked = (0, 10, "", publication.stream_id, subscriptions.append)
-    assert client.list_recording_subscriptions(*asked) == 1
+    arguments = (0, 10, "", publication.stream_id, subscriptions.append)
+    assert client.list_recording_subscriptions(*arguments) == 1
     assert subscriptions[0].stream_id == publication.stream_id
     assert client.list_recording_subscriptions(0, 1, "", None, subscriptions.append) == 1
     assert client.list_recording_subscriptions(UNKNOWN, 1, "", None, subscriptions.append) == 0
@@ -153,17 +153,17 @@ def test_listings(client):
 def test_starting_and_stopping(client):
     stream_id = new_stream_id()
     subscription_id = client.start_recording(IPC, stream_id, SourceLocation.LOCAL)
-    with pytest.raises(ArchiveError, match="ACTIVE_SUBSCRIPTION") as refusal:
+    with pytest.raises(ArchiveError, match="ACTIVE_SUBSCRIPTION") as error:
         client.start_recording(IPC, stream_id)
-    assert refusal.value.code == ErrorCode.ACTIVE_SUBSCRIPTION
+    assert error.value.code == ErrorCode.ACTIVE_SUBSCRIPTION
     client.stop_recording_subscription(subscription_id)
     assert not client.try_stop_recording_subscription(subscription_id)
     client.start_recording(IPC, stream_id, auto_stop=True)
     assert client.try_stop_recording(IPC, stream_id)
     assert not client.try_stop_recording(IPC, stream_id)
-    with pytest.raises(ArchiveError) as refusal:
+    with pytest.raises(ArchiveError) as error:
         client.stop_recording(IPC, stream_id)
-    assert refusal.value.code == ErrorCode.UNKNOWN_SUBSCRIPTION
+    assert error.value.code == ErrorCode.UNKNOWN_SUBSCRIPTION
     recording_id, publication, _ = recorded(client, 1)
     assert client.stop_recording_by_identity(recording_id)
     client.until_signal(RecordingSignal.STOP, recording_id)
@@ -173,7 +173,7 @@ def test_starting_and_stopping(client):
         client.stop_recording_by_identity(UNKNOWN)
 
 
-def test_only_a_publication_of_our_own_is_recorded_from_its_beginning(client):
+def test_an_existing_publication_is_not_recorded(client):
     stream_id = new_stream_id()
     first = client.add_recorded_publication(IPC, stream_id)
     with pytest.raises(ArchiveError, match="already exists"):
@@ -243,7 +243,7 @@ def test_a_replay_over_a_response_channel(archive):
             client.replay(UNKNOWN, channel, new_stream_id())
 
 
-def test_cutting_and_joining(client):
+def test_segments_truncation_and_migration(client):
     recording_id, publication, sent = recorded(client, 300, positioned(0))
     assert segment_base_position(0, publication.position, 65_536, SEGMENT) == 2 * SEGMENT
     client.detach_segments(recording_id, SEGMENT)
@@ -271,40 +271,42 @@ def test_cutting_and_joining(client):
     assert client.purge_recording(recording_id) >= 1
     client.until_signal(RecordingSignal.DELETE, recording_id)
     for change in (client.update_channel, client.truncate_recording):
-        with pytest.raises(ArchiveError) as refusal:
+        with pytest.raises(ArchiveError) as error:
             change(recording_id, {client.update_channel: IPC}.get(change, 0))
-        assert refusal.value.code == ErrorCode.UNKNOWN_RECORDING
+        assert error.value.code == ErrorCode.UNKNOWN_RECORDING
     with pytest.raises(InvalidChannelError):
         client.update_channel(recording_id, "aeron:")
     publication.close()
 
 
-def test_copying(client, source):
+def test_replication(client, source):
     with Client.of(source) as other:
         recording_id, publication, sent = recorded(other, 20)
-        asked = (recording_id, source.control_channel, 10)
-        replication_id = client.replicate(*asked)
-        until(lambda: _told(client, replication_id, RecordingSignal.EXTEND), "the copy's begin")
+        arguments = (recording_id, source.control_channel, 10)
+        replication_id = client.replicate(*arguments)
+        until(
+            lambda: _has_signal(client, replication_id, RecordingSignal.EXTEND), "the copy's start"
+        )
         client.stop_replication(replication_id)
-        until(lambda: _told(client, replication_id, RecordingSignal.STOP), "the copy's end")
+        until(lambda: _has_signal(client, replication_id, RecordingSignal.STOP), "the copy's end")
         assert not client.try_stop_replication(replication_id)
         copy_id = next(
             each.recording_id for each in client.signals if each.correlation_id == replication_id
         )
         other.stop_recording_publication(publication)
         publication.close()
-        rest = client.replicate(*asked, ReplicationParams(dst_recording_id=copy_id))
-        until(lambda: _told(client, rest, RecordingSignal.REPLICATE_END), "the rest")
+        rest = client.replicate(*arguments, ReplicationParams(dst_recording_id=copy_id))
+        until(lambda: _has_signal(client, rest, RecordingSignal.REPLICATE_END), "the rest")
         until(lambda: client.stop_position(copy_id) == 20 * FRAME, "the end of the copy")
     with client.replay(copy_id, "aeron:ipc", new_stream_id()) as subscription:
         assert read_all(subscription) == sent
     with pytest.raises(ValueError, match="remove one of them"):
         client.replicate(
-            *asked, ReplicationParams(live_destination="aeron:ipc", replication_session_id=7)
+            *arguments, ReplicationParams(live_destination="aeron:ipc", replication_session_id=7)
         )
 
 
-def _told(client, correlation_id, signal):
+def _has_signal(client, correlation_id, signal):
     client.poll_for_recording_signals()
     return any(
         (each.correlation_id, each.signal) == (correlation_id, signal) for each in client.signals
@@ -312,23 +314,23 @@ def _told(client, correlation_id, signal):
 
 
 @pytest.mark.full
-def test_an_error_of_nobodys_call_is_polled(impatient):
-    with Client.of(impatient) as client:
+def test_an_unsolicited_error_can_be_polled(short_timeout_archive):
+    with Client.of(short_timeout_archive) as client:
         recording_id, publication, _ = recorded(client, 1)
         client.start_replay(recording_id, "aeron:ipc", new_stream_id())
-        text = until(client.poll_for_error_response, "the replay that nobody heard")
+        text = until(client.poll_for_error_response, "the error of the replay without a subscriber")
         assert "GENERIC" in text
         client.check_for_error_response()
         client.start_replay(recording_id, "aeron:ipc", new_stream_id())
         with pytest.raises(ArchiveError, match="GENERIC"):
-            until(client.check_for_error_response, "the replay that nobody heard")
+            until(client.check_for_error_response, "the error of the replay without a subscriber")
         publication.close()
 
 
 @pytest.mark.full
-def test_an_error_of_nobodys_call_is_handled(impatient):
+def test_an_unsolicited_error_is_passed_to_the_handler(short_timeout_archive):
     errors = []
-    with Client.of(impatient, error_handler=errors.append) as client:
+    with Client.of(short_timeout_archive, error_handler=errors.append) as client:
         recording_id, publication, _ = recorded(client, 1)
         client.start_replay(recording_id, "aeron:ipc", new_stream_id())
         until(lambda: client.start_position(recording_id) == 0 and errors, "the handler's call")
@@ -337,23 +339,25 @@ def test_an_error_of_nobodys_call_is_handled(impatient):
 
 
 @pytest.mark.full
-def test_challenged_and_turned_away(guarded):
-    asked = []
+def test_a_challenge_and_rejected_credentials(authenticated_archive):
+    challenges = []
 
-    def answer(challenge):
-        asked.append(challenge)
+    def response(challenge):
+        challenges.append(challenge)
         return b"the word"
 
-    with Client.of(guarded, credentials=b"guest", on_challenge=answer) as client:
-        assert asked == [b"which word?"]
+    with Client.of(authenticated_archive, credentials=b"guest", on_challenge=response) as client:
+        assert challenges == [b"which word?"]
         assert client.request_archive_id() == client.archive_id
     for credentials in (b"stranger", b"guest"):
-        with pytest.raises(ArchiveError) as refusal:
-            Client.of(guarded, credentials=credentials, on_challenge=lambda _: b"a guess")
-        assert refusal.value.code == ErrorCode.AUTHENTICATION_REJECTED
+        with pytest.raises(ArchiveError) as error:
+            Client.of(
+                authenticated_archive, credentials=credentials, on_challenge=lambda _: b"a guess"
+            )
+        assert error.value.code == ErrorCode.AUTHENTICATION_REJECTED
 
 
-def test_a_closed_client_says_so(archive):
+def test_calls_of_a_closed_client_fail(archive):
     client = Client.of(archive)
     client.close()
     client.close()
@@ -363,10 +367,10 @@ def test_a_closed_client_says_so(archive):
             call()
 
 
-def test_an_archive_that_dies(own_archive):
+def test_calls_fail_after_the_archive_is_killed(own_archive):
     archive = own_archive().start()
     client = Client.of(archive, message_timeout_ns=30_000_000_000)
-    archive.die()
+    archive.kill_while_connected()
     with pytest.raises(ArchiveError):
         client.request_archive_id()
     archive.aeron.close()
@@ -375,7 +379,7 @@ def test_an_archive_that_dies(own_archive):
     client.close()
 
 
-def test_events_tell_everybody(own_archive):
+def test_recording_events(own_archive):
     channel = f"aeron:udp?control-mode=dynamic|control=127.0.0.1:{free_port()}"
     archive = own_archive({
         "aeron.archive.recording.events.enabled": "true",
@@ -392,15 +396,17 @@ def test_events_tell_everybody(own_archive):
     events = RecordingEvents(subscription, handlers)
     until(lambda: subscription.is_connected, "the stream of events")
 
-    def told():
+    def poll_events():
         events.poll()
         return True
 
     with Client.of(archive) as client:
         recording_id, publication, _ = recorded(client, 10)
-        until(lambda: told() and progress and progress[-1].position == 10 * FRAME, "progress")
+        until(
+            lambda: poll_events() and progress and progress[-1].position == 10 * FRAME, "progress"
+        )
         client.stop_recording_publication(publication)
-        until(lambda: told() and stopped, "the end")
+        until(lambda: poll_events() and stopped, "the end")
     assert [(each.recording_id, each.stream_id, each.channel) for each in started] == [
         (recording_id, publication.stream_id, f"{IPC}|session-id={publication.session_id}")
     ]
@@ -409,7 +415,7 @@ def test_events_tell_everybody(own_archive):
     ]
 
 
-async def test_the_same_awaited(archive):
+async def test_the_asyncio_client(archive):
     context = ArchiveContext(control_request_channel=LOCAL, control_response_channel=LOCAL)
     async with await AsyncAeronArchive.connect(archive.aeron, context) as client:
         stream_id = new_stream_id()
@@ -427,14 +433,14 @@ async def test_the_same_awaited(archive):
             await asyncio.sleep(0)
         await client.stop_recording_publication(own)
         found = []
-        # Several tasks ask at once, and each hears its own answer.
-        answers = await asyncio.gather(
+        # Several tasks send requests at once, and each receives its own response.
+        responses = await asyncio.gather(
             client.start_position(recording_id), client.request_archive_id(),
             client.list_recording(recording_id, found.append), client.stop_position(UNKNOWN),
             return_exceptions=True,
         )  # fmt: skip
-        assert answers[:3] == [0, client.archive_id, 1]
-        assert answers[3].code == ErrorCode.UNKNOWN_RECORDING
+        assert responses[:3] == [0, client.archive_id, 1]
+        assert responses[3].code == ErrorCode.UNKNOWN_RECORDING
         subscription = await client.replay(recording_id, "aeron:ipc", new_stream_id())
         received = []
         async for each in subscription:

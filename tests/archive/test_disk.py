@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from tests.archive.archives import SEGMENT, TERM, make_as_old, until
-from tests.archive.conversation import Conversation
+from tests.archive.conversation import ControlSession
 from tests.archive.streams import FRAME, FRAMES_PER_TERM, Recorded, message, replayed
 from tests.peer.small_disk import fill, small_disk
 from windtunnel.driver.archive.protocol.codes import ControlResponseCode, ErrorCode, RecordingSignal
@@ -38,8 +38,8 @@ def archive(own_archive, disk):
 
 
 @pytest.fixture
-def talk(archive):
-    made = Conversation(archive)
+def session(archive):
+    made = ControlSession(archive)
     yield made
     made.close()
 
@@ -52,70 +52,70 @@ def publish_until_refused(recorded):
         if recorded.publication.offer(content) > 0:
             recorded.sent.append(content)
             recorded.number += 1
-        errors = [each for each in recorded.talk.heard(recorded.request)
+        errors = [each for each in recorded.session.received(recorded.request)
                   if getattr(each, "code", None) == ControlResponseCode.ERROR]  # fmt: skip
         return next(iter(errors), None)
 
-    return until(failure, "the archive to say that it cannot go on")
+    return until(failure, "the error of the archive")
 
 
-def check_kept(talk, recorded, stop_position):
+def check_kept(session, recorded, stop_position):
     """Check that a recording that ended early has every message before its end."""
-    kept = replayed(talk, recorded.recording_id)
+    kept = replayed(session, recorded.recording_id)
     assert kept == recorded.sent[: len(kept)]
     terms, rest = divmod(stop_position, TERM)
     assert len(kept) == terms * FRAMES_PER_TERM + min(rest // FRAME, FRAMES_PER_TERM)
 
 
 @pytest.mark.full
-def test_a_full_disk_ends_one_recording_and_harms_no_other(talk, kind):
+def test_a_full_disk_ends_one_recording_and_affects_no_other(session, kind):
     if kind == "java":
-        pytest.skip("the error log of Java's archive is a sparse file: its conductor dies of it")
-    done = Recorded(talk).send(300)
+        pytest.skip("the error log of Java's archive is a sparse file: its conductor fails")
+    done = Recorded(session).send(300)
     done.stop()
-    full = Recorded(talk)
-    refusal = publish_until_refused(full)
-    assert ErrorCode(refusal.relevant_id) == ErrorCode.STORAGE_SPACE
-    stopped = talk.signal(RecordingSignal.STOP, full.request)
+    full = Recorded(session)
+    error = publish_until_refused(full)
+    assert ErrorCode(error.relevant_id) == ErrorCode.STORAGE_SPACE
+    stopped = session.signal(RecordingSignal.STOP, full.request)
     assert stopped.position > (SEGMENTS // 2) * SEGMENT
-    check_kept(talk, full, stopped.position)
-    assert replayed(talk, done.recording_id) == done.sent
+    check_kept(session, full, stopped.position)
+    assert replayed(session, done.recording_id) == done.sent
     full.publication.close()
-    # With room there is life again.
-    deleted = talk.send(PurgeRecordingRequest, recording_id=full.recording_id)
-    talk.signal(RecordingSignal.DELETE, deleted)
-    later = Recorded(talk).send(300)
+    # Recording works again after space was freed.
+    deleted = session.send(PurgeRecordingRequest, recording_id=full.recording_id)
+    session.signal(RecordingSignal.DELETE, deleted)
+    later = Recorded(session).send(300)
     later.stop()
-    assert replayed(talk, later.recording_id) == later.sent
+    assert replayed(session, later.recording_id) == later.sent
 
 
 @pytest.mark.full
-def test_an_archive_starts_on_a_full_disk_and_frees_space(archive, talk, disk, kind):
+def test_an_archive_starts_on_a_full_disk_and_frees_space(archive, session, disk, kind):
     if kind == "java":
-        pytest.skip("the error log of Java's archive is a sparse file: its conductor dies of it")
-    done = Recorded(talk).send(300)
+        pytest.skip("the error log of Java's archive is a sparse file: its conductor fails")
+    done = Recorded(session).send(300)
     done.stop()
-    full = Recorded(talk)
+    full = Recorded(session)
     publish_until_refused(full)
-    talk.signal(RecordingSignal.STOP, full.request)
-    talk.close()
+    session.signal(RecordingSignal.STOP, full.request)
+    session.close()
     archive.kill()
     fill(disk)
     make_as_old(disk / "archive-mark.dat", 11_000)
     shutil.rmtree(archive.folder / "aeron")
-    again = Conversation(archive.start())
-    assert replayed(again, done.recording_id) == done.sent
-    deleted = again.send(PurgeRecordingRequest, recording_id=full.recording_id)
-    again.signal(RecordingSignal.DELETE, deleted)
-    later = Recorded(again).send(300)
+    new_session = ControlSession(archive.start())
+    assert replayed(new_session, done.recording_id) == done.sent
+    deleted = new_session.send(PurgeRecordingRequest, recording_id=full.recording_id)
+    new_session.signal(RecordingSignal.DELETE, deleted)
+    later = Recorded(new_session).send(300)
     later.stop()
-    assert replayed(again, later.recording_id) == later.sent
-    again.close()
+    assert replayed(new_session, later.recording_id) == later.sent
+    new_session.close()
 
 
-def test_a_directory_that_becomes_read_only_is_refused_in_one_line(own_archive, disk, kind):
+def test_a_directory_that_becomes_read_only_is_an_error_of_one_line(own_archive, disk, kind):
     archive = own_archive().start()
-    recorded = Recorded(Conversation(archive)).send(10)
+    recorded = Recorded(ControlSession(archive)).send(10)
     recorded.stop()
     archive.stop()
     shutil.rmtree(archive.folder / "aeron", ignore_errors=True)
@@ -134,7 +134,7 @@ def test_a_directory_that_becomes_read_only_is_refused_in_one_line(own_archive, 
     assert {path.name: path.read_bytes() for path in disk.iterdir()} == before
 
 
-def test_a_directory_that_cannot_be_written_is_refused_by_name(own_archive, disk):
+def test_a_directory_that_cannot_be_written_is_named(own_archive, disk):
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
     archive = own_archive()
     archive.launch()

@@ -28,7 +28,7 @@ class Persistent:
     """A persistent subscription and the messages that it delivered."""
 
     def __init__(self, archive, recorded, live_channel, replay_channel="aeron:ipc", **params):
-        self.messages, self.told, self.errors = [], [], []
+        self.messages, self.transitions, self.errors = [], [], []
         self.replay_stream_id = new_stream_id()
         is_response = "response" in replay_channel
         context = ArchiveContext(
@@ -43,8 +43,8 @@ class Persistent:
         self.subscription = PersistentSubscription(
             archive.aeron, context, PersistentParams(**settings),
             PersistentHandlers(
-                on_live_joined=lambda: self.told.append("joined"),
-                on_live_left=lambda: self.told.append("left"),
+                on_live_joined=lambda: self.transitions.append("joined"),
+                on_live_left=lambda: self.transitions.append("left"),
                 on_error=self.errors.append,
             ),
         )  # fmt: skip
@@ -65,11 +65,11 @@ class Persistent:
 
 
 @pytest.fixture
-def live(talk):
+def live(session):
     """A stream with several subscribers, recorded at its source."""
     control = f"127.0.0.1:{free_port()}"
     channel = f"aeron:udp?control-mode=dynamic|control={control}|term-length=64k|fc=max"
-    recorded = Recorded(talk, channel, location=SourceLocation.LOCAL)
+    recorded = Recorded(session, channel, location=SourceLocation.LOCAL)
     recorded.live_channel = f"aeron:udp?endpoint=127.0.0.1:0|control={control}"
     yield recorded
     if not recorded.publication.is_closed:
@@ -90,11 +90,11 @@ def persistent(archive):
         each.subscription.close()
 
 
-def send_while(live, reader, condition, most=3_000):
+def send_while(live, reader, condition, count_max=3_000):
     """Publish and read until a condition is true."""
 
     def step():
-        if live.number < most:
+        if live.number < count_max:
             live.send(1)
         return condition(reader.poll())
 
@@ -111,7 +111,7 @@ REPLAY_CHANNELS = {
 
 
 @pytest.mark.parametrize("by", REPLAY_CHANNELS)
-def test_from_the_start_to_the_present(archive, live, persistent, by):
+def test_from_the_start_to_the_live_stream(archive, live, persistent, by):
     live.send(200)
     channel = REPLAY_CHANNELS[by].format(port=free_port())
     reader = persistent(live, live.live_channel, channel, start_position=FROM_START)
@@ -120,7 +120,7 @@ def test_from_the_start_to_the_present(archive, live, persistent, by):
         live.send(1)
         reader.poll()
     until(lambda: reader.has(live.sent), "all messages")
-    assert reader.told == ["joined"]
+    assert reader.transitions == ["joined"]
     assert reader.subscription.position == live.position
     own = f": {reader.replay_stream_id} "
     values = {each.type_id: each.value for each in archive.aeron.counters if own in each.label}
@@ -137,7 +137,7 @@ def test_from_a_position(live, persistent):
     until(lambda: reader.has(live.sent[40:]), "all messages from there on")
 
 
-def test_from_the_present(live, persistent):
+def test_from_the_live_stream(live, persistent):
     live.send(100)
     reader = persistent(live, live.live_channel, start_position=FROM_LIVE)
     until(lambda: reader.is_live, "the live stream")
@@ -148,7 +148,7 @@ def test_from_the_present(live, persistent):
     until(lambda: reader.has(live.sent[joined:]), "what was sent since")
 
 
-def test_a_long_message_across_the_switch(live, persistent):
+def test_a_long_message_across_the_switch_to_live(live, persistent):
     """Fragments of one message may come from the recording and from the live stream."""
     live.send(100)
     reader = persistent(live, live.live_channel, start_position=FROM_START)
@@ -163,28 +163,28 @@ def test_a_long_message_across_the_switch(live, persistent):
     assert message(150, 5_000) in reader.messages or live.number <= 150
 
 
-def test_a_publisher_that_comes_again(talk, persistent):
-    recorded = Recorded(talk).send(30)
+def test_a_publisher_that_restarts(session, persistent):
+    recorded = Recorded(session).send(30)
     reader = persistent(recorded, "aeron:ipc", start_position=FROM_START)
     send_while(recorded, reader, lambda each: each.is_live)
     until(lambda: reader.has(recorded.sent), "all messages of the first")
     recorded.stop()
-    until(lambda: reader.poll().told == ["joined", "left"], "the end of the live stream")
+    until(lambda: reader.poll().transitions == ["joined", "left"], "the end of the live stream")
     following = Extended(recorded)
-    talk.signal(RecordingSignal.EXTEND, following.request)
+    session.signal(RecordingSignal.EXTEND, following.request)
     following.send(3)
     send_while(following, reader, lambda each: each.is_live)
     until(lambda: reader.has(following.sent), "all messages of both")
-    assert reader.told == ["joined", "left", "joined"]
+    assert reader.transitions == ["joined", "left", "joined"]
     following.stop()
 
 
-def test_what_was_missed_is_read_from_the_recording(talk, persistent):
+def test_missed_messages_are_read_from_the_recording(session, persistent):
     """It is at the end of a stopped recording, and joins only after more was published."""
-    recorded = Recorded(talk).send(20)
+    recorded = Recorded(session).send(20)
     recorded.stop()
     following = Extended(recorded)
-    talk.signal(RecordingSignal.EXTEND, following.request)
+    session.signal(RecordingSignal.EXTEND, following.request)
     following.send(40)
     reader = persistent(recorded, "aeron:ipc", start_position=20 * FRAME)
     send_while(following, reader, lambda each: each.is_live)
@@ -201,10 +201,10 @@ def failure(reader):
     return error, reader.subscription.reason
 
 
-def test_a_recording_that_is_unknown(live, persistent, talk):
-    other = Recorded(talk).send(1)
+def test_an_unknown_recording(live, persistent, session):
+    other = Recorded(session).send(1)
     other.stop()
-    talk.ok(PurgeRecordingRequest, recording_id=other.recording_id)
+    session.ok(PurgeRecordingRequest, recording_id=other.recording_id)
     error, reason = failure(persistent(other, live.live_channel, start_position=FROM_START))
     assert isinstance(error, ArchiveError)
     assert error.code == ErrorCode.UNKNOWN_RECORDING
@@ -218,8 +218,8 @@ def test_a_recording_of_another_stream(live, persistent):
     assert reason is FailureReason.STREAM_ID_MISMATCH
 
 
-def test_a_position_that_the_recording_does_not_have(talk, live, persistent):
-    stopped = Recorded(talk).send(5)
+def test_a_position_that_the_recording_does_not_have(session, live, persistent):
+    stopped = Recorded(session).send(5)
     stopped.stop()
     beyond = persistent(stopped, "aeron:ipc", start_position=6 * FRAME)
     assert failure(beyond)[1] is FailureReason.INVALID_START_POSITION
@@ -230,8 +230,8 @@ def test_a_position_that_the_recording_does_not_have(talk, live, persistent):
     assert reason is FailureReason.INVALID_START_POSITION
 
 
-def test_an_archive_that_is_not_there(archive):
-    """Without an archive the error is reported, and connecting is retried."""
+def test_without_an_archive_connecting_is_retried(archive):
+    """Without an archive the error is reported, and the subscription connects again."""
     nobody = ArchiveContext(
         control_request_channel=f"aeron:udp?endpoint=127.0.0.1:{free_port()}",
         control_response_channel=ANY_PORT, message_timeout_ns=200_000_000,

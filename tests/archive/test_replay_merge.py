@@ -26,11 +26,11 @@ def client(archive):
 
 
 @pytest.fixture
-def live(talk):
+def live(session):
     """A stream with several subscribers, recorded at its source."""
     control = f"127.0.0.1:{free_port()}"
     channel = f"aeron:udp?control-mode=dynamic|control={control}|term-length=64k|fc=max"
-    recorded = Recorded(talk, channel, location=SourceLocation.LOCAL)
+    recorded = Recorded(session, channel, location=SourceLocation.LOCAL)
     recorded.control = control
     yield recorded
     recorded.stop()
@@ -67,13 +67,13 @@ class Merging:
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("port", ["wildcard", "fixed"])
-def test_a_late_reader_comes_to_the_present(client, live, port):
+def test_a_late_reader_reaches_the_live_stream(client, live, port):
     live.send(300)
     endpoint = "127.0.0.1:0" if port == "wildcard" else f"127.0.0.1:{free_port()}"
     merging = Merging(client, live, replay_endpoint=endpoint)
 
     def is_merged():
-        # Who reads live must read while it is sent: the window is shorter than all that comes.
+        # The reader must read during sending, because the window is shorter than the stream.
         if live.number < 2_000:
             live.send(1)
         return merging.poll()
@@ -90,7 +90,7 @@ def test_a_late_reader_comes_to_the_present(client, live, port):
     assert merging.merge.state is MergeState.CLOSED
 
 
-def test_a_merge_of_what_is_not_recorded_fails(client, live):
+def test_a_merge_of_an_unknown_recording_fails(client, live):
     merging = Merging(client, live, recording_id=1_000_200)
     with pytest.raises(ArchiveError, match="UNKNOWN_RECORDING"):
         until(merging.poll, "the failure")
@@ -119,7 +119,7 @@ def test_any_error_on_the_session_fails_a_merge(client, live):
         ("aeron:udp?endpoint=127.0.0.1:0", "aeron:udp?session-id=5"),
     ],
 )
-def test_what_cannot_be_merged_is_refused(client, subscription, replay):
+def test_invalid_channels_are_rejected(client, subscription, replay):
     with (
         client.aeron.add_subscription(subscription, 999) as made,
         pytest.raises(ValueError, match="expected"),

@@ -1,4 +1,4 @@
-"""A few of the kills that `python -m tests.archive.server_killed` performs by the hundred."""
+"""Some of the kills that `python -m tests.archive.server_killed` performs by the hundred."""
 
 import random
 
@@ -16,7 +16,7 @@ def killer(tmp_path_factory):
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("seed", range(2))
-def test_what_was_said_to_be_written_survives_a_kill(killer, seed):
+def test_frames_that_were_reported_as_written_survive_a_kill(killer, seed):
     chance = random.Random(seed)
     moments = [killer.moment(chance) for _ in range(15)]
     assert sum(each.position > 0 for each in moments) > 5

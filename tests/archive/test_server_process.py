@@ -1,4 +1,4 @@
-"""The archive as a process with its own driver: start, requests, shutdown, kill."""
+"""The archive as a process with its own driver: start, request, shutdown and kill."""
 
 import os
 import signal
@@ -40,7 +40,7 @@ class Process:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
-        # Whatever hangs ends here, and with it the reading of its output.
+        # A process that hangs is killed, which ends the reading of its output.
         self._timer = threading.Timer(LIMIT_S, self.process.kill)
         self._timer.start()
 
@@ -68,7 +68,7 @@ def process(tmp_path, request):
 
 def request_archive_id(aeron):
     """Connect and request the archive's id over IPC."""
-    came = []
+    received = []
     responses = aeron.add_subscription(CHANNEL, 20)
     requests = aeron.add_exclusive_publication(CHANNEL, 10)
     done = threading.Event()
@@ -77,11 +77,11 @@ def request_archive_id(aeron):
         while not done.wait(0.001) and requests.offer(encode(message)) <= 0:
             pass
 
-    def answer(correlation_id):
+    def response_to(correlation_id):
         # The response to the connect request may be repeated before and after any other message.
         while not done.wait(0.001):
-            responses.poll(lambda payload, header: came.append(decode(payload)))
-            for each in came:
+            responses.poll(lambda payload, header: received.append(decode(payload)))
+            for each in received:
                 if isinstance(each, ControlResponse) and each.correlation_id == correlation_id:
                     return each
         return None
@@ -95,11 +95,11 @@ def request_archive_id(aeron):
                 response_channel=CHANNEL, encoded_credentials=b"", client_info="",
             )
         )  # fmt: skip
-        session = answer(1)
+        session = response_to(1)
         assert session is not None
         assert session.code == ControlResponseCode.OK
         offer(ArchiveIdRequest(control_session_id=session.control_session_id, correlation_id=2))
-        found = answer(2)
+        found = response_to(2)
         return None if found is None else found.relevant_id
     finally:
         timer.cancel()
@@ -112,7 +112,7 @@ def request_archive_id(aeron):
     indirect=True, ids=["dedicated", "shared"],
 )  # fmt: skip
 @pytest.mark.timeout(2 * LIMIT_S)
-def test_an_archive_serves_and_ends_in_good_order(process):
+def test_an_archive_responds_and_shuts_down_cleanly(process):
     assert process.ready()["id"] == "77"
     assert process.header().activity_timestamp > 0
     assert process.header().pid == process.process.pid

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.archive.archives import until
-from tests.archive.conversation import ANY_PORT, LOCAL, Conversation, shape
+from tests.archive.conversation import ANY_PORT, LOCAL, ControlSession, summary
 from windtunnel.driver.archive.protocol.codes import (
     PROTOCOL_VERSION,
     ControlResponseCode,
@@ -27,7 +27,7 @@ from windtunnel.driver.archive.protocol.responses import Challenge, ControlRespo
 
 SESSION_TYPE_ID = 113
 CONNECT_TIMEOUT_S = 5.0
-"""The connect timeout of the fixtures `impatient` and `guarded`."""
+"""The connect timeout of the fixtures `short_timeout_archive` and `authenticated_archive`."""
 TICK_S = 0.01
 """The coarsest resolution of a clock."""
 
@@ -41,139 +41,147 @@ def session_counter(archive, control_session_id):
     return None
 
 
-def let_in(archive, talk):
+def assert_accepted(archive, session):
     """Check that a session was accepted and receives responses."""
-    answer = talk.answer(talk.connecting)
-    assert answer.code == ControlResponseCode.OK
-    assert answer.relevant_id == answer.control_session_id > 0
-    assert answer.version == PROTOCOL_VERSION == 68_608
-    assert session_counter(archive, answer.control_session_id).value == answer.relevant_id
-    talk.ok(ArchiveIdRequest)
+    response = session.response(session.connect_request)
+    assert response.code == ControlResponseCode.OK
+    assert response.relevant_id == response.control_session_id > 0
+    assert response.version == PROTOCOL_VERSION == 68_608
+    assert session_counter(archive, response.control_session_id).value == response.relevant_id
+    session.ok(ArchiveIdRequest)
 
 
 @pytest.mark.parametrize("is_local", [True, False], ids=["ipc", "udp"])
-def test_s1_everybody_is_let_in(archive, is_local):
+def test_s1_without_authentication_a_session_is_accepted(archive, is_local):
     request = LOCAL if is_local else f"{archive.control_channel}|term-length=64k"
     response = LOCAL if is_local else ANY_PORT
-    talk = Conversation(archive, request_channel=request, response_channel=response)
-    let_in(archive, talk)
-    talk.close()
+    session = ControlSession(archive, request_channel=request, response_channel=response)
+    assert_accepted(archive, session)
+    session.close()
 
 
-def test_s2_the_first_answer_is_repeated_until_a_request_comes(talk):
-    until(lambda: len(talk.heard(talk.connecting)) >= 4, "four times the same answer")
-    first, *others = talk.heard(talk.connecting, ControlResponse)
+def test_s2_the_first_response_is_repeated_until_a_request_arrives(session):
+    until(lambda: len(session.received(session.connect_request)) >= 4, "four equal responses")
+    first, *others = session.received(session.connect_request, ControlResponse)
     assert all(each == first for each in others)
-    talk.ok(ArchiveIdRequest)
-    count = len(talk.heard(talk.connecting))
-    until(lambda: talk.messages(Ping), "the sign that the session is active")
-    assert len(talk.heard(talk.connecting)) == count
+    session.ok(ArchiveIdRequest)
+    count = len(session.received(session.connect_request))
+    until(lambda: session.messages(Ping), "a ping")
+    assert len(session.received(session.connect_request)) == count
 
 
 @pytest.mark.full
-def test_s3_another_major_version_is_turned_away(impatient):
-    talk = Conversation(impatient, version=semantic_version(2, 0, 0))
-    until(lambda: len(talk.heard(talk.connecting)) >= 3, "the refusal, repeated")
-    for each in talk.until_end():
-        assert each.correlation_id == talk.connecting
+def test_s3_another_major_version_is_rejected(short_timeout_archive):
+    session = ControlSession(short_timeout_archive, version=semantic_version(2, 0, 0))
+    until(lambda: len(session.received(session.connect_request)) >= 3, "the repeated error")
+    for each in session.until_end():
+        assert each.correlation_id == session.connect_request
         assert each.code == ControlResponseCode.ERROR
         assert each.relevant_id == each.control_session_id
         assert "2.0.0" in each.error_message
-    until(lambda: not talk.publication.is_connected, "the end of the request channel")
+    until(lambda: not session.publication.is_connected, "the end of the request channel")
 
 
-def test_s4_another_minor_version_is_let_in(archive):
-    talk = Conversation(archive, version=semantic_version(1, 0, 0))
-    let_in(archive, talk)
-    talk.close()
+def test_s4_another_minor_version_is_accepted(archive):
+    session = ControlSession(archive, version=semantic_version(1, 0, 0))
+    assert_accepted(archive, session)
+    session.close()
 
 
 @pytest.mark.full
-def test_s5_rejected_credentials(guarded):
-    talk = Conversation(guarded, credentials=b"stranger")
-    until(lambda: len(talk.heard(talk.connecting)) >= 2, "the refusal, repeated")
-    assert set(shape(talk.heard(talk.connecting))) == {"AUTHENTICATION_REJECTED"}
-    assert set(shape(talk.until_end())) == {"AUTHENTICATION_REJECTED"}
+def test_s5_rejected_credentials(authenticated_archive):
+    session = ControlSession(authenticated_archive, credentials=b"stranger")
+    until(lambda: len(session.received(session.connect_request)) >= 2, "the repeated error")
+    assert set(summary(session.received(session.connect_request))) == {"AUTHENTICATION_REJECTED"}
+    assert set(summary(session.until_end())) == {"AUTHENTICATION_REJECTED"}
 
 
-def test_s6_a_challenge_is_answered_with_a_new_correlation_id(guarded):
-    talk = Conversation(guarded, credentials=b"guest")
-    challenge = talk.answer(talk.connecting)
+def test_s6_the_challenge_response_has_a_new_correlation_id(authenticated_archive):
+    session = ControlSession(authenticated_archive, credentials=b"guest")
+    challenge = session.response(session.connect_request)
     assert isinstance(challenge, Challenge)
     assert challenge.encoded_challenge == b"which word?"
-    answer = talk.ask(ChallengeResponse, encoded_credentials=b"the word")
-    assert answer.code == ControlResponseCode.OK
-    assert answer.relevant_id == talk.control_session_id
-    assert talk.ok(ArchiveIdRequest) is not None
-    talk.close()
+    response = session.request(ChallengeResponse, encoded_credentials=b"the word")
+    assert response.code == ControlResponseCode.OK
+    assert response.relevant_id == session.control_session_id
+    assert session.ok(ArchiveIdRequest) is not None
+    session.close()
 
 
-def test_s6_a_wrong_answer_is_rejected(guarded):
-    talk = Conversation(guarded, credentials=b"guest")
-    refusal = talk.refused(ChallengeResponse, encoded_credentials=b"a guess")
-    assert refusal == ErrorCode.AUTHENTICATION_REJECTED
+def test_s6_a_wrong_challenge_response_is_rejected(authenticated_archive):
+    session = ControlSession(authenticated_archive, credentials=b"guest")
+    error = session.refused(ChallengeResponse, encoded_credentials=b"a guess")
+    assert error == ErrorCode.AUTHENTICATION_REJECTED
 
 
 @pytest.mark.full
-def test_s7_a_challenge_without_an_answer(guarded):
-    asked_s = time.monotonic()
-    talk = Conversation(guarded, credentials=b"guest")
-    heard = talk.until_end()
-    assert time.monotonic() - asked_s > CONNECT_TIMEOUT_S - TICK_S
-    assert set(shape(heard)) == {"Challenge"}
-    said = {(each.correlation_id, each.encoded_challenge) for each in heard}
-    assert said == {(talk.connecting, b"which word?")}
-    until(lambda: not talk.publication.is_connected, "the end of the request channel")
-    until(lambda: session_counter(guarded, talk.control_session_id) is None, "its counter's end")
-
-
-def test_s8_what_one_may_not_do_is_refused(guarded):
-    talk = Conversation(guarded, credentials=b"reader")
-    refusal = talk.refused(TruncateRecordingRequest, recording_id=0, position=0)
-    assert refusal == ErrorCode.UNAUTHORISED_ACTION
-    assert talk.refused(StopPositionRequest, recording_id=0) == ErrorCode.UNKNOWN_RECORDING
-    other = Conversation(guarded, credentials=b"writer")
-    refusal = other.refused(TruncateRecordingRequest, recording_id=0, position=0)
-    assert refusal == ErrorCode.UNKNOWN_RECORDING
-    talk.close()
-    other.close()
-
-
-def test_s9_only_a_sessions_own_publication_is_heard(archive, talk):
-    unknown = talk.send(StartPositionRequest, recording_id=0, control_session_id=123_456_789_012)
-    other = Conversation(archive)
-    foreign = other.send(
-        StartPositionRequest, recording_id=0, control_session_id=talk.control_session_id
+def test_s7_a_challenge_without_a_response(authenticated_archive):
+    start_s = time.monotonic()
+    session = ControlSession(authenticated_archive, credentials=b"guest")
+    received = session.until_end()
+    assert time.monotonic() - start_s > CONNECT_TIMEOUT_S - TICK_S
+    assert set(summary(received)) == {"Challenge"}
+    challenges = {(each.correlation_id, each.encoded_challenge) for each in received}
+    assert challenges == {(session.connect_request, b"which word?")}
+    until(lambda: not session.publication.is_connected, "the end of the request channel")
+    until(
+        lambda: session_counter(authenticated_archive, session.control_session_id) is None,
+        "the end of its counter",
     )
-    other.offer(CloseSessionRequest(control_session_id=talk.control_session_id))
-    assert other.nothing_came_of(foreign)
-    assert talk.nothing_came_of(unknown, foreign)
+
+
+def test_s8_an_unauthorised_request_is_rejected(authenticated_archive):
+    session = ControlSession(authenticated_archive, credentials=b"reader")
+    error = session.refused(TruncateRecordingRequest, recording_id=0, position=0)
+    assert error == ErrorCode.UNAUTHORISED_ACTION
+    assert session.refused(StopPositionRequest, recording_id=0) == ErrorCode.UNKNOWN_RECORDING
+    other = ControlSession(authenticated_archive, credentials=b"writer")
+    error = other.refused(TruncateRecordingRequest, recording_id=0, position=0)
+    assert error == ErrorCode.UNKNOWN_RECORDING
+    session.close()
     other.close()
 
 
-def test_s10_an_active_session_is_pinged(impatient):
-    talk = Conversation(impatient)
-    talk.send(KeepAliveRequest, correlation_id=-1)
-    until(lambda: len(talk.messages(Ping)) >= 3, "pings")
-    pings = [heard for heard in talk.all if isinstance(heard.message, Ping)]
-    assert {heard.length for heard in pings} == {16}
-    assert {heard.message.control_session_id for heard in pings} == {talk.control_session_id}
-    talk.close()
+def test_s9_requests_of_a_session_are_accepted_only_from_its_publication(archive, session):
+    unknown = session.send(StartPositionRequest, recording_id=0, control_session_id=123_456_789_012)
+    other = ControlSession(archive)
+    foreign = other.send(
+        StartPositionRequest, recording_id=0, control_session_id=session.control_session_id
+    )
+    other.offer(CloseSessionRequest(control_session_id=session.control_session_id))
+    assert other.were_ignored(foreign)
+    assert session.were_ignored(unknown, foreign)
+    other.close()
 
 
-def test_s11_an_archive_tells_its_id(archive, talk):
-    archive_id = talk.ok(ArchiveIdRequest)
+def test_s10_an_active_session_is_pinged(short_timeout_archive):
+    session = ControlSession(short_timeout_archive)
+    session.send(KeepAliveRequest, correlation_id=-1)
+    until(lambda: len(session.messages(Ping)) >= 3, "pings")
+    pings = [received for received in session.all if isinstance(received.message, Ping)]
+    assert {received.length for received in pings} == {16}
+    assert {received.message.control_session_id for received in pings} == {
+        session.control_session_id
+    }
+    session.close()
+
+
+def test_s11_the_archive_id_is_that_of_the_mark_file(archive, session):
+    archive_id = session.ok(ArchiveIdRequest)
     mark = (archive.directory / "archive-mark.dat").read_bytes()[64:72]
     assert archive_id == int.from_bytes(mark, "little", signed=True)
 
 
-def test_s12_a_closed_session_is_gone(archive):
-    talk = Conversation(archive)
-    talk.ok(ArchiveIdRequest)
-    heard = len(talk.messages(ControlResponse))
-    assert session_counter(archive, talk.control_session_id) is not None
-    talk.offer(CloseSessionRequest(control_session_id=talk.control_session_id))
-    talk.until_end()
-    until(lambda: session_counter(archive, talk.control_session_id) is None, "its counter's end")
-    assert len(talk.messages(ControlResponse)) == heard
-    talk.close()
+def test_s12_a_closed_session_has_no_counter_and_sends_nothing(archive):
+    session = ControlSession(archive)
+    session.ok(ArchiveIdRequest)
+    count = len(session.messages(ControlResponse))
+    assert session_counter(archive, session.control_session_id) is not None
+    session.offer(CloseSessionRequest(control_session_id=session.control_session_id))
+    session.until_end()
+    until(
+        lambda: session_counter(archive, session.control_session_id) is None,
+        "the end of its counter",
+    )
+    assert len(session.messages(ControlResponse)) == count
+    session.close()

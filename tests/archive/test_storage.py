@@ -1,4 +1,4 @@
-"""The files after a kill, after a stop, and with another archive. Cases D1 to D9."""
+"""The files after a kill, after a stop, and of another archive. Cases D1 to D9."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.archive.archives import JAR, JAVA, SEGMENT, activity_ms, make_as_old, until, why_no_java
-from tests.archive.conversation import Conversation
+from tests.archive.conversation import ControlSession
 from tests.archive.streams import FRAME, IPC, Recorded, positioned, replayed
 from tests.golden.archive_files import unpack
 from windtunnel.driver.archive.protocol.codes import ControlResponseCode
@@ -31,76 +31,76 @@ def mark_file(archive):
     return archive.directory / "archive-mark.dat"
 
 
-def killed(archive):
+def kill_archive(archive):
     """Kill an archive and delete its driver's files, so that only the archive's files remain."""
     archive.kill()
     shutil.rmtree(archive.folder / "aeron")
     return archive
 
 
-def again(archive):
+def restarted(archive):
     """Restart a killed archive as if its mark file were old enough, and connect."""
     make_as_old(mark_file(archive), LIVENESS_MS + 1_000)
-    return Conversation(archive.start())
+    return ControlSession(archive.start())
 
 
-def described(talk, recording_id):
-    return talk.ask(ListRecordingRequest, recording_id=recording_id)
+def described(session, recording_id):
+    return session.request(ListRecordingRequest, recording_id=recording_id)
 
 
-def listed(talk):
+def listed(session):
     """Return all descriptors of an archive."""
-    request = talk.send(ListRecordingsRequest, from_recording_id=0, record_count=1_000)
+    request = session.send(ListRecordingsRequest, from_recording_id=0, record_count=1_000)
     until(
         lambda: (
-            talk.heard(request)
-            and getattr(talk.heard(request)[-1], "code", None)
+            session.received(request)
+            and getattr(session.received(request)[-1], "code", None)
             == ControlResponseCode.RECORDING_UNKNOWN
         ),
         "the end of the list",
     )
-    return talk.heard(request, RecordingDescriptor)
+    return session.received(request, RecordingDescriptor)
 
 
 def test_d1_and_d2_killed_while_recording(own_archive):
     archive = own_archive().start()
-    recorded = Recorded(Conversation(archive)).send(130)
+    recorded = Recorded(ControlSession(archive)).send(130)
     began_ms = time.time() * 1_000
-    killed(archive)
-    # As near as can be: whoever starts next may take his time and still finds it alive.
+    kill_archive(archive)
+    # The age leaves time for the next archive to start before the mark file is too old.
     make_as_old(mark_file(archive), 2_000 - LIVENESS_MS)
     before = activity_ms(mark_file(archive))
     archive.launch()
     assert archive.exit_code() != 0
     assert activity_ms(mark_file(archive)) == before > 0
     shutil.rmtree(archive.folder / "aeron", ignore_errors=True)
-    talk = again(archive)
-    found = described(talk, recorded.recording_id)
+    session = restarted(archive)
+    found = described(session, recorded.recording_id)
     reached = SEGMENT + (130 - 124) * FRAME
     assert (found.start_position, found.stop_position) == (0, reached)
     assert began_ms - 1_000 <= found.stop_timestamp <= time.time() * 1_000
-    assert replayed(talk, recorded.recording_id) == recorded.sent
+    assert replayed(session, recorded.recording_id) == recorded.sent
 
 
-def test_d2_what_lies_behind_a_hole_is_gone(own_archive):
+def test_d2_frames_behind_a_gap_are_discarded(own_archive):
     """The recording ends before the first frame that was never written."""
     archive = own_archive().start()
-    recorded = Recorded(Conversation(archive)).send(20)
-    killed(archive)
+    recorded = Recorded(ControlSession(archive)).send(20)
+    kill_archive(archive)
     with (archive.directory / f"{recorded.recording_id}-0.rec").open("r+b") as file:
         file.seek(11 * FRAME)
         file.write(bytes(FRAME))
-    talk = again(archive)
-    assert talk.ok(StopPositionRequest, recording_id=recorded.recording_id) == 11 * FRAME
-    assert replayed(talk, recorded.recording_id) == recorded.sent[:11]
+    session = restarted(archive)
+    assert session.ok(StopPositionRequest, recording_id=recorded.recording_id) == 11 * FRAME
+    assert replayed(session, recorded.recording_id) == recorded.sent[:11]
 
 
 @pytest.mark.full
 def test_d3_killed_before_any_data(own_archive):
     archive = own_archive().start()
-    recorded = Recorded(Conversation(archive), positioned(4_096))
-    killed(archive)
-    found = described(again(archive), recorded.recording_id)
+    recorded = Recorded(ControlSession(archive), positioned(4_096))
+    kill_archive(archive)
+    found = described(restarted(archive), recorded.recording_id)
     assert (found.start_position, found.stop_position) == (4_096, 4_096)
 
 
@@ -108,8 +108,8 @@ def test_d3_killed_before_any_data(own_archive):
 def test_d4_a_last_frame_that_may_be_torn(own_archive):
     """Its header announces data in a page that contains only zeros."""
     archive = own_archive().start()
-    recorded = Recorded(Conversation(archive)).send(10)
-    killed(archive)
+    recorded = Recorded(ControlSession(archive)).send(10)
+    kill_archive(archive)
     file = archive.directory / f"{recorded.recording_id}-0.rec"
     assert PAGE % FRAME > 0
     with file.open("r+b") as opened:
@@ -126,17 +126,17 @@ def test_d4_a_last_frame_that_may_be_torn(own_archive):
 @pytest.mark.full
 def test_d5_after_a_clean_stop_it_starts_at_once(own_archive):
     archive = own_archive().start()
-    recorded = Recorded(Conversation(archive)).send(10)
+    recorded = Recorded(ControlSession(archive)).send(10)
     archive.stop()
     assert activity_ms(mark_file(archive)) == -1
     shutil.rmtree(archive.folder / "aeron", ignore_errors=True)
-    talk = Conversation(archive.start())
-    assert talk.ok(StopPositionRequest, recording_id=recorded.recording_id) == 10 * FRAME
-    assert replayed(talk, recorded.recording_id) == recorded.sent
+    session = ControlSession(archive.start())
+    assert session.ok(StopPositionRequest, recording_id=recorded.recording_id) == 10 * FRAME
+    assert replayed(session, recorded.recording_id) == recorded.sent
 
 
 def verified_by_java(directory):
-    """Return the exit code of Java's tool, which does not ask without a terminal."""
+    """Return the exit code of Java's tool, which asks no questions without a terminal."""
     command = (
         *JAVA, "-cp", os.path.abspath(JAR), "io.aeron.archive.ArchiveTool", str(directory),
         "verify", "-a",
@@ -161,19 +161,19 @@ TOOLS = [
 
 
 @pytest.mark.parametrize("verified", TOOLS)
-def test_d6_each_tool_trusts_each_archives_files(own_archive, verified):
+def test_d6_each_tool_verifies_the_files_of_each_archive(own_archive, verified):
     archive = own_archive().start()
-    talk = Conversation(archive)
+    session = ControlSession(archive)
     for start in (0, 4_096):
-        Recorded(talk, positioned(start)).send(150).stop()
-    Recorded(talk)
-    talk.close()
+        Recorded(session, positioned(start)).send(150).stop()
+    Recorded(session)
+    session.close()
     archive.stop()
     assert verified(archive.directory) == 0
 
 
 def golden(count, longest):
-    """The messages that the golden archive recorded, according to its README."""
+    """Return the messages that the golden archive recorded, according to its README."""
     lengths = [1 + (index * 7_919) % longest for index in range(count)]
     return [
         bytes((index + at) & 0xFF for at in range(length)) for index, length in enumerate(lengths)
@@ -184,7 +184,7 @@ def test_d7_the_golden_archive_is_listed_and_replayed(own_archive):
     archive = own_archive()
     archive.directory.mkdir(parents=True)
     unpack(archive.directory)
-    talk = Conversation(archive.start())
+    session = ControlSession(archive.start())
     facts = [
         (
             each.recording_id,
@@ -193,30 +193,30 @@ def test_d7_the_golden_archive_is_listed_and_replayed(own_archive):
             each.stream_id,
             each.session_id,
         )
-        for each in listed(talk)
+        for each in listed(session)
     ]
     assert facts == [
         (0, 0, 268_448, 2_001, -1_166_092_544),
         (1, 0, 479_104, 2_002, -1_166_092_543),
         (2, 262_144, 855_776, 2_003, -1_166_092_542),
     ]
-    assert replayed(talk, 0) == golden(250, 2_000)
-    assert replayed(talk, 1) == golden(300, 3_000)
+    assert replayed(session, 0) == golden(250, 2_000)
+    assert replayed(session, 1) == golden(300, 3_000)
     whole = golden(400, 4_000)
-    late = replayed(talk, 2)
+    late = replayed(session, 2)
     assert 0 < len(late) < 400
     assert late == whole[-len(late) :]
-    assert talk.ok(AttachSegmentsRequest, recording_id=2) == 2
-    assert replayed(talk, 2) == whole
-    assert Recorded(talk).recording_id == 3
+    assert session.ok(AttachSegmentsRequest, recording_id=2) == 2
+    assert replayed(session, 2) == whole
+    assert Recorded(session).recording_id == 3
 
 
 @pytest.mark.full
-def test_d8_a_catalog_that_is_full_grows(own_archive):
+def test_d8_a_full_catalog_grows(own_archive):
     capacity = 1_024
     archive = own_archive({"aeron.archive.catalog.capacity": capacity}).start()
-    talk = Conversation(archive)
-    made = [Recorded(talk).send(1) for _ in range(20)]
+    session = ControlSession(archive)
+    made = [Recorded(session).send(1) for _ in range(20)]
     for each in made:
         each.stop()
     assert [each.recording_id for each in made] == list(range(20))
@@ -224,11 +224,11 @@ def test_d8_a_catalog_that_is_full_grows(own_archive):
     while size < CATALOG_HEADER + 20 * 192:
         size += size >> 1
     assert (archive.directory / "archive.catalog").stat().st_size == size
-    before = listed(talk)
+    before = listed(session)
     assert [each.recording_id for each in before] == list(range(20))
     archive.stop()
     shutil.rmtree(archive.folder / "aeron", ignore_errors=True)
-    after = listed(Conversation(archive.start()))
+    after = listed(ControlSession(archive.start()))
     assert [each.recording_id for each in after] == list(range(20))
     assert [each.stop_position for each in after] == 20 * [FRAME]
 
@@ -242,19 +242,19 @@ def cut_to_size(catalog):
 
 
 @pytest.mark.full
-def test_d9_a_catalog_without_room_to_spare(own_archive):
+def test_d9_a_catalog_without_free_space(own_archive):
     archive = own_archive().start()
-    talk = Conversation(archive)
-    made = [Recorded(talk).send(2) for _ in range(3)]
+    session = ControlSession(archive)
+    made = [Recorded(session).send(2) for _ in range(3)]
     for each in made:
         each.stop()
-    talk.ok(PurgeRecordingRequest, recording_id=2)
+    session.ok(PurgeRecordingRequest, recording_id=2)
     archive.stop()
     shutil.rmtree(archive.folder / "aeron", ignore_errors=True)
     cut_to_size(archive.directory / "archive.catalog")
-    talk = Conversation(archive.start())
-    assert [each.recording_id for each in listed(talk)] == [0, 1]
-    assert replayed(talk, 1) == made[1].sent
-    following = Recorded(talk, IPC).send(1)
+    session = ControlSession(archive.start())
+    assert [each.recording_id for each in listed(session)] == [0, 1]
+    assert replayed(session, 1) == made[1].sent
+    following = Recorded(session, IPC).send(1)
     assert following.recording_id == 3
     following.stop()
