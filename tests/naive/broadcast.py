@@ -13,7 +13,7 @@ class NaiveBroadcast:
     capacity: int
     tail: int = 0
     latest: int = 0
-    said: list[tuple[int, int, int, bytes]] = field(default_factory=list)
+    messages: list[tuple[int, int, int, bytes]] = field(default_factory=list)
     """Start position for a receiver (before a pad), end position, type, payload."""
 
     def transmit(self, type_id: int, payload: bytes) -> None:
@@ -22,7 +22,7 @@ class NaiveBroadcast:
         to_end = self.capacity - start % self.capacity
         self.latest = start + to_end if size > to_end else start
         self.tail = self.latest + size
-        self.said.append((start, self.tail, type_id, payload))
+        self.messages.append((start, self.tail, type_id, payload))
 
 
 class NaiveReceiver:
@@ -40,8 +40,8 @@ class NaiveReceiver:
         if broadcast.tail - self.next >= broadcast.capacity:
             self.next = broadcast.latest
             return LAPPED
-        for start, end, type_id, payload in broadcast.said:
+        for start, end, type_id, payload in broadcast.messages:
             if start <= self.next < end:
                 self.next = end
                 return type_id, payload
-        raise AssertionError(f"nothing was said at {self.next}")
+        raise AssertionError(f"no message begins at {self.next}")

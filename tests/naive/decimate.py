@@ -2,13 +2,13 @@
 
 
 def peaks_lost(values: list[int], kept: list[int], bucket_size: int) -> bool:
-    """Whether any bucket of the original lost its minimum or maximum."""
+    """Return whether any bucket of the original lost its minimum or maximum."""
     chosen = set(kept)
     for begin in range(0, len(values), bucket_size):
         inside = range(begin, min(begin + bucket_size, len(values)))
-        here = [values[index] for index in inside if index in chosen]
+        kept_values = [values[index] for index in inside if index in chosen]
         whole = [values[index] for index in inside]
-        if not here or min(here) != min(whole) or max(here) != max(whole):
+        if not kept_values or min(kept_values) != min(whole) or max(kept_values) != max(whole):
             return True
     return False
 

@@ -44,7 +44,7 @@ class Destinations:
             place.accepted = now if is_accepted else place.accepted
 
     def _make_place(self, address: tuple[str, int], now: int) -> Place | None:
-        """Append a place, or overwrite the unproven place that has been silent for longest."""
+        """Append a place, or overwrite the unproven one whose last status message is the oldest."""
         of_host = [p for p in self.places if p.address and p.address[0] == address[0]]
         is_host_full = len(of_host) >= self.places_of_host_max
         new = Place(-1, address, now)

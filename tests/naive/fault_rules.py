@@ -72,7 +72,7 @@ class NaiveFrame:
     place: int = -1
     attempt: int = 0
     order: int = 0
-    told_detail: object = None
+    replayed_detail: object = None
 
     def __post_init__(self):
         self.frame_length, _, self.flags, self.code = struct.unpack_from("<iBBH", self.raw)
@@ -107,7 +107,7 @@ class NaiveRules:
         self.case = case
         self.replayed = None if replayed is None else [dict(each) for each in replayed]
         self.streams = sorted(traffic.stream_id for traffic in case.traffic)
-        self.orders, self.chains, self.reached, self.awake = {}, {}, {}, {}
+        self.orders, self.chains, self.reached, self.activated_ns = {}, {}, {}, {}
         self.tallies = {fault.id: [0, 0] for fault in case.faults}
         self.first_data_ns = None
 
@@ -131,10 +131,10 @@ class NaiveRules:
             order = self.orders[key] = self.orders.get(key, 0) + 1
         frame.order = order
         if self.replayed is not None:
-            return self._strike_again(frame)
+            return self._replayed_fault(frame)
         struck = None
         for rule, fault in enumerate(self.case.faults):
-            if self._looks_at(rule, fault, frame, ordinal, order):
+            if self._is_in_scope(rule, fault, frame, ordinal, order):
                 self.tallies[fault.id][0] += 1
                 if self._decides(rule, fault, frame, ordinal, order):
                     self.tallies[fault.id][1] += 1
@@ -146,29 +146,29 @@ class NaiveRules:
             for rule, fault in enumerate(self.case.faults):
                 point = fault.when and fault.when.reached
                 if point and point.ordinal == ordinal and point.position <= end:
-                    self.awake.setdefault(rule, frame.now_ns)
+                    self.activated_ns.setdefault(rule, frame.now_ns)
         return struck
 
-    def _strike_again(self, frame):
+    def _replayed_fault(self, frame):
         """Return the fault that matched the same frame in the replayed run, or None."""
-        for told in self.replayed:
-            same = told["link"] == frame.link and told["stream_id"] == frame.stream_id
-            same = same and told["frame_type"] == frame.class_code
+        for entry in self.replayed:
+            same = entry["link"] == frame.link and entry["stream_id"] == frame.stream_id
+            same = same and entry["frame_type"] == frame.class_code
             if frame.attempt:
                 name = (frame.number, frame.place, frame.attempt)
-                same = same and (told["session"], told["position"], told["attempt"]) == name
+                same = same and (entry["session"], entry["position"], entry["attempt"]) == name
             else:
-                same = same and told["position"] == -1 and told["order"] == frame.order
+                same = same and entry["position"] == -1 and entry["order"] == frame.order
             if same:
-                self.replayed.remove(told)
-                fault = self.case.faults[told["rule"]]
+                self.replayed.remove(entry)
+                fault = self.case.faults[entry["rule"]]
                 self.tallies[fault.id][0] += 1
                 self.tallies[fault.id][1] += 1
-                frame.told_detail = told["detail"]
+                frame.replayed_detail = entry["detail"]
                 return fault
         return None
 
-    def _looks_at(self, rule, fault, frame, ordinal, order):
+    def _is_in_scope(self, rule, fault, frame, ordinal, order):
         links = self.case.link_names
         if links[frame.link] not in fault.links or frame.name not in fault.frame_types:
             return False
@@ -189,7 +189,7 @@ class NaiveRules:
             return False
         if not self._is_in_place(fault.place, frame):
             return False
-        return fault.when is None or self._is_awake(rule, fault.when, frame.now_ns)
+        return fault.when is None or self._is_active(rule, fault.when, frame.now_ns)
 
     def _is_in_place(self, place, frame):
         if place.kind == "anywhere":
@@ -211,10 +211,10 @@ class NaiveRules:
                 return False
         raise AssertionError("not reached")
 
-    def _is_awake(self, rule, when, now_ns):
+    def _is_active(self, rule, when, now_ns):
         since_ns = self.first_data_ns
         if when.reached is not None:
-            since_ns = self.awake.get(rule)
+            since_ns = self.activated_ns.get(rule)
         until = when.until
         if until is not None and self.reached.get(until.ordinal, 0) >= until.position:
             return False
@@ -269,9 +269,9 @@ class NaiveRules:
 
     def detail(self, fault, frame):
         """Return the remaining bytes, or the first flipped bit."""
-        if frame.told_detail is not None:
-            longest = len(frame.raw) if fault.action == "truncate" else frame.told_detail
-            return min(frame.told_detail, longest)
+        if frame.replayed_detail is not None:
+            longest = len(frame.raw) if fault.action == "truncate" else frame.replayed_detail
+            return min(frame.replayed_detail, longest)
         if fault.action == "truncate":
             return fault.cut_to_bytes
         if fault.action != "corrupt":

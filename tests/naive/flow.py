@@ -148,21 +148,21 @@ class Resends:
         return [(term, offset, length)] if is_sent else []
 
     def time_passes(self, now: int) -> list[tuple[int, int, int]]:
-        leaving = []
+        sent = []
         for index, action in enumerate(self.slots):
             if action is None or now < action.expiry:
                 continue
             if action.is_sent:
                 self.slots[index] = None
             else:
-                leaving.append((action.term, action.offset, action.length))
+                sent.append((action.term, action.offset, action.length))
                 action.is_sent, action.expiry = True, now + self.linger
-        return leaving
+        return sent
 
 
 @dataclass
 class Gaps:
-    """The gap of an image for which NAKs are sent."""
+    """The NAK schedule of an image, for its first gap."""
 
     delay: int
     retry: int

@@ -1,4 +1,4 @@
-"""The obvious search for answers to frames that a fault rule has met: all frames, one by one."""
+"""Reference implementation of the search for the responses to a frame that a fault rule matched."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ RANGED = ("NAK", "DATA")
 
 
 def answers(met: dict[str, Any], frames: list[dict[str, Any]], then: str) -> list[int]:
-    """The times of all answers to one frame, in order. `frames` have left the answering host."""
+    """Return the times of all responses to one frame. `frames` were sent by the responding host."""
     times = []
     for frame in frames:
         kinds = ("DATA", "PAD") if then == "DATA" else (then,)

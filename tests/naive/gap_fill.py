@@ -34,7 +34,7 @@ class GapFill:
             self.data |= set(range(begin, end, SLOT))
 
     def turn(self, now: int) -> None:
-        """Look at all slots, and fill those for which there is enough evidence."""
+        """Fill all slots for which there is enough evidence."""
         for slot in range(0, self.hwm, SLOT):
             if slot not in self.data | self.pads:
                 self.seen.setdefault(slot, (now, self.count))
@@ -57,6 +57,6 @@ class GapFill:
 
     @property
     def reached(self) -> int:
-        """The first slot that is missing, or the high-water mark."""
+        """Return the first missing slot, or the high-water mark."""
         missing = [at for at in range(0, self.hwm, SLOT) if at not in self.data | self.pads]
         return min(missing, default=self.hwm)

@@ -18,21 +18,24 @@ class NaiveImpairment:
         self.ordinal = 0
         self.last_ns = 0
         self.since = 0
-        self.under_way = []
+        self.in_flight = []
         self.sent = []
         self.lost, self.doubled, self.overflowed, self.damaged = 0, 0, 0, 0
 
     def take(self, packet, envelope_length, now_ns):
         self.ordinal += 1
-        fate, move, twice, _ = self._draw(0)
-        lost, double = self._loses(fate, move), self._below(twice, self.impairments.duplicate_ppb)
-        if lost and not double:
+        loss_draw, move_draw, copy_draw, _ = self._draw(0)
+        lost, is_copied = (
+            self._loses(loss_draw, move_draw),
+            self._below(copy_draw, self.impairments.duplicate_ppb),
+        )
+        if lost and not is_copied:
             self.lost += 1
             return
-        if double and not lost:
+        if is_copied and not lost:
             self.doubled += 1
-            fate, move, _, _ = self._draw(1)
-            if self._loses(fate, move):
+            loss_draw, move_draw, _, _ = self._draw(1)
+            if self._loses(loss_draw, move_draw):
                 self.lost += 1
             else:
                 self._enqueue(packet, envelope_length, now_ns, 1)
@@ -40,13 +43,13 @@ class NaiveImpairment:
 
     def leave(self, now_ns):
         """Remove and return the packets due by a time, in order."""
-        due = sorted(each for each in self.under_way if each[0] <= now_ns)
-        self.under_way = [each for each in self.under_way if each[0] > now_ns]
+        due = sorted(each for each in self.in_flight if each[0] <= now_ns)
+        self.in_flight = [each for each in self.in_flight if each[0] > now_ns]
         return [packet for _, _, packet in due]
 
     def _enqueue(self, packet, envelope_length, now_ns, copy):
         impairments = self.impairments
-        if impairments.queue_packets and len(self.under_way) >= impairments.queue_packets:
+        if impairments.queue_packets and len(self.in_flight) >= impairments.queue_packets:
             self.overflowed += 1
             return
         damage, place, late, order = self._draw(2 + copy)
@@ -57,7 +60,7 @@ class NaiveImpairment:
             bit = place % (8 * (len(packet) - envelope_length))
             packet[envelope_length + bit // 8] ^= 1 << bit % 8
         self.sent.append(due_ns)
-        self.under_way.append((due_ns, len(self.sent), bytes(packet)))
+        self.in_flight.append((due_ns, len(self.sent), bytes(packet)))
 
     def _due_ns(self, length, now_ns, late, order):
         impairments = self.impairments
@@ -88,31 +91,31 @@ class NaiveImpairment:
             shape = (1 / (1 - share) ** (1 / 3) - 1.5) * 4 / 3
         return round(max(-4.0, min(4.0, shape)) * self.impairments.jitter_ns)
 
-    def _loses(self, fate, move):
+    def _loses(self, loss_draw, move_draw):
         loss = self.impairments.loss
         if loss is None:
             return False
         shares = loss.shares_ppb
         if loss.model == "iid":
-            return self._below(fate, shares[0])
+            return self._below(loss_draw, shares[0])
         if loss.model == "gilbert-elliott":
             worse, better, bad_loss, good_loss = shares
-            lost = self._below(fate, bad_loss if self.state else good_loss)
-            if self._below(move, better if self.state else worse):
+            lost = self._below(loss_draw, bad_loss if self.state else good_loss)
+            if self._below(move_draw, better if self.state else worse):
                 self.state = 1 - self.state
             return lost
         p13, p31, p32, p23, p14 = shares
-        ways = {
+        transitions = {
             0: ((p14, 3), (p13, 2)),
             1: ((p23, 2),),
             2: ((p32, 1), (p31, 0)),
             3: ((BILLION, 0),),
         }[self.state]
         reached = 0
-        for share, there in ways:
+        for share, target in transitions:
             reached += (share << 32) // BILLION
-            if move < reached:
-                self.state = there
+            if move_draw < reached:
+                self.state = target
                 break
         return self.state in (2, 3)
 

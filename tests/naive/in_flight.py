@@ -28,7 +28,7 @@ class Wire:
 
     @property
     def used(self):
-        """The number of bytes in use, as the ring counts them."""
+        """Return the number of bytes in use, as the ring counts them."""
         return sum(
             (HEADER + len(datagram) - 64 + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
             for _, datagram in self.waiting

@@ -85,12 +85,12 @@ class NaiveMiddlebox:
             return
         pieces, run, copies = 0, b"", []
         for name, raw in frames:
-            frame = self._meet(link, name, raw, now_ns)
+            frame = self._parse(link, name, raw, now_ns)
             before = list(self.waiting)
             fault = self.rules.strike(frame)
             detail = 0 if fault is None else self.rules.detail(fault, frame)
             if fault is not None:
-                self._write_down(fault, frame, detail)
+                self._record(fault, frame, detail)
             action = None if fault is None else fault.action
             if action in ("hold", "swap", "displace"):
                 self._keep(frame, fault, envelope)
@@ -118,7 +118,7 @@ class NaiveMiddlebox:
                     pieces += 1
                     self._send_damaged(fault, frame, envelope, detail)
             for waiter in freed:
-                self._leave(waiter)
+                self._send_waiter(waiter)
         pieces += self._send(link, envelope, run)
         for name, raw in copies:
             self._count(self.frames, (link, name), "out")
@@ -132,7 +132,7 @@ class NaiveMiddlebox:
         """Send all that is due."""
         for waiter in sorted(self.waiting, key=lambda each: (each.due_ns, each.order)):
             if waiter.due_ns <= now_ns:
-                self._leave(waiter)
+                self._send_waiter(waiter)
 
     def _keep(self, frame, fault, envelope):
         ending, value = fault.ending, fault.ending_value
@@ -179,7 +179,7 @@ class NaiveMiddlebox:
                 freed.append(waiter)
         return sorted(freed, key=lambda each: each.order)
 
-    def _leave(self, waiter):
+    def _send_waiter(self, waiter):
         self.waiting.remove(waiter)
         self._count(self.frames, (waiter.link, waiter.name), "out")
         self._send(waiter.link, waiter.envelope, waiter.frame)
@@ -233,7 +233,7 @@ class NaiveMiddlebox:
             self._count(self.frames, (link, name), "out")
         self._send_always(link, envelope, datagram)
 
-    def _write_down(self, fault, frame, detail):
+    def _record(self, fault, frame, detail):
         action = ACTIONS.index(fault.action) + 1
         past = PAST.get(fault.action)
         if past:
@@ -262,12 +262,12 @@ class NaiveMiddlebox:
             }
         )
 
-    def _meet(self, link, name, raw, now_ns):
+    def _parse(self, link, name, raw, now_ns):
         """Return a frame with its header fields and its position."""
         self._count(self.frames, (link, name), "in")
         frame = NaiveFrame(link, name, raw, now_ns)
         if name == "SETUP" and self.rules.is_known(frame.stream_id):
-            self._learn(link, raw)
+            self._add_session(link, raw)
         key = (link, frame.session_id, frame.stream_id)
         back = (link ^ 1, frame.session_id, frame.stream_id)
         if not self.rules.is_known(frame.stream_id):
@@ -290,7 +290,7 @@ class NaiveMiddlebox:
             frame.attempt = passed[frame.place] = passed.get(frame.place, 0) + 1
         return frame
 
-    def _learn(self, link, frame):
+    def _add_session(self, link, frame):
         session_id, stream_id, initial = struct.unpack_from("<iii", frame, 12)
         (term_length,) = struct.unpack_from("<i", frame, 28)
         if term_length in [1 << bits for bits in range(16, 31)]:

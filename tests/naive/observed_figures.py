@@ -1,4 +1,4 @@
-"""The figures of an observed stream, from two capture files, with plain loops and own layouts."""
+"""Reference implementation of the figures of an observed stream, from two capture files."""
 
 import struct
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ class Frame:
 
 
 def packets(path: Path):
-    """(time, source, UDP payload) of each packet of a capture file with nanoseconds."""
+    """Yield (time, source, UDP payload) of each packet of a capture file with nanoseconds."""
     raw = path.read_bytes()
-    assert raw[:4] == bytes.fromhex("4d3cb2a1"), "little-endian, nanoseconds"
+    assert raw[:4] == bytes.fromhex("4d3cb2a1"), "expected a little-endian capture with nanoseconds"
     at = 24
     while at < len(raw):
         seconds, nanoseconds, kept, _ = struct.unpack_from("<IIII", raw, at)
@@ -39,7 +39,7 @@ def packets(path: Path):
 
 
 def frames(path: Path, stream: int) -> tuple[list[Frame], int]:
-    """All frames of a stream in a capture file, and the number of its sessions' terms' first."""
+    """Return all frames of a stream in a capture file, and the stream's term length."""
     found, initial, term_length = [], None, 0
     everything = list(packets(path))
     for _, _, payload in everything:
@@ -68,7 +68,7 @@ def frames(path: Path, stream: int) -> tuple[list[Frame], int]:
 
 
 def _place(payload: bytes, at: int, kind: int) -> tuple[int, int]:
-    """Term id and offset of a frame."""
+    """Return the term id and offset of a frame."""
     if kind in (NAK, STATUS):
         return struct.unpack_from("<ii", payload, at + 16)
     term = struct.unpack_from("<i", payload, at + 20)[0]
@@ -80,7 +80,7 @@ def percentile(values: list[int], percent: int) -> int:
 
 
 def new_data_ns(first: dict[int, Frame], start: int) -> list[int]:
-    """The times at which data without a gap before it became longer, given the first arrivals."""
+    """Return the times at which the contiguous data grew, given the first arrivals."""
     found: list[int] = []
     latest_ns = 0
     while start in first:
@@ -91,7 +91,7 @@ def new_data_ns(first: dict[int, Frame], start: int) -> list[int]:
 
 
 def first_arrivals(far: Path, stream: int, sender: str, receiver: str):
-    """The position at which the image began, and the first arrival of each frame from there on."""
+    """Return the start position of the image, and the first arrival of each frame after it."""
     far_all = frames(far, stream)[0]
     start = next(e.position for e in far_all if e.source == receiver and e.kind == STATUS)
     first: dict[int, Frame] = {}
@@ -103,21 +103,21 @@ def first_arrivals(far: Path, stream: int, sender: str, receiver: str):
 
 
 def figures(near: Path, far: Path, stream: int, sender: str, receiver: str) -> dict:
-    """The figures of a stream with one session, without duplicates and reordering."""
+    """Return the figures of a stream with one session, without duplicates and reordering."""
     sent_all = [each for each in frames(near, stream)[0] if each.source == sender]
     far_all = frames(far, stream)[0]
     statuses = [each for each in far_all if each.source == receiver and each.kind == STATUS]
     start = statuses[0].position
     is_data = [each for each in sent_all if each.kind in (PAD, DATA) and not each.is_heartbeat]
     sent = [each for each in is_data if each.position >= start]
-    came = [each for each in far_all if each.source == sender and each.position >= start]
-    arrived = [each for each in came if each.kind in (PAD, DATA) and not each.is_heartbeat]
-    beats = [each for each in came if each.is_heartbeat]
+    from_sender = [each for each in far_all if each.source == sender and each.position >= start]
+    arrived = [each for each in from_sender if each.kind in (PAD, DATA) and not each.is_heartbeat]
+    heartbeats = [each for each in from_sender if each.is_heartbeat]
     first: dict[int, Frame] = {}
     for each in arrived:
         first.setdefault(each.position, each)
     took_ns = max(each.time_ns for each in first.values()) - min(each.time_ns for each in sent)
-    lost = again = 0
+    lost = resent = 0
     repairs: dict[int, list[int]] = {}
     by_position: dict[int, list[Frame]] = {}
     for each in sent:
@@ -127,23 +127,23 @@ def figures(near: Path, far: Path, stream: int, sender: str, receiver: str) -> d
     for position in sorted(by_position):
         copies = by_position[position]
         lost += len(copies) - sum(each.position == position for each in arrived)
-        again += len(copies) - 1
-        signs = [each.time_ns for each in arrived if each.position > position]
-        signs += [each.time_ns for each in beats if each.position > position]
-        shown_ns = min(signs, default=_NEVER_NS)
+        resent += len(copies) - 1
+        revealed_ns = [each.time_ns for each in arrived if each.position > position]
+        revealed_ns += [each.time_ns for each in heartbeats if each.position > position]
+        detected_ns = min(revealed_ns, default=_NEVER_NS)
         arrived_ns = first[position].time_ns if position in first else _NEVER_NS
         second_ns = copies[1].time_ns if len(copies) > 1 else _NEVER_NS
-        is_gap = arrived_ns > shown_ns and (second_ns <= arrived_ns or arrived_ns == _NEVER_NS)
+        is_gap = arrived_ns > detected_ns and (second_ns <= arrived_ns or arrived_ns == _NEVER_NS)
         if is_gap:
-            group += before != shown_ns
-            repairs.setdefault(group, []).append(arrived_ns - shown_ns)
-        before = shown_ns if is_gap else None
+            group += before != detected_ns
+            repairs.setdefault(group, []).append(arrived_ns - detected_ns)
+        before = detected_ns if is_gap else None
     durations = [max(each) for each in repairs.values() if max(each) < _NEVER_NS // 2]
     found = {
         "reached_bytes_per_s": sum(each.payload for each in first.values()) * 10**9 / took_ns,
         "finished_ns": took_ns,
         "lost_frames": lost,
-        "resent_frames": again,
+        "resent_frames": resent,
         "gaps": len(repairs),
         "naks": sum(each.kind == NAK and each.source == receiver for each in far_all),
     }

@@ -86,7 +86,7 @@ class OpenGaps:
         gap.asked = None
 
     def _replace_assumption(self, now: int) -> None:
-        """Use the first measurement, if it is shorter than what was assumed, for all NAKs sent."""
+        """Use the first measurement, if it is shorter than the assumption, for all NAKs sent."""
         for gap in self.gaps:
             if gap.naks and self._expected() < INITIAL_REPAIR:
                 assumed = self._timeout(gap.in_row, INITIAL_REPAIR)

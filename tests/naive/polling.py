@@ -17,7 +17,7 @@ def controlled_poll(frames, position, limit_position, fragment_limit, answers):
     Returns: (payloads delivered, their positions, fragments counted, final position, positions
               stored in the counter)
     """
-    at, handed, told, stored, count = 0, [], [], [], 0
+    at, delivered, positions, stored, count = 0, [], [], [], 0
     answers = list(answers)
     reached = position
     for payload, is_padding in frames:
@@ -30,8 +30,8 @@ def controlled_poll(frames, position, limit_position, fragment_limit, answers):
             reached = at
             continue
         answer = answers.pop(0) if answers else CONTINUE
-        handed.append(payload)
-        told.append(at)
+        delivered.append(payload)
+        positions.append(at)
         if answer == ABORT:
             break
         count += 1
@@ -42,13 +42,13 @@ def controlled_poll(frames, position, limit_position, fragment_limit, answers):
             break
     if reached > (stored[-1] if stored else position):
         stored.append(reached)
-    return handed, told, count, reached, stored
+    return delivered, positions, count, reached, stored
 
 
 def peek(frames, initial_position, limit_position, answers):
     """Return the payloads that a peek at unfragmented messages delivers, and its end position."""
     without_commit = [CONTINUE if answer == COMMIT else answer for answer in answers]
-    handed, _, _, reached, _ = controlled_poll(
+    delivered, _, _, reached, _ = controlled_poll(
         frames, initial_position, limit_position, 1 << 60, without_commit
     )
-    return handed, reached
+    return delivered, reached

@@ -39,7 +39,7 @@ class Gap:
         by_itself = not self.naks or self.late_words > 0
         came_late = self.repaired_words == 0 and self.cause == BEFORE and by_itself
         repaired = "reordered" if came_late else "repaired"
-        # A receiver that asks for a gap skips nothing: it goes on because the gap was repaired.
+        # A receiver that sends NAKs for a gap does not skip it: it continues after the repair.
         left = "open" if self.passed_ns is None else "repaired" if self.naks else "passed"
         outcome = repaired if self.is_whole else left
         return self.start, self.end, self.cause, self.naks, outcome, self.opened_ns
@@ -48,12 +48,12 @@ class Gap:
 def follow(events, sent=None):
     """Return (outcome of each frame, rows of the gaps, new frames, extent of each frame)."""
     low = hwm = newest = None
-    gaps, fates, came, extents, new_count = [], [], [], [], 0
+    gaps, outcomes, arrived, extents, new_count = [], [], [], [], 0
     for (kind, time_ns, start, end), (order, is_believed, packet) in zip(
         events, sent or [(None, False, None)] * len(events), strict=True
     ):
         if kind == "nak":
-            _ask(gaps, hwm, time_ns, start, end, newest, len(came))
+            _request(gaps, hwm, time_ns, start, end, newest, len(arrived))
             continue
         if kind == "status":
             for gap in gaps:
@@ -65,86 +65,86 @@ def follow(events, sent=None):
             low, hwm, is_first = start, end, True
         else:
             if start > hwm and not any(gap.open & words(hwm, start) for gap in gaps):
-                gaps.append(Gap(hwm, start, time_ns, BEFORE, len(came), order))
+                gaps.append(Gap(hwm, start, time_ns, BEFORE, len(arrived), order))
             is_first = end > hwm
             hwm = max(hwm, end)
         if kind == "frame":
-            touched = _fill(gaps, time_ns, len(fates), start, end)
+            touched = _fill(gaps, time_ns, len(outcomes), start, end)
             extent = 0
             if is_first:
-                extent = _first_ahead(came, order) if is_believed else 0
-                fate, is_new = ("reordered" if extent else "first"), True
+                extent = _first_ahead(arrived, order) if is_believed else 0
+                outcome, is_new = ("reordered" if extent else "first"), True
             elif not touched and end <= low:
-                fate, is_new = "earlier", True
+                outcome, is_new = "earlier", True
             else:
-                has_copies = "duplicate" in fates
+                has_copies = "duplicate" in outcomes
                 is_here = [gap for gap in gaps if gap.start < end and gap.end > start]
-                told = touched, is_here, len(fates), start, end, has_copies
+                frame = touched, is_here, len(outcomes), start, end, has_copies
                 sending = order, is_believed, packet, newest
-                fate, is_new = _place(*told, *sending)
-                if touched and fate == "reordered":
+                outcome, is_new = _place(*frame, *sending)
+                if touched and outcome == "reordered":
                     gap = _best(touched)
                     known = is_believed and gap.order is not None
-                    ahead = _first_ahead(came, order) if known else 0
-                    extent = max(len(came) - gap.opened_at, ahead)
-            fates.append(fate)
+                    ahead = _first_ahead(arrived, order) if known else 0
+                    extent = max(len(arrived) - gap.opened_at, ahead)
+            outcomes.append(outcome)
             extents.append(extent)
-            if fate != "duplicate":
-                came.append(order)
+            if outcome != "duplicate":
+                arrived.append(order)
             new_count += is_new
         if order is not None and (newest is None or order > newest[0]):
             newest = order, packet
-    return fates, [gap.row() for gap in gaps], new_count, extents
+    return outcomes, [gap.row() for gap in gaps], new_count, extents
 
 
-def _first_ahead(came, order):
+def _first_ahead(arrived, order):
     """Return how far back the first of the last 64 frames sent later is; 0 if there is none."""
-    ahead = [len(came) - at for at, other in enumerate(came) if other and other > order]
+    ahead = [len(arrived) - at for at, other in enumerate(arrived) if other and other > order]
     return max([each for each in ahead if each <= 64], default=0)
 
 
 def _best(touched):
     """Return the gap to attribute: requested by a NAK, with new bytes here, the oldest."""
-    asked = [gap for gap in touched if gap.naks] or touched
-    return ([gap for gap in asked if gap.cause == BEFORE] or asked)[0]
+    requested = [gap for gap in touched if gap.naks] or touched
+    return ([gap for gap in requested if gap.cause == BEFORE] or requested)[0]
 
 
 def _place(
     touched, is_here, number, start, end, has_copies, order, is_believed, packet, newest
 ):  # fmt: skip
     """Return the outcome of a frame below the highest, and whether its bytes are new."""
-    asked = [gap for gap in touched if gap.naks]
+    requested = [gap for gap in touched if gap.naks]
     best = [_best(touched)] if touched else []
     found = best or (is_here[:1] if is_believed else [])
     is_newest = is_believed and newest is not None and (order > newest[0] or packet == newest[1])
     if is_believed and not found:
         return ("resent" if is_newest else "duplicate"), False
-    is_told = is_believed and found[0].order is not None
-    if is_told:
-        fate = _fate_by_order(found[0], bool(touched), order, packet, start, is_newest)
+    is_ordered = is_believed and found[0].order is not None
+    if is_ordered:
+        outcome = _outcome_by_order(found[0], bool(touched), order, packet, start, is_newest)
     elif not touched:
-        fate = _fate_without_order(is_here, number, has_copies)
+        outcome = _outcome_without_order(is_here, number, has_copies)
     else:
-        fate = "resent" if asked else "reordered"
+        outcome = "resent" if requested else "reordered"
     if found and order is not None:
         found[0].remember(order, packet, start, end)
-    if not touched or fate == "duplicate":
-        return fate, False
+    if not touched or outcome == "duplicate":
+        return outcome, False
     if best[0].was_missing():
-        if fate == "resent":
+        if outcome == "resent":
             best[0].repaired_words += best[0].words_now
         else:
             best[0].late_words += best[0].words_now
-    return fate, best[0].cause == BEFORE and best[0].was_missing()
+    return outcome, best[0].cause == BEFORE and best[0].was_missing()
 
 
-def _fate_by_order(gap, has_filled, order, packet, start, is_newest):
+def _outcome_by_order(gap, has_filled, order, packet, start, is_newest):
     for each, other, first, last in gap.seen[-8:]:
         if each == order and other != packet and first <= start < last:
             return "duplicate"
     if order > gap.order:
-        is_told = has_filled or len(gap.seen) <= 8 or is_newest
-        return "resent" if is_told else "duplicate"
+        is_ordered = has_filled or len(gap.seen) <= 8 or is_newest
+        return "resent" if is_ordered else "duplicate"
     if gap.cause != BEFORE:
         return "duplicate"
     if has_filled:
@@ -162,7 +162,7 @@ def _piece_end(gap, word):
     return word
 
 
-def _fate_without_order(is_here, number, has_copies):
+def _outcome_without_order(is_here, number, has_copies):
     """Decide by the first gap there that was requested by a NAK or skipped."""
     for gap in is_here:
         if gap.naks or (gap.passed_ns is not None and not gap.is_whole):
@@ -187,7 +187,7 @@ def _fill(gaps, time_ns, number, start, end):
     return touched
 
 
-def _ask(gaps, hwm, time_ns, start, end, newest, place):
+def _request(gaps, hwm, time_ns, start, end, newest, place):
     if end <= start:
         return
     matched = [gap for gap in gaps if gap.start < end and gap.end > start]

@@ -1,4 +1,4 @@
-"""The frames of a recording, plainly: which of them a replay sends, and what it changes in them."""
+"""Reference implementation of a block of a replay: the frames that it sends and changes."""
 
 import struct
 import zlib

@@ -1,4 +1,4 @@
-"""Reference implementation of the ranges that a sender sends again, by sets of 32-byte units."""
+"""Reference implementation of the ranges that a sender retransmits, by sets of 32-byte units."""
 
 from dataclasses import dataclass, field
 
@@ -17,13 +17,13 @@ class Part:
 
 @dataclass
 class RetransmitRanges:
-    """The parts of one stream that are waiting or under way."""
+    """The parts of one stream that are waiting or in flight."""
 
     most: int
     parts: list[Part] = field(default_factory=list)
 
     def ask(self, begin: int, end: int, due: int) -> tuple[int, bool]:
-        """Return (bytes that are waiting or under way already, whether there was no room)."""
+        """Return (bytes that are already waiting or in flight, whether there was no room)."""
         known = {unit for part in self.parts for unit in part.units}
         contained, run = 0, None
         for unit in range(begin // UNIT, end // UNIT):
@@ -41,7 +41,7 @@ class RetransmitRanges:
         return contained, False
 
     def send(self, now: int, linger: int, most: int) -> list[int]:
-        """Return the next units to send, at most `most`, which are then under way."""
+        """Return the next units to send, at most `most`, which are then in flight."""
         sent: list[int] = []
         for part in self.parts:
             if part.waiting and part.due <= now:

@@ -6,6 +6,6 @@ def unasked(sendings: list[tuple[int, int]], naks: list[tuple[int, int, int]]) -
     wrong = []
     for index, (position, time_ns) in enumerate(sendings):
         sent = sum(1 for other, _ in sendings[: index + 1] if other == position)
-        asked = sum(1 for start, end, at in naks if start <= position < end and at <= time_ns)
-        wrong.append(asked < sent)
+        requested = sum(1 for start, end, at in naks if start <= position < end and at <= time_ns)
+        wrong.append(requested < sent)
     return wrong

@@ -7,12 +7,12 @@ NUMBERS = 1 << 16
 
 def orders_of(packets):
     """Return (order or None, is trusted) for each (identification or None, packet, position)."""
-    told, orders = [], {}
+    results, orders = [], {}
     latest = last = None
     steps = odd = 0
     for index, (identification, packet, start) in enumerate(packets):
         if identification is None:
-            told.append((None, False))
+            results.append((None, False))
             continue
         if latest is None:
             order, latest = NUMBERS + identification, index
@@ -36,5 +36,5 @@ def orders_of(packets):
         orders[index], last = order, index
         if steps + odd > WEIGHED_MAX:
             steps, odd = steps // 2, odd // 2
-        told.append((order, steps >= STEPS_MIN and odd * ODD_SHARE <= steps))
-    return told
+        results.append((order, steps >= STEPS_MIN and odd * ODD_SHARE <= steps))
+    return results

@@ -23,7 +23,7 @@ def pack(kind: str, *values: int) -> bytes:
 
 
 def is_acceptable(datagram: bytes) -> bool:
-    """Whether the first validation of a datagram accepts it."""
+    """Return whether the first validation of a datagram accepts it."""
     if len(datagram) < 8:
         return False
     length, version, _, kind = struct.unpack_from(HEADER, datagram)

@@ -14,34 +14,34 @@ ONE_POINT_SHARE = 0.999
 SENT_MIN = 1_000
 
 
-def fates(folder: Path, *captures: Path) -> list[dict[str, Any]]:
-    """The table of outcomes inferred from captures."""
+def outcomes(folder: Path, *captures: Path) -> list[dict[str, Any]]:
+    """Return the table of outcomes inferred from captures."""
     analyze([str(each) for each in captures], options=AnalysisOptions(outcomes_dir=folder))
     return pq.read_table(folder).to_pylist()
 
 
-def check_joined_fates(made: RunDir, folder: Path) -> list[dict[str, Any]]:
+def check_joined_fates(run: RunDir, folder: Path) -> list[dict[str, Any]]:
     """Check that the captures of both hosts imply the decided outcome of each frame from a to b.
 
     Returns the outcomes at b.
     """
-    decided = labels(made)
-    assert decided, "nothing was struck"
-    joined = fates(folder / "both", made.capture("a"), made.capture("b"))
+    decided = labels(run)
+    assert decided, "no rule matched a frame"
+    joined = outcomes(folder / "both", run.capture("a"), run.capture("b"))
     sent = [each for each in joined if each["vantage_point"] == "a"]
-    came = [each for each in joined if each["vantage_point"] == "b"]
+    arrived = [each for each in joined if each["vantage_point"] == "b"]
     assert len(sent) > SENT_MIN
 
     def label(each: dict[str, Any]) -> Label:
         return decided.get((each["stream_id"], each["position"], each["attempt"]), UNTOUCHED)
 
-    struck = set()
+    transmissions = set()
     for each in sent:
         (onward,) = each["onward"]
         assert (onward["arrived"], onward["copies"]) == (label(each).arrives, label(each).copies)
-        struck.add((each["stream_id"], each["position"], each["attempt"]))
-    assert set(decided) <= struck
-    for each in came:
+        transmissions.add((each["stream_id"], each["position"], each["attempt"]))
+    assert set(decided) <= transmissions
+    for each in arrived:
         is_original = each["fate"] != "duplicate"
         if each["fate"] in ("reordered", "late"):
             assert label(each).is_delayed
@@ -49,23 +49,23 @@ def check_joined_fates(made: RunDir, folder: Path) -> list[dict[str, Any]]:
             assert each["fate"] == "first"
         elif is_original:
             assert each["fate"] == "resent"
-    return came
+    return arrived
 
 
-def agreements(made: RunDir, folder: Path, came: list[dict[str, Any]]) -> list[bool]:
-    """For each frame that arrived at b, whether the capture of b alone implies the same outcome."""
-    alone = fates(folder / "one", made.capture("b"))
-    seen = {
+def agreements(run: RunDir, folder: Path, arrived: list[dict[str, Any]]) -> list[bool]:
+    """Return for each frame that arrived at b whether b's capture implies the same outcome."""
+    alone = outcomes(folder / "one", run.capture("b"))
+    outcome_of = {
         (each["record_at"], each["frame_index"]): each["fate"]
         for each in alone
         if each["record_at"] is not None
     }
     assert {each["basis"] for each in alone} == {"inferred"}
-    return [seen[each["record_at"], each["frame_index"]] == each["fate"] for each in came]
+    return [outcome_of[each["record_at"], each["frame_index"]] == each["fate"] for each in arrived]
 
 
-def check_inferred_fates(made: RunDir, folder: Path, came: list[dict[str, Any]]) -> None:
-    """Check that the capture of b alone implies the same for nearly all frames that arrived
+def check_inferred_fates(run: RunDir, folder: Path, arrived: list[dict[str, Any]]) -> None:
+    """Check that the capture of b alone implies the same outcome for nearly all frames that arrived
     there."""
-    agreed = agreements(made, folder, came)
+    agreed = agreements(run, folder, arrived)
     assert sum(agreed) >= ONE_POINT_SHARE * len(agreed)

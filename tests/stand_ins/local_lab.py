@@ -15,15 +15,15 @@ from windtunnel.harness.orchestrate.subjects.subject import Subject
 
 
 def saying(words: str) -> str:
-    """A program that prints a line once it handles the stop signal, and waits for it."""
+    """Return a program that handles the stop signal, prints a line, and waits for the signal."""
     return f"trap 'exit 0' TERM; echo {words}; while :; do sleep 0.02; done"
 
 
-NOTHING_SO_FAR = "tcpdump: 0 packets captured, 0 packets received by filter"
-"""What a capture answers when it is asked before anything was sent."""
+NO_PACKETS = "tcpdump: 0 packets captured, 0 packets received by filter"
+"""The statistics that a capture prints before any packet was sent."""
 
 PROGRAMS = {
-    "capture": f"trap 'echo {NOTHING_SO_FAR}' USR1; " + saying("listening on eth0"),
+    "capture": f"trap 'echo {NO_PACKETS}' USR1; " + saying("listening on eth0"),
     "relay": saying("ready left=l right=r"),
     "sampler": saying("ready"),
     "driver": saying("up"),
@@ -112,13 +112,13 @@ class ScriptedSubject(Subject):
 
 
 def script(programs: str, role: str) -> list[str]:
-    """The command line of a role, from programs given as `role=quoted script ...`."""
+    """Return the command line of a role, from programs given as `role=quoted script ...`."""
     found = dict(part.split("=", 1) for part in shlex.split(programs))
     return ["sh", "-c", found[role]]
 
 
 def scripted(**changed: str) -> tuple[ScriptedSubject, str]:
-    """A subject, and the text of all programs, with some of them changed."""
+    """Return a subject, and the text of all programs, some of which are replaced."""
     programs = shlex.join(f"{role}={text}" for role, text in {**PROGRAMS, **changed}.items())
     made = ScriptedSubject("scripted", ("driver",), ("workload",), {"programs": programs})
     return made, programs

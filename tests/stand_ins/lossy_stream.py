@@ -1,8 +1,8 @@
-"""A small model of a stream, its receivers and their captures, which knows what really happened.
+"""A model of a stream, its receivers and their captures, which records what really happened.
 
-A sender with flow control, receivers that ask for gaps or fill them, readers that may rest, and
-ways that lose and delay frames. Frame `i` is one message at position `i * STEP`. The model shares
-nothing with the analysis of captures and keeps its own account: what was lost, filled and
+It has a sender with flow control, receivers that request gaps or fill them, readers that may pause,
+and paths that lose and delay frames. Frame `i` is one message at position `i * STEP`. The model
+shares nothing with the analysis of captures and keeps its own account: what was lost, filled and
 delivered, and when a gap kept a receiver from consuming.
 """
 
@@ -57,7 +57,7 @@ class Receiver:
     lost: list = field(default_factory=list)
     fills: list = field(default_factory=list)
     blocked: list = field(default_factory=list)
-    "Times of the samples at which it had a gap, and whether the reader wanted to go on."
+    "Times of the samples at which it had a gap, and whether the reader could continue."
 
     @property
     def delivered(self):
@@ -91,9 +91,9 @@ class LossyStream:
         return folder
 
     def blocked_share(self, receiver, start_ns, end_ns, *, is_reading):
-        """The share of a time of the sender in which this receiver had a gap.
+        """Return the share of a period of the sender in which this receiver had a gap.
 
-        With `is_reading`, only while nothing else kept the reader from consuming.
+        With `is_reading`, only samples while the reader did not pause.
         """
         start, end = (each - made.START_NS - self.plan.way_ns for each in (start_ns, end_ns))
         samples = [

@@ -68,7 +68,7 @@ class Packet(NamedTuple):
 
 
 def packet(time_ns, payload, snap=SNAP_LENGTH, interface=0, **ends):
-    """An Ethernet packet around a datagram, cut to the snap length."""
+    """Return an Ethernet packet around a datagram, cut to the snap length."""
     whole = ethernet(ipv4(udp(payload, ends.pop("ports", (40_000, 24_325))), **ends))
     return Packet(time_ns, whole[:snap], len(whole), interface)
 
@@ -97,7 +97,7 @@ def ethernet(payload, ethertype=0x0800, tags=b""):
 
 
 def fragments(payload, size, identification=7):
-    """The fragments of a datagram, each with `size` bytes of IP payload except the last."""
+    """Return the fragments of a datagram, each with `size` bytes of IP payload except the last."""
     whole = udp(payload)
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
     last = len(pieces) - 1
@@ -132,7 +132,7 @@ def _block(order, kind, body):
 
 
 def pcapng_head(*, big=False, links=(1,), options=b""):
-    """A section header and an interface block for each link type."""
+    """Return a section header and an interface block for each link type."""
     order = ">" if big else "<"
     head = _block(order, 0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1))
     return head + b"".join(
@@ -166,7 +166,7 @@ def pcapng_packets(packets, *, big=False, ticks=lambda time_ns: time_ns // 1000)
 
 
 def pcapng(packets, *, big=False, nanos=True, links=(1,)):
-    """One section whose interfaces count nanoseconds, or microseconds, the format's default."""
+    """Return a section whose interfaces count nanoseconds or microseconds, the default unit."""
     options = option(9, b"\x09", big=big) + option(0, b"", big=big) if nanos else b""
     unit = 1 if nanos else 1000
     return pcapng_head(big=big, links=links, options=options) + pcapng_packets(
@@ -175,7 +175,7 @@ def pcapng(packets, *, big=False, nanos=True, links=(1,)):
 
 
 def stream_packets(count, payload=bytes(range(200)), **of_stream):
-    """Packets of a stream from its term's start, one frame each, a microsecond apart."""
+    """Return packets of a stream from its term's start, one frame each, a microsecond apart."""
     step = (32 + len(payload) + 31) & ~31
     return [
         packet(START_NS + index * 1000, data(index * step, payload, **of_stream))

@@ -1,4 +1,4 @@
-"""Examples with a planted bug: run with their own tests, and judged by what their verdict says."""
+"""Examples with an injected bug are run by their own tests, and the verdict must report it."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ EXECUTED = 'str(tmp_path / "executed")'
 
 @dataclass(frozen=True)
 class PlantedBug:
-    """A bug of an example's programs."""
+    """A bug that is injected into the programs of an example."""
 
     test: str
     """The test of the example that finds it."""
@@ -26,7 +26,7 @@ class PlantedBug:
     """What is replaced in the programs."""
     stream: str
     text: str
-    """What the verdict says about the stream."""
+    """The text of the verdict about the stream."""
 
 
 def planted(example: Path, bug: PlantedBug, folder: Path) -> Path:
@@ -63,15 +63,15 @@ def run_example(
 
 
 def assert_passes_in_containers(file: Path, out: Path) -> None:
-    """Require that the scenario of an unchanged example passes."""
-    made = run_suite([file], out=out, seeds=1, fidelity="compose", allow_commands=True)
-    verdict = read_verdict(RunDir(made.runs[0].run_dir).verdict)
+    """Assert that the scenario of an unchanged example passes."""
+    result = run_suite([file], out=out, seeds=1, fidelity="compose", allow_commands=True)
+    verdict = read_verdict(RunDir(result.runs[0].run_dir).verdict)
     assert verdict is not None
     assert verdict["outcome"] == "PASS", verdict["reason"]
 
 
 def assert_named(done: subprocess.CompletedProcess[str], out: Path, bug: PlantedBug) -> None:
-    """Require that the verdict names the stream and the position at which a bug shows."""
+    """Assert that the verdict names the stream and the position at which a bug shows."""
     assert done.returncode == 1, done.stdout
     (file,) = out.glob("*/*/verdict.json")
     verdict = read_verdict(RunDir(file.parent).verdict)
@@ -86,7 +86,7 @@ def assert_named(done: subprocess.CompletedProcess[str], out: Path, bug: Planted
     assert str(found["position"]) in found["text"]
     assert bug.text in found["text"]
     if "misses" in found["text"] and found["outcome"] == "INCONCLUSIVE":
-        return  # An overloaded machine excuses what may only be late.
+        return  # An overloaded machine excuses a message that may only be late.
     assert verdict["outcome"] == "FAIL", verdict["reason"]
     assert verdict["at_fault"] == "application"
     assert f"{bug.stream}): {found['text']}" in verdict["reason"]

@@ -1,4 +1,4 @@
-"""A project folder of its own, whose tests use the pytest plugin as any user's project does."""
+"""A separate project folder, whose tests use the pytest plugin as a user's project does."""
 
 import os
 import re

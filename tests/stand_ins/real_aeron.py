@@ -25,7 +25,7 @@ from windtunnel.harness.artifact.run.plan import message_bytes, plan
 from windtunnel.harness.artifact.run_dir import HostDir
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 
-TELL_S = 0.1
+PROGRESS_S = 0.1
 IDLE_S = 0.0002
 FRAGMENT_LIMIT = 64
 
@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def drive(directory: Path) -> int:
-    # Blocked before there are other threads, whose it would be otherwise.
+    # Blocked before there are other threads, which would receive the signal otherwise.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     with pyaeron.MediaDriver(dir=str(directory), threading="shared"):
         print("ready", flush=True)
@@ -63,17 +63,17 @@ def drive(directory: Path) -> int:
     return 0
 
 
-class Teller:
+class ProgressPrinter:
     """Prints progress periodically."""
 
     def __init__(self, total_bytes: int) -> None:
         self._total_bytes = total_bytes
-        self._told_s = 0.0
+        self._printed_s = 0.0
 
-    def tell(self, count: int, last: bool = False) -> None:
+    def print_if_due(self, count: int, last: bool = False) -> None:
         now_s = time.monotonic()
-        if last or now_s - self._told_s >= TELL_S:
-            self._told_s = now_s
+        if last or now_s - self._printed_s >= PROGRESS_S:
+            self._printed_s = now_s
             print(f"progress {count}/{self._total_bytes}", flush=True)
 
 
@@ -94,7 +94,7 @@ def publish(client, case: Case, traffic: TrafficCase, files: HostDir, sabotage: 
     )
     publication = add(traffic.channel, traffic.stream_id)
     wait_until(lambda: publication.is_connected)
-    started_ns, teller = time.time_ns(), Teller(traffic.total_bytes)
+    started_ns, progress = time.time_ns(), ProgressPrinter(traffic.total_bytes)
     offers = np.zeros(made.count, dtype=OFFER)
     times = np.zeros(made.count, dtype=OFFER_TIME)
     count, sent, waits = 0, 0, {pyaeron.BACK_PRESSURED: 0, pyaeron.ADMIN_ACTION: 0}
@@ -109,8 +109,8 @@ def publish(client, case: Case, traffic: TrafficCase, files: HostDir, sabotage: 
         offers[count] = (index, length, 0, position)
         count += 1
         sent += int(length)
-        teller.tell(sent)
-    teller.tell(sent, last=True)
+        progress.print_if_due(sent)
+    progress.print_if_due(sent, last=True)
     offers[:count].tofile(files.publisher(traffic.id).offers)
     times[:count].tofile(files.publisher(traffic.id).times)
     PublisherFacts(
@@ -137,7 +137,7 @@ def subscribe(client, case: Case, traffic: TrafficCase, files: HostDir) -> None:
     wait_until(lambda: subscription.image_count > 0)
     image = subscription.image_at_index(0)
     started_ns, join = time.time_ns(), image.position
-    teller = Teller(traffic.total_bytes)
+    progress = ProgressPrinter(traffic.total_bytes)
     deliveries: list[tuple[int, int, int]] = []
     times_ns: list[int] = []
     received = 0
@@ -155,8 +155,8 @@ def subscribe(client, case: Case, traffic: TrafficCase, files: HostDir) -> None:
         while not image.is_end_of_stream:
             if subscription.poll(on_message, FRAGMENT_LIMIT) == 0:
                 time.sleep(IDLE_S)
-            teller.tell(received)
-    teller.tell(received, last=True)
+            progress.print_if_due(received)
+    progress.print_if_due(received, last=True)
     np.array(deliveries, dtype=DELIVERY).tofile(own.index)
     np.array(times_ns, dtype=np.int64).view(DELIVERY_TIME).tofile(own.times)
     SubscriberFacts(

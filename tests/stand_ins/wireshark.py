@@ -1,4 +1,4 @@
-"""Wireshark's reading of a capture, through tshark: frames and analysis flags."""
+"""Frames and analysis flags of a capture as Wireshark decodes them, through tshark."""
 
 import shutil
 import subprocess
@@ -11,12 +11,12 @@ LIMIT_S = 100
 
 
 def program() -> str | None:
-    """Path of tshark on this machine, or None."""
+    """Return the path of tshark on this machine, or None."""
     return shutil.which("tshark")
 
 
 def rows(capture: Path, ports: list[int], fields: list[str]) -> list[list[str]]:
-    """The fields of each packet that has an Aeron frame, of several frames separated by commas."""
+    """Return the fields of each packet that has Aeron frames, separated by commas per frame."""
     found = program()
     assert found is not None, "no tshark on this machine"
     command = [found, "-n", "-2", "-r", str(capture), "-Y", "aeron", "-T", "fields"]
@@ -26,40 +26,40 @@ def rows(capture: Path, ports: list[int], fields: list[str]) -> list[list[str]]:
         command += ["-o", f"aeron.{preference}:TRUE"]
     for field in fields:
         command += ["-e", field]
-    told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT_S)
-    return [line.split("\t") for line in told.stdout.splitlines()]
+    completed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT_S)
+    return [line.split("\t") for line in completed.stdout.splitlines()]
 
 
 def counts(capture: Path, ports: list[int]) -> dict[str, int]:
-    """Frames by their class, as in the table of frames."""
-    told = rows(capture, ports, [f"aeron.{kind}.frame_length" for kind in KINDS])
+    """Return the number of frames by class, as in the table of frames."""
+    lengths = rows(capture, ports, [f"aeron.{kind}.frame_length" for kind in KINDS])
     return {
-        name: sum(len(row[index].split(",")) for row in told if row[index])
+        name: sum(len(row[index].split(",")) for row in lengths if row[index])
         for index, name in enumerate(KINDS.values())
     }
 
 
 def retransmissions(capture: Path, ports: list[int]) -> int:
-    """Data frames that it considers retransmissions; heartbeats, which have no length, excluded."""
+    """Return the number of data frames that it calls retransmissions, without heartbeats."""
     fields = ["aeron.data.frame_length", "aeron.sequence_analysis.retransmission"]
     found = 0
     for lengths, flags in rows(capture, ports, fields):
-        told = zip(lengths.split(","), flags.split(","), strict=False)
-        found += sum(length not in ("", "0") and flag in ("1", "True") for length, flag in told)
+        frames = zip(lengths.split(","), flags.split(","), strict=False)
+        found += sum(length not in ("", "0") and flag in ("1", "True") for length, flag in frames)
     return found
 
 
-def answers(capture: Path, ports: list[int]) -> int:
-    """Packets with data that it links to a NAK before them."""
+def linked_retransmissions(capture: Path, ports: list[int]) -> int:
+    """Return the number of packets with data that it links to an earlier NAK."""
     linked = "aeron.sequence_analysis.retransmission.rx.frame"
     return sum(bool(row[0]) for row in rows(capture, ports, [linked]))
 
 
 def flagged(capture: Path, ports: list[int], flag: str) -> list[tuple[int, int]]:
-    """(term id, offset) of the first data frame of each packet with this flag."""
-    told = rows(capture, ports, ["aeron.data.term_id", "aeron.data.term_offset", flag])
+    """Return (term id, offset) of the first data frame of each packet with this flag."""
+    packets = rows(capture, ports, ["aeron.data.term_id", "aeron.data.term_offset", flag])
     return [
         (int(row[0].split(",")[0], 0), int(row[1].split(",")[0]))
-        for row in told
+        for row in packets
         if row[2] and row[0]
     ]

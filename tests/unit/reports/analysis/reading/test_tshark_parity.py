@@ -23,7 +23,7 @@ SETS = {
     "clean": [24_325], "loss-reliable": [24_326], "loss-unreliable": [24_327],
     "loss-concurrent-mtu8k": [24_328], "one-message": [24_332],
 }  # fmt: skip
-"""With the ports that tell tshark what is Aeron."""
+"""Golden sets with their ports, which tshark decodes as Aeron."""
 PORT = 24_325
 RETRANSMISSION = "aeron.analysis.rx"
 OUT_OF_ORDER = "aeron.analysis.ooo"
@@ -80,7 +80,7 @@ def test_both_link_a_retransmission_to_its_nak(tmp_path):
         made.data(64, bytes(32)),
     )
     flow = flow_of(path)
-    assert wireshark.answers(path, [PORT]) == flow["resent_frames"] == 1
+    assert wireshark.linked_retransmissions(path, [PORT]) == flow["resent_frames"] == 1
     assert wireshark.retransmissions(path, [PORT]) == 1
 
 
