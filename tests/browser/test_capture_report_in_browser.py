@@ -1,4 +1,4 @@
-"""The report of captures as a person sees it: opened offline in headless Chromium, and used."""
+"""The report of captures is opened offline in headless Chromium, and used."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,16 +24,16 @@ FRAMES, LOST = 400, (20, 21, 90)
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A golden stream with losses, and one captured before and behind a link that loses."""
+    """Report on a golden stream with losses, and one captured before and behind a lossy link."""
     folder = tmp_path_factory.mktemp("captures")
     sent = made.stream_packets(FRAMES, session=5)
-    came = [
+    arrived = [
         packet(START_NS + index * 1000 + 30_000, sent_frame)
         for index, sent_frame in enumerate(_payloads())
         if index not in LOST
     ]
     (folder / "near.pcap").write_bytes(made.pcap(sent))
-    (folder / "far.pcap").write_bytes(made.pcap(came))
+    (folder / "far.pcap").write_bytes(made.pcap(arrived))
     path = folder / "page.html"
     golden = GOLDEN / "loss-reliable" / "capture.pcap.xz"
     write_capture_page(analyze([f"golden={golden}", str(folder)]), path)
@@ -52,7 +52,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def opened(browser: Browser, report: Path) -> Iterator[Browser]:
-    """The report, drawn; afterwards no complaint and no request but the file itself."""
+    """Open the report; afterwards check for complaints, and for requests except the file itself."""
     browser.complaints.clear()
     browser.requests.clear()
     browser.prefer_dark(False)
@@ -68,8 +68,8 @@ def plot(name: str) -> str:
     return f"document.querySelector('[data-chart={name}]')"
 
 
-def traces(browser: Browser, name: str, what: str) -> Any:
-    return browser.evaluate(f"[...({plot(name)}.data || [])].map((each) => {what})")
+def traces(browser: Browser, name: str, field: str) -> Any:
+    return browser.evaluate(f"[...({plot(name)}.data || [])].map((each) => {field})")
 
 
 def choose(browser: Browser, label: str) -> None:
@@ -82,7 +82,7 @@ def choose(browser: Browser, label: str) -> None:
     assert label in found
 
 
-def test_draws_what_a_stream_lost_and_when_it_stalled(opened: Browser) -> None:
+def test_draws_losses_and_stalls_of_a_stream(opened: Browser) -> None:
     choose(opened, "session 77")
     assert {"high", "rebuilt", "consumed", "limit", "repaired"} == set(
         traces(opened, "positions", "each.name")
@@ -118,7 +118,7 @@ def test_a_choice_of_stream_filters_charts_and_tables(opened: Browser) -> None:
     assert len(traces(opened, "positions", "each.name")) == 3
 
 
-def test_charts_over_time_zoom_together_and_back(opened: Browser) -> None:
+def test_charts_over_time_zoom_in_and_out_together(opened: Browser) -> None:
     choose(opened, "session 77")
     before = opened.evaluate(f"{plot('gaps')}.layout.xaxis.range")
     opened.evaluate(f"{plot('positions')}.scrollIntoView()")
@@ -137,7 +137,7 @@ def test_charts_over_time_zoom_together_and_back(opened: Browser) -> None:
     opened.wait_for(f"{plot('gaps')}.layout.xaxis.range[0] === {before[0]}")
 
 
-def test_pointing_at_a_gap_tells_about_it(opened: Browser) -> None:
+def test_pointing_at_a_gap_shows_its_details(opened: Browser) -> None:
     choose(opened, "session 77")
     (texts,) = traces(opened, "gaps", "each.text")
     assert "repaired, lost after the capture point" in texts[0]
@@ -146,7 +146,7 @@ def test_pointing_at_a_gap_tells_about_it(opened: Browser) -> None:
     opened.wait_for("document.querySelector('[data-chart=gaps] .hoverlayer text')")
 
 
-def test_light_dark_and_a_phone(opened: Browser) -> None:
+def test_themes_and_the_size_of_a_phone(opened: Browser) -> None:
     choose(opened, "session 77")
     high = f"{plot('positions')}.data.find((each) => each.name === 'high').line.color"
     light = opened.evaluate(high)
@@ -157,14 +157,14 @@ def test_light_dark_and_a_phone(opened: Browser) -> None:
 
 
 @pytest.mark.full
-def test_a_damaged_page_complains(report: Path, tmp_path: Path) -> None:
-    """The other direction of wrong: the tests above would notice a chart that cannot be drawn."""
-    broken = tmp_path / "page.html"
+def test_a_damaged_page_is_reported(report: Path, tmp_path: Path) -> None:
+    """The tests above would detect a chart that cannot be drawn."""
+    damaged = tmp_path / "page.html"
     text = report.read_text(encoding="utf-8").replace('id="series">', 'id="series">AAAA', 1)
-    broken.write_text(text, encoding="utf-8")
+    damaged.write_text(text, encoding="utf-8")
     with Browser(tmp_path / "profile") as browser:
-        browser.open(broken)
+        browser.open(damaged)
         browser.wait_for("document.querySelector('.chart.broken')")
-        told = browser.evaluate("document.querySelector('.chart.broken').textContent")
-        assert told.startswith("The chart cannot be drawn")
+        message = browser.evaluate("document.querySelector('.chart.broken').textContent")
+        assert message.startswith("The chart cannot be drawn")
         assert browser.complaints

@@ -1,4 +1,4 @@
-"""matrix.html as a person sees it: opened offline in headless Chromium."""
+"""matrix.html is opened offline in headless Chromium."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_cells_have_the_colour_of_their_verdict(opened: Browser) -> None:
     assert after != before
 
 
-def test_a_cell_tells_why_and_leads_to_the_run(opened: Browser, page: Path) -> None:
+def test_a_cell_shows_the_reason_and_links_to_the_run(opened: Browser, page: Path) -> None:
     assert "because" in opened.evaluate("document.querySelector('.cell.FAIL').title")
     opened.evaluate("document.querySelector('.cell.FAIL').click()")
     opened.wait_for("location.pathname.endsWith('/pyaeron-to-ours/report.html')")
@@ -59,7 +59,7 @@ def test_a_cell_tells_why_and_leads_to_the_run(opened: Browser, page: Path) -> N
     )
 
 
-def test_a_phone_scrolls_the_cells_and_not_the_page(opened: Browser) -> None:
+def test_on_a_phone_the_cells_scroll_and_not_the_page(opened: Browser) -> None:
     opened.resize(*PHONE, mobile=True)
     opened.wait_for("document.querySelector('#cells .scroll').scrollWidth > innerWidth")
     assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,6 +1,6 @@
-"""report.html as a person sees it: opened offline in headless Chromium, and used.
+"""report.html is opened offline in headless Chromium, and used.
 
-Each test starts from a page that was loaded and drawn; no complaint of the browser is tolerated.
+Each test starts with a page that was loaded and drawn, and fails if the browser complains.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(browser: Browser, report: Path) -> Iterator[Browser]:
-    """The report, drawn; afterwards no complaint and no request but the file itself."""
+    """Open the report; afterwards check for complaints, and for requests except the file itself."""
     browser.complaints.clear()
     browser.requests.clear()
     browser.resize(1280, 1000)
@@ -52,7 +52,7 @@ def opened(browser: Browser, report: Path) -> Iterator[Browser]:
 
 
 def settle(browser: Browser) -> None:
-    """Wait until the last thing asked of the first chart is on the page."""
+    """Wait until the last change of the first chart is drawn."""
     browser.wait_for(f"!{CHART}.busy")
 
 
@@ -62,7 +62,7 @@ def click(browser: Browser, text: str) -> None:
         f".find((each) => each.textContent.includes({text!r}));"
         " if (button) button.click(); return Boolean(button); })()"
     )
-    assert found, f"no button says {text!r}"
+    assert found, f"no button is named {text!r}"
     settle(browser)
 
 
@@ -71,14 +71,14 @@ def count(browser: Browser, selector: str) -> int:
 
 
 def view(browser: Browser) -> tuple[float, float]:
-    told = browser.evaluate(f"[{CHART}.view.from, {CHART}.view.to]")
-    return float(told[0]), float(told[1])
+    window = browser.evaluate(f"[{CHART}.view.from, {CHART}.view.to]")
+    return float(window[0]), float(window[1])
 
 
 def trace(browser: Browser, name: str, field: str) -> list[float]:
     found = f"{CHART}.plot.data.find((each) => each.name === {name!r})"
-    told: list[float] = browser.evaluate(f"[...(({found} || {{}}).{field} || [])]")
-    return told
+    values: list[float] = browser.evaluate(f"[...(({found} || {{}}).{field} || [])]")
+    return values
 
 
 def test_draws_lines_and_marks(opened: Browser) -> None:
@@ -94,7 +94,7 @@ def test_lines_end_where_the_stream_ended(opened: Browser) -> None:
     assert trace(opened, "sub-pos", "y")[-1] == end > 1_000_000
 
 
-def test_a_drag_zooms_in_and_a_button_back(opened: Browser) -> None:
+def test_a_drag_zooms_in_and_buttons_zoom_out(opened: Browser) -> None:
     opened.evaluate("document.querySelector('#run-0 .plot').scrollIntoView()")
     box = opened.evaluate(
         "(() => { const box = document.querySelector('#run-0 .plot').getBoundingClientRect();"
@@ -107,7 +107,7 @@ def test_a_drag_zooms_in_and_a_button_back(opened: Browser) -> None:
     settle(opened)
     after = view(opened)
     assert (after[1] - after[0]) < 0.4 * (before[1] - before[0])
-    # What happens in the window fills the height: positions follow the zoom by themselves.
+    # The range of positions follows the zoom, so the lines fill the height of the chart.
     low, high = opened.evaluate(f"{CHART}.plot.layout.yaxis.range")
     shown = [each for each in trace(opened, "rcv-pos", "y") if low <= each <= high]
     assert max(shown) - min(shown) > 0.5 * (high - low)
@@ -119,7 +119,7 @@ def test_a_drag_zooms_in_and_a_button_back(opened: Browser) -> None:
 
 
 @pytest.mark.full
-def test_a_new_window_of_time_forgets_the_old_range_of_positions(opened: Browser) -> None:
+def test_a_new_window_of_time_resets_the_range_of_positions(opened: Browser) -> None:
     plot = f"{CHART}.plot"
     ranges = "{'yaxis.range[0]': 1000, 'yaxis.range[1]': 2000}"
     opened.evaluate(f"Plotly.relayout({plot}, {ranges}).then(() => 0)")
@@ -133,7 +133,7 @@ def test_a_new_window_of_time_forgets_the_old_range_of_positions(opened: Browser
 
 
 @pytest.mark.full
-def test_zoom_shows_points_that_the_whole_run_leaves_out(opened: Browser) -> None:
+def test_zooming_in_shows_points_that_the_whole_run_omits(opened: Browser) -> None:
     click(opened, "+")
     click(opened, "+")
     begin, end = view(opened)
@@ -145,7 +145,7 @@ def test_zoom_shows_points_that_the_whole_run_leaves_out(opened: Browser) -> Non
     assert len(marks) == whole > 0
 
 
-def test_steps_from_loss_to_loss_with_their_repair(opened: Browser) -> None:
+def test_buttons_step_from_loss_to_loss_with_their_repair(opened: Browser) -> None:
     times = opened.evaluate(f"[...{CHART}.stream.marks.find((each) => each.kind === 'dropped').t]")
     click(opened, NEXT_LOSS)
     begin, end = view(opened)
@@ -178,11 +178,11 @@ def test_a_window_without_a_sample_still_shows_lines_and_marks(opened: Browser) 
 
 @pytest.mark.full
 def test_a_plateau_among_many_points_is_drawn_level(opened: Browser) -> None:
-    """A position that rises with each point, but for a rest of 5,000 ms."""
-    rest = "const t = [...Array(1000).keys()].map((each) => each < 450 ? each : each + 5000);"
+    """A position rises with each point, except for a pause of 5,000 ms."""
+    pause = "const t = [...Array(1000).keys()].map((each) => each < 450 ? each : each + 5000);"
     level = "const v = [...Array(1000).keys()].map((each) => each < 450 ? each : each - 1);"
     drawn = opened.evaluate(
-        f"(() => {{ {rest} {level} return Thin.line({{t, v}}, 0, 6000, 10); }})()"
+        f"(() => {{ {pause} {level} return Thin.line({{t, v}}, 0, 6000, 10); }})()"
     )
     points = dict(zip(drawn["x"], drawn["y"], strict=True))
     assert points[449] == points[5450] == 449
@@ -209,7 +209,7 @@ def test_hides_a_kind_of_event_and_a_line(opened: Browser) -> None:
     assert trace(opened, "pub-lmt", "x") == []
 
 
-def test_pointing_reads_every_line(opened: Browser) -> None:
+def test_pointing_shows_the_value_of_every_line(opened: Browser) -> None:
     opened.evaluate("document.querySelector('#run-0 .plot').scrollIntoView()")
     box = opened.evaluate(
         "(() => { const box = document.querySelector('#run-0 .plot').getBoundingClientRect();"
@@ -295,14 +295,14 @@ def test_interruptions_are_bands_with_a_legend(opened: Browser) -> None:
     assert view(opened) == (pytest.approx(92), pytest.approx(272))
 
 
-def test_says_what_a_mark_is(opened: Browser) -> None:
+def test_a_mark_has_a_description(opened: Browser) -> None:
     (text, *_) = trace(opened, "dropped", "text")
     assert "term " in str(text)
     assert "attempt 1" in str(text)
 
 
 @pytest.mark.full
-def test_every_run_gets_its_chart_when_it_comes_into_view(opened: Browser) -> None:
+def test_each_run_gets_its_chart_when_it_is_scrolled_into_view(opened: Browser) -> None:
     for index in range(len(OUTCOMES)):
         opened.evaluate(f"document.querySelector('#run-{index} .chart').scrollIntoView()")
         opened.wait_for(f"document.querySelector('#run-{index} .plot[data-drawn]')")
@@ -310,18 +310,18 @@ def test_every_run_gets_its_chart_when_it_comes_into_view(opened: Browser) -> No
 
 
 @pytest.mark.full
-def test_light_and_dark_by_taste_and_by_button(opened: Browser) -> None:
-    ground = "getComputedStyle(document.body).backgroundColor"
+def test_the_theme_follows_the_preference_and_the_button(opened: Browser) -> None:
+    background = "getComputedStyle(document.body).backgroundColor"
     line = f"{CHART}.plot.data.find((each) => each.name === 'snd-pos').line.color"
-    light = opened.evaluate(ground), opened.evaluate(line)
+    light = opened.evaluate(background), opened.evaluate(line)
     opened.prefer_dark(True)
     opened.wait_for("document.documentElement.dataset.theme === 'dark'")
     settle(opened)
-    dark = opened.evaluate(ground), opened.evaluate(line)
+    dark = opened.evaluate(background), opened.evaluate(line)
     assert dark[0] != light[0]
     assert dark[1] != light[1]
     click(opened, "light")
-    assert (opened.evaluate(ground), opened.evaluate(line)) == light
+    assert (opened.evaluate(background), opened.evaluate(line)) == light
 
 
 def test_fits_a_phone(opened: Browser) -> None:
@@ -331,20 +331,20 @@ def test_fits_a_phone(opened: Browser) -> None:
     assert opened.evaluate(f"{CHART}.plot._fullLayout.width") <= PHONE[0]
 
 
-def test_what_needs_attention_is_open(opened: Browser) -> None:
+def test_details_of_failures_are_open(opened: Browser) -> None:
     shown = "[...document.querySelectorAll('#run-{} details')].map((each) => each.open)"
     assert opened.evaluate(shown.format(0)) == [False] * 4
     assert opened.evaluate(shown.format(1))[0] is True
 
 
-def test_a_damaged_page_complains(browser: Browser, report: Path, tmp_path: Path) -> None:
-    """The other direction of wrong: the tests above would notice a chart that cannot be drawn."""
-    broken = tmp_path / "report.html"
+def test_a_damaged_page_is_reported(browser: Browser, report: Path, tmp_path: Path) -> None:
+    """The tests above would detect a chart that cannot be drawn."""
+    damaged = tmp_path / "report.html"
     text = report.read_text(encoding="utf-8").replace('id="library">', 'id="library">AAAA', 1)
-    broken.write_text(text, encoding="utf-8")
+    damaged.write_text(text, encoding="utf-8")
     browser.complaints.clear()
     browser.resize(1280, 1000)
-    browser.open(broken)
+    browser.open(damaged)
     browser.wait_for("document.querySelector('#run-0 .broken')")
     shown = browser.evaluate("document.querySelector('#run-0 .broken').textContent")
     assert shown.startswith("The chart cannot be drawn")

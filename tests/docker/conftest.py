@@ -1,4 +1,4 @@
-"""What tests in containers need; where it is missing they are left out, and the reason is named."""
+"""Fixtures of the tests in containers, which are skipped with a reason where one is missing."""
 
 import shutil
 import subprocess
@@ -14,9 +14,9 @@ BUILD_TIMEOUT_S = 900
 
 @pytest.fixture(scope="session")
 def image():
-    """The image of every container, built if need be, and its kernels in the kernel volume.
+    """Return the image of all containers, built if missing, with kernels in the kernel volume.
 
-    An image is not built anew when kernels change. Each container would compile the changed ones.
+    An image is not rebuilt when kernels change: each container compiles the changed ones.
     """
     from windtunnel.harness.orchestrate.labs import engine, image_kernels
 
@@ -47,7 +47,7 @@ def build(*what: str) -> None:
 
 @pytest.fixture(scope="session")
 def spark_image(image):
-    """The image of Spark, on top of the other."""
+    """Return the image of Spark, which extends the other."""
     if not list(REPOSITORY.glob(".venv/lib/python*/site-packages/pyspark")):
         pytest.skip("Spark is not installed in .venv, so its image would be a download of 450 MB")
     build("spark")
@@ -56,7 +56,7 @@ def spark_image(image):
 
 @pytest.fixture(scope="session")
 def compose(image):
-    """The `docker compose` command of this clone."""
+    """Return the `docker compose` command of this clone."""
     command = ["docker", "compose", "--project-directory", str(REPOSITORY)]
     if subprocess.run([*command, "version"], capture_output=True, check=False).returncode != 0:
         pytest.skip("the docker compose plugin is not installed")

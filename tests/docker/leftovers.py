@@ -1,4 +1,4 @@
-"""What the labs of a test have left in the container engine."""
+"""Containers and networks that the labs of a test have left in the container engine."""
 
 import json
 import os

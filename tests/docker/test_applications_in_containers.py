@@ -1,4 +1,4 @@
-"""Applications in containers: what a run says about those that behave, and about all others."""
+"""The verdict on applications that run in containers: correct ones, and each kind of failure."""
 
 import subprocess
 import zlib
@@ -197,7 +197,7 @@ def run(name: str, folder: Path) -> RunDir:
     "name",
     [*QUICK, *(pytest.param(each, marks=pytest.mark.full) for each in CASES if each not in QUICK)],
 )
-def test_the_verdict_names_the_reason(own_image: str, tmp_path: Path, name: str) -> None:
+def test_the_verdict_has_the_expected_reason(own_image: str, tmp_path: Path, name: str) -> None:
     _, _, outcome, reason = CASES[name]
     folder = run(name, tmp_path)
     verdict = read_verdict(folder.verdict)
@@ -221,7 +221,7 @@ def test_the_verdict_names_the_reason(own_image: str, tmp_path: Path, name: str)
 
 
 def _assert_few_rights(log: str) -> None:
-    # stdout and stderr are two streams, which may overtake each other.
+    # The order of stdout and stderr lines is not defined.
     counted = [line for line in log.splitlines() if line.startswith("count")]
     assert counted == ["count 1", "count 2", "count 3"]
     assert "CapEff:\t0000000000000000" in log

@@ -1,4 +1,4 @@
-"""Archives in containers: two that speak to each other over a bad link, judged as anywhere else."""
+"""Two archives in containers replicate over a lossy link, and are judged."""
 
 import pytest
 
@@ -17,7 +17,7 @@ FLAGS_AT = 5
 
 @pytest.mark.full
 @pytest.mark.skipif(bool(privileges.missing()), reason="files of containers are root's: run as it")
-def test_a_copy_over_a_bad_link_is_the_stream_and_one_byte_more_or_less_is_not(image, tmp_path):
+def test_a_replication_equals_the_stream_and_a_changed_byte_is_detected(image, tmp_path):
     file = SCENARIOS / "replicate-over-bad-link.yaml"
     result = run_suite([file], seeds=1, out=tmp_path, fidelity="compose")
     (run,) = SuiteDir(result.suite_dir).runs()

@@ -1,4 +1,4 @@
-"""Builds of the images wait for each other, since they share the folder of wheels."""
+"""Builds of images wait for each other, since they share the folder of wheels."""
 
 import fcntl
 import subprocess
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.docker
 
 
 @pytest.mark.usefixtures("image")
-def test_a_build_waits_for_another_one():
+def test_a_build_waits_for_another_build():
     (REPOSITORY / "build").mkdir(exist_ok=True)
     build = [str(REPOSITORY / "docker" / "build.sh")]
     with (REPOSITORY / "build" / "image.lock").open("w") as lock:

@@ -73,7 +73,7 @@ def test_a_service_of_a_compose_file_is_built_and_placed_on_a_host(
         "2 in /tmp, 5 of host-a, user 1000",
     ]
     (name,) = re.findall(r"Successfully tagged (\S+)", files.build_log.read_text())
-    # The engine keeps it for the next run, and this folder has none.
+    # The engine keeps the image for the next run, and this folder has none.
     subprocess.run(["docker", "image", "rm", name], check=True, capture_output=True)
 
 

@@ -1,4 +1,4 @@
-"""The container lab on a real engine: its places, its link, and that nothing of it stays."""
+"""The container lab on a real engine: its places, its link, and its removal."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.sendto(bytes(int(sys.argv[2])), (sys.argv[1], {PORT}))
 """
 
-# Carries IPv4 packets from one interface to the other, towards whoever has the address there.
+# Forwards IPv4 packets from one interface to the host with that address behind the other.
 CARRIER = """
 import socket, sys
 left, right, left_host, right_host = sys.argv[1:]
@@ -68,13 +68,13 @@ while True:
 def until(condition, what: str):
     deadline_s = time.monotonic() + WAIT_S
     while not (value := condition()):
-        assert time.monotonic() < deadline_s, f"not in time: {what}"
+        assert time.monotonic() < deadline_s, f"timed out: {what}"
         time.sleep(0.02)
     return value
 
 
 def created(token: str) -> list[str]:
-    """The engine's containers and networks of one lab."""
+    """Return the containers and networks of one lab in the engine."""
     label = f"label=windtunnel.token={token}"
     found = []
     for command in (["ps", "-aq"], ["network", "ls", "-q"]):
@@ -110,7 +110,7 @@ def start(lab, runs, place: str, name: str, *argv: str):
     return lab.spawn(place, [lab.python(place), *argv], log=log), log
 
 
-def test_only_what_the_relay_carries_reaches_the_other_host(lab, runs):
+def test_only_datagrams_that_the_relay_forwards_reach_the_other_host(lab, runs):
     receiver, received = start(lab, runs, "b", "receiver", "-c", RECEIVER)
     until(lambda: "ready" in lines(received), "the receiver")
     send = ["-c", SENDER, lab.address("b")]
@@ -144,12 +144,12 @@ def test_code_cannot_be_changed_from_a_container(lab):
         lab._links["a"].run(["touch", "/windtunnel/harness/changed"])
 
 
-def test_tools_of_a_run_are_there(lab):
+def test_the_tools_of_a_run_are_installed(lab):
     assert b"tcpdump" in lab._links["a"].run(["tcpdump", "--version"])
     lab._links[MID].run([lab.python(MID), "-c", "import numba, scapy, pydantic, yaml"])
 
 
-def test_down_leaves_nothing_and_takes_the_processes_along(runs):
+def test_down_removes_the_lab_and_ends_its_processes(runs):
     lab = make_lab(runs)
     lab.up()
     assert len(created(lab.topology.token)) == 5
@@ -173,7 +173,7 @@ time.sleep(600)
 """
 
 
-def test_death_of_the_harness_leaves_nothing(runs):
+def test_a_killed_harness_leaves_nothing(runs):
     harness = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(runs), f"suite/killed-{os.getpid()}"],
         cwd=REPOSITORY,
@@ -183,7 +183,7 @@ def test_death_of_the_harness_leaves_nothing(runs):
     with harness:
         token = harness.stdout.readline().strip()
         assert len(created(token)) == 5
-        # It is alive, so cleaning up after the dead leaves it alone.
+        # The harness is running, so the cleanup does not remove its lab.
         containers.remove_leftovers()
         assert len(created(token)) == 5
         harness.send_signal(signal.SIGKILL)
@@ -191,7 +191,7 @@ def test_death_of_the_harness_leaves_nothing(runs):
     until(lambda: not list((runs / ".lab").iterdir()), "the end of the records")
 
 
-def test_leftovers_of_the_dead_are_found_by_their_labels(image):
+def test_leftovers_of_ended_processes_are_found_by_their_labels(image):
     owner = '{"token": "dead0000", "run_id": "x", "kind": "compose", "pid": 1, "started_ticks": 1}'
     subprocess.run(
         [

@@ -1,4 +1,4 @@
-"""The Spark profile of compose.yaml: its cluster comes to the tables of the local engine."""
+"""The cluster of the Spark profile in compose.yaml computes the tables of the local engine."""
 
 import json
 import lzma
@@ -23,7 +23,7 @@ WORKERS = 2
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory):
-    """The shared folder: a golden capture, plain, so that it could be cut into parts."""
+    """Make the shared folder with an uncompressed golden capture, which can be split."""
     folder = tmp_path_factory.mktemp("captures")
     packed = GOLDEN / CAPTURE / "capture.pcap.xz"
     (folder / f"{CAPTURE}.pcap").write_bytes(lzma.decompress(packed.read_bytes()))
@@ -33,7 +33,7 @@ def captures(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def profile(compose, spark_image, captures):
-    """The compose command with the profile, as a project of the test's own, gone afterwards."""
+    """Return the compose command with the profile; its project is removed afterwards."""
     name = f"windtunnel-spark-{os.getpid()}"
     command = [*compose, "--project-name", name, "--profile", "spark"]
     environment = {
@@ -57,7 +57,7 @@ def profile(compose, spark_image, captures):
 
 
 def document(text: str) -> dict:
-    """The tables that an analysis told; where a file lies is not the same here and there."""
+    """Return the tables of an analysis, without the folders of captures, which differ."""
     reported = json.loads(text)
     for each in reported["captures"]:
         each["file"] = each["file"].rpartition("/")[2]
@@ -65,10 +65,10 @@ def document(text: str) -> dict:
 
 
 @pytest.mark.full
-def test_two_workers_tell_row_by_row_what_one_core_tells(profile, captures):
+def test_two_workers_compute_the_same_rows_as_one_core(profile, captures):
     done = profile("run", "--rm", "-T", "analyze", f"/captures/{CAPTURE}.pcap", "--json")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    here = subprocess.run(
+    local = subprocess.run(
         [
             *(sys.executable, "-m", "windtunnel.harness", "analyze"),
             *(str(captures / f"{CAPTURE}.pcap"), "--json"),
@@ -79,19 +79,19 @@ def test_two_workers_tell_row_by_row_what_one_core_tells(profile, captures):
         timeout=RUN_TIMEOUT_S,
         check=True,
     )
-    there, expected = document(done.stdout), document(here.stdout)
-    assert sorted(there) == sorted(expected)
+    found, expected = document(done.stdout), document(local.stdout)
+    assert sorted(found) == sorted(expected)
     for name, rows in expected.items():
-        assert there[name] == rows, name
-    assert len(there["gaps"]) == LOSSES
+        assert found[name] == rows, name
+    assert len(found["gaps"]) == LOSSES
     master = profile("logs", "--no-color", "spark-master").stdout
-    # A worker whose registration is not answered soon asks again.
+    # A worker repeats its registration if the response takes long.
     assert len(set(re.findall(r"Registering worker (\S+)", master))) == WORKERS, master[-4000:]
     assert "Registering app windtunnel analyze" in master
 
 
 @pytest.mark.full
-def test_a_missing_capture_reaches_the_exit_code(profile):
+def test_a_missing_capture_sets_the_exit_code(profile):
     done = profile("run", "--rm", "-T", "--no-deps", "analyze", "/captures/none.pcap")
     assert done.returncode == 64, done.stdout[-2000:] + done.stderr[-4000:]
     assert "/captures/none.pcap: no such file" in done.stderr

@@ -1,4 +1,4 @@
-"""The main job in containers, both ways: started by compose, and by the harness on the machine."""
+"""The main job in containers is started by compose, and by the harness on the machine."""
 
 import os
 import shutil
@@ -18,11 +18,11 @@ pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 
 RUN_TIMEOUT_S = 600
 SCENARIOS = ["matrix/loss", pytest.param("loss/reliable-2pct", marks=pytest.mark.full)]
-"""The main job with a stream of 2 MiB; and, 128 MiB long, as `docker compose up` runs it first."""
+"""The main job with a stream of 2 MiB, and of 128 MiB as the default of `docker compose up`."""
 
 
 def check(done: subprocess.CompletedProcess[str], found: set[Path]) -> Path:
-    """The only run of the only suite is sound, and its outcome is what everybody was told."""
+    """Check that the only run is sound, and that verdict, suite and exit code have its outcome."""
     assert len(found) == 1, done.stdout[-4000:] + done.stderr[-2000:]
     (suite,) = found
     (run,) = SuiteDir(suite).runs()
@@ -40,7 +40,7 @@ def suites(folder: Path) -> set[Path]:
 
 @pytest.fixture
 def project(compose):
-    """A compose project of the test's own, gone afterwards."""
+    """Return the command of a compose project, which is removed afterwards."""
     command = [*compose, "--project-name", f"windtunnel-test-{os.getpid()}"]
     yield command
     subprocess.run([*command, "down", "--timeout", "1"], capture_output=True, check=True)
@@ -49,7 +49,7 @@ def project(compose):
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_compose_up_runs_a_scenario_and_answers_with_its_exit_code(project, scenario):
+def test_compose_up_runs_a_scenario_and_returns_its_exit_code(project, scenario):
     before = suites(REPOSITORY / "runs")
     done = subprocess.run(
         [*project, "up", "--no-color", "--exit-code-from", "harness"],
@@ -71,7 +71,7 @@ def test_compose_up_runs_a_scenario_and_answers_with_its_exit_code(project, scen
 
 
 @pytest.mark.full
-def test_wrong_arguments_reach_the_exit_code(project):
+def test_wrong_arguments_set_the_exit_code(project):
     done = subprocess.run(
         [*project, "up", "--no-color", "--exit-code-from", "harness"],
         env={**os.environ, "WINDTUNNEL_ARGS": "no/such-scenario"},

@@ -1,4 +1,4 @@
-"""The example in Java in containers of its own, and planted bugs there."""
+"""The example in Java passes in containers, and injected bugs are reported."""
 
 import os
 import shutil
@@ -67,7 +67,7 @@ def test_the_example_runs_in_containers(java_image: str, tmp_path: Path) -> None
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", BUGS)
-def test_a_planted_bug_fails_in_containers_and_is_named(
+def test_an_injected_bug_fails_in_containers_and_is_reported(
     java_image: str, tmp_path: Path, name: str
 ) -> None:
     bug, out = BUGS[name], tmp_path / "runs"

@@ -1,4 +1,4 @@
-"""Labs of containers that a program controls: applications, links, counters, drivers."""
+"""A program controls the applications, links and drivers of a lab of containers."""
 
 import os
 import time

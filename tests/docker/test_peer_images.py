@@ -1,4 +1,4 @@
-"""Drivers in images of their own: checked by `windtunnel peer check`, and as peers in runs."""
+"""Drivers in separate images are checked by `windtunnel peer check`, and are peers in runs."""
 
 import json
 import shutil
@@ -61,7 +61,7 @@ IMAGES = {
         f"mkdir $AERON_DIR; python -c 'import os; {HOSTILE}'; exec sleep 600",
         *("cnc", "section lengths: expected at least 0"),
     ),
-    "deaf": (
+    "ignores": (
         "unset AERON_CLIENT_LIVENESS_TIMEOUT; exec python /c_driver.py",
         *("environment", "a client liveness timeout of 10 s in cnc.dat"),
     ),
@@ -107,7 +107,7 @@ def checked(image: str, *options: str) -> tuple[int, dict]:
 
 
 def run(folder: Path, name: str, more: str = "") -> tuple[str, dict, RunDir]:
-    """Run a scenario whose publisher is an image. Returns outcome and verdict."""
+    """Run a scenario whose publisher's driver is an image; return outcome and verdict."""
     file = folder / "small-loss.yaml"
     text = SCENARIO.replace("[netns]", "[netns, compose]").replace("2MiB", "256KiB")
     file.write_text(text + more)
@@ -121,14 +121,14 @@ def run(folder: Path, name: str, more: str = "") -> tuple[str, dict, RunDir]:
     return result.runs[0].outcome, verdict, run_dir
 
 
-def test_a_good_image_keeps_the_contract(good: str) -> None:
+def test_a_valid_image_passes_all_steps(good: str) -> None:
     code, document = checked(good)
     found = [(each["step"], each["outcome"], each["found"]) for each in document["steps"]]
     assert [each[1] for each in found] == ["kept"] * 7, found
     assert (code, document["kept"], document["image"]) == (0, True, good)
 
 
-def test_an_image_that_does_not_exist_is_named(image: str) -> None:
+def test_a_missing_image_is_reported(image: str) -> None:
     code, document = checked("windtunnel-test/no-such-image:1")
     assert code == 1
     assert document["steps"][0]["outcome"] == "broken"
@@ -140,7 +140,7 @@ def test_an_image_that_does_not_exist_is_named(image: str) -> None:
     "name",
     [*QUICK, *(pytest.param(each, marks=pytest.mark.full) for each in IMAGES if each not in QUICK)],
 )
-def test_the_first_broken_promise_of_a_bad_image_is_named(
+def test_the_first_failed_step_of_a_bad_image_is_reported(
     good: str, tmp_path: Path, name: str
 ) -> None:
     _, step, text = IMAGES[name]
@@ -203,7 +203,7 @@ def test_a_run_with_a_bad_image_has_a_verdict_with_a_reason(
     found, verdict, _ = run(tmp_path, image)
     assert text in verdict["reason"]
     if "(at fault: the machine)" in verdict["reason"]:
-        return  # An overloaded machine excuses what is late.
+        return  # An overloaded machine excuses delays.
     assert found == outcome, verdict["reason"]
 
 

@@ -1,4 +1,4 @@
-"""The example in Python in containers of its own, and planted bugs there."""
+"""The example in Python passes in containers, and injected bugs are reported."""
 
 import shutil
 import subprocess
@@ -55,7 +55,7 @@ def built(folder: Path, image: str, old: str = "", new: str = "") -> None:
     ("user", "old", "new"),
     [
         ("", "", ""),
-        # Another user than root, who shares the driver and writes to /work.
+        # A user other than root, which shares the driver and writes to /work.
         pytest.param(
             "1000:1001", "import os", "import os; assert os.getuid()", marks=pytest.mark.full
         ),
@@ -74,7 +74,7 @@ def test_the_example_runs_in_containers(
 @pytest.mark.full
 @pytest.mark.skipif(sys.version_info[:2] != (3, 13), reason="the image has Python 3.13")
 @pytest.mark.parametrize("name", BUGS)
-def test_a_planted_bug_fails_in_containers_and_is_named(
+def test_an_injected_bug_fails_in_containers_and_is_reported(
     image: str, tmp_path: Path, name: str
 ) -> None:
     bug, out = BUGS[name], tmp_path / "runs"

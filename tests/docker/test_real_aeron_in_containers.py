@@ -61,7 +61,7 @@ def lost_first(folder: RunDir) -> list[int]:
     return sorted(lost["position"].tolist())
 
 
-def test_a_sound_subject_on_a_lossy_link_passes(in_containers):
+def test_the_c_driver_passes_on_a_lossy_link(in_containers):
     result, folder = in_containers
     assert [run.seed for run in result.runs] == [SEED]
     assert result.exit_code == assert_sound(folder.path).exit_code

@@ -26,7 +26,7 @@ MOUNTS = {
 
 
 def described(image: str, program: str, channel: str) -> DockerContainer:
-    """A container as a user's test describes it."""
+    """Return a container like that of a user's test."""
     container = DockerContainer(image).with_env("CHANNEL", channel)
     program = program.replace("sys.argv[1]", "__import__('os').environ['CHANNEL']")
     for source, target in MOUNTS.items():
@@ -37,7 +37,7 @@ def described(image: str, program: str, channel: str) -> DockerContainer:
 def test_containers_of_a_test_exchange_a_stream(
     image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The reaper would be another image, from a registry.
+    # The reaper needs an image from a registry.
     monkeypatch.setattr(testcontainers_config, "ryuk_disabled", True)
     with open_lab(fidelity="compose", loss="1%", observe=[STREAM], out=tmp_path / "runs") as lab:
         reader = lab.place("b", described(image, applications.READER, CHANNEL))

@@ -1,4 +1,4 @@
-"""Applications on real hosts: what a run says about those that behave, and about all others."""
+"""The verdict on applications that run on real hosts: correct ones, and each kind of failure."""
 
 import json
 import os
@@ -201,12 +201,12 @@ def scenario(name: str, folder: Path) -> Path:
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunDir]:
     folder = tmp_path_factory.mktemp("applications")
     files = [scenario(name, folder) for name in CASES]
-    made = run_suite(files, out=folder / "runs", seeds=1, jobs=2, allow_commands=True)
-    return {each.scenario.removeprefix("made/"): RunDir(each.run_dir) for each in made.runs}
+    runs = run_suite(files, out=folder / "runs", seeds=1, jobs=2, allow_commands=True)
+    return {each.scenario.removeprefix("made/"): RunDir(each.run_dir) for each in runs.runs}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_verdict_names_the_reason(results: dict[str, RunDir], name: str) -> None:
+def test_the_verdict_has_the_expected_reason(results: dict[str, RunDir], name: str) -> None:
     _, _, outcome, reason = CASES[name]
     verdict = read_verdict(results[name].verdict)
     assert verdict is not None
@@ -233,13 +233,13 @@ def test_an_application_that_may_have_ended_its_driver_is_named(
     assert any("an application that shares the driver may have done it" in each for each in texts)
 
 
-def test_nothing_is_left(results: dict[str, RunDir]) -> None:
+def test_no_process_or_namespace_is_left(results: dict[str, RunDir]) -> None:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (entry / "cmdline").exists():
             assert MARK.encode() not in (entry / "cmdline").read_bytes()
 
 
-def test_an_application_works_in_a_folder_of_its_own(results: dict[str, RunDir]) -> None:
+def test_each_application_has_its_own_working_directory(results: dict[str, RunDir]) -> None:
     files = results["answers"].host("b").application("service")
     assert f"cwd {files.folder}\n" in files.log.read_text()
     assert files.folder.is_dir()
@@ -251,7 +251,7 @@ def test_a_killed_application_starts_again(results: dict[str, RunDir]) -> None:
     assert "again" in results["killed"].host("a").application("client").log.read_text()
 
 
-def test_impairments_for_a_while_are_in_the_verdict(results: dict[str, RunDir]) -> None:
+def test_temporary_impairments_are_in_the_verdict(results: dict[str, RunDir]) -> None:
     verdict = read_verdict(results["impaired"].verdict)
     assert verdict is not None
     texts = [each["text"] for each in verdict["gates"]]

@@ -1,4 +1,4 @@
-"""The programs and scenarios of docs/applications.md, as a reader would copy them."""
+"""The programs and scenarios of docs/applications.md work as documented."""
 
 import os
 import re
@@ -31,7 +31,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command of the page as a reader does, with the tests' interpreter as `python`."""
+    """Run a command of the page, with the tests' interpreter as `python`."""
     line = command.replace("windtunnel ", "python -m windtunnel.harness ", 1)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
@@ -49,8 +49,8 @@ def commands() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.full
-def test_its_commands_print_what_it_shows(project: Path) -> None:
-    """The monitor complains of half a second without a tick, which also happens where many tests
+def test_commands_print_the_documented_output(project: Path) -> None:
+    """The monitor reports half a second without a tick, which also happens where many tests
     share few processors: then the verdict is rightly FAIL.
     """
     for code, command, shown in commands():
@@ -59,7 +59,7 @@ def test_its_commands_print_what_it_shows(project: Path) -> None:
         assert pattern_of(shown).fullmatch(done.stdout), (command, done.stdout)
 
 
-def test_its_scenarios_are_valid(project: Path) -> None:
+def test_scenarios_are_valid(project: Path) -> None:
     _, command, shown = commands()[0]
     done = shell(command, project)
     assert pattern_of(shown).fullmatch(done.stdout), done

@@ -1,4 +1,4 @@
-"""Archives end to end: what is recorded over a bad link, by processes of their own."""
+"""Archives end to end: separate processes record and replay streams over a lossy link."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "archive"
 
 
 def run_of(folder, name, **options):
-    """The only run of a scenario."""
+    """Run a scenario once, and return its run folder."""
     result = run_suite([SCENARIOS / f"{name}.yaml"], seeds=1, out=folder, **options)
     (run,) = SuiteDir(result.suite_dir).runs()
     return run
@@ -37,7 +37,7 @@ def findings(run):
     return {each.about: each for each in judge(run.path).checks if each.name == EQUAL}
 
 
-def test_what_is_recorded_under_loss_is_the_stream_and_one_byte_more_or_less_is_not(tmp_path):
+def test_a_recording_equals_the_stream_and_a_changed_byte_is_detected(tmp_path):
     run = run_of(tmp_path, "record-under-loss")
     assert_sound(run.path)
     # Both streams have a file that begins here, with a frame.
@@ -50,7 +50,7 @@ def test_what_is_recorded_under_loss_is_the_stream_and_one_byte_more_or_less_is_
 
 
 @pytest.mark.full
-def test_an_archive_that_was_killed_keeps_what_it_had_said_and_its_successor_goes_on(tmp_path):
+def test_a_killed_archive_keeps_reported_positions_and_its_successor_continues(tmp_path):
     run = run_of(tmp_path, "killed-while-recording")
     assert_sound(run.path)
     before, after = RecorderFacts.read(run.host("b").recorder("stream").document).own_recordings
@@ -58,7 +58,7 @@ def test_an_archive_that_was_killed_keeps_what_it_had_said_and_its_successor_goe
 
 
 @pytest.mark.full
-def test_a_replay_over_a_bad_link_is_the_stream_again_and_its_subscriber_is_judged(tmp_path):
+def test_a_replay_over_a_lossy_link_equals_the_stream_and_its_subscriber_is_judged(tmp_path):
     run = run_of(tmp_path, "replay-to-lossy-subscriber")
     assert_sound(run.path)
     messages = run.host("a").subscriber("again").messages
@@ -71,11 +71,11 @@ def test_a_replay_over_a_bad_link_is_the_stream_again_and_its_subscriber_is_judg
 
 
 @pytest.mark.full
-def test_a_late_reader_merges_into_a_live_stream_that_loses_frames(tmp_path):
+def test_a_late_reader_merges_into_a_lossy_live_stream(tmp_path):
     run = run_of(tmp_path, "merge-under-loss")
     sound = assert_sound(run.path)
     if sound.outcome is not Outcome.PASS:
-        return  # On a host that starved it may rightly not have come to the present.
+        return  # On an overloaded host it may not have reached the live stream.
     document = run.host("b").subscriber("orders").document
     facts = SubscriberFacts.read(document)
     assert 2 << 20 <= facts.merged_position < facts.end_position
@@ -87,7 +87,7 @@ def test_a_late_reader_merges_into_a_live_stream_that_loses_frames(tmp_path):
 
 
 @pytest.mark.full
-def test_a_copy_over_a_bad_link_is_the_recording(tmp_path):
+def test_a_replication_over_a_lossy_link_equals_the_recording(tmp_path):
     run = run_of(tmp_path, "replicate-over-bad-link")
     assert_sound(run.path)
     files = [
@@ -99,7 +99,7 @@ def test_a_copy_over_a_bad_link_is_the_recording(tmp_path):
 
 
 @pytest.mark.full
-def test_a_full_disk_ends_a_recording_and_nothing_else(tmp_path):
+def test_a_full_disk_ends_only_the_recording(tmp_path):
     run = run_of(tmp_path, "disk-full")
     assert_sound(run.path)
     text = findings(run)["long"].text
@@ -107,7 +107,7 @@ def test_a_full_disk_ends_a_recording_and_nothing_else(tmp_path):
     assert f"{findings(run)['long'].facts['unrecorded_bytes']:,} bytes are in no recording" in text
     assert "full" not in findings(run)["short"].text
     assert not run.host("b").archive.is_mount()
-    # A block that did not fit must have been taken back to its last byte.
+    # A block that did not fit must have been removed completely.
     (recorded,) = RecorderFacts.read(run.host("b").recorder("long").document).own_recordings
     files = run.host("b").archive.glob(f"{recorded.recording_id}-*.rec")
     last = max(files, key=lambda file: int(file.stem.partition("-")[2]))

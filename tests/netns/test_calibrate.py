@@ -1,4 +1,4 @@
-"""A calibration in a real lab: what the relay loses on purpose is what it was asked to lose."""
+"""A calibration in a real lab: the relay drops the configured share of frames."""
 
 import pytest
 
@@ -19,7 +19,7 @@ SEED = 5
 
 @pytest.mark.full
 @pytest.mark.timeout(300)
-def test_the_relay_loses_as_many_as_it_was_asked_to():
+def test_the_relay_drops_the_configured_share():
     expected = ("baseline", "loss, independent", "duplicate")
     rounds = [each for each in impairments(0.05) if each.name in expected]
     reported = []
@@ -36,7 +36,7 @@ def test_the_relay_loses_as_many_as_it_was_asked_to():
 
 @pytest.mark.full
 @pytest.mark.timeout(300)
-def test_a_flood_goes_through_the_relay_whole(monkeypatch):
+def test_the_relay_forwards_a_fast_stream_completely(monkeypatch):
     monkeypatch.setattr(throughput, "STEPS_PER_S", (5_000,))
     reported = []
     (step,) = throughput.relay_steps(0.5, reported.append)

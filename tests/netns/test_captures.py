@@ -1,11 +1,11 @@
-"""A capture on an interface that is never silent: what it says it lost, somebody had sent."""
+"""A capture on a busy interface counts no lost packets that its filter would reject."""
 
 import sys
 import time
 
 import pytest
 
-from tests.netns.test_namespaces import WAIT_S, lab, say, wait_for  # noqa: F401
+from tests.netns.test_namespaces import WAIT_S, lab, output_of, wait_for  # noqa: F401
 from windtunnel.harness.artifact.host.host_facts import CaptureFacts
 from windtunnel.harness.capture import sniffer
 from windtunnel.harness.orchestrate.labs import privileges
@@ -18,10 +18,10 @@ pytestmark = [
     ),
 ]
 CAPTURES = 5
-"""A frame in the millisecond before the filter stands is likely in one of them, not certain."""
+"""In one of them a frame probably arrives in the millisecond before the filter is installed."""
 DATAGRAMS = 100
 
-CRIES = """
+SEND_OTHER_FRAMES = """
 import socket, sys, time
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
 s.bind((sys.argv[1], 0))
@@ -30,9 +30,9 @@ while True:
     s.send(frame)
     time.sleep(1e-5)
 """
-"""Frames that are no UDP, for ever."""
+"""Sends frames that are no UDP, until it is terminated."""
 
-SENDS = """
+SEND_DATAGRAMS = """
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for _ in range(int(sys.argv[2])):
@@ -41,10 +41,10 @@ for _ in range(int(sys.argv[2])):
 
 
 @pytest.mark.full
-def test_no_packet_is_lost_where_others_come_before_the_filter_stands(lab, tmp_path):  # noqa: F811
+def test_frames_that_arrive_before_the_filter_is_installed_are_not_counted_as_lost(lab, tmp_path):  # noqa: F811
     interface = lab.interface("a")
-    cries = [sys.executable, "-c", CRIES, interface]
-    crier = lab.spawn("a", cries, log=tmp_path / "cries.log")
+    other_frames = [sys.executable, "-c", SEND_OTHER_FRAMES, interface]
+    other_sender = lab.spawn("a", other_frames, log=tmp_path / "other-frames.log")
     for index in range(CAPTURES):
         file, log = tmp_path / f"{index}.pcap", tmp_path / f"{index}.log"
         process = lab.spawn("a", sniffer.command(interface, str(file)), log=log)
@@ -56,8 +56,8 @@ def test_no_packet_is_lost_where_others_come_before_the_filter_stands(lab, tmp_p
         wait(lambda line: sniffer.READY in line)
         process.send_signal(sniffer.REPORT_SIGNAL)
         wait(sniffer.is_report)
-        sends = [sys.executable, "-c", SENDS, lab.address("b"), str(DATAGRAMS)]
-        say(lab, "a", tmp_path, *sends)
+        send = [sys.executable, "-c", SEND_DATAGRAMS, lab.address("b"), str(DATAGRAMS)]
+        output_of(lab, "a", tmp_path, *send)
         settling = sniffer.Settling(time.monotonic())
 
         def is_over(process=process, capture=capture, settling=settling):
@@ -70,5 +70,5 @@ def test_no_packet_is_lost_where_others_come_before_the_filter_stands(lab, tmp_p
         process.terminate()
         assert process.wait(WAIT_S) == 0
         assert sniffer.statistics(log.read_text()) == CaptureFacts(DATAGRAMS, 0), log.read_text()
-    crier.terminate()
-    assert crier.wait(WAIT_S) is not None
+    other_sender.terminate()
+    assert other_sender.wait(WAIT_S) is not None

@@ -1,8 +1,8 @@
-"""What captures of a real link tell of each frame is what the middlebox decided about it.
+"""The outcome of each frame inferred from captures equals the decision of the middlebox.
 
-Scenarios of ours over real sockets, their rules unchanged, with less traffic. Where frames are held
-longer than a receiver waits, and come twice as well, only the numbers of the packets tell one
-capture a late original from a copy of its repair: Linux gives them, and the relay carries them on.
+Our scenarios run over real sockets with unchanged rules and less traffic. Where frames are held
+longer than a receiver waits, and are duplicated as well, one capture distinguishes a late original
+from a copy of its repair only by packet identifications: Linux sets them, and the relay keeps them.
 """
 
 import re
@@ -31,7 +31,7 @@ def synthetic_run(name, folder):
     path.parent.mkdir(parents=True)
     path.write_text(re.sub(r"bytes: \d+MiB", "bytes: 2MiB", text))
     (created,) = run_suite([path], fidelity="netns", out=folder / "runs").runs
-    # So little traffic may be too little for a gate that counts; the decisions stand all the same.
+    # A gate may need more traffic than this; the decisions are valid nevertheless.
     assert created.outcome in ("PASS", "INCONCLUSIVE"), created
     return RunDir(created.run_dir)
 

@@ -1,5 +1,5 @@
-"""The example in Java passes, planted bugs of its programs are named, and without Aeron's jar it is
-left out by name.
+"""The example in Java passes, injected bugs are reported, and without Aeron's jar it is
+skipped with a reason.
 """
 
 import shutil
@@ -73,7 +73,7 @@ BUGS = {
         ("/no.jar", "AERON_ALL_JAR is /no.jar: expected the path of a jar, found no such file"),
     ],
 )
-def test_without_the_jar_it_is_left_out_by_name(tmp_path: Path, jar: str, why: str) -> None:
+def test_without_the_jar_it_is_skipped_with_a_reason(tmp_path: Path, jar: str, why: str) -> None:
     done = run_example(EXAMPLE, tmp_path, AERON_ALL_JAR=jar)
     assert "1 skipped" in done.stdout
     assert why in " ".join(done.stdout.split())
@@ -89,7 +89,7 @@ def test_the_example_passes_its_own_tests(tmp_path: Path) -> None:
 @needs_java
 @pytest.mark.full
 @pytest.mark.parametrize("name", BUGS)
-def test_a_planted_bug_fails_and_is_named(name: str, tmp_path: Path) -> None:
+def test_an_injected_bug_fails_and_is_reported(name: str, tmp_path: Path) -> None:
     bug = BUGS[name]
     folder = planted(EXAMPLE, bug, tmp_path)
     assert_named(run_example(folder, tmp_path / "runs", "-k", bug.test), tmp_path / "runs", bug)

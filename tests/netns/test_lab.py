@@ -1,4 +1,4 @@
-"""Labs that a program controls: links, programs and drivers, while the lab is up."""
+"""A program controls the links, programs and drivers of a lab that is up."""
 
 import asyncio
 import json
@@ -81,7 +81,7 @@ with Aeron(os.environ["AERON_DIR"]) as aeron:
             time.sleep(0.001)
 """
 SHORT_S, LONG_S = 0.3, 15.0
-"""How long a program waits for answers that must not come, and for those that must."""
+"""How long a program waits for responses that must not arrive, and for those that must."""
 CHANNEL = "aeron:udp?endpoint=${b}:24325|term-length=64k"
 OBSERVE = [{"id": "feed", "stream": 1001, "channel": CHANNEL, "from": "a", "to": "b"}]
 
@@ -94,9 +94,9 @@ def changes(run_dir: Path) -> list[dict]:
     return json.loads(RunDir(run_dir).link_changes.read_text())["changes"]
 
 
-async def arrived(lab, count: int, patience_s: float = SHORT_S) -> int:
-    """How many of a program's requests over the link are answered, each in this time."""
-    probe = await lab.start("a", python(PROBE, "${b}", str(count), str(patience_s)))
+async def arrived(lab, count: int, timeout_s: float = SHORT_S) -> int:
+    """Return how many requests over the link receive a response, each within a timeout."""
+    probe = await lab.start("a", python(PROBE, "${b}", str(count), str(timeout_s)))
     await probe.exited(within=60)
     return int(probe.log_text().split()[-1])
 
@@ -132,7 +132,7 @@ async def test_links_change_while_programs_run(
     times_ns = [each["at_ns"] for each in found]
     assert times_ns == sorted(times_ns)
     assert began_ns < times_ns[0] < times_ns[-1] < time.time_ns()
-    # The scenario in the run folder is one that can be read, and names what was started.
+    # The scenario in the run folder is valid, and lists the started programs.
     scenario = load_scenario(RunDir(lab.run_dir).scenario, lambda found: [])
     assert scenario.applications[0].id == "service"
     assert lab.verdict.report is not None
@@ -191,7 +191,7 @@ async def test_programs_and_drivers_are_paused_and_killed(tmp_path: Path) -> Non
     assert [each["action"] for each in events] == ["kill", "pause", "pause", "kill", "kill"]
 
 
-async def test_a_failed_program_fails_the_run_and_is_named(tmp_path: Path) -> None:
+async def test_a_failed_program_fails_the_run_with_the_reason(tmp_path: Path) -> None:
     async with open_lab(out=tmp_path) as lab:
         first = await lab.start("a", ["sh", "-c", "echo broken; exit 7"], name="first")
         with pytest.raises(LabError, match=r"a/first ended with exit code 7, expected 0.*broken"):
@@ -211,7 +211,7 @@ async def test_a_failed_program_fails_the_run_and_is_named(tmp_path: Path) -> No
         lab.verdict.assert_passed()
     assert f"run folder: {lab.run_dir}" in str(caught.value)
     failed = {each["about"] for each in lab.verdict.checks if each["outcome"] != "PASS"}
-    # An overloaded machine excuses that one was not ready. One could not be started at all.
+    # A program that was not ready is excused by an overloaded machine. Another was never started.
     assert failed == {"first", "sleep", "absent"}
 
 
@@ -304,7 +304,7 @@ def test_each_host_may_have_a_driver_and_settings_of_its_own(tmp_path: Path) -> 
     assert scenario.drivers["b"]["AERON_RCV_INITIAL_WINDOW_LENGTH"] == "24k"
 
 
-def test_a_driver_that_does_not_exist_is_named(tmp_path: Path) -> None:
+def test_a_missing_driver_is_reported(tmp_path: Path) -> None:
     for driver, text in (("theirs", "unknown peer 'theirs'"), ("aeronmd:/absent", "no such file")):
         with pytest.raises(LabError, match=text), open_lab(driver=driver, out=tmp_path):
             pass
@@ -339,7 +339,7 @@ async def test_an_exception_in_the_block_is_raised_with_the_verdict(tmp_path: Pa
 
 
 @pytest.mark.full
-def test_a_stream_that_nobody_reads_is_named(tmp_path: Path) -> None:
+def test_a_stream_without_a_reader_is_reported(tmp_path: Path) -> None:
     """The reader subscribes to a port where nothing is sent, so nothing is lost, either."""
     observe = [{**OBSERVE[0], "id": "prices"}]
     with open_lab(observe=observe, out=tmp_path) as lab:
@@ -352,7 +352,7 @@ def test_a_stream_that_nobody_reads_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_lab_without_programs_has_shown_nothing(tmp_path: Path) -> None:
+def test_a_lab_without_programs_is_inconclusive(tmp_path: Path) -> None:
     with open_lab(out=tmp_path) as lab:
         pass
     assert lab.verdict.outcome == "INCONCLUSIVE"
@@ -360,7 +360,7 @@ def test_a_lab_without_programs_has_shown_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-async def test_a_program_that_dies_leaves_no_lab_behind(tmp_path: Path) -> None:
+async def test_a_program_that_is_killed_leaves_no_lab(tmp_path: Path) -> None:
     program = (
         "import asyncio, os\nfrom windtunnel.harness.lab import open_lab\n"
         "async def main():\n"

@@ -1,4 +1,4 @@
-"""`windtunnel lab`: a lab that stays up between commands."""
+"""`windtunnel lab` keeps a lab up between commands."""
 
 import json
 import os
@@ -91,7 +91,7 @@ def test_a_lab_stays_up_until_it_is_taken_down(
     assert [number for number, _, _ in changes_of(folder)] == [1, 1, 2, 2, 3]
     assert "no lab is up" in command("down", code=1).stderr
     if is_replayed:
-        repeat(command, folder)
+        check_replay(command, folder)
 
 
 def changes_of(folder: RunDir) -> list[tuple[int, dict[str, Any], int]]:
@@ -100,28 +100,28 @@ def changes_of(folder: RunDir) -> list[tuple[int, dict[str, Any], int]]:
     return [(each["number"], each["impairments"], each["at_ns"]) for each in found]
 
 
-def repeat(command: Command, folder: RunDir) -> None:
-    """Replay a lab: the programs are asked for, and the same happens to them at the same times."""
-    asked = command(str(folder.path), code=64, group=("replay",)).stderr
-    hint = shlex.split(asked.partition("if you trust it, add ")[2])
+def check_replay(command: Command, folder: RunDir) -> None:
+    """Replay a lab: the programs are requested, and the same events happen at the same times."""
+    refusal = command(str(folder.path), code=64, group=("replay",)).stderr
+    hint = shlex.split(refusal.partition("if you trust it, add ")[2])
     assert [each.partition("=")[0] for each in hint[1::2]] == ["service", "lost", "sent", "sleeper"]
     done = command(str(folder.path), "--json", *hint, group=("replay",))
     found = json.loads(done.stdout)
     assert (found["outcome"], found["repeated"], found["requests"]) == ("PASS", 10, 10)
-    again = RunDir(Path(found["run_dir"]))
-    first, second = changes_of(folder), changes_of(again)
+    replayed = RunDir(Path(found["run_dir"]))
+    first, second = changes_of(folder), changes_of(replayed)
     assert [each[:2] for each in first] == [each[:2] for each in second]
-    # Both partitions lasted as long, but for the time that a program needs to start.
+    # The durations of both partitions differ only by the time that a program needs to start.
     lasted_s = [(made[2][2] - made[0][2]) / 1e9 for made in (first, second)]
     assert lasted_s[0] - 0.5 < lasted_s[1] < lasted_s[0] + 2, lasted_s
-    events = [json.loads(each.host_events.read_text())["events"] for each in (folder, again)]
+    events = [json.loads(each.host_events.read_text())["events"] for each in (folder, replayed)]
     assert [[each["action"] for each in made] for made in events] == [["pause"], ["pause"]]
-    log = next(again.path.glob("hosts/b/application-service.log"))
+    log = next(replayed.path.glob("hosts/b/application-service.log"))
     assert log.read_text() == "ready\ngot b'hello'\n"
-    assert again.repro.read_text().startswith(f"windtunnel replay {folder.path} --program ")
+    assert replayed.repro.read_text().startswith(f"windtunnel replay {folder.path} --program ")
 
 
-def test_a_lab_that_cannot_be_had_is_explained(command: Command) -> None:
+def test_an_invalid_lab_is_explained(command: Command) -> None:
     wrong = command("up", "--loss", "lots", code=3)
     assert "windtunnel: loss: expected a share" in wrong.stderr
     assert "no lab is up" in command("status", code=1).stderr

@@ -1,4 +1,4 @@
-"""Four hosts end to end: a group of three, one behind a bad link, judged reader by reader."""
+"""Four hosts end to end: a group of three readers, one behind a lossy link, each one judged."""
 
 from pathlib import Path
 
@@ -24,19 +24,19 @@ READERS = ("sub1", "sub2", "sub3")
 
 
 def first_losses(run):
-    """Where DATA was dropped on its first passage, by link."""
+    """Return (link, position) of DATA that was dropped on its first transmission."""
     decisions = read_decisions(run.decisions)
     chosen = decisions[(decisions["position"] >= 0) & (decisions["attempt"] == 1)]
     return {(int(each["link"]), int(each["position"])) for each in chosen}
 
 
 @pytest.mark.full
-def test_one_receiver_of_many_loses_the_same_again_and_gets_all(tmp_path):
-    """Two runs of one seed: the same frames are lost, to one reader, and all get everything."""
+def test_the_losses_of_one_receiver_are_repeatable_and_repaired(tmp_path):
+    """Two runs of one seed lose the same frames to one reader, and all readers get all messages."""
     result = run_suite([SCENARIOS / "many" / "multicast-one-lossy.yaml"], seeds=1, out=tmp_path)
-    again = run_suite([SCENARIOS / "many" / "multicast-one-lossy.yaml"], seeds=1, out=tmp_path)
+    repeated = run_suite([SCENARIOS / "many" / "multicast-one-lossy.yaml"], seeds=1, out=tmp_path)
     losses = []
-    for suite in (result, again):
+    for suite in (result, repeated):
         (run,) = SuiteDir(suite.suite_dir).runs()
         verdict = assert_sound(run.path)
         once = [each for each in verdict.checks if each.name == "delivered_once"]

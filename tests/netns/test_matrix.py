@@ -1,4 +1,4 @@
-"""Runs at once in labs of their own: as if each were alone, and nothing is left behind."""
+"""Concurrent runs in separate labs have the results of sequential ones, and leave nothing."""
 
 import json
 import os
@@ -40,9 +40,9 @@ def scenario(folder: Path, size: str = "256KiB") -> Path:
 
 
 def lost_by_position(folder: Path) -> list[tuple[int, ...]]:
-    """What a run decided about frames that have a position, when they came for the first time.
+    """Return a run's decisions about the first transmissions of frames that have a position.
 
-    How often a frame is sent again is a matter of time: of a slow host more NAKs are under way.
+    The number of retransmissions depends on timing: on a slow host more NAKs are in flight.
     """
     rows = read_decisions(RunDir(folder).decisions)
     fields = ("link", "rule", "action", "stream_id", "position", "frame_length")
@@ -50,33 +50,33 @@ def lost_by_position(folder: Path) -> list[tuple[int, ...]]:
     return sorted(zip(*(keyed[field].tolist() for field in fields), strict=True))
 
 
-def require_sound(result: SuiteResult) -> None:
-    """All that was looked at held, but what this machine was too slow for."""
+def assert_all_sound(result: SuiteResult) -> None:
+    """Assert that all checks hold, except those that a slow machine excuses."""
     assert len(result.runs) == RUN_COUNT
     for run in result.runs:
         assert run.outcome == assert_sound(run.run_dir).outcome
 
 
 @pytest.mark.full
-def test_four_runs_at_once_are_as_four_in_a_row(tmp_path):
+def test_four_concurrent_runs_equal_four_sequential_ones(tmp_path):
     file = scenario(tmp_path)
     results = [
         run_suite([file], seeds=RUN_COUNT, out=tmp_path / f"runs-{jobs}", jobs=jobs)
         for jobs in (1, RUN_COUNT)
     ]
     serial, parallel = results
-    require_sound(serial)
-    require_sound(parallel)
+    assert_all_sound(serial)
+    assert_all_sound(parallel)
     by_seed = {run.seed: lost_by_position(run.run_dir) for run in serial.runs}
     assert all(len(lost) > 1 for lost in by_seed.values())
     assert len({str(lost) for lost in by_seed.values()}) == RUN_COUNT
     assert {run.seed: lost_by_position(run.run_dir) for run in parallel.runs} == by_seed
-    assert overlap(parallel), "the runs were not made at once"
+    assert overlap(parallel), "the runs were not concurrent"
     assert not overlap(serial)
 
 
 def overlap(result: SuiteResult) -> bool:
-    """Whether any run began before another had ended."""
+    """Return whether any run began before another had ended."""
     runs = sorted(
         Suite.read(result.suite_dir / "suite.json").runs, key=lambda each: each.started_ns
     )
@@ -86,7 +86,7 @@ def overlap(result: SuiteResult) -> bool:
 
 @pytest.fixture
 def started(tmp_path):
-    """`windtunnel matrix` in the middle of two runs that would take long, and its folder."""
+    """Start `windtunnel matrix`, and wait until the traffic of two long runs has begun."""
     file = scenario(tmp_path, "1GiB")
     argv = [sys.executable, "-m", "windtunnel.harness", "matrix", str(file), "--fidelity", "netns"]
     argv += ["--publishers", "ours", "--subscribers", "ours", "--seeds", "3", "--jobs", "2"]
@@ -101,7 +101,7 @@ def started(tmp_path):
 
 
 def traffic_begun(folder: Path) -> list[Path]:
-    """Runs whose publisher has said something."""
+    """Return the runs whose publisher has reported progress."""
     logs = folder.glob("runs/matrix-*/*/*/hosts/a/publisher-one.log")
     return [log.parents[2] for log in logs if b"progress" in log.read_bytes()]
 
@@ -113,8 +113,8 @@ def wait_for(condition, what: str) -> None:
         time.sleep(0.05)
 
 
-def traces(folder: Path) -> list[str]:
-    """Everything on the machine of labs whose runs lie in a folder, also before their end."""
+def resources(folder: Path) -> list[str]:
+    """Return all resources on the machine of labs whose runs are in a folder."""
     runs = folder / "runs"
     tokens = {
         addressing.token(str(path.parent.relative_to(runs)))
@@ -130,11 +130,11 @@ def traces(folder: Path) -> list[str]:
 @pytest.mark.full
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_stops_all_runs_and_leaves_folders_alone(tmp_path, started, number, code):
-    assert traces(tmp_path)
+    assert resources(tmp_path)
     started.send_signal(number)
     started.communicate(timeout=WAIT_S)
     assert started.returncode == code
-    assert traces(tmp_path) == []
+    assert resources(tmp_path) == []
     (folder,) = (tmp_path / "runs").glob("matrix-*")
     document = Matrix.read(MatrixDir(folder).document)
     (cell,) = document.cells
@@ -144,14 +144,14 @@ def test_a_signal_stops_all_runs_and_leaves_folders_alone(tmp_path, started, num
 
 @pytest.mark.full
 def test_a_matrix_that_is_killed_leaves_nothing(tmp_path, started):
-    assert traces(tmp_path)
+    assert resources(tmp_path)
     started.send_signal(signal.SIGKILL)
-    wait_for(lambda: traces(tmp_path) == [], "the labs' end")
+    wait_for(lambda: resources(tmp_path) == [], "the labs' end")
 
 
 @pytest.mark.full
-def test_a_run_whose_maker_is_killed_is_our_failure_and_leaves_nothing(tmp_path, started):
-    victim = maker_of_a_lab(tmp_path)
+def test_a_run_whose_worker_is_killed_is_a_harness_failure_and_leaves_nothing(tmp_path, started):
+    victim = owner_of_a_lab(tmp_path)
     os.kill(victim, signal.SIGKILL)
     (folder,) = (tmp_path / "runs").glob("matrix-*")
     document = MatrixDir(folder).document
@@ -160,11 +160,11 @@ def test_a_run_whose_maker_is_killed_is_our_failure_and_leaves_nothing(tmp_path,
     assert (lost.outcome, lost.reason.endswith("exit code -9")) == ("HARNESS", True)
     started.send_signal(signal.SIGTERM)
     started.communicate(timeout=WAIT_S)
-    wait_for(lambda: traces(tmp_path) == [], "the labs' end")
+    wait_for(lambda: resources(tmp_path) == [], "the labs' end")
 
 
-def maker_of_a_lab(folder: Path) -> int:
-    """The process that owns one of the labs."""
+def owner_of_a_lab(folder: Path) -> int:
+    """Return the id of the process that owns one of the labs."""
     records = sorted((folder / "runs" / ".lab").glob("*.json"))
     assert len(records) == 2
     pid: int = json.loads(records[0].read_text())["pid"]

@@ -1,4 +1,4 @@
-"""A handful of mutants, each a different room's, over a real link: none may go unnoticed."""
+"""Mutants of different parts of the driver are detected over a real link."""
 
 import pytest
 
@@ -13,7 +13,7 @@ pytestmark = [
     pytest.mark.skipif(
         bool(privileges.missing()), reason="no right to make network namespaces: run as root"
     ),
-    # A process for each run, and kernels that the edit changes are compiled.
+    # Each run is a process, which compiles the kernels that the mutant changes.
     pytest.mark.timeout(RUN_LIMIT_S + 300),
 ]
 
@@ -21,13 +21,13 @@ pytestmark = [
 @pytest.mark.parametrize(
     ("name", "check"),
     [
-        # What bytes, or cause and effect, prove: no slowness of this machine can excuse it.
+        # Checks of bytes or of cause and effect, which a slow machine does not excuse.
         ("insert-loses-flags", "positions_covered"),
         ("fragments-assembled-backwards", "delivered_once"),
         ("nak-on-unreliable-stream", "no_naks"),
     ],
 )
-def test_it_is_killed_by_the_check_that_should_say_no(tmp_path, name, check):
+def test_each_mutant_is_killed_by_the_intended_check(tmp_path, name, check):
     run = run_planted(by_name(name).scenarios[0], name, tmp_path, "netns")
     assert run.outcome == "FAIL", run
     assert check in run.checks

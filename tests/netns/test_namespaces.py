@@ -1,4 +1,4 @@
-"""The lab of namespaces: what it builds, that nothing crosses it, that nothing is left."""
+"""The lab of network namespaces: its structure, its isolation, and its removal."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ pytestmark = [
 REPOSITORY = Path(__file__).resolve().parents[2]
 WAIT_S = 20.0
 
-REACHES = """
+CONNECTS = """
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.settimeout(1.0)
@@ -39,9 +39,11 @@ except OSError as error:
 """
 
 
-# Ends once the process that it leaves behind has a session of its own: what is still of our group
-# when its leader ends is killed with it.
-HIDES = 'setsid sh -c "echo \\$\\$ > $0; exec sleep 300" & until [ -s "$0" ]; do sleep 0.01; done'
+# Ends once its background process has a separate session: processes that are still in our group
+# when the leader ends are killed.
+DETACHES = (
+    'setsid sh -c "echo \\$\\$ > $0; exec sleep 300" & until [ -s "$0" ]; do sleep 0.01; done'
+)
 
 
 def make_lab(folder: Path, run_id: str, **options) -> NetnsLab:
@@ -64,36 +66,38 @@ def wait_for(condition, what: str = "") -> None:
         time.sleep(0.02)
 
 
-def say(lab: NetnsLab, place: str, tmp_path: Path, *argv: str) -> str:
-    """Run a command in a place and return all that it says."""
+def output_of(lab: NetnsLab, place: str, tmp_path: Path, *argv: str) -> str:
+    """Run a command in a place and return its output."""
     process = lab.spawn(place, argv, log=tmp_path / f"{time.monotonic_ns()}.log")
     assert process.wait(WAIT_S) == 0, process.tail(20)
     return process.log.read_text()
 
 
-def traces(lab: NetnsLab) -> list[str]:
-    """Everything of a lab that is on the machine."""
+def resources(lab: NetnsLab) -> list[str]:
+    """Return all resources of a lab on the machine."""
     names = [name for name in lab.state.namespaces if (clean.NAMESPACE_FOLDER / name).exists()]
     folder = lab.state.memory_directory()
     record = lab._labs / f"{lab.state.token}.json"
     return names + [str(path) for path in (folder, record) if path.exists()]
 
 
-def test_hosts_reach_the_middlebox_at_once_and_each_other_not_at_all(lab, tmp_path):
+def test_hosts_reach_the_middlebox_but_not_each_other(lab, tmp_path):
     for host in ("a", "b"):
         gateway = str(lab.topology.host(host).gateway)
-        assert say(lab, host, tmp_path, sys.executable, "-c", REACHES, gateway) == "reached\n"
-    answer = say(lab, "a", tmp_path, sys.executable, "-c", REACHES, lab.address("b"))
-    assert answer.startswith("silence")
+        assert (
+            output_of(lab, host, tmp_path, sys.executable, "-c", CONNECTS, gateway) == "reached\n"
+        )
+    output = output_of(lab, "a", tmp_path, sys.executable, "-c", CONNECTS, lab.address("b"))
+    assert output.startswith("silence")
 
 
 def test_the_kernel_would_forward_if_it_were_configured_to(lab, tmp_path):
-    say(lab, MID, tmp_path, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
-    answer = say(lab, "a", tmp_path, sys.executable, "-c", REACHES, lab.address("b"))
-    assert answer == "reached\n"
+    output_of(lab, MID, tmp_path, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+    output = output_of(lab, "a", tmp_path, sys.executable, "-c", CONNECTS, lab.address("b"))
+    assert output == "reached\n"
 
 
-def test_the_middlebox_forwards_nothing_and_no_one_speaks_ipv6(lab):
+def test_the_middlebox_does_not_forward_and_ipv6_is_disabled(lab):
     assert lab.read(MID, "/proc/sys/net/ipv4/ip_forward") == b"0\n"
     for place in ("a", "b", MID):
         assert lab.read(place, "/proc/sys/net/ipv6/conf/all/disable_ipv6") == b"1\n"
@@ -102,15 +106,15 @@ def test_the_middlebox_forwards_nothing_and_no_one_speaks_ipv6(lab):
 
 def test_the_loopback_interface_is_up_in_every_place(lab, tmp_path):
     for place in ("a", "b", MID):
-        assert "UP,LOWER_UP" in say(lab, place, tmp_path, "ip", "link", "show", "lo")
+        assert "UP,LOWER_UP" in output_of(lab, place, tmp_path, "ip", "link", "show", "lo")
 
 
-def test_links_segment_nothing_and_are_as_wide_as_asked(tmp_path):
+def test_links_have_no_segmentation_offload_and_the_configured_mtu(tmp_path):
     lab = make_lab(tmp_path, "jumbo", datagram_length_max=8192)
     lab.up()
     try:
         for place, interface in (("a", "eth0"), ("b", "eth0"), (MID, "to-a"), (MID, "to-b")):
-            text = say(lab, place, tmp_path, "ip", "-d", "link", "show", interface)
+            text = output_of(lab, place, tmp_path, "ip", "-d", "link", "show", interface)
             assert "mtu 8220 " in text
             assert "gso_max_segs 1 " in text
     finally:
@@ -125,42 +129,42 @@ def test_each_host_has_a_directory_of_its_own_in_memory(lab):
 
 def test_variables_of_aeron_do_not_reach_a_process(lab, tmp_path, monkeypatch):
     monkeypatch.setenv("AERON_MTU_LENGTH", "4096")
-    text = say(lab, "a", tmp_path, "env")
+    text = output_of(lab, "a", tmp_path, "env")
     assert "AERON_" not in text
     assert "PYTHONUNBUFFERED=1" in text
 
 
-def test_down_leaves_nothing_not_even_a_process_that_hid(lab, tmp_path):
-    reported = tmp_path / "hidden.pid"
-    say(lab, "b", tmp_path, "sh", "-c", HIDES, str(reported))
+def test_down_leaves_nothing_not_even_a_detached_process(lab, tmp_path):
+    reported = tmp_path / "detached.pid"
+    output_of(lab, "b", tmp_path, "sh", "-c", DETACHES, str(reported))
     pid = int(reported.read_text())
     assert os.getsid(pid) == pid
-    assert traces(lab)
+    assert resources(lab)
     lab.down()
-    assert traces(lab) == []
+    assert resources(lab) == []
     wait_for(lambda: not Path(f"/proc/{pid}").exists())
     lab.down()
 
 
-def test_what_cannot_be_built_is_reported_and_leaves_nothing(tmp_path):
+def test_a_lab_that_cannot_be_built_is_reported_and_leaves_nothing(tmp_path):
     lab = make_lab(tmp_path, "twice")
     name = lab.state.namespaces[-1]
     subprocess.run(["ip", "netns", "add", name], check=True)
     with pytest.raises(LabError, match="File exists"):
         lab.up()
-    assert traces(lab) == []
+    assert resources(lab) == []
 
 
-def test_two_labs_live_side_by_side(tmp_path):
+def test_two_labs_can_be_up_at_the_same_time(tmp_path):
     first, second = make_lab(tmp_path, "first"), make_lab(tmp_path, "second")
     first.up()
     second.up()
     first.down()
-    assert traces(first) == []
+    assert resources(first) == []
     gateway = str(second.topology.host("a").gateway)
-    assert say(second, "a", tmp_path, sys.executable, "-c", REACHES, gateway) == "reached\n"
+    assert output_of(second, "a", tmp_path, sys.executable, "-c", CONNECTS, gateway) == "reached\n"
     second.down()
-    assert traces(second) == []
+    assert resources(second) == []
 
 
 HARNESS = """
@@ -172,8 +176,8 @@ folder = Path(sys.argv[1])
 lab = NetnsLab(model.build(f"{folder} killed", ["a", "b"], ("a", "b")), folder / ".lab")
 lab.up()
 lab.spawn("a", ["sleep", "300"], log=folder / "sleep.log")
-hides = ["sh", "-c", sys.argv[2], str(folder / "hidden.pid")]
-assert lab.spawn("b", hides, log=folder / "hidden.log").wait(20) == 0
+detaches = ["sh", "-c", sys.argv[2], str(folder / "detached.pid")]
+assert lab.spawn("b", detaches, log=folder / "detached.log").wait(20) == 0
 print("up", flush=True)
 time.sleep(300)
 """
@@ -181,8 +185,8 @@ time.sleep(300)
 
 @pytest.fixture
 def harness(tmp_path):
-    """A harness in a process of its own, with a lab that is up."""
-    argv = [sys.executable, "-c", HARNESS, str(tmp_path), HIDES]
+    """Start a harness in a separate process with a lab that is up."""
+    argv = [sys.executable, "-c", HARNESS, str(tmp_path), DETACHES]
     process = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout.readline() == "up\n"
@@ -198,12 +202,12 @@ def processes_of(lab: NetnsLab) -> list[int]:
 
 def test_a_harness_that_is_killed_leaves_nothing(harness, tmp_path):
     lab = make_lab(tmp_path, "killed")
-    # The sleeping one may still be on its way into its namespace.
+    # The sleeping process may not have entered its namespace yet.
     wait_for(lambda: len(processes_of(lab)) == 2)
     inside = processes_of(lab)
-    assert traces(lab)
+    assert resources(lab)
     harness.send_signal(signal.SIGKILL)
-    wait_for(lambda: traces(lab) == [], f"left: {traces(lab)}")
+    wait_for(lambda: resources(lab) == [], f"left: {resources(lab)}")
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in inside))
 
 
@@ -218,14 +222,14 @@ def watchdog_of(process: subprocess.Popen) -> int:
 def test_cleaning_removes_what_a_harness_and_its_watchdog_left(harness, tmp_path):
     lab = make_lab(tmp_path, "killed")
     clean.remove_leftovers(tmp_path)
-    assert len(traces(lab)) == 5, "what a living harness owns was touched"
+    assert len(resources(lab)) == 5, "resources of a running harness were removed"
     os.kill(watchdog_of(harness), signal.SIGKILL)
     harness.send_signal(signal.SIGKILL)
     harness.wait(WAIT_S)
-    assert traces(lab)
+    assert resources(lab)
     removed = clean.remove_leftovers(tmp_path)
     assert {f"namespace {name}" for name in lab.state.namespaces} <= set(removed)
-    assert traces(lab) == []
+    assert resources(lab) == []
 
 
 ORDINARY_USER = """
@@ -258,7 +262,7 @@ def test_an_ordinary_user_gets_a_lab_and_a_capture_in_a_user_namespace(tmp_path)
     assert done.stdout == "had none\nhas all\n1234 0\n\n", done.stderr
 
 
-def test_the_record_is_written_before_anything_is_made(tmp_path, monkeypatch):
+def test_the_record_is_written_before_any_resource_is_created(tmp_path, monkeypatch):
     lab = make_lab(tmp_path, "record")
     seen = []
 
@@ -270,4 +274,4 @@ def test_the_record_is_written_before_anything_is_made(tmp_path, monkeypatch):
     with pytest.raises(LabError, match="no more"):
         lab.up()
     assert seen == [lab.state]
-    assert traces(lab) == []
+    assert resources(lab) == []

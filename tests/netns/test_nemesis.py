@@ -1,4 +1,4 @@
-"""Events that a seed draws, and what befalls applications on real hosts."""
+"""Events that a seed draws are applied to applications and links of real hosts."""
 
 from pathlib import Path
 
@@ -14,13 +14,13 @@ from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.resolved.link_change import LinkChanges
 
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(300)]
-# The client asks 40 times a second, so that it is still there when the events come.
+# The client sends 40 requests per second, so that it still runs when the events are due.
 SLOW_CLIENT = CLIENT.replace("import socket, sys", "import socket, sys, time").replace(
     "while count < 40:", "while count < 120:\n    time.sleep(0.025)"
 )
 
 
-# Both programs connect again when their driver has been killed.
+# Both programs reconnect after their driver was killed.
 CONNECTS = """
 import os, time
 from windtunnel.driver.client import Aeron, ClientError
@@ -82,7 +82,7 @@ def nemesis(*acts: str, **more: object) -> dict[str, object]:
     return {**drawn, **more}
 
 
-def test_the_events_of_the_seed_befall_the_applications_and_the_links(tmp_path: Path) -> None:
+def test_the_events_of_the_seed_are_applied_to_applications_and_links(tmp_path: Path) -> None:
     folder = run(tmp_path, 5, nemesis=nemesis("pause", "kill", "partition", events=4))
     verdict = read_verdict(folder.verdict)
     assert verdict is not None
@@ -102,7 +102,7 @@ def test_the_events_of_the_seed_befall_the_applications_and_the_links(tmp_path: 
     assert "again" in log
 
 
-def test_a_written_partition_is_in_the_verdict(tmp_path: Path) -> None:
+def test_a_partition_of_the_scenario_is_in_the_verdict(tmp_path: Path) -> None:
     cut = {"id": "cut", "whom": {"host": "a"}, "when": {"after": "500ms"}}
     folder = run(tmp_path, 1, events=[{**cut, "act": {"partition": "600ms"}}])
     verdict = read_verdict(folder.verdict)
@@ -125,7 +125,7 @@ def test_events_that_are_due_after_the_end_do_not_happen(tmp_path: Path) -> None
 
 @pytest.mark.full
 @pytest.mark.parametrize("peer", ["ours", "pyaeron"])
-def test_applications_that_connect_again_survive_kills_of_their_drivers(
+def test_applications_that_reconnect_survive_kills_of_their_drivers(
     tmp_path: Path, peer: str
 ) -> None:
     if peer != "ours":
@@ -155,7 +155,7 @@ def test_applications_that_connect_again_survive_kills_of_their_drivers(
         ("kill", "b", "driver"),
     }
     assert all(each.ended_ns for each in happened)
-    # What cannot be known after a kill is said to be unknown, and not passed.
+    # What cannot be known after a kill is reported as unknown, and not as passed.
     texts = [each["text"] for each in verdict["checks"] if each["name"] == "observed_streams"]
     assert any("killed a driver" in each for each in texts), texts
     for host, name in (("a", "feed"), ("b", "reader")):

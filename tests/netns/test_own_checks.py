@@ -1,4 +1,4 @@
-"""Own checks of a run with an application on real hosts: its log, its stream, its driver."""
+"""Own checks read the log, stream and driver of an application on real hosts."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def application(name: str, host: str, code: str, ready: str) -> dict[str, object
     return {"id": name, "on": host, "command": command, "env": env, "ready": {"log": ready}}
 
 
-def test_own_checks_see_what_applications_did(tmp_path: Path) -> None:
+def test_own_checks_read_what_applications_did(tmp_path: Path) -> None:
     document = {
         "schema": "windtunnel/1",
         "name": "made/own-checks",

@@ -1,4 +1,4 @@
-"""Drivers of different make on the two hosts of one link, each started as its peer says."""
+"""Different drivers on the two hosts of a link, each started by the command of its peer."""
 
 import shlex
 import sys
@@ -23,7 +23,7 @@ pytestmark = [
     ),
 ]
 
-# Stands in for a driver of another make: takes what it is told in the way of the one it replaces.
+# Replaces another driver, and takes the same arguments.
 AERONMD = f"""#!/bin/sh
 exec {shlex.quote(sys.executable)} -m windtunnel.harness.bench.c_driver "$@"
 """
@@ -55,7 +55,7 @@ def program(path: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("pair", [("ours", "pyaeron"), ("pyaeron", "ours")])
-def test_ours_and_the_c_driver_understand_each_other_and_are_reported_apart(tmp_path, pair):
+def test_ours_and_the_c_driver_interoperate_and_are_reported_separately(tmp_path, pair):
     result, folder = make_run(tmp_path, *pair)
     assert [run.outcome for run in result.runs] == [assert_sound(folder.path).outcome]
     subjects = Manifest.read(folder.manifest).subjects

@@ -1,4 +1,4 @@
-"""The programs and tests of docs/pytest.md, as a reader would copy them."""
+"""The programs and tests of docs/pytest.md work as documented."""
 
 import re
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_the_tests_of_the_guide_pass(project: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_stream_without_repairs_fails_as_the_guide_says(project: Path) -> None:
+def test_a_stream_without_repairs_fails_as_documented(project: Path) -> None:
     test = project / "test_feed.py"
     text = test.read_text().replace("${b}:24325", "${b}:24325|reliable=false")
     test.write_text(text.replace("reader.exited(within=30)", "reader.exited(within=1)"))

@@ -1,4 +1,4 @@
-"""Labs as a fixture, in a project folder of its own, with pytest-xdist and without."""
+"""Labs are a fixture in a separate project folder, with pytest-xdist and without."""
 
 import re
 import subprocess

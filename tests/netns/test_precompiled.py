@@ -1,4 +1,4 @@
-"""The kernels that are compiled before a lab exists are all that its processes need."""
+"""The processes of a lab need no kernels except those that are compiled before it starts."""
 
 import os
 import subprocess

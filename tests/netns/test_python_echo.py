@@ -1,4 +1,4 @@
-"""The example in Python passes, and planted bugs of its programs are named."""
+"""The example in Python passes, and injected bugs of its programs are reported."""
 
 import shutil
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_the_example_passes_its_own_tests(tmp_path: Path, selected: str, count: 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", BUGS)
-def test_a_planted_bug_fails_and_is_named(name: str, tmp_path: Path) -> None:
+def test_an_injected_bug_fails_and_is_reported(name: str, tmp_path: Path) -> None:
     bug = BUGS[name]
     folder = planted(EXAMPLE, bug, tmp_path)
     assert_named(run_example(folder, tmp_path / "runs", "-k", bug.test), tmp_path / "runs", bug)

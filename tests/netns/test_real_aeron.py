@@ -96,7 +96,7 @@ def good_run(tmp_path_factory) -> tuple[SuiteResult, RunDir]:
     return make_run(tmp_path_factory.mktemp("good"))
 
 
-def test_a_sound_subject_on_a_lossy_link_passes(good_run):
+def test_the_c_driver_passes_on_a_lossy_link(good_run):
     result, folder = good_run
     assert [run.seed for run in result.runs] == [SEED]
     assert result.exit_code == assert_sound(folder.path).exit_code
@@ -122,14 +122,14 @@ def test_the_results_have_every_figure(good_run):
     _, folder = good_run
     (row,) = json.loads(folder.verdict.read_text())["results"]
     known = {each.name for each in fields(ResultRow)}
-    # The stream has no pace, so no rate was asked for; and it was received to its end.
+    # The stream has no pace, so no rate was requested; and it was received to its end.
     assert known - set(row) == {"asked_bytes_per_s", "asked_messages_per_s", "ended_ns"}
     assert row["delivered_messages"] == row["published_messages"]
     assert row["delivered_bytes"] == 2 * MIB
     assert 0 < row["latency_p50_ns"] <= row["latency_max_ns"] < row["finished_ns"]
 
 
-def test_captures_lost_nothing_and_sockets_were_looked_at(good_run):
+def test_captures_lost_nothing_and_sockets_were_sampled(good_run):
     _, folder = good_run
     for host in ("a", "b"):
         statistics = CaptureFacts.read(folder.capture_statistics(host))
@@ -138,7 +138,7 @@ def test_captures_lost_nothing_and_sockets_were_looked_at(good_run):
         assert SnmpFacts.read(folder.host(host).snmp).grown("InDatagrams") > 10
 
 
-def test_the_manifest_reports_how_the_run_went(good_run):
+def test_the_manifest_has_the_phases_and_exits_of_the_run(good_run):
     _, folder = good_run
     manifest = Manifest.read(folder.manifest)
     assert manifest.complete
@@ -152,7 +152,7 @@ def test_the_manifest_reports_how_the_run_went(good_run):
     }
 
 
-def test_both_logs_and_the_pressure_lie_in_the_folder(good_run):
+def test_logs_and_pressure_are_in_the_run_folder(good_run):
     _, folder = good_run
     for host, kind in (("a", "publications"), ("b", "images")):
         (held,) = read_log_index(folder.host(host).log_index)
@@ -165,12 +165,12 @@ def test_both_logs_and_the_pressure_lie_in_the_folder(good_run):
 
 @pytest.mark.full
 def test_the_same_seed_loses_the_same_frames(good_run, tmp_path):
-    _, again = make_run(tmp_path)
-    assert _first_losses(again) == _first_losses(good_run[1])
+    _, repeated = make_run(tmp_path)
+    assert _first_losses(repeated) == _first_losses(good_run[1])
 
 
 @pytest.mark.full
-def test_another_seed_loses_others(good_run, tmp_path):
+def test_another_seed_loses_other_frames(good_run, tmp_path):
     _, other = make_run(tmp_path, seed=SEED + 1)
     assert _first_losses(other) != _first_losses(good_run[1])
 
@@ -182,7 +182,7 @@ def _first_losses(folder: RunDir) -> set[int]:
     return set(lost["position"].tolist())
 
 
-def test_a_publisher_that_skips_a_message_fails_and_is_named(tmp_path):
+def test_a_publisher_that_skips_a_message_fails_with_the_reason(tmp_path):
     result, _ = make_run(tmp_path, sabotage="skip-message")
     assert result.exit_code == 1
     assert result.runs[0].outcome == "FAIL"
@@ -219,7 +219,7 @@ def test_a_signal_in_the_middle_keeps_the_folder_and_leaves_nothing_else(tmp_pat
     (suite,) = (SuiteDir(path) for path in (tmp_path / "runs").glob("2*"))
     (folder,) = suite.runs()
     manifest = Manifest.read(folder.manifest)
-    assert addressing.token(manifest.run_id) not in _on_the_machine()
+    assert addressing.token(manifest.run_id) not in _labs_on_the_machine()
     assert not manifest.complete
     assert signal.Signals(number).name in manifest.stopped
 
@@ -238,19 +238,19 @@ def test_a_driver_that_dies_ends_the_run_at_once_with_a_verdict(tmp_path):
 
 
 def _drivers(folder: Path) -> list[int]:
-    """The process ids of the drivers whose logs are in a folder."""
+    """Return the process ids of the drivers whose logs are in a folder."""
     found = []
     for log in folder.glob("runs/*/*/hosts/*/driver.log"):
         for link in Path("/proc").glob("[0-9]*/fd/1"):
-            # Any process of the machine may end while it is looked at.
+            # Any process of the machine may end while it is examined.
             with contextlib.suppress(OSError):
                 if os.path.samefile(link, log):
                     found.append(int(link.parts[2]))
     return found
 
 
-def _on_the_machine() -> set[str]:
-    """Names of all labs of which anything is on this machine."""
+def _labs_on_the_machine() -> set[str]:
+    """Return the names of all labs that have resources on this machine."""
     names = [path.name for path in clean.NAMESPACE_FOLDER.glob("wt-*")]
     return {name.split("-")[1] for name in names} | {
         path.name.removeprefix("windtunnel-") for path in Path("/dev/shm").glob("windtunnel-*")

@@ -1,4 +1,4 @@
-"""The relay as a process between two real network namespaces."""
+"""The relay runs as a process between two real network namespaces."""
 
 import os
 import socket
@@ -48,17 +48,17 @@ while at < len(raw):
 RECEIVE = """
 import socket, struct, sys, time
 port, path = int(sys.argv[1]), sys.argv[2]
-inward = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 SO_RCVBUFFORCE = 33
 try:
-    inward.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)
+    receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)
 except PermissionError:
-    inward.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
-inward.bind(("0.0.0.0", port))
+    receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+receiver.bind(("0.0.0.0", port))
 print("ready", flush=True)
 with open(path, "wb", buffering=0) as file:
     while True:
-        datagram = inward.recv(65536)
+        datagram = receiver.recv(65536)
         file.write(struct.pack("<qi", time.time_ns(), len(datagram)) + datagram)
 """
 
@@ -77,7 +77,7 @@ def unpacked(path):
 
 
 class Bench:
-    """A lab with a relay in its middle."""
+    """A lab of two hosts with a relay between them."""
 
     SEND = SEND
 
@@ -123,10 +123,10 @@ class Bench:
         assert self.spawn(place, f"{place}-send", *argv).wait(30) == 0
 
     def end(self, relay, received):
-        """Stop the relay when everything has passed it, and wait until hosts have recorded what it
-        sent.
+        """Stop the relay after all datagrams have passed, and wait until hosts have recorded all
+        that it sent.
 
-        `received`: the file of each host that records all that arrives.
+        `received`: the file in which each host records arriving datagrams.
         """
         time.sleep(0.3)
         relay.terminate()
@@ -140,7 +140,7 @@ class Bench:
                 if name.endswith(f">{host}")
             ]
             while len(unpacked(path)) < sum(sent):
-                assert time.monotonic() < deadline, f"{host} has not got {sum(sent)}"
+                assert time.monotonic() < deadline, f"{host} has received fewer than {sum(sent)}"
                 time.sleep(0.02)
 
     def await_ready(self, started, name):
@@ -166,7 +166,7 @@ def bench(tmp_path):
 
 
 def forward_traffic():
-    """Numbered frames in datagrams of one to twenty."""
+    """Make numbered frames in datagrams of one to twenty frames."""
     datagrams, at = [setup()], 0
     for number in range(600):
         count = 1 + number * 7 % 20
@@ -175,7 +175,7 @@ def forward_traffic():
     return datagrams
 
 
-def test_carries_frames_and_disturbs_them_as_ordered(bench):
+def test_forwards_frames_and_applies_the_rules(bench):
     made = bench(
         fault("drop", 0.1),
         fault("duplicate", 0.1),
@@ -200,11 +200,11 @@ def test_carries_frames_and_disturbs_them_as_ordered(bench):
     held = [frames for _, _, frames in twin.sent]
     received = unpacked(at_b)
     assert sorted(frames for _, frames in received) == sorted(prompt + held)
-    late = set(held)
-    assert [frames for _, frames in received if frames not in late] == [
-        frames for frames in prompt if frames not in late
+    held_frames = set(held)
+    assert [frames for _, frames in received if frames not in held_frames] == [
+        frames for frames in prompt if frames not in held_frames
     ]
-    assert len(late) > 400
+    assert len(held_frames) > 400
 
     decisions = read_decisions(made.run_dir.decisions)
     ours = decisions[decisions["link"] == 0]
@@ -217,7 +217,7 @@ def test_carries_frames_and_disturbs_them_as_ordered(bench):
         for entry in ours[ours["action"] == 3]
     }
     for time_ns, frames in received:
-        if frames in late:
+        if frames in held_frames:
             _, _, _, _, offset, _, _, term = struct.unpack_from("<iBBHiiii", frames)
             assert time_ns - chosen_ns[term, offset] >= HOLD_NS
 
@@ -270,32 +270,34 @@ while True:
     print("from", source[1], flush=True)
     server.sendto(datagram, source)
 """
-ASK = """
+REQUEST = """
 import socket, sys
-asker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-asker.bind(("", int(sys.argv[3])))
-asker.settimeout(50)
+client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+client.bind(("", int(sys.argv[3])))
+client.settimeout(50)
 for message in map(bytes.fromhex, sys.argv[4:]):
-    asker.sendto(message, (sys.argv[1], int(sys.argv[2])))
-    assert asker.recv(65536) == message
+    client.sendto(message, (sys.argv[1], int(sys.argv[2])))
+    assert client.recv(65536) == message
 """
 
 
-def test_a_rewritten_source_is_answered_all_the_same(bench):
+def test_replies_to_a_rewritten_source_port_arrive(bench):
     later = WhenCase(reached=ReachedCase(ordinal=0, position=128))
     made = bench(with_more(fault("readdress"), source_port=40_001, when=later))
     relay = made.relay()
     made.await_ready(relay, "relay")
     made.await_ready(made.spawn("b", "echo", "-c", ECHO, str(PORT)), "echo")
-    told = [each.hex() for each in (setup(), *(data(64 * n) for n in range(5)))]
+    datagrams = [each.hex() for each in (setup(), *(data(64 * n) for n in range(5)))]
     address = made.lab.address("b")
-    asker = made.spawn("a", "ask", "-c", ASK, address, str(PORT), str(SOURCE_PORT), *told)
-    assert asker.wait(60) == 0, asker.tail()
-    seen = (made.folder / "echo.log").read_text().split()[2::2]
-    assert seen == [str(SOURCE_PORT)] * 3 + ["40001"] * 3
+    client = made.spawn(
+        "a", "client", "-c", REQUEST, address, str(PORT), str(SOURCE_PORT), *datagrams
+    )
+    assert client.wait(60) == 0, client.tail()
+    ports = (made.folder / "echo.log").read_text().split()[2::2]
+    assert ports == [str(SOURCE_PORT)] * 3 + ["40001"] * 3
 
 
-def test_what_is_not_aeron_passes_untouched(bench):
+def test_datagrams_that_are_not_aeron_are_forwarded_unchanged(bench):
     made = bench(fault("drop"))
     relay = made.relay()
     made.await_ready(relay, "relay")
@@ -323,7 +325,7 @@ def test_a_host_that_does_not_answer_is_refused(bench):
     assert f"{made.lab.address('a')} did not answer ARP" in relay.tail()
 
 
-def test_missing_privileges_are_named(monkeypatch):
+def test_missing_privileges_are_reported(monkeypatch):
     def refuse(*_):
         raise PermissionError(1, "Operation not permitted")
 

@@ -1,4 +1,4 @@
-"""A replay over real sockets: whatever the timing, the same frames are lost in their first pass."""
+"""A replay over real sockets loses the same first transmissions, whatever the timing."""
 
 import json
 
@@ -28,15 +28,15 @@ FAULTS = [
 ]
 
 
-def first_passes(folder: RunDir):
-    """What befell which bytes of the stream when they passed first."""
+def first_decisions(folder: RunDir):
+    """Return (position, length, action, detail) of the decisions about first transmissions."""
     rows = read_decisions(folder.decisions)
     rows = rows[(rows["position"] != NO_POSITION) & (rows["attempt"] == 1)]
     names = ("position", "frame_length", "action", "detail")
     return {tuple(int(row[name]) for name in names) for row in rows}
 
 
-def test_the_same_frames_are_struck_whatever_the_timing(tmp_path, capsys):
+def test_a_replay_applies_the_same_decisions_whatever_the_timing(tmp_path, capsys):
     traffic = {**DOCUMENT["traffic"][0], "content": {"bytes": "600KiB"}}
     document = {**DOCUMENT, "traffic": [traffic], "faults": FAULTS, "fidelity": ["netns"]}
     path = tmp_path / "made.yaml"
@@ -44,18 +44,18 @@ def test_the_same_frames_are_struck_whatever_the_timing(tmp_path, capsys):
     out = tmp_path / "runs"
     (created,) = run_suite([path], fidelity="netns", out=out).runs
     first = RunDir(created.run_dir)
-    assert len(first_passes(first)) > 20
+    assert len(first_decisions(first)) > 20
     capsys.readouterr()
     main(["replay", str(first.path), "--out", str(out), "--json"])
     run, suite, replay = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    again = RunDir(tmp_path / suite["runs"][0])
-    assert first_passes(again) == first_passes(first)
+    replayed = RunDir(tmp_path / suite["runs"][0])
+    assert first_decisions(replayed) == first_decisions(first)
     assert replay["added"] == 0
-    assert replay["repeated"] >= len(first_passes(first))
+    assert replay["repeated"] >= len(first_decisions(first))
     assert {each["attempt"] for each in replay["never_came"] if "attempt" in each} <= set(
         range(2, 99)
     )
-    manifest = Manifest.read(again.manifest)
+    manifest = Manifest.read(replayed.manifest)
     assert manifest is not None
     first_manifest = Manifest.read(first.manifest)
     assert first_manifest is not None

@@ -1,4 +1,4 @@
-"""The relay with four ports between real namespaces: deliveries, and complete accounts."""
+"""The relay with four ports between real namespaces forwards and counts every datagram."""
 
 import os
 
@@ -22,26 +22,26 @@ pytestmark = [
 
 NAMES = ("a", "b", "c", "d")
 LINKS = (("a", "b"), ("a", "c"), ("b", "c"))
-"""Nobody can reach d."""
+"""Host d has no link."""
 GROUP = "224.20.30.39"
 
 RECEIVE_GROUP = """
 import socket, struct, sys, time
 port, path, own = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-inward = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-inward.bind(("0.0.0.0", port))
-inward.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP,
+receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+receiver.bind(("0.0.0.0", port))
+receiver.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP,
                   socket.inet_aton(sys.argv[4]) + socket.inet_aton(own))
 print("ready", flush=True)
 with open(path, "wb", buffering=0) as file:
     while True:
-        datagram = inward.recv(65536)
+        datagram = receiver.recv(65536)
         file.write(struct.pack("<qi", time.time_ns(), len(datagram)) + datagram)
 """
 
 
 class Star(Bench):
-    """A lab of four hosts with a relay in its middle."""
+    """A lab of four hosts with a relay between them."""
 
     def __init__(self, folder, *faults):
         self.prepare(folder, build(f"star-test-{os.getpid()}", NAMES, NAMES))
@@ -76,7 +76,7 @@ def numbered(count, first=0):
     return [data(64 * (first + index)) for index in range(count)]
 
 
-def test_each_link_is_a_way_of_its_own_and_all_is_counted(star):
+def test_links_are_independent_and_every_datagram_is_counted(star):
     made = star(fault("drop", 0.5, links=("a->c",)))
     relay = made.relay()
     made.await_ready(relay, "relay")
@@ -90,8 +90,8 @@ def test_each_link_is_a_way_of_its_own_and_all_is_counted(star):
     assert set(decisions["link"].tolist()) == {2}
     assert 20 < len(dropped) < 80
     assert [frames for _, frames in unpacked(received["b"])] == sent
-    spared = [each for at, each in enumerate(numbered(100)) if 64 * at not in dropped]
-    assert [frames for _, frames in unpacked(received["c"])] == [setup(), *spared, *sent]
+    passed = [each for at, each in enumerate(numbered(100)) if 64 * at not in dropped]
+    assert [frames for _, frames in unpacked(received["c"])] == [setup(), *passed, *sent]
     assert unpacked(received["d"]) == []
     ledger = Ledger.read(made.run_dir.ledger)
     assert list(ledger.links) == ["a->b", "b->a", "a->c", "c->a", "b->c", "c->b"]
@@ -100,10 +100,10 @@ def test_each_link_is_a_way_of_its_own_and_all_is_counted(star):
     }  # fmt: skip
     assert ledger.links["a->c"].datagrams_out == 101 - len(dropped)
     assert (ledger.ports["a"].unlinked, ledger.ports["d"].unlinked) == (101, 101)
-    _all_counted(ledger)
+    _assert_all_counted(ledger)
 
 
-def test_a_group_is_reached_over_each_link_of_its_sender(star):
+def test_a_multicast_datagram_is_sent_on_each_link_of_its_sender(star):
     made = star(fault("drop", links=("a->c",)))
     relay = made.relay()
     made.await_ready(relay, "relay")
@@ -114,24 +114,24 @@ def test_a_group_is_reached_over_each_link_of_its_sender(star):
     argv = ["-c", made.SEND, GROUP, str(PORT), str(SOURCE_PORT), str(path)]
     assert made.spawn("a", "a-send", *argv).wait(30) == 0
     made.end(relay, received)
-    got = {place: [frames for _, frames in unpacked(path)] for place, path in received.items()}
-    assert got == {"b": sent, "c": [setup()], "d": []}
+    found = {place: [frames for _, frames in unpacked(path)] for place, path in received.items()}
+    assert found == {"b": sent, "c": [setup()], "d": []}
     ledger = Ledger.read(made.run_dir.ledger)
     assert (ledger.links["a->b"].datagrams_in, ledger.links["a->c"].datagrams_in) == (51, 51)
     assert ledger.links["a->c"].datagrams_dropped == 50
     assert ledger.ports["a"].copies == 51
-    _all_counted(ledger)
+    _assert_all_counted(ledger)
 
 
-def _all_counted(ledger):
-    """Every packet of a port is a stray, unlinked, or on the links that begin there."""
+def _assert_all_counted(ledger):
+    """Assert that each packet of a port is a stray, unlinked, or on a link that begins there."""
     for host, port in ledger.ports.items():
         links = [link for name, link in ledger.links.items() if name.startswith(f"{host}->")]
         assert port.handed_on == sum(link.datagrams_in + link.other_in for link in links)
         assert all(link.unaccounted == 0 and link.kernel_drops == 0 for link in links)
 
 
-def test_an_interface_too_few_is_refused(star):
+def test_a_missing_interface_is_refused(star):
     made = star()
     relay = made.relay(left="to-a", right="to-b")
     assert relay.wait(60) == EXIT_HARNESS

@@ -84,7 +84,7 @@ def test_goodput_of_an_observed_stream_is_shown_over_a_sweep(tmp_path: Path) -> 
     for each in result.runs:
         (row,) = (read_verdict(RunDir(each.run_dir).verdict) or {})["results"]
         rows.append(row)
-    # At most one window of half a term travels in a round trip, the first one for nothing.
+    # At most one window of half a term is sent per round trip, the first one without waiting.
     windows = 300 * 1024 / 32768
     assert rows[1]["reached_bytes_per_s"] < 300 * 1024 / ((windows - 2) * 0.2)
     assert rows[0]["reached_bytes_per_s"] > 2 * rows[1]["reached_bytes_per_s"]
@@ -93,7 +93,7 @@ def test_goodput_of_an_observed_stream_is_shown_over_a_sweep(tmp_path: Path) -> 
     page = write_suite_report(result.suite_dir).read_text(encoding="utf-8")
     for text, row in zip(("1ms", "100ms"), rows, strict=True):
         assert f"<title>{text}: {row['reached_bytes_per_s'] / 1e6:.4g}</title>" in page
-    # The run folder has all of the scenario, and the command that repeats this variant.
+    # The run folder has the whole scenario, and the command that repeats this variant.
     stored = yaml.safe_load(RunDir(result.runs[0].run_dir).scenario.read_text())
     assert stored["applications"][1]["env"] == {"FEED": CHANNEL, "COUNT": 300}
     assert "--set delay=1ms" in RunDir(result.runs[0].run_dir).repro.read_text()
