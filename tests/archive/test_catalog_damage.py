@@ -65,7 +65,7 @@ def check_recovered(archive, all_sent):
     session.close()
 
 
-def test_a_missing_catalog_beside_recordings(stopped):
+def test_a_missing_catalog_with_recordings(stopped):
     archive, all_sent = stopped
     assert len(all_sent[0]) * FRAME > SEGMENT
     (archive.directory / "archive.catalog").unlink()

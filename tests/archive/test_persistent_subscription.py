@@ -188,7 +188,7 @@ def test_missed_messages_are_read_from_the_recording(session, persistent):
     following.send(40)
     reader = persistent(recorded, "aeron:ipc", start_position=20 * FRAME)
     send_while(following, reader, lambda each: each.is_live)
-    until(lambda: reader.has(following.sent[20:]), "what was missed, and what came")
+    until(lambda: reader.has(following.sent[20:]), "the missed and the new messages")
     following.stop()
 
 
@@ -232,7 +232,7 @@ def test_a_position_that_the_recording_does_not_have(session, live, persistent):
 
 def test_without_an_archive_connecting_is_retried(archive):
     """Without an archive the error is reported, and the subscription connects again."""
-    nobody = ArchiveContext(
+    unreachable = ArchiveContext(
         control_request_channel=f"aeron:udp?endpoint=127.0.0.1:{free_port()}",
         control_response_channel=ANY_PORT, message_timeout_ns=200_000_000,
     )  # fmt: skip
@@ -242,7 +242,7 @@ def test_without_an_archive_connecting_is_retried(archive):
         replay_stream_id=2,
     )  # fmt: skip
     handlers = PersistentHandlers(on_error=errors.append)
-    subscription = PersistentSubscription(archive.aeron, nobody, params, handlers)
+    subscription = PersistentSubscription(archive.aeron, unreachable, params, handlers)
 
     def has_tried_twice():
         subscription.poll(lambda *_: None)

@@ -202,12 +202,12 @@ def test_d7_the_golden_archive_is_listed_and_replayed(own_archive):
     ]
     assert replayed(session, 0) == golden(250, 2_000)
     assert replayed(session, 1) == golden(300, 3_000)
-    whole = golden(400, 4_000)
+    all_messages = golden(400, 4_000)
     late = replayed(session, 2)
     assert 0 < len(late) < 400
-    assert late == whole[-len(late) :]
+    assert late == all_messages[-len(late) :]
     assert session.ok(AttachSegmentsRequest, recording_id=2) == 2
-    assert replayed(session, 2) == whole
+    assert replayed(session, 2) == all_messages
     assert Recorded(session).recording_id == 3
 
 

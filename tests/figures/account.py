@@ -60,9 +60,9 @@ class Reader:
     count: a reader of a multi-destination-cast sends it before it knows any stream."""
     lost_statuses: int
     "Those of them that are status messages."
-    there: dict[str, Any]
+    forward_ledger: dict[str, Any]
     "The ledger of the link to this reader."
-    back: dict[str, Any]
+    feedback_ledger: dict[str, Any]
     "The ledger of the link from this reader."
 
     @property
@@ -105,16 +105,16 @@ class Reader:
     def displaced(self) -> int:
         return sum(each.action in LATE_ACTIONS for each in self.decisions)
 
-    def passed(self, direction: str, *types: str) -> int:
+    def forward_frames(self, direction: str, *types: str) -> int:
         """Return how many frames of these types, or of all, went "in" to or "out" of the link to
         the reader."""
-        frames = self.there["frames"]
+        frames = self.forward_ledger["frames"]
         return sum(frames[each][direction] for each in types or frames if each in frames)
 
-    def answered(self, direction: str, *types: str) -> int:
+    def feedback_frames(self, direction: str, *types: str) -> int:
         """Return how many frames of these types, or of all, went "in" to or "out" of the link from
         the reader."""
-        frames = self.back["frames"]
+        frames = self.feedback_ledger["frames"]
         return sum(frames[each][direction] for each in types or frames if each in frames)
 
 
@@ -188,11 +188,11 @@ def _reader(
     for position, header, _, time_ns in _records(folder / f"subscriber-{name}.frames.bin", _SEEN):
         length, kind = struct.unpack_from("<i", header)[0], struct.unpack_from("<H", header, 6)[0]
         frames[position] = (length + 31) // 32 * 32, kind, time_ns
-    there, back = f"{sender}->{host}", f"{host}->{sender}"
+    forward, feedback = f"{sender}->{host}", f"{host}->{sender}"
     lost_feedback = [
         each
         for each in decisions
-        if each.link == back and each.action == DROP and not each.requests_setup
+        if each.link == feedback and each.action == DROP and not each.requests_setup
     ]
     return Reader(
         host=host,
@@ -202,11 +202,11 @@ def _reader(
         crc32=zlib.crc32(content),
         frames=frames,
         counters=_counters(folder),
-        decisions=[each for each in decisions if each.link == there and each.position >= 0],
+        decisions=[each for each in decisions if each.link == forward and each.position >= 0],
         lost_feedback=len(lost_feedback),
         lost_statuses=sum(each.frame_type == STATUS_MESSAGE for each in lost_feedback),
-        there=links[there],
-        back=links[back],
+        forward_ledger=links[forward],
+        feedback_ledger=links[feedback],
     )
 
 

@@ -17,11 +17,11 @@ class Differences(list[str]):
 
     def equal(self, name: str, printed: Any, truth: Any) -> None:
         if printed != truth:
-            self.append(f"{name}: printed {printed}, but the records say {truth}")
+            self.append(f"{name}: printed {printed}, but the records have {truth}")
 
     def within(self, name: str, least: Any, truth: Any, most: Any) -> None:
         if not least <= truth <= most:
-            self.append(f"{name}: printed {least} to {most}, but the records say {truth}")
+            self.append(f"{name}: printed {least} to {most}, but the records have {truth}")
 
 
 def compare(tables: dict[str, list[dict[str, Any]]], account: Account) -> list[str]:
@@ -70,7 +70,7 @@ def compare_text(lines: list[str], account: Account) -> list[str]:
         if link:
             reader = account.readers[link[2]]
             printed_counts = tuple(_number(each) for each in link.groups()[2:])
-            sent = reader.passed("in", "DATA", "PAD")
+            sent = reader.forward_frames("in", "DATA", "PAD")
             found.equal(line[:24], printed_counts, (len(reader.dropped), sent))
     return list(found)
 
@@ -95,15 +95,15 @@ def _compare_capture(found: Differences, row: dict[str, Any], account: Account) 
     readers = list(account.readers.values())
     if point in account.readers:
         reader = account.readers[point]
-        packets = reader.there["datagrams_out"] + reader.back["datagrams_in"]
-        frames = reader.passed("out") + reader.answered("in")
+        packets = reader.forward_ledger["datagrams_out"] + reader.feedback_ledger["datagrams_in"]
+        frames = reader.forward_frames("out") + reader.feedback_frames("in")
     else:
         # The sender's interface sends one packet to a group, and the relay one per member.
         sent = readers[:1] if account.kind == GROUP else readers
-        packets = sum(each.there["datagrams_in"] for each in sent)
-        packets += sum(each.back["datagrams_out"] for each in readers)
-        frames = sum(each.passed("in") for each in sent)
-        frames += sum(each.answered("out") for each in readers)
+        packets = sum(each.forward_ledger["datagrams_in"] for each in sent)
+        packets += sum(each.feedback_ledger["datagrams_out"] for each in readers)
+        frames = sum(each.forward_frames("in") for each in sent)
+        frames += sum(each.feedback_frames("out") for each in readers)
     found.equal(f"{point}: packets", row["packets"], packets)
     found.equal(f"{point}: frames", row["frames"], frames)
 
@@ -173,15 +173,15 @@ def _compare_reader(
     (stream,) = here["streams"]
     (flow,) = here["flows"]
     sums = {
-        "data_frames": reader.passed("out", "DATA"),
-        "pad_frames": reader.passed("out", "PAD"),
-        "setups": reader.passed("out", "SETUP"),
-        "heartbeats": reader.passed("out", "HEARTBEAT"),
-        "naks": reader.answered("in", "NAK"),
+        "data_frames": reader.forward_frames("out", "DATA"),
+        "pad_frames": reader.forward_frames("out", "PAD"),
+        "setups": reader.forward_frames("out", "SETUP"),
+        "heartbeats": reader.forward_frames("out", "HEARTBEAT"),
+        "naks": reader.feedback_frames("in", "NAK"),
     }
     for name, truth in sums.items():
         found.equal(f"{point}: {name}", stream[name], truth)
-    statuses = reader.answered("in", "SM")
+    statuses = reader.feedback_frames("in", "SM")
     _compare_statuses(found, point, stream["status_messages"], statuses, account)
     found.equal(f"{point}: naks sent", flow["naks"], reader.counters["NAKs sent"])
     for row in here["gaps"]:
@@ -269,12 +269,12 @@ def _compare_link(
 ) -> None:
     name = f"link to {reader.host}"
     truths = {
-        "sent_frames": reader.passed("in", "DATA", "PAD"),
-        "arrived_frames": reader.passed("out", "DATA", "PAD"),
+        "sent_frames": reader.forward_frames("in", "DATA", "PAD"),
+        "arrived_frames": reader.forward_frames("out", "DATA", "PAD"),
         "lost_frames": len(reader.dropped),
         "lost_bytes": sum(each.length for each in reader.dropped),
-        "copied_frames": reader.passed("out", "DATA", "PAD")
-        - reader.passed("in", "DATA", "PAD")
+        "copied_frames": reader.forward_frames("out", "DATA", "PAD")
+        - reader.forward_frames("in", "DATA", "PAD")
         + len(reader.dropped),
         "unsent_frames": 0,
         "control_lost": reader.lost_feedback,
@@ -284,7 +284,7 @@ def _compare_link(
     for key, truth in truths.items():
         found.equal(f"{name}: {key}", row[key], truth)
     most = _HIGHEST if account.kind == MDC else row["control_sent"]
-    control = reader.answered("in", "SM", "NAK")
+    control = reader.feedback_frames("in", "SM", "NAK")
     found.within(f"{name}: control_sent", row["control_sent"], control, most)
     found.within(f"{name}: reordered", 0, row["reordered_frames"], reader.displaced)
     found.within(

@@ -57,10 +57,10 @@ def _compare_repairs(
     found: Differences, row: dict[str, Any], account: Account, reader: Reader
 ) -> None:
     host = reader.host
-    found.equal(f"{host}: naks", row.get("naks"), reader.answered("in", "NAK"))
+    found.equal(f"{host}: naks", row.get("naks"), reader.feedback_frames("in", "NAK"))
     # Those that request a SETUP are not counted: one when an endpoint first sees a session, and one
     # per second to a control address.
-    statuses = reader.answered("in", "SM")
+    statuses = reader.feedback_frames("in", "SM")
     least = 1 if account.kind == MDC else statuses - 2
     found.within(f"{host}: status messages", least, row.get("status_messages", 0), statuses)
     has_copies = any(each.copies for each in account.readers.values())
@@ -68,7 +68,7 @@ def _compare_repairs(
         lost = len(reader.dropped), sum(each.length for each in reader.dropped)
         found.equal(f"{host}: lost", (row.get("lost_frames"), row.get("lost_bytes")), lost)
     if account.reliable:
-        resent = reader.passed("in", "DATA", "PAD") - len(reader.frames)
+        resent = reader.forward_frames("in", "DATA", "PAD") - len(reader.frames)
         found.equal(f"{host}: resent_frames", row.get("resent_frames"), resent)
         total = account.counters["Retransmitted bytes"]
         found.equal(f"{host}: resent_bytes", row.get("resent_bytes"), total)

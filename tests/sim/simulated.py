@@ -50,7 +50,7 @@ def shortened(name: str, folder: Path, length: str) -> Path:
 
 @cache
 def _payload() -> payload.Payload:
-    """Return the default payload. Each folder of runs would otherwise have an archive of its own,
+    """Return the default payload. Each folder of runs would otherwise have its own archive,
     and writing it takes as long as a short run.
     """
     store = tempfile.TemporaryDirectory(prefix="windtunnel-payload-")
@@ -125,7 +125,7 @@ def payload_in(run_dir: RunDir) -> Payload:
 
 
 def run_alone(scenario: Path, folder: Path, seed: int, hash_seed: str) -> Simulation:
-    """Run a scenario in a process of its own, without a judge. Returns its simulation document."""
+    """Run a scenario in a separate process, without a judge. Returns its simulation document."""
     run_dir = RunDir(folder)
     run_dir.make()
     sent = payload_in(run_dir)

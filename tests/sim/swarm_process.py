@@ -1,4 +1,4 @@
-"""Runs the swarm in a process of its own."""
+"""Runs the swarm in a separate process."""
 
 import json
 import subprocess

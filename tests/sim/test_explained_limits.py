@@ -1,4 +1,4 @@
-"""What `explain` computes about a scenario agrees with what its simulated run reaches."""
+"""The limits that `explain` computes for a scenario agree with its simulated run."""
 
 import re
 

@@ -80,7 +80,7 @@ def test_a_nak_past_the_sent_position_makes_the_c_driver_exceed_the_window(run, 
 @pytest.mark.full
 def test_a_nak_before_the_stream_ends_the_c_driver(run, tmp_path):
     file = SCENARIOS / "findings" / "nak-before-the-stream.yaml"
-    # What lies in front of the term buffers' addresses differs: 11 of 12 runs ended.
+    # The memory before the term buffers differs from run to run: 11 of 12 runs ended.
     reasons = [run(file, "pyaeron", "ours")[0].reason for _ in range(5)]
     assert any("a/driver was terminated by signal 11" in each for each in reasons), reasons
     result, _ = run(changed(file, tmp_path, "advance: -4KiB", "advance: 0B"), "pyaeron", "ours")

@@ -57,14 +57,14 @@ def as_array(datagram):
 
 
 def whole_messages(received):
-    whole, part = [], b""
+    complete, part = [], b""
     for _, flags, payload in received:
         if flags < 0:
             continue
         part = payload if flags & 0x80 else part + payload
         if flags & 0x40:
-            whole.append(part)
-    return whole
+            complete.append(part)
+    return complete
 
 
 @pytest.mark.full(keep=1)

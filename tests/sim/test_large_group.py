@@ -2,7 +2,7 @@
 all gaps.
 
     sender --- 10 ms ---> 200 receivers: each has the same gaps, a random generator of its own
-      ^------- 10 ms --- NAKs: the first one for a gap is answered, the others within the linger not
+      ^------- 10 ms --- NAKs: only the first one for a gap within the linger has an effect
 
 The receivers share a log, because the same frames arrive at all of them at the same time.
 """
@@ -67,14 +67,14 @@ class Group:
         return all(struct.unpack_from("<i", self.log, FRAME * number)[0] for number in HOLES)
 
     def tick(self) -> None:
-        """Let retransmits arrive, every receiver look for gaps, and the sender answer NAKs."""
+        """Deliver retransmits, let every receiver scan for gaps, and retransmit for their NAKs."""
         for at_ns, number in [each for each in self._retransmits if each[0] <= self.now_ns]:
             self._retransmits.remove((at_ns, number))
             self._put(number)
             self._due_ns = [0] * RECEIVERS
         due = [index for index, at_ns in enumerate(self._due_ns) if at_ns <= self.now_ns]
         for number in sorted({number for index in due for number in self._naks_of(index)}):
-            self._answer(number, self.now_ns + ONE_WAY_NS)
+            self._retransmit(number, self.now_ns + ONE_WAY_NS)
         self.now_ns += TICK_NS
 
     def _naks_of(self, index: int) -> list[int]:
@@ -94,7 +94,7 @@ class Group:
         self.naks += [(self.now_ns, number) for number in found]
         return found
 
-    def _answer(self, number: int, at_ns: int) -> None:
+    def _retransmit(self, number: int, at_ns: int) -> None:
         if at_ns < self._lingers_ns.get(number, 0):
             return
         self._lingers_ns[number] = at_ns + LINGER_NS

@@ -1,6 +1,4 @@
-"""Idle steps are skipped. A run that takes every step has the same
-bytes.
-"""
+"""Idle steps are skipped. A run that takes every step has the same bytes."""
 
 import pytest
 

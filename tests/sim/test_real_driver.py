@@ -63,7 +63,7 @@ FURTHER_CLASSES = {
 
 
 def run_seeds(folder: Path, runs: Sequence[str]) -> list[list[str]]:
-    """Run seeds in a process of its own. Returns the fields of each line."""
+    """Run seeds in a separate process. Returns the fields of each line."""
     folder.mkdir(parents=True)
     scenario = folder / "lossy.yaml"
     scenario.write_text(LOSSY)

@@ -36,14 +36,14 @@ def kind_of(datagram):
 
 
 def messages_of(received):
-    whole, part = [], b""
+    complete, part = [], b""
     for _, flags, payload in received:
         if flags < 0:
             continue
         part = payload if flags & 0x80 else part + payload
         if flags & 0x40:
-            whole.append(part)
-    return whole
+            complete.append(part)
+    return complete
 
 
 class TwoPaths(StreamPair):

@@ -44,7 +44,7 @@ SCENARIO = Path(__file__).resolve().parents[3] / "scenarios" / "loss" / "reliabl
 
 @dataclass(frozen=True)
 class Made:
-    """Size, losses and seed of a made run."""
+    """Size, losses and seed of a synthetic run."""
 
     frame_count: int = 1500
     loss: float = 0.02
@@ -122,7 +122,7 @@ def make_suite(
 
 
 def make_case(name: str, made: Made) -> Case:
-    """The case of the made runs: two streams from a to b."""
+    """Return the case of the synthetic runs: two streams from a to b."""
     case = resolve(
         load_scenario(SCENARIO),
         seed=made.seed,

@@ -158,7 +158,7 @@ def received(*rows: tuple[int, int]) -> np.ndarray:
     return frames
 
 
-def test_a_pad_that_nobody_sent_is_a_gap_fill() -> None:
+def test_a_pad_that_was_not_sent_is_a_gap_fill() -> None:
     wire = captured((1, PAD, 2**31 - 1, 64, 64))
     image = received((0, DATA), (64, PAD), (128, PAD))
     assert gap_fill_marks(image, wire, WRAPPING).position.tolist() == [128]

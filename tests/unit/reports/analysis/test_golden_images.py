@@ -89,7 +89,7 @@ def position_of(datagram, at):
     return (term - 7) * (1 << 17) + offset
 
 
-def test_a_capture_of_data_alone_has_the_checksum_too():
+def test_a_capture_of_data_only_has_the_same_checksum():
     (image,) = golden("java-cubic-loss", "data.pcap").images.to_pylist()
     assert image["crc32"] == checksum("java-cubic-loss")
     assert image["message_bytes"] == seen_by("java-cubic-loss", "sub.txt")["bytes"]

@@ -74,7 +74,9 @@ def test_the_later_of_two_arrivals_is_the_delayed_original():
 
 
 @pytest.mark.parametrize("copied_elsewhere", [False, True])
-def test_an_arrival_right_behind_another_is_a_copy_only_where_the_link_makes_some(copied_elsewhere):
+def test_an_arrival_just_after_another_is_a_copy_only_if_the_link_makes_copies(
+    copied_elsewhere,
+):
     sends = [*stream(200), (50, 3_000_000)]
     arrivals = [*arriving([*sends[:50], *sends[51:200]]), (50, 3_050_000), (50, 3_050_900)]
     if copied_elsewhere:
@@ -104,6 +106,6 @@ def test_copies_are_counted_where_they_were_sent():
     assert np.flatnonzero(hop.is_copy).tolist() == [4, 5]
 
 
-def test_an_arrival_that_was_never_sent_is_marked_lost():
+def test_an_arrival_that_was_never_sent_has_no_send():
     hop = match(passages(*stream(4)), passages(*arriving(stream(4)), (77, 10**6)), 0)
     assert hop.send_of.tolist() == [0, 1, 2, 3, LOST]

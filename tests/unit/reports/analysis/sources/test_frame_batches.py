@@ -125,7 +125,7 @@ def test_a_parcel_is_small_enough_for_spark_to_hold_several(frames, hosts):
     assert len(parcel.as_py()) < 2_500_000
 
 
-def test_a_parcel_has_no_texts_but_its_own(frames):
+def test_a_parcel_has_only_the_texts_of_its_frames(frames):
     (rows,) = [rows for key, rows in by_stream(frames) if key[1] == 7]
     many = as_read(addressed(rows.take(pa.array(np.arange(2_000) % rows.num_rows)), 2_000))
     packer = Packer()

@@ -43,7 +43,7 @@ def read(archive, table, **options):
 
 
 def application_records():
-    """Return what the application recorded per id: start, stop, messages, their greatest length."""
+    """Return what the application recorded per id: start, stop, messages, maximum length."""
     found = {}
     for line in (GOLDEN / "archive" / "recordings.txt").read_text().splitlines():
         fields = {key: int(value) for key, value in re.findall(r"(\w+)=(-?\d+)", line)}
@@ -84,7 +84,7 @@ def test_golden_recordings_end_where_the_application_stopped(golden):
 
 
 def test_golden_frames_equal_those_on_the_wire(golden):
-    """Of the recording that came over the network."""
+    """The recording of the network stream has the frames of the capture."""
     capture = find_captures([f"x={GOLDEN / 'archive' / 'control.pcap'}.xz"])
     names = ("term_id", "term_offset", "session_id", "flags", "frame_length", "reserved_value",
              "payload_crc32", "frame_type")  # fmt: skip

@@ -15,7 +15,7 @@ def sent(at_ms, payload):
     return packet(START_NS + round(at_ms * MS), payload)
 
 
-def answered(at_ms, payload):
+def feedback(at_ms, payload):
     return packet(
         START_NS + round(at_ms * MS), payload, source=made.B, destination=made.A,
         ports=(24_325, 40_000),
@@ -37,9 +37,9 @@ def test_a_pause_without_room_is_a_stall_that_the_receiver_caused(tmp_path):
     result = tables(
         tmp_path,
         sent(0, made.setup()),
-        answered(1, made.sm(0, 64)),
+        feedback(1, made.sm(0, 64)),
         sent(2, made.data(0, bytes(32))),
-        answered(42, made.sm(64, 64)),
+        feedback(42, made.sm(64, 64)),
         sent(43, made.data(64, bytes(32))),
     )
     stall = only(result.stalls)
@@ -55,12 +55,12 @@ def test_the_cause_of_a_stall_behind_a_gap_is_loss(tmp_path):
     result = tables(
         tmp_path,
         sent(0, made.setup()),
-        answered(1, made.sm(0, 96)),
+        feedback(1, made.sm(0, 96)),
         sent(2, made.data(0, b"")),
         sent(2, made.data(64, b"")),
-        answered(10, made.nak(32, 32)),
+        feedback(10, made.nak(32, 32)),
         sent(30, made.data(32, b"")),
-        answered(31, made.sm(96, 96)),
+        feedback(31, made.sm(96, 96)),
         sent(32, made.data(96, b"")),
     )
     assert only(result.stalls)["cause"] == "hole"
@@ -71,7 +71,7 @@ def test_a_pause_with_room_is_no_stall(tmp_path):
     result = tables(
         tmp_path,
         sent(0, made.setup()),
-        answered(1, made.sm(0, 4096)),
+        feedback(1, made.sm(0, 4096)),
         sent(2, made.data(0, b"")),
         sent(80, made.data(32, b"")),
     )
@@ -85,13 +85,13 @@ def test_a_pause_in_which_the_sender_had_room_is_idle(tmp_path):
     result = tables(
         tmp_path,
         sent(0, made.setup()),
-        answered(1, made.sm(0, 64)),
+        feedback(1, made.sm(0, 64)),
         sent(2, made.data(0, bytes(32))),
-        answered(42, made.sm(64, 64)),
+        feedback(42, made.sm(64, 64)),
         sent(43, made.data(64, bytes(32))),
-        answered(103, made.sm(128, 64)),
+        feedback(103, made.sm(128, 64)),
         sent(303, made.data(128, bytes(32))),
-        answered(343, made.sm(192, 64)),
+        feedback(343, made.sm(192, 64)),
         sent(344, made.data(192, bytes(32))),
     )
     assert [each["position"] for each in result.stalls.to_pylist()] == [64, 192]
@@ -104,9 +104,9 @@ def test_a_short_pause_is_no_stall(tmp_path):
     result = tables(
         tmp_path,
         sent(0, made.setup()),
-        answered(1, made.sm(0, 32)),
+        feedback(1, made.sm(0, 32)),
         sent(2, made.data(0, b"")),
-        answered(8, made.sm(32, 32)),
+        feedback(8, made.sm(32, 32)),
         sent(11, made.data(32, b"")),
     )
     assert result.stalls.num_rows == 0
@@ -116,10 +116,10 @@ def test_intervals_of_status_messages(tmp_path):
     result = tables(
         tmp_path,
         sent(0, made.setup()),
-        answered(1, made.sm(0, 32)),
+        feedback(1, made.sm(0, 32)),
         sent(2, made.data(0, bytes(32))),
-        answered(4, made.sm(32, 64)),
-        answered(11, made.sm(32, 64)),
+        feedback(4, made.sm(32, 64)),
+        feedback(11, made.sm(32, 64)),
     )
     window = only(result.windows)
     assert window["status_interval_max_ns"] == 7 * MS
@@ -132,12 +132,12 @@ def test_round_trips_exclude_the_reception_delta(tmp_path):
         tmp_path,
         sent(0, made.setup()),
         sent(0, made.data(0, b"")),
-        answered(1, made.rttm(7)),
+        feedback(1, made.rttm(7)),
         sent(1.5, made.rttm(7, flags=0, delta=100_000)),
-        answered(2, made.rttm(8)),
+        feedback(2, made.rttm(8)),
         sent(4, made.rttm(8, flags=0)),
-        answered(5, made.rttm(9)),
-        answered(6, made.rttm(9)),
+        feedback(5, made.rttm(9)),
+        feedback(6, made.rttm(9)),
     )
     window = only(result.windows)
     assert window["rtt_measurements"] == 2
@@ -150,8 +150,8 @@ def test_positions_equal_those_that_a_receiver_would_count(tmp_path):
         sent(0, made.setup()),
         sent(1, made.data(0, b"")),
         sent(2, made.data(64, b"")),
-        answered(3, made.sm(32, 4096)),
-        answered(4, made.nak(32, 32)),
+        feedback(3, made.sm(32, 4096)),
+        feedback(4, made.nak(32, 32)),
         sent(5, made.data(32, b"")),
         sent(6, made.heartbeat(128)),
     )
@@ -163,13 +163,13 @@ def test_positions_equal_those_that_a_receiver_would_count(tmp_path):
 
 
 def test_repair_times_are_in_nanoseconds_and_in_round_trips(tmp_path):
-    packets = [sent(0, made.setup()), answered(0, made.rttm(7)), sent(2, made.rttm(7, flags=0))]
+    packets = [sent(0, made.setup()), feedback(0, made.rttm(7)), sent(2, made.rttm(7, flags=0))]
     packets += [sent(3, made.data(0, b""))]
     for index, took_ms in enumerate((4, 6, 40)):
         at, hole = 100 * (index + 1), 32 + 64 * index
         packets += [
             sent(at, made.data(hole + 32, b"")),
-            answered(at + 1, made.nak(hole, 32)),
+            feedback(at + 1, made.nak(hole, 32)),
             sent(at + took_ms, made.data(hole, b"")),
         ]
     window = only(tables(tmp_path, *packets).windows)
@@ -181,12 +181,12 @@ def test_repair_times_are_in_nanoseconds_and_in_round_trips(tmp_path):
 
 def test_padding_needs_room_for_its_header_alone(tmp_path):
     """Padding whose end is beyond the limit is sent; the frame after it waits for room."""
-    before = [sent(0, made.setup()), answered(1, made.sm(0, 96)), sent(2, made.data(0, bytes(32)))]
+    before = [sent(0, made.setup()), feedback(1, made.sm(0, 96)), sent(2, made.data(0, bytes(32)))]
     result = tables(
         tmp_path,
         *before,
         sent(50, made.pad(64, 960)),
-        answered(90, made.sm(1024, 96)),
+        feedback(90, made.sm(1024, 96)),
         sent(91, made.data(1024, b"")),
     )
     stall = only(result.stalls)
@@ -194,12 +194,12 @@ def test_padding_needs_room_for_its_header_alone(tmp_path):
     assert only(result.windows)["idle_pauses"] == 1
 
 
-def test_a_sender_that_goes_on_without_room_waited_until_the_receiver_timed_out(tmp_path):
+def test_a_sender_that_continues_without_room_waited_until_the_receiver_timed_out(tmp_path):
     """It waits for the receiver once. It is idle for 300 ms when it is beyond the limit."""
     result = tables(
         tmp_path,
         sent(0, made.setup()),
-        answered(1, made.sm(0, 64)),
+        feedback(1, made.sm(0, 64)),
         sent(2, made.data(0, bytes(32))),
         sent(1_002, made.data(64, bytes(32))),
         sent(1_302, made.data(128, bytes(32))),
@@ -220,16 +220,16 @@ HALF_TERM = 65_536 // 2
 @pytest.mark.parametrize(
     ("consumed", "rejoins"), [(64, 0), (160, 0), (64 + HALF_TERM, 0), (96 + HALF_TERM, 1)]
 )
-def test_consumption_beyond_what_is_accepted_shows_that_the_receiver_joined_again(
+def test_consumption_beyond_the_accepted_positions_shows_that_the_receiver_joined_again(
     tmp_path, consumed, rejoins
 ):
     result = tables(
         tmp_path,
         sent(0, made.setup()),
-        answered(1, made.sm(64, 64)),
+        feedback(1, made.sm(64, 64)),
         sent(2, made.data(64, bytes(32))),
         sent(3, made.data(128, b"")),
-        answered(4, made.sm(consumed, 64)),
+        feedback(4, made.sm(consumed, 64)),
     )
     window = only(result.windows)
     assert window["rejoins"] == rejoins
@@ -238,9 +238,9 @@ def test_consumption_beyond_what_is_accepted_shows_that_the_receiver_joined_agai
     assert (text in summary_lines(result)[0]) == bool(rejoins)
 
 
-def test_over_runs_reach_further_than_half_a_term_behind_what_was_consumed(tmp_path):
+def test_over_runs_end_more_than_half_a_term_after_the_consumed_position(tmp_path):
     half = 65_536 // 2
-    before = [sent(0, made.setup()), answered(1, made.sm(64, 128))]
+    before = [sent(0, made.setup()), feedback(1, made.sm(64, 128))]
     for end, over_runs in ((192, 0), (256, 0), (64 + half, 0), (64 + half + 32, 1)):
         frames = [sent(2, made.data(0, bytes(32))), sent(3, made.pad(64, end - 64))]
         result = tables(tmp_path, *before, *frames)
@@ -249,19 +249,19 @@ def test_over_runs_reach_further_than_half_a_term_behind_what_was_consumed(tmp_p
         assert (text in summary_lines(result)[0]) == bool(over_runs)
 
 
-def test_what_the_receiver_refused_beyond_its_window_was_not_lost(tmp_path):
+def test_bytes_that_the_receiver_refused_beyond_its_window_were_not_lost(tmp_path):
     """The padding at the end of a term exceeds the window, so the data in its packet is refused."""
     half = 65_536 // 2
     result = tables(
         tmp_path,
         sent(0, made.setup()),
-        answered(1, made.sm(0, half)),
+        feedback(1, made.sm(0, half)),
         sent(2, made.data(0, bytes(992))),
-        answered(3, made.sm(1_024, half)),
+        feedback(3, made.sm(1_024, half)),
         sent(4, made.data(1_024, bytes(992)) + made.pad(2_048, half)),
         sent(5, made.heartbeat(2_048 + half)),
-        answered(6, made.nak(1_024, half + 1_024)),
-        answered(6, made.sm(1_024, half)),
+        feedback(6, made.nak(1_024, half + 1_024)),
+        feedback(6, made.sm(1_024, half)),
         sent(8, made.data(1_024, bytes(992))),
     )
     flow = only(result.flows)
@@ -280,16 +280,16 @@ def test_a_request_for_part_of_a_refused_packet_counts_that_part(tmp_path):
     result = tables(
         tmp_path,
         sent(0, made.setup()),
-        answered(1, made.sm(0, half)),
+        feedback(1, made.sm(0, half)),
         sent(2, made.data(0, bytes(992))),
         sent(4, made.data(1_024, bytes(992)) + made.pad(2_048, half)),
-        answered(6, made.nak(512, 1_024)),
+        feedback(6, made.nak(512, 1_024)),
     )
     flow = only(result.flows)
     assert (flow["requested_bytes"], flow["refused_bytes"]) == (1_024, 512)
 
 
-def test_a_gap_that_nothing_filled_has_no_answer_even_before_the_epoch():
+def test_an_unfilled_gap_has_no_response_time_even_before_the_epoch():
     """Times of a damaged capture can be negative."""
     gaps = [
         {"first_nak_ns": nak_ns, "first_filled_ns": filled_ns}

@@ -60,7 +60,7 @@ def test_a_nak_shows_that_nothing_is_filled(tmp_path):
     assert "filled" not in summary_lines(result)[0]
 
 
-def test_at_the_sender_nothing_is_known_of_gaps(tmp_path):
+def test_at_the_sender_gap_fills_are_unknown(tmp_path):
     _, result = analysed(tmp_path, LOSSY[0], "pub")
     (line, _) = summary_lines(result)
     assert "no gap seen here" in line

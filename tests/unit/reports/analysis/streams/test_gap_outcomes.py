@@ -10,7 +10,7 @@ def sent(at_us, offset, destination=made.B):
     return packet(START_NS + at_us * 1_000, made.data(offset, b""), destination=destination)
 
 
-def answered(at_us, payload, source=made.B):
+def feedback(at_us, payload, source=made.B):
     return packet(
         START_NS + at_us * 1_000, payload, source=source, destination=made.A,
         ports=(24_325, 40_000),
@@ -24,7 +24,7 @@ def tables(tmp_path, *packets):
 
 
 def test_a_nak_that_crossed_a_late_original_needs_no_repair(tmp_path):
-    control = answered(9, made.nak(0, 32)), answered(19, made.sm(64, 64))
+    control = feedback(9, made.nak(0, 32)), feedback(19, made.sm(64, 64))
     result = tables(tmp_path, sent(1, 0), sent(2, 32), *control)
     (gap,) = result.gaps.to_pylist()
     assert (gap["outcome"], gap["repaired_ns"], gap["time_to_repair_ns"]) == (
@@ -42,7 +42,7 @@ def test_frames_that_arrived_at_another_port_of_the_receiver_were_not_skipped(tm
     other = "10.0.0.7"
     replayed = [sent(at, 32 * at, other) for at in range(1, 9)]
     live = [sent(20, 32), sent(21, 192), sent(22, 224)]
-    control = [answered(40, made.sm(256, 64)), answered(41, made.sm(256, 64), other)]
+    control = [feedback(40, made.sm(256, 64)), feedback(41, made.sm(256, 64), other)]
     result = tables(tmp_path, *replayed, *live, *control)
     (gap,) = result.gaps.to_pylist()
     assert (gap["position"], gap["length"], gap["outcome"]) == (64, 128, "elsewhere")
@@ -54,8 +54,8 @@ def test_frames_that_arrived_at_another_port_of_the_receiver_were_not_skipped(tm
 
 def test_a_reliable_receiver_that_joined_later_skipped_nothing(tmp_path):
     result = tables(
-        tmp_path, sent(1, 0), sent(2, 320), answered(3, made.sm(352, 64)), sent(4, 384),
-        answered(5, made.nak(352, 32)), sent(6, 352), answered(7, made.sm(416, 64)),
+        tmp_path, sent(1, 0), sent(2, 320), feedback(3, made.sm(352, 64)), sent(4, 384),
+        feedback(5, made.nak(352, 32)), sent(6, 352), feedback(7, made.sm(416, 64)),
     )  # fmt: skip
     assert [gap["outcome"] for gap in result.gaps.to_pylist()] == ["elsewhere", "repaired"]
 
@@ -63,13 +63,13 @@ def test_a_reliable_receiver_that_joined_later_skipped_nothing(tmp_path):
 def test_an_unreliable_receiver_skipped_what_no_destination_has(tmp_path):
     other = "10.0.0.7"
     both = [sent(at, 32 * at, end) for at in (1, 2, 4, 5) for end in (made.B, other)]
-    result = tables(tmp_path, *both, answered(40, made.sm(192, 64)))
+    result = tables(tmp_path, *both, feedback(40, made.sm(192, 64)))
     assert [gap["outcome"] for gap in result.gaps.to_pylist()] == ["passed", "open"]
 
 
-def test_consumption_far_behind_what_was_captured_is_stated(tmp_path):
+def test_consumption_far_behind_the_captured_position_is_reported(tmp_path):
     frames = [sent(at, 32 * at) for at in range(40)]
-    result = tables(tmp_path, *frames, answered(50, made.sm(320, 256)))
+    result = tables(tmp_path, *frames, feedback(50, made.sm(320, 256)))
     assert "; status messages report consumption only to position 320; " in summary_lines(result)[0]
-    result = tables(tmp_path, *frames, answered(50, made.sm(1_024, 256)))
+    result = tables(tmp_path, *frames, feedback(50, made.sm(1_024, 256)))
     assert "status messages" not in summary_lines(result)[0]

@@ -41,7 +41,7 @@ def gap_of(length, **changes):
 
 
 @pytest.mark.parametrize(("late", "expected"), [((32, 32), (96, 96)), ((0, 32), (96, 128))])
-def test_originals_that_came_after_their_retransmits_were_not_lost(late, expected):
+def test_originals_that_arrived_after_their_retransmits_were_not_lost(late, expected):
     gaps = [gap_of(128), gap_of(64, outcome="reordered")]
     assert lost_bytes(late, gaps, in_group=False) == expected
 
@@ -56,7 +56,7 @@ def test_originals_that_came_after_their_retransmits_were_not_lost(late, expecte
     ],
     ids=["guessed late", "guessed resent"],
 )
-def test_before_the_sending_order_is_known_late_and_resent_look_alike(tmp_path, first):
+def test_before_the_order_is_known_late_and_resent_frames_are_not_distinguished(tmp_path, first):
     """The first packets do not show yet that their identifications count them."""
     packets = [packet(START_NS, made.setup(), identification=100)]
     for at, each in enumerate([*first, *((108 + index, index) for index in range(6, 12))], start=1):
@@ -74,13 +74,13 @@ def test_before_the_sending_order_is_known_late_and_resent_look_alike(tmp_path, 
 
 
 @pytest.mark.parametrize("in_group", [False, True])
-def test_what_was_captured_here_was_not_lost_here(in_group):
+def test_bytes_that_were_captured_here_were_not_lost_here(in_group):
     gaps = [gap_of(128), gap_of(64, cause="behind capture")]
     assert lost_bytes((0, 0), gaps, in_group) == (128, 128)
 
 
 @pytest.mark.parametrize("is_first", [False, True], ids=["after repair", "before repair"])
-def test_a_late_frame_that_was_requested_made_its_retransmit_needless(tmp_path, is_first):
+def test_the_retransmit_of_a_late_frame_is_needless(tmp_path, is_first):
     """The packets are numbered, so the original and the retransmit can be distinguished."""
     offsets = [32 * index for index in range(12)]
     sent = [made.data(offset, b"") for offset in offsets]

@@ -14,7 +14,7 @@ def sent(at_ms, payload):
     return packet(START_NS + round(at_ms * MS), payload)
 
 
-def answered(at_ms, payload):
+def feedback(at_ms, payload):
     return packet(
         START_NS + round(at_ms * MS), payload, source=made.B, destination=made.A,
         ports=(24_325, 40_000),
@@ -29,17 +29,17 @@ def tables(tmp_path, *packets):
 
 def repeated_requests(until_ms, first_ms=12):
     """Make a window that is used up at 2 ms; its second frame is requested until `until_ms`."""
-    packets = [sent(0, made.setup()), answered(1, made.sm(0, 256))]
+    packets = [sent(0, made.setup()), feedback(1, made.sm(0, 256))]
     packets += [sent(2, made.data(offset, b"")) for offset in range(0, 256, 32)]
     for at_ms in range(first_ms, until_ms, 10):
-        packets += [answered(at_ms, made.nak(32, 32)), sent(at_ms, made.data(32, b""))]
+        packets += [feedback(at_ms, made.nak(32, 32)), sent(at_ms, made.data(32, b""))]
     return packets
 
 
 def test_at_the_sender_a_stall_with_an_open_nak_is_repair(tmp_path):
     """Every frame passed here, so only NAKs show that the receiver could not consume."""
     result = tables(
-        tmp_path, *repeated_requests(100), answered(102, made.sm(256, 256)),
+        tmp_path, *repeated_requests(100), feedback(102, made.sm(256, 256)),
         sent(103, made.data(256, b"")),
     )  # fmt: skip
     (stall,) = result.stalls.to_pylist()
@@ -48,27 +48,27 @@ def test_at_the_sender_a_stall_with_an_open_nak_is_repair(tmp_path):
 
 def test_at_the_sender_the_cause_of_a_stall_long_after_the_last_nak_is_the_receiver(tmp_path):
     result = tables(
-        tmp_path, *repeated_requests(20), answered(30, made.sm(64, 192)),
-        answered(1_002, made.sm(256, 256)), sent(1_003, made.data(256, b"")),
+        tmp_path, *repeated_requests(20), feedback(30, made.sm(64, 192)),
+        feedback(1_002, made.sm(256, 256)), sent(1_003, made.data(256, b"")),
     )  # fmt: skip
     (stall,) = result.stalls.to_pylist()
     assert (stall["cause"], stall["duration_ns"]) == ("receiver", 1_000 * MS)
 
 
 def test_a_nak_far_beyond_the_position_of_a_pausing_reader_blocks_nothing(tmp_path):
-    packets = [sent(0, made.setup()), answered(1, made.sm(0, 256))]
+    packets = [sent(0, made.setup()), feedback(1, made.sm(0, 256))]
     packets += [sent(2, made.data(offset, b"")) for offset in range(0, 256, 32)]
     for at_ms in range(12, 100, 10):
-        packets += [answered(at_ms, made.nak(224, 32)), sent(at_ms, made.data(224, b""))]
+        packets += [feedback(at_ms, made.nak(224, 32)), sent(at_ms, made.data(224, b""))]
     result = tables(
-        tmp_path, *packets, answered(102, made.sm(256, 256)), sent(103, made.data(256, b""))
+        tmp_path, *packets, feedback(102, made.sm(256, 256)), sent(103, made.data(256, b""))
     )
     (stall,) = result.stalls.to_pylist()
     assert stall["cause"] == "receiver"
 
 
 def test_the_response_time_of_the_sender_is_no_round_trip(tmp_path):
-    result = tables(tmp_path, *repeated_requests(100), answered(102, made.sm(256, 256)))
+    result = tables(tmp_path, *repeated_requests(100), feedback(102, made.sm(256, 256)))
     (window,) = result.windows.to_pylist()
     assert (window["repairs"], window["repair_median_ns"]) == (0, None)
     assert window["repair_median_rtts"] is None
@@ -85,7 +85,7 @@ def test_the_response_time_of_the_sender_is_no_round_trip(tmp_path):
 def test_near_the_receiver_the_time_from_nak_to_repair_is_a_round_trip(tmp_path):
     result = tables(
         tmp_path, sent(0, made.setup()), sent(1, made.data(0, b"")), sent(2, made.data(64, b"")),
-        answered(3, made.nak(32, 32)), sent(13, made.data(32, b"")),
+        feedback(3, made.nak(32, 32)), sent(13, made.data(32, b"")),
     )  # fmt: skip
     (window,) = result.windows.to_pylist()
     assert (window["repair_median_ns"], window["nak_answer_min_ns"]) == (11 * MS, 10 * MS)

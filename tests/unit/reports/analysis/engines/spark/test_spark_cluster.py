@@ -112,7 +112,7 @@ def test_a_cluster_computes_the_tables_of_the_local_engine(cluster):
     assert len(local_result["gaps"]) == 57
 
 
-def test_uses_the_session_of_spark_submit(cluster):
+def test_uses_the_settings_of_spark_submit(cluster):
     daemons, url = cluster
     program = SPARK_HOME / "bin" / "spark-submit"
     submit = (program, "--master", url, "--conf", "spark.log.level=ERROR")
