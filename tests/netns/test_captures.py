@@ -41,7 +41,7 @@ for _ in range(int(sys.argv[2])):
 
 
 @pytest.mark.full
-def test_frames_that_arrive_before_the_filter_is_installed_are_not_counted_as_lost(lab, tmp_path):  # noqa: F811
+def test_frames_before_the_filter_is_installed_are_not_counted_as_lost(lab, tmp_path):  # noqa: F811
     interface = lab.interface("a")
     other_frames = [sys.executable, "-c", SEND_OTHER_FRAMES, interface]
     other_sender = lab.spawn("a", other_frames, log=tmp_path / "other-frames.log")
