@@ -1,4 +1,4 @@
-"""Measures what a newcomer waits for, and compares it with the floors of the project.
+"""Measures the waiting times of a new user, and compares them with the project's floors.
 
     python -m tests.bench_start [--rounds 3] [--tests]
 
@@ -59,7 +59,7 @@ def _first_pass_s(fidelity: str) -> Callable[[Path], float]:
 
 
 def _with_wheels_s(folder: Path) -> float:
-    """Return the same for an environment that has the kernel wheel."""
+    """Return the duration of a run in an environment that has the kernel wheel."""
     cache = folder / "wheels" / "kernels"
     cache.parent.mkdir()
     argv = ("windtunnel", "run", SCENARIO, "--fidelity", "sim")

@@ -50,7 +50,7 @@ def record(argv: list[str], columns: int) -> str:
 
 
 def screens(recorded: str) -> list[str]:
-    """Return each state of the screen: the lines that scrolled, and the live line below them."""
+    """Return each state of the screen: the printed lines, and the live line below them."""
     scrolled, found = "", []
     for piece in _ERASED.split(_CURSOR.sub("", recorded)):
         lines = piece.replace("\r\n", "\n").rpartition("\n")
@@ -67,7 +67,7 @@ def chosen_screen(found: list[str], run_count: int) -> str:
 
 
 def write_terminal(screen: str, path: Path) -> None:
-    """Draw a screen as SVG. The fonts are those of the reader, so that nothing is downloaded."""
+    """Draw a screen as SVG, with fonts of the viewer, so that nothing is downloaded."""
     from rich.console import Console
     from rich.text import Text
 

@@ -14,7 +14,7 @@ UNITS = {
     "bit/s": "bit rate",
     "KiB": "length",
 }
-"""A unit that the pattern of a quantity contains, and the name of such quantities."""
+"""The names of quantities, by a unit that the pattern of such a quantity contains."""
 
 
 def page() -> str:
@@ -41,7 +41,7 @@ def _table(schema: Schema) -> list[str]:
 
 
 def _kind(schema: Schema) -> str:
-    """Return the type of a value as text, with links to the tables that it may be."""
+    """Return the type of a value as text, with links to the tables that are possible."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"

@@ -23,7 +23,7 @@ _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 
 
 def site_path(repository_path: str) -> str:
-    """Return the path of a repository's file in the site."""
+    """Return the path in the site of a file of the repository."""
     if repository_path == "README.md":
         return FIRST
     return repository_path.removeprefix("docs/")
@@ -37,7 +37,7 @@ def repository_path(site: str) -> str:
 
 
 def rewritten(text: str, site: str, known: set[str]) -> str:
-    """Return a page with links to other pages of the site, and no links to what it lacks."""
+    """Return a page whose links lead to pages of the site; other relative links become text."""
     folder = posixpath.dirname(repository_path(site))
 
     def link(found: re.Match[str]) -> str:
@@ -51,7 +51,7 @@ def rewritten(text: str, site: str, known: set[str]) -> str:
         return f"{found['image']}[{found['text']}]({relative}{mark}{anchor})"
 
     parts = _CODE.split(text)
-    # Inline code may be the text of a link, so only blocks are left alone.
+    # Inline code may be the text of a link, so only blocks of code are left unchanged.
     joined = [""]
     for part in parts:
         if part.startswith("```"):

@@ -37,7 +37,7 @@ def test_the_reference_has_every_command_check_and_table() -> None:
 
 
 def commands_of(text: str) -> list[list[str]]:
-    """The command lines of a page: in blocks of code, and in code within text."""
+    """Return the command lines of a page, from blocks of code and from inline code."""
     text = text.replace("\\\n", " ")
     blocks = re.findall(r"^ *(?:\$ )?(windtunnel [^\n|<>&#]+)", text, re.MULTILINE)
     inline = re.findall(r"`(windtunnel [^`\n]+)`", text)
@@ -45,7 +45,7 @@ def commands_of(text: str) -> list[list[str]]:
 
 
 def fault_of(words: list[str]) -> str:
-    """Why a command line does not exist, or an empty string."""
+    """Return what is wrong with a command line, or an empty string."""
     _, name, *rest = words
     if name.startswith("-") or name == "COMMAND":
         return ""
@@ -73,7 +73,7 @@ def test_commands_that_are_documented_exist(page: str) -> None:
     assert faults == {}
 
 
-def test_a_command_that_does_not_exist_is_noticed() -> None:
+def test_a_command_that_does_not_exist_is_detected() -> None:
     assert fault_of(["windtunnel", "fly"]) == "no command fly"
     assert fault_of(["windtunnel", "run", "--fly=1"]) == "run has no --fly "
     assert fault_of(["windtunnel", "lab", "fly"]) == "no command lab fly"

@@ -1,4 +1,4 @@
-"""docs/judge.md names checks that there are."""
+"""docs/judge.md names existing checks only, and all figures and checks of counters."""
 
 import re
 from pathlib import Path

@@ -13,7 +13,7 @@ TIMEOUT_S = 500.0
 
 
 def pattern_of(shown: str) -> re.Pattern[str]:
-    """A pattern for an output as the page shows it, where `...` stands for anything."""
+    """Return a pattern for an output as the page shows it, where `...` matches anything."""
     parts = [re.escape(each) for each in re.split(r"\.\.\.", shown)]
     return re.compile(".*".join(parts), re.DOTALL)
 

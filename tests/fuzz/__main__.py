@@ -27,7 +27,7 @@ def main() -> None:
     chosen = parser.parse_args()
     print(f"seed={chosen.seed}", flush=True)
     faulthandler.enable()
-    # An odd seed turns on the modes of loss recovery.
+    # An odd seed turns the modes of loss recovery on.
     modes = bool(chosen.seed % 2)
     for attack, count in (
         (partial(datagrams.attack, modes=modes), chosen.datagrams),

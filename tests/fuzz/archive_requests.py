@@ -1,10 +1,10 @@
 """An attack on a live archive: any valid encoding, and any bytes, in whole sessions.
 
     hostile   requests with valid and invalid values, in a session of its own          --+
-    stranger  damaged messages of every kind, without a session                       --+--> archive
-    checked      a recording that runs throughout, and a session that sends requests      --+
+    damaging  damaged messages of every kind, without a session                       --+--> archive
+    checked   a recording that runs throughout, and a session that sends requests      --+
 
-Checks after each epoch: the checked session gets answers, its recording holds every message, new
+Checks after each epoch: the checked session gets responses, its recording holds every message, new
 clients can connect, and `verify` finds every file of it valid. Each epoch has a new archive, since
 what a hostile session records stays; the process is the same, so that leaks become visible.
 """
@@ -31,16 +31,16 @@ from windtunnel.harness.fuzz.archive.messages import ANY, READABLE, any_request,
 
 EPOCH = 10_000
 HOSTILE_SHARE = 5
-"""One message in so many is the hostile one's; each may cost a file."""
+"""One in this many messages is a valid request of the hostile session; each may cost a file."""
 BURST = 250
-"""Messages between two of the checked recording's."""
-CALM_STREAM, CALM_REPLAYED = STREAM + 900, STREAM + 901
-CALM_RECORDING = 3
+"""Messages sent to the archive between two additions to the checked recording."""
+CHECKED_STREAM, CHECKED_REPLAYED = STREAM + 900, STREAM + 901
+CHECKED_RECORDING = 3
 """An id that no hostile request names."""
 FIRST_OWN_STREAM = 3_000
-"""No hostile replay goes to a stream from there on."""
+"""First stream id to which no hostile request directs a replay."""
 SETTLED = 12
-"""Epochs after which the allocator keeps as much of each world's links as it ever will."""
+"""Epochs after which the memory that the allocator retains no longer grows."""
 GROWTH_KIB_MAX = 24 * 1024
 HERE = [
     "", IPC, "aeron:ipc", "aeron:udp?endpoint=10.0.0.1:20900", "rubbish", "aeron:udp", "=|=", "\0",
@@ -51,33 +51,33 @@ HERE = [
 """Channels with the addresses of the simulated network."""
 
 
-def post_all(own, talker, contents):
+def post_all(own, client, contents):
     """Offer all messages without waiting in between."""
     streams = iter(range(FIRST_OWN_STREAM, 2 * FIRST_OWN_STREAM))
     for content in contents:
-        talker = post(own, talker, content, streams)
+        client = post(own, client, content, streams)
 
 
-def post(own, talker, content, streams):
+def post(own, client, content, streams):
     """Offer one message. Returns the session to continue with.
 
     A client that connects with an invalid response channel is disconnected, and connects again.
     """
-    # What no publication of this length of term takes cannot be sent.
-    content = content[: talker.requests.max_message_length]
-    while talker.requests.offer(content) <= 0:
+    # A longer message than the publication's term length permits cannot be sent.
+    content = content[: client.requests.max_message_length]
+    while client.requests.offer(content) <= 0:
         own.step()
-        if not talker.requests.is_connected:
-            had_session = talker.session_id != NULL_VALUE
-            talker = Talker(own, response_stream=next(streams))
+        if not client.requests.is_connected:
+            had_session = client.session_id != NULL_VALUE
+            client = Talker(own, response_stream=next(streams))
             if had_session:
-                talker.connect()
-    return talker
+                client.connect()
+    return client
 
 
-def attack(folder: Path, count: int, seed: int, tell: Callable[[str], object] = print) -> int:
+def attack(folder: Path, count: int, seed: int, report: Callable[[str], object] = print) -> int:
     """Send `count` messages. Returns how many; raises AssertionError."""
-    tell(f"archive requests: count={count} seed={seed}")
+    report(f"archive requests: count={count} seed={seed}")
     chance, sent, epoch, memory, began_s = random.Random(seed), 0, 0, 0, time.monotonic()
     while sent < count:
         place = folder / str(epoch)
@@ -88,7 +88,7 @@ def attack(folder: Path, count: int, seed: int, tell: Callable[[str], object] = 
         gc.collect()
         epoch += 1
         memory = resident_kib() if epoch == SETTLED else memory
-        tell(f"sent={sent} seconds={time.monotonic() - began_s:.0f} memory_kib={resident_kib()}")
+        report(f"sent={sent} seconds={time.monotonic() - began_s:.0f} memory_kib={resident_kib()}")
     if epoch > SETTLED:
         grown = resident_kib() - memory
         assert grown <= GROWTH_KIB_MAX, f"memory grew by {grown} KiB"
@@ -98,12 +98,12 @@ def attack(folder: Path, count: int, seed: int, tell: Callable[[str], object] = 
 def _epoch(own, chance: random.Random, count: int) -> int:
     """Send bursts of messages to a new archive. Returns how many."""
     checked = own.talk()
-    for _ in range(CALM_RECORDING):
+    for _ in range(CHECKED_RECORDING):
         checked.stopped_recording(20)
-    live = checked.live_recording(10, stream=CALM_STREAM)
-    assert live.recording_id == CALM_RECORDING
+    live = checked.live_recording(10, stream=CHECKED_STREAM)
+    assert live.recording_id == CHECKED_RECORDING
     streams = iter(range(FIRST_OWN_STREAM, 2 * FIRST_OWN_STREAM))
-    hostile, stranger = own.talk(response_stream=21), own.talk(response_stream=22)
+    hostile, damaging = own.talk(response_stream=21), own.talk(response_stream=22)
     published, sent = 10, 0
     while sent < count:
         burst = min(BURST, count - sent)
@@ -113,7 +113,7 @@ def _epoch(own, chance: random.Random, count: int) -> int:
                 hostile = post(own, hostile, encode(request), streams)
             else:
                 content = encode(any_request(chance, chance.choice(ANY), -1, HERE))
-                stranger = post(own, stranger, damaged(chance, content), streams)
+                damaging = post(own, damaging, damaged(chance, content), streams)
         sent += burst
         checked.publish(live.publication, 2, first=published)
         published += 2
@@ -121,15 +121,15 @@ def _epoch(own, chance: random.Random, count: int) -> int:
     own.run_for(6_000_000_000)
     assert own.talk(response_stream=23).ask(ArchiveIdRequest) == Ok(77)
     live.publication.close()
-    checked.recorded(CALM_RECORDING, live.publication.position)
-    reader = Reader(checked, stream=CALM_REPLAYED)
-    checked.ask_replay(CALM_RECORDING, replay_stream_id=CALM_REPLAYED)
+    checked.recorded(CHECKED_RECORDING, live.publication.position)
+    reader = Reader(checked, stream=CHECKED_REPLAYED)
+    checked.ask_replay(CHECKED_RECORDING, replay_stream_id=CHECKED_REPLAYED)
     assert reader.until_end() == [message(number) for number in range(published)]
     return sent
 
 
 def _verify(directory: Path) -> None:
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         code = main(["verify", "-a", "--read-only", "--dir", str(directory)])
-    assert code == 0, told.getvalue()[-3000:]
+    assert code == 0, output.getvalue()[-3000:]

@@ -17,31 +17,31 @@ from windtunnel.harness.fuzz.streams import KINDS
 
 EPOCH = 200_000
 EACH = 16
-"""Datagrams for a mailbox in a turn."""
+"""Datagrams per mailbox and turn."""
 CHECKED_EVERY = 100
-"""Turns."""
+"""Number of turns between two checks."""
 GROWTH_KIB_MAX = 24 * 1024
-"""What allocators keep for themselves; a leak of 100 bytes a datagram would be far beyond it."""
+"""Memory that allocators may retain; a leak of 100 bytes per datagram would be far more."""
 
 
 def attack(
     folder: Path,
     count: int,
     seed: int,
-    tell: Callable[[str], object] = print,
+    report: Callable[[str], object] = print,
     *,
     modes: bool = False,
 ) -> int:
     """Inject `count` datagrams, with `modes` into streams that have the modes of loss recovery.
     Returns how many arrived; raises AssertionError.
     """
-    tell(f"datagrams: count={count} seed={seed} modes={modes}")
+    report(f"datagrams: count={count} seed={seed} modes={modes}")
     with world(folder, seed, **(MODES if modes else {})) as made:
         aeron, other = made.connect(), made.connect()
-        # The driver knows a client from its first command.
+        # A client is registered with the driver by its first command.
         other.add_counter(1001)
-        made.open_calm(aeron)
-        made.quieten(5_000 * MS)
+        made.open_checked(aeron)
+        made.let_time_out(5_000 * MS)
         before, memory = made.held(), 0
         arrived, epoch, began = 0, 0, time.monotonic()
         while arrived < count:
@@ -52,9 +52,9 @@ def attack(
             epoch += 1
             if epoch == 2:
                 memory = resident_kib()
-            tell(
+            report(
                 f"arrived={arrived} seconds={time.monotonic() - began:.0f} "
-                f"memory_kib={resident_kib()} spoilt={made.transport.counts[transport.SPOILT]} "
+                f"memory_kib={resident_kib()} mutated={made.transport.counts[transport.MUTATED]} "
                 f"replayed={made.transport.counts[transport.REPLAYED]} "
                 f"withheld={made.transport.counts[transport.WITHHELD]}"
             )
@@ -70,16 +70,16 @@ def _epoch(made: World, aeron, epoch: int, count: int) -> int:
     arrived, turns = 0, 0
     while arrived < count:
         arrived += int(transport.inject(made.links, made.transport, EACH))
-        # Mostly fast, now and then so slow that timers fire.
+        # Steps are mostly short, and sometimes so long that timers expire.
         step_ns = MS if mutation.draw(made.transport.rng, 20) else 150 * MS
         made.turn(int(step_ns))
         turns += 1
         if turns % CHECKED_EVERY == 0:
-            made.check_calm()
-        assert turns < 100 * count, "nothing arrives"
+            made.check_streams()
+        assert turns < 100 * count, "no datagrams arrive"
     attacked, made.attacked = made.attacked, []
     for stream in attacked:
         stream.close()
-    made.quieten()
+    made.let_time_out()
     made.settle()
     return arrived

@@ -21,12 +21,12 @@ STEPS = 16
 
 
 def udp(port, more=""):
-    """A channel on this machine."""
+    """Return a channel on this machine."""
     return f"aeron:udp?endpoint=127.0.0.1:{port}{more}"
 
 
 def steps(aeron, directory):
-    """All kinds of resources that a client can hold, in sequence."""
+    """Acquire every kind of resource that a client can hold, one after another."""
     small = "|term-length=64k"
     port, control, data, spare = free_ports(4)
     yield aeron.add_counter(COUNTER_TYPE, b"key", "doomed")
@@ -51,7 +51,7 @@ def steps(aeron, directory):
             pass
     yield None
     yield aeron.async_add_publication(udp(spare, small), STREAM)
-    # Claims that nobody will ever finish: of a shared log, an IPC log, and the command ring.
+    # Claims that are never committed: in a shared log, an IPC log, and the command ring.
     yield shared.try_claim(100)
     yield local.try_claim(100)
     cnc = open_existing(directory, writable=True)
@@ -63,10 +63,10 @@ def steps(aeron, directory):
 
 
 def main() -> None:
-    """Take the steps, print the client id, and die."""
+    """Take the steps, print the client id, and kill this process."""
     directory, count = Path(sys.argv[1]), int(sys.argv[2])
-    # One of us leaves a claim in the command ring, which the driver passes over only when its own
-    # time for that is up: who waits no longer gives up.
+    # One client leaves a claim in the command ring, which the driver skips only after its unblock
+    # timeout, so the others must wait longer than that.
     aeron = Aeron(context=ClientContext(dir=directory, driver_timeout_ms=60_000))
     taken = steps(aeron, directory)
     for _ in range(count):

@@ -22,18 +22,18 @@ from windtunnel.harness.fuzz.streams import KINDS
 
 EPOCH_TURNS = 400
 WRITES = 3
-"""Of each spoilt file in a turn."""
+"""Number of writes to each part of a file per turn."""
 STREAM_COUNTERS = (1, 2, 3, 4, 5, 9, 12, 13)
 
 
-def attack(folder: Path, turns: int, seed: int, tell: Callable[[str], object] = print) -> int:
-    """Corrupt shared memory for a number of turns. Returns the number of writes; AssertionError."""
-    tell(f"shared memory: turns={turns} seed={seed}")
+def attack(folder: Path, turns: int, seed: int, report: Callable[[str], object] = print) -> int:
+    """Corrupt shared memory for a number of turns. Returns the number of writes."""
+    report(f"shared memory: turns={turns} seed={seed}")
     with world(folder, seed) as made:
         aeron, other = made.connect(), made.connect()
         other.add_counter(1001)
-        made.open_calm(aeron)
-        made.quieten(5_000 * MS)
+        made.open_checked(aeron)
+        made.let_time_out(5_000 * MS)
         before, writes, done, began = made.held(), 0, 0, time.monotonic()
         while done < turns:
             writes += _epoch(made, other, min(EPOCH_TURNS, turns - done))
@@ -41,8 +41,8 @@ def attack(folder: Path, turns: int, seed: int, tell: Callable[[str], object] = 
             after = made.held()
             assert after == before, {key: (before[key], after[key]) for key in before
                                      if before[key] != after[key]}  # fmt: skip
-            tell(f"writes={writes} seconds={time.monotonic() - began:.0f}")
-        writes += _spoil_everything(made, turns)
+            report(f"writes={writes} seconds={time.monotonic() - began:.0f}")
+        writes += _corrupt_everything(made, turns)
     return writes
 
 
@@ -64,31 +64,31 @@ def _epoch(made: World, aeron, turns: int) -> int:
             and int.from_bytes(item.key[8:12], "little", signed=True) in sessions
         ]
         for turn in range(turns):
-            # A quarter of the time nothing is touched, so that the driver can believe again.
+            # Nothing is overwritten in every fourth turn, so that the driver can recover.
             if turn % 4:
                 for log in logs:
-                    writes += _spoil_log(rng, log)
-                _spoil_position(rng, cnc.counters_values, positions)
+                    writes += _corrupt_log(rng, log)
+                _corrupt_position(rng, cnc.counters_values, positions)
                 writes += 1
             made.turn(MS if mutation.draw(rng, 20) else 150 * MS)
             if turn % 50 == 0:
-                made.check_calm()
+                made.check_streams()
     attacked, made.attacked = made.attacked, []
     for stream in attacked:
         stream.close()
-    made.quieten()
+    made.let_time_out()
     made.settle()
     return writes
 
 
-def _spoil_log(rng: np.ndarray, log: LogBuffer) -> int:
+def _corrupt_log(rng: np.ndarray, log: LogBuffer) -> int:
     mutation.scribble(rng, log.log, 0, log.meta_at, WRITES)
     mutation.scribble(rng, log.log, 0, 4096, WRITES)
     mutation.scribble(rng, log.log, log.meta_at, log.meta_at + 512, WRITES)
     return 3 * WRITES
 
 
-def _spoil_position(rng: np.ndarray, values: np.ndarray, positions: list[int]) -> None:
+def _corrupt_position(rng: np.ndarray, values: np.ndarray, positions: list[int]) -> None:
     counter_id = positions[int(mutation.draw(rng, len(positions)))]
     edges = (*mutation.EDGES, *mutation.WIDE_EDGES)
     value = edges[int(mutation.draw(rng, len(edges)))]
@@ -99,13 +99,13 @@ def _spoil_position(rng: np.ndarray, values: np.ndarray, positions: list[int]) -
     put_i64_release(values, counter_id * counters.COUNTER_LENGTH, value)
 
 
-def _spoil_everything(made: World, turns: int) -> int:
+def _corrupt_everything(made: World, turns: int) -> int:
     """Corrupt all of cnc.dat; no client works any more, but the driver must keep running."""
     cnc = open_existing(made.folder, writable=True)
     rng, writes = made.transport.rng, 0
     parts = (cnc.to_clients, cnc.counters_metadata, cnc.counters_values, cnc.error_log,
              cnc.to_driver)  # fmt: skip
-    # Long enough for every time-out: what was made before must be freed in the middle of this.
+    # Longer than every timeout: earlier resources must be freed while the file is overwritten.
     for _ in range(max(turns, 1_200)):
         for part in parts:
             mutation.scribble(rng, part, 0, min(part.size, 1 << 17), WRITES)

@@ -33,18 +33,18 @@ def run(tmp_path, capsys, monkeypatch):
 ATTACK = ("attack", "--against", "archive", "--for-s", 0, "--requests", 300)
 
 
-def test_a_short_attack_finds_nothing(run, monkeypatch):
+def test_a_short_attack_finds_no_violation(run, monkeypatch):
     monkeypatch.setattr(archive_attack, "DAMAGE_SHARE", 1)
-    code, told = run(*ATTACK, "--seed", 20269)
-    assert code == 0, told
-    counts = told[-1]
+    code, output = run(*ATTACK, "--seed", 20269)
+    assert code == 0, output
+    counts = output[-1]
     assert (counts["requests"], counts["kills"], counts["damages"]) == (300, 1, 1)
     assert counts["refusals"] >= 1
     assert counts["replays"] >= 2
 
 
 def lose_all_segments(attack):
-    """Do what an archive does that forgets data. A last segment alone may hold nothing yet."""
+    """Lose all recorded data, as a defective archive might. A last segment alone may be empty."""
     for recording in attack.recordings:
         first, *others = sorted(
             (attack.folder / "archive").glob(f"{recording.recording_id}-*.rec"),
@@ -71,35 +71,35 @@ def overwrite_a_message(attack):
 def test_lost_data_is_found_and_the_finding_is_replayed(defect, text, run, monkeypatch):
     kill = ArchiveAttack._kill
 
-    def losing(attack, process, item):
+    def kill_and_lose(attack, process, item):
         kill(attack, process, item)
         defect(attack)
 
     monkeypatch.setattr(archive_attack, "DAMAGE_SHARE", 1 << 30)
     with monkeypatch.context() as patch:
-        patch.setattr(ArchiveAttack, "_kill", losing)
-        code, told = run(*ATTACK)
+        patch.setattr(ArchiveAttack, "_kill", kill_and_lose)
+        code, output = run(*ATTACK)
         assert code == 1
-        assert text in told[-1]["violation"]
+        assert text in output[-1]["violation"]
         if defect is lose_all_segments:
             return
-        code, again = run("replay", "--finding", told[-1]["file"])
+        code, again = run("replay", "--finding", output[-1]["file"])
         assert code == 1
         assert text in again[-1]["violation"]
 
 
-def test_an_archive_that_ends_is_found(run, monkeypatch):
+def test_an_archive_that_exits_is_found(run, monkeypatch):
     turn = ArchiveAttack._turn
 
-    def killing(attack, process):
+    def kill_archive(attack, process):
         os.kill(process._process.pid, signal.SIGKILL)
         process._process.wait(60)
         turn(attack, process)
 
-    monkeypatch.setattr(ArchiveAttack, "_turn", killing)
-    code, told = run(*ATTACK)
+    monkeypatch.setattr(ArchiveAttack, "_turn", kill_archive)
+    code, output = run(*ATTACK)
     assert code == 1
-    assert "the archive exited: exit code -9" in told[-1]["violation"]
+    assert "the archive exited: exit code -9" in output[-1]["violation"]
 
 
 @pytest.mark.full

@@ -13,17 +13,17 @@ from windtunnel.harness.fuzz.archive.messages import ANY, any_request, damaged
 COUNT = 200 if JIT_DISABLED else 2_500
 
 
-def test_any_requests_harm_nobody_else_and_no_file(tmp_path):
+def test_hostile_requests_harm_neither_other_sessions_nor_files(tmp_path):
     assert archive_requests.attack(tmp_path, COUNT, 20263) == COUNT
 
 
-def test_a_calm_recording_that_was_hit_is_seen(tmp_path, monkeypatch):
+def test_damage_to_the_checked_recording_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(archive_requests, "message", lambda number: b"another")
     with pytest.raises(AssertionError):
         archive_requests.attack(tmp_path, 50, 1)
 
 
-def test_the_same_seed_sends_the_same():
+def test_the_same_seed_sends_the_same_messages():
     sent = []
     for _ in range(2):
         chance = random.Random(9)

@@ -21,34 +21,34 @@ def run(tmp_path, *arguments):
     return program.main([arguments[0], *map(str, words[:5]), *map(str, arguments[1:])])
 
 
-def test_a_short_attack_finds_nothing(tmp_path, capsys):
+def test_a_short_attack_finds_no_violation(tmp_path, capsys):
     assert run(tmp_path, "attack", "--for-s", 0, "--datagrams", 3_000, "--seed", 20266) == 0
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert told["datagrams"] >= 3_000
-    assert told["commands"] > 50
-    assert told["writes"] > 0
+    output = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert output["datagrams"] >= 3_000
+    assert output["commands"] > 50
+    assert output["writes"] > 0
 
 
 @pytest.mark.full
-def test_a_driver_that_ends_is_found_and_the_finding_is_replayed(tmp_path, capsys, monkeypatch):
+def test_a_driver_that_exits_is_found_and_the_finding_is_replayed(tmp_path, capsys, monkeypatch):
     turn = DriverAttack._turn
 
-    def killing(attack):
+    def kill_driver(attack):
         if attack.counts.datagrams > 1_000:
             os.kill(attack.host.pid, signal.SIGKILL)
             attack._checked_s = 0
         turn(attack)
 
     with monkeypatch.context() as patch:
-        patch.setattr(DriverAttack, "_turn", killing)
+        patch.setattr(DriverAttack, "_turn", kill_driver)
         assert run(tmp_path, "attack", "--for-s", 0, "--datagrams", 3_000) == 1
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert "the driver exited: exit code -9" in told["violation"]
-    assert run(tmp_path, "replay", "--finding", told["file"]) == 0
+    output = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert "the driver exited: exit code -9" in output["violation"]
+    assert run(tmp_path, "replay", "--finding", output["file"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"violation": None}
 
 
-def test_a_file_that_is_no_finding_is_refused(tmp_path, capsys):
+def test_a_file_that_is_not_a_finding_is_rejected(tmp_path, capsys):
     path = tmp_path / "finding.json"
     path.write_text("{}")
     assert run(tmp_path, "replay", "--finding", path) == 2

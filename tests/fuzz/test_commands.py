@@ -14,40 +14,40 @@ COUNT = 300 if JIT_DISABLED else 12_000
 
 
 @pytest.mark.parametrize("count", [COUNT // 4, pytest.param(COUNT, marks=pytest.mark.full)])
-def test_spoilt_commands_harm_nobody_else_and_leave_nothing(tmp_path, count):
+def test_mutated_commands_harm_no_other_client_and_leave_no_resources(tmp_path, count):
     assert commands.attack(tmp_path, count, 20262) >= count
 
 
-def test_an_answer_to_nobody_is_seen():
+def test_a_response_without_a_request_is_found():
     buffer = np.zeros((1 << 16) + broadcast.TRAILER_LENGTH, np.uint8)
     listener = commands.Listener(buffer, {77})
     for correlation_id in (77, REGULAR_IDS_FROM + 5, 78):
-        said = np.frombuffer(OperationSuccess(correlation_id).encode(), np.uint8).copy()
-        broadcast.transmit(buffer, OperationSuccess.TYPE_ID, said, 0, said.size)
-    with pytest.raises(AssertionError, match=r"nobody asked for .*78"):
+        content = np.frombuffer(OperationSuccess(correlation_id).encode(), np.uint8).copy()
+        broadcast.transmit(buffer, OperationSuccess.TYPE_ID, content, 0, content.size)
+    with pytest.raises(AssertionError, match=r"a response without a request: .*78"):
         listener.listen()
-    assert listener.heard == 3
+    assert listener.received == 3
 
 
-def test_an_answer_that_tells_of_a_defect_is_seen():
+def test_a_response_that_shows_a_defect_is_found():
     buffer = np.zeros((1 << 16) + broadcast.TRAILER_LENGTH, np.uint8)
     listener = commands.Listener(buffer, {77})
     for text in ("channel 'ValueError: x'", "AssertionError: "):
-        said = np.frombuffer(ErrorResponse(77, 0, text).encode(), np.uint8).copy()
-        broadcast.transmit(buffer, ErrorResponse.TYPE_ID, said, 0, said.size)
+        content = np.frombuffer(ErrorResponse(77, 0, text).encode(), np.uint8).copy()
+        broadcast.transmit(buffer, ErrorResponse.TYPE_ID, content, 0, content.size)
     with pytest.raises(AssertionError, match=r"a defect of the driver: .*AssertionError"):
         listener.listen()
-    assert listener.heard == 2
+    assert listener.received == 2
 
 
-def test_the_same_seed_says_the_same():
-    said = []
+def test_the_same_seed_sends_the_same_commands():
+    sent = []
     for _ in range(2):
         hostile = Hostile(9, "10.0.0.1")
-        said.append([(kind, content.tobytes()) for kind, content in
+        sent.append([(kind, content.tobytes()) for kind, content in
                      (hostile.command() for _ in range(200))])  # fmt: skip
-    assert said[0] == said[1]
-    assert len({kind for kind, _ in said[0]}) >= 18
+    assert sent[0] == sent[1]
+    assert len({kind for kind, _ in sent[0]}) >= 18
 
 
 def differing_bytes(one: int, other: int) -> int:
@@ -55,8 +55,9 @@ def differing_bytes(one: int, other: int) -> int:
 
 
 def test_three_mutations_of_a_command_do_not_produce_the_id_of_a_regular_client():
-    """Ids from 2^40 on were produced: 7 is a value that a mutation writes, and one more set a bit
-    of another byte. The command then removed a subscription of the streams that must stay intact.
+    """With regular ids from 2^40 on, two mutations produced one: 7 is a value that a mutation
+    writes, and another one set a bit of another byte. The command then removed a subscription of
+    the streams that must stay intact.
     """
     upper = REGULAR_IDS_FROM >> 32
     written = [*mutation.EDGES, *(edge >> 32 for edge in mutation.WIDE_EDGES)]

@@ -25,7 +25,7 @@ MESSAGE_LENGTH, FRAME_LENGTH = 1_000, 1_024
 TURN = 4 * TERM_LENGTH // FRAME_LENGTH
 """Number of messages after which all pages of a log are written."""
 FORGED, HUGE = 7, 8
-"""Session ids."""
+"""Session ids of forged streams."""
 
 
 class Stream:
@@ -147,12 +147,12 @@ def check(driver, aeron, directory, disk):
     """Fill the disk while streams run, and check which of them end."""
     checked = Stream(aeron, f"aeron:udp?endpoint=127.0.0.1:{free_port()}", 10)
 
-    def calm_reads(count):
+    def has_read(count):
         checked.work()
         return len(checked.read) > count
 
     # All pages of the checked stream's logs are written, few of the others.
-    until(lambda: calm_reads(TURN), "a turn of the terms")
+    until(lambda: has_read(TURN), "a turn of the terms")
     with closing(Attack(aeron, directory)) as attack:
         filler = fill(disk)
 
@@ -163,11 +163,11 @@ def check(driver, aeron, directory, disk):
 
         until(is_over, "the errors of both streams")
         before = len(checked.read)
-        until(lambda: calm_reads(before + TURN), "the other stream to go on")
+        until(lambda: has_read(before + TURN), "the other stream to go on")
         assert attack.is_right()
         assert checked.is_right()
         assert not aeron.is_closed
-        until(lambda: calm_reads(0) and not any(path.exists() for path in attack.logs), "removal")
+        until(lambda: has_read(0) and not any(path.exists() for path in attack.logs), "removal")
         filler.unlink()
         fresh = Stream(aeron, attack.channel, 13)
         until(lambda: fresh.work() or len(fresh.read) > TURN, "a new stream")

@@ -15,12 +15,12 @@ from windtunnel.driver.media import link
 from windtunnel.harness.fuzz import mutation
 
 REMEMBERED = 64
-"""Good datagrams that are kept for each mailbox."""
+"""Genuine datagrams that are recorded for each mailbox."""
 ATTEMPTS = 8
-REPLAYED, SPOILT, WITHHELD, REFUSED = 0, 1, 2, 3
-"""Fields of `counts`; REFUSED ones found a full ring or a mailbox that hears another peer only."""
+REPLAYED, MUTATED, WITHHELD, REFUSED = 0, 1, 2, 3
+"""Fields of `counts`; REFUSED ones found a full ring or a mailbox connected to another peer."""
 BUSY_BYTES = 1 << 16
-"""A mailbox with so much unread gets nothing more: a genuine datagram must still find room."""
+"""Unread bytes up to which a mailbox gets mutated datagrams: genuine ones must still fit."""
 
 
 class Transport(NamedTuple):
@@ -29,7 +29,7 @@ class Transport(NamedTuple):
     frames: np.ndarray  # uint8[mailboxes * REMEMBERED * KEPT]
     lengths: np.ndarray  # int64[mailboxes * REMEMBERED]
     sources: np.ndarray  # uint8[mailboxes * REMEMBERED, 28]
-    counts_in: np.ndarray  # int64[mailboxes], how many were ever kept
+    counts_in: np.ndarray  # int64[mailboxes], how many were ever recorded
     rng: np.ndarray  # int64[2]
     guarded: np.ndarray  # int64[n, 2], session and stream ids
     buf: np.ndarray  # uint8[ROOM + 4096]
@@ -83,7 +83,7 @@ def carry(links, transport):
 
 @kernel
 def _remembered(transport, target):
-    """A recorded datagram that went to a mailbox, or -1."""
+    """Return the slot of a recorded datagram for a mailbox, or -1."""
     kept = min(transport.counts_in[target], REMEMBERED)
     if kept == 0:
         return -1
@@ -104,10 +104,10 @@ def _make(transport, slot, other):
         copy(transport.other, 0, transport.frames, other * mutation.KEPT, other_length)
         length = mutation.spoil(transport.rng, transport.buf, length, transport.other, other_length)
         if not mutation.passes_for_good(transport.buf, length, transport.guarded):
-            transport.counts[SPOILT] += 1
+            transport.counts[MUTATED] += 1
             return length
         transport.counts[WITHHELD] += 1
-    transport.counts[SPOILT] += 1
+    transport.counts[MUTATED] += 1
     return mutation.draw(transport.rng, 20)
 
 
@@ -123,7 +123,7 @@ def inject(links, transport, each):
         for _ in range(each):
             if ring.tail - ring.head > BUSY_BYTES:
                 break
-            # Mostly what this mailbox knows; now and then what was meant for another.
+            # Mostly a datagram for this mailbox, and sometimes one for another mailbox.
             origin = index
             if mutation.draw(transport.rng, 8) == 0:
                 origin = mutation.draw(transport.rng, links.mailboxes.size)
@@ -133,8 +133,8 @@ def inject(links, transport, each):
             other = _remembered(transport, mutation.draw(transport.rng, links.mailboxes.size))
             replayed = transport.counts[REPLAYED]
             length = _make(transport, slot, slot if other < 0 else other)
-            # What nobody changed comes from where it came before: a requester moves with its words.
-            is_strange = (
+            # An unchanged datagram keeps its source, since requests are answered to their source.
+            is_other_source = (
                 replayed == transport.counts[REPLAYED] and mutation.draw(transport.rng, 2) == 0
             )
             copy(transport.name, 0, transport.sources[slot], 0, NAME_LENGTH_MAX)
@@ -142,11 +142,11 @@ def inject(links, transport, each):
             if box.peer_length != 0:
                 copy(transport.name, 0, box.peer, 0, NAME_LENGTH_MAX)
                 name_length = box.peer_length
-            elif is_strange and mutation.draw(transport.rng, 2) == 0:
+            elif is_other_source and mutation.draw(transport.rng, 2) == 0:
                 transport.name[4 + mutation.draw(transport.rng, 4)] = mutation.draw(
                     transport.rng, 256
                 )
-            elif is_strange:
+            elif is_other_source:
                 transport.name[2 + mutation.draw(transport.rng, 2)] = mutation.draw(
                     transport.rng, 256
                 )

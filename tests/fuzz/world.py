@@ -1,7 +1,7 @@
 """A driver that the test steps, its clients, and two sets of streams of every kind.
 
-checked     their frames cannot be forged; every message is checked
-attacked    anything may be injected into them; they are closed and opened again
+checked     no accepted frame of them is forged; every message is checked
+attacked    any datagram may be injected into them; they are closed and opened again
 """
 
 import gc
@@ -32,23 +32,23 @@ from windtunnel.harness.fuzz.streams import KINDS, Kind, Stream
 
 MAILBOXES = 96
 SESSION_LIMIT = 12
-"""Images that one stream may have: a flood of sessions shall not be a flood of files."""
+"""Maximum images per stream, so that a flood of sessions does not create a flood of files."""
 MODES = {
     "nak_all_gaps": True,
     "gap_fill_datagrams": 4,
     "gap_fill_delay_ns": 20 * MS,
     "retransmit_ranges": True,
-    # Less than the time for which a world quietens.
+    # Less than the time for which `let_time_out` runs.
     "publication_linger_max_ns": 10_000 * MS,
 }
 """Settings of the driver with which every stream has Windtunnel's modes of loss recovery."""
 GROWING = (1, 2, 3, 4, 5, 12)
-"""Types of counters that are positions and only grow: pub-lmt to sub-pos, pub-pos. Source: Aeron
+"""Types of position counters that never decrease: pub-lmt to sub-pos, pub-pos. Source: Aeron
 1.53."""
 
 
 KEY = struct.Struct("<8xii")
-"""Where the key of a stream's counter has its session and its stream id."""
+"""Session id and stream id in the key of a stream's counter."""
 
 
 class NoNetwork(SystemResolver):
@@ -134,9 +134,9 @@ class World:
             if condition():
                 return
             self.turn(5 * MS)
-        raise AssertionError(f"waited in vain for {what}; errors: {self.errors[-3:]}")
+        raise AssertionError(f"expected {what}, timed out; errors: {self.errors[-3:]}")
 
-    def open_calm(self, aeron: Aeron, kinds: tuple[Kind, ...] = KINDS) -> None:
+    def open_checked(self, aeron: Aeron, kinds: tuple[Kind, ...] = KINDS) -> None:
         """Open the streams that must stay intact, and guard them."""
         self.checked = self.open(aeron, kinds, 20_000)
         keys = [(item.session_id, item.stream_id) for item in self.checked]
@@ -144,7 +144,7 @@ class World:
         keys += [(item.session_id, item.stream_id) for item in answers]
         self.transport = self.transport._replace(guarded=np.array(keys, np.int64))
 
-    def check_calm(self) -> None:
+    def check_streams(self) -> None:
         """Check that no checked subscriber found an error and no position decreased."""
         faults = [fault for stream in self.checked for fault in stream.faults]
         assert not faults, faults[:3]
@@ -180,11 +180,11 @@ class World:
                 if stream.expected < end
             ]
             raise AssertionError(f"{error}; behind: {behind}") from None
-        self.check_calm()
+        self.check_streams()
 
     def held(self) -> dict[str, int]:
         """The amount of each resource that can leak."""
-        # What others in this process left to the collector is none of ours.
+        # Objects of earlier tests that await the garbage collector are not counted.
         gc.collect()
         components, resources = self.driver.conductor.components, self.driver._resources
         reader: CountersReader = self.clients[0].counters
@@ -206,8 +206,8 @@ class World:
             "mailboxes": int(self.links.mailboxes.is_open.sum()),
         }
 
-    def quieten(self, duration_ns: int = 45_000 * MS) -> None:
-        """Let everything time out that no client keeps alive.
+    def let_time_out(self, duration_ns: int = 45_000 * MS) -> None:
+        """Let all resources time out that no client keeps alive.
 
         An agent reads one command per turn, so there are several turns between two readings of the
         clock.
@@ -225,24 +225,24 @@ class World:
 
 
 def files_open(folder: Path) -> int:
-    """The number of the folder's files that this process has open.
+    """Return how many of the folder's files this process has open.
 
-    Only these: a test before this one may have left a thread that still opens and closes sockets.
+    Other files do not count: an earlier test may have left a thread that still uses sockets.
     """
     count = 0
     for entry in Path("/proc/self/fd").iterdir():
-        # The listing's own is gone by now.
+        # The listing's own descriptor is closed already.
         with suppress(FileNotFoundError):
             count += entry.readlink().is_relative_to(folder)
     return count
 
 
 def resident_kib() -> int:
-    """Resident anonymous memory of this process."""
+    """Return the resident anonymous memory of this process."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1])
-    raise AssertionError("the system does not say how much memory there is")
+    raise AssertionError("expected a line RssAnon in /proc/self/status, found none")
 
 
 @contextmanager

@@ -1,12 +1,12 @@
-"""kill -9 of the harness at random moments: nothing is left, and the next run works without
-cleanup.
+"""Kills the harness (SIGKILL) at random moments: nothing may be left, and the next run must work
+without cleanup.
 
     python -m tests.killed [--moments 50] [--seed N] [--fidelity netns]
 
     run ........X SIGKILL          a moment between the start and the end of a whole run
         next run ............      at once, without any cleanup: it must reach a verdict
-        processes, namespaces, directories, records of the killed one: gone by themselves within
-        10 s of its death?         after `windtunnel clean` in any case
+        processes, namespaces, directories and records of the killed harness: removed without
+        cleanup within 10 s, or else by `windtunnel clean`
 
 Needs the privileges of a lab. The seed is printed first, and each moment with its outcome; exits
 with 1 if anything was left after `windtunnel clean` or a next run did not work.
@@ -32,10 +32,10 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 SCENARIO = "matrix/clean"
 MARK = "WINDTUNNEL_KILLED_BY"
 ALONE_S = 10.0
-"""Within which a killed harness's left-overs should be gone by themselves."""
+"""Seconds within which left-overs of a killed harness should be removed without cleanup."""
 RUN_S = 600.0
 WORKED = (0, 2)
-"""Exit codes of a run that came to a verdict: PASS, or INCONCLUSIVE on a busy machine."""
+"""Exit codes of a run with a verdict: PASS, or INCONCLUSIVE on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Outcome:
 
     killed_after_s: float
     lived: bool
-    """Whether there was still a harness to kill."""
+    """Whether the harness was still running when it was killed."""
     next_code: int
     alone_s: float | None
-    """After how long nothing was left by itself; None if that took more than 10 s."""
+    """Seconds until nothing was left, without cleanup; None if it took more than 10 s."""
     left: list[str]
     """What was left after `windtunnel clean`."""
 
@@ -55,8 +55,8 @@ class Outcome:
     def is_good(self) -> bool:
         return not self.left and self.next_code in WORKED
 
-    def told(self) -> str:
-        """Format the outcome on one line."""
+    def line(self) -> str:
+        """Return the outcome as one line of text."""
         alone = "not" if self.alone_s is None else f"{self.alone_s:.1f} s later"
         what = "killed" if self.lived else "over"
         left = f", LEFT {self.left}" if self.left else ""
@@ -87,7 +87,7 @@ def start(out: Path, fidelity: str, mark: str) -> subprocess.Popen[bytes]:
 
 
 def marked(mark: str) -> list[str]:
-    """The living processes that carry a mark."""
+    """Return the living processes that carry a mark."""
     wanted = f"{MARK}={mark}".encode()
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -101,12 +101,12 @@ def marked(mark: str) -> list[str]:
 
 
 def tokens_in(out: Path) -> set[str]:
-    """The labs that have a record in the folder of runs."""
+    """Return the labs that have a record in the folder of runs."""
     return {path.stem for path in (out / ".lab").glob("*.json")}
 
 
 def left_of(out: Path, tokens: set[str], mark: str) -> list[str]:
-    """What is left of some labs and of the processes of one harness."""
+    """Return what is left of some labs and of the processes of one harness."""
     found = marked(mark)
     for token in sorted(tokens):
         places = [*NAMESPACE_FOLDER.glob(f"{state.NAME_PREFIX}{token}-*")]
@@ -155,12 +155,12 @@ def one_moment(out: Path, fidelity: str, after_s: float) -> Outcome:
 
 
 def whole_run_s(out: Path, fidelity: str) -> float:
-    """The duration of an undisturbed run; the first one may have to compile."""
+    """Return the duration of an undisturbed run; the first one may have to compile kernels."""
     for _ in range(2):
         started_s = time.monotonic()
-        code = start(out, fidelity, "nobody").wait(RUN_S)
+        code = start(out, fidelity, "undisturbed").wait(RUN_S)
         if code not in WORKED:
-            sys.exit(f"a run that nobody killed ended with exit code {code}")
+            sys.exit(f"an undisturbed run ended with exit code {code}")
     return time.monotonic() - started_s
 
 
@@ -182,7 +182,7 @@ def main() -> int:
         for index in range(options.moments):
             outcome = one_moment(out, options.fidelity, chance.uniform(0.0, lasts_s))
             outcomes.append(outcome)
-            print(f"{index + 1:3} {outcome.told()}", flush=True)
+            print(f"{index + 1:3} {outcome.line()}", flush=True)
     good = sum(each.is_good for each in outcomes)
     alone = sum(each.alone_s is not None for each in outcomes)
     killed = sum(each.lived for each in outcomes)

@@ -1,4 +1,4 @@
-"""Runs on a throttled machine: none may end as a FAIL, however late the drivers are.
+"""Runs scenarios on a throttled machine: no run may FAIL, however late the drivers are.
 
     python -m tests.overload [--runs 6] [--how quota load]
 

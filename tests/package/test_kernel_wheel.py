@@ -16,14 +16,14 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """The `bin` of a virtual environment that has both wheels, and our dependencies on its path."""
+    """The `bin` of a virtual environment with both wheels, and our dependencies on its path."""
     build()
     return install(tmp_path_factory.mktemp("environment"))
 
 
 @pytest.mark.parametrize("level", [None, "x86-64-v2"])
 def test_the_pair_compiles_nothing(environment, level, tmp_path):
-    """The level of a lesser processor is chosen by name, as numba's settings allow."""
+    """The level of an older processor is chosen by name, as numba's settings allow."""
     cache = tmp_path / "kernels"
     variables = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     variables[CACHE_VARIABLE] = str(cache)

@@ -25,7 +25,7 @@ FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 SCENARIO = "loss/reliable-2pct"
 SHORT = "exam/no-faults"
 
-# Building takes seconds, the run compiles what the cache of this checkout does not hold.
+# Building takes seconds, and the run compiles kernels that this checkout's cache lacks.
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -50,11 +50,11 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory):
-    """The `bin` of a virtual environment that has the wheel, and our dependencies on its path.
+    """The `bin` of a virtual environment that has the wheel, with our dependencies on its path.
 
-    The folder of the dependencies is added by name: what makes this checkout importable there is
-    not followed from a second folder. Modules are compiled when they are first imported, since the
-    tests import a part of them.
+    The folder of the dependencies is added by name, so that its .pth file, which makes this
+    checkout importable, is not processed. Modules are compiled when they are first imported, since
+    the tests import only some of them.
     """
     home = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)

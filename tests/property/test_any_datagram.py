@@ -27,7 +27,7 @@ def array(content: bytes) -> np.ndarray:
 
 
 @given(SMALL_HEADER, st.binary(max_size=100))
-def test_the_door_agrees_with_its_twin(head: bytes, rest: bytes) -> None:
+def test_the_check_of_a_datagram_agrees_with_its_reference(head: bytes, rest: bytes) -> None:
     datagram = head + rest
     accepted = header.check(array(datagram), 0, len(datagram)) == header.OK
     assert accepted == wire.is_acceptable(datagram)
@@ -53,13 +53,13 @@ def data_datagrams(draw: st.DrawFn) -> bytes:
 
 
 @given(data_datagrams(), st.sampled_from([1024, TERM_LENGTH]))
-def test_the_walk_agrees_with_its_twin(datagram: bytes, term_length: int) -> None:
+def test_the_walk_over_frames_agrees_with_its_reference(datagram: bytes, term_length: int) -> None:
     got = data.validate(array(datagram), 0, len(datagram), term_length)
     assert got == wire.reach(datagram, term_length)
 
 
 @given(st.binary(min_size=44, max_size=80))
-def test_no_bytes_take_a_check_beyond_its_frame(content: bytes) -> None:
+def test_no_check_reads_beyond_its_frame(content: bytes) -> None:
     buf = array(content)
     assert setup.check(buf, 0, buf.size) in (header.OK, header.BAD_VALUE)
     assert nak.check(buf, 0, buf.size, TERM_LENGTH) in (header.OK, header.BAD_VALUE)

@@ -19,7 +19,7 @@ WAYS = st.sampled_from(["offer", "vectored", "batch", "claim", "padding"])
 
 
 def publications(kind: int, initial: int, count: int, offset: int, mtu: int) -> tuple:
-    """The same stream twice: (state, log, reference implementation)."""
+    """Return a stream's state and log, and its reference implementation."""
     log = np.zeros(META + 4096, dtype=np.uint8)
     chosen = LogParameters(
         type=kind,

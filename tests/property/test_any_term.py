@@ -21,7 +21,7 @@ from windtunnel.driver.logbuffer import (
 )
 from windtunnel.driver.logbuffer.parameters import LogParameters, initialise
 
-# The kernels take any term length; a short one lets every frame meet an edge.
+# The kernels accept any term length; in a short one, every frame may reach an edge.
 TERM_LENGTH = 1024
 BASE = 64 * 1024
 OFFSETS = st.integers(0, TERM_LENGTH // 32).map(lambda n: n * 32)

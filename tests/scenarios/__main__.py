@@ -1,9 +1,9 @@
-"""Each class of faults once with its planted defect: the judge must say FAIL.
+"""Runs each class of faults once with its planted defect: the verdict must be FAIL.
 
-    python -m tests.scenarios [PATTERN...]        classes whose name holds one of these; default all
+    python -m tests.scenarios [PATTERN...]    classes whose names contain one of these; default: all
 
 A run of the scenario with the sound driver comes first: it must not FAIL. Needs the rights of a
-lab; exits with 1 if any class is not what its row says.
+lab; exits with 1 if any outcome is another one.
 """
 
 import json
@@ -20,7 +20,7 @@ SOUND = ("PASS", "INCONCLUSIVE")
 
 
 def outcome_of(row: Row, out: str, *more: str) -> tuple[str, str]:
-    """What a run of a class's scenario came to, and why."""
+    """Return the outcome of a run of a class's scenario, and the reason."""
     argv = [
         sys.executable,
         "-m",
@@ -39,7 +39,7 @@ def outcome_of(row: Row, out: str, *more: str) -> tuple[str, str]:
 
 
 def main() -> int:
-    """Run what was asked for; see the module's first lines."""
+    """Run the requested classes; see the module's docstring."""
     patterns = sys.argv[1:] or [""]
     wrong = 0
     for row in rows():
@@ -48,11 +48,11 @@ def main() -> int:
         kind = "--sabotage" if row.defect in SABOTAGES else "--mutant"
         with tempfile.TemporaryDirectory() as out:
             sound, why = outcome_of(row, out)
-            spoilt, reason = outcome_of(row, out, kind, str(row.defect))
-        is_right = sound in SOUND and spoilt == "FAIL"
+            defective, reason = outcome_of(row, out, kind, str(row.defect))
+        is_right = sound in SOUND and defective == "FAIL"
         wrong += not is_right
         mark = "ok   " if is_right else "WRONG"
-        print(f"{mark} {row.name}: {sound}; with {row.defect}: {spoilt}", flush=True)
+        print(f"{mark} {row.name}: {sound}; with {row.defect}: {defective}", flush=True)
         print(f"      {why}\n      {reason}", flush=True)
     return int(wrong > 0)
 

@@ -1,4 +1,4 @@
-"""The table of fault classes as values, and whether a case is what its row says."""
+"""The table of fault classes as values, and whether a case belongs to the class of a row."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """All classes, in the order of the file."""
+    """Return all classes, in the order of the file."""
     document = yaml.safe_load(FILE.read_text(encoding="utf-8"))
     return [
         Row(each["class"], each["scenario"], each["defect"], each["shows"], each.get("backend"))
@@ -33,7 +33,7 @@ def rows() -> list[Row]:
 
 
 def is_shown(row: Row, case: Case) -> bool:
-    """Whether a case has what makes it one of a class."""
+    """Return whether a case belongs to a class."""
     shows = row.shows
     if "impairments" in shows:
         return any(getattr(each, shows["impairments"]) for each in case.impairments)

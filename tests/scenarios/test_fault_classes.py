@@ -1,4 +1,4 @@
-"""Each class of faults has a scenario that shows it and a defect with which that fails."""
+"""Each class of faults has a scenario that belongs to it, and a defect that fails the scenario."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ ROWS = rows()
 CLASSES = {"loss": 14, "order": 5, "copies": 4, "damage": 4, "forgery": 4, "path": 4, "host": 2}
 
 
-def test_all_classes_are_there_once():
+def test_each_class_occurs_once():
     names = [each.name for each in ROWS]
     assert len(set(names)) == len(names) == 37
     kinds = [name.partition(":")[0] for name in names]
@@ -21,7 +21,7 @@ def test_all_classes_are_there_once():
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda each: each.name)
-def test_its_scenario_shows_the_class(row):
+def test_its_scenario_belongs_to_the_class(row):
     assert is_shown(row, case_of(FOLDER / f"{row.scenario}.yaml"))
 
 
@@ -32,11 +32,11 @@ def defects():
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda each: each.name)
-def test_its_defect_is_one_that_can_be_planted(row, defects):
+def test_its_defect_can_be_planted(row, defects):
     assert row.defect in defects
 
 
-def test_a_scenario_without_the_class_is_noticed():
+def test_a_scenario_of_another_class_is_detected():
     case = case_of(FOLDER / "matrix" / "clean.yaml")
     assert not any(is_shown(each, case) for each in ROWS)
     loss = case_of(FOLDER / "loss" / "tail-frame.yaml")

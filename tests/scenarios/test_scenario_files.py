@@ -1,4 +1,4 @@
-"""Every scenario of the repository loads, has a header, and asks for checks that exist."""
+"""Every scenario of the repository loads, has a header, and expects checks that exist."""
 
 import re
 from functools import cache
@@ -21,7 +21,7 @@ PAYLOAD = Payload(path="payload.bin", sha256="0" * 64, length_bytes=1)
 
 
 loaded = cache(load_scenario)
-"""Several tests ask for each file."""
+"""Several tests load each file."""
 
 
 @cache
@@ -44,18 +44,18 @@ def test_resolves(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_asks_for_checks_that_the_judge_knows(file):
+def test_expects_only_checks_that_exist(file):
     asked = {check.name for check in case_of(file).expect}
     assert asked
     assert asked <= set(CHECKS)
 
 
-def test_every_check_is_asked_for_by_some_scenario():
+def test_every_check_is_expected_by_some_scenario():
     assert {check.name for file in FILES for check in case_of(file).expect} == set(CHECKS)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_readme_speaks_of_every_act_and_type_used(file):
+def test_readme_names_every_act_and_type_used(file):
     readme = (FOLDER / "README.md").read_text()
     case = case_of(file)
     words = {fault.action for fault in case.faults}
@@ -64,7 +64,7 @@ def test_readme_speaks_of_every_act_and_type_used(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_no_padding_carries_a_sender_out_of_the_reach_of_a_reader_that_is_held_back(file):
+def test_padding_does_not_move_a_sender_beyond_the_reach_of_a_stalled_reader(file):
     """A status message from more than half a term behind the sender is refused, as Aeron does."""
     case = case_of(file)
     stops = any(event.stops_processes for event in case.events)
@@ -75,8 +75,8 @@ def test_no_padding_carries_a_sender_out_of_the_reach_of_a_reader_that_is_held_b
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_sender_that_holds_its_limit_for_a_joined_reader_goes_on_within_the_budget(file):
-    """It may do so for a reader's time; on virtual time, nobody joins in the very same instant."""
+def test_a_sender_that_waits_for_a_joined_reader_continues_within_the_budget(file):
+    """It may wait for the receiver timeout. In simulations, no reader joins at that instant."""
     scenario = loaded(file)
     for traffic in scenario.traffic if set(scenario.fidelity) != {"sim"} else ():
         control = parse_channel(traffic.channel).flow_control
@@ -84,7 +84,7 @@ def test_a_sender_that_holds_its_limit_for_a_joined_reader_goes_on_within_the_bu
             assert control.timeout_ns <= scenario.budget.wall_ns // 2, traffic.id
 
 
-def test_the_main_scenarios_are_there():
+def test_the_main_scenarios_exist():
     assert {loaded(file).name for file in FILES} >= MAIN
 
 

@@ -1,4 +1,4 @@
-"""Runs of sound drivers over all scenarios: none may FAIL, however many there are.
+"""Runs all scenarios with sound drivers, many times: no run may FAIL.
 
     python -m tests.soak.clean_runs [--fidelity netns] [--driver ours] [--runs 3000] [--jobs 2]
                                     [--seed 1] [--out FOLDER]
@@ -40,8 +40,8 @@ burst ends after 50 datagrams, which are 5 s of heartbeats if the window is full
 
 
 def scenario_files(fidelity: Fidelity, driver: str) -> list[Path]:
-    """All scenarios that this fidelity can run, but for those that show a defect, or whose link can
-    end a stream.
+    """Return the scenarios that this fidelity can run, without those that show a defect, or whose
+    link can end a stream.
     """
     names = (*SHOWS_DEFECT.get(driver, ()), *LINK_ENDS_STREAM)
     left_out = [SCENARIOS / f"{name}.yaml" for name in names]

@@ -28,7 +28,7 @@ Lost = frozenset[tuple[int, int, int, int, int]]
 
 
 def lost_ranges(folder: RunDir) -> Lost:
-    """What the middlebox dropped of the stream, by position and attempt."""
+    """Return the ranges of the stream that the middlebox dropped, by position and attempt."""
     found = decision.read_decisions(folder.decisions)
     if found is None:
         return frozenset()

@@ -25,7 +25,7 @@ SCENARIOS = REPOSITORY / "scenarios" / "matrix"
 
 
 def make(fidelity: Fidelity, seed: int, jobs: int, out: Path) -> dict[str, tuple[str, Lost]]:
-    """Each scenario's verdict and what its run lost."""
+    """Return each scenario's verdict and the ranges that its run lost."""
     result = run_suite(
         sorted(SCENARIOS.glob("*.yaml")), fidelity=fidelity, seed=seed, seeds=1, jobs=jobs, out=out
     )

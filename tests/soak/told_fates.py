@@ -2,9 +2,9 @@
 
     python -m tests.soak.told_fates [SCENARIO ...] [--out FOLDER]
 
-Over real sockets, with less traffic than the files specify. Captures of both ends must agree with
-the decisions about every frame, that of the receiver alone with at least 99.9 % of them. Exits with
-1 if any does not.
+Runs over real sockets, with less traffic than the files specify. Captures of both ends must agree
+with the decisions about every frame, the receiver's capture alone with at least 99.9 % of them.
+Exits with 1 if any does not.
 """
 
 import argparse
@@ -26,9 +26,9 @@ SCENARIOS = (
 )  # fmt: skip
 
 
-def share_told(name: str, folder: Path) -> tuple[int, float]:
-    """Number of frames that arrived, and the share for which one capture implies the same as
-    two."""
+def agreeing_share(name: str, folder: Path) -> tuple[int, float]:
+    """Return the number of frames that arrived, and the share of them for which one capture implies
+    the same outcome as two."""
     made = synthetic_run(name, folder)
     agreed = agreements(made, folder, check_joined_fates(made, folder))
     return len(agreed), sum(agreed) / len(agreed)
@@ -41,20 +41,20 @@ def main() -> int:
     options = parser.parse_args()
     wrong = 0
     for name in options.scenarios:
-        folder = Path(tempfile.mkdtemp(prefix="windtunnel-fates-", dir=options.out))
+        folder = Path(tempfile.mkdtemp(prefix="windtunnel-outcomes-", dir=options.out))
         try:
-            frames, share = share_told(name, folder)
+            frames, share = agreeing_share(name, folder)
         except AssertionError as error:
             wrong += 1
             print(f"{name}: two captures differ from the decisions: {error}; {folder}", flush=True)
             continue
         is_enough = share >= ONE_POINT_SHARE
         wrong += not is_enough
-        print(f"{name}: {frames} frames, one capture tells {share:.3%}", flush=True)
+        print(f"{name}: {frames} frames, one capture agrees on {share:.3%}", flush=True)
         if is_enough:
             shutil.rmtree(folder)
         else:
-            print(f"  at least {ONE_POINT_SHARE:.1%} are wanted; {folder}", flush=True)
+            print(f"  at least {ONE_POINT_SHARE:.1%} are required; {folder}", flush=True)
     return 1 if wrong else 0
 
 

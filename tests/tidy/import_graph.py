@@ -9,7 +9,7 @@ PACKAGE = "windtunnel"
 
 
 def modules(root: Path, folders: tuple[str, ...]) -> dict[str, Path]:
-    """Full names of all modules below some folders of a source root -> their files."""
+    """Return the files of all modules below some folders of a source root, by full name."""
     found = {}
     for folder in folders:
         for path in (root / folder).rglob("*.py"):
@@ -20,7 +20,7 @@ def modules(root: Path, folders: tuple[str, ...]) -> dict[str, Path]:
 
 
 def imports(text: str, known: set[str]) -> set[str]:
-    """The known modules that a module's text imports, wherever in it the import stands."""
+    """Return the known modules that a module's text imports anywhere."""
     found = set()
     for node in statements(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -41,7 +41,7 @@ def graph(files: dict[str, Path]) -> dict[str, set[str]]:
 
 
 def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
-    """Groups of modules that import each other, directly or not (Tarjan's algorithm)."""
+    """Return groups of modules that import each other, directly or not (Tarjan's algorithm)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []

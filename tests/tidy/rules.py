@@ -1,4 +1,4 @@
-"""The rules of STYLE.md that no linter knows, each a pure function from a text to its faults.
+"""The rules of STYLE.md that no linter checks, each a pure function from a text to its faults.
 
 A fault is one line of text. The rules never touch the file system; `test_repository` feeds them.
 """
@@ -59,7 +59,7 @@ MODULE_HOMES = {
     ),
     "pyspark": ("reports/", "tests/"),
 }
-"""Where a module may be imported; everything else is at home everywhere."""
+"""Files in which a module may be imported; all other modules may be imported everywhere."""
 
 _MARKERS = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
 _MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:work/(?:main|shared)|root|home/\w+|tmp/golden)(?!\w)")
@@ -126,7 +126,7 @@ def _each_line(path: str, text: str, pattern: re.Pattern[str], what: str) -> lis
 
 
 def broken_links(path: str, text: str, exists: Callable[[str], bool]) -> list[str]:
-    """Return relative links of a Markdown text that lead nowhere; `exists` answers for a link."""
+    """Return the broken relative links of a Markdown text; `exists` decides about one link."""
     targets = [found[1] for found in _LINK.finditer(text)]
     return [
         f"{path}: the link {target} leads nowhere"
@@ -140,7 +140,7 @@ def make_targets(makefile: str) -> set[str]:
 
 
 def unknown_make_targets(path: str, text: str, makefile: str) -> list[str]:
-    """Return the `make` calls of a script or a document that the Makefile does not know."""
+    """Return the `make` calls of a script or a document whose targets do not exist."""
     called = {first or second for first, second in _MAKE_CALL.findall(text)}
     return [
         f"{path}: make {name} does not exist" for name in sorted(called - make_targets(makefile))

@@ -54,17 +54,17 @@ def _text(node: ast.expr) -> str:
 
 def main(seed: int, root: Path) -> None:
     described: list[str] = []
-    said: list[str] = []
+    visible: list[str] = []
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*.py")):
             tree = ast.parse(path.read_text(encoding="utf-8"))
             place = path.relative_to(root)
             described += [f"{place}, {name}: {text}" for name, text in docstrings(tree)]
-            said += [f"{place}: {text}" for text in sentences(tree)]
+            visible += [f"{place}: {text}" for text in sentences(tree)]
     draw = random.Random(seed)
     for title, pool, count in (
         ("DOCSTRINGS", described, DOCSTRINGS),
-        ("SENTENCES", said, SENTENCES),
+        ("SENTENCES", visible, SENTENCES),
     ):
         print(f"{title} ({count} of {len(pool)}, seed {seed})\n")
         for number, text in enumerate(draw.sample(pool, count), 1):

@@ -1,4 +1,4 @@
-"""What the rules ask about the syntax of a Python text, found in one pass over its statements.
+"""The parts of a Python text's syntax that the rules need, found in one pass over its statements.
 
 Functions and imports are statements, and expressions, which most nodes of a syntax tree belong to,
 have none in them.
@@ -25,7 +25,7 @@ class Outline:
 
 
 def statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """All statements of a syntax tree, and the handlers and cases among them."""
+    """Yield all statements of a syntax tree, with their exception handlers and cases."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
@@ -36,7 +36,7 @@ def statements(tree: ast.Module) -> Iterator[ast.AST]:
 
 @cache
 def outline(text: str) -> Outline:
-    """The outline of a text. Several rules read the same one."""
+    """Return the outline of a text. Several rules use the same one."""
     tree = ast.parse(text)
     functions, imports = [], []
     for node in statements(tree):

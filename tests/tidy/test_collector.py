@@ -1,4 +1,4 @@
-"""The garbage collector leaves collected tests alone, and visits what each test leaves behind."""
+"""The garbage collector skips collected tests, and frees the garbage of each test at its end."""
 
 import gc
 import weakref
@@ -22,7 +22,7 @@ def end(hook):
     return ended.value.value
 
 
-def test_it_does_nothing_until_the_tests_are_collected(monkeypatch):
+def test_it_is_disabled_until_the_tests_are_collected(monkeypatch):
     frozen = []
     monkeypatch.setattr(gc, "freeze", lambda: frozen.append(gc.isenabled()))
     hook = conftest.pytest_collection()
@@ -42,7 +42,7 @@ def test_it_is_enabled_when_collecting_fails(monkeypatch):
     assert gc.isenabled()
 
 
-def test_what_a_test_leaves_behind_is_freed_at_its_end():
+def test_garbage_of_a_test_is_freed_at_its_end():
     hook = conftest.pytest_runtest_protocol()
     next(hook)
     node = Node()

@@ -1,4 +1,4 @@
-"""A test that nothing in Python can interrupt ends the run, which tells where it stood."""
+"""A test that Python cannot interrupt at its time limit ends the run with a traceback."""
 
 import subprocess
 import sys
@@ -50,7 +50,7 @@ def run(folder, text, *options):
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("text", [LATE_AT_THE_END, IN_MACHINE_CODE], ids=["teardown", "call"])
-def test_the_run_ends_and_tells_where_it_stood(tmp_path, text):
+def test_the_run_ends_with_a_traceback(tmp_path, text):
     found = run(tmp_path, text)
     assert found.returncode == 1
     assert "Timeout (0:00:01)!" in found.stderr
@@ -61,7 +61,7 @@ def test_the_run_ends_and_tells_where_it_stood(tmp_path, text):
 @pytest.mark.parametrize(
     "limits_s", [(1.0,), (5.0, 0.0, 300.0, 5.0, 0.0), (2.0, 1.0, 2.0, 30.0, 0.0)]
 )
-def test_each_phase_ends_in_its_own_time(monkeypatch, limits_s):
+def test_each_phase_has_its_own_limit(monkeypatch, limits_s):
     now_s, ends_at_s = 100.0, 0.0
 
     def end_later(after_s, **_):

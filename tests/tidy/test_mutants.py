@@ -1,4 +1,4 @@
-"""Every mutant of the exam is one edit that fits today's driver, and names what there is."""
+"""Every mutant of the exam is one edit of the current driver, and names scenarios that exist."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ WANTED = 40
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.name)
-def test_a_mutant_is_one_edit_of_todays_driver(mutant):
+def test_a_mutant_is_one_edit_of_the_current_driver(mutant):
     before = (ROOT / mutant.file).read_text(encoding="utf-8")
     assert before.count(mutant.find) == 1
     after = mutant.applied(before)
@@ -35,7 +35,7 @@ def test_mutants_use_no_name_that_their_module_lacks(tmp_path):
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.name)
-def test_a_mutant_names_scenarios_and_checks_that_there_are(mutant):
+def test_a_mutant_names_scenarios_and_checks_that_exist(mutant):
     missing = [
         name for name in mutant.scenarios if not (ROOT / "scenarios" / f"{name}.yaml").is_file()
     ]
@@ -43,12 +43,12 @@ def test_a_mutant_names_scenarios_and_checks_that_there_are(mutant):
     assert set(mutant.killed_by) <= {SUBJECT_LIVED, *CHECKS}
 
 
-def test_there_are_enough_of_them_and_no_two_are_the_same():
+def test_there_are_enough_mutants_and_no_two_are_equal():
     edits = {(each.file, each.find, each.replace) for each in MUTANTS}
     assert len(edits) == len(MUTANTS) >= WANTED
 
 
-def test_each_is_either_expected_to_be_killed_or_explained():
+def test_each_mutant_is_either_expected_to_be_killed_or_explained():
     unclear = [each.name for each in MUTANTS if not each.killed_by and not each.survives_because]
     both = [each.name for each in MUTANTS if each.killed_by and each.survives_because]
     assert not unclear

@@ -1,4 +1,4 @@
-"""The repository keeps the rules: every text in it is read, those that git ignores left out."""
+"""Every text file of the repository follows the rules, except those that git ignores."""
 
 import os
 import re
@@ -24,7 +24,7 @@ PIN = re.compile(r"^([a-z0-9][a-z0-9._-]*)==(\S+)(?: ;.*)? \\$", re.M)
 
 @cache
 def texts() -> dict[str, str]:
-    """Every text file of the repository by its path."""
+    """Return every text file of the repository, by path."""
     found = {}
     for name, folders, files in os.walk(ROOT):
         ignored = IGNORED_AT_TOP if Path(name) == ROOT else set()
@@ -42,7 +42,7 @@ def _is_ignored(name: str) -> bool:
 
 
 def _is_golden(relative: str) -> bool:
-    """Bytes and notes of the reference are not ours to tidy; their README is."""
+    """Return whether a file is golden data, to which the rules do not apply; a README is not."""
     return relative.startswith("tests/golden/") and not relative.endswith((".md", ".py"))
 
 
@@ -52,7 +52,7 @@ def python_texts() -> dict[str, str]:
 
 def check(rule, where: dict[str, str]) -> None:
     faults = [fault for path, text in where.items() for fault in rule(path, text)]
-    assert where, "nothing was read"
+    assert where, "expected texts, found none"
     assert not faults, "\n".join(faults)
 
 
@@ -61,7 +61,7 @@ def check(rule, where: dict[str, str]) -> None:
     [rules.too_many_lines, rules.long_functions, rules.modules_away_from_home],
     ids=lambda rule: rule.__name__,
 )
-def test_python_keeps(rule):
+def test_python_follows(rule):
     check(rule, python_texts())
 
 
@@ -77,11 +77,11 @@ def test_no_line_is_too_wide():
     [rules.markers, rules.machine_paths, rules.registry_hosts],
     ids=lambda rule: rule.__name__,
 )
-def test_no_text_holds(rule):
+def test_no_text_violates(rule):
     check(rule, {path: text for path, text in texts().items() if path != "tests/tidy/rules.py"})
 
 
-def test_every_module_opens_with_a_docstring():
+def test_every_module_has_a_docstring():
     check(
         rules.no_module_docstring,
         {path: text for path, text in python_texts().items() if path.startswith(PACKAGES)},
@@ -94,11 +94,11 @@ def test_every_folder_with_code_is_a_package():
     assert [str(each) for each in folders if f"{each}/__init__.py" not in texts()] == []
 
 
-def test_docker_folder_is_no_package():
+def test_docker_folder_is_not_a_package():
     assert not [path for path in texts() if re.fullmatch(r"docker/.*\.py", path)]
 
 
-def test_links_lead_somewhere():
+def test_no_link_is_broken():
     faults = []
     documents = [path for path in texts() if path.endswith(".md")]
     for path in documents:
@@ -109,18 +109,18 @@ def test_links_lead_somewhere():
 
 
 @pytest.mark.parametrize("path", [".ci/run", "README.md", "docker/README.md"])
-def test_commands_that_are_named_exist(path):
+def test_make_targets_that_are_named_exist(path):
     makefile = texts()["Makefile"]
     text = texts()[path]
     assert "make " in text, f"{path} names no make target"
     assert not rules.unknown_make_targets(path, text, makefile)
 
 
-def test_make_help_tells_of_every_target():
+def test_make_help_describes_every_target():
     makefile = texts()["Makefile"]
     phony = set(re.search(r"^\.PHONY: (.*)$", makefile, re.M)[1].split())
-    told = set(re.findall(r"^([a-z-]+):.*## ", makefile, re.M))
-    assert phony == told == rules.make_targets(makefile)
+    described = set(re.findall(r"^([a-z-]+):.*## ", makefile, re.M))
+    assert phony == described == rules.make_targets(makefile)
 
 
 def test_continuous_integration_runs_the_tests():
@@ -134,17 +134,17 @@ def pins(path: str) -> dict[str, set[str]]:
     return found
 
 
-def test_locks_hold_every_dependency_and_agree():
+def test_locks_contain_every_dependency_and_agree():
     project = tomllib.loads(texts()["pyproject.toml"])["project"]
     needed = [*project["dependencies"], *project["optional-dependencies"]["setup"]]
     wanted_by_tests = [*needed, *project["optional-dependencies"]["test"]]
     run, test = pins("requirements.lock"), pins("requirements-test.lock")
-    assert _names(needed) <= set(run), "type: make lock"
-    assert _names(wanted_by_tests) <= set(test), "type: make lock"
+    assert _names(needed) <= set(run), "run `make lock`"
+    assert _names(wanted_by_tests) <= set(test), "run `make lock`"
     assert {name: test.get(name) for name in run} == run
     spark = pins("docker/requirements-spark.lock")
-    assert not set(spark) & set(run), "type: make lock"
-    assert _names(project["optional-dependencies"]["spark"]) <= set(spark), "type: make lock"
+    assert not set(spark) & set(run), "run `make lock`"
+    assert _names(project["optional-dependencies"]["spark"]) <= set(spark), "run `make lock`"
     assert {name: test.get(name) for name in spark} == spark
 
 
@@ -156,7 +156,7 @@ def _names(requirements: list[str]) -> set[str]:
 @pytest.mark.parametrize(
     "path", ["requirements.lock", "requirements-test.lock", "docker/requirements-spark.lock"]
 )
-def test_locks_name_versions_and_hashes_and_no_addresses(path):
+def test_locks_have_versions_and_hashes_and_no_addresses(path):
     text = texts()[path]
     assert "://" not in text
     assert "@ " not in text
@@ -169,7 +169,7 @@ def run_tool(*argv: str) -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
-def test_linter_is_content():
+def test_linter_finds_nothing():
     run_tool(sys.executable, "-m", "ruff", "check", "--no-cache", ".")
 
 

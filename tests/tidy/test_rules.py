@@ -1,4 +1,4 @@
-"""Each rule is seen to say no, and to let the nearest good text pass."""
+"""Each rule rejects a bad text, and accepts the nearest good one."""
 
 import pytest
 
@@ -37,12 +37,12 @@ MAKEFILE = "help: ## list\n\nrun: ## go\n"
         (rules.registry_hosts, "a.md", f"https://{REGISTRY}/simple", "https://example.org"),
     ],
 )
-def test_says_no_to_the_bad_and_yes_to_the_good(rule, path, bad, good):
+def test_rejects_the_bad_text_and_accepts_the_good_one(rule, path, bad, good):
     assert rule(path, bad)
     assert not rule(path, good)
 
 
-def test_lets_a_module_be_imported_at_home():
+def test_a_restricted_module_may_be_imported_where_it_belongs():
     assert not rules.modules_away_from_home("driver/kernels/jit.py", "import numba")
     assert not rules.modules_away_from_home("driver/base/mapping.py", "import mmap")
 

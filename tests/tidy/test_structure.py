@@ -8,7 +8,7 @@ from tests.tidy import import_graph
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("driver", "harness", "reports")
 MODULES_MAX = 20
-"""In one folder, without `__init__`."""
+"""Maximum number of modules in one folder, without `__init__`."""
 
 
 def test_a_circle_is_found_and_a_chain_is_not():

@@ -1,4 +1,4 @@
-"""The outline of a text has its functions and imports, whatever statement they are in."""
+"""The outline of a text has its functions and imports, in whatever statements they are."""
 
 import ast
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_functions_and_imports_are_found_in_every_statement():
     assert not outline("x = 1\n").has_docstring
 
 
-def test_no_statement_of_a_real_text_is_left_out():
+def test_no_statement_of_a_real_text_is_skipped():
     tree = ast.parse(Path(ast.__file__).read_text(encoding="utf-8"))
     expected = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
     found = [node for node in statements(tree) if isinstance(node, ast.stmt)]

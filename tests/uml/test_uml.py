@@ -1,4 +1,4 @@
-"""A real kernel in a process: what crosses into it and out again, and a whole run inside."""
+"""A real kernel in a process: its files, signals and exit code, and a whole run inside."""
 
 import json
 import os
@@ -107,7 +107,7 @@ def start(*argv):
 
 
 def kernels(of):
-    """The processes of a starter's kernel that are not mere entries in the table."""
+    """Return the processes of a starter's kernel, zombies excluded."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
@@ -143,17 +143,17 @@ def test_files_are_shared_and_their_bytes_arrive(tmp_path):
 
 @pytest.mark.full
 def test_an_interrupt_reaches_the_command():
-    script = "trap 'echo heard; exit 9' INT; echo waiting; sleep 600 & wait"
+    script = "trap 'echo interrupted; exit 9' INT; echo waiting; sleep 600 & wait"
     running = start("sh", "-c", script)
     assert running.stdout is not None
     assert running.stdout.readline() == "waiting\n"
     running.send_signal(signal.SIGINT)
     out, _ = running.communicate(timeout=LIMIT_S)
-    assert out.split() == ["heard", "code", "9"]
+    assert out.split() == ["interrupted", "code", "9"]
 
 
 @pytest.mark.full
-def test_the_kernel_dies_with_its_starter(monkeypatch, tmp_path):
+def test_the_kernel_ends_with_its_starter(monkeypatch, tmp_path):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     running = start("sh", "-c", "echo waiting; sleep 600")
     assert running.stdout is not None
@@ -179,7 +179,7 @@ def needs_an_engine():
 @pytest.mark.parametrize(
     "fidelity", ["netns", pytest.param("compose", marks=pytest.mark.docker, id="compose")]
 )
-def test_a_scenario_meets_the_kernels_netem(tmp_path, fidelity):
+def test_a_scenario_uses_the_netem_of_the_kernel(tmp_path, fidelity):
     if fidelity == "compose":
         needs_an_engine()
     folder, account = inside(tmp_path, SCENARIO, fidelity)
