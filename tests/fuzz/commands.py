@@ -104,7 +104,8 @@ def attack(
             memory = resident_kib() if epoch == 2 else memory
             report(
                 f"sent={sent} received={listener.received} "
-                f"errors={len(read_errors(cnc.error_log))} seconds={time.monotonic() - began:.0f} memory_kib={resident_kib()}"
+                f"errors={len(read_errors(cnc.error_log))} "
+                f"seconds={time.monotonic() - began:.0f} memory_kib={resident_kib()}"
             )
         if epoch > 2:
             grown = resident_kib() - memory

@@ -31,7 +31,7 @@ def test_plans_allowed_commands(file):
 
 @pytest.fixture
 def own(tmp_path):
-    """A scenario without applications that has own checks."""
+    """Return a scenario with own checks and without applications."""
     found = tmp_path / "own.yaml"
     found.write_text(OWN_CHECKS.format(checks="[checks.py]"))
     return found

@@ -1,4 +1,4 @@
-"""A signal becomes one exception, at a moment when it does no harm."""
+"""A signal becomes one exception, which is not raised within shielded blocks."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ def test_a_shielded_block_runs_to_its_end_first():
     assert done == ["work"]
 
 
-def test_shields_within_shields_open_only_at_the_outermost():
+def test_nested_shields_end_with_the_outermost():
     done = []
 
     def work(cancellation):
@@ -60,7 +60,7 @@ def test_only_the_first_signal_counts():
             send(signal.SIGINT)
 
 
-def test_the_handlers_of_before_are_back_afterwards():
+def test_the_previous_handlers_are_restored():
     before = signal.getsignal(signal.SIGTERM)
     with Cancellation():
         assert signal.getsignal(signal.SIGTERM) is not before

@@ -1,4 +1,4 @@
-"""Cleaning removes what dead harnesses left, and nothing else."""
+"""Cleaning removes left-overs of dead harnesses, and nothing else."""
 
 import json
 import os
@@ -22,7 +22,7 @@ AS_ROOT = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path, monkeypatch):
-    """A machine of our own: no namespaces, no containers, a memory folder in the test's folder."""
+    """A machine without namespaces and containers, with a memory folder in the test's folder."""
     memory, namespaces = tmp_path / "memory", tmp_path / "netns"
     memory.mkdir()
     namespaces.mkdir()
@@ -34,7 +34,7 @@ def machine(tmp_path, monkeypatch):
 
 @pytest.fixture
 def reported():
-    """The lines about what is left alone."""
+    """The lines about items that are not removed."""
     return []
 
 
@@ -53,7 +53,7 @@ def names(machine, folder):
     return sorted(path.name for path in (machine / folder).iterdir())
 
 
-def test_all_that_a_dead_harness_left_is_removed(machine):
+def test_all_left_overs_of_a_dead_harness_are_removed(machine):
     lab(machine, "dead0000", alive=False)
     removed = clean.remove_leftovers(machine / "runs")
     assert names(machine, "netns") == names(machine, "memory") == names(machine, "runs/.lab") == []
@@ -61,7 +61,7 @@ def test_all_that_a_dead_harness_left_is_removed(machine):
     assert clean.remove_leftovers(machine / "runs") == []
 
 
-def test_what_a_living_harness_owns_is_left_alone(machine):
+def test_resources_of_a_living_harness_are_kept(machine):
     lab(machine, "alive000", alive=True)
     lab(machine, "dead0000", alive=False)
     clean.remove_leftovers(machine / "runs")
@@ -121,7 +121,7 @@ def test_a_record_cannot_have_any_namespace_removed(machine):
 
 
 def plant(machine, name, text="{}"):
-    """Write a file among the records of labs."""
+    """Write a file into the folder of lab records."""
     labs = machine / "runs" / ".lab"
     labs.mkdir(parents=True, exist_ok=True)
     path = labs / f"{name}.json"
@@ -161,7 +161,7 @@ def test_a_record_with_a_wrong_field_is_no_record_and_stops_nothing(machine, nam
 @pytest.mark.parametrize(
     "text", ["[" * 60_000, "[" * 200_000, '{"a":' * 12_000, "9" * 60_000, "\udcff"]
 )
-def test_text_that_no_decoder_takes_does_not_stop_the_others(machine, text):
+def test_a_record_that_is_not_text_does_not_stop_the_others(machine, text):
     lab(machine, "dead0000", alive=False)
     path = plant(machine, "00000000")
     path.write_bytes(text.encode(errors="surrogateescape"))
@@ -262,7 +262,7 @@ def test_a_link_with_the_name_of_a_directory_is_left_alone(machine, reported, mo
     assert [str(link) in line for line in reported] == [True]
 
 
-def test_lines_about_what_is_left_alone_are_bounded(machine, reported):
+def test_lines_about_kept_items_are_bounded(machine, reported):
     for index in range(clean.SKIPPED_LINES_MAX + 7):
         (machine / "memory" / f"windtunnel-{index}").symlink_to(machine)
     clean.remove_leftovers(machine / "runs", reported.append)
@@ -270,7 +270,7 @@ def test_lines_about_what_is_left_alone_are_bounded(machine, reported):
     assert "7 more" in reported[-1]
 
 
-def test_names_reach_the_terminal_without_control_characters(machine, capsys):
+def test_names_are_printed_without_control_characters(machine, capsys):
     (machine / "memory" / "windtunnel-\x1b[2J").symlink_to(machine)
     clean.remove_leftovers(machine / "runs")
     assert "left alone" in (err := capsys.readouterr().err)

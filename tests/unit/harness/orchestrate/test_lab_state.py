@@ -1,4 +1,4 @@
-"""The record of a lab says who owns it, and whether that owner still lives."""
+"""The record of a lab names its owner, and shows whether the owner is alive."""
 
 import errno
 import json
@@ -38,7 +38,7 @@ def test_a_record_is_read_back_as_it_was_written(tmp_path, memory):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema": "other/1"}', '{"token": "x"}'])
-def test_what_is_no_record_reads_as_none(tmp_path, text):
+def test_a_file_that_is_not_a_record_reads_as_none(tmp_path, text):
     path = tmp_path / "x.json"
     path.write_text(text)
     assert state.load(path) is None
@@ -54,12 +54,12 @@ def test_a_record_with_a_missing_or_an_extra_field_reads_as_none(tmp_path):
     assert state.load(path) is None
 
 
-def test_this_process_is_an_owner_that_lives():
+def test_this_process_is_a_living_owner():
     assert RECORD.pid == os.getpid()
     assert RECORD.owner_is_alive()
 
 
-def test_a_process_that_has_taken_the_id_of_the_owner_is_not_the_owner():
+def test_a_process_that_reuses_the_id_of_the_owner_is_not_the_owner():
     assert not replace(RECORD, started_ticks=RECORD.started_ticks + 1).owner_is_alive()
 
 
@@ -88,7 +88,7 @@ def test_the_directory_in_memory_is_for_its_owner_alone(tmp_path, memory):
 
 
 @pytest.mark.parametrize("kind", ["directory", "link"])
-def test_a_directory_that_is_there_already_is_not_used(tmp_path, memory, kind):
+def test_an_existing_directory_is_not_used(tmp_path, memory, kind):
     planted = memory / "windtunnel-0a1b2c3d"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -1,4 +1,4 @@
-"""Delta debugging: the result is minimal, and the whole set is never tested again."""
+"""Delta debugging: the result is minimal, and the whole set is not tested again."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ CAUSES = st.lists(st.sets(st.sampled_from(THINGS), max_size=4), min_size=1, max_
 
 @settings(max_examples=300)
 @given(CAUSES)
-def test_leaves_nothing_that_can_be_spared(causes):
+def test_the_result_is_minimal(causes):
     def happens(chosen):
         return any(each <= set(chosen) for each in causes)
 
@@ -25,14 +25,14 @@ def test_leaves_nothing_that_can_be_spared(causes):
 
 @settings(max_examples=100)
 @given(st.sets(st.sampled_from(THINGS), max_size=5))
-def test_finds_the_one_cause_that_there_is(cause):
+def test_finds_a_single_cause(cause):
     def happens(chosen):
         return cause <= set(chosen)
 
     assert [list(fewest(THINGS, happens))] == shortest(THINGS, happens)
 
 
-def test_asks_few_questions_for_a_needle():
+def test_finds_a_single_cause_with_few_trials():
     asked = []
 
     def happens(chosen):
@@ -45,7 +45,7 @@ def test_asks_few_questions_for_a_needle():
     assert 1000 not in asked
 
 
-def test_of_nothing_nothing_is_left():
+def test_an_empty_set_stays_empty():
     def never(chosen):
         raise AssertionError("nobody asks about nothing")
 

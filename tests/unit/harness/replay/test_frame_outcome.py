@@ -61,35 +61,35 @@ def arrived(departures, transit_ns=30 * US, skew_ns=0):
     return [(time_ns + transit_ns + skew_ns, position) for time_ns, position in departures]
 
 
-def told(fates):
-    return sorted((each.what, each.position // LENGTH, each.attempt) for each in fates)
+def summary(outcomes):
+    return sorted((each.what, each.position // LENGTH, each.attempt) for each in outcomes)
 
 
 @pytest.mark.parametrize("skew_ns", [0, 5_000 * MS, -5_000 * MS])
-def test_a_frame_is_followed_whatever_the_clocks_say(skew_ns):
+def test_frames_are_matched_despite_different_clocks(skew_ns):
     again = [(5 * MS, 3 * LENGTH), (9 * MS, 3 * LENGTH)]
     near = stream([*NEAR, *again])
     far = stream(arrived([*NEAR[:3], *NEAR[4:], again[1]], skew_ns=skew_ns))
-    assert told(match_captures(near, far)) == [(DROP, 3, 1), (DROP, 3, 2)]
+    assert summary(match_captures(near, far)) == [(DROP, 3, 1), (DROP, 3, 2)]
 
 
-def test_what_all_arrives_in_order_has_no_fate():
+def test_frames_that_all_arrive_in_order_have_no_outcome():
     assert match_captures(stream(NEAR), stream(arrived(NEAR))) == []
 
 
-def test_a_late_frame_is_told_with_its_delay_and_who_overtook_it():
+def test_a_late_frame_has_its_delay_and_the_number_that_overtook_it():
     held = (NEAR[5][0] + 350 * US, NEAR[5][1])
     far = stream(arrived([*NEAR[:5], held, *NEAR[6:]]))
-    (fate,) = match_captures(stream(NEAR), far)
-    assert (fate.what, fate.position, fate.attempt) == (LATE, 5 * LENGTH, 1)
-    assert abs(fate.delay_ns - 350 * US) < US
-    assert fate.overtaken_by == 3
+    (outcome,) = match_captures(stream(NEAR), far)
+    assert (outcome.what, outcome.position, outcome.attempt) == (LATE, 5 * LENGTH, 1)
+    assert abs(outcome.delay_ns - 350 * US) < US
+    assert outcome.overtaken_by == 3
 
 
-def test_a_copy_is_told_by_how_much_it_came_behind():
+def test_a_copy_has_its_delay():
     far = stream(arrived([*NEAR, (NEAR[5][0] + 70 * US, NEAR[5][1])]))
-    (fate,) = match_captures(stream(NEAR), far)
-    assert (fate.what, fate.position, fate.attempt, fate.delay_ns) == (
+    (outcome,) = match_captures(stream(NEAR), far)
+    assert (outcome.what, outcome.position, outcome.attempt, outcome.delay_ns) == (
         COPY,
         5 * LENGTH,
         1,
@@ -97,12 +97,12 @@ def test_a_copy_is_told_by_how_much_it_came_behind():
     )
 
 
-def test_a_frame_that_arrives_behind_its_repair_was_late_and_not_lost():
+def test_a_frame_that_arrives_after_its_retransmit_is_late_and_not_lost():
     repair = (NEAR[5][0] + 20 * MS, NEAR[5][1])
     held = (NEAR[5][0] + 30 * MS, NEAR[5][1])
     far = stream(arrived([*NEAR[:5], *NEAR[6:], repair, held]))
-    (fate,) = match_captures(stream([*NEAR, repair]), far)
-    assert (fate.what, fate.attempt) == (LATE, 1)
+    (outcome,) = match_captures(stream([*NEAR, repair]), far)
+    assert (outcome.what, outcome.attempt) == (LATE, 1)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_frame_that_arrives_behind_its_repair_was_late_and_not_lost():
         ([0, 100], [110, 300], ([300, 110], [])),
     ],
 )
-def test_arrivals_find_their_departures(departures, arrivals, wanted):
+def test_arrivals_are_matched_with_departures(departures, arrivals, wanted):
     assert match(departures, arrivals, base_ns=10, slack_ns=3) == wanted
 
 
@@ -139,63 +139,63 @@ def nak(time_ns, index, count=1):
     return time_ns, NAK, index * LENGTH, count * LENGTH
 
 
-def test_at_the_receiver_a_hole_that_was_asked_for_was_a_loss():
+def test_at_the_receiver_a_requested_gap_is_a_loss():
     passages = [*NEAR[:5], *NEAR[6:], (4 * MS, 5 * LENGTH)]
-    assert told(infer_outcomes(stream(passages, [nak(MS, 5)]))) == [(DROP, 5, 1)]
+    assert summary(infer_outcomes(stream(passages, [nak(MS, 5)]))) == [(DROP, 5, 1)]
 
 
-def test_at_the_receiver_a_hole_that_nobody_asked_for_was_late():
+def test_at_the_receiver_a_gap_without_a_nak_is_a_late_frame():
     late = (NEAR[5][0] + 250 * US, 5 * LENGTH)
-    (fate,) = infer_outcomes(stream([*NEAR[:5], *NEAR[6:], late]))
-    assert (fate.what, fate.attempt, fate.overtaken_by) == (LATE, 1, 2)
-    assert fate.delay_ns == 150 * US
+    (outcome,) = infer_outcomes(stream([*NEAR[:5], *NEAR[6:], late]))
+    assert (outcome.what, outcome.attempt, outcome.overtaken_by) == (LATE, 1, 2)
+    assert outcome.delay_ns == 150 * US
 
 
-def test_at_the_receiver_a_loss_of_a_repair_is_told_by_a_second_round_of_naks():
+def test_at_the_receiver_a_second_round_of_naks_shows_a_lost_retransmit():
     passages = [*NEAR[:5], *NEAR[6:7], *NEAR[8:], (3 * MS, 7 * LENGTH), (9 * MS, 5 * LENGTH)]
     naks = [nak(2 * MS, 5), nak(2 * MS + 9, 7), nak(2 * MS + 10 * US, 5), nak(8 * MS, 5)]
-    assert told(infer_outcomes(stream(passages, naks))) == [
+    assert summary(infer_outcomes(stream(passages, naks))) == [
         (DROP, 5, 1),
         (DROP, 5, 2),
         (DROP, 7, 1),
     ]
 
 
-def test_at_the_receiver_a_nak_that_crosses_the_repair_is_no_second_loss():
+def test_at_the_receiver_a_nak_that_crosses_the_retransmit_is_not_a_second_loss():
     passages = [*NEAR[:5], *NEAR[6:7], *NEAR[8:], (3 * MS, 7 * LENGTH), (3 * MS, 5 * LENGTH)]
     naks = [nak(2 * MS + 1, 5), nak(2 * MS + 1, 7), nak(3 * MS + 1, 5), nak(3 * MS + 1, 7)]
-    assert told(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1), (DROP, 7, 1)]
+    assert summary(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1), (DROP, 7, 1)]
 
 
-def test_at_the_sender_what_was_asked_for_and_sent_again_was_lost_behind():
+def test_at_the_sender_each_nak_with_its_retransmit_is_a_loss():
     passages = [*NEAR, (4 * MS, 5 * LENGTH), (9 * MS, 5 * LENGTH)]
     naks = [nak(3 * MS, 4, 3), nak(8 * MS, 5)]
-    assert told(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1), (DROP, 5, 2)]
+    assert summary(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1), (DROP, 5, 2)]
 
 
-def test_a_repair_at_the_very_time_of_its_nak_is_one():
+def test_a_retransmit_at_the_time_of_its_nak_is_a_retransmit():
     passages = [*NEAR, (4 * MS, 5 * LENGTH)]
-    assert told(infer_outcomes(stream(passages, [nak(4 * MS + 1, 5)]))) == [(DROP, 5, 1)]
+    assert summary(infer_outcomes(stream(passages, [nak(4 * MS + 1, 5)]))) == [(DROP, 5, 1)]
 
 
-def test_at_the_sender_a_nak_that_crosses_the_repair_is_no_second_loss():
+def test_at_the_sender_a_nak_that_crosses_the_retransmit_is_not_a_second_loss():
     """The round trip is 2 ms: the second NAK was sent before the retransmit could arrive."""
     passages = [*NEAR, (2600 * US, 5 * LENGTH), (3600 * US, 5 * LENGTH)]
     naks = [nak(2600 * US, 5), nak(3600 * US, 5)]
-    assert told(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1)]
+    assert summary(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1)]
     naks.append(nak(4700 * US, 5))
-    assert told(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1), (DROP, 5, 2)]
+    assert summary(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1), (DROP, 5, 2)]
 
 
-def test_at_the_receiver_a_repair_that_was_asked_for_twice_is_no_copy():
+def test_at_the_receiver_a_second_retransmit_that_was_requested_is_not_a_copy():
     passages = [*NEAR[:5], *NEAR[6:], (4 * MS, 5 * LENGTH), (5 * MS, 5 * LENGTH)]
     naks = [nak(2 * MS, 5), nak(3 * MS, 5)]
-    assert told(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1)]
+    assert summary(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1)]
 
 
 def repaired(waits):
-    """Return passages and NAKs of frames that are repaired 2 ms after a NAK: the first NAK, or one
-    so much later. `waits` is in ms. NAKs are repeated every 2 ms until the frame arrives.
+    """Return passages and NAKs of lost frames. Each frame arrives 2 ms after a NAK: the one that is
+    sent `waits[index]` ms after the first. NAKs are repeated every 2 ms until the frame arrives.
     """
     passages, naks = list(NEAR), []
     for index, wait in enumerate(waits):
@@ -209,52 +209,52 @@ def repaired(waits):
 
 def lost_at(waits):
     """Return how often each frame of `repaired` was lost."""
-    found = told(infer_outcomes(stream(*repaired(waits))))
+    found = summary(infer_outcomes(stream(*repaired(waits))))
     return [sum(frame == 30 + 2 * index for _, frame, _ in found) for index in range(len(waits))]
 
 
-def test_naks_repeated_before_the_repair_could_arrive_are_no_further_losses():
+def test_naks_repeated_before_the_retransmit_could_arrive_are_not_losses():
     """The sender ignores NAKs for 60 ms after a retransmit, which the receiver does not know."""
     assert lost_at([0] * 8 + [60]) == [1] * 8 + [2]
     assert lost_at([0] * 8 + [60, 60, 60, 120]) == [1] * 8 + [2, 2, 2, 3]
 
 
-def test_each_nak_without_an_answer_is_a_lost_transmission_if_that_is_the_usual_wait():
+def test_each_nak_without_a_response_is_a_lost_transmission_if_such_waits_are_usual():
     assert lost_at([0] * 8 + [2, 2, 2, 4]) == [1] * 8 + [2, 2, 2, 3]
 
 
 def test_a_short_wait_is_a_lost_nak_if_the_sender_is_known_to_ignore_naks():
-    """It ignored 30 NAKs in the long wait, so it would have ignored those after a short one.
-    If it ignored only a few, they may all have been lost.
+    """The sender ignored 30 NAKs in the long wait, so it would have ignored those after a short
+    wait. If it ignored only a few, their retransmits may all have been lost.
     """
     assert lost_at([0] * 16 + [2] * 4 + [60]) == [1] * 16 + [1] * 4 + [2]
     assert lost_at([0] * 16 + [2] * 4 + [8]) == [1] * 16 + [2] * 4 + [4]
 
 
-def test_a_gap_that_nothing_fills_was_not_lost_once_for_each_nak():
+def test_a_gap_that_is_never_filled_is_not_a_loss_for_each_nak():
     naks = [nak((3 + at) * MS, 5) for at in range(50)]
-    assert told(infer_outcomes(stream([*NEAR[:5], *NEAR[6:]], naks))) == [
+    assert summary(infer_outcomes(stream([*NEAR[:5], *NEAR[6:]], naks))) == [
         (DROP, 5, 1),
         (DROP, 5, 2),
     ]
 
 
-def test_identifications_tell_a_copy_from_a_retransmit():
+def test_identifications_distinguish_a_copy_from_a_retransmit():
     numbers = [*range(1, 21), 6, 21]
     again = [*NEAR, (4 * MS, 5 * LENGTH), (5 * MS, 5 * LENGTH)]
     found = infer_outcomes(stream(again, [nak(3 * MS, 5)], numbers))
-    assert told(found) == [(COPY, 5, 1), (DROP, 5, 1)]
+    assert summary(found) == [(COPY, 5, 1), (DROP, 5, 1)]
 
 
 @pytest.mark.parametrize(("number", "what"), [(6, LATE), (21, DROP)])
-def test_identifications_tell_a_late_frame_from_what_another_member_requested(number, what):
+def test_identifications_distinguish_a_late_frame_from_another_members_retransmit(number, what):
     numbers = [*range(1, 6), *range(7, 21), number]
     passages = [*NEAR[:5], *NEAR[6:], (4 * MS, 5 * LENGTH)]
-    (fate,) = infer_outcomes(stream(passages, numbers=numbers, in_group=True))
-    assert (fate.what, fate.attempt) == (what, 1)
+    (outcome,) = infer_outcomes(stream(passages, numbers=numbers, in_group=True))
+    assert (outcome.what, outcome.attempt) == (what, 1)
 
 
-def test_only_what_a_receiver_requests_can_be_repeated():
+def test_only_outcomes_of_requested_attempts_can_be_repeated():
     outcomes = [
         FrameOutcome(DROP, "DATA", 0, 64, 1), FrameOutcome(LATE, "DATA", 0, 64, 2),
         FrameOutcome(COPY, "DATA", 0, 64, 3), FrameOutcome(DROP, "DATA", 64, 64, 2),
@@ -263,19 +263,19 @@ def test_only_what_a_receiver_requests_can_be_repeated():
     assert repeatable(outcomes) == ([*outcomes[:3], outcomes[4]], 2)
 
 
-def test_what_came_twice_without_being_asked_for_is_a_copy():
-    (fate,) = infer_outcomes(stream([*NEAR, (NEAR[5][0] + 9 * US, 5 * LENGTH)]))
-    assert (fate.what, fate.attempt, fate.delay_ns) == (COPY, 1, 9 * US)
+def test_a_second_arrival_without_a_nak_is_a_copy():
+    (outcome,) = infer_outcomes(stream([*NEAR, (NEAR[5][0] + 9 * US, 5 * LENGTH)]))
+    assert (outcome.what, outcome.attempt, outcome.delay_ns) == (COPY, 1, 9 * US)
 
 
-def test_a_hole_that_nothing_fills_is_lost():
+def test_a_gap_that_is_never_filled_is_a_loss():
     assert [tuple(each) for each in infer_outcomes(stream([*NEAR[:5], *NEAR[7:]]))] == [
         (DROP, "DATA", 5 * LENGTH, 2 * LENGTH, 1, 0, 0)
     ]
 
 
 @pytest.mark.parametrize(
-    ("fate", "act"),
+    ("outcome", "act"),
     [
         (FrameOutcome(DROP, "DATA", 0, 64, 1), {"drop": "always"}),
         (
@@ -297,5 +297,5 @@ def test_a_hole_that_nothing_fills_is_lost():
         ),
     ],
 )
-def test_an_act_does_the_same_again(fate, act):
-    assert act_of(fate, step_ns=10_000) == act
+def test_an_act_reproduces_an_outcome(outcome, act):
+    assert act_of(outcome, step_ns=10_000) == act

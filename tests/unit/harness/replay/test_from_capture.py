@@ -36,8 +36,8 @@ def inferred(folder, point):
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 @pytest.mark.parametrize("point", ["pub", "sub1"])
 def test_one_capture_infers_what_was_lost(tmp_path, plan, point):
-    """Whether an unneeded retransmit was lost, too, nobody can see, and how many retransmits were
-    lost is an estimate.
+    """A capture does not show whether an unneeded retransmit was lost, and the number of lost
+    retransmits is an estimate.
     """
     stream = LossyStream(plan)
     every = set(stream.receivers[0].lost)
@@ -46,10 +46,10 @@ def test_one_capture_infers_what_was_lost(tmp_path, plan, point):
     assert {each for each in found if each[1] == 1} == {each for each in lost if each[1] == 1}
     assert len(found ^ lost) <= len(lost) // 8
     result = from_captures([tmp_path / f"{point}.pcap"], tmp_path / "out.yaml")
-    (told,) = result.streams
+    (figures,) = result.streams
     assert f"Reproduces 1 stream of {point}.pcap." in result.text
-    assert (told["late"], told["copies"]) == (0, 0)
-    assert len(lost) * 4 // 5 <= told["lost"] <= len(lost)
+    assert (figures["late"], figures["copies"]) == (0, 0)
+    assert len(lost) * 4 // 5 <= figures["lost"] <= len(lost)
     assert any("losses, delays and duplicates are estimates" in note for note in result.notes)
 
 
@@ -61,7 +61,7 @@ def test_every_rule_of_a_scenario_selects_something(tmp_path, plan):
     files = [folder / "pub.pcap", folder / "sub1.pcap"]
     for chosen in (files[:1], files[1:], files):
         result = from_captures(chosen, tmp_path / "out.yaml")
-        assert all(told["lost"] for told in result.streams)
+        assert all(figures["lost"] for figures in result.streams)
     (near,) = read_streams(files[0]).values()
     kept, left_out = repeatable(infer_outcomes(near))
     by_position = {}
@@ -77,19 +77,19 @@ def test_a_scenario_keeps_pace_window_and_round_trip(tmp_path, plan, points):
     stream = LossyStream(plan)
     folder = stream.write(tmp_path)
     result = from_captures([folder / f"{each}.pcap" for each in points], tmp_path / "out.yaml")
-    (told,) = result.streams
-    assert told["window_bytes"] == plan.window * STEP
+    (figures,) = result.streams
+    assert figures["window_bytes"] == plan.window * STEP
     lasts_ns = stream.sent_ns[plan.frames - 1] - stream.sent_ns[0]
-    assert told["bytes_per_s"] == (plan.frames - 1) * 32 * 10**9 // lasts_ns
-    # One capture does not tell the NAK delay from the path.
+    assert figures["bytes_per_s"] == (plan.frames - 1) * 32 * 10**9 // lasts_ns
+    # One capture does not show how much of the round trip is the NAK delay.
     slack_ns = NAK_DELAY_NS if len(points) == 1 else 0
-    assert 0 <= told["round_trip_ns"] - 2 * plan.way_ns <= slack_ns
+    assert 0 <= figures["round_trip_ns"] - 2 * plan.way_ns <= slack_ns
     scenario = parse_scenario(result.text, "out.yaml")
     (traffic,) = scenario.traffic
     assert f"|rcv-wnd={plan.window * STEP}" in traffic.receive
-    assert traffic.content.pace.bytes_per_s == told["bytes_per_s"]
+    assert traffic.content.pace.bytes_per_s == figures["bytes_per_s"]
     delay = scenario.network.link.impairments["both"].delay
-    assert 2 * delay.mean_ns == told["round_trip_ns"]
+    assert 2 * delay.mean_ns == figures["round_trip_ns"]
     assert any("sent at the capture's mean rate of" in note for note in result.notes)
     is_estimate = any("according to its NAKs and retransmits" in note for note in result.notes)
     assert is_estimate == (len(points) == 1)
@@ -131,7 +131,7 @@ def test_a_wide_window_has_a_receive_buffer_and_half_a_term_at_most():
 
 @pytest.mark.parametrize("point", ["sub1", "sub2"])
 @pytest.mark.parametrize("sees_others", [False, True])
-def test_a_member_of_a_group_lost_what_it_lost(tmp_path, point, sees_others):
+def test_the_losses_of_a_group_member_are_inferred(tmp_path, point, sees_others):
     plan = Plan(4, receivers=3, in_group=True, loss=0.03, sees_others=sees_others)
     stream = LossyStream(plan)
     (receiver,) = [each for each in stream.receivers if each.name == point]
@@ -144,12 +144,12 @@ def test_a_member_of_a_group_lost_what_it_lost(tmp_path, point, sees_others):
 def test_frames_in_a_gap_that_nothing_filled_are_counted(tmp_path):
     stream = LossyStream(Plan(2, loss=0.2, is_reliable=False))
     folder = stream.write(tmp_path)
-    (told,) = from_captures([folder / "sub1.pcap"], tmp_path / "out.yaml").streams
-    assert told["lost"] == len(stream.receivers[0].lost)
-    assert told["reliable"] is False
+    (figures,) = from_captures([folder / "sub1.pcap"], tmp_path / "out.yaml").streams
+    assert figures["lost"] == len(stream.receivers[0].lost)
+    assert figures["reliable"] is False
 
 
-def test_a_stream_whose_frames_all_precede_its_start_is_no_stream(tmp_path):
+def test_a_stream_whose_frames_all_precede_its_start_is_rejected(tmp_path):
     """A damaged SETUP names an initial term after all frames: none of them can have been sent."""
     capture = LossyStream(PLANS[0]).write(tmp_path) / "pub.pcap"
     content = bytearray(capture.read_bytes())
@@ -174,7 +174,7 @@ def test_a_capture_with_too_many_streams_is_rejected(tmp_path, monkeypatch):
         read_streams(capture)
 
 
-def test_times_that_no_clock_has_are_not_compared(tmp_path):
+def test_times_beyond_the_range_of_a_clock_are_not_compared(tmp_path):
     """Their differences have more than 64 bits."""
     files = [tmp_path / "near.pcapng", tmp_path / "far.pcapng"]
     for path, ticks in zip(files, (1 << 63, (1 << 63) - 1), strict=True):

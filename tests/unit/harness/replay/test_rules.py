@@ -74,7 +74,7 @@ def decided(faults):
 
 @pytest.mark.full(keep=3)
 @pytest.mark.parametrize("name", ACTS)
-def test_strike_the_same_frames_without_any_chance(name):
+def test_rules_affect_the_same_frames_without_chance(name):
     given = [
         rule("some", ACTS[name], ["DATA", "PAD"]),
         rule("feedback", {"drop": "40%"}, ["SM", "NAK", "HEARTBEAT"], "both"),
@@ -88,7 +88,7 @@ def test_strike_the_same_frames_without_any_chance(name):
     assert {each.share_ppb for each in case_of(rules).faults} == {10**9}
 
 
-def test_neighbours_become_one_range():
+def test_adjacent_frames_become_one_range():
     driven = Driven(case_of([rule("all", {"drop": "always"}, "DATA")]))
     driven.offer(setup())
     for at in (0, 64, 128, 512):
@@ -128,7 +128,7 @@ def test_neighbours_become_one_range():
     assert range_count(rules) == 4
 
 
-def test_control_frames_are_named_by_their_order():
+def test_control_frames_are_identified_by_their_order():
     driven = Driven(case_of([rule("all", {"drop": "always"}, "NAK", "b->a")]))
     driven.offer(setup(), A_TO_B)
     for _ in range(6):
@@ -159,7 +159,7 @@ def test_no_decisions_make_no_rules():
         ({"readdress": {"source_port": 9}}, {"readdress": {"source_port": 9}}),
     ],
 )
-def test_an_act_that_strikes_always(act, wanted):
+def test_an_act_that_is_always_applied(act, wanted):
     assert always(act) == wanted
 
 

@@ -42,7 +42,7 @@ CHECKS = ["delivered_once", {"naks_paced": {"traffic": ["t-1001", "t-1002"]}}]
 
 
 def decisions(count):
-    """A number of decisions of each rule and stream, a frame of 1 KiB every 64 KiB."""
+    """Return `count` decisions for each rule and stream, on a frame of 1 KiB every 64 KiB."""
     rows = np.zeros(4 * count, dtype=DECISION)
     rows["rule"] = np.repeat([0, 0, 1, 1], count)
     rows["action"] = np.where(rows["rule"] == 0, DROP, HOLD)
@@ -68,7 +68,7 @@ def origin(count=16):
 
 
 def frames_of(candidate):
-    """(action, stream, position) of what a candidate affects, by decisions or by rules."""
+    """Return (action, stream, position) of each frame that a candidate affects."""
     streams = {each.stream_id: each.content.total_bytes for each in candidate.scenario.traffic}
     if candidate.decisions is not None:
         names = {DROP: "drop", HOLD: "hold"}
@@ -86,20 +86,20 @@ def frames_of(candidate):
 
 
 def shrunk(fails, start=None):
-    asked, told = [], []
+    asked, messages = [], []
 
     def ask(candidate):
         asked.append(candidate)
         return fails(candidate)
 
-    made = Shrinking(start or origin(), ask, told.append)
+    made = Shrinking(start or origin(), ask, messages.append)
     made.run()
-    return made, asked, told
+    return made, asked, messages
 
 
-def test_leaves_what_it_takes_and_nothing_else():
+def test_leaves_only_what_is_needed_to_fail():
     needed = {("hold", 1002, 4096 + 65_536), ("hold", 1002, 4096 + 3 * 65_536)}
-    made, asked, told = shrunk(lambda candidate: needed <= frames_of(candidate))
+    made, asked, messages = shrunk(lambda candidate: needed <= frames_of(candidate))
     assert made.is_sure
     assert frames_of(made.best) == needed
     assert [each.id for each in made.best.scenario.traffic] == ["t-1002"]
@@ -111,22 +111,22 @@ def test_leaves_what_it_takes_and_nothing_else():
     assert scenario.expect[0].arguments == {"traffic": ["t-1002"]}
     assert [each.act.action for each in scenario.faults] == ["hold"]
     assert made.text().startswith("# Intent\n#   made up\n")
-    assert told[-2:] == [
+    assert messages[-2:] == [
         "1 rule with 2 ranges: these rules alone fail",
         "rule-1: hold until at_most -> hold for",
     ]
     assert len(asked) < 60
 
 
-def test_takes_a_simpler_act_where_that_fails_too():
+def test_uses_a_simpler_act_if_that_fails_too():
     place = 4096 + 65_536
 
     def fails(candidate):
         return any(each[1:] == (1001, place) for each in frames_of(candidate))
 
-    made, _, told = shrunk(fails)
+    made, _, messages = shrunk(fails)
     assert frames_of(made.best) == {("drop", 1001, place)}
-    assert told[-1] == "rule-1: hold until at_most -> drop"
+    assert messages[-1] == "rule-1: hold until at_most -> drop"
 
 
 def test_without_any_impairment_no_rule_is_left():
@@ -137,28 +137,28 @@ def test_without_any_impairment_no_rule_is_left():
     assert parse(made.text()).faults == ()
 
 
-def test_tells_when_its_rules_alone_do_not_fail():
-    made, _, told = shrunk(lambda candidate: candidate.decisions is not None)
+def test_reports_that_its_rules_alone_do_not_fail():
+    made, _, messages = shrunk(lambda candidate: candidate.decisions is not None)
     assert not made.is_sure
     assert made.best.decisions is not None
-    assert told[-1].endswith("these rules alone do not fail")
+    assert messages[-1].endswith("these rules alone do not fail")
 
 
-def test_a_decision_beyond_the_end_of_a_shortened_stream_is_no_rule():
+def test_a_decision_beyond_the_end_of_a_shortened_stream_becomes_no_rule():
     """A replay ignores it, but a scenario with a rule that cannot fire is refused."""
 
     def fails(candidate):
         rows = candidate.decisions
         return rows is None or bool(np.any(rows["position"] == 15 * 65_536))
 
-    made, _, told = shrunk(fails)
+    made, _, messages = shrunk(fails)
     assert not made.is_sure
     assert made.best.scenario.traffic[0].content.total_bytes == BYTES_MIN
-    assert "these decisions cannot be written as rules: " in told[-1]
-    assert "expected a position that the stream reaches" in told[-1]
+    assert "these decisions cannot be written as rules: " in messages[-1]
+    assert "expected a position that the stream reaches" in messages[-1]
 
 
-def test_no_candidate_is_asked_about_twice():
+def test_no_candidate_is_tried_twice():
     _, asked, _ = shrunk(lambda candidate: ("drop", 1001, 0) in frames_of(candidate))
     keys = [
         (
@@ -197,7 +197,7 @@ def test_whenever_it_is_interrupted_the_best_so_far_fails(limit):
 REPLAYED = Path(__file__).resolve().parents[4] / "scenarios/archive/replay-to-lossy-subscriber.yaml"
 
 
-def test_a_replay_goes_with_what_it_replays_and_has_its_length():
+def test_a_replay_is_removed_with_its_source_and_has_its_length():
     scenario = load_scenario(REPLAYED)
     assert with_streams(scenario, ["again"]).traffic == ()
     assert [each.id for each in with_streams(scenario, ["orders"]).traffic] == ["orders"]
@@ -205,7 +205,7 @@ def test_a_replay_goes_with_what_it_replays_and_has_its_length():
     assert [each.content.total_bytes for each in shorter.traffic] == [4096, 4096]
 
 
-def test_a_scenario_with_archives_can_be_written_again():
+def test_a_scenario_with_archives_can_be_written():
     document = yaml.safe_load(REPLAYED.read_text())
     scenario = with_bytes(load_scenario(REPLAYED), "orders", 4096)
     written = reduced(
@@ -216,7 +216,7 @@ def test_a_scenario_with_archives_can_be_written_again():
     assert [each.content.total_bytes for each in again.traffic] == [4096, 4096]
 
 
-def test_what_befalls_the_hosts_stays_in_what_is_written():
+def test_host_events_are_written():
     path = REPLAYED.parents[1] / "host/kill-driver.yaml"
     scenario = load_scenario(path)
     written = reduced(
@@ -227,7 +227,7 @@ def test_what_befalls_the_hosts_stays_in_what_is_written():
     assert (again.events, again.timeouts) == (scenario.events, scenario.timeouts)
 
 
-def test_what_refers_to_other_files_or_rules_is_left_out(tmp_path):
+def test_references_to_other_files_or_rules_are_left_out(tmp_path):
     names = ("expect_frames", "naks_paced", "delivered_once")
     made = origin()
     expect = tuple(Check(name=each) for each in names)
@@ -241,11 +241,11 @@ def test_what_refers_to_other_files_or_rules_is_left_out(tmp_path):
         name="made/again", about="Made.", seed=1, fidelity=["netns"], faults=[],
     )  # fmt: skip
     assert "checks" not in written
-    assert {each["name"] for each in TOLD} > set(violated_checks(stored(tmp_path)))
+    assert {each["name"] for each in VERDICT_CHECKS} > set(violated_checks(stored(tmp_path)))
     assert violated_checks(stored(tmp_path)) == {"naks_paced": "too soon"}
 
 
-TOLD = [
+VERDICT_CHECKS = [
     {"name": "expect_frames", "outcome": "FAIL", "text": "none", "kind": "timing"},
     {"name": "feed_is_calm", "outcome": "FAIL", "text": "not calm", "kind": "own"},
     {"name": "delivered_once", "outcome": "PASS", "text": "all", "kind": "safety"},
@@ -254,9 +254,9 @@ TOLD = [
 
 
 def stored(folder):
-    """A run folder with a verdict of these checks."""
+    """Return a run folder whose verdict has the checks VERDICT_CHECKS."""
     found = RunDir(folder)
-    found.verdict.write_text(json.dumps({"checks": TOLD}))
+    found.verdict.write_text(json.dumps({"checks": VERDICT_CHECKS}))
     return found
 
 

@@ -8,7 +8,7 @@ from windtunnel.harness.workload import progress as progress_module
 from windtunnel.harness.workload.progress import Progress, print_line
 
 
-class Told:
+class RecordingStream:
     """A stream that records each write."""
 
     def __init__(self):
@@ -22,19 +22,19 @@ class Told:
 
 
 @pytest.fixture
-def told(monkeypatch):
-    stream = Told()
-    # Not `sys.stdout` itself: pytest puts its own there between a fixture and its test.
+def writes(monkeypatch):
+    stream = RecordingStream()
+    # Not `sys.stdout` itself, because pytest replaces it between a fixture and its test.
     monkeypatch.setattr(progress_module, "sys", SimpleNamespace(stdout=stream))
     return stream.writes
 
 
-def test_a_line_is_told_in_one_piece(told):
+def test_a_line_is_written_at_once(writes):
     print_line("ready")
-    assert told == ["ready\n"]
+    assert writes == ["ready\n"]
 
 
-def test_progress_is_told_now_and_then_and_at_last(told):
+def test_progress_is_written_at_a_limited_rate_and_at_the_end(writes):
     progress = Progress(1000)
     progress.add(300)
     progress.report()
@@ -42,6 +42,6 @@ def test_progress_is_told_now_and_then_and_at_last(told):
     progress.report()
     progress.add(600)
     progress.report(last=True)
-    assert told[0] == "progress 300/1000\n"
-    assert told[-1] == "progress 1000/1000\n"
-    assert len(told) <= 3
+    assert writes[0] == "progress 300/1000\n"
+    assert writes[-1] == "progress 1000/1000\n"
+    assert len(writes) <= 3

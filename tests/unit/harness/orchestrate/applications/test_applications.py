@@ -1,4 +1,4 @@
-"""Supervision of applications: who is awaited, who ends the run, and how all are ended."""
+"""Supervision of applications: which ones a run waits for, which ones end it, and how all end."""
 
 from types import SimpleNamespace
 
@@ -25,8 +25,8 @@ CLIENT = ApplicationCase(
 )
 
 
-class Made:
-    """A process that ends as a test wants, in place of a launcher."""
+class FakeProcess:
+    """A process in place of a launcher, whose end a test controls."""
 
     def __init__(self):
         self.code, self.signals, self.obeys = None, [], True
@@ -50,7 +50,7 @@ class Made:
 
 
 class Processes:
-    """The processes of a run, of which none is started."""
+    """The processes of a run, none of which is started."""
 
     def __init__(self, folder, *, allow_commands=True):
         self.spec = SimpleNamespace(
@@ -71,7 +71,7 @@ class Processes:
 
     def spawn(self, role, place, argv, log, env, what):
         log.parent.mkdir(parents=True, exist_ok=True)
-        process = Made()
+        process = FakeProcess()
         self.spawned[what] = SimpleNamespace(process=process, argv=argv, env=env, log=log)
         return WatchedProcess(f"{place}/{what}", process, role, log)
 
@@ -93,7 +93,7 @@ def log(processes, what, text):
     (path.parent / path.name.replace(".launcher", "")).write_text(text)
 
 
-def test_directories_are_filled_in(processes, tmp_path):
+def test_directories_are_substituted(processes, tmp_path):
     env = {"X": "${harness.python}", "AERON_DRIVER_TIMEOUT": "2"}
     started(processes, SERVER.model_copy(update={"env": env}))
     made = processes.spawned["application-server"]
@@ -104,13 +104,13 @@ def test_directories_are_filled_in(processes, tmp_path):
 @pytest.mark.parametrize(
     ("driver", "directory"), [("embedded", "/shm/b/aeron-server"), ("none", None)]
 )
-def test_a_driver_of_its_own_has_another_directory(processes, driver, directory):
+def test_an_applications_own_driver_has_another_directory(processes, driver, directory):
     case = SERVER.model_copy(update={"driver": driver, "command": ("run",)})
     started(processes, case)
     assert processes.spawned["application-server"].env.get("AERON_DIR") == directory
 
 
-def test_nothing_is_started_that_is_not_allowed(tmp_path):
+def test_nothing_is_started_without_permission(tmp_path):
     processes = Processes(tmp_path, allow_commands=False)
     with pytest.raises(LabError, match="the command of application server is not allowed"):
         started(processes, SERVER)
@@ -118,7 +118,7 @@ def test_nothing_is_started_that_is_not_allowed(tmp_path):
 
 
 class Builder:
-    """A lab that builds images, unless there is a problem."""
+    """A lab that builds images, or fails with a problem."""
 
     def __init__(self, problem=""):
         self.built, self._problem = [], problem
@@ -142,21 +142,21 @@ def test_images_are_built_for_the_applications_that_have_a_folder(processes):
     assert processes.images == {"server": "image-of-feed"}
 
 
-def test_an_image_that_cannot_be_built_ends_the_run_and_is_no_fault_of_the_harness(processes):
+def test_an_image_that_cannot_be_built_ends_the_run_without_a_harness_fault(processes):
     text = "the image of application server cannot be built from feed: no Dockerfile"
     with pytest.raises(RunFailed, match=text) as found:
         Applications((BUILT,), processes).build_images(Builder("no Dockerfile"))
     assert not found.value.harness_fault
 
 
-def test_nothing_is_built_that_is_not_allowed(tmp_path):
+def test_nothing_is_built_without_permission(tmp_path):
     lab, processes = Builder(), Processes(tmp_path, allow_commands=False)
     with pytest.raises(LabError, match="the command of application server is not allowed"):
         Applications((BUILT,), processes).build_images(lab)
     assert lab.built == []
 
 
-def test_the_run_waits_for_those_that_end_by_themselves(processes):
+def test_the_run_waits_for_applications_that_end_by_themselves(processes):
     found = started(processes, SERVER, CLIENT)
     found.update()
     assert found.names_awaited == ["a/application-client"]
@@ -186,7 +186,7 @@ def test_a_text_that_must_not_be_logged_ends_the_run(processes, monkeypatch, cod
     log(processes, "application-server", "up\nerror\nERROR: 7 is late\n")
     text = "b/application-server logged 'ERROR', which it must not: ERROR: 7 is late"
     if code is None:
-        # It has a moment to write what follows, such as a stack trace.
+        # It has some time to write what follows, such as a stack trace.
         found.update()
         now_s = module.time.monotonic()
         monkeypatch.setattr(module.time, "monotonic", lambda: now_s + 1.1)
@@ -195,7 +195,7 @@ def test_a_text_that_must_not_be_logged_ends_the_run(processes, monkeypatch, cod
         found.update()
 
 
-def test_one_that_is_not_ready_in_time_ends_the_run(processes, monkeypatch):
+def test_an_application_that_is_not_ready_in_time_ends_the_run(processes, monkeypatch):
     case = SERVER.model_copy(update={"ready_log": "up", "ready_within_ns": 10**9})
     found = started(processes, case)
     now_s = module.time.monotonic()
@@ -240,7 +240,7 @@ def test_a_capture_that_becomes_too_long_ends_the_run(processes, monkeypatch):
 
 
 @pytest.mark.parametrize("code", [143, -15])
-def test_a_signal_counts_as_in_a_shell(processes, code):
+def test_a_signal_is_an_exit_code_as_in_a_shell(processes, code):
     found = started(processes, CLIENT.model_copy(update={"exit_code": 143}))
     processes.spawned["application-client"].process.code = code
     found.update()
@@ -264,7 +264,7 @@ def test_a_problem_of_the_launcher_is_named(processes, problem, text):
     assert found._started[0].watched.problem == problem
 
 
-def test_all_are_ended_in_reverse_order_with_their_signals(processes):
+def test_applications_are_ended_in_reverse_order_with_their_signals(processes):
     order = []
     found = started(processes, SERVER.model_copy(update={"stop_signal": "INT"}), CLIENT)
     for name, made in processes.spawned.items():
@@ -279,7 +279,7 @@ def test_all_are_ended_in_reverse_order_with_their_signals(processes):
     assert [each.watched.late_s for each in found._started] == [0.0, 0.0]
 
 
-def test_one_that_does_not_end_is_killed(processes):
+def test_an_application_that_does_not_end_is_killed(processes):
     found = started(processes, SERVER)
     made = processes.spawned["application-server"].process
     made.obeys = False
@@ -288,7 +288,7 @@ def test_one_that_does_not_end_is_killed(processes):
     assert found._started[0].watched.late_s == 0.001
 
 
-def test_a_killed_one_is_started_again_by_its_id(processes):
+def test_a_killed_application_is_restarted_by_its_id(processes):
     started(processes, SERVER)
     first = processes.spawned["application-server"]
     processes.starters["application"]("server")

@@ -1,4 +1,4 @@
-"""The launcher of applications: their rights, their log, their signals, and what is left."""
+"""The launcher of applications: their privileges, log and signals, and left-over processes."""
 
 import contextlib
 import io
@@ -45,9 +45,9 @@ class Launched:
             time.sleep(0.01)
 
     def end(self) -> tuple[int, str, str]:
-        """Return the exit code, what the launcher says, and the log."""
-        said, _ = self.running.communicate(timeout=WITHIN_S)
-        return self.running.returncode, said, self.log.read_text() if self.log.exists() else ""
+        """Return the exit code, the launcher's output, and the log."""
+        output, _ = self.running.communicate(timeout=WITHIN_S)
+        return self.running.returncode, output, self.log.read_text() if self.log.exists() else ""
 
 
 @pytest.fixture
@@ -79,12 +79,12 @@ def processes(text: str) -> list[str]:
     return found
 
 
-def test_ends_like_the_application_and_keeps_its_log(launch, tmp_path):
-    code, said, log = launch("sh", "-c", "pwd; echo err >&2; exit 7").end()
-    assert (code, said, log) == (7, "", f"{tmp_path}/its\nerr\n")
+def test_has_the_exit_code_of_the_application_and_keeps_its_log(launch, tmp_path):
+    code, output, log = launch("sh", "-c", "pwd; echo err >&2; exit 7").end()
+    assert (code, output, log) == (7, "", f"{tmp_path}/its\nerr\n")
 
 
-def test_ends_by_the_signal_that_ended_the_application(launch):
+def test_ends_by_the_same_signal_as_the_application(launch):
     assert launch("sh", "-c", "kill -TERM $$").end()[0] == -signal.SIGTERM
 
 
@@ -110,41 +110,41 @@ def test_the_application_sees_only_its_own_processes(launch):
     ],
 )
 def test_a_missing_program_is_named(launch, command, text):
-    code, said, log = launch(command).end()
+    code, output, log = launch(command).end()
     assert (code, log) == (launcher.FAILED_EXIT_CODE, "")
-    assert said == f"{launcher.CANNOT_START}: there is no program {command!r}{text}\n"
+    assert output == f"{launcher.CANNOT_START}: there is no program {command!r}{text}\n"
 
 
 def test_a_log_that_becomes_too_long_ends_the_application(launch):
-    code, said, log = launch("yes").end()
+    code, output, log = launch("yes").end()
     assert (code, len(log)) == (launcher.FAILED_EXIT_CODE, LIMIT)
-    assert said == f"{launcher.LOG_TOO_LONG}: the log exceeds {LIMIT} bytes\n"
+    assert output == f"{launcher.LOG_TOO_LONG}: the log exceeds {LIMIT} bytes\n"
 
 
 def test_a_log_may_have_exactly_the_limit(launch):
-    code, said, log = launch("head", "-c", str(LIMIT), "/dev/zero").end()
-    assert (code, said, len(log)) == (0, "", LIMIT)
+    code, output, log = launch("head", "-c", str(LIMIT), "/dev/zero").end()
+    assert (code, output, len(log)) == (0, "", LIMIT)
 
 
 def test_a_log_that_cannot_be_written_ends_the_application(launch, tmp_path):
     (tmp_path / "log").symlink_to("/dev/full")
     started = launch("sh", "-c", "echo one; sleep 1000")
-    said, _ = started.running.communicate(timeout=WITHIN_S)
+    output, _ = started.running.communicate(timeout=WITHIN_S)
     assert started.running.returncode == launcher.FAILED_EXIT_CODE
-    assert said == f"{launcher.LOG_LOST}: the log cannot be written: No space left on device\n"
+    assert output == f"{launcher.LOG_LOST}: the log cannot be written: No space left on device\n"
 
 
-def test_a_write_of_a_part_is_continued_and_its_error_is_told(launch):
+def test_a_partial_write_is_continued_and_its_error_is_reported(launch):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
-        # A write that crosses the limit writes a part, like one that fills the disk.
+        # A write that crosses the limit is partial, like one that fills the disk.
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
         launched = launch("head", "-c", "1500", "/dev/zero")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    code, said, log = launched.end()
+    code, output, log = launched.end()
     assert (code, len(log)) == (launcher.FAILED_EXIT_CODE, 1000)
-    assert said == f"{launcher.LOG_LOST}: the log cannot be written: File too large\n"
+    assert output == f"{launcher.LOG_LOST}: the log cannot be written: File too large\n"
 
 
 def test_all_bytes_are_written(tmp_path):
@@ -162,8 +162,8 @@ def test_all_bytes_are_written(tmp_path):
 def test_a_problem_is_also_reported_on_a_full_disk(tmp_path):
     with small_disk(tmp_path) as disk:
         words = [sys.executable, "-I", "-S", launcher.__file__, disk / "log", 1 << 30, tmp_path]
-        with (disk / "launcher.log").open("ab") as said:
-            subprocess.run([*map(str, words), "yes"], stdout=said, timeout=WITHIN_S, check=False)
+        with (disk / "launcher.log").open("ab") as output:
+            subprocess.run([*map(str, words), "yes"], stdout=output, timeout=WITHIN_S, check=False)
         assert (disk / "launcher.log").read_text().startswith(f"{launcher.LOG_LOST}: ")
 
 
@@ -189,7 +189,7 @@ def test_processes_in_other_groups_end_with_the_application(launch):
     assert processes(mark) == []
 
 
-def test_everything_ends_with_the_launcher(launch):
+def test_all_processes_end_with_the_launcher(launch):
     mark = f"{os.getpid()}2.5"
     launched = launch("sh", "-c", f"setsid sleep {mark} & echo up; sleep {mark}")
     launched.until("up")
@@ -223,7 +223,7 @@ def test_a_pause_stops_all_processes_until_it_ends(launch):
 
 def wait_for_states(mark: str, state: str) -> None:
     """Wait until the application's three processes have a state. The launcher and its first child
-    do not stop.
+    are not stopped.
     """
     deadline_s = time.monotonic() + WITHIN_S
     while time.monotonic() < deadline_s:
@@ -262,7 +262,7 @@ def test_no_signal_is_lost_or_overtaken_by_the_next(launch, rounds):
                 pass
         deadline_s = time.monotonic() + WITHIN_S
         while launched.log.stat().st_size < answers:
-            assert time.monotonic() < deadline_s, f"no answer to request {answers - 1}"
+            assert time.monotonic() < deadline_s, f"no response to request {answers - 1}"
             time.sleep(0.0001)
 
 
@@ -272,14 +272,14 @@ def test_a_signal_that_arrives_before_the_launcher_runs_reaches_the_application(
     launched.running.send_signal(number)
     if number == launcher.PAUSE:
         launched.running.send_signal(launcher.RESUME)
-    code, said, log = launched.end()
-    assert said == ""
+    code, output, log = launched.end()
+    assert output == ""
     # A shell that has not set its trap yet is ended by the signal.
     assert (code, log) in ((0, "begun\n"), (7, "asked\n"), (-signal.SIGTERM, ""))
     assert (code == 0) == (number == launcher.PAUSE)
 
 
-def test_signals_are_blocked_only_meanwhile():
+def test_signals_are_blocked_only_within_the_context():
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     with blocked([signal.SIGUSR2]):
         assert signal.SIGUSR2 in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.harness.orchestrate.applications.test_applications import Made, Processes
+from tests.unit.harness.orchestrate.applications.test_applications import FakeProcess, Processes
 from windtunnel.harness.orchestrate.applications.start import Surroundings, start
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs.containers import ComposeContainers
@@ -23,7 +23,7 @@ CASE = ApplicationCase(
 
 
 class Containers:
-    """A lab of containers, of which none is started."""
+    """A lab of containers, none of which is started."""
 
     def __init__(self):
         self.requests = {}
@@ -38,7 +38,7 @@ class Containers:
 
     def start_application(self, name, request):
         self.requests[name] = request
-        return Made()
+        return FakeProcess()
 
 
 @pytest.fixture
@@ -83,6 +83,6 @@ def test_in_namespaces_the_launcher_starts_it(tmp_path):
     assert watched.log.name == "application-feed.log"
 
 
-def test_docker_compose_up_has_no_engine():
+def test_docker_compose_up_has_no_engine_for_applications():
     with pytest.raises(LabError, match="use `windtunnel run --fidelity compose` outside the"):
         ComposeContainers().start_application("b/one", "b", SimpleNamespace())

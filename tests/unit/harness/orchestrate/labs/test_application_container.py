@@ -1,4 +1,4 @@
-"""The container of an application, with an engine that is played."""
+"""The container of an application, with a simulated engine."""
 
 import signal
 import stat
@@ -21,8 +21,8 @@ from windtunnel.harness.orchestrate.labs.application_container import (
 from windtunnel.harness.orchestrate.labs.compose_file import Mount
 
 
-class Refused(DockerException):
-    """A refusal of the engine, with its reason."""
+class EngineError(DockerException):
+    """An error of the engine, with its reason."""
 
     def __init__(self, explanation):
         super().__init__("500 Server Error")
@@ -30,7 +30,7 @@ class Refused(DockerException):
 
 
 class Output:
-    """What an application prints: an item for each write, until its container ends."""
+    """The output of an application: an item for each write, until its container ends."""
 
     def __init__(self, chunks, ended):
         self._chunks, self._ended = chunks, ended
@@ -130,7 +130,7 @@ def begun(engine, request):
     return found
 
 
-def test_it_has_few_rights_and_its_limits(request_):
+def test_it_has_few_privileges_and_its_limits(request_):
     engine = Engine([b"one\n", b"two\n"])
     container = begun(engine, request_)
     engine.end(0)
@@ -145,7 +145,7 @@ def test_it_has_few_rights_and_its_limits(request_):
     code, work = replace(scenario, target="/x"), Mount(str(request_.work), "/work")
     assert found["mounts"] == [mount_option(each) for each in (code, scenario, work)]
     assert (found["image"], found["read_only"]) == ("ours", True)
-    # It does not see the folder of runs, in which the lab's sockets are.
+    # It has no access to the folder of runs, which contains the lab's sockets.
     assert found["tmpfs"] == {
         "/tmp": "size=64m",
         "/scenario/runs": "ro,size=4k",
@@ -169,7 +169,7 @@ def test_it_is_root_or_another_user_that_may_use_the_drivers_files(request_):
     assert stat.S_IMODE(other.work.stat().st_mode) == 0o777
 
 
-def test_a_driver_sees_no_folder_of_this_machine(request_):
+def test_a_driver_has_no_mounted_folder_of_this_machine(request_):
     engine = Engine()
     request = replace(request_, image="driver", work=None, scenario=None)
     made = settings(
@@ -182,7 +182,7 @@ def test_a_driver_sees_no_folder_of_this_machine(request_):
     assert "tmpfs" not in engine.settings
 
 
-def test_the_end_by_a_signal_has_the_number_of_the_signal(request_):
+def test_the_exit_code_after_a_signal_is_the_negative_number_of_the_signal(request_):
     engine = Engine()
     container = begun(engine, request_)
     container.terminate()
@@ -241,11 +241,11 @@ def test_output_that_the_engine_does_not_deliver_is_lost(request_):
     ("engine", "text"),
     [
         (Engine(create_error=ImageNotFound("no")), "there is no image 'ours' on this machine"),
-        (Engine(start_error=Refused('exec: "feed":\nnot found')),
+        (Engine(start_error=EngineError('exec: "feed":\nnot found')),
          'exec: "feed": not found'),
     ],
 )  # fmt: skip
-def test_what_cannot_be_started_has_ended_with_a_reason(request_, engine, text):
+def test_a_container_that_cannot_be_started_has_ended_with_a_reason(request_, engine, text):
     container = begun(engine, request_)
     assert container.poll() == 126
     problem, reason = container.problem()
@@ -269,7 +269,7 @@ def test_a_command_that_is_not_in_the_image_is_named(request_):
 def test_an_engine_that_fails_is_an_error_of_the_lab(request_, monkeypatch):
     engine = Engine()
     container = begun(engine, request_)
-    monkeypatch.setattr(engine, "pause", lambda: (_ for _ in ()).throw(Refused("no engine")))
+    monkeypatch.setattr(engine, "pause", lambda: (_ for _ in ()).throw(EngineError("no engine")))
     before_s = time.monotonic()
     with pytest.raises(LabError, match="b/application-feed: the engine reported: no engine"):
         container.send_signal(signal.SIGSTOP)

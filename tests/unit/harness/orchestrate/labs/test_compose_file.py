@@ -1,4 +1,4 @@
-"""compose.yaml says what a container is, and the lab understands all of it."""
+"""compose.yaml describes the containers, and the lab supports all of its keys."""
 
 import copy
 
@@ -16,7 +16,7 @@ def document():
     return compose_file.read()
 
 
-def test_place_may_set_up_networks_and_do_nothing_else(document):
+def test_a_place_may_set_up_networks_and_nothing_else(document):
     plan = compose_file.container_spec(document, "a")
     assert plan.image == "windtunnel:local"
     assert plan.cap_add == ("NET_ADMIN", "NET_RAW")
@@ -24,7 +24,7 @@ def test_place_may_set_up_networks_and_do_nothing_else(document):
     assert plan.shm_size_bytes == GIB
 
 
-def test_hosts_and_the_middlebox_are_alike(document):
+def test_hosts_and_the_middlebox_are_equal(document):
     assert compose_file.container_spec(document, "a") == compose_file.container_spec(document, MID)
     services = document["services"]
     for place, service in (("a", "host-a"), ("b", "host-b"), (MID, "middlebox")):
@@ -33,7 +33,7 @@ def test_hosts_and_the_middlebox_are_alike(document):
         )
 
 
-def test_code_is_mounted_read_only_and_runs_are_not(document):
+def test_code_is_mounted_read_only_and_the_folder_of_runs_is_writable(document):
     assert compose_file.container_spec(document, "b").mounts == (
         Mount(".", "/windtunnel", read_only=True),
         Mount("./runs", "/windtunnel/runs"),
@@ -62,7 +62,7 @@ def test_only_the_kernel_cache_is_shared_between_labs(document):
     }
 
 
-def test_key_that_the_lab_cannot_realise_is_refused(document):
+def test_a_key_that_the_lab_does_not_support_is_refused(document):
     changed = copy.deepcopy(document)
     changed["services"]["host-a"]["privileged"] = True
     with pytest.raises(LabError, match=r"service host-a has the keys \['privileged'\]"):
@@ -71,12 +71,12 @@ def test_key_that_the_lab_cannot_realise_is_refused(document):
 
 
 @pytest.mark.parametrize("text", ["1", "gb", "1.5gb", "-1gb", ""])
-def test_size_without_a_number_or_a_unit_is_refused(document, text):
+def test_a_size_without_a_number_or_a_unit_is_refused(document, text):
     document["services"]["host-a"]["shm_size"] = text
     with pytest.raises(LabError, match="shm_size"):
         compose_file.container_spec(document, "a")
 
 
-def test_missing_file_is_explained(tmp_path):
+def test_a_missing_file_is_explained(tmp_path):
     with pytest.raises(LabError, match="containers need a clone"):
         compose_file.read(tmp_path / "compose.yaml")

@@ -1,4 +1,4 @@
-"""What the container lab knows before any container exists."""
+"""The container lab before any container exists: addresses, paths, and refusals."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def lab(runs, monkeypatch):
     return ComposeLab(topology, runs / ".lab", runs)
 
 
-def test_addresses_are_the_runs_own_and_known_at_once(lab):
+def test_addresses_are_those_of_the_run_and_known_before_it_is_up(lab):
     assert [lab.address(host) for host in "ab"] == list(lab.topology.addresses.values())
 
 
@@ -30,17 +30,17 @@ def test_paths_of_a_run_are_found_below_the_mount(lab, runs):
 
 
 @pytest.mark.parametrize("path", ["elsewhere/file", "runs/../elsewhere", "runs-too/file"])
-def test_path_that_no_container_sees_is_refused(lab, tmp_path, path):
+def test_a_path_outside_the_mounts_is_refused(lab, tmp_path, path):
     with pytest.raises(LabError, match="no container has access to it"):
         lab.path(tmp_path / path)
 
 
-def test_lab_that_is_not_up_spawns_nothing(lab, runs):
+def test_a_lab_that_is_not_up_spawns_nothing(lab, runs):
     with pytest.raises(LabError, match="no container for a"):
         lab.spawn("a", ["true"], log=runs / "x.log")
 
 
-def test_down_before_up_and_twice_is_no_error(lab):
+def test_down_before_up_and_a_second_down_have_no_effect(lab):
     lab.down()
     lab.down()
 
@@ -89,7 +89,7 @@ def test_outside_a_lab_may_have_any_hosts(monkeypatch):
     containers.require_hosts(("a", "b", "c"))
 
 
-def test_missing_agents_leave_nothing_behind(lab, runs, tmp_path, monkeypatch):
+def test_missing_agents_leave_no_containers(lab, runs, tmp_path, monkeypatch):
     monkeypatch.setenv("WINDTUNNEL_CONTROL", str(tmp_path))
     monkeypatch.setattr(containers, "CONNECT_TIMEOUT_S", 0.05)
     with pytest.raises(LabError, match="no agent for a could be reached"):

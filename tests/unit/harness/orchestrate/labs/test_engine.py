@@ -1,4 +1,4 @@
-"""What is known of the container engine without one."""
+"""The connection to the container engine, with a missing and with a simulated engine."""
 
 import json
 import os
@@ -37,12 +37,12 @@ def test_missing_engine_is_reported_with_its_address(no_engine):
         containers.require()
 
 
-def test_where_no_engine_is_nothing_is_left_over():
+def test_without_an_engine_nothing_is_left_over():
     assert containers.remove_leftovers() == []
 
 
-class Thing:
-    """A container or a network of an engine that we play."""
+class Resource:
+    """A container or a network of the simulated engine."""
 
     def __init__(self, name, *, owner, user=None, fails=None):
         self.name, self._fails, self.is_there = name, fails, True
@@ -61,7 +61,7 @@ class Thing:
 
 @pytest.fixture
 def play(monkeypatch):
-    """Plays an engine that has some containers and networks."""
+    """Simulate an engine that has these containers and networks."""
 
     def start(containers_there, networks_there=()):
         client = SimpleNamespace(
@@ -88,10 +88,10 @@ ODD_OWNERS = [
 
 @pytest.mark.parametrize("owner", ODD_OWNERS, ids=lambda text: f"{text!r:.30}")
 def test_a_container_with_an_odd_owner_neither_stops_nor_endangers_the_others(play, owner):
-    odd = Thing("odd", owner=owner)
-    living = Thing("living", owner=owner_label())
-    dead = Thing("dead", owner=owner_label(started_ticks=1))
-    network = Thing("bridge", owner=owner_label(started_ticks=1))
+    odd = Resource("odd", owner=owner)
+    living = Resource("living", owner=owner_label())
+    dead = Resource("dead", owner=owner_label(started_ticks=1))
+    network = Resource("bridge", owner=owner_label(started_ticks=1))
     play([living, odd, dead], [network])
     removed = containers.remove_leftovers()
     assert removed == ["container odd", "container dead", "network bridge"]
@@ -99,20 +99,20 @@ def test_a_container_with_an_odd_owner_neither_stops_nor_endangers_the_others(pl
 
 
 def test_a_living_owner_does_not_protect_what_another_left_with_the_same_token(play):
-    dead = Thing("dead", owner=owner_label(started_ticks=1))
-    play([dead, Thing("claims", owner=owner_label())])
+    dead = Resource("dead", owner=owner_label(started_ticks=1))
+    play([dead, Resource("claims", owner=owner_label())])
     assert containers.remove_leftovers() == ["container dead"]
 
 
 def test_containers_of_another_user_are_left_alone(play):
     dead = owner_label(started_ticks=1)
-    theirs = Thing("theirs", owner=dead, user=os.geteuid() + 1)
-    play([theirs, Thing("ours", owner=dead, user=os.geteuid())])
+    theirs = Resource("theirs", owner=dead, user=os.geteuid() + 1)
+    play([theirs, Resource("ours", owner=dead, user=os.geteuid())])
     assert containers.remove_leftovers() == ["container ours"]
     assert theirs.is_there
 
 
-def test_all_that_is_created_names_its_user():
+def test_everything_created_is_labelled_with_its_user():
     lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
     assert engine.labels_of(lab)[engine.USER_LABEL] == str(os.geteuid())
 
@@ -120,18 +120,18 @@ def test_all_that_is_created_names_its_user():
 @pytest.mark.parametrize("error", [engine.DockerException("no"), OSError("no")])
 def test_a_container_that_cannot_be_removed_does_not_stop_the_others(play, error):
     dead = owner_label(started_ticks=1)
-    play([Thing("stuck", owner=dead, fails=error), Thing("dead", owner=dead)])
+    play([Resource("stuck", owner=dead, fails=error), Resource("dead", owner=dead)])
     with pytest.raises(NotAllRemoved, match="container stuck: no") as caught:
         containers.remove_leftovers()
     assert caught.value.removed == ["container dead"]
 
 
-def test_a_container_that_goes_meanwhile_is_no_failure(play):
-    play([Thing("gone", owner="", fails=engine.NotFound("gone"))])
+def test_a_container_that_has_gone_meanwhile_is_not_a_failure(play):
+    play([Resource("gone", owner="", fails=engine.NotFound("gone"))])
     assert containers.remove_leftovers() == []
 
 
-def test_a_control_folder_that_is_there_already_is_not_used(tmp_path, play, monkeypatch):
+def test_an_existing_control_folder_is_not_used(tmp_path, play, monkeypatch):
     lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
     containers_of_lab = EphemeralContainers(lab, tmp_path / ".lab", ["a", "mid"], tmp_path)
     monkeypatch.setattr(engine, "ensure_image", lambda *_: None)
@@ -148,7 +148,7 @@ def test_a_control_folder_that_is_there_already_is_not_used(tmp_path, play, monk
     assert list(planted.iterdir()) == []
 
 
-def test_containers_that_never_started_has_nothing_to_remove(tmp_path):
+def test_containers_that_never_started_leave_nothing_to_remove(tmp_path):
     lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
     containers_of_lab = EphemeralContainers(lab, tmp_path / ".lab", ["a", "b", "mid"], tmp_path)
     containers_of_lab.remove()
@@ -165,11 +165,11 @@ def test_owner_is_alive_as_long_as_its_process():
 
 
 @pytest.mark.parametrize("label", ["", "{", "[]", '{"pid": 1}'])
-def test_label_that_names_no_one_has_no_living_owner(label):
+def test_a_label_without_an_owner_has_no_living_owner(label):
     assert not engine.owner_is_alive(label)
 
 
-def test_mounts_take_the_folders_of_the_lab(tmp_path):
+def test_mounts_use_the_folders_of_the_lab(tmp_path):
     lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
     containers_of_lab = EphemeralContainers(lab, tmp_path / ".lab", ["a", "mid"], tmp_path)
     plan = compose_file.container_spec(compose_file.read(), "a")
@@ -207,7 +207,7 @@ def test_files_of_a_container_are_found_below_its_root(play, monkeypatch, tmp_pa
         pass
 
 
-def test_the_memory_of_a_host_is_that_of_its_present_process(tmp_path, monkeypatch):
+def test_the_memory_of_a_host_is_that_of_its_current_process(tmp_path, monkeypatch):
     state = {}
     container = SimpleNamespace(attrs={"State": state})
     client = SimpleNamespace(containers=SimpleNamespace(get=lambda name: container))

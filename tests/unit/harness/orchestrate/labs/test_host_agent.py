@@ -1,4 +1,4 @@
-"""The agent of a container, here as an ordinary process, asked through a link."""
+"""The agent of a container, here an ordinary process that gets its requests through a link."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ FOREVER = [sys.executable, "-c", "import time; print('here', flush=True); time.s
 def until(condition, what: str) -> None:
     deadline_s = time.monotonic() + WAIT_S
     while not condition():
-        assert time.monotonic() < deadline_s, f"not in time: {what}"
+        assert time.monotonic() < deadline_s, f"timed out: {what}"
         time.sleep(0.01)
 
 
@@ -37,7 +37,7 @@ def is_alive(pid: int) -> bool:
 
 @pytest.fixture
 def control(tmp_path):
-    # Deeper than a socket's path may be long.
+    # The path is longer than that of a socket may be.
     folder = tmp_path.joinpath(*["a-folder-with-a-long-name"] * 5)
     folder.mkdir(parents=True)
     return folder
@@ -96,12 +96,12 @@ def test_kills_a_process_with_its_children(link, tmp_path):
     until(lambda: not is_alive(child), "the child's end")
 
 
-def test_waits_no_longer_than_it_is_reported(link, tmp_path):
+def test_waits_no_longer_than_requested(link, tmp_path):
     process = spawn(link, FOREVER, tmp_path / "log")
     assert process.wait(0.02) is None
 
 
-def test_death_of_the_harness_ends_what_it_started(agent, control, tmp_path):
+def test_the_death_of_the_harness_ends_its_processes(agent, control, tmp_path):
     link = agent_link.connect(control, PLACE, WAIT_S)
     process = spawn(link, FOREVER, tmp_path / "log")
     pid = process._pid
@@ -114,7 +114,7 @@ def test_death_of_the_harness_ends_what_it_started(agent, control, tmp_path):
     again.close()
 
 
-def test_end_of_the_agent_ends_what_it_started(agent, link, tmp_path):
+def test_the_end_of_the_agent_ends_its_processes(agent, link, tmp_path):
     process = spawn(link, FOREVER, tmp_path / "log")
     agent.terminate()
     assert agent.wait(WAIT_S) == 0
@@ -123,7 +123,7 @@ def test_end_of_the_agent_ends_what_it_started(agent, link, tmp_path):
         process.poll()
 
 
-def test_stops_when_reported(agent, control):
+def test_stops_on_request(agent, control):
     agent_link.connect(control, PLACE, WAIT_S).close()
     agent_link.stop_all(control)
     assert agent.wait(WAIT_S) == 0
@@ -140,13 +140,13 @@ def test_the_output_of_a_command_is_not_in_a_file_that_can_be_foreseen(link, mon
     assert [link.run(["printf", text]) for text in "xy"] == [b"x", b"y"]
 
 
-def test_reads_files_as_the_place_sees_them(link):
+def test_reads_files_of_the_container(link):
     assert b"Udp:" in link.read("/proc/net/snmp")
     with pytest.raises(LabError, match="No such file"):
         link.read("/nowhere")
 
 
-def test_makes_a_directory_anew(link, tmp_path):
+def test_replaces_a_directory(link, tmp_path):
     folder = tmp_path / "memory"
     for _ in range(2):
         link.request("empty_directory", path=str(folder))
@@ -168,13 +168,13 @@ def test_makes_a_directory_anew(link, tmp_path):
         ({"operation": "spawn", "argv": 5, "env": {}, "log": "/dev/null"}, "int"),
     ],
 )
-def test_refuses_what_it_cannot_do_and_goes_on(link, request_, complaint):
+def test_rejects_invalid_requests_and_continues(link, request_, complaint):
     with pytest.raises(LabError, match=complaint):
         link.request(**request_)
     assert link.run(["true"]) == b""
 
 
-def test_gives_up_a_connection_that_sends_rubbish_and_takes_the_next(agent, control):
+def test_closes_a_connection_that_sends_garbage_and_accepts_the_next(agent, control):
     agent_link.connect(control, PLACE, WAIT_S).close()
     with socket.socket(socket.AF_UNIX) as rubbish:
         address, handle = host_agent.socket_address(control, PLACE)
@@ -212,7 +212,7 @@ print("all reaped")
 
 
 def test_orphans_that_end_while_their_leader_is_reaped_do_not_disturb_it(tmp_path):
-    """The handler comes in between: it once took the child that was being looked at."""
+    """The signal handler may run in between: it once reaped the child that was being examined."""
     done = subprocess.run(
         [sys.executable, "-c", ORPHANS, str(tmp_path / "log")],
         env={**os.environ, "PYTHONPATH": str(ROOT)},

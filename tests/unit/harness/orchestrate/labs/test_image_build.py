@@ -1,4 +1,4 @@
-"""Images of applications: what is sent to the engine, what is logged, and what is refused."""
+"""Building images of applications: the context for the engine, the log, and refused folders."""
 
 from types import SimpleNamespace
 
@@ -11,7 +11,7 @@ from windtunnel.harness.orchestrate.labs.image_build import build_image
 
 
 class Engine:
-    """An engine that prints these chunks for each build."""
+    """An engine whose output for each build is these chunks."""
 
     def __init__(self, *chunks):
         self.chunks, self.built = chunks, []
@@ -66,7 +66,7 @@ def test_the_log_has_a_limit(root, log, monkeypatch):
     assert log.read_text() == "abcdabcdab"
 
 
-def test_a_build_without_end_is_ended(root, log, monkeypatch):
+def test_an_endless_build_is_ended(root, log, monkeypatch):
     monkeypatch.setattr(image_build, "BUILD_TIMEOUT_S", -1.0)
     with pytest.raises(NotBuilt, match="takes longer than"):
         build_image(Engine({"stream": "a"}, {"stream": "b"}), root, "feed", log)

@@ -1,4 +1,4 @@
-"""What is handed to an engine in another kernel, and what is refused before it starts."""
+"""Export of an image for an engine in another kernel, and refusals before that engine starts."""
 
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ SIZE_BYTES = 10 << 20
 
 @pytest.fixture
 def with_image(monkeypatch):
-    """An engine that has an image of a few bytes and says that it is of ten MiB."""
+    """An engine with an image of a few bytes, whose reported size is 10 MiB."""
     image = SimpleNamespace(attrs={"Size": SIZE_BYTES}, save=lambda named: iter([b"ab", b"c"]))
     client = SimpleNamespace(images=SimpleNamespace(get=lambda name: image))
 
@@ -29,7 +29,7 @@ def test_the_image_becomes_a_file(with_image, tmp_path):
     assert image_export.save_image(tmp_path).read_bytes() == b"abc"
 
 
-def test_too_little_room_is_reported_with_both_figures(with_image, tmp_path, monkeypatch):
+def test_too_little_space_is_reported_with_both_figures(with_image, tmp_path, monkeypatch):
     monkeypatch.setattr(
         image_export.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1 << 20)
     )
@@ -38,7 +38,7 @@ def test_too_little_room_is_reported_with_both_figures(with_image, tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_an_engine_nothing_is_handed_over(tmp_path, monkeypatch):
+def test_without_an_engine_no_image_is_exported(tmp_path, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine.sock")
     with pytest.raises(LabError, match="no container engine listens"):
         image_export.save_image(tmp_path)

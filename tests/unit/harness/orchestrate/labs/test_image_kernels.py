@@ -1,4 +1,4 @@
-"""A container compiles what containers need, if it is not there, and goes when it is done."""
+"""A container compiles the kernels of containers if they are missing, and is then removed."""
 
 import shutil
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ VOLUME = "windtunnel-kernels"
 
 
 class Engine:
-    """One volume, and containers that say and end with what they are told to."""
+    """One volume, and containers with a given output and exit code."""
 
     def __init__(self, folder):
         self.volumes = SimpleNamespace(create=self._volume)
@@ -41,7 +41,7 @@ class Engine:
         self.removed += 1
 
     def sources(self):
-        """What the containers that were made had in the place of kernels."""
+        """Return the volumes or folders that the created containers had for their kernels."""
         place = image_kernels.KERNELS_IN_CONTAINER
         return [
             source
@@ -53,7 +53,7 @@ class Engine:
 
 @pytest.fixture(scope="module")
 def summaries(tmp_path_factory):
-    """Summaries of all sources, which take seconds to make."""
+    """Summaries of all sources, whose computation takes seconds."""
     folder = tmp_path_factory.mktemp("summaries")
     precompile.mark_name(folder)
     return folder / FILE_NAME
@@ -99,20 +99,20 @@ def test_a_full_volume_is_left_alone(volume, tmp_path):
     assert not volume.created
 
 
-def test_a_folder_with_a_volumes_name_is_looked_at_itself(volume, tmp_path):
+def test_a_folder_that_backs_a_volume_is_examined_itself(volume, tmp_path):
     (tmp_path / precompile.mark_name(tmp_path)).touch()
     volume.attributes = {"Mountpoint": "/nowhere", "Options": {"device": str(tmp_path)}}
     image_kernels.compile_in_volume(pytest.fail)
     assert not volume.created
 
 
-def test_a_container_that_has_nothing_to_do_reports_nothing(volume):
+def test_a_container_without_output_reports_nothing(volume):
     volume.chunks = []
     image_kernels.compile_in_volume(pytest.fail)
     assert len(volume.created) == 1
 
 
-def test_who_may_not_look_into_the_volume_gets_a_folder(volume, tmp_path, monkeypatch):
+def test_a_user_without_access_to_the_volume_gets_a_folder(volume, tmp_path, monkeypatch):
     monkeypatch.setenv("WINDTUNNEL_KERNEL_CACHE", str(tmp_path / "own" / "kernels"))
     volume.attributes["Mountpoint"] = str(tmp_path / "not-there")
     folder = image_kernels.compile_in_folder(lambda line: None)
@@ -123,7 +123,7 @@ def test_who_may_not_look_into_the_volume_gets_a_folder(volume, tmp_path, monkey
 
 
 @pytest.mark.full
-def test_a_container_that_fails_is_reported_with_its_last_words_and_removed(volume):
+def test_a_container_that_fails_is_reported_with_its_last_line_and_removed(volume):
     volume.code = 1
     with pytest.raises(LabError, match=r"ended with exit code 1: end$"):
         image_kernels.compile_in_volume(lambda line: None)

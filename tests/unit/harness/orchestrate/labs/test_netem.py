@@ -1,4 +1,4 @@
-"""Setting netem through a lab: what is said to tc, what is proven, what is told when it fails."""
+"""Setting netem through a lab: the commands for tc, the verification, and the errors."""
 
 import json
 from pathlib import Path
@@ -22,8 +22,8 @@ def answer(loss=0.02, waiting=0, packets=0, dropped=0):
     )
 
 
-class Said:
-    """A process that has said one thing and ended."""
+class EndedProcess:
+    """A process that has ended with an exit code."""
 
     def __init__(self, code):
         self._code = code
@@ -33,7 +33,7 @@ class Said:
 
 
 class FakeLab:
-    """A lab in which `tc` answers from a list, the last answer again and again."""
+    """A lab in which `tc` prints these answers one after another, and repeats the last one."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -48,7 +48,7 @@ class FakeLab:
         code, text = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         with log.open("a") as file:
             file.write(text)
-        return Said(code)
+        return EndedProcess(code)
 
 
 def created(folder: Path, lab, impairments=IMPAIRMENTS):
@@ -56,7 +56,7 @@ def created(folder: Path, lab, impairments=IMPAIRMENTS):
     return Netem(lab, case, folder / "netem.log")
 
 
-def test_sets_it_on_the_way_to_the_receiver_and_reads_it_back(tmp_path):
+def test_sets_the_qdisc_towards_the_receiver_and_reads_it_back(tmp_path):
     lab = FakeLab((0, ""), (0, answer()))
     netem = created(tmp_path, lab)
     netem.apply()
@@ -73,29 +73,29 @@ def test_the_other_direction_is_on_the_other_interface(tmp_path):
     assert "dev to-a" in lab.commands[0]
 
 
-def test_another_number_than_asked_for_is_a_failure_of_the_harness(tmp_path):
+def test_another_value_than_the_requested_one_is_a_harness_error(tmp_path):
     lab = FakeLab((0, ""), (0, answer(loss=0.03)))
     with pytest.raises(LabError, match=r"expected 0\.02, found 0\.03"):
         created(tmp_path, lab).apply()
 
 
-def test_a_kernel_without_netem_is_no_failure(tmp_path):
+def test_a_kernel_without_netem_is_unsupported(tmp_path):
     text = "Error: Specified qdisc kind is unknown."
     with pytest.raises(Unsupported, match="--kernel uml"):
         created(tmp_path, FakeLab((2, text))).apply()
 
 
-def test_any_other_refusal_is_a_failure(tmp_path):
+def test_any_other_error_of_tc_is_a_harness_error(tmp_path):
     with pytest.raises(LabError, match="exit code 2: RTNETLINK answers: no"):
         created(tmp_path, FakeLab((2, "RTNETLINK answers: no"))).apply()
 
 
-def test_an_answer_that_is_none_is_a_failure(tmp_path):
+def test_output_that_cannot_be_parsed_is_a_harness_error(tmp_path):
     with pytest.raises(LabError, match="cannot parse the output of tc"):
         created(tmp_path, FakeLab((0, ""))).apply()
 
 
-def test_what_cannot_be_removed_is_a_failure(tmp_path):
+def test_a_qdisc_that_cannot_be_removed_is_a_harness_error(tmp_path):
     lab = FakeLab((0, ""), (0, answer()), (0, answer()), (2, "busy"))
     netem = created(tmp_path, lab)
     netem.apply()

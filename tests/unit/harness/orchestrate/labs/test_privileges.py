@@ -1,4 +1,4 @@
-"""What a process may do here is found out, and what it lacks is named."""
+"""The privileges that a lab needs are determined, and missing ones are named."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from windtunnel.harness.orchestrate.labs import labs, privileges
 
 
 @pytest.fixture
-def powerless(monkeypatch):
+def without_capabilities(monkeypatch):
     monkeypatch.setattr(privileges, "effective_capabilities", lambda: 1 << privileges.CAP_NET_RAW)
     monkeypatch.setattr(privileges, "_SWITCHES", ())
     monkeypatch.delenv(privileges.REENTERED, raising=False)
@@ -18,26 +18,26 @@ def powerless(monkeypatch):
 
 @pytest.fixture
 def started(monkeypatch):
-    """The commands that would have taken the place of this process."""
+    """The commands that would have replaced this process."""
     commands = []
     monkeypatch.setattr(os, "execvpe", lambda program, argv, env: commands.append((argv, env)))
     return commands
 
 
-def test_missing_capabilities_are_named(powerless):
+def test_missing_capabilities_are_named(without_capabilities):
     assert privileges.missing() == ["CAP_NET_ADMIN", "CAP_SYS_ADMIN"]
     with pytest.raises(LabError, match="need CAP_NET_ADMIN, CAP_SYS_ADMIN, which this process"):
         privileges.require()
 
 
-def test_any_caller_has_them_goes_on(monkeypatch, started):
+def test_a_process_with_the_capabilities_continues(monkeypatch, started):
     monkeypatch.setattr(privileges, "effective_capabilities", lambda: (1 << 41) - 1)
     privileges.require()
     privileges.acquire()
     assert started == []
 
 
-def test_a_command_without_them_starts_itself_again_in_a_user_namespace(powerless, started):
+def test_a_command_without_them_restarts_itself_in_a_user_namespace(without_capabilities, started):
     privileges.acquire()
     ((argv, env),) = started
     assert argv[0] == "unshare"
@@ -48,14 +48,16 @@ def test_a_command_without_them_starts_itself_again_in_a_user_namespace(powerles
     assert env[privileges.REENTERED] == "1"
 
 
-def test_it_does_so_only_once(powerless, started, monkeypatch):
+def test_it_restarts_itself_only_once(without_capabilities, started, monkeypatch):
     monkeypatch.setenv(privileges.REENTERED, "1")
     with pytest.raises(LabError):
         privileges.acquire()
     assert started == []
 
 
-def test_a_kernel_that_forbids_user_namespaces_is_quoted(powerless, started, monkeypatch, tmp_path):
+def test_a_kernel_that_forbids_user_namespaces_is_quoted(
+    without_capabilities, started, monkeypatch, tmp_path
+):
     switch = tmp_path / "max_user_namespaces"
     switch.write_text("0\n")
     text = "sysctl user.max_user_namespaces is 0"

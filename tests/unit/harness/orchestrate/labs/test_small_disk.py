@@ -1,4 +1,4 @@
-"""A small disk is full in earnest, its files are there afterwards, and nothing else is left."""
+"""A small disk really becomes full, its files are kept afterwards, and nothing else is left."""
 
 import os
 import signal
@@ -63,7 +63,7 @@ def test_the_folder_has_the_same_mode_on_the_disk_and_afterwards(tmp_path):
     assert reported.strip() == oct(tmp_path.stat().st_mode) == "0o40750"
 
 
-def test_a_program_that_is_reported_to_end_ends_and_its_files_stay(tmp_path):
+def test_a_program_that_is_asked_to_end_ends_and_its_files_stay(tmp_path):
     with start(tmp_path, WAIT) as running:
         assert running.stdout.readline() == "ready\n"
         assert not (tmp_path / "begun").exists()
@@ -91,7 +91,7 @@ def _children(pid):
         return file.read().split()
 
 
-def test_what_cannot_be_mounted_is_reported(tmp_path):
+def test_a_disk_that_cannot_be_mounted_is_reported(tmp_path):
     argv = small_disk.command(sys.executable, str(tmp_path), -5, ["true"])
     done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == small_disk.NO_DISK

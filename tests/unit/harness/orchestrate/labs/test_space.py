@@ -1,4 +1,4 @@
-"""Room is asked for before a run, with the numbers that a person needs."""
+"""Disk space and memory are checked before a run, and errors name needed and free amounts."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_needs_three_and_a_half_times_the_traffic_and_the_logs_on_disk(scenario)
     assert space.estimate(scenario).disk_bytes == traffic * 7 // 2 + logs + 256 * MIB
 
 
-def test_needs_room_for_recordings_too(tmp_path, scenario):
+def test_needs_space_for_recordings_too(tmp_path, scenario):
     file = tmp_path / "recorded.yaml"
     text = MAIN.read_text().replace("loss/reliable-2pct", "recorded")
     text = text.replace("traffic:\n", "archives: [{host: b}]\ntraffic:\n")
@@ -53,5 +53,5 @@ def test_reports_how_much_is_needed_how_much_is_free_and_where(tmp_path):
         space.require(tmp_path, 1 << 40, "the run folder")
 
 
-def test_is_content_with_enough(tmp_path):
+def test_accepts_enough_space(tmp_path):
     space.require(tmp_path, 1, "the run folder")

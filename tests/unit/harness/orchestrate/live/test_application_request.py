@@ -1,4 +1,4 @@
-"""Applications as a program asks for them."""
+"""Applications that a program requests from a live lab."""
 
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,14 @@ def request(where: Path, **changed: Any) -> ApplicationRequest:
     return application_request(document, case(), lambda name: name)
 
 
-def test_addresses_are_filled_in(tmp_path: Path) -> None:
+def test_addresses_are_substituted(tmp_path: Path) -> None:
     found = request(tmp_path, command=["x", "${b}:5"], env={"X": "${a}"}).case
     assert found.command == ("x", "10.64.0.19:5")
     assert found.env == {"X": "10.64.0.3"}
     assert found.ends_at_any_time
 
 
-def test_the_surroundings_are_those_of_the_program(tmp_path: Path) -> None:
+def test_environment_and_folder_are_those_of_the_program(tmp_path: Path) -> None:
     around = request(tmp_path, variables={"PATH": "/x"}).surroundings
     assert (around.folder, around.variables) == (tmp_path, {"PATH": "/x"})
 

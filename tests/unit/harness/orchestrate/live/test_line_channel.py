@@ -42,7 +42,7 @@ def test_anything_else_closes_the_channel(ends, line: bytes) -> None:
         channel.receive(1)
 
 
-def test_the_end_is_noticed(ends) -> None:
+def test_the_end_is_detected(ends) -> None:
     channel, other = ends
     other.close()
     with pytest.raises(ChannelClosed, match="closed the connection"):

@@ -1,4 +1,4 @@
-"""Requests to a relay, which is a log and a process that receives signals here."""
+"""Requests to a relay, which is represented by its log and a process that receives signals."""
 
 from pathlib import Path
 from unittest.mock import patch
@@ -40,7 +40,7 @@ def requester(tmp_path: Path, relay: Relay) -> LinkRequester:
     return LinkRequester(RunDir(tmp_path), WatchedProcess("mid/relay", relay, "relay", log))
 
 
-def test_a_request_is_written_before_the_relay_is_told(
+def test_a_request_is_written_before_the_relay_is_signalled(
     tmp_path: Path, requester: LinkRequester, relay: Relay
 ) -> None:
     assert (requester.request(IMPAIRMENTS), requester.request(IMPAIRMENTS[:1])) == (1, 2)

@@ -1,4 +1,4 @@
-"""Which counters a program asks for."""
+"""The counters that a program requests from a live lab."""
 
 from pathlib import PurePath
 from unittest.mock import MagicMock, Mock

@@ -92,7 +92,7 @@ def test_a_pause_ends_with_the_lab_and_a_kill_stays(
     ("end", "text"),
     [("resume", "the driver of host a was not paused"), ("restart", "was not killed")],
 )
-def test_only_what_began_can_end(events: LiveEvents, end: str, text: str) -> None:
+def test_only_an_event_that_began_can_end(events: LiveEvents, end: str, text: str) -> None:
     with pytest.raises(OptionError, match=text):
         events.finish(end, "a")
     events.start("kill" if end == "resume" else "pause", "a")
@@ -100,7 +100,7 @@ def test_only_what_began_can_end(events: LiveEvents, end: str, text: str) -> Non
         events.finish(end, "a")
 
 
-def test_what_does_not_run_cannot_be_paused(events: LiveEvents, control: Control) -> None:
+def test_a_process_that_does_not_run_cannot_be_paused(events: LiveEvents, control: Control) -> None:
     with pytest.raises(OptionError, match="application other is not running"):
         events.start("pause", "a", "other")
     control.processes[1].process.code = 0
@@ -109,7 +109,7 @@ def test_what_does_not_run_cannot_be_paused(events: LiveEvents, control: Control
     assert events.cases == ()
 
 
-def test_an_event_at_a_time(events: LiveEvents, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_event_at_a_time(events: LiveEvents, monkeypatch: pytest.MonkeyPatch) -> None:
     events.start("pause", "a")
     with pytest.raises(OptionError, match="the driver of host a is paused or killed already"):
         events.start("kill", "a")

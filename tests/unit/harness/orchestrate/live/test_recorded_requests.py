@@ -1,4 +1,4 @@
-"""What a program has asked of a lab is recorded, and asked again at the same times."""
+"""A program's requests to a lab are recorded, and repeated at the same times."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ S = 1_000_000_000
 
 
 class Clock:
-    """A clock that moves when somebody sleeps."""
+    """A clock that advances only by sleeping."""
 
     def __init__(self) -> None:
         self.now_ns = 50 * S
@@ -36,7 +36,7 @@ def request(sent_s: float, answered_s: float | None, refused: str = "", **what: 
 
 
 class Replay:
-    """A lab that answers each request after a time of its own."""
+    """A lab that answers each request after a given time."""
 
     def __init__(self, *requests: Any, ended_s: float) -> None:
         self.clock = Clock()
@@ -67,14 +67,14 @@ class Replay:
                     self.again.send({"id": number, **({"error": error} if error else {"ok": {}})})
 
 
-def test_requests_are_made_again_as_long_after_the_answers_as_then() -> None:
+def test_requests_are_repeated_with_the_same_delays_after_responses() -> None:
     replay = Replay(
         request(0.1, 1.1, do="start", name="reader"),
         request(3.1, 3.2, do="link"),
         request(4.0, 4.0, do="event"),
         ended_s=4.5,
     )
-    # The reader is ready four seconds later than then. The partition is as long after that as then.
+    # The reader is ready 4 s later than in the recorded run, and so the partition is 4 s later too.
     replay.run({"reader": 5.0, "link": 0.1})
     at = replay.times_s
     assert at["reader"] == pytest.approx(0.1, abs=0.03)
@@ -93,14 +93,14 @@ def test_a_request_does_not_wait_for_one_that_was_answered_later() -> None:
     assert replay.times_s["close"] == pytest.approx(20.5, abs=0.06)
 
 
-def test_one_that_was_never_answered_holds_nothing_up() -> None:
+def test_a_request_that_was_never_answered_delays_nothing() -> None:
     replay = Replay(request(0.0, None, do="wait", name="wait"), ended_s=2.0)
     replay.run({"wait": 99.0})
     assert replay.times_s["close"] == pytest.approx(2.0, abs=0.03)
     assert replay.again.counts == (0, 1)
 
 
-def test_another_answer_than_then_is_named() -> None:
+def test_a_response_that_differs_is_reported() -> None:
     replay = Replay(
         request(0.0, 0.1, do="start", name="reader"),
         request(0.2, 0.3, refused="late", do="stop", application="reader"),
@@ -113,7 +113,7 @@ def test_another_answer_than_then_is_named() -> None:
     )
 
 
-def test_the_record_has_what_changes_the_lab_or_waits(tmp_path: Path) -> None:
+def test_requests_that_change_the_lab_or_wait_are_recorded(tmp_path: Path) -> None:
     recorder = RequestRecorder({"hosts": ["a", "b"], "out": "/x", "folder": "/y", "argv": []})
     recorder.begin()
     recorder.asked(
@@ -162,7 +162,7 @@ def test_the_record_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         '{"schema": "windtunnel-lab-requests/1", "options": {}, "requests": [{"sent_ns": -1}]}',
     ],
 )
-def test_a_record_of_others_is_checked(text: str, tmp_path: Path) -> None:
+def test_a_record_from_an_untrusted_folder_is_validated(text: str, tmp_path: Path) -> None:
     file = tmp_path / "lab-requests.json"
     file.write_text(text)
     with pytest.raises(DocumentError, match=r"lab-requests\.json"):

@@ -16,7 +16,7 @@ WAIT = {"id": 5, "do": "counter", "host": "a", "counter": "sub-pos", "within": 1
 
 
 class Lab:
-    """What requests act upon, and the answers that they have sent."""
+    """The lab that requests change, and the responses that were sent."""
 
     def __init__(self, folder: Path) -> None:
         self.sent: list[dict[str, Any]] = []
@@ -87,7 +87,7 @@ def test_a_wait_ends_with_its_time(lab: Lab) -> None:
     assert lab.sent == [{"id": 3, "error": text}]
 
 
-def test_what_has_failed_meanwhile_is_named_first(
+def test_a_failure_that_happened_meanwhile_is_reported_first(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_counters, "largest", lambda counters, selected: 4)
@@ -144,7 +144,7 @@ def test_a_wrong_request_is_refused_and_the_lab_goes_on(
     assert not lab.requests.is_closed
 
 
-def test_what_has_no_number_cannot_be_answered(lab: Lab) -> None:
+def test_a_request_without_a_number_cannot_be_answered(lab: Lab) -> None:
     lab.requests.begin({"do": "close"})
     assert (lab.sent, lab.requests.is_closed) == ([], False)
 

@@ -1,4 +1,4 @@
-"""Kernels are compiled once for what decides them, and nobody says so before they are."""
+"""Kernels are compiled once for each state of their sources, and marked only when that is done."""
 
 import stat
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from windtunnel.harness.orchestrate.processes import process
 
 @pytest.fixture
 def sources(tmp_path, monkeypatch):
-    """A clone of a few files."""
+    """A folder with copies of a few sources."""
     clone = tmp_path / "clone"
     for name in (*precompile.IMAGE, "driver/base/one.py", "harness/two.py"):
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
@@ -24,7 +24,7 @@ def sources(tmp_path, monkeypatch):
 
 @pytest.fixture
 def commands(monkeypatch):
-    """What was run and where, instead of running it; `codes` is what they end with."""
+    """Record commands and their folders instead of running them; `codes` are their exit codes."""
     created = SimpleNamespace(seen=[], codes=[0, 0], programs=precompile.OF_PROCESSES)
 
     def run_in_foreground(argv, *, env, stdout_to_stderr):
@@ -85,7 +85,7 @@ def test_everything_is_compiled_once(sources, commands, tmp_path):
     assert len(commands.seen) == len(precompile.OF_PROCESSES)
 
 
-def test_sources_that_change_meanwhile_are_not_said_to_be_there(sources, monkeypatch, tmp_path):
+def test_sources_that_change_meanwhile_are_not_marked(sources, monkeypatch, tmp_path):
     def run_in_foreground(argv, **_):
         (sources / "harness/two.py").write_text("2")
         return 0
@@ -95,7 +95,7 @@ def test_sources_that_change_meanwhile_are_not_said_to_be_there(sources, monkeyp
     assert not precompile.is_complete(tmp_path)
 
 
-def test_what_fails_is_named_and_leaves_no_mark(sources, commands, tmp_path):
+def test_a_failed_compilation_is_named_and_leaves_no_mark(sources, commands, tmp_path):
     commands.codes = [0, 7]
     with pytest.raises(
         LabError, match=r"compiled: windtunnel.driver.warm_up ended with exit code 7$"

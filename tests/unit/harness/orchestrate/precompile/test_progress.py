@@ -1,4 +1,4 @@
-"""A compilation reports the kernels that it has stored: of all, if the cache was empty."""
+"""A compilation reports how many kernels it has stored, and the total if the cache was empty."""
 
 import threading
 
@@ -12,7 +12,7 @@ WAIT_S = 30.0
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    """Stores a kernel of this number in the cache."""
+    """Store a kernel with this number in the cache."""
     monkeypatch.setattr(progress, "POLL_S", 0.001)
 
     def store(number):
@@ -24,7 +24,7 @@ def store(tmp_path, monkeypatch):
 
 
 def seen(cache, *numbers, store):
-    """The reports of a compilation that stores these kernels, each after the last was reported."""
+    """Return the reports of a compilation that stores kernels one by one."""
     reports, came = [], threading.Event()
 
     def on_progress(found):

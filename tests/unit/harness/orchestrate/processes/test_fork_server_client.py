@@ -1,4 +1,4 @@
-"""A forked program is as one that was started: what it is told, how it ends, and with whom."""
+"""A forked program behaves like a started one: its arguments, its environment, and its end."""
 
 import json
 import os
@@ -24,7 +24,7 @@ WAIT_S = 30.0
 
 @pytest.fixture(scope="module")
 def server():
-    """One fork server for all tests: it has imported something that the program does not need."""
+    """One fork server for all tests, which has imported a module that the program does not need."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(
             fork_server_client.FORK_SERVERS, PROGRAM, ("windtunnel.harness.middlebox.engine.prf",)
@@ -71,15 +71,15 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_it_is_the_main_module_where_it_was_reported_to_be(start, tmp_path):
-    reported = start("tell", env={"AERON_DIR": "/x"})
-    assert reported.wait(WAIT_S) == 0
-    first, second = reported.log.read_text().splitlines()
+def test_it_is_the_main_module_with_the_given_folder_and_environment(start, tmp_path):
+    process = start("tell", env={"AERON_DIR": "/x"})
+    assert process.wait(WAIT_S) == 0
+    first, second = process.log.read_text().splitlines()
     file = REPOSITORY / "tests" / "stand_ins" / "forked_program.py"
     variables = ["AERON_DIR", "PATH", "PYTHONUNBUFFERED"]
     assert first == f"__main__ {file} {tmp_path} {variables}"
     assert second == "to stderr"
-    assert reported.tail(1) == "to stderr"
+    assert process.tail(1) == "to stderr"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_it_is_asked_to_end_and_is_killed_with_its_children(start):
     until(lambda: not is_alive(child))
 
 
-def test_what_cannot_be_made_reports_why(server, tmp_path):
+def test_a_program_that_cannot_be_forked_has_a_reason(server, tmp_path):
     argv = [sys.executable, "-m", PROGRAM, "tell"]
     process = fork_server_client.spawn(
         "x", argv, common={}, env={}, cwd=tmp_path, log=tmp_path / "x.log", network=tmp_path
@@ -131,14 +131,16 @@ def test_what_cannot_be_made_reports_why(server, tmp_path):
     assert str(tmp_path) in process.tail(1)
 
 
-def test_an_answer_that_no_one_took_is_passed_over(server, start):
+def test_a_response_that_was_not_read_is_skipped(server, start):
     stale = {"operation": "load_kernels", "id": -1}
     server._socket.send(json.dumps(stale).encode())
     assert start("exit", "5").wait(WAIT_S) == 5
 
 
-def test_a_number_that_the_kernel_gives_again_has_the_end_of_its_last_process(monkeypatch):
-    """Within hours of runs the numbers come round: the killed one's end must not be told of it."""
+def test_a_reused_process_id_has_the_end_of_its_latest_process(monkeypatch):
+    """Process ids are reused within hours: the end of a killed process must not be reported for
+    its successor.
+    """
     statuses = iter([signal.SIGKILL, 5 << 8])
     monkeypatch.setattr(os, "fork", lambda: 4711)
     monkeypatch.setattr(os, "setpgid", lambda pid, group: None)
@@ -162,7 +164,7 @@ def test_a_number_that_the_kernel_gives_again_has_the_end_of_its_last_process(mo
     ]
 
 
-def test_kernels_that_were_kept_are_loaded_once_for_all(server):
+def test_cached_kernels_are_loaded_once_for_all_programs(server):
     prf.draw(1, 2, 3, 4, 5)
     count = server.exchange({"operation": "load_kernels"})["count"]
     assert (count > 0) != bool(numba.config.DISABLE_JIT)
@@ -195,7 +197,7 @@ time.sleep({WAIT_S})
 """
 
 
-def test_the_death_of_the_harness_ends_them_all(tmp_path):
+def test_the_death_of_the_harness_ends_all_programs(tmp_path):
     argv = [sys.executable, "-c", HARNESS, str(tmp_path)]
     harness = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
     try:
@@ -226,7 +228,7 @@ def test_a_fork_server_that_has_died_is_reported_and_replaced(monkeypatch, tmp_p
 
 
 @pytest.mark.parametrize("name", ["PYTHONPATH", "NUMBA_BOUNDSCHECK", "WINDTUNNEL_KERNEL_CACHE"])
-def test_a_program_that_imports_otherwise_gets_an_interpreter_of_its_own(name):
+def test_a_program_with_other_import_settings_gets_its_own_interpreter(name):
     argv = [sys.executable, "-m", "windtunnel.driver", "--dir", "/x"]
     assert fork_server_client.can_fork(argv, {"AERON_DIR": "/x"})
     assert not fork_server_client.can_fork(argv, {name: "1"})

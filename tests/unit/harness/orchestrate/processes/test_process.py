@@ -54,7 +54,7 @@ def test_run_returns_what_the_command_printed():
     assert process.run(["cat"], stdin="some text") == b"some text"
 
 
-def test_run_quotes_the_complaint_of_a_command_that_fails():
+def test_run_quotes_the_error_of_a_command_that_fails():
     with pytest.raises(LabError, match=r"exit code 3: no such thing"):
         process.run(["sh", "-c", "echo no such thing >&2; exit 3"])
 
@@ -83,7 +83,7 @@ def test_a_process_that_lives_has_no_exit_code(start):
     assert running.wait(0.05) is None
 
 
-def test_terminate_asks_and_the_signal_shows_in_the_exit_code(start):
+def test_terminate_sends_sigterm_which_is_the_exit_code(start):
     running = start("exec sleep 60")
     running.terminate()
     assert running.wait(WAIT_S) == -signal.SIGTERM
@@ -103,7 +103,7 @@ def test_each_process_leads_a_session_of_its_own(start):
     assert os.getsid(running.pid) == running.pid
 
 
-def test_what_cannot_be_started_is_named(tmp_path):
+def test_a_program_that_cannot_be_started_is_named(tmp_path):
     with pytest.raises(LabError, match="b/driver cannot be started"):
         LocalProcess("b/driver", ["/no/such"], env={}, cwd=tmp_path, log=tmp_path / "log")
 
@@ -116,7 +116,7 @@ def test_tail_skips_empty_lines_and_reads_only_the_end(tmp_path):
     assert process.tail_of(tmp_path / "no such log") == ""
 
 
-def test_a_watchdog_is_reported_that_all_is_done(tmp_path):
+def test_a_released_watchdog_receives_the_text(tmp_path):
     script = "import sys; open('seen', 'w').write(sys.stdin.read())"
     watchdog = process.CleanupWatchdog([sys.executable, "-c", script], env=os.environ, cwd=tmp_path)
     watchdog.release(b"done\n")
@@ -124,7 +124,7 @@ def test_a_watchdog_is_reported_that_all_is_done(tmp_path):
 
 
 def test_the_group_of_a_process_that_was_reaped_is_left_alone(start, monkeypatch):
-    """Its number may be another's by then: a run once killed a process of the run beside it."""
+    """Its id may have been reused by then: a run once killed a process of a parallel run."""
     killed = []
     monkeypatch.setattr(process_group.os, "killpg", lambda pid, number: killed.append(pid))
     running = start("exit 3")
@@ -137,14 +137,14 @@ def test_the_group_of_a_process_that_was_reaped_is_left_alone(start, monkeypatch
     assert running.poll() == 3
 
 
-def test_what_a_process_leaves_behind_ends_with_it(start, tmp_path):
+def test_children_of_a_process_end_with_it(start, tmp_path):
     running = start("sleep 600 & echo $! > child; exit 0")
     assert running.wait(WAIT_S) == 0
     child = int((tmp_path / "child").read_text())
     wait_for(lambda: not is_alive(child))
 
 
-def test_waiting_for_an_end_reaps_as_asking_does(start, tmp_path):
+def test_waiting_for_an_end_reaps_like_polling(start, tmp_path):
     running = start("until [ -e go ]; do sleep 0.01; done; exit 5")
     assert running.wait(0.0) is None
     (tmp_path / "go").touch()
@@ -153,7 +153,7 @@ def test_waiting_for_an_end_reaps_as_asking_does(start, tmp_path):
 
 
 @pytest.mark.parametrize("end", ["terminate", "kill", "send_signal"])
-def test_what_a_process_left_behind_ends_however_it_is_reported_to(start, tmp_path, end):
+def test_children_of_an_ended_process_end_whatever_is_called(start, tmp_path, end):
     running = start("sleep 600 & echo $! > child; exit 0")
     wait_for(lambda: process_group.has_ended(running.pid))
     child = int((tmp_path / "child").read_text())
@@ -173,7 +173,7 @@ def test_a_child_that_somebody_else_reaped_has_ended(start):
 
 
 def test_a_command_in_the_foreground_writes_to_the_stderr_of_the_process(capfd, monkeypatch):
-    # A stream without a descriptor, as a test or a notebook has it.
+    # A stream without a descriptor, as in a test or a notebook.
     monkeypatch.setattr("sys.stderr", io.StringIO())
     argv = ["sh", "-c", "echo text; exit 3"]
     assert process.run_in_foreground(argv, env=os.environ, stdout_to_stderr=True) == 3

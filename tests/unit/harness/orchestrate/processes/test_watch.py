@@ -1,4 +1,4 @@
-"""Logs are read line by line as they grow, and progress is read from them."""
+"""Growing logs are read line by line, and progress is parsed from them."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def watched(log, role="driver", code=None, words=""):
     return WatchedProcess(name=f"a/{role}", process=Ended(code, words), role=role, log=log)
 
 
-def test_a_line_counts_once_it_is_whole(tmp_path):
+def test_a_line_is_read_once_it_is_complete(tmp_path):
     log = tmp_path / "log"
     follower = watched(log)
     assert follower.new_lines() == []
@@ -37,7 +37,7 @@ def test_a_line_counts_once_it_is_whole(tmp_path):
     assert follower.new_lines() == ["second", "third"]
 
 
-def test_bytes_that_are_no_text_do_no_harm(tmp_path):
+def test_bytes_that_are_not_text_are_accepted(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(b"\xff\xfe\n")
     assert watched(log).new_lines() == ["\ufffd\ufffd"]
@@ -70,7 +70,7 @@ def test_a_driver_is_blamed_for_a_file_that_ends_its_sampler(tmp_path, code, why
     assert e.value.harness_fault
 
 
-def test_no_one_is_blamed_for_one_that_was_reported_to_end(tmp_path):
+def test_a_process_that_was_asked_to_end_is_not_a_failure(tmp_path):
     driver = watched(tmp_path, "driver", code=-9)
     driver.end_requested = True
     require_alive([driver])
@@ -111,7 +111,7 @@ def test_progress_adds_up_by_role_and_begins_with_a_publisher(tmp_path):
     assert (progress.total("publisher"), progress.begun) == (27, True)
 
 
-def test_progress_of_one_that_was_replaced_counts_no_more(tmp_path):
+def test_progress_of_a_replaced_process_does_not_count(tmp_path):
     first = WatchedProcess(name="p#1", process=Ended(None), role="publisher", log=tmp_path / "p")
     workloads = [first]
     progress = traffic.Progress(lambda: workloads)

@@ -1,4 +1,4 @@
-"""Archives of a run: their words and settings are those that our archive understands."""
+"""Archives of a run: their arguments and settings are those of our archive."""
 
 from types import SimpleNamespace
 
@@ -25,7 +25,7 @@ def order_for(subject):
     return SimpleNamespace(scenario=scenario, subject=lambda host: subject)
 
 
-def test_the_words_start_our_archive_from_the_subjects_fork_server():
+def test_the_arguments_start_our_archive_from_the_subjects_fork_server():
     words = archives.command(
         fork_server_client.sys.executable, archive="/r/archive", aeron="/m/aeron"
     )
@@ -77,7 +77,7 @@ def test_a_small_disk_is_for_namespaces(fidelity):
     archives.require(spec)
 
 
-def test_others_may_speak_to_one_that_copies_or_is_copied(tmp_path):
+def test_an_archive_in_a_replication_is_reachable_from_other_hosts(tmp_path):
     settings = archive_settings.from_texts(archives.variables(ARCHIVE, "10.64.0.3"), dir=tmp_path)
     assert settings.control_channel_enabled
     assert settings.control_channel == f"aeron:udp?endpoint=10.64.0.3:{CONTROL_PORT}"
@@ -85,7 +85,7 @@ def test_others_may_speak_to_one_that_copies_or_is_copied(tmp_path):
     assert settings.replication_channel == f"aeron:udp?endpoint=10.64.0.3:{REPLICATION_PORT}"
 
 
-def test_ready_is_said_in_words_of_its_own():
+def test_an_archive_has_its_own_ready_line():
     assert archives.is_ready_line("archive ready pid=1 id=2 dir=/d aeron-dir=/a")
     assert not archives.is_ready_line("ready")
 

@@ -1,4 +1,4 @@
-"""Drops and retransmits so far are read from files that still grow."""
+"""Drops and retransmits so far are read from files that are still growing."""
 
 from types import SimpleNamespace
 
@@ -50,7 +50,7 @@ def test_only_drops_are_counted_and_each_once(tmp_path):
     assert counts.drop_count == 3
 
 
-def test_a_record_that_is_half_written_waits_for_its_rest(tmp_path):
+def test_an_incomplete_record_is_not_read_yet(tmp_path):
     folder = RunDir(tmp_path)
     counts = FaultCounts(folder, ["a"])
     whole = decisions(DROP, DROP).tobytes()

@@ -1,4 +1,4 @@
-"""Events come at their moment, befall who is there, end in time, and are accounted for."""
+"""Host events begin when triggered, affect running processes, end in time, and are recorded."""
 
 import signal
 
@@ -11,34 +11,34 @@ from windtunnel.harness.scenario.schema.host_event import EventCase
 
 
 class Process:
-    def __init__(self, name, said):
-        self.name, self._said = name, said
+    def __init__(self, name, actions):
+        self.name, self._actions = name, actions
 
     def poll(self):
         return None
 
     def send_signal(self, number):
-        self._said.append((self.name, signal.Signals(number).name))
+        self._actions.append((self.name, signal.Signals(number).name))
 
 
 class FakeControl:
     """A host `b` with a driver and a subscriber."""
 
     def __init__(self, tmp_path):
-        self.said = []
-        self.people = [
-            WatchedProcess(f"b/{role}", Process(role, self.said), role, tmp_path / role)
+        self.actions = []
+        self.processes = [
+            WatchedProcess(f"b/{role}", Process(role, self.actions), role, tmp_path / role)
             for role in ("driver", "subscriber")
         ]
 
     def on_host(self, host, *roles):
-        return [each for each in self.people if host == "b" and each.role in roles]
+        return [each for each in self.processes if host == "b" and each.role in roles]
 
     def kill(self, victim):
-        self.said.append((victim.role, "kill"))
+        self.actions.append((victim.role, "kill"))
 
     def restart(self, victim):
-        self.said.append((victim.role, "restart"))
+        self.actions.append((victim.role, "restart"))
 
 
 @pytest.fixture
@@ -75,26 +75,24 @@ def event(
     ("delivered", (500, 99), (500, 100)),
     ("published", (99, 0), (100, 0)),
 ])  # fmt: skip
-def test_a_pause_comes_when_a_stream_has_come_so_far_and_goes(
-    control, clock, trigger, before, then
-):
+def test_a_pause_begins_at_a_stream_position_and_ends(control, clock, trigger, before, then):
     events = HostEvents([event(trigger)], control)
     events.update(*before)
-    assert control.said == []
+    assert control.actions == []
     events.update(*then)
-    assert control.said == [("driver", "SIGSTOP")]
+    assert control.actions == [("driver", "SIGSTOP")]
     assert events.is_active
     clock.now_s += 0.99
     events.update(*then)
     assert events.poll_delay_s(0.05) == pytest.approx(0.01)
-    assert len(control.said) == 1
+    assert len(control.actions) == 1
     clock.now_s += 0.01
     events.update(*then)
-    assert control.said[1:] == [("driver", "SIGCONT")]
+    assert control.actions[1:] == [("driver", "SIGCONT")]
     assert not events.is_active
     assert events.poll_delay_s(0.05) == 0.05
     events.update(10**9, 10**9)
-    assert len(control.said) == 2
+    assert len(control.actions) == 2
 
 
 def test_time_counts_from_the_first_message(control, clock):
@@ -105,27 +103,27 @@ def test_time_counts_from_the_first_message(control, clock):
     events.update(1, 0)
     clock.now_s += 1.9
     events.update(1, 0)
-    assert control.said == []
+    assert control.actions == []
     clock.now_s += 0.2
     events.update(1, 0)
-    assert control.said == [("driver", "SIGSTOP")]
+    assert control.actions == [("driver", "SIGSTOP")]
 
 
-def test_applications_stand_still_before_their_driver_and_go_on_after_it(control, clock):
+def test_applications_are_paused_before_their_driver_and_resumed_after_it(control, clock):
     events = HostEvents([event(process="all")], control)
     events.update(0, 100)
     clock.now_s += 1
     events.update(0, 100)
-    assert [name for name, _ in control.said] == ["subscriber", "driver", "driver", "subscriber"]
+    assert [name for name, _ in control.actions] == ["subscriber", "driver", "driver", "subscriber"]
 
 
-def test_who_is_killed_is_started_anew(control, clock, tmp_path):
+def test_a_killed_process_is_restarted(control, clock, tmp_path):
     events = HostEvents([event(action="kill")], control)
     events.update(0, 100)
-    assert control.said == [("driver", "kill")]
+    assert control.actions == [("driver", "kill")]
     clock.now_s += 1
     events.update(0, 100)
-    assert control.said[1:] == [("driver", "restart")]
+    assert control.actions[1:] == [("driver", "restart")]
     events.close(tmp_path / "events.json")
     (found,) = read_applied_events(tmp_path / "events.json")
     assert (found.id, found.host, found.action) == ("kill-100", "b", "kill")
@@ -133,7 +131,7 @@ def test_who_is_killed_is_started_anew(control, clock, tmp_path):
     assert found.ended_ns - found.began_ns == 10**9
 
 
-def test_an_event_that_never_came_is_reported(control, clock, tmp_path):
+def test_an_event_that_was_never_triggered_is_reported(control, clock, tmp_path):
     events = HostEvents([event(at=100), event(at=200)], control)
     events.update(0, 150)
     with pytest.raises(RunFailed, match="before these events were triggered: pause-200") as raised:
@@ -143,42 +141,42 @@ def test_an_event_that_never_came_is_reported(control, clock, tmp_path):
     assert [each.id for each in read_applied_events(tmp_path / "events.json")] == ["pause-100"]
 
 
-def test_no_one_is_left_standing_still(control, clock, tmp_path):
+def test_no_process_stays_paused(control, clock, tmp_path):
     events = HostEvents([event()], control)
     events.update(0, 100)
     events.close(tmp_path / "events.json")
-    assert control.said == [("driver", "SIGSTOP"), ("driver", "SIGCONT")]
+    assert control.actions == [("driver", "SIGSTOP"), ("driver", "SIGCONT")]
     assert not events.is_active
 
 
-def test_a_run_without_events_leaves_no_account(control, tmp_path):
+def test_a_run_without_events_writes_no_file(control, tmp_path):
     HostEvents([], control).close(tmp_path / "events.json")
     assert not (tmp_path / "events.json").exists()
 
 
 class Links:
-    """Links that note what is asked of them."""
+    """Links that record the events to apply."""
 
-    def __init__(self, said):
-        self._said = said
+    def __init__(self, actions):
+        self._actions = actions
 
     def begin(self, event):
-        self._said.append((event.id, "begin"))
+        self._actions.append((event.id, "begin"))
 
     def end(self, event):
-        self._said.append((event.id, "end"))
+        self._actions.append((event.id, "end"))
 
 
 @pytest.mark.parametrize("action", ["partition", "impair"])
-def test_links_are_changed_and_are_as_before_again(control, clock, tmp_path, action):
+def test_links_are_changed_and_restored(control, clock, tmp_path, action):
     partition = event("after", 0, action=action, process="all")
-    events = HostEvents([partition], control, Links(control.said))
+    events = HostEvents([partition], control, Links(control.actions))
     events.begin()
     events.update(0, 0)
-    assert (control.said, events.is_active) == ([(f"{action}-0", "begin")], True)
+    assert (control.actions, events.is_active) == ([(f"{action}-0", "begin")], True)
     clock.now_s += 1
     events.update(0, 0)
-    assert (control.said[1:], events.is_active) == ([(f"{action}-0", "end")], False)
+    assert (control.actions[1:], events.is_active) == ([(f"{action}-0", "end")], False)
     events.close(tmp_path / "events.json")
     (applied,) = read_applied_events(tmp_path / "events.json")
     assert (applied.action, applied.processes) == (action, [])
@@ -187,15 +185,15 @@ def test_links_are_changed_and_are_as_before_again(control, clock, tmp_path, act
 
 @pytest.mark.parametrize("action", ["pause", "kill"])
 def test_an_application_that_has_ended_is_left_alone(control, clock, tmp_path, action):
-    ended = Process("feed", control.said)
+    ended = Process("feed", control.actions)
     ended.poll = lambda: 0
-    control.people.append(WatchedProcess("b/application-feed", ended, "application", tmp_path))
+    control.processes.append(WatchedProcess("b/application-feed", ended, "application", tmp_path))
     events = HostEvents([event("after", 0, action=action, process="application")], control)
     events.begin()
     events.update(0, 0)
     clock.now_s += 1
     events.update(0, 0)
-    assert control.said == []
+    assert control.actions == []
 
 
 def test_a_drawn_event_need_not_happen(control, clock):

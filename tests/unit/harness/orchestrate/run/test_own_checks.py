@@ -1,4 +1,4 @@
-"""Own checks are executed in a process with limits, and whatever they do is a result."""
+"""Own checks are executed in a process with limits, and each possible end is a result."""
 
 import os
 import signal
@@ -109,7 +109,7 @@ def test_a_check_that_takes_too_much_or_crashes_is_named(execute, run_dir, body,
     assert run_dir.own_check_log(0).stat().st_size <= 4 << 20
 
 
-def test_gets_no_secrets_and_no_rights(execute, monkeypatch):
+def test_has_no_secrets_and_no_privileges(execute, monkeypatch):
     monkeypatch.setenv("WINDTUNNEL_TEST_SECRET", "hunter2")
     names = "return ' '.join(sorted(os.environ))"
     rights = "return [x for x in open('/proc/self/status') if x.startswith('CapEff')][0]"
@@ -123,7 +123,7 @@ def test_gets_no_secrets_and_no_rights(execute, monkeypatch):
     assert found["session"][1] != Path("/proc/self/stat").read_text().rpartition(")")[2].split()[3]
 
 
-def test_what_a_check_has_started_ends_with_it(execute, tmp_path):
+def test_processes_that_a_check_has_started_end_with_it(execute, tmp_path):
     mark, duration = tmp_path / "started", f"1000.{os.getpid()}"
     command = ["sh", "-c", f"touch {mark}; exec sleep {duration}"]
     wait = f"\n    while not os.path.exists({str(mark)!r}): pass"
@@ -141,7 +141,7 @@ def _read(cmdline):
         return b""
 
 
-def test_results_of_others_are_not_believed(execute, run_dir):
+def test_results_of_another_process_are_not_accepted(execute, run_dir):
     results = str(run_dir.own_check_results(0))
     error, found = execute({"feed": f"open({results!r}, 'a').write('{{}}x\\n')"})
     assert error.startswith("checks.py: its results cannot be read: own-checks-0.results: ")

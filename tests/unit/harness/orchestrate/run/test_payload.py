@@ -1,4 +1,4 @@
-"""The payload's bytes depend on the files alone, and the store keeps what it was given."""
+"""The payload's bytes depend on the files alone, and later changes do not affect the store."""
 
 import os
 import tarfile

@@ -1,4 +1,4 @@
-"""Publishers of one stream begin together, or when the budget is over, and never alone."""
+"""Publishers of one stream begin together, when all are connected or the budget is exceeded."""
 
 import signal
 
@@ -13,16 +13,16 @@ from windtunnel.harness.orchestrate.run.publisher_barrier import (
 
 
 class Process:
-    """One that remembers what it was told."""
+    """A process that records the signals sent to it."""
 
     def __init__(self, code=None):
-        self.code, self.reported = code, []
+        self.code, self.signals = code, []
 
     def poll(self):
         return self.code
 
     def send_signal(self, number):
-        self.reported.append(number)
+        self.signals.append(number)
 
     def tail(self, lines=5):
         return "gone"
@@ -42,7 +42,7 @@ def clock(*times):
 def test_all_begin_when_all_are_connected(tmp_path):
     publishers = [publisher(tmp_path, name, "progress 0/9\nready\n") for name in "ab"]
     release([Barrier("one", publishers)], required=publishers, wall_s=10, clock=clock(0.0))
-    assert [each.process.reported for each in publishers] == [[signal.SIGUSR1]] * 2
+    assert [each.process.signals for each in publishers] == [[signal.SIGUSR1]] * 2
 
 
 def test_no_one_begins_before_the_last_is_connected(tmp_path):
@@ -50,7 +50,7 @@ def test_no_one_begins_before_the_last_is_connected(tmp_path):
     seen = []
 
     def look():
-        seen.append([list(each.process.reported) for each in publishers])
+        seen.append([list(each.process.signals) for each in publishers])
         if len(seen) == 3:
             publishers[1].log.write_text("progress 0/9\nready\n")
         return 0.0
@@ -58,7 +58,7 @@ def test_no_one_begins_before_the_last_is_connected(tmp_path):
     release([Barrier("one", publishers)], required=publishers, wall_s=10, clock=look)
     assert len(seen) == 3
     assert seen == [[[], []]] * 3
-    assert [each.process.reported for each in publishers] == [[signal.SIGUSR1]] * 2
+    assert [each.process.signals for each in publishers] == [[signal.SIGUSR1]] * 2
 
 
 def test_the_budget_ends_the_wait(tmp_path):
@@ -66,7 +66,7 @@ def test_the_budget_ends_the_wait(tmp_path):
     release(
         [Barrier("one", publishers)], required=publishers, wall_s=10, clock=clock(0.0, 9.9, 10.0)
     )
-    assert [each.process.reported for each in publishers] == [[signal.SIGUSR1]] * 2
+    assert [each.process.signals for each in publishers] == [[signal.SIGUSR1]] * 2
 
 
 def reader(folder, name, text):
@@ -79,7 +79,7 @@ def test_a_publisher_waits_for_as_many_subscribers_as_it_starts_with(tmp_path):
     seen = []
 
     def look():
-        seen.append(list(publishers[0].process.reported))
+        seen.append(list(publishers[0].process.signals))
         if len(seen) > 2:
             readers[len(seen) - 3].log.write_text("ready\njoined\nprogress 0/9\n")
         return 0.0
@@ -87,7 +87,7 @@ def test_a_publisher_waits_for_as_many_subscribers_as_it_starts_with(tmp_path):
     barrier = Barrier("one", publishers, readers, 2)
     release([barrier], required=publishers, wall_s=10, clock=look)
     assert seen == [[]] * 4
-    assert publishers[0].process.reported == [signal.SIGUSR1]
+    assert publishers[0].process.signals == [signal.SIGUSR1]
 
 
 def test_the_streams_do_not_wait_for_each_other(tmp_path):
@@ -96,7 +96,7 @@ def test_the_streams_do_not_wait_for_each_other(tmp_path):
     seen = []
 
     def look():
-        seen.append([list(each.process.reported) for each in publishers])
+        seen.append([list(each.process.signals) for each in publishers])
         if len(seen) == 3:
             readers[0].log.write_text("ready\njoined\n")
         return 0.0
@@ -104,7 +104,7 @@ def test_the_streams_do_not_wait_for_each_other(tmp_path):
     barriers = [Barrier("one", publishers[:1]), Barrier("two", publishers[1:], readers, 1)]
     release(barriers, required=publishers, wall_s=10, clock=look)
     assert seen == [[[], []], [[], []], [[signal.SIGUSR1], []]]
-    assert [each.process.reported for each in publishers] == [[signal.SIGUSR1]] * 2
+    assert [each.process.signals for each in publishers] == [[signal.SIGUSR1]] * 2
 
 
 def test_a_stream_that_starts_with_all_does_not_start_with_fewer(tmp_path):
@@ -114,17 +114,17 @@ def test_a_stream_that_starts_with_all_does_not_start_with_fewer(tmp_path):
     text = "stream ticks starts with 2 subscribers, but only 1 have joined within the budget of 10"
     with pytest.raises(RunFailed, match=text):
         release([barrier], required=publishers, wall_s=10, clock=clock(0.0, 9.9, 10.0))
-    assert publishers[0].process.reported == []
+    assert publishers[0].process.signals == []
 
 
-def test_a_death_is_not_waited_out(tmp_path):
+def test_the_wait_ends_if_a_process_ends(tmp_path):
     publishers = [publisher(tmp_path, "a", "ready\n"), publisher(tmp_path, "b", "", code=1)]
     with pytest.raises(RunFailed, match="b ended with exit code 1"):
         release([Barrier("one", publishers)], required=publishers, wall_s=10, clock=clock(0.0))
-    assert publishers[0].process.reported == []
+    assert publishers[0].process.signals == []
 
 
-def test_knows_a_publisher_that_has_come_so_far():
+def test_recognises_a_publisher_that_has_a_publication():
     assert [has_publication(each) for each in ("progress 0/9", "ready", "readying", "")] == [
         True, True, False, False,
     ]  # fmt: skip

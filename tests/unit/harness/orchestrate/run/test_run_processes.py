@@ -1,4 +1,4 @@
-"""Ending the processes of a run: who does not come in time is killed, and whose fault that is."""
+"""Ending the processes of a run: late ones are killed, and the fault is attributed."""
 
 from types import SimpleNamespace
 
@@ -6,13 +6,13 @@ import pytest
 
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.processes.watch import WatchedProcess
-from windtunnel.harness.orchestrate.run import run_processes as crews
+from windtunnel.harness.orchestrate.run import run_processes as module
 from windtunnel.harness.orchestrate.run.run_processes import RunProcesses
 from windtunnel.harness.orchestrate.subjects.subject import DIRECTORY, OURS, Subject
 
 
 class Stubborn:
-    """A process that ends when it is killed, and not before."""
+    """A process that ends only when it is killed."""
 
     code = None
 
@@ -46,7 +46,7 @@ def errors():
 
 @pytest.fixture
 def processes(errors, monkeypatch):
-    monkeypatch.setattr(crews, "STOP_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(module, "STOP_TIMEOUT_S", 0.01)
     return RunProcesses(SimpleNamespace(), SimpleNamespace(), errors)
 
 
@@ -68,20 +68,20 @@ def test_a_subject_that_is_late_is_noted_with_its_end_and_is_no_error(
 
 
 @pytest.mark.parametrize("role", ["relay", "capture", "sampler", "saboteur"])
-def test_one_of_ours_that_is_late_is_an_error(processes, errors, tmp_path, role):
+def test_a_late_process_of_the_harness_is_an_error(processes, errors, tmp_path, role):
     join(processes, tmp_path, role, Stubborn())
     processes.end(role)
     assert errors == [f"a/{role} did not end within 0.01 s of the request to end"]
 
 
-def test_who_ends_when_it_is_asked_to_is_not_late(processes, errors, tmp_path):
+def test_a_process_that_ends_when_it_is_asked_to_is_not_late(processes, errors, tmp_path):
     driver = join(processes, tmp_path, "driver", Obedient())
     processes.end("driver", "relay")
     assert (errors, driver.facts(tmp_path).late_s) == ([], 0.0)
 
 
-class PlayedLab:
-    """A lab that notes what it was to start."""
+class FakeLab:
+    """A lab that records what it was asked to start."""
 
     def __init__(self):
         self.spawned, self.requested = [], {}
@@ -116,7 +116,7 @@ def played(tmp_path, tested):
         name="made/up", archives=(), drivers=drivers, applications=applications
     )
     spec = SimpleNamespace(scenario=scenario, folder=RunDir(tmp_path), subject=lambda host: tested)
-    lab = PlayedLab()
+    lab = FakeLab()
     return lab, RunProcesses(spec, lab, [])
 
 
@@ -131,7 +131,7 @@ def test_a_driver_has_the_settings_of_its_host(tmp_path):
     assert shared[:4] == ["sh", "-c", 'umask 007; exec "$@"', "sh"]
 
 
-def test_a_driver_in_an_image_is_told_of_the_contract_and_cannot_be_seen(tmp_path):
+def test_a_driver_in_an_image_gets_the_variables_of_the_contract_and_no_process(tmp_path):
     image = Subject("image:x", (), image="x", environment={"AERON_DIR": DIRECTORY})
     lab, processes = played(tmp_path, image)
     processes.start_driver("a")

@@ -1,4 +1,4 @@
-"""The end of the process that simulates drivers: whose fault it is, and what is reported."""
+"""The end of the process that simulates drivers: the attributed fault, and the reason."""
 
 import signal
 import sys
@@ -38,7 +38,7 @@ AT_NS = 12_300_000
 
 
 def ending(number: int, state: bytes, memory: str) -> list[str]:
-    """Return the command line of a process that leaves a turn behind and ends by a signal."""
+    """Return the command line of a process that stores a turn and ends by a signal."""
     text = f"""
 import os
 from pathlib import Path
@@ -86,7 +86,7 @@ def make_spec(folder: Path, publisher: str = "ours", subscriber: str = "ours") -
 
 
 def in_session(monkeypatch, command):
-    """Start the process of a session with another command line: a function of its memory."""
+    """Start the process of a session with another command line, a function of its memory folder."""
     monkeypatch.setattr(
         simulator_session,
         "HelperProcess",

@@ -1,4 +1,4 @@
-"""The contract of images, with a lab and images that are played."""
+"""The contract of images, checked with a simulated lab and simulated images."""
 
 import json
 import time
@@ -15,8 +15,8 @@ STEPS = [each.step for each in PROMISES]
 GOOD = CncSight(version=2 << 8, client_liveness_ns=7_000_000_000)
 
 
-class PlayedImage:
-    """A container of an image, which behaves as a test says."""
+class FakeImage:
+    """A container of an image, whose behaviour a test chooses."""
 
     name = "a/driver"
 
@@ -47,8 +47,8 @@ class PlayedImage:
         return self._problem
 
 
-class PlayedLab:
-    """A lab whose hosts see what a test says of a driver's cnc.dat."""
+class FakeLab:
+    """A lab whose hosts read a driver's cnc.dat as a test chooses."""
 
     def __init__(self, sights, first, second):
         self._sights, self._images = sights, {"a": first, "b": second}
@@ -69,11 +69,11 @@ class PlayedLab:
     def spawn(self, place, argv, *, env=None, log):
         assert argv[-2:] == ["--aeron-dir", "/dev/shm/lab/aeron"]
         log.write_text("".join(json.dumps(asdict(each)) + "\n" for each in self._sights))
-        return PlayedImage(None)
+        return FakeImage(None)
 
     def start_application(self, name, request):
         self.requests[name] = request
-        return PlayedImage(request, **self._images[name.partition("/")[0]])
+        return FakeImage(request, **self._images[name.partition("/")[0]])
 
     def neighbor(self, host):
         raise NotImplementedError
@@ -88,7 +88,7 @@ def checked(tmp_path, monkeypatch):
     monkeypatch.setattr(image_contract, "kind_of", lambda image, fidelity: ("aeron-c", ""))
 
     def play(sights, first=None, second=None):
-        lab = PlayedLab(sights, first or {}, {"code": 127} if second is None else second)
+        lab = FakeLab(sights, first or {}, {"code": 127} if second is None else second)
         monkeypatch.setattr(peer_check.labs, "make", lambda *_, **__: lab)
         steps = check("example/driver:1", tmp_path, within_s=0.1)
         assert lab.is_down
@@ -98,7 +98,7 @@ def checked(tmp_path, monkeypatch):
 
 
 def beats(**changed):
-    """Return a cnc.dat whose heartbeat advances, from its first sight on."""
+    """Return readings of a cnc.dat: first none, then two with a heartbeat."""
     now_ms = int(time.time() * 1000)
     return [
         CncSight("cnc.dat does not exist"),
@@ -108,7 +108,7 @@ def beats(**changed):
 
 @pytest.fixture
 def advancing(monkeypatch):
-    """Let the second sight of a heartbeat be read later than the first."""
+    """Let each reading of a heartbeat be later than the previous one."""
     newest = peer_check.CheckedImage._newest
 
     def one_more(self, seen):
@@ -155,9 +155,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_first_broken_promise_is_named(checked, advancing, name):
+def test_the_first_broken_requirement_is_named(checked, advancing, name):
     sights, first, second, step, found = CASES[name]
-    # A heartbeat is of the present.
+    # A heartbeat is a current time.
     steps, _ = checked(beats(**sights) if isinstance(sights, dict) else sights, first, second)
     at = STEPS.index(step)
     assert [each.outcome for each in steps] == (
@@ -167,14 +167,14 @@ def test_the_first_broken_promise_is_named(checked, advancing, name):
     assert steps[at].promise.advice
 
 
-def test_a_driver_whose_heart_never_beats_is_named(checked):
+def test_a_driver_without_a_heartbeat_is_named(checked):
     steps, _ = checked(beats(heartbeat_ms=0))
     broken = steps[STEPS.index("cnc")]
     assert (broken.outcome, broken.found[:24]) == ("broken", "cnc.dat has no heartbeat")
 
 
 @pytest.mark.parametrize(("ms", "found"), [(5, "none since 5 ms"), (None, "s from now")])
-def test_a_heartbeat_that_stands_or_is_of_another_time_is_named(
+def test_a_heartbeat_that_stands_still_or_is_of_another_time_is_named(
     checked, advancing, monkeypatch, ms, found
 ):
     if ms is not None:
@@ -198,6 +198,6 @@ def test_a_lab_that_fails_is_taken_down(checked, monkeypatch):
     def fail(self, name, request):
         raise LabError("the engine has died")
 
-    monkeypatch.setattr(PlayedLab, "start_application", fail)
+    monkeypatch.setattr(FakeLab, "start_application", fail)
     with pytest.raises(LabError, match="the engine has died"):
         checked(beats())

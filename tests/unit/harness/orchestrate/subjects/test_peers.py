@@ -1,4 +1,4 @@
-"""Names of peers become subjects; what this machine lacks is a reason, not an error."""
+"""Names of peers become subjects; a peer that this machine lacks has a reason and is no error."""
 
 import sys
 from pathlib import Path
@@ -25,7 +25,7 @@ def executable(path: Path) -> Path:
     return path
 
 
-def test_ours_is_ours(tmp_path):
+def test_the_name_of_our_driver(tmp_path):
     assert peers.find("ours", "netns", tmp_path) is OURS
 
 
@@ -33,7 +33,7 @@ def test_ours_is_ours(tmp_path):
     "name",
     ["", "Ours", "aeron", "aeronmd", "aeronmd:", "java:/x.jar", "image:", "image:-x", "image:a b"],
 )
-def test_a_name_that_no_one_has_is_refused(tmp_path, name):
+def test_an_unknown_name_is_refused(tmp_path, name):
     with pytest.raises(PeerError, match="expected"):
         peers.find(name, "netns", tmp_path)
 
@@ -48,12 +48,12 @@ def test_the_c_driver_has_two_names_and_one_process(tmp_path, monkeypatch):
     assert found.workload == OURS.workload
 
 
-def test_the_c_driver_is_missing_where_its_package_is(tmp_path, monkeypatch):
+def test_the_c_driver_is_missing_without_its_package(tmp_path, monkeypatch):
     monkeypatch.setattr(peers, "PACKAGE", "no_such_package")
     assert "no_such_package is not installed" in peers.find("pyaeron", "netns", tmp_path).missing
 
 
-def test_containers_are_given_the_package_or_reported_why_not(tmp_path, monkeypatch):
+def test_containers_get_the_package_or_a_reason(tmp_path, monkeypatch):
     monkeypatch.setattr(peers, "PACKAGE", "json")
     monkeypatch.setattr(peers, "IMAGE_PYTHON", sys.version_info[:2])
     found = peers.find("pyaeron", "compose", tmp_path)
@@ -85,11 +85,11 @@ def test_java_needs_a_jar_and_a_java(tmp_path, monkeypatch, jar):
     assert f"{peers.JAR_VARIABLE} is not set" in peers.find("java", "netns", tmp_path).missing
 
 
-def test_no_container_has_java(tmp_path, jar):
+def test_containers_have_no_java(tmp_path, jar):
     assert "no Java" in peers.find("java", "compose", tmp_path).missing
 
 
-def test_a_driver_by_its_path_is_reported_its_directory_by_a_variable(tmp_path):
+def test_a_driver_by_its_path_gets_its_directory_in_a_variable(tmp_path):
     path = executable(tmp_path / "aeronmd")
     found = peers.find(f"aeronmd:{path}", "netns", tmp_path / "store")
     assert (found.name, found.missing) == (f"aeronmd:{path}", "")
@@ -98,13 +98,13 @@ def test_a_driver_by_its_path_is_reported_its_directory_by_a_variable(tmp_path):
     assert not (tmp_path / "store").exists()
 
 
-def test_a_relative_path_is_created_whole(tmp_path, monkeypatch):
+def test_a_relative_path_becomes_absolute(tmp_path, monkeypatch):
     path = executable(tmp_path / "aeronmd")
     monkeypatch.chdir(tmp_path)
     assert peers.find("aeronmd:aeronmd", "netns", tmp_path).name == f"aeronmd:{path}"
 
 
-def test_containers_are_given_a_copy_of_the_driver(tmp_path):
+def test_containers_get_a_copy_of_the_driver(tmp_path):
     path = executable(tmp_path / "my-driver")
     found = peers.find(f"aeronmd:{path}", "compose", tmp_path / "store")
     assert found.driver_command("py", "/m/a", "/seen") == ["/seen/my-driver"]
@@ -149,7 +149,7 @@ def test_an_image_needs_containers_and_an_engine(tmp_path, monkeypatch):
     assert "run outside the containers" in peers.find(name, "compose", tmp_path).missing
 
 
-def test_a_pair_misses_what_either_side_misses():
+def test_a_pair_lacks_what_either_side_lacks():
     lame = Subject("lame", ("x",), missing="it has no legs")
     assert Pair(OURS, OURS).missing == ""
     assert Pair(OURS, lame).missing == "lame: it has no legs"

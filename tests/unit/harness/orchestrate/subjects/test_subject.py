@@ -1,4 +1,4 @@
-"""Command lines are those that the programs understand."""
+"""Command lines of a run's processes."""
 
 from windtunnel.harness.capture import counters
 from windtunnel.harness.orchestrate.subjects import subject
@@ -17,7 +17,7 @@ def test_our_driver_and_workloads():
     ]
 
 
-def test_only_our_driver_brings_an_archive():
+def test_only_our_driver_has_an_archive():
     assert OURS.has_archive
     assert not Subject("it", ("{python}",)).has_archive
 
@@ -35,7 +35,7 @@ def test_the_sampler_names_its_own_module():
     assert command[3:] == ["--aeron-dir", "d", "--out", "o", "--interval", "5ms"]
 
 
-def test_a_sabotage_is_an_argument_of_the_process_that_commits_it():
+def test_a_sabotage_is_an_argument_of_the_process_that_performs_it():
     spec = ["--sabotage", "skip-message"]
     assert subject.sabotage_arguments("publisher", "skip-message") == spec
     assert subject.sabotage_arguments("subscriber", "skip-message") == []
@@ -44,13 +44,13 @@ def test_a_sabotage_is_an_argument_of_the_process_that_commits_it():
     assert subject.sabotage_arguments("publisher", "") == []
 
 
-def test_a_saboteur_of_its_own_commits_what_workloads_cannot():
+def test_a_saboteur_performs_what_workloads_cannot():
     for sabotage in ("lying-counter", "nak-when-unreliable"):
         assert subject.sabotage_arguments("saboteur", sabotage) == ["--sabotage", sabotage]
         assert subject.sabotage_arguments("subscriber", sabotage) == []
 
 
-def test_words_are_filled_in_for_each_place():
+def test_placeholders_are_substituted_for_each_host():
     created = Subject(
         "it", ("{python}", "-x{dir}", "{libraries}/d"), environment={"D": "{dir}:{libraries}"}
     )

@@ -1,4 +1,4 @@
-"""The measurement of envelopes, with the runs replaced by written folders."""
+"""The measurement of envelopes, from written run folders in place of runs."""
 
 import json
 from dataclasses import replace
@@ -111,7 +111,7 @@ def test_each_driver_has_its_number_of_seeds(tmp_path, monkeypatch):
         {"ours": 2, "pyaeron": 1},
         jobs=2,
         out=tmp_path,
-        on_round=lambda *told: rounds.append(told),
+        on_round=lambda *arguments: rounds.append(arguments),
     )
     assert asked == [
         (7, ("ours", "ours"), "sim", 2),

@@ -1,4 +1,4 @@
-"""A matrix asks each pair about each scenario and keeps the worst answer of each cell."""
+"""A matrix runs each scenario with each pair and keeps the worst outcome of each cell."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def question(tmp_path, monkeypatch) -> MatrixSpec:
 
 
 def answer(monkeypatch, outcome_of) -> list:
-    """Let every order be made by a function of it; returns the orders as they were given."""
+    """Replace the runner by a function of the order. Returns the list of orders."""
     seen = []
 
     def execute_runs(specs, *, jobs, on_event, on_result, cancellation) -> None:
@@ -48,7 +48,7 @@ def answer(monkeypatch, outcome_of) -> list:
     return seen
 
 
-def test_every_pair_gets_every_scenario_with_every_seed(question, monkeypatch):
+def test_every_pair_runs_every_scenario_with_every_seed(question, monkeypatch):
     monkeypatch.delenv("AERON_ALL_JAR", raising=False)
     specs = answer(monkeypatch, lambda spec: "PASS")
     result = run_matrix(question)
@@ -72,7 +72,9 @@ def test_every_pair_gets_every_scenario_with_every_seed(question, monkeypatch):
     assert (suite.publisher, suite.subscriber, len(suite.runs)) == ("ours", "java", 4)
 
 
-def test_a_cell_is_its_worst_run_and_the_matrix_its_worst_cell(question, monkeypatch):
+def test_the_outcome_of_a_cell_is_its_worst_run_and_that_of_the_matrix_its_worst_cell(
+    question, monkeypatch
+):
     def outcome_of(spec) -> str:
         if spec.tested.subscriber.name == "java":
             return "UNSUPPORTED"
@@ -89,20 +91,20 @@ def test_a_cell_is_its_worst_run_and_the_matrix_its_worst_cell(question, monkeyp
     assert result.document.exit_code == 2
 
 
-def test_a_peer_that_is_named_twice_is_asked_once(question, monkeypatch):
+def test_a_peer_that_is_named_twice_is_run_once(question, monkeypatch):
     specs = answer(monkeypatch, lambda spec: "PASS")
     run_matrix(replace(question, subscribers=["aeron-c", "pyaeron"]))
     assert {spec.tested.name for spec in specs} == {"ours to pyaeron"}
     assert len(specs) == 4
 
 
-def test_a_name_that_no_one_has_is_refused_before_anything_is_written(question):
+def test_an_unknown_name_is_refused_before_anything_is_written(question):
     with pytest.raises(PeerError):
         run_matrix(replace(question, publishers=["ours", "nobody"]))
     assert not question.out.exists()
 
 
-def test_a_cell_that_was_cut_short_reports_so():
+def test_a_cell_that_was_cancelled_reports_so():
     cell = MatrixCell("one", "ours", "ours", "s", planned_count=3)
     cell.runs = [SuiteRun("f", "one", 1, "CANCELLED", "cancelled", 1, 2)]
     update_outcome(cell)

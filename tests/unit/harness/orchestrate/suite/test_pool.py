@@ -1,4 +1,4 @@
-"""Several runs at once: each is told of, none is lost, and every worker is gone at the end."""
+"""Parallel runs: each one is reported, none is lost, and every worker has ended at the end."""
 
 import os
 import signal
@@ -10,98 +10,98 @@ from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 from windtunnel.harness.orchestrate.suite import pool
 
 
-class Told:
-    """What the pool told, and which processes told it."""
+class Reports:
+    """The events and results that the pool has reported, and the ids of its workers."""
 
     def __init__(self) -> None:
-        self.result: dict[int, tuple[str, str]] = {}
+        self.results: dict[int, tuple[str, str]] = {}
         self.pids: set[int] = set()
-        self.begun: list[int] = []
+        self.started_runs: list[int] = []
         self.on_begin = lambda event: None
 
     def on_event(self, event) -> None:
         self.pids.add(event.seed)
-        self.begun.append(event.run_index)
+        self.started_runs.append(event.run_index)
         self.on_begin(event)
 
     def on_result(self, index: int, result) -> None:
-        assert index not in self.result
-        self.result[index] = (result.outcome, result.reason)
+        assert index not in self.results
+        self.results[index] = (result.outcome, result.reason)
 
-    def none_lives(self) -> bool:
+    def all_have_ended(self) -> bool:
         return not any(Path(f"/proc/{pid}").exists() for pid in self.pids)
 
 
 @pytest.fixture
-def reported(monkeypatch) -> Told:
+def reports(monkeypatch) -> Reports:
     monkeypatch.setattr(pool, "WORKER", "tests.stand_ins.pool_worker")
-    return Told()
+    return Reports()
 
 
-def make(reported: Told, specs: list[str], jobs: int) -> None:
+def make(reports: Reports, specs: list[str], jobs: int) -> None:
     with Cancellation() as cancellation:
         pool.execute_runs(
             specs,
             jobs=jobs,
-            on_event=reported.on_event,
-            on_result=reported.on_result,
+            on_event=reports.on_event,
+            on_result=reports.on_result,
             cancellation=cancellation,
         )
 
 
 @pytest.mark.full
-def test_every_order_is_created_once_by_no_more_workers_than_asked_for(reported):
-    make(reported, ["pass"] * 7, jobs=3)
-    assert reported.result == dict.fromkeys(range(7), ("PASS", "pass"))
-    assert 1 <= len(reported.pids) <= 3
-    assert reported.none_lives()
+def test_every_run_is_executed_once_by_no_more_workers_than_requested(reports):
+    make(reports, ["pass"] * 7, jobs=3)
+    assert reports.results == dict.fromkeys(range(7), ("PASS", "pass"))
+    assert 1 <= len(reports.pids) <= 3
+    assert reports.all_have_ended()
 
 
-def test_a_worker_that_dies_costs_its_run_alone(reported):
-    make(reported, ["pass", "die", "pass", "die", "pass"], jobs=2)
-    outcomes = {index: outcome for index, (outcome, _) in reported.result.items()}
+def test_a_worker_that_dies_affects_only_its_run(reports):
+    make(reports, ["pass", "die", "pass", "die", "pass"], jobs=2)
+    outcomes = {index: outcome for index, (outcome, _) in reports.results.items()}
     assert outcomes == {0: "PASS", 1: "HARNESS", 2: "PASS", 3: "HARNESS", 4: "PASS"}
-    assert reported.result[1][1].endswith(f"ended with exit code {-signal.SIGABRT}")
-    assert reported.none_lives()
+    assert reports.results[1][1].endswith(f"ended with exit code {-signal.SIGABRT}")
+    assert reports.all_have_ended()
 
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_runs_under_way_and_starts_no_other(reported, number):
-    reported.on_begin = lambda event: (
-        os.kill(os.getpid(), number) if len(reported.begun) == 2 else None
+def test_a_signal_ends_the_current_runs_and_starts_no_other(reports, number):
+    reports.on_begin = lambda event: (
+        os.kill(os.getpid(), number) if len(reports.started_runs) == 2 else None
     )
     with pytest.raises(Cancelled) as caught:
-        make(reported, ["wait"] * 5, jobs=2)
+        make(reports, ["wait"] * 5, jobs=2)
     assert caught.value.signal_number == number
-    assert reported.result == {0: ("CANCELLED", "told to end"), 1: ("CANCELLED", "told to end")}
-    assert reported.none_lives()
+    assert reports.results == {0: ("CANCELLED", "told to end"), 1: ("CANCELLED", "told to end")}
+    assert reports.all_have_ended()
 
 
 @pytest.mark.full
-def test_a_defect_of_the_caller_leaves_no_worker_behind(reported):
-    def break_down(event) -> None:
-        reported.on_begin = lambda event: None
+def test_an_exception_of_the_caller_leaves_no_worker(reports):
+    def fail(event) -> None:
+        reports.on_begin = lambda event: None
         raise RuntimeError("no")
 
-    reported.on_begin = break_down
+    reports.on_begin = fail
     with pytest.raises(RuntimeError, match="no"):
-        make(reported, ["wait"] * 3, jobs=2)
-    assert reported.none_lives()
+        make(reports, ["wait"] * 3, jobs=2)
+    assert reports.all_have_ended()
 
 
 @pytest.mark.full
-def test_a_caller_who_breaks_down_again_leaves_no_worker_behind_either(reported):
-    def break_down(*_) -> None:
+def test_a_second_exception_of_the_caller_leaves_no_worker_either(reports):
+    def fail(*_) -> None:
         raise RuntimeError("no")
 
-    reported.on_begin = reported.on_result = break_down
+    reports.on_begin = reports.on_result = fail
     with pytest.raises(RuntimeError, match="no"):
-        make(reported, ["wait"] * 3, jobs=2)
-    assert reported.none_lives()
+        make(reports, ["wait"] * 3, jobs=2)
+    assert reports.all_have_ended()
 
 
-def test_by_default_two_processors_carry_one_run(monkeypatch):
+def test_by_default_there_is_one_run_for_two_processors(monkeypatch):
     for count, jobs in ((1, 1), (2, 1), (3, 1), (8, 4)):
         monkeypatch.setattr(os, "sched_getaffinity", lambda pid, count=count: set(range(count)))
         assert pool.default_jobs() == jobs

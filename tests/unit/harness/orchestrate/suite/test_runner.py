@@ -1,4 +1,4 @@
-"""A suite walks its runs whatever happens in them, and leaves no process and no lab behind."""
+"""A suite executes all its runs whatever happens in them, and leaves no process and no lab."""
 
 import datetime
 import json
@@ -50,12 +50,12 @@ budget: {wall: 60s}
 
 
 def until(test: str) -> str:
-    """What a script does until a test holds; all stand in the bench's folder."""
+    """Return a shell loop that waits until a test holds; scripts run in the bench's folder."""
     return f"until [ {test} ]; do sleep 0.02; done"
 
 
 class Bench:
-    """Runs suites with scripts for programs, and keeps what came of them."""
+    """Runs suites with shell scripts as programs, and records events and results."""
 
     def __init__(self, folder: Path, monkeypatch) -> None:
         self.folder = folder
@@ -144,7 +144,7 @@ def test_a_scenario_not_made_for_compose_is_not_refused_for_its_hosts(bench, mon
     assert "fidelity compose" in manifest.unsupported
 
 
-def test_a_run_walks_all_phases_and_leaves_a_complete_folder(bench):
+def test_a_run_executes_all_phases_and_leaves_a_complete_folder(bench):
     result = bench.run()
     assert result.exit_code == 0
     manifest = bench.manifest(result)
@@ -164,7 +164,7 @@ def test_a_run_walks_all_phases_and_leaves_a_complete_folder(bench):
 
 
 def test_the_manifest_reports_how_each_process_ended(bench):
-    # Who is asked to end before his shell has set its trap ends otherwise.
+    # A script that is asked to end before its shell has set its trap has another exit code.
     drivers = until("$(cat runs/*/*/hosts/*/driver.log | wc -l) = 2")
     publisher = f"{drivers}; echo progress 100/100"
     manifest = bench.manifest(bench.run(programs={"publisher": publisher}))
@@ -181,12 +181,12 @@ def test_the_manifest_reports_how_each_process_ended(bench):
     }
 
 
-def test_events_tell_the_run_its_phases_its_progress_and_its_verdict(bench):
+def test_events_report_run_phases_progress_and_verdict(bench):
     def remember(event):
         if event.kind == "progress" and event.published_bytes == event.delivered_bytes == 100:
-            (bench.folder / "told").touch()
+            (bench.folder / "reported").touch()
 
-    stays = f"echo progress 100/100; {until('-e told')}"
+    stays = f"echo progress 100/100; {until('-e reported')}"
     subscriber = f"echo ready; {until('-e begun')}; {stays}"
     bench.run(
         on_event=remember, programs={"publisher": f"touch begun; {stays}", "subscriber": subscriber}
@@ -211,7 +211,7 @@ def test_several_seeds_are_several_runs_in_one_suite(bench):
 
 
 @pytest.mark.parametrize("role", ["driver", "relay", "sampler"])
-def test_a_process_that_dies_before_it_is_ready_ends_the_run_with_its_last_words(bench, role):
+def test_a_process_that_ends_before_it_is_ready_ends_the_run_with_its_last_lines(bench, role):
     result = bench.run(programs={"publisher": "sleep 600", role: "echo I cannot; exit 9"})
     manifest = bench.manifest(result)
     reason = "".join(manifest.errors) + manifest.stopped
@@ -221,7 +221,7 @@ def test_a_process_that_dies_before_it_is_ready_ends_the_run_with_its_last_words
     assert len(bench.judged) == 1
 
 
-def test_a_driver_that_dies_under_way_ends_the_run_at_once(bench):
+def test_a_driver_that_ends_during_the_run_ends_the_run_at_once(bench):
     driver = "sleep 0.7; echo out of memory; exit 1"
     started_s = time.monotonic()
     result = bench.run(programs={"driver": driver, "publisher": "sleep 600"})
@@ -241,7 +241,7 @@ def test_a_driver_that_is_killed_is_reported_by_its_signal(bench):
     assert -signal.SIGSEGV in (codes["a/driver"], codes["b/driver"])
 
 
-def test_a_workload_that_fails_is_named_and_the_others_may_speak(bench):
+def test_a_workload_that_fails_is_named(bench):
     result = bench.run(
         programs={"publisher": "echo wrong channel; exit 1", "subscriber": "echo ready; sleep 60"}
     )
@@ -281,12 +281,12 @@ def test_a_process_that_does_not_end_when_asked_is_killed_and_mentioned(bench, m
     monkeypatch.setattr(run_processes, "STOP_TIMEOUT_S", 0.3)
     stubborn = "trap '' TERM; echo ready; while :; do sleep 0.02; done"
     result = bench.run(programs={"relay": stubborn})
-    # Another may have been late, too, where this machine stood still.
+    # Other processes may have been late too, if this machine stood still.
     text = "mid/relay did not end within 0.3 s of the request to end"
     assert text in bench.manifest(result).errors
 
 
-def test_a_relay_that_complains_at_its_end_is_an_error_of_the_harness(bench):
+def test_a_relay_that_ends_with_an_error_is_an_error_of_the_harness(bench):
     relay = "trap 'echo no room for 3 frames; exit 3' TERM; echo ready; "
     result = bench.run(programs={"relay": relay + "while :; do sleep 0.02; done"})
     (error,) = bench.manifest(result).errors
@@ -306,7 +306,7 @@ def test_a_lab_that_leaves_something_behind_reports_so(bench):
     assert bench.manifest(bench.run()).errors == ["something is left over"]
 
 
-def test_a_defect_of_our_own_ends_the_run_but_not_the_suite(bench, monkeypatch):
+def test_an_exception_of_the_harness_ends_the_run_but_not_the_suite(bench, monkeypatch):
     def fail(**_):
         raise ZeroDivisionError("a defect")
 
@@ -329,7 +329,7 @@ def test_a_full_disk_is_reported_with_numbers_before_anything_starts(bench, monk
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_tears_everything_down_and_keeps_the_folder(bench, number, code):
     def interrupt(event):
-        # The first progress is told when all have been started.
+        # The first progress is reported when all processes have been started.
         if event.kind == "progress":
             os.kill(os.getpid(), number)
 
@@ -369,9 +369,9 @@ def test_a_machine_that_cannot_make_any_run_is_reported_before_anything_starts(b
     assert not (bench.folder / "runs").exists()
 
 
-def test_a_sabotage_that_no_one_knows_is_refused(bench):
+def test_an_unknown_sabotage_is_refused(bench):
     with pytest.raises(ValueError, match="expected one of skip-message, flip-byte"):
-        bench.run(sabotage="tell-jokes")
+        bench.run(sabotage="no-such-sabotage")
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(bench):
@@ -426,7 +426,7 @@ def test_a_wrong_channel_parameter_is_reported_before_anything_starts(bench):
     assert bench.events == []
 
 
-def test_settings_that_the_judge_must_know_are_in_the_manifest(bench, monkeypatch):
+def test_settings_that_the_judge_needs_are_in_the_manifest(bench, monkeypatch):
     settings = {"WINDTUNNEL_NAK_ALL_GAPS": "true", "WINDTUNNEL_RETRANSMIT_RANGES": "true"}
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
@@ -435,9 +435,9 @@ def test_settings_that_the_judge_must_know_are_in_the_manifest(bench, monkeypatc
 
 
 def test_the_mutant_is_in_the_manifest_and_in_the_command(bench):
-    manifest = bench.manifest(bench.run(mutant="deaf"))
-    assert manifest.mutant == "deaf"
-    assert manifest.command[-2:] == ["--mutant", "deaf"]
+    manifest = bench.manifest(bench.run(mutant="missing-heartbeats"))
+    assert manifest.mutant == "missing-heartbeats"
+    assert manifest.command[-2:] == ["--mutant", "missing-heartbeats"]
     assert manifest.sabotage == ""
 
 
@@ -520,7 +520,7 @@ while :; do sleep 0.01; done
 """
 
 
-def test_captures_are_ended_as_soon_as_they_have_taken_all(bench, monkeypatch):
+def test_captures_are_ended_as_soon_as_they_are_complete(bench, monkeypatch):
     monkeypatch.setattr(sniffer, "SETTLE_S", 3600.0)
     result = bench.run(programs={"capture": CAPTURE})
     folder = RunDir(result.runs[0].run_dir)
@@ -537,7 +537,7 @@ while :; do sleep 0.01; done
 """
 
 
-def test_a_capture_is_asked_what_came_before_its_filter_before_anything_is_sent(bench):
+def test_a_capture_is_asked_for_packets_before_its_filter_before_anything_is_sent(bench):
     both = "$(grep -l 'tcpdump: 0' runs/*/*/captures/?.log | wc -l)"
     subscriber = f"[ {both} = 2 ] || exit 9; {local_lab.PROGRAMS['subscriber']}"
     result = bench.run(programs={"capture": SURPRISED, "subscriber": subscriber})
@@ -547,9 +547,7 @@ def test_a_capture_is_asked_what_came_before_its_filter_before_anything_is_sent(
         assert CaptureFacts.read(folder.capture_statistics(host)) == CaptureFacts(0, 0)
 
 
-def test_a_capture_that_never_reports_so_is_waited_for_no_longer_than_it_can_take(
-    bench, monkeypatch
-):
+def test_a_capture_that_never_reports_completion_is_waited_for_up_to_its_limit(bench, monkeypatch):
     monkeypatch.setattr(sniffer, "SETTLE_S", 0.5)
     endless = CAPTURE.replace("$asked packets captured, 3", "2 packets captured, 3")
     manifest = bench.manifest(bench.run(programs={"capture": endless}))
@@ -580,7 +578,7 @@ def test_captures_of_passed_runs_are_compressed_on_request(
     captures = RunDir(result.runs[0].run_dir).captures
     names = [f"a.pcap{suffix}", f"b.pcap{suffix}"]
     assert sorted(each.name for each in captures.glob("*.pcap*")) == names
-    # The last judgement names the files that exist.
+    # The last verdict names the files that exist.
     assert sorted(bench.judged[-1]) == names
 
 

@@ -1,4 +1,4 @@
-"""The score of a suite: known failures taken out, scenarios as a whole, the worst one's code."""
+"""The score of a suite: without known failures, by scenario, with the exit code of the worst."""
 
 import datetime
 import json
@@ -30,7 +30,7 @@ def limited(scenario, share_ppb: int):
 
 
 def run_folder(folder: Path, *violations: tuple[str, str]) -> RunDir:
-    """A run folder whose verdict names these checks with their kinds as failed."""
+    """Return a run folder whose verdict has these failed checks, with their kinds."""
     run = RunDir(folder)
     run.make()
     manifest = Manifest("id", NAME, 1, "netns", [])
@@ -95,21 +95,21 @@ def test_an_expired_entry_fails_the_run_and_reports_so(scenario, tmp_path):
     assert "has expired" in score.remarks()[0]
 
 
-def test_an_entry_that_is_cured_is_reported_and_the_suite_passes(scenario, tmp_path):
+def test_a_fixed_entry_is_reported_and_the_suite_passes(scenario, tmp_path):
     score = Score(KnownFailureList([known("naks_paced")], DAY))
     assert score.add(scenario, run_folder(tmp_path), "PASS", "all holds") == ("PASS", "all holds")
     assert score.exit_code() == 0
     assert "passed for ours, but is listed as a known failure" in score.remarks()[0]
 
 
-def test_a_run_that_only_looked_in_vain_is_never_known(scenario, tmp_path):
+def test_an_inconclusive_run_is_never_known(scenario, tmp_path):
     score = Score(KnownFailureList([known("naks_paced")], DAY))
     folder = run_folder(tmp_path, ("naks_paced", "timing"))
     assert score.add(scenario, folder, "HARNESS", "the relay died")[0] == "HARNESS"
 
 
 @pytest.mark.parametrize(("kind", "code"), [("timing", 0), ("protocol", 1), ("safety", 1)])
-def test_a_limit_tolerates_what_is_slow_and_never_what_is_wrong(scenario, tmp_path, kind, code):
+def test_a_limit_tolerates_timing_failures_and_no_others(scenario, tmp_path, kind, code):
     score = Score(KnownFailureList([], DAY))
     tolerant = limited(scenario, 200_000_000)
     for _ in range(60):

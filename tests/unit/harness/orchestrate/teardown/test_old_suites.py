@@ -1,4 +1,4 @@
-"""Which folders `windtunnel clean --runs` takes for suites, what it keeps, and what that frees."""
+"""The suites that `windtunnel clean --runs` removes and keeps, and the space that it frees."""
 
 import os
 import subprocess
@@ -71,7 +71,7 @@ def test_a_dry_run_prints_the_same_and_removes_nothing(
     )
 
 
-def test_whatever_is_not_certainly_a_suite_is_kept(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_certainly_a_suite_is_kept(tmp_path: Path) -> None:
     runs, other = tmp_path / "runs", tmp_path / "other"
     make_suite(runs, "my-results", named="my-results")
     make_suite(runs, NAMES[0], named=NAMES[1])
@@ -144,7 +144,7 @@ def test_an_unfinished_suite_with_a_living_lab_is_kept_at_any_age(tmp_path: Path
         record.memory_directory().rmdir()
 
 
-def test_space_that_another_link_keeps_is_not_counted(tmp_path: Path) -> None:
+def test_space_of_files_with_another_hard_link_is_not_counted(tmp_path: Path) -> None:
     folder = make_suite(tmp_path / "runs", NAMES[0])
     (alone,) = old_suites.find_suites(tmp_path / "runs")
     os.link(folder / "loss-x-s1" / "captures" / "a.pcap", tmp_path / "also")
@@ -153,7 +153,7 @@ def test_space_that_another_link_keeps_is_not_counted(tmp_path: Path) -> None:
     assert alone.size_bytes - shared.size_bytes == blocks * 512
 
 
-def test_what_cannot_be_removed_is_reported_and_found_again(
+def test_a_suite_that_cannot_be_removed_is_reported_and_found_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in NAMES[:2]:

@@ -1,4 +1,4 @@
-"""A late subscriber: starts when enough is recorded, notes the merge, ends with the stream."""
+"""A late subscriber starts when enough is recorded, records its merge, and ends with the stream."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ class ScriptedMerge:
     """A merge whose image advances one step per turn."""
 
     def __init__(self, *turns):
-        """Per turn: the image's position (None: no image), and its state."""
+        """Take the image's position (None without an image) and its state for each turn."""
         self.turns = list(turns)
         self.image, self.is_merged = None, False
 
@@ -38,7 +38,7 @@ class ScriptedMerge:
 
 
 class Application:
-    """Consumes everything, and counts how often it is polled."""
+    """An application that consumes everything, and counts its polls."""
 
     def __init__(self, *counts):
         self.counts, self.asked = list(counts), 0
@@ -58,7 +58,7 @@ def read(merge, facts, application=None, stop=None):
     return facts
 
 
-def test_it_reads_to_the_end_and_notes_the_seam(facts):
+def test_it_reads_to_the_end_and_records_the_merge_position(facts):
     merge = ScriptedMerge((None,), (64,), (128, "merged"), (192,), (256, "end"))
     found = read(merge, facts)
     assert (found.merged_position, found.end_position, found.eos_seen) == (128, 256, True)
@@ -72,7 +72,7 @@ def test_what_is_left_at_the_end_is_read(facts):
     assert application.asked == 3
 
 
-def test_one_that_never_merges_says_so(facts):
+def test_a_subscriber_that_never_merges_reports_it(facts):
     assert read(ScriptedMerge((64,), (96, "end", "busy")), facts).merged_position == -1
 
 
@@ -82,7 +82,7 @@ def test_an_image_that_goes_away_is_a_failure(facts):
 
 
 @pytest.mark.parametrize(("words", "kind"), [(("closed",), GaveUp), ((), ArchiveError)])
-def test_so_is_one_that_the_merge_itself_misses_and_nothing_else_that_it_says(facts, words, kind):
+def test_an_image_that_the_merge_lacks_is_a_failure_and_other_errors_are_raised(facts, words, kind):
     merge = ScriptedMerge((64,), (96, *words))
 
     def do_work():

@@ -18,7 +18,7 @@ CHANNEL, STREAM = "aeron:udp?endpoint=b:1", own.STREAM_ID
 
 
 class ScriptedArchive:
-    """An archive whose recordings tests change between two polls."""
+    """An archive whose recordings a test changes between two polls."""
 
     def __init__(self):
         self.recordings, self.positions, self.asked = {}, {}, []
@@ -59,7 +59,7 @@ def recorder(archive):
     return made
 
 
-def test_one_image_is_recorded_and_looked_at_until_it_stops(archive, recorder):
+def test_one_image_is_recorded_and_polled_until_it_stops(archive, recorder):
     assert archive.asked == [(CHANNEL, STREAM, SourceLocation.REMOTE, True)]
     assert not recorder.look(archive)
     archive.record(0, start=64, position=128)
@@ -71,7 +71,7 @@ def test_one_image_is_recorded_and_looked_at_until_it_stops(archive, recorder):
     assert recorder.recordings == [Recorded(0, own.SESSION_ID, 64, 320, 256)]
 
 
-def test_one_that_stops_between_two_questions_keeps_what_was_told(archive, recorder):
+def test_a_recording_that_stops_between_two_polls_has_its_last_position(archive, recorder):
     archive.record(0, position=128)
     recorder.look(archive)
     archive.positions[0] = NOT_STOPPED
@@ -79,7 +79,7 @@ def test_one_that_stops_between_two_questions_keeps_what_was_told(archive, recor
     assert recorder.recordings[0].told_position == 128
 
 
-def test_what_was_there_before_is_not_waited_for(archive):
+def test_earlier_recordings_are_not_waited_for(archive):
     archive.record(0, position=64)
     archive.stop(0, 64)
     recorder = Recorder(STREAM)
@@ -91,7 +91,7 @@ def test_what_was_there_before_is_not_waited_for(archive):
     assert [each.recording_id for each in recorder.recordings] == [0, 1]
 
 
-def test_a_new_archive_goes_on_with_another_recording(archive, recorder):
+def test_a_new_archive_continues_with_another_recording(archive, recorder):
     archive.record(0, position=128)
     recorder.look(archive)
     archive.stop(0, 160)
@@ -105,7 +105,7 @@ def test_a_new_archive_goes_on_with_another_recording(archive, recorder):
     assert [each.told_position for each in recorder.recordings] == [128, 320]
 
 
-def test_an_archive_that_lives_is_not_asked_again_when_only_its_session_was_lost(archive, recorder):
+def test_a_living_archive_gets_no_second_request_if_only_its_session_was_lost(archive, recorder):
     archive.record(0, position=128)
     recorder.look(archive)
     archive.stop(0, 160)
@@ -114,7 +114,7 @@ def test_an_archive_that_lives_is_not_asked_again_when_only_its_session_was_lost
     assert recorder.look(archive)
 
 
-def test_an_archive_that_records_already_was_only_late(archive, recorder):
+def test_an_archive_that_is_already_recording_was_only_late(archive, recorder):
     archive.record(0, position=128)
     archive.refusal = ArchiveError("it is there", ErrorCode.ACTIVE_SUBSCRIPTION)
     recorder.begin(archive, CHANNEL, SourceLocation.REMOTE)
@@ -123,7 +123,7 @@ def test_an_archive_that_records_already_was_only_late(archive, recorder):
 
 
 class Nobody:
-    """A client, or a session, that receives no requests."""
+    """A client or a session that ignores all requests."""
 
     def __init__(self, *_):
         pass
@@ -138,7 +138,7 @@ class Nobody:
 @pytest.mark.parametrize(
     ("patience_ms", "kills", "attempts"), [(1, True, 1), (450, True, 3), (150, False, 1)]
 )
-def test_an_archive_that_is_slow_to_begin_has_as_long_as_for_any_client(
+def test_an_archive_that_starts_slowly_has_the_time_limit_of_a_client(
     patience_ms, kills, attempts, monkeypatch
 ):
     asked, now_ns = [], [10]

@@ -1,4 +1,4 @@
-"""The replayer: it waits for a recording, and documents the replay as a publisher would."""
+"""The replayer waits for the end of a replay, and documents it as a publisher would."""
 
 import struct
 from types import SimpleNamespace
@@ -21,16 +21,16 @@ def counter(position, type_id=SENDER_POSITION, session=SESSION, stream=STREAM):
     return SimpleNamespace(type_id=type_id, key=key, value=position)
 
 
-class Told:
-    """An archive and a driver with a scripted answer per poll."""
+class ScriptedArchive:
+    """An archive and a driver with scripted responses to each poll."""
 
-    def __init__(self, *looks, errors=()):
-        """Per poll: the recording's stop position, and the counters."""
-        self.looks, self.errors = list(looks), list(errors)
+    def __init__(self, *polls, errors=()):
+        """Take the recording's stop position and the counters for each poll."""
+        self.polls, self.errors = list(polls), list(errors)
         self.counters = []
 
     def stop_position(self, recording_id):
-        stop, self.counters = self.looks.pop(0)
+        stop, self.counters = self.polls.pop(0)
         return stop
 
     def check_for_error_response(self):
@@ -50,8 +50,8 @@ def facts(tmp_path):
     return made
 
 
-def follow(told, facts, stop=None):
-    replayer._follow(told, told, 3, facts, stop or Stop())
+def follow(archive, facts, stop=None):
+    replayer._follow(archive, archive, 3, facts, stop or Stop())
     return facts
 
 
@@ -61,15 +61,17 @@ def test_the_replay_has_the_terms_of_the_recording(facts):
     assert (facts.start_position, facts.end_position) == (64, 64)
 
 
-def test_it_is_over_when_all_that_was_recorded_is_sent(facts):
-    told = Told((-1, []), (-1, [counter(96)]), (-1, [counter(256)]), (256, [counter(256)]))
-    assert follow(told, facts).end_position == 256
-    assert told.looks == []
+def test_it_is_over_when_the_whole_recording_is_sent(facts):
+    archive = ScriptedArchive(
+        (-1, []), (-1, [counter(96)]), (-1, [counter(256)]), (256, [counter(256)])
+    )
+    assert follow(archive, facts).end_position == 256
+    assert archive.polls == []
 
 
 def test_a_recording_that_has_stopped_is_sent_to_its_end(facts):
-    told = Told((256, [counter(96)]), (256, [counter(256)]))
-    assert follow(told, facts).end_position == 256
+    archive = ScriptedArchive((256, [counter(96)]), (256, [counter(256)]))
+    assert follow(archive, facts).end_position == 256
 
 
 def test_only_the_replays_own_sender_counts(facts):
@@ -78,23 +80,25 @@ def test_only_the_replays_own_sender_counts(facts):
         counter(999, session=1),
         counter(999, stream=2),
     ]
-    told = Told((256, others), (256, [*others, counter(256)]))
-    assert follow(told, facts).end_position == 256
+    archive = ScriptedArchive((256, others), (256, [*others, counter(256)]))
+    assert follow(archive, facts).end_position == 256
 
 
-def test_a_replay_that_goes_away_has_failed(facts):
+def test_a_replay_that_disappears_has_failed(facts):
     with pytest.raises(GaveUp, match="ended at position 96, before its end"):
-        follow(Told((-1, [counter(96)]), (256, [])), facts)
+        follow(ScriptedArchive((-1, [counter(96)]), (256, [])), facts)
 
 
-def test_what_the_archive_complains_of_is_an_error(facts):
-    told = Told((-1, []), (-1, []), errors=[ArchiveError("no subscribers for the replay")])
+def test_an_error_response_of_the_archive_is_an_error(facts):
+    archive = ScriptedArchive(
+        (-1, []), (-1, []), errors=[ArchiveError("no subscribers for the replay")]
+    )
     with pytest.raises(ArchiveError, match="no subscribers"):
-        follow(told, facts)
+        follow(archive, facts)
 
 
 def test_it_ends_when_asked_to(facts):
     stop = Stop()
     stop.request(15)
     with pytest.raises(Stopped):
-        follow(Told(), facts, stop)
+        follow(ScriptedArchive(), facts, stop)

@@ -44,7 +44,7 @@ def _at_once(monkeypatch):
 
 
 def follow(*turns, stop=None):
-    """The result at the end, and the turns that were not needed."""
+    """Return the result at the end, and the turns that were not needed."""
     copying, facts = Copying(own.STREAM_ID), RecorderFacts(own.STREAM_ID, 1, 2, None)
     archive = ScriptedArchive(copying, *turns)
     copying.follow(archive, facts, stop or Stop())
@@ -63,7 +63,7 @@ def test_it_is_over_when_the_replication_has_ended_and_the_copy_has_stopped():
     assert left == []
 
 
-def test_a_copy_that_has_not_begun_is_none():
+def test_a_copy_that_has_not_begun_is_not_complete():
     """An archive creates a copy as one that has stopped at its start."""
     _, left = follow((0,), (0,), (-1,), (96, RecordingSignal.REPLICATE_END), (128,))
     assert left == [(128,)]
@@ -82,6 +82,6 @@ def test_it_ends_when_asked_to():
 
 
 @pytest.mark.parametrize(("text", "kind"), [(NOT_CONNECTED, GaveUp), ("no", ArchiveError)])
-def test_a_source_that_is_silent_was_given_up_and_any_other_error_is_one(text, kind):
+def test_a_silent_source_is_given_up_and_any_other_error_is_an_error(text, kind):
     with pytest.raises(kind, match=text):
         follow((0,), (0, ArchiveError(f"error: {text}")))
