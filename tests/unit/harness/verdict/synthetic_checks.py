@@ -1,5 +1,5 @@
-"""The checks of a synthetic run: those of a reliable stream, those of an unreliable one, and others
-that its evidence does not decide.
+"""The checks of a synthetic run: of a reliable stream, of an unreliable one, and those that its
+evidence does not decide.
 """
 
 from windtunnel.harness.verdict.registry import CHECKS

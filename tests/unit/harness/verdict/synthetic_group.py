@@ -34,9 +34,9 @@ def join(run: SyntheticRun, patch: pytest.MonkeyPatch, *, first: str) -> None:
         if each.kind == "SETUP":
             each.payload = each.payload[:5] + bytes([GROUP_FLAG]) + each.payload[6:]
     sent = [each for each in run.packets["a"] if each.source == "a"]
-    told = [each for each in run.packets["b"] if each.kind == "SM"]
+    status_messages = [each for each in run.packets["b"] if each.kind == "SM"]
     run.packets["c"] = []
-    for each in [*sent, *told]:
+    for each in [*sent, *status_messages]:
         run.packets["a" if each.source == "a" else "c"].append(copy(each))
         far = "c" if each.source == "a" else "a"
         run.packets[far].append(replace(copy(each), time_ns=each.time_ns + STEP_NS // 2))

@@ -50,7 +50,7 @@ class SyntheticRecordings:
         archive = ArchiveCase(host="b", segment_bytes=SEGMENT)
         run.case = run.case.model_copy(update={"traffic": (traffic,), "archives": (archive,)})
         self.stretches = [(0, run.log.end_position)]
-        self.told: list[Recorded] | None = None
+        self.reported: list[Recorded] | None = None
         "What the archive reported, or None for a correct report."
         self.error: str | None = None
         "The error that the archive's client reported."
@@ -72,13 +72,13 @@ class SyntheticRecordings:
                 catalog.add(descriptor(number, start, stop, **self.changes))
         for number, (start, stop) in enumerate(self.stretches):
             self._write_files(number, start, stop)
-        told = self.told
-        if told is None:
-            told = [
+        reported = self.reported
+        if reported is None:
+            reported = [
                 Recorded(number, SESSION_ID, start, stop, stop)
                 for number, (start, stop) in enumerate(self.stretches)
             ]
-        rows = [asdict(each) for each in told]
+        rows = [asdict(each) for each in reported]
         facts = RecorderFacts(STREAM_ID, START_NS, START_NS, self.error, rows)
         facts.write(files.recorder(TRAFFIC).document)
         return path
@@ -98,7 +98,7 @@ class SyntheticRecordings:
                     content[position - base : position - base + len(frame)] = frame
             self.file(number, base).write_bytes(content)
 
-    def spoil(self, number, position, content=b"\xff"):
+    def overwrite(self, number, position, content=b"\xff"):
         """Overwrite bytes at a position of a written recording."""
         start = self.stretches[number][0]
         first = start - start % TERM_LENGTH

@@ -497,7 +497,7 @@ def _play(run: SyntheticRun, reliable: bool, drops: bool) -> None:
     _send_status_message(run, 0)
     run.sample("a", "pub-lmt", PUBLICATION_WINDOW)
     pending: int | None = None
-    told = 0
+    acknowledged = 0
     for index in range(len(kinds)):
         kind = frame_class.NAMES[int(kinds[index])]
         run.send("a", run.frame_bytes(index), kind, arrives=index not in dropped)
@@ -514,13 +514,13 @@ def _play(run: SyntheticRun, reliable: bool, drops: bool) -> None:
         run.see(index)
         run.sample("b", "rcv-pos", run.frame_end(index))
         run.sample("b", "sub-pos", run.frame_end(index))
-        if run.frame_end(index) - told > WINDOW // 4:
-            told = run.frame_end(index)
-            _send_status_message(run, told)
+        if run.frame_end(index) - acknowledged > WINDOW // 4:
+            acknowledged = run.frame_end(index)
+            _send_status_message(run, acknowledged)
     for flags in (0xC0, 0xE0, 0xE0):
         run.send("a", heartbeat(run.log.end_position, flags), "HEARTBEAT")
     run.sample("a", "pub-lmt", run.log.end_position)
-    _send_status_message(run, told)
+    _send_status_message(run, acknowledged)
     lost = set() if reliable else {int(run.log.frames["message"][each]) for each in dropped}
     for message in range(run.plan.count):
         if message not in lost:

@@ -83,7 +83,7 @@ WRONG = {
 }
 MARK = "the value to be replaced"
 JUDGED_MAX = 60
-"""Accepted documents that are judged."""
+"""Number of accepted documents that are judged."""
 
 READERS: dict[str, Callable[[Path], object]] = {
     "run.json": Manifest.read,
@@ -155,7 +155,7 @@ def run(tmp_path_factory):
 
 
 def _paths(value, path=()) -> Iterator[tuple]:
-    """Yield the path of each value; of a list, of its first two and its last item only."""
+    """Yield the path of each value; within a list, only of its first two and its last item."""
     yield path
     if isinstance(value, dict):
         for key in value:
@@ -219,7 +219,7 @@ def refusals(run, tmp_path_factory, request):
 
 
 def _refusal(read: Callable[[Path], object], file: Path) -> str:
-    """Return the text of the DocumentError, or what else was raised, or nothing."""
+    """Return the text of the DocumentError, or any other exception, or an empty string."""
     try:
         read(file)
     except DocumentError as error:

@@ -1,4 +1,4 @@
-"""The judge as a whole: correct runs pass, incomplete folders never do, excuses are attributed."""
+"""The whole judge: correct runs pass, incomplete folders never do, and excuses are attributed."""
 
 import json
 import os
@@ -19,7 +19,7 @@ NOT_EVIDENCE = {"scenario.yaml", "verdict.json"}
 
 
 @pytest.mark.parametrize("reliable", [True, False])
-def test_a_sound_run_passes_and_says_so(tmp_path, reliable):
+def test_a_valid_run_passes_with_a_reason(tmp_path, reliable):
     verdict = judge(make_run(tmp_path, reliable).write())
     assert verdict.outcome is Outcome.PASS, verdict.reason
     assert {finding.name for finding in verdict.gates} == set(GATES)
@@ -27,11 +27,11 @@ def test_a_sound_run_passes_and_says_so(tmp_path, reliable):
     assert {finding.name for finding in verdict.checks} == {"subject_lived", *asked}
 
 
-def test_a_sound_run_without_faults_passes(tmp_path):
+def test_a_valid_run_without_faults_passes(tmp_path):
     assert judge(make_run(tmp_path, drops=False).write()).outcome is Outcome.PASS
 
 
-def test_an_empty_folder_is_inconclusive_and_every_line_says_why(tmp_path):
+def test_an_empty_folder_is_inconclusive_and_every_line_has_a_reason(tmp_path):
     verdict = judge(tmp_path)
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert verdict.exit_code == 2
@@ -39,7 +39,7 @@ def test_an_empty_folder_is_inconclusive_and_every_line_says_why(tmp_path):
     assert all(each.outcome is Outcome.INCONCLUSIVE for each in (*verdict.gates, *verdict.checks))
 
 
-def test_a_folder_that_is_not_there_is_inconclusive_and_stays_away(tmp_path):
+def test_a_missing_folder_is_inconclusive_and_is_not_created(tmp_path):
     assert judge(tmp_path / "nowhere").outcome is Outcome.INCONCLUSIVE
     assert not (tmp_path / "nowhere").exists()
 
@@ -51,7 +51,7 @@ def folder_files(path):
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("reliable", [True, False])
-def test_without_any_one_file_a_run_never_passes_and_the_file_is_reported(tmp_path, reliable):
+def test_without_one_of_its_files_a_run_never_passes_and_the_file_is_reported(tmp_path, reliable):
     make_run(tmp_path / "whole", reliable).write()
     for file in folder_files(tmp_path / "whole"):
         part = tmp_path / "part"
@@ -65,7 +65,7 @@ def test_without_any_one_file_a_run_never_passes_and_the_file_is_reported(tmp_pa
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("reliable", [True, False])
-def test_with_any_one_file_emptied_a_run_never_passes(tmp_path, reliable):
+def test_with_an_empty_file_a_run_never_passes(tmp_path, reliable):
     make_run(tmp_path / "whole", reliable).write()
     for file in folder_files(tmp_path / "whole"):
         part = tmp_path / "part"
@@ -77,7 +77,7 @@ def test_with_any_one_file_emptied_a_run_never_passes(tmp_path, reliable):
 
 
 @pytest.mark.timeout(60)
-def test_with_any_one_file_extended_by_a_large_hole_a_run_is_judged_soon(tmp_path):
+def test_with_a_file_extended_by_a_large_hole_a_run_is_judged_soon(tmp_path):
     """A terabyte of zeros takes a few bytes in an archive of a run folder."""
     folder = make_run(tmp_path / "run").write()
     for file in folder_files(folder):
@@ -110,7 +110,7 @@ def test_judging_again_elsewhere_gives_the_same_bytes(tmp_path):
     assert (document["outcome"], document["exit_code"], document["seed"]) == ("PASS", 0, 7)
 
 
-def test_a_check_that_throws_is_a_harness_defect_and_the_others_still_count(tmp_path, monkeypatch):
+def test_a_check_that_raises_is_a_harness_defect_and_the_others_still_count(tmp_path, monkeypatch):
     def throw(*_):
         raise ZeroDivisionError("by hand")
 
@@ -126,7 +126,7 @@ def test_a_check_that_throws_is_a_harness_defect_and_the_others_still_count(tmp_
     assert judge(run.write()).outcome is Outcome.FAIL
 
 
-def test_a_gate_that_throws_is_a_harness_defect(tmp_path, monkeypatch):
+def test_a_gate_that_raises_is_a_harness_defect(tmp_path, monkeypatch):
     monkeypatch.setitem(judge_module.GATES, "captures_complete", lambda evidence: 1 / 0)
     assert judge(make_run(tmp_path).write()).outcome is Outcome.HARNESS
 
@@ -148,7 +148,7 @@ def test_a_check_that_checks_nothing_is_a_harness_defect(tmp_path, arguments):
     assert judge(run.write()).outcome is Outcome.HARNESS
 
 
-def test_a_check_can_be_about_one_traffic(tmp_path):
+def test_a_check_can_apply_to_one_traffic(tmp_path):
     run = make_run(tmp_path)
     wanted = CheckCase(name="delivered_once", arguments={"traffic": "one"})
     run.case = run.case.model_copy(update={"expect": (wanted,)})
@@ -213,7 +213,7 @@ def test_a_workload_that_failed_fails(tmp_path, role):
 
 
 @pytest.mark.parametrize("name", ["a/publisher-one", "b/subscriber-one"])
-def test_a_workload_that_complains_fails_with_the_time_of_its_end(tmp_path, name):
+def test_a_workload_with_an_error_fails_with_the_time_of_its_end(tmp_path, name):
     run = make_run(tmp_path)
     took = f"{(run.now_ns - START_NS) / 1e6:.0f} ms after the traffic began"
     path = run.write()
@@ -240,7 +240,7 @@ def test_a_manifest_without_a_kind_of_process_is_inconclusive(tmp_path, role):
     assert f"lists no {role}" in verdict.reason
 
 
-def test_a_workload_that_says_no_makes_the_run_unsupported(tmp_path):
+def test_an_unsupported_workload_makes_the_run_unsupported(tmp_path):
     run = make_run(tmp_path)
     run.manifest.processes[2].exit_code = 127
     run.manifest.complete = False
@@ -249,7 +249,9 @@ def test_a_workload_that_says_no_makes_the_run_unsupported(tmp_path):
 
 
 @pytest.mark.parametrize("code", [126, 127])
-def test_a_driver_that_could_not_be_executed_is_no_failure_if_the_harness_says_so(tmp_path, code):
+def test_a_driver_that_could_not_be_executed_is_not_a_failure_if_the_harness_reports_it(
+    tmp_path, code
+):
     run = make_run(tmp_path)
     run.manifest.processes[0].exit_code = code
     run.manifest.processes[0].asked = False
@@ -293,7 +295,7 @@ def pace_of(tmp_path, applies, name: str, version: str):
 
 
 @pytest.mark.parametrize("applies", [["ours"], ["aeron-c>=1.50", "ours>=1.53"]])
-def test_a_check_that_binds_the_subject_fails_it(tmp_path, applies):
+def test_a_check_that_applies_to_the_subject_fails_it(tmp_path, applies):
     verdict = pace_of(tmp_path, applies, "ours", "1.53.0")
     assert verdict.outcome is Outcome.FAIL
 
@@ -318,7 +320,7 @@ def test_a_version_that_is_unknown_leaves_a_violation_open(tmp_path):
 
 
 def test_the_process_that_ended_first_is_named(tmp_path):
-    # The subscriber's driver refused its channel, so the publisher never had a reader.
+    # The subscriber's driver refused its channel, so the publisher never had a subscriber.
     run = make_run(tmp_path)
     publisher, reader = run.manifest.processes[2:4]
     publisher.exit_code, publisher.last_log_line = 1, "no reader"

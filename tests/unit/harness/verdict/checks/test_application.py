@@ -1,4 +1,4 @@
-"""What the judge says about applications, by how they ended and what they logged."""
+"""The judge's findings about applications, by their ends and their logs."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def run(tmp_path) -> SyntheticRun:
 
 
 def ended(run, application, code, *, asked, name="b/application-one", **more):
-    """The findings about an application that ended in this way."""
+    """Return the findings about an application that ended in this way."""
     run.case = run.case.model_copy(update={"applications": (application,)})
     log = "hosts/b/application-one.log"
     run.manifest.processes.append(ProcessExit(name, "application", code, asked, log, "bye", **more))
@@ -42,12 +42,12 @@ def only(findings):
 
 
 @pytest.mark.parametrize("code", [0, -15, 143])
-def test_one_that_ends_on_request_is_well(run, code):
+def test_an_application_that_ends_on_request_passes(run, code):
     assert only(ended(run, SERVER, code, asked=True)).outcome is Outcome.PASS
 
 
 @pytest.mark.parametrize("code", [0, -7, 135])
-def test_an_expected_code_is_the_only_one(run, code):
+def test_only_the_expected_exit_code_passes(run, code):
     application = SERVER.model_copy(update={"exit_code": 135})
     found = only(ended(run, application, code, asked=True))
     assert found.outcome is (Outcome.FAIL if code == 0 else Outcome.PASS)
@@ -88,24 +88,24 @@ def test_a_problem_is_named(run, problem, outcome, at_fault, text):
     assert text in found.text
 
 
-def test_a_lost_log_is_also_told_of_one_that_an_event_has_killed(run):
+def test_a_lost_log_is_also_reported_for_a_killed_application(run):
     found = ended(run, SERVER, -9, asked=True, problem=LOG_LOST)
     assert [each.outcome for each in found] == [Outcome.INCONCLUSIVE]
     assert judge(run.path).outcome is Outcome.INCONCLUSIVE
 
 
-def test_one_that_had_to_be_killed_fails(run):
+def test_an_application_that_had_to_be_killed_fails(run):
     found = only(ended(run, SERVER, -9, asked=True, late_s=0.5))
     assert found.outcome is Outcome.FAIL
     assert "did not end within 0.5 s of SIGTERM, and was killed" in found.text
 
 
-def test_one_that_had_no_time_to_end_by_itself_says_nothing(run):
+def test_an_application_without_time_to_end_by_itself_is_inconclusive(run):
     found = only(ended(run, CLIENT, -15, asked=True))
     assert found.outcome is Outcome.INCONCLUSIVE
 
 
-def test_one_that_does_not_end_by_itself_fails_at_the_end_of_the_budget(run):
+def test_an_application_that_does_not_end_by_itself_fails_at_the_end_of_the_budget(run):
     run.manifest.overran = "the budget of 1 s is exceeded"
     found = only(ended(run, CLIENT, -15, asked=True))
     assert (found.outcome, found.conclusive) == (Outcome.FAIL, False)
@@ -130,7 +130,7 @@ def test_a_successor_is_judged_too(run):
     assert "b/application-one#2 ended with exit code 1" in found.text
 
 
-def test_one_that_is_not_in_the_manifest_is_missing(run):
+def test_an_application_that_is_not_in_the_manifest_is_missing(run):
     found = only(ended(run, SERVER, 0, asked=True, name="a/application-one"))
     assert (found.outcome, found.evidence) == (Outcome.INCONCLUSIVE, ("run.json",))
 

@@ -15,7 +15,7 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, failed
 
 WINDOW = 32_768
-"""Of the synthetic stream: half of its term."""
+"""The largest receiver window of the synthetic stream: half of its term."""
 FINDING = "subject_lived"
 
 

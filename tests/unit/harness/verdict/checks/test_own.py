@@ -1,4 +1,4 @@
-"""The judge reads what own checks have found, and never executes them."""
+"""The judge reads the results of own checks, and never executes them."""
 
 import json
 

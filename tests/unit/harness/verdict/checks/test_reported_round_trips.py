@@ -1,4 +1,4 @@
-"""Round trips that applications report: percentiles, and lines that are none."""
+"""Round trips that applications report: percentiles, limits, and invalid lines."""
 
 import pytest
 

@@ -52,7 +52,7 @@ def kill_a_driver(run, host):
 
 
 @pytest.mark.parametrize("code", [0, -15, 143])
-def test_a_driver_that_ends_on_a_shutdown_request_is_well(run, code):
+def test_a_driver_that_ends_on_a_shutdown_request_passes(run, code):
     run.manifest.processes[DRIVER].exit_code = code
     assert only(look(run)).outcome is Outcome.PASS
 
@@ -92,7 +92,7 @@ def test_a_driver_that_crashed_in_a_simulation_has_a_virtual_time(run, part, whe
     )
 
 
-def test_an_exercise_that_failed_says_what_it_expected(run):
+def test_a_failed_exercise_names_what_it_expected(run):
     text = "expected a connection within 15 s"
     run.manifest.processes.append(ProcessExit("a/exercise-spies", "exercise", 1, False, "", text))
     finding = only(look(run))
@@ -100,7 +100,7 @@ def test_an_exercise_that_failed_says_what_it_expected(run):
     assert text in finding.text
 
 
-def test_an_exercise_that_is_missing_is_noticed(run):
+def test_a_missing_exercise_is_reported(run):
     run.case = run.case.model_copy(update={"exercises": ("spies",)})
     finding = only(look(run))
     assert finding.outcome is Outcome.INCONCLUSIVE
@@ -112,7 +112,7 @@ def test_an_archive_that_breaks_on_a_shutdown_request_fails(run):
     assert only(look(run)).about == "b/archive"
 
 
-def test_an_archive_that_gave_up_just_before_it_was_asked_is_excused_by_that(run):
+def test_an_archive_that_ended_just_before_the_request_is_excused(run):
     run.manifest.processes.append(ProcessExit("b/archive", "archive", 124, True, "", ""))
     finding = only(look(run))
     assert (finding.outcome, finding.kind, finding.conclusive) == (
@@ -123,12 +123,12 @@ def test_an_archive_that_gave_up_just_before_it_was_asked_is_excused_by_that(run
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_an_archive_whose_files_could_not_be_kept_says_nothing_about_it(run, asked):
+def test_an_archive_whose_files_could_not_be_kept_is_not_judged(run, asked):
     run.manifest.processes.append(ProcessExit("b/archive", "archive", 125, asked, "", ""))
     assert only(look(run)).outcome is Outcome.HARNESS
 
 
-def test_a_workload_that_was_asked_to_end_may_say_so(run):
+def test_a_workload_that_was_asked_to_end_may_report_it(run):
     run.manifest.processes[PUBLISHER].asked = True
     run.manifest.processes[PUBLISHER].exit_code = 143
     assert only(look(run)).outcome is Outcome.PASS
@@ -140,7 +140,7 @@ def test_a_process_killed_by_a_host_event_is_no_failure(run):
     assert only(look(run)).outcome is Outcome.PASS
 
 
-def test_an_order_excuses_nobody_else(run):
+def test_an_event_excuses_no_other_process(run):
     run.manifest.processes[DRIVER].exit_code = -9
     kill_a_driver(run, "b")
     assert only(look(run)).about == "a/driver"
@@ -166,9 +166,7 @@ def test_a_process_that_ignores_a_shutdown_request_fails_and_excuses_nothing(run
 
 @pytest.mark.parametrize("code", [3, 120])
 @pytest.mark.parametrize("asked", [False, True])
-def test_a_workload_that_failed_with_a_harness_error_says_nothing_about_the_subject(
-    run, code, asked
-):
+def test_a_workload_that_failed_with_a_harness_error_is_not_the_subjects_fault(run, code, asked):
     # The disk was full, so the workload could not write its data, and the publisher timed out.
     reader, publisher = run.manifest.processes[SUBSCRIBER], run.manifest.processes[PUBLISHER]
     reader.exit_code, reader.asked, reader.last_log_line = code, asked, f"subscriber: {DISK}"
@@ -185,7 +183,7 @@ def test_a_workload_that_failed_with_a_harness_error_says_nothing_about_the_subj
     )
 
 
-def test_what_a_driver_ends_with_is_always_its_own(run):
+def test_the_exit_code_of_a_driver_is_always_its_own_fault(run):
     run.manifest.processes[DRIVER].exit_code = 3
     assert judge(run.write()).outcome is Outcome.FAIL
 

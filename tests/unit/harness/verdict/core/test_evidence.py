@@ -1,4 +1,4 @@
-"""Evidence: a truncated file is no fault of the subject."""
+"""Evidence: a truncated file is not the subject's fault."""
 
 import json
 
@@ -63,7 +63,7 @@ def test_a_whole_folder_is_read(run):
 
 
 @pytest.mark.parametrize("byte_count", [1, DELIVERY.itemsize - 1, DELIVERY.itemsize])
-def test_an_index_that_was_cut_off_is_damaged(run, byte_count):
+def test_a_truncated_index_is_damaged(run, byte_count):
     cut(files(run).index, byte_count)
     found = delivered(run)
     assert is_damaged(found)
@@ -71,12 +71,12 @@ def test_an_index_that_was_cut_off_is_damaged(run, byte_count):
 
 
 @pytest.mark.parametrize("byte_count", [1, 5000])
-def test_messages_that_were_cut_off_are_damaged(run, byte_count):
+def test_truncated_messages_are_damaged(run, byte_count):
     cut(files(run).messages, byte_count)
     assert is_damaged(delivered(run))
 
 
-def test_messages_that_no_index_tells_of_are_damaged(run):
+def test_messages_without_an_index_are_damaged(run):
     with files(run).messages.open("ab") as file:
         file.write(b"more")
     assert is_damaged(delivered(run))
@@ -129,7 +129,9 @@ def test_a_subscriber_that_was_not_killed_completed_its_files(run, exit_codes):
         ("hosts/b/counters.bin", 2001),
     ],
 )
-def test_a_bundle_that_was_cut_off_in_copying_is_never_the_subjects_failure(run, path, byte_count):
+def test_a_run_folder_that_was_copied_incompletely_is_never_the_subjects_failure(
+    run, path, byte_count
+):
     assert verdict_of(Evidence(run.path)).outcome is Outcome.PASS
     cut(run.path / path, byte_count)
     assert verdict_of(Evidence(run.path)).outcome is Outcome.HARNESS

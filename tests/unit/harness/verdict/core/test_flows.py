@@ -45,12 +45,12 @@ def test_each_reader_is_judged_and_reported(run):
 @pytest.mark.parametrize(
     ("to", "expected"), [("b", ["one at b"]), (["c", "b"], ["one at b", "one at c"])]
 )
-def test_a_check_may_be_about_some_readers(run, to, expected):
+def test_a_check_may_apply_to_some_readers(run, to, expected):
     three_hosts(run, [("delivered_once", {"to": to})])
     assert [each.about for each in found(run, "delivered_once")] == expected
 
 
-def test_nobody_to_ask_about_is_a_harness_defect(run):
+def test_a_check_without_readers_is_a_harness_defect(run):
     three_hosts(run, [("delivered_once", {"to": "d"})])
     (finding,) = found(run, "delivered_once")
     assert finding.outcome is Outcome.HARNESS
@@ -62,7 +62,7 @@ def test_a_subscriber_that_may_be_cut_off_is_checked_by_name_only(run):
     assert [each.about for each in found(run, "delivered_unbroken")] == ["one at c"]
 
 
-def test_what_is_sent_to_each_by_itself_is_not_counted(run):
+def test_packets_to_individual_readers_are_not_counted(run):
     change(
         run,
         [("counters_agree_with_packets", {})],

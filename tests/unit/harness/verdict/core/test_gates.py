@@ -34,14 +34,14 @@ def look(gate, run):
     return gate(Evidence(run.write()))
 
 
-def shut(findings):
+def closed_gate(findings):
     """Return the only finding that is not a PASS."""
     (found,) = [finding for finding in findings if finding.outcome is not PASS]
     return found
 
 
 @pytest.mark.parametrize("name", GATES)
-def test_every_gate_is_open_after_a_sound_run(run, name):
+def test_every_gate_is_open_after_a_valid_run(run, name):
     findings = look(GATES[name], run)
     assert findings
     assert {finding.outcome for finding in findings} == {PASS}
@@ -54,38 +54,38 @@ def test_no_gate_is_open_on_an_empty_folder(tmp_path, name):
     assert {finding.outcome for finding in findings} == {INCONCLUSIVE}
 
 
-def test_an_error_of_the_harness_shuts(run):
+def test_an_error_of_the_harness_closes_a_gate(run):
     run.manifest.errors = ["the relay died", "and more"]
-    finding = shut(look(manifest_complete, run))
+    finding = closed_gate(look(manifest_complete, run))
     assert finding.outcome is HARNESS
     assert "the relay died (and 1 more)" in finding.text
 
 
-def test_a_run_that_was_cut_off_shuts(run):
+def test_an_incomplete_run_closes_a_gate(run):
     run.manifest.complete = False
-    assert shut(look(manifest_complete, run)).outcome is INCONCLUSIVE
+    assert closed_gate(look(manifest_complete, run)).outcome is INCONCLUSIVE
 
 
-def test_another_payload_shuts(run):
+def test_another_payload_closes_a_gate(run):
     path = run.write()
     run.folder.payload.write_bytes(b"another")
-    assert shut(manifest_complete(Evidence(path))).outcome is HARNESS
+    assert closed_gate(manifest_complete(Evidence(path))).outcome is HARNESS
 
 
 @pytest.mark.parametrize("host", ["a", "b"])
-def test_a_capture_that_lost_packets_shuts(run, host):
+def test_a_capture_that_lost_packets_closes_a_gate(run, host):
     path = run.write()
     count = len(run.packets[host])
     CaptureFacts(count, 1).write(run.folder.capture_statistics(host))
-    finding = shut(captures_complete(Evidence(path)))
+    finding = closed_gate(captures_complete(Evidence(path)))
     assert (finding.outcome, finding.about) == (INCONCLUSIVE, host)
     assert "1 packets dropped by the kernel" in finding.text
 
 
-def test_a_capture_without_some_of_its_packets_shuts(run):
+def test_a_capture_without_some_of_its_packets_closes_a_gate(run):
     path = run.write()
     CaptureFacts(len(run.packets["a"]) + 1, 0).write(run.folder.capture_statistics("a"))
-    assert "captured but not in the file" in shut(captures_complete(Evidence(path))).text
+    assert "captured but not in the file" in closed_gate(captures_complete(Evidence(path))).text
 
 
 def set_back(file, fall_ns, *, same_direction):
@@ -106,34 +106,34 @@ def set_back(file, fall_ns, *, same_direction):
     file.write_bytes(content)
 
 
-@pytest.mark.parametrize(("fall_ns", "shut"), [(900_000, False), (1_000_001, True)])
-def test_a_clock_that_was_set_back_shuts(run, fall_ns, shut):
+@pytest.mark.parametrize(("fall_ns", "closed_gate"), [(900_000, False), (1_000_001, True)])
+def test_a_clock_that_was_set_back_closes_a_gate(run, fall_ns, closed_gate):
     path = run.write()
     set_back(run.folder.capture("b"), fall_ns, same_direction=True)
     findings = captures_complete(Evidence(path))
-    assert [each.outcome for each in findings] == [PASS, INCONCLUSIVE if shut else PASS]
-    if shut:
+    assert [each.outcome for each in findings] == [PASS, INCONCLUSIVE if closed_gate else PASS]
+    if closed_gate:
         assert "1000001 ns by which the clock was set back" in findings[1].text
 
 
-def test_a_packet_that_waited_behind_others_is_no_clock_set_back(run):
+def test_a_packet_that_was_queued_is_not_a_clock_that_was_set_back(run):
     # Incoming packets are timestamped before they are queued, outgoing packets as they leave.
     path = run.write()
     set_back(run.folder.capture("b"), 7_000_000, same_direction=False)
     assert [each.outcome for each in captures_complete(Evidence(path))] == [PASS, PASS]
 
 
-def test_a_torn_capture_shuts(run):
+def test_a_truncated_capture_closes_a_gate(run):
     path = run.write()
     file = run.folder.capture("b")
     file.write_bytes(file.read_bytes()[:-1])
-    assert "incomplete packet" in shut(captures_complete(Evidence(path))).text
+    assert "incomplete packet" in closed_gate(captures_complete(Evidence(path))).text
 
 
-def test_a_capture_that_is_none_shuts(run):
+def test_an_invalid_capture_closes_a_gate(run):
     path = run.write()
     run.folder.capture("b").write_bytes(b"\x00" * 64)
-    finding = shut(captures_complete(Evidence(path)))
+    finding = closed_gate(captures_complete(Evidence(path)))
     assert finding.outcome is HARNESS
     assert "not a pcap file" in finding.text
 
@@ -149,35 +149,35 @@ def test_a_capture_that_is_none_shuts(run):
         ("datagrams_dropped", HARNESS, "-1 datagrams unaccounted for"),
     ],
 )
-def test_a_ledger_that_does_not_add_up_shuts(run, link, name, outcome, what):
+def test_a_ledger_that_does_not_balance_closes_a_gate(run, link, name, outcome, what):
     account = run.links[link]
     setattr(account, name, getattr(account, name) + 1)
-    finding = shut(look(ledger_balanced, run))
+    finding = closed_gate(look(ledger_balanced, run))
     assert (finding.outcome, finding.about) == (outcome, link)
     assert what in finding.text
 
 
 @pytest.mark.parametrize("name", ["received", "sent", "dropped", "duplicated"])
-def test_a_frame_class_that_does_not_add_up_shuts(run, name):
+def test_a_frame_class_that_does_not_balance_closes_a_gate(run, name):
     frames = run.links[A_TO_B].frames["DATA"]
     setattr(frames, name, getattr(frames, name) + 1)
-    finding = shut(look(ledger_balanced, run))
+    finding = closed_gate(look(ledger_balanced, run))
     assert finding.outcome is HARNESS
     assert "DATA frames unaccounted for" in finding.text
 
 
-def test_a_frame_class_that_is_unknown_shuts(run):
+def test_an_unknown_frame_class_closes_a_gate(run):
     run.links[A_TO_B].frames["GHOST"] = FrameAccount()
-    assert "unknown frame class GHOST" in shut(look(ledger_balanced, run)).text
+    assert "unknown frame class GHOST" in closed_gate(look(ledger_balanced, run)).text
 
 
 @pytest.mark.parametrize(("host", "way"), [("a", "in"), ("b", "out")])
-def test_a_datagram_that_only_one_side_knows_shuts(run, host, way):
+def test_a_datagram_that_only_one_side_has_closes_a_gate(run, host, way):
     packet = next(
         packet for packet in run.packets[host] if packet.kind == "DATA" and packet.source == "a"
     )
     run.packets[host].remove(packet)
-    finding = shut(look(ledger_balanced, run))
+    finding = closed_gate(look(ledger_balanced, run))
     assert (finding.outcome, finding.about) == (INCONCLUSIVE, A_TO_B)
     count = run.links[A_TO_B].datagrams_in if way == "in" else run.links[A_TO_B].datagrams_out
     assert finding.text == (
@@ -185,18 +185,18 @@ def test_a_datagram_that_only_one_side_knows_shuts(run, host, way):
     )
 
 
-def test_a_frame_that_changed_its_kind_on_the_way_shuts(run):
+def test_a_frame_that_changed_its_kind_in_transit_closes_a_gate(run):
     packet = next(packet for packet in run.packets["b"] if packet.kind == "DATA")
     changed = bytearray(packet.payload)
     changed[4] = 1
     packet.payload = bytes(changed)
-    finding = shut(look(ledger_balanced, run))
+    finding = closed_gate(look(ledger_balanced, run))
     assert "DATA frames out:" in finding.text
 
 
-def test_a_ledger_without_a_link_shuts(run):
+def test_a_ledger_without_a_link_closes_a_gate(run):
     del run.links[B_TO_A]
-    assert "has no entry for b->a" in shut(look(ledger_balanced, run)).text
+    assert "has no entry for b->a" in closed_gate(look(ledger_balanced, run)).text
 
 
 def test_full_sockets_of_a_reliable_stream_are_only_reported(run):
@@ -206,10 +206,10 @@ def test_full_sockets_of_a_reliable_stream_are_only_reported(run):
     assert "4 datagrams dropped by full socket buffers; this is no failure" in findings[1].text
 
 
-def test_full_sockets_of_an_unreliable_stream_shut(tmp_path):
+def test_full_sockets_of_an_unreliable_stream_close_a_gate(tmp_path):
     run = make_run(tmp_path, reliable=False)
     run.rcvbuf_errors["b"] = 1
-    finding = shut(look(sockets_dropped_nothing, run))
+    finding = closed_gate(look(sockets_dropped_nothing, run))
     assert (finding.outcome, finding.about) == (INCONCLUSIVE, "b")
 
 
@@ -221,59 +221,59 @@ def test_full_sockets_of_an_unreliable_stream_shut(tmp_path):
         ("a", "SM", "no SM of stream 1001 arrived at the publisher's host"),
     ],
 )
-def test_a_side_that_never_spoke_shuts(run, host, kind, what):
+def test_a_side_that_sent_nothing_closes_a_gate(run, host, kind, what):
     run.packets[host] = [packet for packet in run.packets[host] if packet.kind != kind]
-    finding = shut(look(both_sides_talked, run))
+    finding = closed_gate(look(both_sides_talked, run))
     assert (finding.outcome, finding.text) == (INCONCLUSIVE, what)
     assert not finding.excuses
 
 
 @pytest.mark.parametrize("kinds", [("SM", "NAK"), ("SETUP", "DATA", "PAD", "HEARTBEAT")])
-def test_silence_of_a_host_from_which_nothing_left_excuses(run, kinds):
+def test_a_host_that_sent_nothing_is_excused(run, kinds):
     for host in ("a", "b"):
         run.packets[host] = [each for each in run.packets[host] if each.kind not in kinds]
-    finding = shut(look(both_sides_talked, run))
+    finding = closed_gate(look(both_sides_talked, run))
     assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, True)
     run.case = run.case.model_copy(update={"fidelity": "sim"})
-    finding = shut(look(both_sides_talked, run))
+    finding = closed_gate(look(both_sides_talked, run))
     assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, False)
 
 
-def test_a_rule_that_never_hit_shuts(run):
+def test_a_rule_that_never_matched_closes_a_gate(run):
     run.decisions.clear()
-    finding = shut(look(faults_happened, run))
+    finding = closed_gate(look(faults_happened, run))
     assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, True)
     assert "0 frames matched, expected 16 to" in finding.text
 
 
-def test_a_rule_that_hit_too_often_shuts(run):
+def test_a_rule_that_matched_too_often_closes_a_gate(run):
     run.decisions *= 3
-    assert "90 frames matched" in shut(look(faults_happened, run)).text
+    assert "90 frames matched" in closed_gate(look(faults_happened, run)).text
 
 
-def test_a_rule_with_too_few_frames_shuts_but_excuses_nothing(run):
+def test_a_rule_with_too_few_frames_closes_a_gate_but_excuses_nothing(run):
     fault = run.case.faults[0].model_copy(update={"frame_types": ("NAK",), "links": (B_TO_A,)})
     run.case = run.case.model_copy(update={"faults": (fault,)})
-    finding = shut(look(faults_happened, run))
+    finding = closed_gate(look(faults_happened, run))
     assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, False)
     assert "of 30 frames: sample too small: at least 66 frames are needed" in finding.text
 
 
-def test_a_decision_of_another_action_than_ordered_shuts(run):
+def test_a_decision_with_another_action_than_its_rule_closes_a_gate(run):
     row = list(run.decisions[0])
     row[2] = 2
     run.decisions[0] = tuple(row)
-    assert shut(look(faults_happened, run)).outcome is HARNESS
+    assert closed_gate(look(faults_happened, run)).outcome is HARNESS
 
 
-def test_a_decision_of_a_rule_that_does_not_exist_shuts(run):
+def test_a_decision_of_a_rule_that_does_not_exist_closes_a_gate(run):
     row = list(run.decisions[0])
     row[1] = 9
     run.decisions[0] = tuple(row)
-    assert shut(look(faults_happened, run)).outcome is HARNESS
+    assert closed_gate(look(faults_happened, run)).outcome is HARNESS
 
 
-def test_frames_that_an_earlier_rule_took_are_not_asked_of_a_later_one(run):
+def test_frames_that_an_earlier_rule_matched_do_not_count_for_a_later_one(run):
     first = run.case.faults[0]
     later = first.model_copy(update={"id": "later", "share_ppb": 110_000_000})
     run.case = run.case.model_copy(update={"faults": (first, later)})
@@ -284,7 +284,7 @@ def test_frames_that_an_earlier_rule_took_are_not_asked_of_a_later_one(run):
     assert [finding.facts["eligible"] for finding in findings] == [data, data - 30]
 
 
-def test_a_frame_that_a_replay_awaits_in_vain_is_on_the_link_that_the_case_names(run):
+def test_a_missing_frame_of_a_replay_is_on_the_link_that_the_case_names(run):
     links = tuple(LinkCase(between=each) for each in (("a", "c"), ("a", "b")))
     hosts = (*run.case.hosts, HostCase(name="c", address="10.64.2.10"))
     changed = {"replays": "first", "links": links, "hosts": hosts}

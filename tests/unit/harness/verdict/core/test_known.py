@@ -29,9 +29,9 @@ def run(*violated: str, scenario="loss/x", subject=OURS, is_conclusive=True) -> 
 
 def test_a_run_whose_violations_are_all_known_is_known():
     book = KnownFailureList([entry(), entry("eos_reaches_end")], DAY)
-    known, said = book.match(run("naks_paced", "eos_reaches_end"))
+    known, text = book.match(run("naks_paced", "eos_reaches_end"))
     assert known
-    assert "naks_paced (Jane, https://example.org/1, until 2027-01-02)" in said
+    assert "naks_paced (Jane, https://example.org/1, until 2027-01-02)" in text
     assert book.no_longer_failing() == book.expired() == []
 
 
@@ -55,17 +55,17 @@ def test_a_version_that_is_not_reported_is_not_known():
 
 
 def test_one_violation_that_is_not_known_is_enough_to_fail():
-    known, said = KnownFailureList([entry()], DAY).match(run("naks_paced", "delivered_once"))
+    known, text = KnownFailureList([entry()], DAY).match(run("naks_paced", "delivered_once"))
     assert not known
-    assert said.startswith("not known: delivered_once; known: naks_paced")
+    assert text.startswith("not known: delivered_once; known: naks_paced")
 
 
 @pytest.mark.parametrize(("expires", "known"), [("2027-01-02", True), ("2027-01-01", False)])
-def test_from_its_day_on_an_entry_counts_no_more(expires, known):
+def test_an_entry_does_not_count_from_its_expiry_on(expires, known):
     book = KnownFailureList([entry(expires=expires)], DAY)
-    found, said = book.match(run("naks_paced"))
+    found, text = book.match(run("naks_paced"))
     assert found is known
-    assert ("known failure has expired" in said) is not known
+    assert ("known failure has expired" in text) is not known
     assert len(book.expired()) == (0 if known else 1)
 
 

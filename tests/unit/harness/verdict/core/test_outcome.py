@@ -10,18 +10,18 @@ ORDER = [Outcome.FAIL, Outcome.HARNESS, Outcome.INCONCLUSIVE, Outcome.PASS]
 
 
 @pytest.mark.parametrize("pair", list(itertools.combinations(ORDER, 2)))
-def test_the_worse_of_two_wins_in_either_order(pair):
+def test_the_worse_of_two_outcomes_wins_in_either_order(pair):
     assert merge(pair) is pair[0]
     assert merge(reversed(pair)) is pair[0]
 
 
-def test_unsupported_stands_apart():
+def test_unsupported_is_combined_with_no_other_outcome():
     assert merge([Outcome.UNSUPPORTED, Outcome.PASS]) is Outcome.PASS
     assert merge([Outcome.UNSUPPORTED, Outcome.INCONCLUSIVE]) is Outcome.INCONCLUSIVE
     assert merge([Outcome.UNSUPPORTED, Outcome.UNSUPPORTED]) is Outcome.UNSUPPORTED
 
 
-def test_nothing_is_not_a_pass():
+def test_no_outcome_is_not_a_pass():
     assert merge([]) is Outcome.INCONCLUSIVE
 
 

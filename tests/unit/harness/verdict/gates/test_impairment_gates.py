@@ -65,12 +65,12 @@ def test_no_impairment_is_no_condition(tmp_path):
     assert "has no impairments" in found.text
 
 
-def test_a_relay_that_knows_of_no_impairment_is_broken(run):
+def test_a_relay_without_an_impairment_account_is_broken(run):
     (found,) = look(run)
     assert found.outcome is HARNESS
 
 
-def test_as_many_as_chance_allows(run):
+def test_losses_within_the_interval_of_chance_pass(run):
     sent = run.links[A_TO_B].datagrams_out
     low, high = loss_interval(LOSS, sent)
     for lost, outcome in ((low, PASS), (high, PASS), (high + 1, INCONCLUSIVE), (0, INCONCLUSIVE)):
@@ -79,7 +79,7 @@ def test_as_many_as_chance_allows(run):
         assert found.facts == {"hits": lost, "eligible": sent}
 
 
-def test_too_few_packets_say_nothing_and_excuse_nothing(run):
+def test_too_few_packets_are_inconclusive_and_excuse_nothing(run):
     rare = LossCase(model="iid", shares_ppb=(10_000,))
     run.case = run.case.model_copy(
         update={"impairments": (ImpairmentCase(link="a->b", loss=rare),)}
@@ -98,7 +98,7 @@ def test_few_packets_of_applications_are_no_reason_to_doubt_a_run(run):
     assert "sample too small" not in found.text
 
 
-def test_netem_must_have_been_set_as_asked(run):
+def test_netem_must_have_been_set_as_specified(run):
     by_netem(run, 0)
     other = {**OPTIONS, "loss-random": {"loss": 0.2, "correlation": 0}}
     NetemAccount({A_TO_B: NetemLink("to-b", [], other)}).write(run.folder.netem)
@@ -107,13 +107,13 @@ def test_netem_must_have_been_set_as_asked(run):
     assert "expected 0.1, found 0.2" in found.text
 
 
-def test_netems_account_must_be_there(run):
+def test_netems_account_must_exist(run):
     run.case = run.case.model_copy(update={"backend": "netem"})
     (found,) = look(run)
     assert found.outcome is INCONCLUSIVE
 
 
-def test_what_vanished_must_have_been_dropped_by_netem(run):
+def test_missing_packets_must_have_been_dropped_by_netem(run):
     sent = run.links[A_TO_B].datagrams_out
     lost = sent // 10
     lose(run, lost)
@@ -124,7 +124,7 @@ def test_what_vanished_must_have_been_dropped_by_netem(run):
     assert "entered netem" in found.text
 
 
-def test_packets_still_inside_at_the_end_are_reported(run):
+def test_packets_still_queued_at_the_end_are_reported(run):
     by_netem(run, 0)
     account = NetemAccount.read(run.folder.netem)
     account.links[A_TO_B].waiting = 3
@@ -133,7 +133,7 @@ def test_packets_still_inside_at_the_end_are_reported(run):
     assert "3 packets were still queued" in found.text
 
 
-def test_the_ledger_balances_with_what_an_impairment_took(run):
+def test_the_ledger_balances_with_losses_by_an_impairment(run):
     sent = run.links[A_TO_B].datagrams_out
     lose(run, 5)
     account = ImpairmentAccount(received=sent, lost=5, sent=sent - 5, frames_lost={"DATA": 5})
@@ -147,14 +147,14 @@ def test_the_ledger_balances_with_what_an_impairment_took(run):
     assert found.outcome is HARNESS
 
 
-def test_netems_part_is_not_the_ledgers(run):
+def test_losses_by_netem_are_not_in_the_ledger(run):
     sent = run.links[A_TO_B].datagrams_out
     lose(run, 5)
     by_netem(run, 5, packets=sent - 5)
     assert {found.outcome for found in look(run, ledger_balanced)} == {PASS}
 
 
-def test_bursts_allow_more_than_losses_by_themselves():
+def test_bursts_permit_more_losses_than_independent_losses():
     alone = LossCase(model="iid", shares_ppb=(round(BURSTS.rate * 10**9),))
     (low, high), (least, most) = loss_interval(alone, 10_000), loss_interval(BURSTS, 10_000)
     assert least < low < high < most
@@ -172,7 +172,7 @@ def reorders(run, gap, sent, reordered, others=0, **account):
 
 
 @pytest.mark.parametrize("gap", [1, 4])
-def test_what_the_relay_reordered_is_bound_by_its_share(run, gap):
+def test_reordering_by_the_relay_is_limited_by_its_share(run, gap):
     """With a gap, the packets after a reordered one are not candidates."""
     sent = 3000
     expected = round(sent / (gap - 1 + 10))
@@ -185,7 +185,7 @@ def test_what_the_relay_reordered_is_bound_by_its_share(run, gap):
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("gap", [1, 3, 20])
-def test_sound_reordering_is_never_called_wrong(run, gap):
+def test_valid_reordering_never_fails(run, gap):
     chance = random.Random(gap)
     for _ in range(60):
         sent, since, reordered = chance.randrange(1, 900), 0, 0
@@ -203,7 +203,7 @@ def test_packets_of_others_may_have_been_reordered_too(run):
     assert reorders(run, 1, 10, 10, no_room=100) is PASS
 
 
-def test_of_a_delay_alone_nothing_is_counted(run):
+def test_nothing_is_counted_for_a_delay_alone(run):
     impairments = ImpairmentCase(link="a->b", delay_ns=10**6)
     run.case = run.case.model_copy(update={"impairments": (impairments,)})
     (found,) = look(by_relay(run))
@@ -211,7 +211,7 @@ def test_of_a_delay_alone_nothing_is_counted(run):
 
 
 def live(run, *changes, **account):
-    """Make the run a live one, whose link a->b had no impairments until its changes."""
+    """Make the run a live one, whose link a->b had no impairments before its changes."""
     both = tuple(ImpairmentCase(link=name) for name in ("a->b", "b->a"))
     run.case = run.case.model_copy(update={"live": True, "impairments": both})
     by_relay(run, **account)
@@ -238,14 +238,14 @@ def test_each_period_of_a_live_run_is_compared_with_its_own_impairments(run):
     assert "iid loss 100.0000% for 10 datagrams: 10 affected, expected 10 to 10" in found.text
 
 
-def test_a_partition_that_lets_a_datagram_pass_is_noticed(run):
+def test_a_partition_that_lets_a_datagram_pass_is_reported(run):
     down, up = changed(1, ALL, received=5, sent=5), changed(2, None, received=15, lost=9, sent=6)
     (found,) = look(live(run, down, up, lost=9))
     assert found.outcome is INCONCLUSIVE
     assert "9 affected, expected 10 to 10" in found.text
 
 
-def test_counts_that_decrease_are_no_counts(run):
+def test_decreasing_counts_are_invalid(run):
     down, up = changed(1, ALL, received=5, sent=5), changed(2, None, received=4, sent=4)
     found = look(live(run, down, up))
     assert [each.outcome for each in found] == [HARNESS]

@@ -40,7 +40,7 @@ def press(run, host: str = "b", wait_ns: int = 100_000_000) -> None:
         row[WAIT] += wait_ns
 
 
-def test_hosts_that_had_their_time_leave_the_gate_open(run):
+def test_hosts_with_enough_time_leave_the_gate_open(run):
     findings = look(run)
     assert [(each.about, each.outcome) for each in findings] == [
         ("a", PASS),
@@ -51,7 +51,7 @@ def test_hosts_that_had_their_time_leave_the_gate_open(run):
 
 
 @pytest.mark.parametrize(("wait_ns", "shut"), [(80_000_000, False), (100_000_000, True)])
-def test_a_driver_that_waits_as_long_as_timing_checks_tolerate_shuts(run, wait_ns, shut):
+def test_a_driver_that_waits_as_long_as_timing_checks_tolerate_closes_the_gate(run, wait_ns, shut):
     press(run, wait_ns=wait_ns)
     findings = broken(run)
     assert [each.about for each in findings] == (["b"] if shut else [])
@@ -62,7 +62,7 @@ def test_a_driver_that_waits_as_long_as_timing_checks_tolerate_shuts(run, wait_n
 
 
 @pytest.mark.parametrize(("stolen_ns", "shut"), [(90_000_000, False), (100_000_000, True)])
-def test_a_processor_that_was_taken_away_in_one_piece_shuts(run, stolen_ns, shut):
+def test_a_processor_that_was_stolen_for_a_while_closes_the_gate(run, stolen_ns, shut):
     for row in run.pressure["b"][2:]:
         row[STOLEN] += stolen_ns
     findings = broken(run)
@@ -71,7 +71,7 @@ def test_a_processor_that_was_taken_away_in_one_piece_shuts(run, stolen_ns, shut
         assert "one processor's steal time was 100 ms between" in findings[0].text
 
 
-def test_a_wait_before_the_traffic_is_no_matter(run):
+def test_a_wait_before_the_traffic_does_not_matter(run):
     for row in run.pressure["a"]:
         row[WAIT] += QUARTER_NS
     run.pressure["a"].insert(0, [START_NS - 2 * QUARTER_NS, 0, 0, -1, 90_000_000, 0])
@@ -79,7 +79,7 @@ def test_a_wait_before_the_traffic_is_no_matter(run):
 
 
 @pytest.mark.parametrize(("gap_ns", "shut"), [(50_000_000, False), (50_000_001, True)])
-def test_a_sampler_that_does_not_get_its_turn_shuts(run, gap_ns, shut):
+def test_a_sampler_that_is_not_scheduled_closes_the_gate(run, gap_ns, shut):
     run.pressure["a"][2][GAP] = gap_ns
     findings = broken(run)
     assert bool(findings) == shut
@@ -88,7 +88,7 @@ def test_a_sampler_that_does_not_get_its_turn_shuts(run, gap_ns, shut):
 
 
 @pytest.mark.parametrize(("share", "shut"), [(0.009, False), (0.02, True)])
-def test_a_quota_shuts(run, share, shut):
+def test_a_quota_closes_the_gate(run, share, shut):
     for number, row in enumerate(run.pressure["a"]):
         row[THROTTLED] = int(number * share * QUARTER_NS)
     findings = broken(run)
@@ -98,7 +98,7 @@ def test_a_quota_shuts(run, share, shut):
 
 
 @pytest.mark.parametrize(("lag_ns", "shut"), [(5_000_000, False), (5_000_001, True)])
-def test_a_slow_relay_shuts(run, lag_ns, shut):
+def test_a_slow_relay_closes_the_gate(run, lag_ns, shut):
     run.links[A_TO_B].lag_ns = {"p50": 10, "p99": lag_ns, "max": 10**9}
     assert [each.about for each in broken(run)] == (["relay"] if shut else [])
 
@@ -114,13 +114,13 @@ def test_a_relay_that_stalled_excuses_timeouts(run, lag_ns, shut):
 
 
 @pytest.mark.parametrize(("ticks", "shut"), [(1, False), (9, True)])
-def test_a_machine_that_gives_its_time_away_shuts(run, ticks, shut):
+def test_stolen_time_closes_the_gate(run, ticks, shut):
     run.manifest.host_facts["steal_ticks"] = ticks
     assert [each.about for each in broken(run)] == (["machine"] if shut else [])
 
 
 @pytest.mark.parametrize("name", ["hosts/a/pressure.json", "ledger.json", "run.json"])
-def test_without_evidence_the_gate_is_shut_and_excuses_the_same(run, name):
+def test_without_evidence_the_gate_is_closed_and_excuses_the_same(run, name):
     path = run.write()
     (path / name).unlink()
     findings = host_was_not_overloaded(Evidence(path))
@@ -128,7 +128,7 @@ def test_without_evidence_the_gate_is_shut_and_excuses_the_same(run, name):
     assert findings[0].excuses_kinds == SLOW_HOST_KINDS
 
 
-def test_rows_of_another_time_tell_nothing(run):
+def test_rows_of_another_time_are_no_evidence(run):
     run.pressure["b"] = run.pressure["b"][:1]
     assert "has fewer than two samples of the traffic phase" in broken(run)[0].text
     run.manifest.phases = []
@@ -169,7 +169,7 @@ def test_a_host_is_starved_if_its_driver_waits_for_five_seconds(run, quarters, s
 
 
 @pytest.mark.parametrize(("gap_ns", "starved"), [(1_000_000_000, False), (1_000_000_001, True)])
-def test_a_host_starves_that_has_no_turn_for_a_second(run, gap_ns, starved):
+def test_a_host_without_a_turn_for_a_second_starves(run, gap_ns, starved):
     run.pressure["a"][2][GAP] = gap_ns
     kinds = STARVED_HOST_KINDS if starved else SLOW_HOST_KINDS
     assert [each.excuses_kinds for each in broken(run)] == [kinds]
@@ -186,8 +186,8 @@ def test_a_host_starves_that_has_no_turn_for_a_second(run, gap_ns, starved):
     ],
 )
 def test_a_timeout_fails_a_run_unless_the_host_starved(run, code, pressing, outcome):
-    spoilt = next(each for each in run.manifest.processes if each.role == "publisher")
-    spoilt.exit_code, spoilt.last_log_line = code, "no answer within 2000 ms"
+    failed = next(each for each in run.manifest.processes if each.role == "publisher")
+    failed.exit_code, failed.last_log_line = code, "no answer within 2000 ms"
     run.manifest.complete = False
     if pressing is starve:
         starve(run, 20)
@@ -198,7 +198,7 @@ def test_a_timeout_fails_a_run_unless_the_host_starved(run, code, pressing, outc
 
 
 @pytest.mark.parametrize(("role", "outcome"), [("archive", INCONCLUSIVE), ("driver", FAIL)])
-def test_an_archive_is_its_drivers_client_and_a_driver_nobodys(run, role, outcome):
+def test_timeouts_of_an_archive_are_excused_and_those_of_a_driver_are_not(run, role, outcome):
     driver = next(each for each in run.manifest.processes if each.role == "driver")
     left = replace(driver, name=f"b/{role}", role=role, exit_code=124, asked=False)
     run.manifest.processes.append(left)
@@ -230,7 +230,7 @@ def test_a_violation_of_time_fails_a_run_unless_the_host_was_pressed(run, presse
 
 
 @pytest.mark.parametrize("pressed", [False, True])
-def test_a_broken_law_fails_a_run_on_any_host(run, pressed):
+def test_a_protocol_violation_fails_a_run_on_any_host(run, pressed):
     packet = [each for each in run.packets["b"] if each.kind == "NAK"][2]
     packet.payload = nak(run.decisions[2][12], 1 << 14)
     keep_only(run, "naks_only_for_gaps")
@@ -304,13 +304,13 @@ def make_ledger_agree(run) -> None:
     Ledger(run.links).write(run.folder.ledger)
 
 
-def test_the_rows_survive_writing_and_reading(run):
+def test_rows_are_read_back_as_written(run):
     path = run.write()
     stored = Pressure.read(path / "hosts/a/pressure.json")
     assert stored.rows.tolist() == run.pressure["a"]
 
 
-def test_a_wait_that_is_told_when_it_is_over_counts_for_what_came_before(run):
+def test_a_wait_that_is_reported_at_its_end_counts_for_the_time_before(run):
     """The kernel counts a wait when the driver runs again, which may be after the traffic."""
     starve(run, 0)
     (traffic,) = (each for each in run.manifest.phases if each.name == "traffic")

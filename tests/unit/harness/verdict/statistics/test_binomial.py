@@ -28,7 +28,7 @@ def test_the_interval_is_the_exact_one(trials, share):
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.0, (0, 0)), (1.0, (50, 50))])
-def test_certainty_leaves_no_room(share, expected):
+def test_certain_events_have_no_interval(share, expected):
     assert interval(50, share, 0.999) == expected
 
 
@@ -42,7 +42,7 @@ def test_large_counts_stay_near_their_mean():
 
 
 @pytest.mark.parametrize("share", [0.01, 0.02, 0.5])
-def test_the_least_trials_make_one_event_sure_enough(share):
+def test_the_minimum_number_of_trials_makes_one_event_sufficiently_certain(share):
     trials = min_trials(share, 0.999)
     assert (1 - share) ** trials <= 0.001 < (1 - share) ** (trials - 1)
     assert min_trials(1.0, 0.999) == 1
@@ -57,7 +57,7 @@ def test_a_rate_lies_within_the_published_interval(events, trials, low, high):
 
 
 @pytest.mark.parametrize(("events", "trials"), [(0, 1), (3, 17), (16, 17), (17, 17), (40, 299)])
-def test_at_each_end_so_extreme_a_count_is_a_matter_of_half_the_rest(events, trials):
+def test_each_end_of_the_interval_has_half_of_the_remaining_probability(events, trials):
     low, high = rate_interval(events, trials, 0.95)
 
     def chance(counts, rate):
@@ -69,7 +69,7 @@ def test_at_each_end_so_extreme_a_count_is_a_matter_of_half_the_rest(events, tri
     assert (1 - high, 1 - low) == pytest.approx(mirrored)
 
 
-def test_nothing_tried_is_nothing_known():
+def test_without_trials_the_rate_is_unknown():
     assert rate_interval(0, 0, 0.95) == (0.0, 1.0)
 
 
@@ -93,5 +93,5 @@ def test_memory_does_not_grow_with_the_trials():
 
 
 @pytest.mark.parametrize("trials", [1 << 41, 1 << 62, 1 << 70])
-def test_of_trials_that_no_run_has_nothing_is_known(trials):
+def test_impossible_numbers_of_trials_are_unknown(trials):
     assert binomial.interval(trials, 0.02, 0.999) == (0, trials)

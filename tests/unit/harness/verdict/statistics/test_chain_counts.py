@@ -50,8 +50,8 @@ def test_the_interval_is_the_exact_one(name, trials, confidence):
     assert chain_counts.interval(chain, trials, confidence) == (low, high)
 
 
-def test_many_steps_are_looked_at_where_chance_lands():
-    """Only a range of all counts is computed, wherever it is."""
+def test_many_steps_are_computed_near_the_likely_counts():
+    """Only a range of all counts is computed, wherever the likely counts are."""
     chain = chain_of("bursts")
     low, high = chain_counts.interval(chain, 1_000_000, 0.999)
     reach = 3.29 * (1_000_000 * chain.variance) ** 0.5
@@ -59,7 +59,7 @@ def test_many_steps_are_looked_at_where_chance_lands():
     assert high - low == pytest.approx(2 * reach, rel=0.01)
 
 
-def test_bursts_reach_further_to_the_right_than_a_normal_limit():
+def test_the_upper_limit_of_bursts_exceeds_that_of_a_normal_distribution():
     chain = chain_of("bursts")
     middle, reach = 4_000 * chain.share, 3.29 * (4_000 * chain.variance) ** 0.5
     low, high = chain_counts.interval(chain, 4_000, 0.999)
@@ -67,10 +67,10 @@ def test_bursts_reach_further_to_the_right_than_a_normal_limit():
     assert low > middle - reach + 2
 
 
-def test_independent_strokes_are_a_binomial():
+def test_independent_events_have_a_binomial_distribution():
     chain = MarkovChain("independent", (BILLION // 50,))
     assert chain_counts.interval(chain, 2_398, 0.999) == binomial.interval(2_398, 0.02, 0.999)
 
 
-def test_no_steps_allow_no_stroke():
+def test_without_steps_there_are_no_events():
     assert chain_counts.interval(chain_of("bursts"), 0, 0.999) == (0, 0)

@@ -53,7 +53,7 @@ def test_against_a_limit_of_five_per_cent_the_interval_decides(samples, outcome)
     assert judge_rate(samples, 0.05).outcome is outcome
 
 
-def test_what_was_counted_is_reported_with_its_interval():
+def test_the_counted_rate_is_reported_with_its_interval():
     rate = judge_rate(runs(9, 1, 0, INCONCLUSIVE), None)
     assert (rate.failures, rate.runs) == (1, 10)
     assert rate.text == "1 of 10 runs failed, failure rate 0.25% to 44.50% (95% confidence)"
@@ -68,7 +68,7 @@ def test_what_was_counted_is_reported_with_its_interval():
 
 
 @pytest.mark.parametrize(("limit", "runs_needed"), [(0.5, 6), (0.05, 72), (0.001, 3688)])
-def test_so_many_runs_without_a_failure_show_a_limit(limit, runs_needed):
+def test_the_number_of_runs_without_a_failure_that_shows_a_limit(limit, runs_needed):
     assert min_runs(limit) == runs_needed
     assert judge_rate(runs(runs_needed), limit).outcome is PASS
     assert judge_rate(runs(runs_needed - 1), limit).outcome is INCONCLUSIVE

@@ -1,4 +1,4 @@
-"""The check of positions: no gap, no overlap, no foreign header, no unjustified PAD."""
+"""The check of positions: no gap, no overlap, no wrong header, no unjustified PAD."""
 
 import struct
 from dataclasses import replace
@@ -52,7 +52,7 @@ def frame_type(frame):
     return struct.unpack_from("<H", frame[1], 6)[0]
 
 
-def spoil(run, at, offset, form, value):
+def overwrite(run, at, offset, form, value):
     """Overwrite one field of a frame's header."""
     position, header, checksum = run.frames[at]
     changed = bytearray(header)
@@ -62,7 +62,7 @@ def spoil(run, at, offset, form, value):
 
 
 @pytest.mark.parametrize("sound", ["reliable", "unreliable"])
-def test_a_whole_log_is_a_pass(request, sound):
+def test_a_complete_log_is_a_pass(request, sound):
     run = request.getfixturevalue(sound)
     finding = covered(run)
     assert finding.outcome is Outcome.PASS
@@ -102,7 +102,7 @@ def test_an_overlap_is_reported(reliable):
     ],
 )
 def test_a_wrong_header_field_is_reported(reliable, offset, form, value, what):
-    position = spoil(reliable, AT, offset, form, value)
+    position = overwrite(reliable, AT, offset, form, value)
     finding = covered(reliable)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
     assert what in finding.text
@@ -120,20 +120,20 @@ def test_a_pad_in_a_reliable_log_is_reported(reliable):
     at = next(
         at for at, frame in enumerate(reliable.frames) if at > AT and frame_type(frame) == DATA
     )
-    position = spoil(reliable, at, 6, "<H", PAD)
+    position = overwrite(reliable, at, 6, "<H", PAD)
     finding = covered(reliable)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
     assert "PAD that the publisher did not send" in finding.text
 
 
-def test_data_in_the_place_of_the_publishers_pad_is_reported(reliable):
+def test_data_in_place_of_the_publishers_pad_is_reported(reliable):
     at = next(at for at, frame in enumerate(reliable.frames) if frame_type(frame) == PAD)
-    position = spoil(reliable, at, 6, "<H", DATA)
+    position = overwrite(reliable, at, 6, "<H", DATA)
     finding = covered(reliable)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
 
 
-def test_a_log_that_goes_on_beyond_the_end_is_reported(reliable):
+def test_a_log_that_continues_beyond_the_end_is_reported(reliable):
     end = reliable.log.end_position
     reliable.frames.append((end, data_header(end, 64, 0xC0, DATA), 0))
     finding = covered(reliable)
@@ -244,19 +244,19 @@ def test_one_pad_over_two_neighbouring_losses_is_justified(unreliable):
     assert padded(unreliable).outcome is Outcome.PASS
 
 
-def test_a_pad_over_what_an_impairment_took_is_justified(unreliable):
+def test_a_pad_over_frames_that_an_impairment_lost_is_justified(unreliable):
     unreliable.decisions.clear()
     finding = padded(unreliable)
     assert finding.outcome is Outcome.PASS
     assert finding.facts == {"filled_gaps": 30, "dropped": 0}
 
 
-def test_a_pad_over_what_an_impairment_made_late_is_justified(unreliable):
+def test_a_pad_over_frames_that_an_impairment_delayed_is_justified(unreliable):
     let_arrive(unreliable, unreliable.decisions.pop(4)[12], late_ns=3 * STEP_NS)
     assert padded(unreliable).outcome is Outcome.PASS
 
 
-def test_a_pad_over_what_a_heartbeat_has_passed_is_justified(unreliable):
+def test_a_pad_over_frames_before_a_heartbeat_is_justified(unreliable):
     position = unreliable.decisions.pop(4)[12]
     came = let_arrive(unreliable, position)
     beat = replace(came, time_ns=came.time_ns - 1, payload=heartbeat(position + 32))
@@ -264,7 +264,7 @@ def test_a_pad_over_what_a_heartbeat_has_passed_is_justified(unreliable):
     assert padded(unreliable).outcome is Outcome.PASS
 
 
-def test_a_pad_over_what_was_never_sent_is_not_earned(unreliable):
+def test_a_pad_over_frames_that_were_never_sent_is_not_justified(unreliable):
     position = unreliable.decisions.pop(4)[12]
     never_send(unreliable, position)
     finding = padded(unreliable)
@@ -272,14 +272,14 @@ def test_a_pad_over_what_was_never_sent_is_not_earned(unreliable):
     assert finding.position == position
 
 
-def test_a_pad_over_what_was_sent_late_is_not_earned(unreliable):
+def test_a_pad_over_frames_that_were_sent_late_is_not_justified(unreliable):
     position = unreliable.decisions.pop(4)[12]
     let_arrive(unreliable, position, late_ns=3 * STEP_NS)
     send_later(unreliable, position, 3 * STEP_NS)
     assert padded(unreliable).outcome is Outcome.FAIL
 
 
-def test_a_lost_pad_is_filled_by_one_that_looks_like_it(tmp_path):
+def test_a_lost_pad_is_filled_by_an_equal_one(tmp_path):
     run = make_run(tmp_path, reliable=False, drops=False)
     lose(run, last_pad(run))
     run.decide(last_pad(run), DROP)

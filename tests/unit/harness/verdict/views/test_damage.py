@@ -1,4 +1,4 @@
-"""Only the bits that the scenario corrupts may differ."""
+"""Only bits that the scenario corrupts may differ."""
 
 import zlib
 
@@ -55,27 +55,27 @@ def findings(run):
     return [look(evidence, run.traffic) for look in (deliver, positions_covered)]
 
 
-def test_the_ordered_bits_may_differ(run):
+def test_the_corrupted_bits_may_differ(run):
     index = damaged_frame(run)
     run.decide(index, CORRUPT, detail=BIT)
     deliver_damaged(run, index, {5: 0b11000})
     assert [each.outcome for each in findings(run)] == [Outcome.PASS] * 2
 
 
-def test_a_damaged_frame_that_was_repaired_is_fine_too(run):
+def test_a_damaged_frame_that_was_repaired_passes_too(run):
     run.decide(damaged_frame(run), CORRUPT, detail=BIT)
     assert [each.outcome for each in findings(run)] == [Outcome.PASS] * 2
 
 
 @pytest.mark.parametrize("masks", [{5: 0b1000}, {5: 0b11001}, {6: 0b11000}, {5: 0b11000, 9: 1}])
-def test_any_other_bit_is_the_drivers(run, masks):
+def test_any_other_bit_is_the_drivers_fault(run, masks):
     index = damaged_frame(run)
     run.decide(index, CORRUPT, detail=BIT)
     deliver_damaged(run, index, masks)
     assert [each.outcome for each in findings(run)] == [Outcome.FAIL] * 2
 
 
-def test_the_same_bits_of_another_frame_are_the_drivers(run):
+def test_the_same_bits_of_another_frame_are_the_drivers_fault(run):
     index = damaged_frame(run)
     run.decide(index + 1, CORRUPT, detail=BIT)
     deliver_damaged(run, index, {5: 0b11000})
@@ -85,7 +85,7 @@ def test_the_same_bits_of_another_frame_are_the_drivers(run):
 @pytest.mark.parametrize(
     ("mask", "outcome"), [(0b11000, Outcome.PASS), (0b1000, Outcome.FAIL), (0b11001, Outcome.FAIL)]
 )
-def test_the_image_s_log_may_differ_in_the_ordered_bits_alone(run, mask, outcome):
+def test_the_log_of_the_image_may_differ_in_the_corrupted_bits_only(run, mask, outcome):
     log = run.log.frames
     late = (log["flags"] == 0xC0) & (log["frame_length"] > 64)
     index = int(late.nonzero()[0][-2])

@@ -133,7 +133,7 @@ def test_a_heartbeat_beyond_the_gap_is_a_later_datagram(tmp_path):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("datagrams", [0, 1, 2, 5])
-def test_agrees_with_a_walk_through_the_arrivals(tmp_path, seed, datagrams):
+def test_agrees_with_a_plain_computation_from_the_arrivals(tmp_path, seed, datagrams):
     run = run_with(tmp_path, "")
     rng = random.Random(seed)
     for each in run.packets["b"]:

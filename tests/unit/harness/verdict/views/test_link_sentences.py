@@ -38,6 +38,6 @@ def test_impaired_datagrams_are_counted_by_link(counts, expected):
     assert sentences(Ledger(links)) == expected
 
 
-def test_nothing_is_said_without_a_ledger():
+def test_there_are_no_sentences_without_a_ledger():
     assert sentences(Missing("ledger.json", "is missing")) == []
     assert sentences(Ledger({})) == []

@@ -1,4 +1,4 @@
-"""Sentences about what applications saw state times and counts that were counted by hand."""
+"""Sentences about what applications saw have the times and counts that were computed by hand."""
 
 import numpy as np
 import pytest
@@ -70,7 +70,7 @@ def made(tmp_path):
 
 
 def seen_in(folder):
-    """What the judge says that the applications saw, as it is written."""
+    """Return the observations of the written verdict."""
     raised = [each.text for each in judge(folder.path).checks if each.name == "observed"]
     assert raised == []
     return observations_of(read_verdict(folder.verdict))
@@ -188,7 +188,7 @@ PARTS = ((0, 320, False, 5, 250), (1120, 1600, True, 300, 700))
 """Messages 0 and 1 from the first image, 7 and later ones from the second one."""
 
 
-def test_an_image_that_a_pause_closed_is_named_with_the_timeout_and_what_is_missing(made):
+def test_an_image_that_a_pause_closed_is_named_with_the_timeout_and_missing_messages(made):
     made.messages = [each for each in made.messages if not 320 < each[0] <= 1120][:4]
     folder = with_event(made, event(), 190, 250, PARTS, image_liveness_ns=50 * MS)
     (folder.host("b").subscriber(TRAFFIC).times).unlink()
@@ -210,7 +210,7 @@ def test_a_timeout_that_has_not_passed_is_not_named(made):
     assert "50 ms after pause 'freeze' began; the next one joined" in sentence
 
 
-def test_an_image_that_joined_late_is_named_with_what_was_sent_before(made):
+def test_an_image_that_joined_late_is_named_with_the_data_sent_before(made):
     made.messages = made.messages[2:]
     document = written(made).host("b").subscriber(TRAFFIC).document
     write_document(document, read_document(document) | {"join_position": 320})
@@ -291,7 +291,7 @@ def test_filled_ranges_are_those_that_the_application_read_with_their_reason(tmp
 
 
 @pytest.mark.parametrize(
-    ("lost", "late", "told"),
+    ("lost", "late", "text"),
     [
         ((1, 0), (0, 0), "over 1 lost frame; "),
         ((0, 0), (1, 1), "over 2 frames that arrived too late and were discarded; "),
@@ -299,15 +299,15 @@ def test_filled_ranges_are_those_that_the_application_read_with_their_reason(tmp
         ((2, None), (0, None), "; "),
     ],
 )
-def test_a_filled_range_has_a_reason_only_if_it_is_known(lost, late, told):
+def test_a_filled_range_has_a_reason_only_if_it_is_known(lost, late, text):
     ranges = [FilledRange(each * 64, 32, 7, lost[each], late[each]) for each in (0, 1)]
     row = ResultRow("one", "a", "b", published_messages=3, delivered_messages=2)
-    expected = f"2 ranges (64 B) were filled with padding, {told}1 of 3 messages is missing"
+    expected = f"2 ranges (64 B) were filled with padding, {text}1 of 3 messages is missing"
     assert fill_sentence(ranges, row) == expected.replace(", ; ", "; ")
 
 
 @pytest.mark.parametrize(
-    ("times_ms", "told"),
+    ("times_ms", "text"),
     [
         ((50, 90, 110, 260), "no delivery for 150 ms, the next one 60 ms after its end"),
         ((50, 190, 199, 201), "no delivery for 140 ms, the next one 10 ms before its end"),
@@ -315,14 +315,14 @@ def test_a_filled_range_has_a_reason_only_if_it_is_known(lost, late, told):
         ((250,), "no delivery for 250 ms, the next one 50 ms after its end"),
     ],
 )
-def test_the_longest_silence_of_an_interruption_is_found(times_ms, told):
+def test_the_longest_silence_of_an_interruption_is_found(times_ms, text):
     pause = Interruption("pause", "p", "driver on b", START_NS + 100 * MS, START_NS + 200 * MS)
     times_ns = START_NS + np.array(times_ms, dtype=np.int64) * MS
-    expected = f"pause 'p' (driver on b) from 0.100 s to 0.200 s: {told}"
+    expected = f"pause 'p' (driver on b) from 0.100 s to 0.200 s: {text}"
     assert silence_text(times_ns, pause, START_NS) == expected
 
 
-def test_of_a_cut_that_is_often_repeated_the_longest_silence_is_told():
+def test_the_longest_silence_of_a_cut_that_is_often_repeated_is_named():
     cuts = [
         Interruption("cut", "c", A_TO_B, START_NS + each * MS, START_NS + (each + 10) * MS)
         for each in (100, 200, 300, 400)
@@ -429,8 +429,8 @@ def test_refused_offers_are_named_if_they_took_long(made, pressured_ms, unconnec
     document = written(made).host("a").publisher(TRAFFIC).document
     times = {"back_pressured_ns": pressured_ms * MS, "not_connected_ns": unconnected_ms * MS}
     write_document(document, read_document(document) | times)
-    told = [each for each in seen_in(made.folder).all_sentences if "refused offers" in each]
-    assert told == ([text] if text else [])
+    found = [each for each in seen_in(made.folder).all_sentences if "refused offers" in each]
+    assert found == ([text] if text else [])
 
 
 @pytest.mark.parametrize(("last_due_ms", "is_behind"), [(417, False), (500, True)])
@@ -440,5 +440,5 @@ def test_a_publisher_behind_its_pace_is_named_since_latency_does_not_show_it(
     folder = written(made)
     due_ms = (*DUE_MS[:8], last_due_ms)
     write_times(made, at_ms(due_ms), at_ms(DELIVERED_MS))
-    told = [each for each in seen_in(folder).all_sentences if "behind its pace" in each]
-    assert told == ([BEHIND] if is_behind else [])
+    found = [each for each in seen_in(folder).all_sentences if "behind its pace" in each]
+    assert found == ([BEHIND] if is_behind else [])

@@ -1,4 +1,4 @@
-"""The figures of observed streams equal a plain account of the two captures."""
+"""The figures of observed streams equal a plain computation from the two captures."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def plain(run: SyntheticRun) -> dict:
     return figures(folder.capture("a"), folder.capture("b"), stream, ADDRESS["a"], ADDRESS["b"])
 
 
-def test_the_figures_are_those_of_a_plain_account(run):
+def test_the_figures_are_those_of_a_plain_computation(run):
     (row,) = rows(run)
     expected = plain(run)
     assert expected["lost_frames"] > 0
@@ -52,7 +52,7 @@ def test_the_figures_are_those_of_a_plain_account(run):
     assert (row.traffic, row.from_host, row.to_host) == ("seen", "a", "b")
 
 
-def test_each_change_of_a_capture_changes_the_figures_alike(run):
+def test_changes_of_a_capture_change_both_figures_equally(run):
     for index in (3, 9, 10):
         lost = [each for each in run.packets["b"] if each.kind == "DATA"][index]
         run.packets["b"].remove(lost)
@@ -61,7 +61,7 @@ def test_each_change_of_a_capture_changes_the_figures_alike(run):
     assert {name: getattr(row, name) for name in expected} == expected
 
 
-def test_what_only_applications_know_is_absent(run):
+def test_figures_that_need_applications_are_absent(run):
     (row,) = rows(run)
     assert row.delivered_messages is None
     assert row.published_messages is None
@@ -72,7 +72,7 @@ def test_what_only_applications_know_is_absent(run):
 @pytest.mark.parametrize(
     ("received", "delivered"), [((0, 1, 2), "3 of 3"), ((0, 0, 2, 7), "2 of 3"), ((), "-")]
 )
-def test_what_both_applications_report_is_delivered(run, received, delivered):
+def test_messages_that_both_applications_report_are_delivered(run, received, delivered):
     reader = ApplicationCase(id="two", host="b", command=("x",), stop_within_ns=1)
     applications = (*run.case.applications, reader)
     run.case = run.case.model_copy(update={"applications": applications})
@@ -105,7 +105,7 @@ def with_event(run, began_ns, ended_ns, **changes):
     return judge(path).observed.sentences
 
 
-def test_the_silence_around_an_event_is_that_of_a_plain_account(run):
+def test_the_silence_around_an_event_is_that_of_a_plain_computation(run):
     run.write()
     stream = run.case.observed[0].stream_id
     start, first = first_arrivals(run.folder.capture("b"), stream, ADDRESS["a"], ADDRESS["b"])
@@ -144,7 +144,7 @@ def test_a_replaced_image_has_no_figures(run):
     assert list(observed_rows(evidence, evidence.case)) == []
 
 
-def test_a_stream_that_nobody_sends_has_no_row(run):
+def test_a_stream_that_is_never_sent_has_no_row(run):
     seen = run.case.observed[0].model_copy(update={"stream_id": 77})
     run.case = run.case.model_copy(update={"observed": (seen,)})
     assert rows(run) == []

@@ -1,4 +1,4 @@
-"""Pauses: time that does not count, and the gate on host events."""
+"""Paused time, which does not count, and the gate on host events."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_paused_time_within_ranges(start, end, still):
     ("start", "due"),
     [(0, 80), (20, 100), (30, 160), (120, 230), (200, 280), (230, 360), (400, 480)],
 )
-def test_what_is_owed_runs_on_from_where_it_stalled(start, due):
+def test_a_deadline_is_extended_by_paused_time(start, due):
     assert PAUSES.due_ns(numbers(start), 80).tolist() == [due]
 
 
@@ -109,14 +109,14 @@ def test_silence_is_no_fault_while_the_driver_is_paused(run):
         ([], Outcome.INCONCLUSIVE, "did not happen"),
     ],
 )
-def test_an_event_must_have_come_as_it_was_ordered(run, events, outcome, word):
+def test_an_event_must_have_happened_as_specified(run, events, outcome, word):
     (finding,) = events_happened(happen(run, *events))
     assert finding.outcome is outcome
     assert word in finding.text
 
 
 def due(run, trigger, at, traffic=True):
-    """The finding about an event that did not happen, and is due at this moment."""
+    """Return the finding about an event that did not happen, and was due at this moment."""
     path = run.write()
     start_ns = run.now_ns
     count = run.plan.count
@@ -156,7 +156,7 @@ def test_an_event_that_did_not_happen_is_named_with_when_it_was_due(run, trigger
     assert (finding.outcome, finding.text) == (Outcome.INCONCLUSIVE, text)
 
 
-def test_what_the_evidence_does_not_show_about_an_event_is_left_out(run):
+def test_unknown_facts_about_an_event_are_left_out(run):
     path = due(run, "after", 2 * 10**9)
     run.folder.host("b").subscriber(run.traffic.id).times.unlink()
     (finding,) = events_happened(Evidence(path))
@@ -167,7 +167,7 @@ def test_what_the_evidence_does_not_show_about_an_event_is_left_out(run):
     )
 
 
-def test_a_run_whose_account_is_gone_cannot_be_judged(run):
+def test_a_run_without_its_event_file_cannot_be_judged(run):
     evidence = happen(run)
     run.folder.host_events.unlink()
     (finding,) = events_happened(evidence)
@@ -175,7 +175,7 @@ def test_a_run_whose_account_is_gone_cannot_be_judged(run):
     assert "host-events.json" in finding.text
 
 
-def test_a_case_without_events_requests_no_account(run):
+def test_a_case_without_events_needs_no_event_file(run):
     (finding,) = events_happened(Evidence(run.write()))
     assert finding.outcome is Outcome.PASS
 
@@ -205,7 +205,7 @@ def partitioned(run, *changes, event=CUT, ended_ns=200):
     return finding
 
 
-def test_a_partition_is_what_the_relay_has_done(run):
+def test_a_partition_must_have_been_applied_by_the_relay(run):
     found = partitioned(run, ("a->b", 110), ("b->a", 110))
     assert (found.outcome, found.text) == (Outcome.PASS, "partition of host b for 100 ns")
     for changes in ([], [("a->b", 110)], [("a->b", 50), ("b->a", 110)]):
@@ -243,7 +243,7 @@ def impaired(run, *changes):
     return finding
 
 
-def test_impairments_for_a_while_are_what_the_relay_has_set_and_removed(run):
+def test_temporary_impairments_must_have_been_set_and_removed_by_the_relay(run):
     begin, end = ("a->b", 110, LOSS), ("a->b", 210, None)
     found = impaired(run, begin, end)
     assert (found.outcome, found.text) == (Outcome.PASS, "impair of a->b for 100 ns")

@@ -55,7 +55,7 @@ def requested(made, at, frame, count):
 
 
 def figures_of(made):
-    """The row of the run, and the sentences about it."""
+    """Return the row of the run, and the sentences about it."""
     count = made.plan.count
     made.messages = [((each + 1) * FRAME_BYTES, bytes(100)) for each in range(count)]
     folder = RunDir(made.write())
@@ -117,7 +117,7 @@ def test_a_lost_frame_that_is_sent_again_twice_was_not_late(tmp_path):
     ]
 
 
-def test_gaps_without_a_nak_of_their_own_are_told_apart(tmp_path):
+def test_gaps_without_a_nak_of_their_own_are_distinguished(tmp_path):
     made = without_frames(tmp_path / "run", 1000)
     for frame in range(10):
         sent(made, 1 + frame, frame, way_ms=WAY_MS)
@@ -192,8 +192,8 @@ def test_a_window_that_is_always_in_flight_is_named(
     write_document(document, read_document(document) | {"message_count": 200})
     write_times(made, at_ms([1] * 200), at_ms(delivered_ms))
     judge(folder.path)
-    told = observations_of(read_verdict(folder.verdict)).all_sentences
-    found = [each for each in told if "receiver window" in each]
+    sentences = observations_of(read_verdict(folder.verdict)).all_sentences
+    found = [each for each in sentences if "receiver window" in each]
     assert len(found) == (beginning is not None)
     assert all(each.startswith(beginning) for each in found)
 

@@ -1,4 +1,4 @@
-"""The figures of a small hand-made run equal figures that were counted by hand."""
+"""The figures of a small hand-made run equal figures that were computed by hand."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ FIGURES = {
 
 
 def row_of(folder):
-    """The only row of the judged folder, without any judge's exception."""
+    """Return the only row of the judged folder, which the judge must compute without exceptions."""
     verdict = judge(folder.path)
     raised = [each.text for each in verdict.checks if each.name == "results"]
     assert not raised
@@ -89,7 +89,7 @@ def folder(made):
     return written(made)
 
 
-def test_each_figure_equals_the_one_counted_by_hand(folder):
+def test_each_figure_equals_the_one_computed_by_hand(folder):
     assert row_of(folder) == FIGURES
 
 
@@ -117,7 +117,7 @@ WHOLE |= {"joined_ns": START_NS, "left_ns": START_NS + 700 * MS}
 
 
 def rejoining(made, parts, events=()):
-    """The run of a stream that rejoins, whose subscriber read these images."""
+    """Return the run of a stream that rejoins, whose subscriber read these images."""
     stream = made.traffic.model_copy(update={"rejoins": True})
     made.case = made.case.model_copy(update={"traffic": (stream,), "events": events})
     folder = written(made)
@@ -161,7 +161,7 @@ def test_what_is_missing_after_an_image_was_closed_is_no_gap(folder):
     assert found[349]["lost_frames"] == found[351]["lost_frames"] == 4
 
 
-def test_figures_of_a_reader_that_received_no_end_cover_the_time_until_the_last_offer(made):
+def test_figures_of_a_reader_without_an_end_of_stream_cover_the_time_until_the_last_offer(made):
     """Messages 7 and 8 were due at 228 and 500 ms, and sent until 600 ms; 7 is not delivered."""
     made.messages = made.messages[:7]
     folder = written(made)
@@ -246,7 +246,7 @@ HOSTILE_TIMES = {
 
 @pytest.mark.parametrize("content", HOSTILE_TIMES.values(), ids=HOSTILE_TIMES)
 @pytest.mark.parametrize("which", ["offers", "deliveries"])
-def test_figures_of_times_that_make_no_sense_are_absent(folder, which, content):
+def test_figures_of_impossible_times_are_absent(folder, which, content):
     near, far = folder.host("a").publisher(TRAFFIC), folder.host("b").subscriber(TRAFFIC)
     file = near.times if which == "offers" else far.times
     file.unlink()

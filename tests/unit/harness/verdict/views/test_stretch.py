@@ -21,11 +21,11 @@ def look(run):
     return delivered_unbroken(Evidence(run.write()), run.traffic)
 
 
-def test_the_whole_stream_is_a_stretch(run):
+def test_the_whole_stream_is_a_contiguous_range(run):
     assert look(run).outcome is Outcome.PASS
 
 
-def test_a_beginning_is_a_stretch(run):
+def test_a_beginning_is_a_contiguous_range(run):
     del run.messages[7:]
     finding = look(run)
     assert finding.outcome is Outcome.PASS
@@ -50,7 +50,7 @@ def test_a_wrong_byte_is_reported(run):
     assert (finding.outcome, finding.message, finding.byte_offset) == (Outcome.FAIL, 5, 0)
 
 
-def test_one_too_many_is_reported(run):
+def test_an_extra_message_is_reported(run):
     run.messages.append(run.messages[-1])
     assert look(run).outcome is Outcome.FAIL
 

@@ -14,7 +14,7 @@ def with_checks(run, *checks):
 
 
 def missing(run):
-    """(number, bytes) of the planned messages that the subscriber's records do not contain."""
+    """Return number and bytes of the planned messages that the subscriber's records lack."""
     received = {position for position, _ in run.messages}
     lengths = run.plan.lengths.tolist()
     lost = [
@@ -40,7 +40,7 @@ def test_losses_of_an_unreliable_stream_are_on_the_first_line(run):
     assert verdict.reason.count("were not delivered") == 1
 
 
-def test_a_stream_without_losses_has_no_such_note(tmp_path):
+def test_a_stream_without_losses_has_no_such_text(tmp_path):
     run = make_run(tmp_path)
     assert missing(run) == (0, 0)
     expected = CheckCase(name="delivered_unbroken", arguments={})
@@ -57,7 +57,7 @@ def test_undelivered_bytes_can_be_limited(run, spare, outcome):
     assert ("the scenario permits" in verdict.reason) is (outcome is Outcome.FAIL)
 
 
-def test_a_limit_that_cannot_be_read_is_no_verdict_about_the_driver(run):
+def test_an_invalid_limit_is_not_the_drivers_fault(run):
     expected = CheckCase(name="delivered_intact", arguments={"undelivered_at_most": "some"})
     verdict = judge(with_checks(run, expected).write())
     assert verdict.outcome is Outcome.HARNESS

@@ -47,7 +47,7 @@ def test_a_hole_between_two_recordings_is_on_the_first_line(made):
     assert finding.facts["unrecorded_bytes"] == after - first
 
 
-def test_a_stream_that_is_recorded_whole_has_no_such_note(made):
+def test_a_stream_that_is_recorded_completely_has_no_such_text(made):
     expected = CheckCase(name=EQUAL, arguments={"unrecorded_at_most": "0B"})
     made.run.case = made.run.case.model_copy(update={"expect": (expected,)})
     verdict = judge(made.write())
@@ -78,7 +78,7 @@ def test_the_text_names_the_first_of_several_ranges():
     st.integers(0, 20),
     st.integers(0, 20),
 )
-def test_ranges_are_what_no_recording_covers(recorded, begin, end):
+def test_ranges_are_those_that_no_recording_covers(recorded, begin, end):
     ranges = unrecorded_ranges(recorded, begin, end)
     covered = {at for first, last in recorded for at in range(first, last)}
     missing = [at for first, last in ranges for at in range(first, last)]

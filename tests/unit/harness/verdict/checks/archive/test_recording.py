@@ -1,4 +1,4 @@
-"""Recordings: wrong, missing and extra bytes are reported, and so are false reports."""
+"""Recordings: wrong, missing and extra bytes are reported, and so are wrong reports."""
 
 import shutil
 from dataclasses import asdict, replace
@@ -33,11 +33,11 @@ def look(path):
     return finding
 
 
-def judged(made, *spoilt):
+def judged(made, *overwritten):
     """Return the finding after some bytes of the archive were overwritten."""
     path = made.write()
-    for each in spoilt:
-        made.spoil(*each)
+    for each in overwritten:
+        made.overwrite(*each)
     return look(path)
 
 
@@ -54,7 +54,7 @@ def test_a_recording_of_the_whole_stream_is_a_pass(made):
     assert made.file(0, SEGMENT).exists()
 
 
-def test_what_nobody_records_is_not_looked_at(tmp_path):
+def test_a_stream_that_is_not_recorded_is_not_checked(tmp_path):
     run = make_run(tmp_path)
     evidence = Evidence(run.write())
     assert recording_equals_published(evidence, list(evidence.case.traffic)) == []
@@ -71,14 +71,14 @@ def test_a_wrong_byte_of_a_frame_fails_conclusively(made, frame, byte):
     assert finding.evidence[0].startswith("hosts/b/archive/0-")
 
 
-def test_the_header_of_padding_counts_and_what_lies_behind_it_does_not(made):
+def test_the_header_of_padding_is_compared_and_bytes_after_it_are_not(made):
     pads = made.run.log.frames["frame_type"] == PAD
     position = int(made.run.log.frames["position"][pads.argmax()])
     assert judged(made, (0, position + 32)).outcome is Outcome.PASS
     assert judged(made, (0, position + 24)).position == position
 
 
-def test_a_byte_behind_the_stop_fails_it(made):
+def test_a_byte_after_the_stop_fails(made):
     end = made.run.log.end_position
     finding = judged(made, (0, end + 5))
     assert finding.outcome is Outcome.FAIL
@@ -86,7 +86,7 @@ def test_a_byte_behind_the_stop_fails_it(made):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "text"),
     [
         ("session_id", 1, "session id 1"),
         ("initial_term_id", 5, "initial term id 5"),
@@ -97,11 +97,11 @@ def test_a_byte_behind_the_stop_fails_it(made):
         ("stop_position", -1, "has not stopped"),
     ],
 )
-def test_an_entry_of_the_catalog_that_is_wrong_fails_it(made, field, value, said):
+def test_a_wrong_entry_of_the_catalog_fails(made, field, value, text):
     made.changes = {field: value}
     finding = judged(made)
     assert finding.outcome is Outcome.FAIL
-    assert said in finding.text
+    assert text in finding.text
 
 
 def stops_early(made, **of_reader):
@@ -124,7 +124,7 @@ def test_a_recording_that_stops_though_its_image_continued_fails_conclusively(ma
     assert finding.conclusive
 
 
-def test_a_recording_that_stops_early_fails_it_unless_the_host_was_too_slow(made):
+def test_a_recording_that_stops_early_fails_unless_the_host_was_too_slow(made):
     """Without a subscriber that read further, the host may have lost the image."""
     early, end = made.frame_starts[-3], made.run.log.end_position
     part = asdict(Part(SESSION_ID, 0, end, True, 0, 0))
@@ -137,32 +137,32 @@ def test_a_recording_that_stops_early_fails_it_unless_the_host_was_too_slow(made
         assert not stops_early(made, **facts).conclusive, facts
 
 
-def test_an_archive_that_was_ended_early_may_not_have_more(made):
+def test_an_archive_that_was_ended_early_may_have_no_more(made):
     early = made.frame_starts[-3]
     made.error = "Stopped"
     assert not stops_early(made).conclusive
-    made.told = [Recorded(0, SESSION_ID, 0, -1, early)]
+    made.reported = [Recorded(0, SESSION_ID, 0, -1, early)]
     assert not stops_early(made).conclusive
 
 
-def test_an_archive_that_was_killed_may_not_have_more(made):
+def test_an_archive_that_was_killed_may_have_no_more(made):
     assert not stops_early(killed(made)).conclusive
 
 
-def test_a_recording_that_begins_late_fails_it(made):
+def test_a_recording_that_begins_late_fails(made):
     made.stretches = [(made.frame_starts[2], made.run.log.end_position)]
     finding = judged(made)
     assert "begins at" in finding.text
     assert finding.conclusive
 
 
-def test_a_stop_within_a_frame_fails_it(made):
+def test_a_stop_within_a_frame_fails(made):
     made.stretches = [(0, made.frame_starts[-1] + 32)]
     assert "stops at" in judged(made).text
     assert "which is not a frame boundary" in judged(made).text
 
 
-def test_a_file_that_is_missing_or_too_short_fails_it(made):
+def test_a_file_that_is_missing_or_too_short_fails(made):
     path = made.write()
     file = made.file(0, SEGMENT)
     file.write_bytes(file.read_bytes()[:-1])
@@ -178,7 +178,7 @@ def test_a_second_recording_needs_a_kill_of_the_archive(made):
     assert judged(killed(made)).outcome is Outcome.PASS
 
 
-def test_what_passed_while_the_archive_was_dead_may_be_gone(made):
+def test_data_that_was_sent_while_the_archive_was_dead_may_be_missing(made):
     starts = made.frame_starts
     made.stretches = [(0, starts[40]), (starts[60], made.run.log.end_position)]
     finding = judged(killed(made))
@@ -194,7 +194,7 @@ def test_a_kill_of_another_hosts_archive_excuses_nothing(made):
     assert judged(made).outcome is Outcome.FAIL
 
 
-def test_what_was_recorded_twice_fails_it(made):
+def test_data_that_was_recorded_twice_fails(made):
     starts = made.frame_starts
     made.stretches = [(0, starts[40]), (starts[39], made.run.log.end_position)]
     assert "the previous recording already covers everything up to" in judged(killed(made)).text
@@ -213,17 +213,17 @@ def test_a_copy_is_judged_by_the_files_of_its_own_host(made):
     here, there = (made.run.folder.host(name) for name in "ba")
     shutil.copytree(here.archive, there.archive)
     shutil.copy(here.recorder(TRAFFIC).document, there.recorder(TRAFFIC).document)
-    made.spoil(0, made.frame_starts[5] + 40)
+    made.overwrite(0, made.frame_starts[5] + 40)
     evidence = Evidence(path)
     own, copy = recording_equals_published(evidence, list(evidence.case.traffic))
     assert (own.outcome, copy.outcome) == (Outcome.FAIL, Outcome.PASS)
 
 
-def test_what_the_archive_said_was_recorded_must_be_there(made):
+def test_data_that_the_archive_reported_as_recorded_must_exist(made):
     starts, end = made.frame_starts, made.run.log.end_position
     made.stretches = [(0, starts[40]), (starts[60], end)]
     second = Recorded(1, SESSION_ID, starts[60], end, end)
-    made.told = [Recorded(0, SESSION_ID, 0, starts[40], starts[41]), second]
+    made.reported = [Recorded(0, SESSION_ID, 0, starts[40], starts[41]), second]
     finding = judged(killed(made))
     assert finding.outcome is Outcome.FAIL
     assert f"had reported position {starts[41]} as recorded" in finding.text
@@ -231,31 +231,31 @@ def test_what_the_archive_said_was_recorded_must_be_there(made):
 
 
 @pytest.mark.parametrize("change", [{"start_position": 32}, {"stop_position": 64}])
-def test_an_archive_that_says_other_than_its_catalog_fails_it(made, change):
+def test_an_archive_whose_report_differs_from_its_catalog_fails(made, change):
     end = made.run.log.end_position
-    made.told = [replace(Recorded(0, SESSION_ID, 0, end, 0), **change)]
+    made.reported = [replace(Recorded(0, SESSION_ID, 0, end, 0), **change)]
     assert "the archive reported" in judged(made).text
 
 
 @pytest.mark.parametrize(("error", "conclusive"), [("Stopped", False), (None, True)])
 def test_a_client_that_ended_early_may_not_have_received_the_stop(made, error, conclusive):
     made.error = error
-    made.told = [Recorded(0, SESSION_ID, 0, -1, 64)]
+    made.reported = [Recorded(0, SESSION_ID, 0, -1, 64)]
     finding = judged(made)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, conclusive)
 
 
-@pytest.mark.parametrize("spoilt", ["start", "byte"])
-def test_what_is_wrong_beside_that_is_conclusive(made, spoilt):
+@pytest.mark.parametrize("wrong", ["start", "byte"])
+def test_another_error_is_conclusive(made, wrong):
     made.error = "Stopped"
-    made.told = [Recorded(0, SESSION_ID, 32 if spoilt == "start" else 0, -1, 64)]
-    finding = judged(made, *([(0, 40)] if spoilt == "byte" else []))
+    made.reported = [Recorded(0, SESSION_ID, 32 if wrong == "start" else 0, -1, 64)]
+    finding = judged(made, *([(0, 40)] if wrong == "byte" else []))
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True)
 
 
-def test_a_recording_that_was_reported_and_is_missing_fails_it(made):
+def test_a_recording_that_was_reported_and_is_missing_fails(made):
     end = made.run.log.end_position
-    made.told = [Recorded(0, SESSION_ID, 0, end, end), Recorded(4, SESSION_ID, 0, 32, 32)]
+    made.reported = [Recorded(0, SESSION_ID, 0, end, end), Recorded(4, SESSION_ID, 0, 32, 32)]
     assert "the archive reported recording 4" in judged(made).text
 
 
@@ -297,7 +297,7 @@ def test_a_recording_may_stop_where_its_disk_is_full(made):
     assert finding.text.endswith(f" bytes are in no recording: {rest}")
 
 
-def test_a_recording_that_stops_with_room_left_on_its_disk_fails_it(made):
+def test_a_recording_that_stops_with_space_left_on_its_disk_fails(made):
     stop = made.frame_starts[-3]
     made.stretches = [(0, stop)]
     finding = judged(on_disk(made, DISK_RESERVE_BYTES + stop))
@@ -305,7 +305,7 @@ def test_a_recording_that_stops_with_room_left_on_its_disk_fails_it(made):
     assert f"stops at {stop}, expected" in finding.text
 
 
-def test_what_a_full_disk_holds_behind_the_stop_fails_it(made):
+def test_bytes_after_the_stop_on_a_full_disk_fail(made):
     stop = made.frame_starts[-3]
     made.stretches = [(0, stop)]
     finding = judged(on_disk(made, DISK_RESERVE_BYTES + 1), (0, stop + 7))

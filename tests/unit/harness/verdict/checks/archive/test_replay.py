@@ -45,9 +45,9 @@ class CutShort:
         behind = {run.frame_bytes(at) for at in range(len(run.log.frames))[-3:]}
         self._change(lambda sent: None if sent in behind else sent)
         self.end = heartbeat(run.log.end_position, 0xE0)
-        self.told(heartbeat(self.early, 0xE0))
+        self.set_end(heartbeat(self.early, 0xE0))
 
-    def told(self, end):
+    def set_end(self, end):
         """Set the EOS flag on another heartbeat or on no heartbeat."""
         self._change(lambda sent: end if sent == self.end else sent)
         self.end = end
@@ -87,13 +87,13 @@ def cut(tmp_path):
 
 
 @pytest.mark.parametrize("check", [delivered_once, positions_covered])
-def test_what_a_replay_lacks_that_its_archive_ended_fails_conclusively(cut, check):
+def test_data_missing_from_a_replay_that_its_archive_ended_fails_conclusively(cut, check):
     finding = check(cut.write(), cut.run.traffic)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True), finding.text
 
 
 @pytest.mark.parametrize("check", [delivered_once, positions_covered])
-def test_of_a_stream_that_is_no_replay_the_rest_may_come_yet(cut, check):
+def test_the_rest_of_a_stream_that_is_not_a_replay_may_arrive_later(cut, check):
     (_, source) = cut.run.case.traffic
     traffic = cut.run.traffic.model_copy(update={"replays": ""})
     cut.run.case = cut.run.case.model_copy(update={"traffic": (traffic, source)})
@@ -101,39 +101,39 @@ def test_of_a_stream_that_is_no_replay_the_rest_may_come_yet(cut, check):
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, False), finding.text
 
 
-def test_the_made_replay_was_cut_short(cut):
+def test_the_synthetic_replay_was_cut_short(cut):
     assert cut.is_found
 
 
-def test_a_replay_that_ends_with_its_recording_was_not(cut):
+def test_a_replay_that_ends_with_its_recording_was_not_cut_short(cut):
     cut.stops = [cut.early]
     assert not cut.is_found
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_of_none_or_several_recordings_is_inconclusive(cut, count):
+def test_no_or_several_recordings_are_inconclusive(cut, count):
     cut.stops *= count
     assert not cut.is_found
 
 
-def test_a_revoked_replay_was_not_ended_it_could_not_go_on(cut):
-    cut.told(heartbeat(cut.early, 0xF0))
+def test_a_revoked_replay_was_not_cut_short(cut):
+    cut.set_end(heartbeat(cut.early, 0xF0))
     assert not cut.is_found
 
 
-def test_a_replay_that_no_heartbeat_ended_may_go_on(cut):
-    cut.told(None)
+def test_a_replay_without_an_eos_flag_was_not_cut_short(cut):
+    cut.set_end(None)
     assert not cut.is_found
 
 
 @pytest.mark.parametrize(("exit_code", "asked"), [(124, True), (0, False), (None, False)])
-def test_an_archive_that_left_by_itself_excuses_it(cut, exit_code, asked):
+def test_an_archive_that_exited_by_itself_excuses_it(cut, exit_code, asked):
     archive = cut.run.manifest.processes.pop()
     cut.run.manifest.processes.append(replace(archive, exit_code=exit_code, asked=asked))
     assert not cut.is_found
 
 
-def test_of_an_archive_that_nobody_tells_of_nothing_is_known(cut):
+def test_an_archive_that_is_not_in_the_manifest_excuses_it(cut):
     cut.run.manifest.processes.pop()
     assert not cut.is_found
 

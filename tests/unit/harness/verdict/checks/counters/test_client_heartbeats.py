@@ -63,7 +63,7 @@ def test_a_closed_client_is_0(run):
     assert look(run, [500, 500], last=(0,)).outcome is PASS
 
 
-def test_heartbeats_that_somebody_else_writes_are_reported(run):
+def test_heartbeats_from_another_writer_are_reported(run):
     finding = look(run, [500, 16, 484, 449])
     assert finding.outcome is FAIL
     assert finding.text.startswith("the heartbeat of client 4 changed 2 times within less than 450")

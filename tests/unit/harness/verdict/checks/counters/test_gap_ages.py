@@ -132,7 +132,7 @@ def test_an_age_is_that_of_the_gap(run, age_ns, outcome):
         assert finding.text.startswith(f"rcv-oldest-gap is {age_ns}, expected 1")
 
 
-def test_an_age_before_the_fill_is_that_of_some_gap(filling):
+def test_an_age_before_the_fill_must_be_that_of_a_gap(filling):
     follow(filling, 1_500_000, wrong=(1, 2_500_001))
     finding = look(filling)
     assert finding.outcome is PASS, finding.text

@@ -72,13 +72,13 @@ def test_each_log_buffer_is_counted_while_it_is_mapped(run, values):
         ((BASE, BASE + 800, BASE - 800), "the counter fell to 9200, expected at least"),
     ],
 )
-def test_bytes_that_no_log_buffer_explains_are_reported(run, values, text):
+def test_bytes_without_a_log_buffer_are_reported(run, values, text):
     finding = look(run, values)
     assert finding.outcome is FAIL
     assert finding.text.startswith(text)
 
 
-def test_the_only_log_buffer_of_a_stream_is_counted_whole(run):
+def test_the_only_log_buffer_of_a_stream_is_counted_completely(run):
     assert look(run, (BASE, BASE + ONE, BASE), lengths=(ONE,)).outcome is PASS
     finding = look(run, (BASE, BASE + ONE - 1, BASE), lengths=(ONE,))
     assert finding.outcome is FAIL

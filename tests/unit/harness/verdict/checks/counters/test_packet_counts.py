@@ -45,33 +45,36 @@ def test_true_counters_are_a_pass_on_both_hosts(run):
     assert findings[0].evidence == ("captures/a.pcap", "hosts/a/counters.json")
 
 
-@pytest.mark.parametrize("lie", [-1, 1])
+@pytest.mark.parametrize("deviation", [-1, 1])
 @pytest.mark.parametrize("name", SENT)
-def test_a_sent_count_off_by_one_is_reported(run, name, lie):
-    run.values[name] += lie
+def test_a_sent_count_off_by_one_is_reported(run, name, deviation):
+    run.values[name] += deviation
     finding = by_host(run)[name[0]]
     assert finding.outcome is FAIL
-    assert f"is {run.values[name]}, but the capture shows {run.values[name] - lie} " in finding.text
+    assert (
+        f"is {run.values[name]}, but the capture shows {run.values[name] - deviation} "
+        in finding.text
+    )
 
 
-@pytest.mark.parametrize("lie", [-1, 0, 1])
-def test_a_java_driver_counts_padding(run, lie):
+@pytest.mark.parametrize("deviation", [-1, 0, 1])
+def test_a_java_driver_counts_padding(run, deviation):
     run.manifest.subjects["a"] = SubjectFacts(side="publisher", peer="java")
     log = run.log.frames
     pads = log[log["frame_type"] == PAD]
     padding = int((pads["frame_length"].astype(int) - 32).sum())
     assert padding > 0
-    run.values["a/0"] += padding + lie
+    run.values["a/0"] += padding + deviation
     finding = by_host(run)["a"]
-    assert finding.outcome is (FAIL if lie else PASS)
-    if lie:
-        expected = run.values["a/0"] - lie
+    assert finding.outcome is (FAIL if deviation else PASS)
+    if deviation:
+        expected = run.values["a/0"] - deviation
         assert f"shows {expected} bytes of new data and of heartbeats, with" in finding.text
 
 
 @pytest.mark.parametrize(("exit_code", "outcome"), [(-9, PASS), (-15, FAIL), (0, FAIL)])
 @pytest.mark.parametrize("name", SENT)
-def test_a_killed_driver_may_not_have_counted_its_last_word(run, name, exit_code, outcome):
+def test_a_killed_driver_may_not_have_counted_its_last_packet(run, name, exit_code, outcome):
     for each in run.manifest.processes:
         if each.role == "driver" and each.name.startswith(name[0]):
             each.exit_code = exit_code
@@ -82,7 +85,7 @@ def test_a_killed_driver_may_not_have_counted_its_last_word(run, name, exit_code
 
 
 @pytest.mark.parametrize("name", ["a/6", "a/8", "b/10", "b/1"])
-def test_more_than_ever_came_is_reported(run, name):
+def test_a_count_above_all_arrived_packets_is_reported(run, name):
     run.values[name] += 1
     finding = by_host(run)[name[0]]
     assert finding.outcome is FAIL
@@ -91,7 +94,7 @@ def test_more_than_ever_came_is_reported(run, name):
 
 
 @pytest.mark.parametrize("name", ["a/6", "a/8", "b/1"])
-def test_less_than_had_come_long_before_the_end_is_reported(run, name):
+def test_a_count_below_the_packets_that_arrived_long_before_the_end_is_reported(run, name):
     count = run.values[name]
     run.values[name] = 0
     assert by_host(run)[name[0]].outcome is FAIL
@@ -99,7 +102,7 @@ def test_less_than_had_come_long_before_the_end_is_reported(run, name):
     assert by_host(run)[name[0]].outcome is PASS
 
 
-def test_what_comes_at_the_senders_very_end_may_not_be_counted(run):
+def test_packets_at_the_end_of_the_sender_may_not_be_counted(run):
     late = [each for each in run.packets["a"] if each.kind == "SM"]
     last_ns = max(each.time_ns for each in run.packets["a"] if each.source == "a")
     early = [each for each in late if each.time_ns <= last_ns - 200 * STEP_NS]
@@ -110,7 +113,7 @@ def test_what_comes_at_the_senders_very_end_may_not_be_counted(run):
     assert f"the capture shows {len(early)} to {len(late)} status messages" in finding.text
 
 
-def test_datagrams_that_fell_off_a_full_socket_may_not_be_counted(run):
+def test_datagrams_that_a_full_socket_dropped_may_not_be_counted(run):
     run.values["a/6"] = 0
     run.rcvbuf_errors["a"] = 30
     assert by_host(run)["a"].outcome is PASS
@@ -141,11 +144,11 @@ def test_heartbeats_count_while_an_image_is_read(run):
 def test_a_heartbeat_that_an_image_must_refuse_need_not_be_counted(run, ahead, outcome):
     """After a PAD, with a stalled subscriber, the driver rejects it as too far ahead."""
     beats = [each for each in run.packets["b"] if each.kind == "HEARTBEAT"]
-    told = min(
+    message = min(
         (each for each in run.packets["b"] if each.kind == "SM"), key=lambda each: each.time_ns
     )
     position = run.case.traffic[0].initial_position + TERM_LENGTH // 2 + ahead
-    beats[0].time_ns, beats[0].payload = told.time_ns + STEP_NS // 4, heartbeat(position)
+    beats[0].time_ns, beats[0].payload = message.time_ns + STEP_NS // 4, heartbeat(position)
     run.values["b/10"] = 0
     assert by_host(run)["b"].outcome is outcome
 

@@ -59,9 +59,9 @@ def test_sound_counters_are_a_pass(run, check):
 
 
 @pytest.mark.parametrize("name", POSITIONS)
-@pytest.mark.parametrize("lie", [-32, 32])
-def test_a_position_that_does_not_end_at_the_end_is_reported(run, name, lie):
-    value = run.log.end_position + lie
+@pytest.mark.parametrize("deviation", [-32, 32])
+def test_a_position_that_does_not_end_at_the_end_is_reported(run, name, deviation):
+    value = run.log.end_position + deviation
     change(run, name, -1, value)
     finding = look(rcv_pos_reaches_end, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
@@ -115,7 +115,7 @@ def test_rcv_hwm_below_the_end_is_reported_though_a_forged_frame_ended_there(run
 
 @pytest.mark.parametrize("check", STREAM_CHECKS)
 @pytest.mark.parametrize("name", ["rcv-hwm", "rcv-pos"])
-def test_missing_samples_is_inconclusive(run, check, name):
+def test_missing_samples_are_inconclusive(run, check, name):
     run.samples["b"] = [each for each in run.samples["b"] if each[1] != name]
     finding = look(check, run)
     assert finding.outcome is Outcome.INCONCLUSIVE
@@ -124,7 +124,7 @@ def test_missing_samples_is_inconclusive(run, check, name):
 
 @pytest.mark.parametrize("check", STREAM_CHECKS)
 @pytest.mark.parametrize("name", ["counters.bin", "counters.json"])
-def test_missing_counters_is_inconclusive(run, check, name):
+def test_missing_counters_are_inconclusive(run, check, name):
     path = run.write()
     (path / "hosts/b" / name).unlink()
     finding = check(Evidence(path), run.traffic)
@@ -182,7 +182,7 @@ def test_rcv_pos_ahead_of_rcv_hwm_is_reported(run):
     assert "when rcv-hwm had advanced only up to" in finding.text
 
 
-def test_a_value_read_late_in_a_pass_is_not_blamed(run):
+def test_a_value_that_is_read_late_in_a_pass_is_tolerated(run):
     """A pass is timestamped at its start; a frame may arrive before the counter is read."""
     for name in ("rcv-hwm", "rcv-pos"):
         change(run, name, 50, later_ns=-STEP_NS // 2)
@@ -190,7 +190,7 @@ def test_a_value_read_late_in_a_pass_is_not_blamed(run):
     assert look(rcv_hwm_from_wire, run).outcome is Outcome.PASS
 
 
-def test_rcv_hwm_ahead_of_the_wire_is_reported(run):
+def test_rcv_hwm_ahead_of_the_capture_is_reported(run):
     later = run.samples["b"][samples_of(run, "rcv-hwm")[53]][2]
     for at in (50, 51, 52):
         change(run, "rcv-hwm", at, later)
@@ -199,7 +199,7 @@ def test_rcv_hwm_ahead_of_the_wire_is_reported(run):
     assert f"rcv-hwm was {later} when frames had arrived only up to" in finding.text
 
 
-def test_rcv_hwm_that_ends_below_the_wire_is_reported(run):
+def test_rcv_hwm_that_ends_below_the_capture_is_reported(run):
     value = run.log.end_position - 32
     change(run, "rcv-hwm", -1, value)
     finding = look(rcv_hwm_from_wire, run)
@@ -207,7 +207,7 @@ def test_rcv_hwm_that_ends_below_the_wire_is_reported(run):
     assert f"expected the highest arrived position {run.log.end_position}" in finding.text
 
 
-def test_a_heartbeat_alone_can_raise_what_the_wire_has_shown(tmp_path):
+def test_a_heartbeat_alone_can_raise_the_highest_captured_position(tmp_path):
     run = make_run(tmp_path, reliable=False)
     last = run.log.frames["position"][-1]
     run.packets["b"] = [
@@ -227,7 +227,7 @@ def test_an_invalid_packet_is_reported(run, host):
     assert outcomes == {"a": Outcome.PASS, "b": Outcome.PASS} | {host: Outcome.FAIL}
 
 
-def test_without_counters_nobody_can_say_that_all_packets_were_valid(run):
+def test_without_counters_the_validity_of_packets_is_unknown(run):
     path = run.write()
     (path / "hosts/a/counters.json").unlink()
     findings = invalid_packets_zero(Evidence(path), list(run.case.traffic))
@@ -254,7 +254,7 @@ def test_a_datagram_with_more_than_whole_frames_is_reported(run, kind, more, tex
     assert text in finding.text
 
 
-def test_a_datagram_that_was_damaged_on_its_way_is_not_the_drivers(run):
+def test_a_datagram_that_was_damaged_in_transit_is_not_the_drivers_fault(run):
     arrived = [each for each in run.packets["b"] if each.source == "a"]
     arrived[-1].payload += b"\0" * 32
     findings = invalid_packets_zero(Evidence(run.write()), list(run.case.traffic))

@@ -64,8 +64,8 @@ def data(position: int, length: int = 64, version: int = 0) -> bytes:
     return bytes(frame)
 
 
-def told_position(packet) -> int:
-    """Return the position of a status message."""
+def acknowledged_position(packet) -> int:
+    """Return the consumed position of a status message."""
     term_id, offset = struct.unpack_from("<ii", packet.payload, 16)
     return (term_id + 3) * TERM_LENGTH + offset
 
@@ -115,7 +115,7 @@ def test_a_sound_datagram_must_not_be_counted(run, payload):
     [nak(TERM_LENGTH - 64, 96), nak(4096, 64)[:20]],
     ids=["a NAK over the end of a term", "a cut NAK"],
 )
-def test_what_comes_to_the_publisher_is_looked_at_too(run, payload):
+def test_datagrams_to_the_publisher_are_checked_too(run, payload):
     arrive(run, payload, "a")
     assert invalid(run)["a"].outcome is Outcome.FAIL
     run.values["a/14"] = 1
@@ -132,13 +132,13 @@ def test_before_the_stream_is_known_nothing_need_be_counted(run):
         assert invalid(run)["b"].outcome is Outcome.PASS
 
 
-def test_a_full_socket_may_have_swallowed_it(run):
+def test_a_full_socket_may_have_dropped_it(run):
     arrive(run, BROKEN["misaligned"])
     run.rcvbuf_errors["b"] = 1
     assert invalid(run)["b"].outcome is Outcome.PASS
 
 
-def test_a_run_without_runs_counts_none(run):
+def test_a_run_without_over_runs_and_under_runs_counts_none(run):
     assert runs(run).outcome is Outcome.PASS
     for name, many in ((UNDER_RUNS, 1000), (OVER_RUNS, 1)):
         run.values[name] = many
@@ -150,7 +150,7 @@ def test_a_run_without_runs_counts_none(run):
     ("position", "name", "other"),
     [(0, UNDER_RUNS, OVER_RUNS), (9 * TERM_LENGTH, OVER_RUNS, None)],
 )
-def test_what_lies_outside_must_be_counted_as_what_it_is(run, position, name, other):
+def test_over_runs_and_under_runs_must_be_counted(run, position, name, other):
     arrive(run, data(position))
     assert runs(run).outcome is Outcome.FAIL
     if other:
@@ -163,8 +163,10 @@ def test_what_lies_outside_must_be_counted_as_what_it_is(run, position, name, ot
 
 def test_a_heartbeat_may_lie_a_term_behind(run):
     near = middle(run)
-    told = [each for each in run.packets["b"] if each.kind == "SM" and each.time_ns < near.time_ns]
-    position = told_position(told[-1])
+    messages = [
+        each for each in run.packets["b"] if each.kind == "SM" and each.time_ns < near.time_ns
+    ]
+    position = acknowledged_position(messages[-1])
     for at, outcome in ((position - TERM_LENGTH, Outcome.PASS), (0, Outcome.FAIL)):
         arrive(run, heartbeat(at))
         assert runs(run).outcome is outcome
@@ -172,11 +174,11 @@ def test_a_heartbeat_may_lie_a_term_behind(run):
 
 @pytest.mark.parametrize("value", [0, 1])
 @pytest.mark.parametrize("later_ns", [0, 1])
-def test_what_was_acknowledged_a_moment_later_may_be_either(run, value, later_ns):
-    told = [each for each in run.packets["b"] if each.kind == "SM"]
-    next_told = told[len(told) // 2]
-    frame = data(told_position(next_told) - 32, 32)
-    packet = Packet(next_told.time_ns - later_ns, "a", "b", middle(run).ports, frame, "DATA")
+def test_a_frame_just_before_its_acknowledgement_may_be_counted_or_not(run, value, later_ns):
+    messages = [each for each in run.packets["b"] if each.kind == "SM"]
+    next_message = messages[len(messages) // 2]
+    frame = data(acknowledged_position(next_message) - 32, 32)
+    packet = Packet(next_message.time_ns - later_ns, "a", "b", middle(run).ports, frame, "DATA")
     run.packets["b"].append(packet)
     run.values[UNDER_RUNS] = value
     assert runs(run).outcome is Outcome.PASS
@@ -191,11 +193,11 @@ def test_missing_receivers_capture_is_inconclusive(run, check):
 
 
 @pytest.mark.parametrize("first", ["b", "c"])
-def test_what_others_asked_for_is_an_under_run_at_every_reader_that_had_it(run, monkeypatch, first):
+def test_a_retransmit_for_one_reader_is_an_under_run_at_the_others(run, monkeypatch, first):
     join(run, monkeypatch, first=first)
     again = middle(run)
     early = [each for each in run.packets["a"] if each.kind == "DATA" and each.destination == "c"]
-    # The first frame once more, to c and b, long after both have acknowledged it.
+    # The first frame is sent again, to c and b, long after both have acknowledged it.
     for host in "bc":
         run.packets[host].append(replace(early[0], time_ns=again.time_ns + 1, destination=host))
     run.values[UNDER_RUNS] = 1
@@ -206,7 +208,7 @@ def test_what_others_asked_for_is_an_under_run_at_every_reader_that_had_it(run, 
         assert (at_c.about, at_c.outcome) == ("c", outcome)
 
 
-def test_two_publishers_of_one_image_are_looked_at_once(run, monkeypatch):
+def test_two_publishers_of_one_image_are_checked_together(run, monkeypatch):
     """Two publishers: frames of the second one go into the same image."""
     arrive(run, data(0))
     run.values[UNDER_RUNS] = 1
@@ -221,7 +223,7 @@ def test_two_publishers_of_one_image_are_looked_at_once(run, monkeypatch):
     assert finding.outcome is Outcome.PASS
 
 
-def test_a_broken_datagram_is_looked_for_at_every_reader(run, monkeypatch):
+def test_an_invalid_datagram_is_looked_for_at_every_reader(run, monkeypatch):
     join(run, monkeypatch, first="b")
     near = middle(run)
     run.packets["c"].append(

@@ -58,7 +58,7 @@ def test_a_skipped_message_is_reported(reliable):
     assert f"message {at} is missing: message {at + 1} was delivered instead" in finding.text
 
 
-def test_a_message_delivered_twice_is_reported(reliable):
+def test_a_message_that_is_delivered_twice_is_reported(reliable):
     at = long_message(reliable)
     reliable.messages.insert(at + 1, reliable.messages[at])
     finding = once(reliable)
@@ -83,7 +83,7 @@ def test_a_message_that_is_cut_short_is_reported(reliable):
     assert f"expected {len(data)} bytes, found {len(data) - 1}" in finding.text
 
 
-def test_one_message_too_many_is_reported(reliable):
+def test_an_extra_message_is_reported(reliable):
     count = len(reliable.messages)
     reliable.messages.append((reliable.messages[-1][0] + 64, b"more"))
     finding = once(reliable)
@@ -102,12 +102,12 @@ def test_messages_that_are_merely_late_fail_but_are_excused_by_a_failed_gate(rel
 
 
 @pytest.mark.parametrize(
-    ("missing", "said"),
+    ("missing", "text"),
     [(1, ") never arrived"), (2, ") and the 1 message after it never arrived")],
 )
-def test_messages_after_the_first_missing_one_are_named_if_there_are_any(reliable, missing, said):
+def test_messages_after_the_first_missing_one_are_named_if_there_are_any(reliable, missing, text):
     del reliable.messages[-missing:]
-    assert said in once(reliable).text
+    assert text in once(reliable).text
 
 
 def test_no_delivery_at_all_fails(reliable):
@@ -126,7 +126,7 @@ def test_missing_deliveries_is_inconclusive(reliable, check, name):
     assert f"subscriber-one.{name}: is missing" in finding.text
 
 
-def test_an_index_that_tells_of_more_bytes_than_there_are_is_a_harness_defect(reliable):
+def test_an_index_with_more_bytes_than_the_messages_is_a_harness_defect(reliable):
     path = reliable.write()
     file = path / "hosts/b/subscriber-one.messages.bin"
     file.write_bytes(file.read_bytes()[:-1])
@@ -134,7 +134,7 @@ def test_an_index_that_tells_of_more_bytes_than_there_are_is_a_harness_defect(re
     assert delivered_once(Evidence(path), reliable.traffic).outcome is Outcome.HARNESS
 
 
-def test_what_came_intact_of_an_unreliable_stream_is_a_pass(unreliable):
+def test_intact_messages_of_an_unreliable_stream_are_a_pass(unreliable):
     finding = intact(unreliable)
     assert finding.outcome is Outcome.PASS
     assert finding.facts["delivered"] == len(unreliable.messages)
@@ -150,7 +150,7 @@ def test_a_flipped_byte_of_an_unreliable_stream_is_reported(unreliable):
     assert finding.position == position
 
 
-def test_a_message_from_nowhere_is_reported(unreliable):
+def test_a_message_that_was_never_sent_is_reported(unreliable):
     position = unreliable.messages[30][0]
     unreliable.messages[30] = (position + 32, b"stray")
     finding = intact(unreliable)
@@ -181,14 +181,14 @@ def test_a_message_that_lost_no_frame_must_be_delivered(unreliable):
     assert "lost no frame, but was not delivered; 1 message in total" in finding.text
 
 
-def test_a_message_that_an_impairment_took_need_not_be_delivered(unreliable):
+def test_a_message_that_an_impairment_lost_need_not_be_delivered(unreliable):
     unreliable.decisions.clear()
     finding = intact(unreliable)
     assert finding.outcome is Outcome.PASS
     assert finding.facts["damaged_on_link"] > 10
 
 
-def test_a_message_that_came_in_its_turn_must_be_delivered(unreliable):
+def test_a_message_that_arrived_in_order_must_be_delivered(unreliable):
     position = unreliable.decisions.pop(4)[12]
     let_arrive(unreliable, position)
     finding = intact(unreliable)

@@ -32,13 +32,13 @@ def beats(run, host: str):
     return [each for each in run.packets[host] if each.kind == "HEARTBEAT"]
 
 
-def silence(run, host: str) -> None:
+def clear_eos(run, host: str) -> None:
     """Remove the EOS flag from all heartbeats at a host."""
     for each in beats(run, host):
         each.payload = each.payload[:5] + b"\xc0" + each.payload[6:]
 
 
-def say(run, **changes) -> None:
+def change_document(run, **changes) -> None:
     """Change the subscriber's document."""
     document = run.folder.host("b").subscriber(TRAFFIC).document
     document.write_text(json.dumps({**json.loads(document.read_text()), **changes}))
@@ -76,7 +76,7 @@ def test_data_with_the_flag_of_the_end_is_reported(run):
 
 
 def test_an_end_that_is_not_signalled_is_reported(run):
-    silence(run, "a")
+    clear_eos(run, "a")
     finding = look(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, run.log.end_position)
     assert "0 EOS heartbeats were sent, expected at least one" in finding.text
@@ -85,12 +85,12 @@ def test_an_end_that_is_not_signalled_is_reported(run):
 def test_an_end_that_must_not_be_signalled_passes(run):
     channel = run.traffic.channel + "|eos=false"
     assert look(run, channel=channel).outcome is Outcome.FAIL
-    silence(run, "a")
+    clear_eos(run, "a")
     assert look(run, channel=channel).outcome is Outcome.PASS
 
 
-def test_a_link_that_takes_every_heartbeat_says_nothing_of_the_subject(run):
-    silence(run, "b")
+def test_a_link_that_drops_every_heartbeat_excuses_the_subject(run):
+    clear_eos(run, "b")
     finding = look(run)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "the link dropped all 2 EOS heartbeats" in finding.text
@@ -103,9 +103,9 @@ def test_a_link_that_takes_every_heartbeat_says_nothing_of_the_subject(run):
         ({"end_position": 96}, "saw EOS and stopped at 96"),
     ],
 )
-def test_a_subscriber_that_does_not_get_there_is_reported(run, changes, text):
+def test_a_subscriber_that_does_not_reach_the_end_is_reported(run, changes, text):
     path = run.write()
-    say(run, **changes)
+    change_document(run, **changes)
     finding = eos_reaches_end(Evidence(path), run.traffic)
     assert finding.outcome is Outcome.FAIL
     assert text in finding.text
@@ -119,7 +119,7 @@ def test_a_log_with_another_end_is_reported(run, host, folder):
     assert f"the log in {folder} on {host} has end-of-stream position" in finding.text
 
 
-def test_without_logs_the_wire_is_enough_and_without_the_wire_nothing_is(run):
+def test_captures_suffice_without_logs_and_logs_do_not_without_captures(run):
     path = run.write()
     run.folder.host("b").log_index.unlink()
     assert eos_reaches_end(Evidence(path), run.traffic).outcome is Outcome.PASS
@@ -130,10 +130,10 @@ def test_without_logs_the_wire_is_enough_and_without_the_wire_nothing_is(run):
 @pytest.mark.parametrize(
     ("closed_ms", "eos_ms", "is_late"),
     [
-        # Everything had been sent for some time: a heartbeat.
+        # Everything had been sent for some time, so a heartbeat signals the end.
         (20, 105, False),
         (20, 106, True),
-        # It may not have been: the timer.
+        # Otherwise, the timer signals it.
         (4, 1105, False),
         (4, 1106, True),
         (-50, 1105, False),

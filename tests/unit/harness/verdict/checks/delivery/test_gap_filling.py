@@ -39,7 +39,7 @@ def last_fill(run) -> int:
     )  # fmt: skip
 
 
-def test_as_many_as_were_filled_are_a_pass(run):
+def test_the_right_number_of_filled_gaps_is_a_pass(run):
     finding = counted(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts["seen"] == run.values[FILLS] > 5
@@ -54,7 +54,7 @@ def test_another_count_is_reported(run, more):
 
 
 @pytest.mark.parametrize(("more", "outcome"), [(0, Outcome.FAIL), (1, Outcome.PASS)])
-def test_the_fill_of_a_lost_pad_is_counted_though_it_looks_like_it(run, more, outcome):
+def test_the_fill_of_a_lost_pad_is_counted_although_it_looks_like_the_pad(run, more, outcome):
     lose(run, last_pad(run))
     run.decide(last_pad(run), DROP)
     run.values[FILLS] += more
@@ -62,7 +62,7 @@ def test_the_fill_of_a_lost_pad_is_counted_though_it_looks_like_it(run, more, ou
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_a_pad_that_came_late_may_have_been_filled_or_not(run, more):
+def test_a_late_pad_may_have_been_filled_or_not(run, more):
     index = last_pad(run)
     lose(run, index)
     let_arrive(run, int(run.log.frames["position"][index]), late_ns=3 * STEP_NS)
@@ -71,14 +71,14 @@ def test_a_pad_that_came_late_may_have_been_filled_or_not(run, more):
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_what_came_in_a_session_before_the_last_is_not_known_to_be_filled(run, more):
+def test_gaps_of_earlier_sessions_are_unknown(run, more):
     change(run, rejoins=True)
     lose(run, last_pad(run))
     run.values[FILLS] += more
     assert counted(run).outcome is Outcome.PASS
 
 
-def test_the_second_reader_of_a_stream_is_asked_as_well(run):
+def test_the_second_reader_of_a_stream_is_checked_as_well(run):
     far = HostCase(name="c", address="10.64.2.10")
     links = tuple(LinkCase(between=("a", each)) for each in ("b", "c"))
     run.case = run.case.model_copy(update={"hosts": (*run.case.hosts, far), "links": links})
@@ -89,13 +89,13 @@ def test_the_second_reader_of_a_stream_is_asked_as_well(run):
     assert finding.facts["seen"] == run.values[FILLS] > 5
 
 
-def test_one_reader_of_several_publishers_is_asked_once(run):
+def test_one_reader_of_several_publishers_is_checked_once(run):
     change(run, from_hosts=("a", "b"))
     (finding,) = gap_fills_counted(Evidence(run.write()), list(run.traffic.flows))
     assert finding.facts["seen"] == run.values[FILLS]
 
 
-def test_what_was_not_read_to_its_end_may_hold_more(run):
+def test_a_stream_that_was_not_read_to_its_end_may_have_more_gaps(run):
     path = run.write()
     document = run.folder.host("b").subscriber(run.traffic.id).document
     end = str(run.log.end_position)
@@ -106,13 +106,13 @@ def test_what_was_not_read_to_its_end_may_hold_more(run):
     assert finding.outcome is Outcome.PASS
 
 
-def test_no_frame_bytes_are_in_the_fills_of_a_sound_log(run):
+def test_fills_of_a_valid_log_contain_no_frame_bytes(run):
     finding = empty(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts["filled_gaps"] > 1
 
 
-def test_a_frame_behind_its_padding_header_is_reported(run):
+def test_a_frame_after_its_padding_header_is_reported(run):
     position = last_fill(run)
     assert position > run.log.end_position - TERM_LENGTH
     run.logs["b"][run.in_log(position) + 40] = 7
@@ -131,7 +131,7 @@ def test_another_frame_that_the_padding_covers_may_have_come_later(run):
 
 
 @pytest.mark.parametrize("check", [counted, empty])
-def test_missing_what_was_read_is_inconclusive(run, check):
+def test_missing_records_of_the_reader_are_inconclusive(run, check):
     path = run.write()
     run.folder.host("b").subscriber(run.traffic.id).frames.unlink()
     run.write = lambda: path

@@ -63,13 +63,13 @@ def test_without_a_merge_there_is_nothing_to_check(tmp_path):
     assert merged_into_live(evidence, list(evidence.case.traffic)) == []
 
 
-def test_a_reader_that_stayed_with_its_replay_fails_it(merged):
+def test_a_reader_that_stayed_with_its_replay_fails(merged):
     finding = merged.live_from(0).judge(-1)
     assert finding.outcome is Outcome.FAIL
     assert finding.text == "the subscriber never left its replay"
 
 
-def test_a_merge_at_the_end_is_none(merged):
+def test_a_merge_at_the_end_does_not_count(merged):
     finding = merged.live_from(0).judge(merged.run.log.end_position)
     assert "but the stream had ended" in finding.text
     assert finding.outcome is Outcome.FAIL
@@ -83,14 +83,14 @@ def test_the_archives_own_port_proves_nothing(merged):
     assert f"position {seam + WINDOW}" in finding.text
 
 
-def test_within_a_window_of_the_merge_the_replay_may_have_filled_what_the_link_lost(merged):
+def test_within_a_window_of_the_merge_the_replay_may_have_filled_losses_of_the_link(merged):
     seam = merged.starts[30]
     holes = [each for each in merged.starts if seam <= each < seam + WINDOW - MTU]
     assert len(holes) > 5
     assert merged.live_from(0, without=holes).judge(seam).outcome is Outcome.PASS
 
 
-def test_a_frame_beyond_the_window_that_the_link_never_brought_is_reported(merged):
+def test_a_frame_beyond_the_window_that_never_arrived_over_the_link_is_reported(merged):
     seam = merged.starts[30]
     hole = next(each for each in merged.starts if each >= seam + WINDOW)
     finding = merged.live_from(0, without=(hole,)).judge(seam)

@@ -64,7 +64,7 @@ def test_a_stream_that_is_answered_at_once_passes(run):
         (None, Outcome.FAIL),
     ],
 )
-def test_setups_go_on_each_interval_until_the_answer(run, after_ns, outcome):
+def test_setups_are_repeated_each_interval_until_the_answer(run, after_ns, outcome):
     delay_all_after_setup(run, 5 * INTERVAL_NS // 2)
     opened_ns = first_ns(run, "SETUP")
     if after_ns is not None:
@@ -91,7 +91,7 @@ def test_a_setup_after_the_answer_is_reported_unless_requested(run):
     assert look(run).outcome is Outcome.PASS
 
 
-def test_one_request_is_good_for_one_setup(run):
+def test_one_request_permits_one_setup(run):
     late_ns = first_ns(run, "SM") + 2 * INTERVAL_NS
     ask(run, late_ns - 1)
     setup(run, late_ns)

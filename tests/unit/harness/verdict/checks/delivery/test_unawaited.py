@@ -1,4 +1,4 @@
-"""A receiver that its sender does not wait for is judged by what Aeron promises to it."""
+"""A receiver for which its sender does not wait is judged by Aeron's guarantees for it."""
 
 from dataclasses import replace
 
@@ -102,7 +102,9 @@ def test_one_receiver_has_to_start_the_stream(group):
         ("fc=tagged,g:7/1", "gtag=7", False),
     ],
 )
-def test_flow_control_tells_whom_a_sender_waits_for(tmp_path, monkeypatch, channel, receive, waits):
+def test_flow_control_determines_the_receivers_that_a_sender_waits_for(
+    tmp_path, monkeypatch, channel, receive, waits
+):
     group = Group(tmp_path, monkeypatch, f"{CHANNEL}|{channel}" if channel else CHANNEL)
     stream = f"aeron:udp?endpoint=10.64.1.10:24325{f'|{receive}' if receive else ''}"
     change(group.run, receive=stream)

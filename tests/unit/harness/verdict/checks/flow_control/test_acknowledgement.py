@@ -30,7 +30,7 @@ def messages(run):
     return [each for each in run.packets["b"] if each.kind == "SM" and each.source == "b"]
 
 
-def told(packet) -> int:
+def position_of(packet) -> int:
     term_id, offset = struct.unpack_from("<ii", packet.payload, 16)
     return (term_id + 3) * 65536 + offset
 
@@ -41,29 +41,29 @@ def set_position(packet, position: int) -> None:
     )
 
 
-def test_what_was_read_may_be_acknowledged(run):
+def test_read_data_may_be_acknowledged(run):
     assert consumed(run).outcome is Outcome.PASS
     assert strides(run).outcome is Outcome.PASS
 
 
-def test_what_was_not_read_before_is_reported(run):
+def test_an_acknowledgement_of_unread_data_is_reported(run):
     fourth = messages(run)[3]
-    set_position(fourth, told(fourth) + 32)
+    set_position(fourth, position_of(fourth) + 32)
     finding = consumed(run)
     assert finding.outcome is Outcome.FAIL
-    assert finding.position == told(fourth)
+    assert finding.position == position_of(fourth)
     assert "1 of" in finding.text
 
 
-def test_a_place_within_a_frame_is_reported(run):
+def test_a_position_within_a_frame_is_reported(run):
     fourth = messages(run)[3]
-    set_position(fourth, told(fourth) - 32)
+    set_position(fourth, position_of(fourth) - 32)
     finding = consumed(run)
-    assert (finding.outcome, finding.position) == (Outcome.FAIL, told(fourth))
+    assert (finding.outcome, finding.position) == (Outcome.FAIL, position_of(fourth))
     assert "no frame ends" in finding.text
 
 
-def test_what_is_read_in_the_end_was_not_read_by_then(run):
+def test_data_that_is_read_later_was_not_read_by_then(run):
     moment_ns = messages(run)[3].time_ns
     run.seen_ns = [max(each, moment_ns + 1) for each in run.seen_ns]
     assert consumed(run).outcome is Outcome.FAIL
@@ -74,23 +74,23 @@ def test_what_is_read_in_the_end_was_not_read_by_then(run):
 )
 def test_a_stride_is_over_a_quarter_of_the_window(run, stride, outcome):
     third, fourth, fifth = messages(run)[2:5]
-    set_position(fourth, told(third) + stride)
-    set_position(fifth, told(fourth) + WINDOW)
+    set_position(fourth, position_of(third) + stride)
+    set_position(fifth, position_of(fourth) + WINDOW)
     finding = strides(run)
     assert finding.outcome is outcome
     if outcome is Outcome.FAIL:
-        assert finding.position == told(fourth)
+        assert finding.position == position_of(fourth)
 
 
-def test_the_same_may_be_repeated(run):
+def test_the_same_position_may_be_repeated(run):
     third, fourth = messages(run)[2:4]
-    set_position(fourth, told(third))
+    set_position(fourth, position_of(third))
     assert strides(run).outcome is Outcome.PASS
 
 
 def test_another_window_may_be_sent_at_once(run):
     third, fourth = messages(run)[2:4]
-    set_position(fourth, told(third) + 32)
+    set_position(fourth, position_of(third) + 32)
     fourth.payload = fourth.payload[:24] + struct.pack("<i", WINDOW // 2) + fourth.payload[28:]
     messages(run)[4].payload = fourth.payload[:16] + messages(run)[4].payload[16:]
     assert strides(run).outcome is Outcome.PASS
@@ -105,7 +105,7 @@ def test_another_window_may_be_sent_at_once(run):
         ("sim", f"|rcv-wnd={WINDOW // 2}", Outcome.FAIL),
     ],
 )
-def test_a_window_that_nobody_configured_is_reported(run, fidelity, receive, outcome):
+def test_a_window_that_is_not_configured_is_reported(run, fidelity, receive, outcome):
     run.case = run.case.model_copy(update={"fidelity": fidelity})
     last = messages(run)[-1]
     last.payload = last.payload[:24] + struct.pack("<i", 21_845) + last.payload[28:]
@@ -124,7 +124,7 @@ def test_a_closed_window_is_a_pass(run):
 
 
 def test_congestion_control_may_send_at_any_time(run):
-    set_position(messages(run)[3], told(messages(run)[2]) + 32)
+    set_position(messages(run)[3], position_of(messages(run)[2]) + 32)
     channel = f"{run.traffic.receive}|cc=cubic"
     traffic = run.traffic.model_copy(update={"receive": channel})
     finding = status_messages_in_strides(Evidence(run.write()), traffic)

@@ -24,7 +24,7 @@ class Wire:
         self.sender_buf = np.frombuffer(buf or b"\0", dtype=np.uint8)
 
 
-def told(*rows):
+def status_messages(*rows):
     """Return status messages from (time, receiver, position, window, is last)."""
     frames = np.zeros(len(rows), dtype=FRAME)
     for frame, (time_ns, receiver, position, window, *done) in zip(frames, rows, strict=True):
@@ -37,7 +37,7 @@ def told(*rows):
 
 def limits(control, *rows):
     """Return the sender's limit after each of the messages."""
-    times_ns, found = allowed(Wire(), told(*rows), parse_flow_control(control), 0)
+    times_ns, found = allowed(Wire(), status_messages(*rows), parse_flow_control(control), 0)
     assert np.all(np.diff(times_ns) >= 0)
     assert np.all(np.diff(found) >= 0)
     wanted = [row[0] for row in rows]
@@ -53,7 +53,7 @@ def test_min_follows_the_slowest():
     assert limits("min", *rows) == [96, 96, 96, 160]
 
 
-def test_a_group_sends_nothing_before_it_is_whole():
+def test_a_group_sends_nothing_before_it_is_complete():
     assert limits("min,g:/2", (1, 1, 0, 96), (2, 1, 0, 96), (3, 2, 0, 64)) == [0, 0, 64]
 
 
@@ -63,15 +63,15 @@ def test_a_silent_receiver_expires():
     assert limits("min,t:8s", *rows) == [96, 96, 96, 96]
 
 
-def test_a_silence_frees_the_sender_when_it_has_lasted():
+def test_a_silent_receiver_stops_limiting_the_sender_after_its_timeout():
     control = parse_flow_control("min")
     rows = (0, 1, 0, 96), (0, 2, 0, 96), (S, 1, 640, 96), (6 * S, 2, 32, 96)
-    times_ns, found = allowed(Wire(), told(*rows), control, 0)
+    times_ns, found = allowed(Wire(), status_messages(*rows), control, 0)
     at = {int(time): int(limit) for time, limit in zip(times_ns, found, strict=True)}
     assert at[5 * S] == 736
 
 
-def test_a_narrower_window_lets_another_join_the_count():
+def test_a_narrower_window_lets_another_receiver_join():
     assert limits("min,g:/2", (1, 1, 0, 320), (2, 1, 0, 96), (3, 2, 0, 96)) == [0, 0, 96]
 
 
@@ -85,11 +85,11 @@ def test_a_receiver_far_behind_does_not_join():
     assert limits("min", *rows) == [6496, 6496, 12896]
 
 
-def test_only_tagged_messages_bind_a_tagged_group():
+def test_only_tagged_messages_limit_a_tagged_group():
     tag = (7).to_bytes(8, "little", signed=True)
     other = (-7).to_bytes(8, "little", signed=True)
     buf = bytes(36) + tag + bytes(36) + other + bytes(36)
-    frames = told((1, 1, 0, 96), (2, 2, 0, 96), (3, 3, 0, 96))
+    frames = status_messages((1, 1, 0, 96), (2, 2, 0, 96), (3, 3, 0, 96))
     frames["at"], frames["frame_length"] = (0, 44, 88), (44, 44, 36)
     assert limiting_messages(Wire(buf), frames, FlowControl("tagged", 7))[
         "receiver_id"

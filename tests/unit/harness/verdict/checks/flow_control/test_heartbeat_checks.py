@@ -39,11 +39,11 @@ def end_of(packet) -> int:
     return offset + (length + 31) // 32 * 32
 
 
-def rest(run, ms: int, *beats_ms: int, told: int | None = None) -> None:
-    """Pause data after the 20th frame, with heartbeats at some times of the pause."""
+def rest(run, ms: int, *beats_ms: int, sent: int | None = None) -> None:
+    """Pause data after the 20th frame, with heartbeats at some times. `sent` is their position."""
     first = data(run)[20]
     start_ns = first.time_ns + STEP_NS // 4
-    position = end_of(first) if told is None else told
+    position = end_of(first) if sent is None else sent
     wait(run, start_ns, ms * STEP_NS)
     for beat_ms in beats_ms:
         run.now_ns = start_ns + (beat_ms - 1) * STEP_NS
@@ -52,13 +52,13 @@ def rest(run, ms: int, *beats_ms: int, told: int | None = None) -> None:
     run.rest()
 
 
-def test_data_that_never_rests_leaves_nothing_to_check(run):
+def test_without_a_pause_of_data_there_is_nothing_to_check(run):
     finding = look(run)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "no heartbeat was due" in finding.text
 
 
-def test_a_rest_with_its_heartbeats_is_a_pass(run):
+def test_a_pause_with_heartbeats_is_a_pass(run):
     rest(run, 340, 100, 200, 300)
     finding = look(run)
     assert finding.outcome is PASS, finding.text
@@ -66,14 +66,14 @@ def test_a_rest_with_its_heartbeats_is_a_pass(run):
 
 
 @pytest.mark.parametrize(("ms", "outcome"), [(190, PASS), (230, FAIL)])
-def test_a_heartbeat_that_does_not_come_is_reported(run, ms, outcome):
+def test_a_missing_heartbeat_is_reported(run, ms, outcome):
     rest(run, ms)
     finding = look(run)
     assert finding.outcome is outcome, finding.text
     assert ("no data and no heartbeat for" in finding.text) == (outcome is FAIL)
 
 
-def test_what_is_retransmitted_is_no_sign_of_where_the_sender_stands(run):
+def test_retransmits_do_not_show_the_position_of_the_sender(run):
     rest(run, 340)
     again = data(run)[3]
     run.now_ns = data(run)[20].time_ns + 150 * STEP_NS
@@ -84,14 +84,14 @@ def test_what_is_retransmitted_is_no_sign_of_where_the_sender_stands(run):
 
 @pytest.mark.parametrize("off", [-32, 32])
 def test_a_heartbeat_with_another_position_violates_the_protocol(run, off):
-    rest(run, 150, 100, told=end_of(data(run)[20]) + off)
+    rest(run, 150, 100, sent=end_of(data(run)[20]) + off)
     finding = look(run)
     assert finding.outcome is FAIL
     assert finding.kind is Kind.PROTOCOL
     assert "the end of the data sent" in finding.text
 
 
-def test_silence_after_the_publisher_left_is_no_fault(run):
+def test_silence_after_the_publisher_ended_is_no_fault(run):
     rest(run, 150, 100)
     files = run.folder.host("a").publisher("one")
     path = run.write()
@@ -106,7 +106,7 @@ def test_silence_after_the_publisher_left_is_no_fault(run):
     assert heartbeats_in_silence(Evidence(path), run.traffic).outcome is PASS
 
 
-def test_a_link_that_takes_heartbeats_is_no_fault_of_the_sender(run):
+def test_a_link_that_loses_heartbeats_is_no_fault_of_the_sender(run):
     rest(run, 340, 100, 200, 300)
     assert run.links[A_TO_B].frames["HEARTBEAT"].received == 6
     run.packets["b"] = [each for each in run.packets["b"] if each.kind != "HEARTBEAT"]

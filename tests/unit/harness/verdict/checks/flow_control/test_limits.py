@@ -49,7 +49,7 @@ def test_limits_that_follow_status_messages_and_sent_data_pass(run):
     assert finding.facts["ahead"] > 100
 
 
-def test_a_sender_limit_that_falls_is_reported_unless_flow_control_takes_it_back(run):
+def test_a_decreasing_sender_limit_is_reported_unless_flow_control_decreases_it(run):
     value = change(run, "snd-lmt", 5, lambda before: before - WINDOW)
     finding = sender(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
@@ -79,7 +79,7 @@ def test_a_sender_limit_that_stays_behind_is_reported(run):
 
 
 @pytest.mark.parametrize("missing", [32, PUBLICATION_WINDOW * 3 // 4 + 32])
-def test_a_publisher_limit_that_is_no_window_ahead_is_reported(run, missing):
+def test_a_publisher_limit_that_is_less_than_a_window_ahead_is_reported(run, missing):
     value = change(run, "pub-lmt", 40, lambda before: before - missing)
     finding = publisher(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
@@ -93,13 +93,13 @@ def test_a_publisher_limit_that_runs_ahead_is_reported(run):
     assert "had been sent" in finding.text
 
 
-def test_a_publisher_that_leaves_early_leaves_its_limit_where_its_production_ended(run):
+def test_the_limit_of_a_publisher_that_ends_early_stays_where_its_production_ended(run):
     value = change(run, "pub-lmt", -1, lambda before: before - 32)
     assert publisher(run).outcome is Outcome.FAIL
     document = run.folder.host("a").publisher(TRAFFIC).document
-    told = json.loads(document.read_text())
+    facts = json.loads(document.read_text())
     for end, outcome in ((value, Outcome.PASS), (value + 32, Outcome.FAIL)):
-        document.write_text(json.dumps({**told, "end_position": end}))
+        document.write_text(json.dumps({**facts, "end_position": end}))
         found = pub_lmt_follows_snd_pos(Evidence(run.path), run.traffic)
         assert found.outcome is outcome
 
@@ -144,7 +144,7 @@ def withhold(run, reader, after):
 
 
 @pytest.mark.parametrize("slow", ["b", "c"])
-def test_without_a_strategy_the_limit_of_a_group_follows_the_widest_window(run, monkeypatch, slow):
+def test_without_a_strategy_the_limit_of_a_group_follows_the_largest_window(run, monkeypatch, slow):
     join(run, monkeypatch, first="c")
     withhold(run, slow, after=3)
     assert {each.outcome for each in of_group(run).values()} == {Outcome.PASS}
@@ -153,7 +153,7 @@ def test_without_a_strategy_the_limit_of_a_group_follows_the_widest_window(run, 
     assert {each.outcome for each in of_group(run).values()} == {Outcome.FAIL}
 
 
-def test_with_a_strategy_the_limit_of_a_group_keeps_to_it(run, monkeypatch):
+def test_with_a_strategy_the_limit_of_a_group_follows_it(run, monkeypatch):
     join(run, monkeypatch, first="c")
     asked = of_group(run, "|fc=min,g:/2")
     assert {each.outcome for each in asked.values()} == {Outcome.PASS}

@@ -66,7 +66,7 @@ def wait(run, after_ns: int, by_ns: int) -> None:
     run.now_ns += by_ns
 
 
-def test_status_messages_that_keep_their_time_are_a_pass(run):
+def test_status_messages_in_time_are_a_pass(run):
     finding = on_time(run)
     assert finding.outcome is PASS
     assert f"{len(messages(run))} status messages" in finding.text
@@ -113,7 +113,7 @@ def test_consumption_acknowledged_a_little_late_is_no_fault(run):
 
 
 @pytest.mark.parametrize(("count", "outcome"), [(2, PASS), (4, FAIL)])
-def test_the_same_sent_repeatedly_is_reported(run, count, outcome):
+def test_a_status_message_that_is_repeated_too_often_is_reported(run, count, outcome):
     packet = messages(run)[5]
     for number in range(1, count):
         again = copy.copy(packet)
@@ -136,15 +136,15 @@ def test_status_messages_backed_by_data_are_a_pass(run):
 
 
 @pytest.mark.parametrize("reliable", [True, False])
-def test_a_position_beyond_what_had_arrived_is_reported(tmp_path, reliable):
+def test_a_position_beyond_the_arrived_data_is_reported(tmp_path, reliable):
     run = make_run(tmp_path, reliable=reliable)
     packet = messages(run)[5]
-    told = position(packet)
+    acknowledged = position(packet)
     came = [each for each in run.packets["b"] if each.time_ns <= packet.time_ns]
     last = [each for each in came if each.kind == "DATA"][-1]
     length, offset, term_id = struct.unpack_from("<i4xi8xi", last.payload)
     top = (term_id - INITIAL_TERM_ID) * TERM_LENGTH + offset + (length + 31) // 32 * 32
-    assert top >= told
+    assert top >= acknowledged
     set_position(packet, top)
     assert backed(run).outcome is PASS
     set_position(packet, top + 32)
@@ -163,7 +163,7 @@ def test_a_position_behind_a_gap_is_reported_on_a_reliable_stream(run):
     assert backed(run).position == hole + 32
 
 
-def test_a_position_that_falls_back_is_reported_unless_another_receiver_tells_it(run):
+def test_a_decreasing_position_is_reported_unless_another_receiver_sent_it(run):
     packet = messages(run)[6]
     set_position(packet, 0)
     finding = backed(run)
@@ -174,7 +174,7 @@ def test_a_position_that_falls_back_is_reported_unless_another_receiver_tells_it
 
 
 @pytest.mark.parametrize("window", [0, -1, TERM_LENGTH // 2 + 1])
-def test_a_window_that_cannot_be_is_reported(run, window):
+def test_an_impossible_window_is_reported(run, window):
     packet = messages(run)[5]
     set_position(packet, position(packet), window)
     finding = backed(run)
@@ -190,7 +190,7 @@ def test_missing_receivers_capture_is_inconclusive(run, check):
 
 
 @pytest.mark.parametrize(("behind", "outcome"), [("sub-pos", FAIL), ("slow", PASS)])
-def test_what_is_due_to_be_told_is_how_far_the_slowest_subscriber_has_come(
+def test_the_position_to_report_is_that_of_the_slowest_subscriber(
     run, monkeypatch, behind, outcome
 ):
     monkeypatch.setitem(COUNTERS, "b", {**COUNTERS["b"], "slow": (64, 4)})

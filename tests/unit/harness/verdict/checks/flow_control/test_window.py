@@ -79,15 +79,15 @@ def test_a_status_message_that_requests_a_setup_allows_nothing(run):
 
 
 @pytest.mark.parametrize("missing", [0, 32])
-def test_of_a_pad_only_the_header_is_charged(run, missing):
+def test_only_the_header_of_a_pad_counts(run, missing):
     pad = next(each for each in run.packets["a"] if each.kind == "PAD")
     length, offset, term_id = struct.unpack_from("<i4xi8xi", pad.payload)
     start = position_of(term_id, offset)
     assert length > 32
     for each in messages(run):
         if each.time_ns < pad.time_ns:
-            told = position_of(*struct.unpack_from("<ii", each.payload, 16))
-            set_window(each, min(WINDOW, start + 32 - missing - told))
+            consumed = position_of(*struct.unpack_from("<ii", each.payload, 16))
+            set_window(each, min(WINDOW, start + 32 - missing - consumed))
     offender = look(run).position
     assert offender == (start if missing else start + (length + 31) // 32 * 32)
 
@@ -96,14 +96,14 @@ def position_of(term_id: int, offset: int) -> int:
     return (term_id - INITIAL_TERM_ID) * TERM_LENGTH + offset
 
 
-def test_frames_retransmitted_are_not_held_to_the_window(run):
+def test_retransmits_are_not_limited_by_the_window(run):
     asked = next(each for each in run.packets["a"] if each.kind == "NAK")
     again = frames_between(run, asked.time_ns, asked.time_ns + 10**9)[0]
     assert look(run).outcome is Outcome.PASS
     assert [each.payload for each in run.packets["a"]].count(again.payload) == 2
 
 
-def test_missing_status_messages_or_capture_is_inconclusive(run):
+def test_missing_status_messages_or_a_missing_capture_are_inconclusive(run):
     run.packets["a"] = [each for each in run.packets["a"] if each.kind != "SM"]
     finding = look(run)
     assert finding.outcome is Outcome.INCONCLUSIVE

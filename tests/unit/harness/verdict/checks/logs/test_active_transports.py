@@ -77,7 +77,7 @@ def test_a_path_counts_until_it_has_been_silent_for_the_timeout(run, pause_ms, h
     assert found == list(range(highest + 1))
 
 
-def test_a_path_that_becomes_silent_after_the_last_status_may_count_or_not(run):
+def test_a_path_that_becomes_silent_after_the_last_status_message_may_count_or_not(run):
     timeouts = TimeoutsCase(image_liveness_ns=500 * MS)
     run.case = run.case.model_copy(update={"timeouts": timeouts})
     assert {value for value in range(3) if look(run, value).outcome is PASS} == {0, 1}

@@ -28,7 +28,7 @@ def late_frame(run) -> int:
     return int(late["position"][late["frame_length"] > 64][0])
 
 
-def test_equal_logs_are_a_pass_over_a_terms_length(run):
+def test_equal_logs_are_a_pass_over_the_length_of_a_term(run):
     finding = look(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts["to"] == run.log.end_position
@@ -122,12 +122,12 @@ def test_a_log_that_was_left_out_is_reported_with_the_reason(run):
     assert "images/6 was not saved: too long" in finding.text
 
 
-def test_a_log_of_another_session_is_not_taken_for_this_one(run):
+def test_a_log_of_another_session_is_not_used(run):
     run.logs["b"][3 * TERM_LENGTH + 320 + 12] ^= 1
     assert look(run).outcome is Outcome.INCONCLUSIVE
 
 
-def test_a_file_that_is_no_log_is_a_harness_defect(run):
+def test_a_file_that_is_not_a_log_is_a_harness_defect(run):
     run.logs["b"] = run.logs["b"][:-1]
     assert look(run).outcome is Outcome.HARNESS
 
@@ -152,7 +152,7 @@ def fill_from_before_reach(run) -> tuple[int, int]:
     return start, end
 
 
-def test_a_walk_begins_behind_a_fill_that_began_before_its_reach(tmp_path):
+def test_the_comparison_starts_after_a_fill_that_began_before_its_range(tmp_path):
     run = make_run(tmp_path, reliable=False)
     _, end = fill_from_before_reach(run)
     finding = look(run)
@@ -176,7 +176,7 @@ def test_a_fill_from_before_reach_excuses_no_reliable_stream(tmp_path):
     assert finding.outcome is Outcome.FAIL
 
 
-def test_missing_what_the_reader_saw_is_inconclusive(tmp_path):
+def test_missing_records_of_the_reader_are_inconclusive(tmp_path):
     run = make_run(tmp_path, reliable=False)
     path = run.write()
     run.folder.host("b").subscriber(run.traffic.id).frames.unlink()

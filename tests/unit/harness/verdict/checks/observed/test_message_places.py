@@ -30,7 +30,7 @@ def place(run, checksums, index):
 def test_a_message_is_found_by_its_checksum_wherever_it_is(run, sent):
     starts, crcs = sent
     assert place(run, crcs, 2) == (starts[2], f"position {starts[2]}")
-    # The application has sent message 1 twice, and numbers what follows accordingly.
+    # The application has sent message 1 twice, and numbers the following ones accordingly.
     assert place(run, [crcs[0], crcs[2]], 1) == (starts[2], f"position {starts[2]}")
 
 
@@ -56,13 +56,13 @@ def test_reported_messages_that_are_not_in_the_stream_are_listed(run, sent, abse
     evidence = Evidence(run.write())
     traffic = run.case.observed[0]
     assert absent_messages(evidence, traffic, reported) == absent
-    # Those at the end may only wait for the window.
+    # Messages at the end may still wait for the window.
     assert absent_messages(evidence, traffic, [*reported, 12345]) == absent
     assert absent_messages(evidence, traffic, [1, 2, 3]) == []
     assert absent_messages(evidence, traffic, []) == []
 
 
-def test_a_message_that_nobody_reports_as_sent_is_after_all_others(run, sent):
+def test_a_message_that_is_not_reported_as_sent_is_after_all_others(run, sent):
     starts, crcs = sent
     assert place(run, crcs[:2], 2) == (starts[2], f"after position {starts[2]}")
 

@@ -1,4 +1,4 @@
-"""Observed streams: what is found, and what is said to be unknown, without any plan."""
+"""Observed streams, without a plan: violations that are found, and what is unknown."""
 
 from dataclasses import replace
 
@@ -54,7 +54,7 @@ def data_packets(run, host):
     return [each for each in run.packets[host] if each.kind == "DATA"]
 
 
-def test_a_good_stream_passes_each_check_and_its_content_is_unknown(run):
+def test_a_valid_stream_passes_each_check_and_its_content_is_unknown(run):
     found = look(run)
     assert list(found) == [*FROM_CAPTURES, *FROM_DRIVERS, *OF_CHANNEL, "observed_streams"]
     assert {each.outcome for each in found.values()} == {Outcome.PASS}
@@ -62,7 +62,7 @@ def test_a_good_stream_passes_each_check_and_its_content_is_unknown(run):
     assert {each.about for each in found.values()} == {"seen"}
 
 
-def test_nothing_of_the_applications_is_read(run):
+def test_no_files_of_the_applications_are_read(run):
     path = run.write()
     for file in path.glob("hosts/*/*er-one.*"):
         file.unlink()
@@ -111,7 +111,7 @@ def test_an_end_before_the_last_data_is_named(run):
     assert found.outcome is Outcome.FAIL
 
 
-def test_positions_of_a_driver_that_nobody_samples_are_unknown(run):
+def test_positions_of_a_driver_without_samples_are_unknown(run):
     path = run.write()
     for name in ("counters.json", "counters.bin", "logs.json"):
         (path / "hosts" / "b" / name).unlink()
@@ -176,7 +176,7 @@ def test_a_subscriber_that_was_sent_nothing_is_no_missing_subscriber(run):
     assert not list(unread_notes([found]))
 
 
-def test_each_session_is_judged_apart(run):
+def test_each_session_is_judged_separately(run):
     first = next(each for each in run.packets["a"] if each.kind == "SETUP")
     other = bytearray(first.payload)
     other[12:16] = (SESSION_ID + 1).to_bytes(4, "little", signed=True)

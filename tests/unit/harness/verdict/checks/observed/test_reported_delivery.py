@@ -1,4 +1,4 @@
-"""Reports of applications about their messages: how they are read, and what they prove."""
+"""Reports of applications about their messages: reading them, and the findings."""
 
 import os
 import zlib
@@ -25,7 +25,7 @@ def lines(kind, *messages, stream="seen "):
 
 
 def look(run, sent, got, **logs):
-    """The findings, given the logs of a sender at a, of a receiver at b, and of others."""
+    """Return the findings, given the logs of a sender at a, of a receiver at b, and of others."""
     applications = [("sender", "a", sent), ("receiver", "b", got)]
     applications += [(name, *each) for name, each in logs.items()]
     run.case = run.case.model_copy(
@@ -180,7 +180,7 @@ def test_reports_that_cannot_be_used_prove_nothing(run, sent, got, text):
     assert text in found.text
 
 
-def test_two_senders_cannot_be_told_apart(run):
+def test_two_senders_cannot_be_distinguished(run):
     found = look(run, SENT, "WT GOT 0 10\n", other=("a", SENT))[CHECK]
     assert found.outcome is Outcome.INCONCLUSIVE
     assert "sender and other both report that they sent the stream" in found.text

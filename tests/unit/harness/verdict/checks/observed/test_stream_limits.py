@@ -29,14 +29,14 @@ HOUR_NS = 3600 * S
 
 
 def limited(run, name, **limits):
-    """The finding of a run whose stream has limits."""
+    """Return the finding of a run whose stream has limits."""
     seen = run.case.observed[0].model_copy(update={"limits": StreamLimitsCase(**limits)})
     run.case = run.case.model_copy(update={"observed": (seen,)})
     return look(run)[name]
 
 
 def positions(run):
-    """When each position of the log had arrived for the first time, with all before it."""
+    """Return when each position of the log had arrived first, with all data before it."""
     frames = run.log.frames
     arrived = {}
     for each in sorted(run.packets["b"], key=lambda packet: packet.time_ns):

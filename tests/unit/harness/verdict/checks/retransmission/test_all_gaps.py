@@ -196,7 +196,7 @@ def test_the_delay_is_the_shortest_repair_time_until_the_previous_nak():
 
 
 def test_a_first_repair_that_is_longer_does_not_replace_the_assumption():
-    """An outage of the NAKs made it last 2.4 s, and the driver was to wait 2 s, doubled."""
+    """After an outage of NAKs it was 2.4 s, and the judge once expected a doubled delay of 2 s."""
     assert delays([1, 3], last_ns=[40, 2390], repairs=((0, 2400),), at_ms=9000) == [333, 4 * 333]
 
 

@@ -46,7 +46,7 @@ def longest_ms(run, after_ms):
     return (linger.at_ns(START_NS + after_ms * MS) - TURNS_NS) / MS
 
 
-def test_nothing_measured_is_the_setting(run):
+def test_without_a_measurement_the_setting_counts(run):
     assert longest_ms(run, 100) == 10
     run.case = run.case.model_copy(update={"drivers": {"a": {SETTING: "25ms"}}})
     assert longest_ms(run, 100) == 25

@@ -76,7 +76,7 @@ def test_a_nak_for_more_or_less_than_the_gap_is_reported(run, more, what):
 
 
 @pytest.mark.parametrize("length", [0, -32])
-def test_a_nak_for_nothing_is_reported(run, length):
+def test_a_nak_without_a_gap_is_reported(run, length):
     packet, _, position = third_nak(run)
     packet.payload = nak(position, length)
     assert "is not a frame-aligned range" in look(run).text
@@ -88,7 +88,7 @@ def test_a_nak_within_a_frame_is_reported(run):
     assert "is not a frame-aligned range" in look(run).text
 
 
-def test_a_nak_for_a_frame_that_was_there_is_reported(run):
+def test_a_nak_for_a_frame_that_had_arrived_is_reported(run):
     packet, index, position = third_nak(run)
     arrive(run, run.frame_bytes(index), packet.time_ns - 2 * STEP_NS)
     finding = look(run)
@@ -96,14 +96,14 @@ def test_a_nak_for_a_frame_that_was_there_is_reported(run):
     assert "covers frames that had already arrived" in finding.text
 
 
-def test_a_frame_behind_one_that_was_there_may_have_been_ignored(run):
+def test_a_frame_in_the_datagram_of_an_earlier_copy_may_have_been_ignored(run):
     packet, index, _ = third_nak(run)
     both = run.frame_bytes(index - 1) + run.frame_bytes(index)
     arrive(run, both, packet.time_ns - 2 * STEP_NS)
     assert look(run).outcome is Outcome.PASS
 
 
-def test_a_frame_beyond_half_a_term_may_have_been_turned_away(run):
+def test_a_frame_beyond_half_a_term_may_have_been_rejected(run):
     packet, index, _ = third_nak(run)
     run.write()
     wire = Evidence(run.path).wire(run.traffic)
@@ -116,7 +116,7 @@ def test_a_frame_beyond_half_a_term_may_have_been_turned_away(run):
     assert look(run).outcome is Outcome.PASS
 
 
-def test_a_gap_is_requested_before_any_behind_it(run):
+def test_a_gap_is_requested_before_later_gaps(run):
     _, index, position = third_nak(run)
     run.packets["b"] = [
         each
@@ -129,7 +129,7 @@ def test_a_gap_is_requested_before_any_behind_it(run):
     assert "skips an earlier gap; 26 more such NAKs" in finding.text
 
 
-def test_a_full_socket_explains_what_the_capture_cannot(run):
+def test_a_full_socket_explains_a_nak_that_the_capture_does_not(run):
     packet, index, _ = third_nak(run)
     arrive(run, run.frame_bytes(index), packet.time_ns - 2 * STEP_NS)
     run.rcvbuf_errors["b"] = 1

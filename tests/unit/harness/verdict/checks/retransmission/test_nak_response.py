@@ -112,20 +112,20 @@ def test_a_nak_for_data_of_half_a_term_ago_need_not_be_answered(run, behind, out
     assert whole(run).outcome is outcome
 
 
-def test_an_answer_in_two_datagrams_is_whole_if_they_follow_each_other(run):
+def test_an_answer_in_two_consecutive_datagrams_is_complete(run):
     again, behind = ask_for_more(run)
     second = type(again)(again.time_ns + 1, "a", "b", again.ports, behind.payload, behind.kind)
     run.packets["a"].append(second)
     assert whole(run).outcome is Outcome.PASS
 
 
-def test_what_the_system_refused_may_cut_an_answer_short(run):
+def test_a_datagram_that_the_system_refused_may_shorten_an_answer(run):
     ask_for_more(run)
     run.values["a/16"] = 1
     assert whole(run).outcome is Outcome.PASS
 
 
-def test_an_answer_need_not_bring_what_was_not_sent_yet(run):
+def test_an_answer_need_not_contain_data_that_was_not_sent_yet(run):
     asked, again = first_answer(run)
     fresh = [each for each in run.packets["a"] if each.kind == "DATA" and each.source == "a"]
     sent = max(position(each) for each in fresh if each.time_ns < again.time_ns)
@@ -149,8 +149,8 @@ def test_an_answer_need_not_bring_what_was_not_sent_yet(run):
         ((5_000,), Outcome.PASS),
     ],
 )
-def test_answers_within_the_linger_of_one_before_are_reported(run, after_ns, outcome):
-    """Two responses may be close, as the first one left late; a third may not."""
+def test_answers_within_the_linger_time_of_an_earlier_one_are_reported(run, after_ns, outcome):
+    """Two responses may be close, since the first one may have left late; a third may not."""
     asked, again = first_answer(run)
     later = [each for each in run.packets["a"] if each.time_ns > again.time_ns]
     for each in later:
@@ -218,7 +218,7 @@ def test_a_count_of_retransmits_that_the_capture_does_not_show_is_reported(run, 
     assert finding.facts["counted"] == run.values["a/11"]
 
 
-def test_responses_without_naks_are_reported_as_such(run):
+def test_responses_without_naks_are_reported(run):
     for host in ("a", "b"):
         run.packets[host] = [each for each in run.packets[host] if each.kind != "NAK"]
     finding = counted(run)
@@ -228,7 +228,7 @@ def test_responses_without_naks_are_reported_as_such(run):
     assert finding.text == expected
 
 
-def test_answers_are_stretches(run):
+def test_answers_are_contiguous_ranges(run):
     found = retransmits_of(Evidence(run.write()).wire(run.traffic))
     assert (found.ends > found.starts).all()
     assert (found.sent >= found.ends).all()
@@ -256,7 +256,7 @@ def test_an_answer_to_a_group_counts_once_whoever_requested_it(
     assert finding.outcome is outcome
 
 
-def test_where_a_reader_came_late_only_naks_bound_the_count(run, monkeypatch):
+def test_with_a_late_reader_only_naks_limit_the_count(run, monkeypatch):
     join(run, monkeypatch, first="c")
     _, again = first_answer(run)
     run.packets["a"] = [
@@ -269,7 +269,7 @@ def test_where_a_reader_came_late_only_naks_bound_the_count(run, monkeypatch):
     assert finding.facts["most"] == asked
 
 
-def test_copies_for_another_port_of_a_host_are_not_told_from_answers(run, monkeypatch):
+def test_copies_for_another_port_of_a_host_are_not_distinguished_from_answers(run, monkeypatch):
     join(run, monkeypatch, first="b")
     run.packets["a"] += [
         replace(each, ports=(each.ports[0], each.ports[1] + 1))

@@ -169,7 +169,7 @@ def test_random_delays_of_a_group_are_a_pass(run):
     assert look(in_group(run, waits_ns)).outcome is PASS
 
 
-def test_a_group_of_which_all_ask_at_once_is_reported(run):
+def test_a_group_without_random_delays_is_reported(run):
     finding = look(in_group(run, [WAIT_NS] * 30))
     assert finding.outcome is FAIL
     assert finding.text.startswith("30 of 30 gaps were asked for within 38")

@@ -1,4 +1,4 @@
-"""The responses of a sender of many ranges: divided, under way, and counted."""
+"""The responses of a sender of many ranges: their parts, their progress, and their count."""
 
 import numpy as np
 import pytest
@@ -104,7 +104,7 @@ def test_the_frames_are_in_one_term(run):
         (ON, "aeronmd:/opt/aeronmd", "", False),
     ],
 )
-def test_only_a_sender_with_the_mode_leaves_out_what_is_under_way(
+def test_only_a_sender_with_the_mode_omits_ranges_in_progress(
     tmp_path, more, peer, setting, is_allowed
 ):
     run = with_channel(make_run(tmp_path, drops=False), more)
@@ -151,7 +151,7 @@ def test_other_ranges_of_the_same_turn_count_for_its_end(run, monkeypatch):
 
 
 @pytest.mark.parametrize(("value", "outcome"), [(2, FAIL), (3, PASS), (4, FAIL)])
-def test_a_nak_may_ask_for_the_ranges_beside_one_under_way(run, value, outcome):
+def test_a_nak_may_request_the_ranges_beside_one_in_progress(run, value, outcome):
     ask_around(run)
     assert counted(run, value).outcome is outcome
 
@@ -220,12 +220,12 @@ def test_a_part_before_the_end_of_a_turn_is_not_continued():
 @pytest.mark.parametrize(
     ("earlier_ns", "end"), [(5, 20), (LINGER_NS_MAX, 20), (LINGER_NS_MAX + 1, 10)]
 )
-def test_what_was_sent_within_the_linger_time_is_under_way(earlier_ns, end):
+def test_a_range_that_was_sent_within_the_linger_time_is_in_progress(earlier_ns, end):
     found = responses((10, 20, 0, 1, 10), (0, 10, earlier_ns, 2, 10))
     assert covered_ends(found).tolist() == [20, end]
 
 
-def test_what_is_sent_later_in_another_series_does_not_count():
+def test_a_range_that_is_sent_later_in_another_series_does_not_count():
     found = responses((0, 10, 0, 1, 10), (10, 20, 5, 2, 10))
     assert covered_ends(found).tolist() == [10, 20]
     same = responses((0, 10, 0, 1, 10), (30, 40, 3, 1, 20), (10, 20, 5, 1, 30))
@@ -252,7 +252,7 @@ def test_in_a_simulation_an_answer_has_a_time(run, fidelity, after_ns, outcome):
         assert finding.text == f"a NAK for position {position} was not answered within 5000000 ns"
 
 
-def test_in_a_simulation_what_was_sent_again_recently_is_an_answer(run):
+def test_in_a_simulation_a_recent_retransmit_is_an_answer(run):
     run.case = run.case.model_copy(update={"fidelity": "sim"})
     ask(run, 0, 1)
     resend(run, 0)
@@ -284,7 +284,7 @@ def test_in_a_simulation_a_nak_is_ignored_only_within_the_linger_time(run, again
         ("sim", "unreadable", 3_900_000, PASS),
     ],
 )
-def test_in_a_simulation_no_frame_is_sent_again_within_the_linger_time(
+def test_in_a_simulation_no_frame_is_retransmitted_within_the_linger_time(
     run, fidelity, setting, again_ns, outcome
 ):
     drivers = {"a": {LINGER_SETTING: setting}} if setting else {}

@@ -47,7 +47,7 @@ def test_an_unreliable_receiver_that_sends_no_nak_is_a_pass(unreliable):
     assert silent(unreliable).outcome is Outcome.PASS
 
 
-def test_a_nak_on_the_wire_of_an_unreliable_stream_is_reported_and_conclusive(unreliable):
+def test_a_captured_nak_of_an_unreliable_stream_is_reported_and_conclusive(unreliable):
     unreliable.send("b", nak(65536 + 64, 96), "NAK")
     finding = silent(unreliable)
     assert (finding.outcome, finding.conclusive, finding.position) == (Outcome.FAIL, True, 65600)
@@ -57,7 +57,7 @@ def test_a_nak_on_the_wire_of_an_unreliable_stream_is_reported_and_conclusive(un
     )
 
 
-def test_a_nak_of_another_stream_is_not_blamed_on_this_one(unreliable):
+def test_a_nak_of_another_stream_is_not_attributed_to_this_one(unreliable):
     other = bytearray(nak(64, 96))
     other[12] ^= 1
     unreliable.send("b", bytes(other), "NAK")
@@ -73,7 +73,7 @@ def test_a_nak_in_a_counter_alone_is_reported(unreliable, name, host):
 
 
 @pytest.mark.parametrize("name", ["rcv-naks-sent", "snd-naks-received"])
-def test_without_the_counter_silence_is_not_shown(unreliable, name):
+def test_without_the_counter_the_absence_of_naks_is_unknown(unreliable, name):
     del unreliable.values[name]
     unreliable.samples = {
         host: [each for each in rows if each[1] != name]
@@ -85,7 +85,7 @@ def test_without_the_counter_silence_is_not_shown(unreliable, name):
 
 
 @pytest.mark.parametrize("host", ["a", "b"])
-def test_without_a_capture_silence_is_not_shown(unreliable, host):
+def test_without_a_capture_the_absence_of_naks_is_unknown(unreliable, host):
     path = unreliable.write()
     (path / f"captures/{host}.pcap").unlink()
     finding = no_naks(Evidence(path), unreliable.traffic)
@@ -93,18 +93,18 @@ def test_without_a_capture_silence_is_not_shown(unreliable, host):
     assert f"captures/{host}.pcap: is missing" in finding.text
 
 
-def test_counters_that_say_what_the_wire_shows_are_a_pass(reliable):
+def test_counters_that_agree_with_the_capture_are_a_pass(reliable):
     findings = agree(reliable)
     assert [finding.outcome for finding in findings] == [Outcome.PASS] * 3
     assert findings[0].facts["naks_sent"] == 30
     assert findings[0].facts["resent_bytes"] == reliable.values["a/36"]
 
 
-@pytest.mark.parametrize("lie", [-1, 1])
+@pytest.mark.parametrize("deviation", [-1, 1])
 @pytest.mark.parametrize("name", ["rcv-naks-sent", "snd-naks-received", "b/5", "a/6", "a/36"])
-def test_a_counter_that_is_off_by_one_is_reported(reliable, name, lie):
+def test_a_counter_that_is_off_by_one_is_reported(reliable, name, deviation):
     go_on(reliable)
-    reliable.values[name] += lie
+    reliable.values[name] += deviation
     finding = (
         agree(reliable)[-1]
         if "/" not in name
@@ -117,7 +117,7 @@ def test_a_counter_that_is_off_by_one_is_reported(reliable, name, lie):
 @pytest.mark.parametrize(
     ("missed", "outcome"), [(2, Outcome.PASS), (3, Outcome.FAIL), (-1, Outcome.FAIL)]
 )
-def test_naks_that_fell_off_a_full_socket_excuse_just_as_many(reliable, missed, outcome):
+def test_dropped_naks_excuse_just_as_many(reliable, missed, outcome):
     go_on(reliable)
     reliable.rcvbuf_errors["a"] = 2
     for name in ("snd-naks-received", "a/6"):
@@ -146,7 +146,7 @@ def test_a_nak_that_comes_when_the_publication_is_gone_need_not_be_counted(
 
 
 @pytest.mark.parametrize("name", ["snd-naks-received", "a/6"])
-def test_just_at_the_end_of_a_stream_some_naks_may_not_have_been_heard(reliable, name):
+def test_just_before_the_end_of_a_stream_some_naks_may_not_have_been_counted(reliable, name):
     asked_ns = sorted(each.time_ns for each in reliable.packets["a"] if each.kind == "NAK")
     ends_ns = max(each.time_ns for each in reliable.packets["a"] if each.source == "a")
     late = sum(each > ends_ns - SHUTDOWN_NS for each in asked_ns)
@@ -171,7 +171,7 @@ def test_a_host_that_counts_naks_without_any_is_reported(reliable):
     ]
 
 
-def test_drops_that_nobody_requested_again_are_a_failure(tmp_path):
+def test_drops_without_naks_are_a_failure(tmp_path):
     run = make_run(tmp_path, drops=False)
     run.decide(9, 1)
     finding = agree(run)[0]
@@ -179,7 +179,7 @@ def test_drops_that_nobody_requested_again_are_a_failure(tmp_path):
     assert "but 0 NAKs were sent and 0 bytes were retransmitted" in finding.text
 
 
-def test_a_quiet_link_without_drops_agrees(tmp_path):
+def test_a_link_without_drops_and_naks_agrees(tmp_path):
     findings = agree(make_run(tmp_path, drops=False))
     assert {finding.outcome for finding in findings} == {Outcome.PASS}
 
@@ -238,7 +238,7 @@ def test_without_the_senders_capture_no_retransmit_is_judged(reliable):
 
 
 @pytest.mark.parametrize("first", ["b", "c"])
-def test_naks_of_other_readers_are_told_from_none(tmp_path, monkeypatch, first):
+def test_naks_of_other_readers_do_not_count(tmp_path, monkeypatch, first):
     run = make_run(tmp_path)
     join(run, monkeypatch, first=first)
     evidence = Evidence(write(run, of_streams={"rcv-naks-sent": 0}))

@@ -53,7 +53,7 @@ def test_a_frame_retransmitted_without_a_nak_is_reported(run):
     assert packet.kind == "DATA"
 
 
-def test_a_nak_that_comes_after_the_retransmit_asked_for_nothing(run):
+def test_a_nak_after_the_retransmit_does_not_justify_it(run):
     packet, position = again(run)
     naks(run)[2].time_ns = packet.time_ns + 1
     assert look(run).position == position
@@ -81,7 +81,7 @@ def test_a_nak_for_the_neighbour_does_not_ask_for_this_frame(run):
     assert look(run).outcome is Outcome.PASS
 
 
-def test_a_datagram_that_the_system_refused_may_be_sent_anew(run):
+def test_a_datagram_that_the_system_refused_may_be_sent_again(run):
     run.packets["a"].remove(naks(run)[2])
     run.values["a/16"] = 1
     finding = look(run)

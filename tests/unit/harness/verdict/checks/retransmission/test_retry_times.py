@@ -235,7 +235,7 @@ def timeout(took_ms):
     return (smoothed + max(4 * deviation, smoothed // 16, MS)) / MS
 
 
-def test_what_arrives_behind_a_gap_restarts_nothing():
+def test_frames_after_a_gap_do_not_restart_its_delay():
     gaps, naks, last, asked = repaired([40, 40])
     gaps |= {(last, last + 32): NEVER, (last + 32, last + 64): asked + 45}
     once = [*naks, (asked, last, last + 64)]

@@ -1,4 +1,4 @@
-"""The search for answers finds what a plain search over all frames finds."""
+"""The search for answers has the same result as a plain search over all frames."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Timed expectations over synthetic evidence: each that passes has a nearest one that fails."""
+"""Timed expectations with synthetic evidence: for each that passes, the nearest one that fails."""
 
 import dataclasses
 
@@ -24,7 +24,7 @@ def run(tmp_path):
 
 
 def look(run, **changed):
-    """The finding of one expectation, and the time of each of its decisions."""
+    """Return the finding of one expectation, and the time of each of its decisions."""
     rule = run.case.faults[0].id
     arguments = {"after": rule, "then": "NAK", "from": "b", "to": "a", "within": HOURS} | changed
     run.case = run.case.model_copy(update={"expect": (CheckCase(name=NAME, arguments=arguments),)})
@@ -38,7 +38,7 @@ def decided_ns(run):
 
 
 def waits_ns(run, kind, host, payload_of=None):
-    """How long after each decision the first later packet of a kind left a host."""
+    """Return the times from each decision to the first later packet of a kind from a host."""
     return [
         min(each.time_ns - at for each in run.packets[host]
             if each.kind == kind and each.source == host and each.time_ns > at)
@@ -47,7 +47,7 @@ def waits_ns(run, kind, host, payload_of=None):
 
 
 def end_late(run):
-    """Let the traffic last for longer than any expectation."""
+    """Extend the traffic beyond any expectation."""
     run.manifest.phases = [
         dataclasses.replace(each, ended_ns=START_NS + 48 * 3600 * 10**9)
         if each.name == "traffic" else each
@@ -139,12 +139,12 @@ def test_a_run_that_ended_too_early_is_unknown(run):
     assert found.facts["wrong"] == 0
     assert "the run ended before 600min had passed, with 0 of 1 ERR from b to a" in found.text
     assert look(run, then="ERR", count=0).outcome is Outcome.INCONCLUSIVE
-    # An answer that came proves the expectation, also in a run that ended early.
+    # An answer that arrived proves the expectation, also in a run that ended early.
     assert look(run).outcome is Outcome.PASS
     assert look(run, count=0).outcome is Outcome.FAIL
 
 
-def test_lacking_evidence_is_unknown(run):
+def test_missing_evidence_is_unknown(run):
     run.write()
     end_late(run)
     look(run)
@@ -155,7 +155,7 @@ def test_lacking_evidence_is_unknown(run):
     assert found.text == "captures/b.pcap: is missing"
 
 
-def test_a_rule_that_met_nothing_is_unknown(run):
+def test_a_rule_that_matched_nothing_is_unknown(run):
     run.decisions.clear()
     found = look(run)
     assert found.outcome is Outcome.INCONCLUSIVE

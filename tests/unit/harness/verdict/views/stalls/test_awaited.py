@@ -1,4 +1,4 @@
-"""For whom a sender waited, by frames and status messages made by hand.
+"""The receivers that a sender waited for, from frames and status messages made by hand.
 
 ms      0      100         300       400
 sent    f0     f1          f2        f3     each frame ends 100 bytes after the one before
@@ -28,7 +28,7 @@ NEEDED = np.array([100, 200, 300, 400])
 
 
 def limits(*changes):
-    """The times in ms and limits of status messages."""
+    """Return the times in ms and limits of status messages."""
     times_ms, found = zip(*changes, strict=True) if changes else ((), ())
     return np.array(times_ms, dtype=np.int64) * MS, np.array(found, dtype=np.int64)
 
@@ -36,22 +36,22 @@ def limits(*changes):
 @pytest.mark.parametrize(
     ("b", "c", "expected"),
     [
-        # c leaves no room for f2 until 299 ms, and none for f3, which is sent nevertheless.
+        # c has no space for f2 until 299 ms, and none for f3, which is sent nevertheless.
         ([(0, 1000)], [(0, 200), (299, 300)], {"c": 300}),
-        # Both leave no room for f2. The limit of b is lower, and b is the last to make room.
+        # Neither has space for f2. The limit of b is lower, and b is the last to have space.
         ([(0, 150), (299, 1000)], [(0, 200), (150, 1000)], {"b": 300}),
         ([(0, 1000)], [(0, 1000)], {}),
         # A receiver that has sent no status message is not awaited.
         ([(0, 1000)], [], {}),
     ],
 )
-def test_the_receiver_without_room_for_the_next_frame_is_awaited(b, c, expected):
+def test_the_receiver_without_space_for_the_next_frame_is_awaited(b, c, expected):
     found = waits_ns(SENT_NS, NEEDED, {"b": limits(*b), "c": limits(*c)})
     assert {host: waited_ns // MS for host, waited_ns in found.items()} == expected
 
 
 @pytest.mark.parametrize(("pause_ns", "expected"), [(WAIT_NS_MIN, 1), (WAIT_NS_MIN - 1, 0)])
-def test_short_pauses_are_no_waits(pause_ns, expected):
+def test_short_pauses_are_not_waits(pause_ns, expected):
     times_ns = np.array([0, pause_ns])
     assert len(waits_ns(times_ns, np.array([100, 200]), {"b": limits((0, 100))})) == expected
 
@@ -77,10 +77,10 @@ def test_a_lost_status_message_prolongs_the_wait_for_its_window(tmp_path, arrive
     delivered_ms = [each + 10 for each in turns_ms for _ in range(10)]
     write_times(made, at_ms([1] * 20), at_ms(delivered_ms))
     judge(folder.path)
-    told = observations_of(read_verdict(folder.verdict)).all_sentences
+    sentences = observations_of(read_verdict(folder.verdict)).all_sentences
     # The first status message, before the stream, took 1 ms.
     text = (
         "one: the sender waited 209 ms longer for the receiver window, because status messages "
         "were lost that would have made room"
     )
-    assert [each for each in told if "longer for the receiver" in each] == [text] * waited
+    assert [each for each in sentences if "longer for the receiver" in each] == [text] * waited

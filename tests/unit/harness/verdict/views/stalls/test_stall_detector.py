@@ -16,7 +16,7 @@ SECOND_NS = 1_000_000_000
 QUARTER_NS = SECOND_NS // 4
 LASTED_NS = 40 * SECOND_NS
 MOVED_NS = 10 * SECOND_NS
-"""When a position last moves, after the start."""
+"""Time after the start at which a position moves last."""
 STILL_NS = LASTED_NS - MOVED_NS
 WAIT, THROTTLED, GAP, STOLEN = 2, 3, 4, 5
 
@@ -54,7 +54,7 @@ def test_a_stall_is_counted_from_the_last_move(run):
 
 
 @pytest.mark.parametrize(("beyond_ns", "is_told"), [(0, False), (QUARTER_NS, True)])
-def test_as_long_as_time_outs_take_nothing_is_said(run, beyond_ns, is_told):
+def test_a_stall_shorter_than_timeouts_is_not_reported(run, beyond_ns, is_told):
     move(run, LASTED_NS - STALL_NS_MIN - beyond_ns)
     assert look(run) == (STALL_NS_MIN + beyond_ns if is_told else 0)
 
@@ -64,9 +64,7 @@ def test_as_long_as_time_outs_take_nothing_is_said(run, beyond_ns, is_told):
     ("column", "amount"),
     [(WAIT, 100_000_000), (THROTTLED, 5_000_000), (STOLEN, 100_000_000)],
 )
-def test_a_stall_begins_behind_the_last_moment_in_which_a_host_lacked_time(
-    run, host, column, amount
-):
+def test_a_stall_begins_after_the_last_overload_of_a_host(run, host, column, amount):
     for row in run.pressure[host][row_at(20 * SECOND_NS) :]:
         row[column] += amount
     assert look(run) == 20 * SECOND_NS
@@ -78,14 +76,14 @@ def test_a_stall_begins_behind_the_last_moment_in_which_a_host_lacked_time(
 @pytest.mark.parametrize(
     ("column", "amount"), [(WAIT, 80_000_000), (THROTTLED, 2_000_000), (STOLEN, 80_000_000)]
 )
-def test_what_timing_checks_tolerate_is_a_stall(run, column, amount):
+def test_overload_that_timing_checks_tolerate_does_not_end_a_stall(run, column, amount):
     for row in run.pressure["b"][row_at(30 * SECOND_NS) :]:
         row[column] += amount
     assert look(run) == STILL_NS
 
 
 @pytest.mark.parametrize(("gap_ns", "still_ns"), [(50_000_000, STILL_NS), (50_000_001, 0)])
-def test_a_sampler_that_got_no_turn_ends_the_stall(run, gap_ns, still_ns):
+def test_a_sampler_that_was_not_scheduled_ends_the_stall(run, gap_ns, still_ns):
     run.pressure["a"][row_at(30 * SECOND_NS)][GAP] = gap_ns
     assert look(run) == still_ns
 
@@ -94,7 +92,7 @@ def test_a_sampler_that_got_no_turn_ends_the_stall(run, gap_ns, still_ns):
     ("type_id", "calm_s"),
     [(1, 30), (9, 30), (99, 30), (2, 20), (3, 20), (4, 20), (5, 20), (12, 20), (100, 20)],
 )
-def test_positions_and_an_archives_counters_are_what_moves(run, monkeypatch, type_id, calm_s):
+def test_only_positions_and_an_archives_counters_show_progress(run, monkeypatch, type_id, calm_s):
     monkeypatch.setitem(COUNTERS["b"], "another", (90, type_id))
     run.samples["b"].append((START_NS + 20 * SECOND_NS, "another", 5))
     assert look(run) == calm_s * SECOND_NS
@@ -150,7 +148,7 @@ def with_timeouts(case, **facts):
     ],
     ids=["hold", "when", "close", "publisher", "subscriber", "image", "client", "driver"],
 )
-def test_what_the_scenario_requests_is_added_to_what_is_tolerated(run, asking):
+def test_pauses_that_the_scenario_requests_are_tolerated(run, asking):
     whole = run.case
     run.case = whole.model_copy(update=asking(whole, STILL_NS - STALL_NS_MIN - 1))
     assert look(run) == STILL_NS
@@ -165,7 +163,7 @@ def test_a_rate_so_low_that_one_message_takes_as_long_is_requested_too(run):
 
 
 @pytest.mark.parametrize(("pressed_s", "outcome"), [(5, Outcome.FAIL), (30, Outcome.INCONCLUSIVE)])
-def test_only_a_moment_that_could_have_kept_it_still_excuses_the_run(run, pressed_s, outcome):
+def test_only_an_overload_that_could_have_caused_the_stall_excuses_the_run(run, pressed_s, outcome):
     """It would otherwise excuse any later stall, however long."""
     run.messages = run.messages[:50]
     for row in run.pressure["b"][row_at(pressed_s * SECOND_NS) :]:

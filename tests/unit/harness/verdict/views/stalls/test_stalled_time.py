@@ -32,7 +32,7 @@ LOG = ExpectedLog(
 
 
 def stalled_ms(arrived_ms, delivered_ms, lost=(), sent_ms=(10, 10, 40)):
-    """The stalled time by cause, in ms; by default, frames are sent as soon as they are due."""
+    """Return the stalled time by cause in ms; by default, frames are sent when they are due."""
     arrived_ns = np.array(arrived_ms) * MS
     gaps = ReaderGaps(
         sent_ns=np.array(sent_ms) * MS,
@@ -63,7 +63,7 @@ def test_a_message_waits_for_the_pad_before_it(lost, expected):
     assert stalled_ms([30, 300, 60], [31, 301], lost) == expected
 
 
-def test_the_way_of_a_frame_that_was_sent_late_is_no_delay_of_the_link():
+def test_the_transit_of_a_frame_that_was_sent_late_is_not_a_delay_of_the_link():
     # The frames of message 1 are sent 100 ms after it was due. Each needs 20 ms.
     sent_ms, arrived_ms = [10, 140, 140], [30, 160, 160]
     assert stalled_ms(arrived_ms, [31, 161], sent_ms=sent_ms) == {"window": 99, "reader": 1}
