@@ -33,7 +33,7 @@ applications:
         ("hosts: [a, b]", "hosts: {a: b}", "a list, such as [a, b], found a table of 1 item"),
     ],
 )
-def test_an_error_says_what_was_expected(old: str, new: str, text: str) -> None:
+def test_an_error_names_what_was_expected(old: str, new: str, text: str) -> None:
     assert TEXT.count(old) == 1
     with pytest.raises(ScenarioError) as caught:
         parse_scenario(TEXT.replace(old, new), "made.yaml")

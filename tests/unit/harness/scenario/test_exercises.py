@@ -1,4 +1,4 @@
-"""Exercises are known by name, and only simulations have them."""
+"""Exercises are identified by name, and only simulations have them."""
 
 from typing import get_args
 

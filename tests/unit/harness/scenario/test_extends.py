@@ -138,7 +138,7 @@ def test_a_name_is_not_inherited(base: Path) -> None:
 
 
 def merged_by_hand(base: Any, own: Any) -> Any:
-    """What `extends` means, in a few lines."""
+    """Merge two documents as `extends` is defined."""
     if isinstance(base, dict) and isinstance(own, dict):
         shared = {key: merged_by_hand(base[key], own[key]) for key in base.keys() & own.keys()}
         return {**base, **own, **shared}

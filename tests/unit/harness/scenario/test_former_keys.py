@@ -1,4 +1,4 @@
-"""`impairments` was called `weather`: scenario files and run folders that say so are read."""
+"""The former key of `impairments`, `weather`, is accepted in scenario files and run folders."""
 
 import json
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_a_scenario_may_use_the_former_key(links: str) -> None:
     found = parse_scenario(former, "x.yaml")
     assert found == parse_scenario(text, "x.yaml")
     assert found.network.all_links[0].impairments["both"].delay is not None
-    # Elsewhere, both are names like any other.
+    # Elsewhere, both are ordinary names.
     assert found.applications[0].env == {"impairments": "1", "weather": "2"}
 
 
@@ -80,7 +80,7 @@ def test_it_is_merged_and_set_under_either_name(tmp_path: Path) -> None:
 
 
 def as_before(file: Path) -> Path:
-    """Write the former name into a file of a run."""
+    """Replace the current key by the former one in a file of a run."""
     text = file.read_text()
     assert f'"{NOW}":' in text
     file.write_text(text.replace(f'"{NOW}":', f'"{FORMER}":'))

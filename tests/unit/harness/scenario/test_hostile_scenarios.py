@@ -62,7 +62,7 @@ ABOUT = "about: Made up."
         (ABOUT, f"{ABOUT}\n---\nabout: again", "4:1: expected one YAML document, found a second"),
     ],
 )
-def test_refuses_what_yaml_allows_and_scenarios_do_not(old, new, fault):
+def test_refuses_yaml_features_that_scenarios_do_not_have(old, new, fault):
     began = time.monotonic()
     faults = faults_of(changed(old, new))
     assert [each for each in faults if each.startswith(f"made.yaml:{fault}")], faults
@@ -123,7 +123,7 @@ def test_the_greatest_quantities_are_read():
     assert scenario.budget.wall_ns == DURATION_NS_MAX
 
 
-def test_a_content_of_too_many_messages_is_refused():
+def test_content_of_too_many_messages_is_refused():
     faults = faults_of(changed("bytes: 1MiB, message: {from: 1B, to: max}",
                                "bytes: 1GiB, message: {from: 1B, to: 1B}"))  # fmt: skip
     assert [each for each in faults if "expected at most 16777216 messages" in each], faults
@@ -173,7 +173,7 @@ def test_the_file_and_the_number_of_values_are_bounded(
         ("owner: Jane Doe", "owner: " + "[" * 100_000, ":6:"),
     ],
 )
-def test_a_file_of_known_failures_is_as_bounded(tmp_path, old, new, fault):
+def test_a_file_of_known_failures_has_the_same_bounds(tmp_path, old, new, fault):
     file = tmp_path / "known.yaml"
     file.write_text(GOOD_KNOWN.replace(old, new, 1))
     with pytest.raises(ScenarioError) as raised:
@@ -181,6 +181,6 @@ def test_a_file_of_known_failures_is_as_bounded(tmp_path, old, new, fault):
     assert [each for each in raised.value.errors if fault in each], raised.value.errors
 
 
-def test_a_device_is_no_file_of_known_failures(tmp_path):
+def test_a_device_is_refused_as_a_file_of_known_failures(tmp_path):
     with pytest.raises(ScenarioError, match="cannot be read"):
         load_known(tmp_path, CHECKS)

@@ -1,4 +1,4 @@
-"""The published JSON Schema accepts what the loader accepts, and refuses what a table refuses."""
+"""The published JSON Schema accepts and refuses the same documents as the loader's tables."""
 
 import copy
 import itertools
@@ -118,7 +118,7 @@ def accepts(document: Any) -> bool:
     return bool(VALIDATOR.is_valid(document))
 
 
-def test_it_is_a_schema_itself() -> None:
+def test_it_is_a_valid_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(json_schema())
 
 
@@ -249,7 +249,7 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def altered(document: Any, path: tuple[Any, ...]) -> Iterator[Any]:
-    """Documents in which one value is removed, replaced, or has an unknown key."""
+    """Yield documents in which one value is removed, replaced, or has an unknown key."""
     for change in ("remove", "x", 7, True, [], {}, ["x"], "unknown"):
         found = copy.deepcopy(document)
         parent = found
@@ -265,7 +265,7 @@ def altered(document: Any, path: tuple[Any, ...]) -> Iterator[Any]:
 
 
 def loads(document: Any) -> bool:
-    """Whether the loader's steps before `validation` accept a document."""
+    """Return whether the loader's steps before `validation` accept a document."""
     full = copy.deepcopy(document)
     short = expand(full)
     try:
@@ -276,7 +276,7 @@ def loads(document: Any) -> bool:
 
 
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.full)])
-def test_both_judge_each_change_of_a_table_alike(every: int) -> None:
+def test_both_agree_about_each_change_of_a_table(every: int) -> None:
     document = yaml.safe_load(RICH)
     VALIDATOR.validate(document)
     assert loads(document)

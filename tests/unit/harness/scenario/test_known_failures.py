@@ -1,4 +1,4 @@
-"""The file of known failures: what is taken, and where each fault of it lies."""
+"""The file of known failures: its entries, and the places of errors in it."""
 
 import datetime
 
@@ -32,7 +32,7 @@ def load(tmp_path):
     return load
 
 
-def test_entries_are_taken_in_their_order(load):
+def test_entries_are_read_in_their_order(load):
     first, second = load(GOOD)
     assert first == KnownFailure(
         scenario="loss/reliable-2pct",
@@ -59,13 +59,13 @@ def test_entries_are_taken_in_their_order(load):
         ("known:", "unknown:", ":2:1: unknown: unknown key"),
     ],
 )
-def test_a_fault_is_named_with_its_place(load, old, new, fault):
+def test_an_error_is_named_with_its_place(load, old, new, fault):
     with pytest.raises(ScenarioError) as raised:
         load(GOOD.replace(old, new, 1))
     assert any(fault in each for each in raised.value.errors), raised.value.errors
 
 
-def test_all_faults_are_told_at_once_and_an_entry_only_counts_once(load):
+def test_all_errors_are_reported_together_and_each_entry_once(load):
     with pytest.raises(ScenarioError) as raised:
         load(GOOD.replace("naks_paced", "a").replace("delivered_once", "b"))
     assert len(raised.value.errors) == 2
@@ -82,7 +82,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         load_known(tmp_path / "bytes.yaml", CHECKS)
 
 
-def test_a_file_of_another_kind_has_one_fault(load):
+def test_a_file_of_another_kind_has_one_error(load):
     with pytest.raises(ScenarioError) as raised:
         load("schema: windtunnel/1\nname: mine\nabout: a scenario\n")
     (error,) = raised.value.errors

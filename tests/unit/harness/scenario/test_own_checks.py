@@ -1,4 +1,4 @@
-"""Files with own checks: where a scenario may find them."""
+"""Files with own checks: the names and the places that a scenario may use."""
 
 import os
 
@@ -48,7 +48,7 @@ def test_other_names_are_rejected(name):
         parsed(f'["{name}"]')
 
 
-def test_a_file_is_named_once_and_few_files_are():
+def test_a_file_is_named_once_and_the_number_of_files_is_limited():
     with pytest.raises(ScenarioError, match=r"checks\[1\].*occurs twice"):
         parsed("[checks.py, checks.py]")
     names = ", ".join(f"c{number}.py" for number in range(FILES_MAX + 1))

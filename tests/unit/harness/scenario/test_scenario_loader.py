@@ -1,4 +1,4 @@
-"""Each way to write a scenario wrong, and the place that the error names."""
+"""Errors in a scenario file, each with the place that its message names."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def changed(old, new):
     return GOOD.replace(old, new, 1)
 
 
-def test_reads_a_good_one():
+def test_reads_a_valid_scenario():
     scenario = parse_scenario(GOOD, "made.yaml")
     assert scenario.seeds.root == 16
     assert scenario.traffic[0].content.total_bytes == 1 << 20
@@ -55,7 +55,7 @@ def test_reads_a_good_one():
     assert scenario.budget.wall_ns == 20 * 10**9
 
 
-def test_fills_in_defaults():
+def test_has_defaults():
     short = changed("budget: {wall: 20s}\n", "").replace(", message: {from: 1B, to: max}", "")
     short = short.replace(", count: 2", "").replace(", backend: relay", "")
     scenario = parse_scenario(short.replace("fidelity: [netns]\n", ""), "made.yaml")
@@ -155,12 +155,12 @@ def test_fills_in_defaults():
         ("wall: 20s", "wall: 20", "24:10: budget.wall: expected a duration with a unit"),
     ],
 )
-def test_names_the_place_of_a_fault(old, new, fault):
+def test_names_the_place_of_an_error(old, new, fault):
     faults = faults_of(changed(old, new))
     assert [each for each in faults if each.startswith(f"made.yaml:{fault}")], faults
 
 
-def test_names_all_faults_in_the_order_of_the_file():
+def test_names_all_errors_in_the_order_of_the_file():
     faults = faults_of(changed("drop: 2%", "drop: 2").replace("wall: 20s", "wall: 20"))
     assert [each.split(":")[1] for each in faults] == ["19", "24"]
 
@@ -188,7 +188,7 @@ def test_a_missing_key_is_named_where_its_table_begins():
         ("- 1", "made.yaml:1:1: expected a table"),
     ],
 )
-def test_refuses_what_is_no_scenario_at_all(text, fault):
+def test_refuses_a_file_that_is_not_a_scenario(text, fault):
     assert any(each.startswith(fault) for each in faults_of(text))
 
 
@@ -208,7 +208,7 @@ def test_the_name_is_the_path_below_scenarios(tmp_path):
         load_scenario(moved)
 
 
-def test_elsewhere_any_name_will_do(tmp_path):
+def test_elsewhere_any_name_is_accepted(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(GOOD)
     assert load_scenario(file).name == "loss/made"

@@ -1,4 +1,4 @@
-"""Applications that are taken from services of a compose file, and what a service must not have."""
+"""Applications from services of a compose file, and keys that such a service must not have."""
 
 import pytest
 
@@ -21,7 +21,7 @@ services:
     build: {context: ./feed, dockerfile: Dockerfile}
     image: example/feed:1
     command: feed --rate "5 6" $$HOME
-    environment: {RATE: 5, PEER: nobody, LOUD: true}
+    environment: {RATE: 5, PEER: none, LOUD: true}
     user: 1000
     working_dir: /opt
     ports: ["80:80"]
@@ -58,7 +58,7 @@ def test_a_service_is_an_application(folder):
         "/opt",
     )
     assert found.command == ("feed", "--rate", "5 6", "$HOME")
-    # What the scenario says itself has precedence.
+    # Values of the scenario itself have precedence.
     assert found.env == {"RATE": "5", "PEER": "${a}", "LOUD": "true"}
     assert found.compose is None
 

@@ -142,7 +142,7 @@ def test_a_wrong_value_of_the_command_line_is_named(file: Path) -> None:
         with pytest.raises(ScenarioError) as caught:
             loaded(file, settings={name: value})
         assert caught.value.errors[0].startswith(text), caught.value.errors
-    # No place in a file is named in which nothing is wrong.
+    # A file without an error is not named.
     without = TEXT.replace(", impairments: {both: {delay: 5ms}}", "")
     with pytest.raises(ScenarioError) as caught:
         loaded(file, settings={"loss": "5"}, whole=without)

@@ -1,4 +1,4 @@
-"""The watch on virtual time: who is told, and when."""
+"""The watch on virtual time: the time and the place that it reports."""
 
 import itertools
 import threading
@@ -13,10 +13,10 @@ PATIENCE_S = 60.0
 
 
 class Watched:
-    """A watch whose clocks move by one step each time that they are read."""
+    """A watch whose clocks advance by one step each time that they are read."""
 
     def __init__(self, ns_per_look=0, cpu_s_per_look=1.0):
-        self.told = threading.Event()
+        self.has_reported = threading.Event()
         self.looked = threading.Semaphore(0)
         self.found = []
         times, spent = itertools.count(0, ns_per_look), itertools.count(0.0, cpu_s_per_look)
@@ -31,23 +31,23 @@ class Watched:
 
     def _note(self, cpu_s, frame):
         self.found.append((cpu_s, frame.f_code.co_name))
-        self.told.set()
+        self.has_reported.set()
 
     def look(self, count):
         for _ in range(count):
             assert self.looked.acquire(timeout=PATIENCE_S)
 
 
-def test_tells_cpu_time_and_place_once_the_limit_is_exceeded():
+def test_reports_cpu_time_and_place_once_the_limit_is_exceeded():
     watched = Watched()
     with watched.watch:
-        assert watched.told.wait(PATIENCE_S)
+        assert watched.has_reported.wait(PATIENCE_S)
     ((cpu_s, _),) = watched.found
     assert cpu_s == LIMIT_S + 1
 
 
 @pytest.mark.parametrize(("ns", "cpu_s"), [(1, 1.0), (0, 0.0)], ids=["time moves", "no work"])
-def test_is_silent_while_time_moves_or_nothing_works(ns, cpu_s):
+def test_reports_nothing_while_time_advances_or_no_cpu_time_is_used(ns, cpu_s):
     watched = Watched(ns, cpu_s)
     with watched.watch:
         watched.look(20)
@@ -55,7 +55,7 @@ def test_is_silent_while_time_moves_or_nothing_works(ns, cpu_s):
 
 
 def as_the_compiler(work):
-    """Call a function from one whose module claims to be the compiler."""
+    """Call a function from one whose module has the name of the compiler."""
     space = {"__name__": "numba.core.compiler", "work": work}
     exec("def compile_it():\n    work()", space)
     space["compile_it"]()
@@ -65,7 +65,7 @@ def as_the_compiler(work):
 def test_does_not_count_compilation(call, count):
     watched = Watched()
 
-    # The whole time of the watch is that of the compiler, however long its start takes.
+    # All CPU time of the watch is that of the compiler, however long its start takes.
     def work():
         with watched.watch:
             watched.look(20)
@@ -79,7 +79,7 @@ def test_default_clock_is_cpu_time_of_the_process():
     assert watch._cpu_s is time.process_time
 
 
-def test_one_thread_looks_at_all_watches_and_ends_after_the_last():
+def test_one_thread_serves_all_watches_and_ends_after_the_last():
     first, second = Watched(ns_per_look=1), Watched(ns_per_look=1)
     first.watch._poll_s = second.watch._poll_s = 0.002
     before = set(threading.enumerate())

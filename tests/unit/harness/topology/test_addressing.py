@@ -29,7 +29,7 @@ def test_each_attempt_gives_another_block():
     assert len(blocks) == 100
 
 
-def test_blocks_of_many_runs_hardly_ever_meet():
+def test_blocks_of_many_runs_rarely_collide():
     blocks = [addressing.block(f"run {number}") for number in range(100)]
     assert len(set(blocks)) >= 98
 

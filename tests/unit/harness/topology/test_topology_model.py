@@ -1,11 +1,11 @@
-"""A topology gives each host a subnet of its own and refuses links that join nothing."""
+"""A topology has a subnet for each host, and rejects invalid networks."""
 
 import pytest
 
 from windtunnel.harness.topology import model
 
 
-def test_each_host_is_alone_with_the_relay():
+def test_each_host_shares_a_subnet_with_the_relay_only():
     topology = model.build("a run", ["a", "b"], ("a", "b"))
     a, b = topology.hosts
     assert a.address in a.subnet
@@ -46,16 +46,16 @@ def test_the_longest_datagram_of_aeron_fits():
         ([f"h{n}" for n in range(33)], ("h0", "h1"), "found 33"),
     ],
 )
-def test_refuses_what_is_no_network(hosts, between, words):
+def test_refuses_an_invalid_network(hosts, between, words):
     with pytest.raises(ValueError, match=words):
         model.build("r", hosts, between)
 
 
-def test_refuses_a_datagram_that_no_ipv4_packet_holds():
+def test_refuses_a_datagram_that_exceeds_an_ipv4_packet():
     with pytest.raises(ValueError, match="65535"):
         model.build("r", ["a", "b"], ("a", "b"), datagram_length_max=65508)
 
 
-def test_names_the_hosts_when_asked_for_another():
+def test_names_the_existing_hosts_if_another_is_requested():
     with pytest.raises(KeyError, match="no host 'z'"):
         model.build("r", ["a", "b"], ("a", "b")).host("z")

@@ -6,9 +6,7 @@ DATA, PAD = 1, 0
 
 
 def frame(number: int, length: int = 8, kind: int = DATA, content: bytes = b"") -> bytes:
-    """One frame whose payload of `length` bytes begins with `number`, and continues with that of
-    `content`.
-    """
+    """Return one frame whose payload of `length` bytes is `number`, then the rest of `content`."""
     payload = (struct.pack("<q", number) + content[8:]).ljust(length, b"\xee")[:length]
     made = struct.pack("<iBBH24x", 32 + length, 0, 0xC0, kind) + payload
     return made.ljust(-(-len(made) // 32) * 32, b"\0")

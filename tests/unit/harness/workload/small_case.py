@@ -1,4 +1,4 @@
-"""A case of one small stream over the loopback, written as a run would write it."""
+"""A case of one small stream over the loopback interface, written as by a run."""
 
 import hashlib
 

@@ -27,7 +27,7 @@ def test_a_workload_finds_its_traffic_and_its_files(line):
     ("role", "sabotage"),
     [(role, name) for role, names in options.SABOTAGES.items() for name in names],
 )
-def test_a_sabotage_is_known_to_its_own_role_only(line, role, sabotage, capsys):
+def test_a_sabotage_is_an_option_of_its_own_role_only(line, role, sabotage, capsys):
     assert options.parse(line(role, "--sabotage", sabotage)).sabotage == sabotage
     for other in set(options.SABOTAGES) - {role}:
         with pytest.raises(SystemExit) as end:
@@ -36,7 +36,7 @@ def test_a_sabotage_is_known_to_its_own_role_only(line, role, sabotage, capsys):
         assert sabotage in capsys.readouterr().err
 
 
-def test_a_saboteurs_traffic_is_the_first_unless_told(line):
+def test_a_saboteurs_traffic_is_the_first_by_default(line):
     chosen = options.parse(line("saboteur", "--sabotage", "lying-counter", traffic=()))
     assert chosen.traffic.id == "one"
 
@@ -54,7 +54,7 @@ def test_an_unknown_traffic_is_refused(line, more, text, capsys):
     assert text in capsys.readouterr().err
 
 
-def test_a_saboteur_without_an_order_is_refused(line, capsys):
+def test_a_saboteur_without_a_sabotage_is_refused(line, capsys):
     with pytest.raises(SystemExit):
         options.parse(line("saboteur"))
     assert "a saboteur needs --sabotage" in capsys.readouterr().err

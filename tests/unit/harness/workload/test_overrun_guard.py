@@ -1,4 +1,4 @@
-"""An endless stream is stopped, and the longest of sound streams is not."""
+"""An endless stream is stopped, and the longest valid stream is not."""
 
 import io
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Header:
 
 
 class DirtyImage:
-    """Delivers the same message at every poll, like terms that were not cleaned."""
+    """An image that delivers the same message at every poll, like one with uncleaned terms."""
 
     correlation_id, session_id, join_position, position = 1, 7, 4_096, 4_096
 
@@ -58,7 +58,7 @@ def poll_for_ever(reader, image):
 
 
 @pytest.mark.parametrize("make", [an_application, a_tap])
-def test_a_reader_that_gets_more_than_there_is_stops(make):
+def test_a_reader_that_gets_more_than_was_published_stops(make):
     reader, image = make(), DirtyImage()
     with pytest.raises(SubjectError, match="expected at most"):
         poll_for_ever(reader, image)
@@ -66,7 +66,7 @@ def test_a_reader_that_gets_more_than_there_is_stops(make):
     assert 0 < read_bytes - overrun_guard.length_max(TOTAL_BYTES) <= FRAMES_AT_ONCE * FRAME_BYTES
 
 
-def test_the_longest_of_sound_streams_is_read():
+def test_the_longest_valid_stream_is_read():
     """Messages of one byte, and as much padding."""
     image = DirtyImage()
     image.position = image.join_position + 2 * 64 * TOTAL_BYTES

@@ -15,7 +15,7 @@ NOW_NS = 10**15
 MS = 1_000_000
 
 
-def test_a_free_one_never_waits():
+def test_an_unlimited_pacer_never_waits():
     pacer = Pacer(UNLIMITED)
     pacer.add(1 << 30, NOW_NS)
     assert pacer.is_unlimited
@@ -33,7 +33,7 @@ def test_a_rate_is_kept_over_time():
     assert 1_000_000 <= sent <= 1_000_000 + 1_000 * (1 + SLACK_NS // MS)
 
 
-def test_time_that_others_took_is_not_made_up_for_by_a_burst():
+def test_lost_time_is_not_made_up_for_by_a_burst():
     pacer = Pacer(PaceCase(bytes_per_s=1_000_000))
     pacer.add(1_000, NOW_NS)
     later_ns, burst = NOW_NS + 5_000 * MS, 0
@@ -53,7 +53,7 @@ def test_the_first_message_is_not_followed_by_a_burst():
 @pytest.mark.parametrize(
     ("lengths", "rests"), [([99], 0), ([100], 1), ([60, 60], 1), ([250], 2), ([60, 60, 60, 60], 2)]
 )
-def test_each_multiple_that_was_passed_is_one_rest(lengths, rests):
+def test_each_passed_multiple_is_one_rest(lengths, rests):
     pacer = Pacer(PaceCase(rest_every_bytes=100, rest_ns=150 * MS))
     now_ns = NOW_NS
     for length in lengths:
@@ -90,7 +90,7 @@ def clock(monkeypatch):
     return still
 
 
-def test_a_publisher_rests_between_messages_and_not_behind_the_last(clock):
+def test_a_publisher_rests_between_messages_and_not_after_the_last(clock):
     stop, publication = Stop(), ScriptedPublication()
     pace = PaceCase(rest_every_bytes=8, rest_ns=100 * MS)
     Publisher(PLAN, PAYLOAD, -1, stop, pace).send(publication)
@@ -116,13 +116,13 @@ def test_a_publisher_that_rests_can_be_asked_to_end(clock, monkeypatch):
         publisher.stay_open(10**12)
 
 
-def test_a_publisher_stays_open_as_long_as_it_is_told(clock):
+def test_a_publisher_stays_open_for_the_configured_time(clock):
     Publisher(PLAN, PAYLOAD, -1, Stop()).stay_open(123 * MS)
     assert clock.now_ns == NOW_NS + 123 * MS
 
 
 class Image:
-    """Counts how often it is polled, and for how much."""
+    """An image that counts its polls, and the requested bytes."""
 
     correlation_id = 1
     join_position = position = 0

@@ -1,4 +1,4 @@
-"""What was read from each image is a part, whatever client it came from."""
+"""The messages of each image are a part, whichever client the image belongs to."""
 
 import io
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ def reading(sessions=1, ends=None):
     return facts, Parts(Reader(ends), Reader(), facts, sessions, lambda: next(ticks))
 
 
-def test_an_image_that_is_lost_and_comes_again_makes_two_parts():
+def test_an_image_that_is_lost_and_replaced_makes_two_parts():
     facts, parts = reading()
     own, tapped = Subscription([Image(1, 7, end=100)]), Subscription([Image(1, 7, end=100)])
     assert parts.read(own, tapped) == 200
@@ -66,7 +66,7 @@ def test_an_image_that_is_lost_and_comes_again_makes_two_parts():
     assert (facts.join_position, facts.end_position, facts.eos_seen) == (160, 300, True)
 
 
-def test_images_of_a_client_that_is_gone_are_left_and_ids_may_come_again():
+def test_images_of_a_closed_client_end_and_their_ids_may_be_reused():
     facts, parts = reading()
     own = Subscription([Image(1, 7, end=50)])
     parts.read(own, Subscription())
@@ -91,7 +91,7 @@ def test_as_many_sessions_must_end_as_there_are_publications_for_both_readers():
     assert parts.is_over
 
 
-def test_what_an_image_brought_while_it_went_away_is_of_its_part():
+def test_messages_of_the_last_poll_of_a_closed_image_belong_to_its_part():
     """The driver closed the image during a poll: its position stays where the poll began."""
     facts, parts = reading(ends={1: 164})
     parts.read(Subscription([Image(1, 7, end=100, is_closed=True)]), Subscription())
@@ -100,7 +100,7 @@ def test_what_an_image_brought_while_it_went_away_is_of_its_part():
 
 @dataclass
 class Header:
-    """The header of a fragment: where it ends, and whether it begins or ends a message."""
+    """The header of a fragment: its end position, and its BEGIN and END flags."""
 
     position: int
     flags: int
@@ -127,7 +127,7 @@ class Fragments:
         return len(self._headers)
 
 
-def test_a_message_is_not_put_together_from_what_two_images_brought(tmp_path):
+def test_a_message_is_not_assembled_from_fragments_of_two_images(tmp_path):
     files = [(tmp_path / name).open("wb") for name in ("messages", "index")]
     application = Application(*files, Progress(1), times=io.BytesIO(), flip_byte=False)
     before = Fragments(1, Header(64, WHOLE), Header(128, BEGIN))

@@ -22,7 +22,7 @@ EXPECTED = [
 
 
 class ScriptedPublication:
-    """Returns the scripted codes first, then accepts everything."""
+    """A publication that returns the scripted codes first, then accepts everything."""
 
     close_reason = ""
 
@@ -42,7 +42,7 @@ def make(skip=-1, stop=None):
     return Publisher(PLAN, PAYLOAD, skip, stop or Stop())
 
 
-def test_each_message_is_the_payloads_bytes_at_its_place():
+def test_each_message_has_the_payloads_bytes_at_its_position():
     publisher, publication = make(), ScriptedPublication()
     publisher.send(publication)
     assert publication.taken == EXPECTED
@@ -69,7 +69,7 @@ def test_a_skipped_message_leaves_the_others_as_they_are():
     assert publisher.offers["message_index"].tolist() == [0, 2, 3]
 
 
-def test_push_backs_are_counted_and_tried_again():
+def test_refused_offers_are_counted_and_repeated():
     codes = [result.BACK_PRESSURED, result.ADMIN_ACTION, result.BACK_PRESSURED]
     publisher, publication = make(), ScriptedPublication(*codes)
     publisher.send(publication)
@@ -87,7 +87,7 @@ def test_push_backs_are_counted_and_tried_again():
         (0, "0"),
     ],
 )
-def test_any_other_answer_is_the_subjects_failure(code, name):
+def test_any_other_result_is_the_subjects_failure(code, name):
     publisher = make()
     with pytest.raises(SubjectError, match=f"found {name}$") as failure:
         publisher.send(ScriptedPublication(code))
@@ -96,7 +96,7 @@ def test_any_other_answer_is_the_subjects_failure(code, name):
 
 
 @pytest.mark.parametrize("code", [result.BACK_PRESSURED, result.ADMIN_ACTION])
-def test_a_request_to_end_is_heard_while_nothing_is_taken(code):
+def test_a_request_to_end_is_handled_while_offers_are_refused(code):
     stop = Stop()
     publication = ScriptedPublication(*[code] * 5)
     publication_offer = publication.offer
@@ -112,7 +112,7 @@ def test_a_request_to_end_is_heard_while_nothing_is_taken(code):
     assert publication.taken == []
 
 
-def test_a_log_that_turns_for_ever_is_the_subjects_failure():
+def test_endless_admin_actions_are_the_subjects_failure():
     publisher = make()
     codes = [result.ADMIN_ACTION] * (ADMIN_ACTIONS_MAX + 1)
     with pytest.raises(SubjectError, match=r"ADMIN_ACTION 10001 times in a row \(limit 10000\)"):

@@ -1,4 +1,4 @@
-"""Time from refused offers to the next ones, by result."""
+"""The time from refused offers to the next offers, by result."""
 
 from windtunnel.harness.workload.refused_time import RefusedTime
 
@@ -14,7 +14,7 @@ def test_each_refusal_counts_until_the_next_offer():
     assert refused.of(NOT_CONNECTED) == 45 - 15
 
 
-def test_accepted_offers_cost_no_look_at_the_clock():
+def test_accepted_offers_do_not_read_the_clock():
     refused = RefusedTime(lambda: 1 // 0)
     refused.note(64)
     assert refused.of(BACK_PRESSURED) == 0

@@ -1,4 +1,4 @@
-"""One of several publishers waits for the start signal, whenever it comes."""
+"""One of several publishers waits for the start signal, whenever it arrives."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ def handler():
     signal.signal(signal.SIGUSR1, before)
 
 
-def test_says_that_it_is_ready_and_goes_on_when_told(capsys):
+def test_reports_that_it_is_ready_and_continues_after_the_signal(capsys):
     start = Start()
     word = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1))
     word.start()
@@ -26,7 +26,7 @@ def test_says_that_it_is_ready_and_goes_on_when_told(capsys):
     assert capsys.readouterr().out == "ready\n"
 
 
-def test_a_word_that_came_before_is_not_lost():
+def test_an_earlier_signal_is_not_lost():
     start = Start()
     os.kill(os.getpid(), signal.SIGUSR1)
     start.wait(Stop())

@@ -1,4 +1,4 @@
-"""The tap's records against the bytes of the log itself, and the application's sabotage."""
+"""The tap's records, compared with the bytes of the log, and the application's sabotage."""
 
 import io
 import zlib
@@ -27,7 +27,7 @@ def frames_of(log, end):
     return found
 
 
-def test_every_frame_is_written_down_padding_included(tmp_path):
+def test_every_frame_is_recorded_padding_included(tmp_path):
     stream = OwnStream(tmp_path)
     end = stream.write(*MESSAGES, *[bytes([n]) * 7_000 for n in range(10)])
     assert end > TERM_LENGTH
@@ -56,7 +56,7 @@ def taken_by_an_application(stream, *, flip_byte):
     return messages.getvalue(), np.frombuffer(index.getvalue(), DELIVERY)
 
 
-def test_an_application_writes_messages_end_to_end_and_where_each_ended(tmp_path):
+def test_an_application_writes_consecutive_messages_and_their_ends(tmp_path):
     stream = OwnStream(tmp_path)
     ends = [stream.write(message) for message in MESSAGES]
     taken, index = taken_by_an_application(stream, flip_byte=False)

@@ -1,4 +1,4 @@
-"""Publisher and subscriber through our driver over the loopback, against the judge's own plan."""
+"""Publisher and subscriber through our driver over loopback, compared with the judge's plan."""
 
 import struct
 import threading
@@ -51,7 +51,7 @@ def options_of(case, role, driver, folder, sabotage=""):
 
 
 class Working:
-    """A workload on a thread of its own, and how it ended."""
+    """A workload on its own thread, and its result."""
 
     def __init__(self, run, chosen):
         self.stop, self.error = Stop(), None
@@ -96,7 +96,7 @@ def go(case, driver, folder, *, publish="", subscribe=""):
 
 
 @pytest.mark.parametrize("publication", ["exclusive", "concurrent"])
-def test_what_both_leave_is_what_the_judge_computes(driver, tmp_path, publication, capfd):
+def test_files_of_both_are_those_that_the_judge_computes(driver, tmp_path, publication, capfd):
     case = small_case(tmp_path, publication=publication)
     left = go(case, driver, tmp_path)
     made, messages = planned(case)
@@ -141,7 +141,7 @@ def test_a_flipped_byte_is_in_the_first_message(driver, tmp_path):
     assert left.messages == bytes(expected)
 
 
-def test_a_subscriber_whose_driver_leaves_says_so(tmp_path):
+def test_a_subscriber_whose_driver_ends_reports_it(tmp_path):
     case = small_case(tmp_path)
     driver = make_driver(tmp_path)
     driver.start()
@@ -151,7 +151,7 @@ def test_a_subscriber_whose_driver_leaves_says_so(tmp_path):
         publication = aeron.add_publication(case.traffic[0].channel, 1001)
         while publication.offer(b"no end") < 0:
             time.sleep(0.001)
-        # Its subscriptions are there, so that it is the stream that ends and not its beginning.
+        # Its subscriptions exist already, so that the stream ends and not the wait for its start.
         while read_positions(driver) != [publication.position] * 2:
             time.sleep(0.001)
         driver.close()
@@ -167,7 +167,7 @@ def read_positions(driver):
     return [each.final_value for each in found if each.type_id == SUBSCRIBER_POSITION]
 
 
-def test_a_stream_that_rejoins_goes_on_with_the_next_driver(tmp_path):
+def test_a_stream_that_rejoins_continues_with_the_next_driver(tmp_path):
     case = small_case(tmp_path)
     traffic = case.traffic[0].model_copy(update={"rejoins": True})
     case = case.model_copy(update={"traffic": (traffic,)})
@@ -208,7 +208,7 @@ def test_a_workload_that_waits_ends_when_it_is_asked_to(driver, tmp_path, role, 
     assert "SIGTERM" in facts.read(document).error
 
 
-def test_the_time_that_it_takes_to_connect_is_the_streams(driver, tmp_path, capfd):
+def test_a_connection_timeout_is_that_of_the_stream(driver, tmp_path, capfd):
     case = small_case(tmp_path)
     waiting = Working(publisher.run, options_of(case, "publisher", driver, tmp_path))
     waiting.stop.request(15)
@@ -223,7 +223,7 @@ def test_the_time_that_it_takes_to_connect_is_the_streams(driver, tmp_path, capf
         ("aeron:udp?endpoint=127.0.0.1:9|ttl=1000", entry.SUBJECT_FAILED),
     ],
 )
-def test_the_exit_code_tells_why(driver, tmp_path, channel, code, monkeypatch, capfd):
+def test_the_exit_code_depends_on_the_reason(driver, tmp_path, channel, code, monkeypatch, capfd):
     small_case(tmp_path, channel=channel)
     monkeypatch.setattr(Stop, "on_signals", classmethod(lambda cls: cls()))
     line = ["publisher", "--case", str(tmp_path / "case.json"), "--traffic", "one"]
@@ -233,22 +233,21 @@ def test_the_exit_code_tells_why(driver, tmp_path, channel, code, monkeypatch, c
     assert PublisherFacts.read(tmp_path / "out" / "publisher-one.json").error
 
 
-def test_a_liar_adds_to_the_streams_own_counter(driver, tmp_path):
+def test_a_saboteur_adds_to_the_streams_own_counter(driver, tmp_path):
     case = small_case(tmp_path)
     traffic = case.traffic[0]
     with Aeron(driver.context.dir) as aeron:
         aeron.add_subscription(traffic.receive, 1001)
-        liar = Working(
-            saboteur.run, options_of(case, "saboteur", driver, tmp_path, "lying-counter")
-        )
+        options = options_of(case, "saboteur", driver, tmp_path, "lying-counter")
+        running = Working(saboteur.run, options)
         aeron.add_publication(traffic.channel, 1001)
-        assert liar.end() is None
+        assert running.end() is None
         found = map_cnc(driver.context.dir / "cnc.dat").counters()
         (value,) = [each.final_value for each in found if each.type_id == RECEIVER_NAKS_SENT]
         assert value == saboteur.INCREMENT * saboteur.INCREMENTS
 
 
-def test_a_nak_names_what_comes_next_and_is_addressed_from_the_streams_port(monkeypatch):
+def test_a_forged_nak_has_the_next_position_and_the_streams_port(monkeypatch):
     image = SimpleNamespace(
         position=3 * TERM_LENGTH + 96, term_length=TERM_LENGTH, initial_term_id=2147483646,
         session_id=-7,

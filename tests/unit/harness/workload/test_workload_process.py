@@ -34,7 +34,7 @@ from windtunnel.harness.workload.stop import GaveUp, Stopped, SubjectError
         (Stopped(signal.SIGTERM), 143),
     ],
 )
-def test_an_end_has_its_exit_code_and_its_last_words(error, code, monkeypatch, capsys):
+def test_an_end_has_its_exit_code_and_its_last_line(error, code, monkeypatch, capsys):
     def run(options, stop):
         if error is not None:
             raise error
@@ -44,7 +44,7 @@ def test_an_end_has_its_exit_code_and_its_last_words(error, code, monkeypatch, c
 
 
 def ended(run, monkeypatch) -> int:
-    """The exit code of a publisher that does this."""
+    """Return the exit code of a publisher that executes this function."""
     monkeypatch.setitem(process.RUNS, "publisher", run)
     monkeypatch.setattr(process.options, "parse", lambda _: SimpleNamespace(role="publisher"))
     monkeypatch.setattr(process.Stop, "on_signals", lambda: None)
@@ -59,7 +59,7 @@ def raising(error):
 
 
 def within(module, work):
-    """Work that is called by a function of another module."""
+    """Return work that is called by a function of another module."""
     space = {"__name__": module, "work": work}
     exec("def call(*_): work()", space)
     return space["call"]
@@ -80,9 +80,7 @@ TAP, CLIENT = "windtunnel.harness.workload.tap", "windtunnel.driver.client.image
         (("numpy.core", TAP, CLIENT), ValueError("a library's word about what we gave it")),
     ],
 )
-def test_what_breaks_on_our_own_side_is_no_word_about_the_subject(
-    modules, error, monkeypatch, capsys
-):
+def test_an_exception_of_the_harness_is_not_the_subjects_fault(modules, error, monkeypatch, capsys):
     run = raising(error)
     for module in modules:
         run = within(module, run)
@@ -96,7 +94,7 @@ def test_what_breaks_on_our_own_side_is_no_word_about_the_subject(
 
 
 @pytest.mark.parametrize("modules", [(CLIENT,), (CLIENT, TAP), ("numpy.core", CLIENT, TAP)])
-def test_what_breaks_in_the_client_is_the_subjects(modules, monkeypatch, capsys):
+def test_an_exception_of_the_client_is_the_subjects_fault(modules, monkeypatch, capsys):
     run = raising(IndexError("out of bounds"))
     for module in modules:
         run = within(module, run)
@@ -106,7 +104,7 @@ def test_what_breaks_in_the_client_is_the_subjects(modules, monkeypatch, capsys)
     )
 
 
-def test_a_case_that_cannot_be_read_is_no_word_about_the_subject(monkeypatch, capsys):
+def test_a_case_that_cannot_be_read_is_not_the_subjects_fault(monkeypatch, capsys):
     monkeypatch.setattr(process.options, "parse", raising(FileNotFoundError("case.json")))
     assert process.main([]) == process.HARNESS_FAILED
     assert "FileNotFoundError: case.json" in capsys.readouterr().err

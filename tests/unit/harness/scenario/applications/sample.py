@@ -35,7 +35,7 @@ def changed(old: str, new: str) -> str:
 
 
 def resolved(text: str = SAMPLE, seed: int = 1) -> Case:
-    """The resolved case of a scenario with the hosts a and b."""
+    """Return the resolved case of a scenario with the hosts a and b."""
     return resolve(
         parse_scenario(text, "made.yaml"),
         seed=seed,

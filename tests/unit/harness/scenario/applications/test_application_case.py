@@ -1,4 +1,4 @@
-"""Applications in a resolved case, also in one that was read from somebody else's folder."""
+"""Applications in a resolved case, also in one that was read from an untrusted folder."""
 
 import json
 
@@ -10,7 +10,7 @@ from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.resolved.case import Case
 
 
-def test_addresses_are_filled_in_and_directories_are_not():
+def test_addresses_are_substituted_and_directories_are_not():
     service, client = resolved().applications
     assert service.command == ("service", "--listen", "10.0.1.3:24325", "${scenario.dir}/settings")
     assert service.env == {"WHERE": "${aeron.dir}/x", "PEER": "10.0.0.3"}
@@ -37,7 +37,7 @@ def test_is_read_as_it_was_written(tmp_path):
         ("id", "client", "expected distinct names"),
     ],
 )
-def test_rejects_what_no_scenario_has(tmp_path, key, value, text):
+def test_rejects_invalid_values(tmp_path, key, value, text):
     document = json.loads(resolved().to_json())
     document["applications"][0][key] = value
     (tmp_path / "case.json").write_text(json.dumps(document))
@@ -45,7 +45,7 @@ def test_rejects_what_no_scenario_has(tmp_path, key, value, text):
         Case.read(tmp_path / "case.json")
 
 
-def test_explain_tells_from_when_an_event_counts_and_what_is_judged():
+def test_explain_states_when_the_time_of_an_event_starts_and_what_is_judged():
     events = "events:\n  - {id: freeze, whom: {host: b, process: application}, "
     events += "when: {after: 1s}, act: {pause: 2s}}\nbudget:"
     text = SAMPLE.replace("budget:", events)

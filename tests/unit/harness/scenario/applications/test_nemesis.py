@@ -21,7 +21,7 @@ def text_of(nemesis: str) -> str:
 FULL = text_of("{events: 32, drivers: [b], every: {from: 1s, to: 2s}, lasts: {from: 1s, to: 4s}}")
 
 
-def test_equal_seeds_draw_equal_events_and_others_draw_others():
+def test_equal_seeds_draw_equal_events_and_other_seeds_others():
     drawn = {seed: resolved(FULL, seed).events for seed in range(20)}
     assert drawn[3] == resolved(FULL, 3).events
     assert len(set(drawn.values())) == 20
@@ -61,7 +61,7 @@ def test_names_limit_what_is_drawn():
     assert all(each.drawn for each in case.events)
 
 
-def test_a_case_that_may_cut_links_has_impairments_of_all_directions(tmp_path):
+def test_a_case_with_possible_partitions_has_impairments_of_all_directions(tmp_path):
     without = changed("impairments: {both: {delay: 5ms}}", "impairments: {a->b: {delay: 5ms}}")
     text = without.replace("budget: {wall", "nemesis: {acts: [partition]}\nbudget: {wall")
     case = resolved(text.replace("20s", "60s"))

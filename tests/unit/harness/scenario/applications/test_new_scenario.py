@@ -30,7 +30,7 @@ def test_it_starts_the_programs_in_their_order_and_ends_after_a_time(tmp_path: P
     assert [each.expect.ends_by_itself for each in scenario.applications] == [False, False, True]
 
 
-def test_it_has_what_is_expected_of_the_programs(tmp_path: Path) -> None:
+def test_it_contains_the_expectations_of_the_programs(tmp_path: Path) -> None:
     text = made(
         until=["b"], ready={"a": 'says "go"'}, never={"b": "late: "}, variables={"ON": "${b}"}
     ).text(tmp_path)
@@ -60,7 +60,7 @@ def test_its_comments_are_valid_keys(
     assert found.applications[0].ready is not None
 
 
-def test_programs_of_one_name_have_numbers(tmp_path: Path) -> None:
+def test_programs_with_equal_names_are_numbered(tmp_path: Path) -> None:
     programs = [NewProgram(host, ["./B-feed.sh"]) for host in "abb"]
     text = made(*programs, NewProgram("a", ["???"])).text(tmp_path)
     ids = [each.id for each in parse_scenario(text, "prices.yaml").applications]

@@ -12,5 +12,5 @@ def test_only_known_names_are_replaced():
     assert fill_in("${b} ${aeron.dir} $b", {"b": "10.0.0.1"}) == "10.0.0.1 ${aeron.dir} $b"
 
 
-def test_a_value_is_not_filled_in_again():
+def test_placeholders_in_a_value_are_not_substituted():
     assert fill_in("${a}", {"a": "${b}", "b": "x"}) == "${b}"

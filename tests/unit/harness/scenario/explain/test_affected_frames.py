@@ -15,7 +15,7 @@ def rules(*lines):
 COPY = "  - {id: two, where: {link: a->b}, what: {type: DATA}, act: {duplicate: 5%}}"
 
 
-def test_a_rule_affects_the_frames_that_no_earlier_rule_took():
+def test_a_rule_affects_the_frames_that_no_earlier_rule_matched():
     """Of n frames, n / 0.8 are sent, of which n reach the second rule, or the first one."""
     count = len(range(0, case_of(made()).traffic[0].total_bytes, 1000))
     for lines, expected in (
@@ -34,7 +34,7 @@ def test_a_rule_for_first_attempts_does_not_count_retransmissions():
 
 
 def test_a_rule_for_a_place_does_not_count_as_one_for_all_frames():
-    """How often such frames are sent again is not counted."""
+    """Retransmissions of such frames are not counted."""
     count = len(range(0, case_of(made()).traffic[0].total_bytes, 1000))
     gap = "what: {type: DATA, position: {from: 64KiB, length: 4KiB}}, act: {drop: always}"
     text = rules(f"  - {{id: gap, where: {{link: a->b}}, {gap}}}", DROP)
@@ -42,7 +42,7 @@ def test_a_rule_for_a_place_does_not_count_as_one_for_all_frames():
     assert line == f"about {count / 0.8 * 0.2:.0f} DATA frames"
 
 
-def test_frames_that_are_lost_at_their_first_attempt_are_sent_again():
+def test_frames_that_are_lost_at_their_first_attempt_are_retransmitted():
     """Each of them once, and more often only if the other rule drops them again."""
     count = len(range(0, case_of(made()).traffic[0].total_bytes, 1000))
     first = DROP.replace("act:", "attempt: 1, act:").replace("id: one", "id: first")

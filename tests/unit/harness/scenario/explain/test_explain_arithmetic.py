@@ -1,6 +1,6 @@
 """`explain` computes what windows, links and paces allow, and which timeouts are exceeded.
 
-Each figure is compared with an account that counts message by message and packet by packet.
+Each figure is compared with a plain count of messages and packets.
 """
 
 import re
@@ -51,7 +51,7 @@ def made(
 
 
 def frames(length, mtu=1408):
-    """The lengths of the frames of a message, cut off one by one."""
+    """Return the lengths of the frames of a message, computed one by one."""
     found = []
     while length:
         part = min(length, mtu - 32)
@@ -72,7 +72,7 @@ def messages(total, length):
 
 
 def earliest_s(total, length, window, round_trip_s):
-    """The time at which the last byte arrives if every round trip carries one whole window."""
+    """Return the time of the last byte's arrival if every round trip transfers one whole window."""
     left = sum(span for each in messages(total, length) for span in frames(each))
     now_s = 0.0
     while left > window:
@@ -372,7 +372,7 @@ def test_the_timeouts_that_an_event_exceeds_are_named(text, lines):
 
 
 def silenced(control, host, lasts):
-    """A group of three, of which one host's driver is paused."""
+    """Return a group of three, in which one host's driver is paused."""
     text = (PAUSE % ("driver", "after: 1s", lasts)).replace("host: b", f"host: {host}")
     group = GROUP.replace("%s", control).replace("wall: 20s", "wall: 60s")
     return group.replace("expect:", f"events:\n  - {text}\nexpect:")

@@ -1,4 +1,4 @@
-"""`explain` says which receivers a sender does not wait for."""
+"""`explain` names the receivers for which a sender does not wait."""
 
 import pytest
 

@@ -21,7 +21,7 @@ from windtunnel.harness.scenario.explain.stream_length import expected_padding
 
 
 def padding(spans, term):
-    """The bytes at the ends of terms that messages of these lengths leave, placed one by one."""
+    """Return the padding at the ends of terms if such messages are placed one by one."""
     left, padded = term, 0
     for span in spans:
         if span > left:
@@ -31,7 +31,7 @@ def padding(spans, term):
 
 
 def drawn(total, shortest, longest):
-    """Messages whose lengths are uniform on a logarithmic scale, drawn as a publisher does."""
+    """Return random lengths, uniform on a logarithmic scale, drawn like a publisher's."""
     draw, found = random.Random(1), []
     low, high = math.log(shortest), math.log(longest + 1)
     while total > 0:

@@ -18,7 +18,7 @@ RULES = "events:\n  - {id: out, whom: {host: b}, when: {after: 1s}, act: {pause:
 
 
 def case_of(text, subnet=64, seed=1):
-    """A case whose addresses belong to this run only."""
+    """Return a case whose addresses belong to this run only."""
     return resolve(
         parse_scenario(text, "made.yaml"), seed=seed, fidelity="netns",
         addresses={host: f"10.{subnet}.0.{3 + 16 * at}" for at, host in enumerate("abcd")},
@@ -27,7 +27,7 @@ def case_of(text, subnet=64, seed=1):
 
 
 def differences(first, second):
-    """The parameters that differ, by name, with the value of each case."""
+    """Return the parameters that differ, by name, with the value of each case."""
     one, two = case_parameters(first), case_parameters(second)
     names = dict.fromkeys([*one, *two])
     found = {name: (one.get(name), two.get(name)) for name in names}

@@ -1,4 +1,4 @@
-"""From scenario to case: everything filled in, and back from its file unchanged."""
+"""Resolving a scenario: all values are in the case, which is read back from its file unchanged."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def resolved(text=GOOD, seed=16):
     return resolve(scenario, seed=seed, fidelity="netns", addresses=ADDRESSES, payload=PAYLOAD)
 
 
-def test_spells_everything_out():
+def test_contains_all_values():
     case = resolved()
     (traffic,) = case.traffic
     assert traffic.channel == "aeron:udp?endpoint=10.64.0.19:24325|term-length=64k"
@@ -75,7 +75,7 @@ def test_ordinals_follow_the_stream_ids():
     assert [(each.id, each.ordinal) for each in case.traffic] == [("one", 1), ("two", 0)]
 
 
-def test_survives_its_file(tmp_path):
+def test_is_read_back_as_written(tmp_path):
     case = resolved()
     case.write(tmp_path / "case.json")
     assert Case.read(tmp_path / "case.json") == case
@@ -92,7 +92,7 @@ def test_a_damaged_file_is_refused(tmp_path):
         Case.read(tmp_path / "case.json")
 
 
-def test_seeds_run_on_from_the_root():
+def test_seeds_count_from_the_root():
     scenario = parse_scenario(GOOD, "made.yaml")
     assert run_seeds(scenario) == [16, 17]
     assert run_seeds(scenario, root=2**63 - 1, count=2) == [2**63 - 1, 0]
@@ -112,7 +112,7 @@ def test_expected_frames_of_a_single_length():
     assert expected_data_frames(traffic) == pytest.approx((1 << 20) / 1376, rel=0.01)
 
 
-def test_explains_in_words():
+def test_explains_the_case():
     text = explain(resolved())
     assert "traffic   one: a to b, reliable" in text
     assert "0 lose: 2% of DATA on a->b dropped" in text
@@ -135,7 +135,7 @@ def test_the_schema_describes_every_field():
     assert tables["Act"]["additionalProperties"] is False
 
 
-def test_the_case_of_every_scenario_is_read_as_it_was(tmp_path):
+def test_the_case_of_every_scenario_is_read_back_as_written(tmp_path):
     files = sorted(SCENARIOS.rglob("*.yaml"))
     assert len(files) > 50
     for file in files:
@@ -170,7 +170,7 @@ def test_the_case_of_every_scenario_is_read_as_it_was(tmp_path):
         (("seed",), 1 << 70, "expected 64-bit integers"),
     ],
 )
-def test_values_that_no_scenario_resolves_to_are_refused(tmp_path, path, value, text):
+def test_invalid_values_of_a_case_are_refused(tmp_path, path, value, text):
     document = json.loads(resolved().to_json())
     document["traffic"][0]["total_bytes"] = 1 << 30
     parent = document

@@ -1,4 +1,4 @@
-"""A publisher waits where a cut or a pause is as long as Aeron's connection timeout."""
+"""A publisher waits for a connection if a cut or a pause is as long as Aeron's timeout."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a loss model comes to in the long run, beside a chain that is walked packet by packet."""
+"""The long-run figures of a loss model, compared with a simulation of each packet."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def runs_of(lost):
 
 
 @pytest.mark.parametrize("loss", MODELS, ids=lambda loss: f"{loss.model}-{loss.shares_ppb[0]}")
-def test_rate_burst_and_variance_are_those_of_a_walk(loss):
+def test_rate_burst_and_variance_are_those_of_a_simulation(loss):
     chance = np.random.default_rng(7).random((2, PACKETS))
     lost = losses_of(loss, chance)
     deviation = (loss.chain.variance / PACKETS) ** 0.5
@@ -35,13 +35,13 @@ def test_rate_burst_and_variance_are_those_of_a_walk(loss):
     assert counts.var() / 500 == pytest.approx(loss.chain.variance, rel=0.25)
 
 
-def test_losses_by_themselves_have_the_variance_of_a_binomial():
+def test_independent_losses_have_the_variance_of_a_binomial():
     loss = MODELS[0]
     assert loss.rate == pytest.approx(0.02)
     assert loss.chain.variance == pytest.approx(0.02 * 0.98)
     assert loss.burst_length == pytest.approx(1 / 0.98)
 
 
-def test_a_bad_state_that_takes_all_has_bursts_as_long_as_its_stay():
+def test_a_bad_state_that_loses_all_packets_has_bursts_as_long_as_its_duration():
     assert MODELS[1].burst_length == pytest.approx(5.0)
     assert MODELS[1].rate == pytest.approx(0.01 / 0.21)

@@ -63,9 +63,7 @@ def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
         ({"more": 1}, "extra inputs"),
     ],
 )
-def test_what_the_relay_never_writes_is_refused(
-    tmp_path: Path, changed: dict[str, Any], text: str
-) -> None:
+def test_invalid_records_are_refused(tmp_path: Path, changed: dict[str, Any], text: str) -> None:
     path = tmp_path / "link-changes.json"
     LinkChanges(changes=(change(5),)).write(path)
     document = json.loads(path.read_text())

@@ -27,7 +27,7 @@ MS = 1_000_000
 
 
 class Links:
-    """The newest state of each direction, which events change by their ids."""
+    """The current state of each direction, which events change by their ids."""
 
     def __init__(self, case):
         self._states, self._events = LinkStates(case), {each.id: each for each in case.events}
@@ -90,7 +90,7 @@ def test_an_event_sets_its_keys_for_a_while_and_the_others_remain(links):
     assert links.directions == {"a->b": ImpairmentCase(link="a->b", delay_ns=5 * MS)}
 
 
-def test_events_that_overlap_are_all_applied_and_end_each_for_itself(links):
+def test_overlapping_events_are_all_applied_and_end_independently(links):
     links.begin("storm")
     links.begin("slow")
     both = ImpairmentCase(link="a->b", loss=LOSS, delay_ns=50 * MS)
@@ -110,7 +110,7 @@ def test_a_partition_has_precedence_and_ends_with_what_is_still_active(links):
     assert links.directions["a->b"] == ImpairmentCase(link="a->b", loss=LOSS, delay_ns=5 * MS)
 
 
-def test_what_one_key_sets_is_replaced_as_a_whole():
+def test_the_value_of_a_key_is_replaced_as_a_whole():
     own = ImpairmentCase(
         link="a->b",
         delay_ns=9,

@@ -1,4 +1,4 @@
-"""Scenarios of more than two hosts: what they come to, and the nearest that are refused."""
+"""Scenarios of more than two hosts: the resolved cases, and the nearest invalid scenarios."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def multicast(text=GOOD):
 
 
 def star(hosts, links):
-    """A group of `hosts` around the first one, of which `links` have a link."""
+    """Return a group of `hosts` around the first one, in which `links` have a link."""
     names = named(hosts)
     edges = "".join(f"\n    - {{between: [h0, {each}]}}" for each in names[1 : links + 1])
     text = multicast().replace("sub1, sub2", ", ".join(names[1 : links + 1]))
@@ -84,7 +84,7 @@ def faults(text):
     return "\n".join(caught.value.errors)
 
 
-def test_each_reader_has_a_flow_of_its_own():
+def test_each_reader_has_its_own_flow():
     case = resolved()
     assert [host.name for host in case.hosts] == ["pub", "sub1", "sub2"]
     assert case.link_names == ("pub->sub1", "sub1->pub", "pub->sub2", "sub2->pub")
@@ -98,7 +98,7 @@ def test_each_reader_has_a_flow_of_its_own():
     assert traffic.all_ports == (24324, 24325)
 
 
-def test_twins_have_flows_too():
+def test_readers_on_one_host_have_flows_too():
     case = resolved(TWINS)
     assert [flow.role for flow in case.traffic[0].flows] == ["one from sub1", "one from sub2"]
     assert case.traffic[0].sources == (("pub", "aeron:udp?endpoint=10.64.0.3:24325"),)
@@ -138,7 +138,7 @@ def test_each_host_may_have_a_channel_of_its_own():
     assert flows[1].receive == "aeron:udp?endpoint=10.64.0.35:24326|control=10.64.0.3:24324"
 
 
-def test_says_in_words_who_is_there():
+def test_explains_the_readers():
     text = explain(resolved())
     assert "pub at 10.64.0.3, sub1 at 10.64.0.19, sub2 at 10.64.0.35" in text
     assert "pub and sub1, pub and sub2" in text
@@ -174,7 +174,7 @@ def test_says_in_words_who_is_there():
         ("  links:\n    -", "  link: {between: [pub, sub1]}\n  links:\n    -", "link and links"),
     ],
 )  # fmt: skip
-def test_refuses_what_cannot_be(old, new, expected):
+def test_refuses_invalid_scenarios(old, new, expected):
     assert old in GOOD
     assert expected in faults(GOOD.replace(old, new))
 
@@ -204,7 +204,7 @@ def test_a_publisher_may_wait_for_its_subscribers():
     assert resolved().traffic[0].starts_with == 0
 
 
-def test_explain_says_whom_a_publisher_waits_for():
+def test_explain_names_the_subscribers_that_a_publisher_waits_for():
     most = GOOD.replace("fc=min,g:/2", "fc=max")
     assert "sub1 may miss the start: fc=max does not wait" in explain(resolved(most))
     waiting = most.replace("    content", "    starts_with: all\n    content")
@@ -243,7 +243,7 @@ def test_a_rule_before_the_fan_out_is_for_multicast_and_comes_first():
 
 
 @pytest.mark.parametrize("impairments", ["pub->sub2", "sub2->pub", "both"])
-def test_netem_has_one_way_to_a_host(impairments):
+def test_netem_has_one_direction_to_a_host(impairments):
     text = GOOD.replace(
         "impairments: {pub->sub2:", f"backend: netem, impairments: {{{impairments}:"
     )
@@ -253,7 +253,7 @@ def test_netem_has_one_way_to_a_host(impairments):
         assert "distinguish this link's packets to pub" in faults(text)
 
 
-def test_twins_need_the_same_start():
+def test_readers_on_one_host_need_the_same_start():
     assert parse_scenario(TWINS, "made.yaml")
     assert "expected the same session-id" in faults(TWINS.replace("session-id=7|", ""))
     other = '    channels: {sub2: "aeron:udp?endpoint=${pub}:24326|session-id=8"}\n    content'

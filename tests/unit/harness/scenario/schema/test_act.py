@@ -1,4 +1,4 @@
-"""What an act must hold to, beyond what its keys are."""
+"""Conditions on the values of an act."""
 
 import pytest
 from pydantic import ValidationError

@@ -1,4 +1,4 @@
-"""Whom a check binds: names, versions, and what cannot be told."""
+"""The subjects to which a check applies: names, versions, and unknown versions."""
 
 import pytest
 
@@ -27,7 +27,7 @@ from windtunnel.harness.scenario.schema.applies import applies_to, check_applies
         (["aeron-c>=1.50"], "ours", "", False),
     ],
 )
-def test_a_subject_is_bound_by_name_and_range(entries, name, version, bound):
+def test_a_check_applies_by_name_and_range_of_versions(entries, name, version, bound):
     check_applies(entries)
     assert applies_to(entries, name, version) is bound
 
@@ -47,12 +47,12 @@ def test_a_subject_is_bound_by_name_and_range(entries, name, version, bound):
         ["x=1"],
     ],
 )
-def test_what_is_no_list_of_subjects_is_refused(entries):
+def test_an_invalid_list_of_subjects_is_refused(entries):
     with pytest.raises(ValueError, match="expected a"):
         check_applies(entries)
 
 
-def test_a_scenario_with_a_wrong_subject_is_refused_with_its_place(tmp_path):
+def test_a_scenario_with_an_invalid_subject_is_refused_with_its_place(tmp_path):
     text = MAIN.read_text().replace("loss/reliable-2pct", "main")
     file = tmp_path / "main.yaml"
     file.write_text(text.replace("  - delivered_once\n", "  - delivered_once: {applies: [c>1]}\n"))

@@ -1,4 +1,4 @@
-"""Archives of a scenario: what a file may ask for, and in what words it is told."""
+"""Archives of a scenario: valid and invalid files, the resolved case, and its explanation."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def faults_of(**options):
     return "\n".join(str(each) for each in raised.value.errors)
 
 
-def test_an_archive_and_its_stream_are_what_the_case_has():
+def test_an_archive_and_its_stream_are_in_the_case():
     case = case_of(archives="[{host: b, segment: 256KiB}]")
     assert case.archives == (ArchiveCase(host="b", segment_bytes=256 << 10),)
     assert case.traffic[0].recorded == "b"
@@ -53,7 +53,7 @@ def test_an_archive_and_its_stream_are_what_the_case_has():
     assert "recorded by the archive on b, a subscriber's host" in explain(case)
 
 
-def test_a_publishers_own_archive_records_what_is_sent():
+def test_a_publishers_archive_records_the_sent_stream():
     case = case_of(archives="[{host: a}]", recorded="a")
     assert case.archives[0].segment_bytes == SEGMENT_DEFAULT
     assert "recorded by the archive on a, a publisher's host" in explain(case)
@@ -67,7 +67,7 @@ def test_nothing_is_recorded_by_default():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"archives": "[]"}, "host 'b' has no archive"),
         ({"recorded": ""}, "no traffic has `recorded: b`"),
@@ -85,11 +85,11 @@ def test_nothing_is_recorded_by_default():
         ({"more": EVENTS % ("archive", "kill: {restart_after: 9999ms}")}, "expected at least 10s"),
     ],
 )
-def test_what_cannot_be_recorded_is_refused(options, said):
-    assert said in faults_of(**options)
+def test_an_invalid_recording_is_refused(options, message):
+    assert message in faults_of(**options)
 
 
-def test_files_must_hold_a_term():
+def test_segment_files_must_hold_a_term():
     text = text_of(archives="[{host: b, segment: 64KiB}]").replace(
         "term-length=64k", "term-length=1m"
     )
@@ -141,7 +141,7 @@ def replayed(old="", new="", **options):
     return text.replace("faults:\n", f"{REPLAY.replace(old, new)}faults:\n", 1)
 
 
-def test_a_replay_is_the_stream_that_was_recorded():
+def test_a_replay_has_the_recorded_stream():
     case = resolve(
         parse_scenario(replayed(), "made.yaml"),
         seed=1,
@@ -161,7 +161,7 @@ def test_a_replay_is_the_stream_that_was_recorded():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "replays: one",
@@ -184,13 +184,13 @@ def test_a_replay_is_the_stream_that_was_recorded():
         ('24326"', '24326|mtu=1408|session-id=7"', "remove mtu, session-id"),
     ],
 )
-def test_what_cannot_be_replayed_is_refused(old, new, said):
+def test_an_invalid_replay_is_refused(old, new, message):
     with pytest.raises(ScenarioError) as raised:
         parse_scenario(replayed(old, new), "made.yaml")
-    assert said in "\n".join(str(each) for each in raised.value.errors)
+    assert message in "\n".join(str(each) for each in raised.value.errors)
 
 
-def test_a_replay_comes_from_where_it_is_recorded():
+def test_a_replay_is_sent_by_the_host_of_the_recording():
     text = replayed("from: b", "from: a").replace("${a}:24326", "${b}:24326")
     with pytest.raises(ScenarioError, match="expected host b, where one is recorded"):
         parse_scenario(text.replace("from: a\n    to: a", "from: a\n    to: b"), "made.yaml")
@@ -225,7 +225,7 @@ def merging(old="", new="", expect="merged_into_live"):
     return text.replace(old, new)
 
 
-def test_a_merge_is_what_the_case_has():
+def test_a_merge_is_in_the_case():
     case = resolve(
         parse_scenario(merging(), "made.yaml"),
         seed=1,
@@ -244,7 +244,7 @@ def test_a_merge_is_what_the_case_has():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("after: 512KiB", "after: 1MiB", "expected less than the content of 1MiB"),
         ("${self}:24326", "${self}:24325", "uses port 24325: choose another port"),
@@ -256,13 +256,13 @@ def test_a_merge_is_what_the_case_has():
         ("    recorded: b\n", "    recorded: b\n    partial: [b]\n", "with replays, consume"),
     ],
 )
-def test_what_cannot_merge_is_refused(old, new, said):
+def test_an_invalid_merge_is_refused(old, new, message):
     with pytest.raises(ScenarioError) as raised:
         parse_scenario(merging(old, new), "made.yaml")
-    assert said in "\n".join(str(each) for each in raised.value.errors)
+    assert message in "\n".join(str(each) for each in raised.value.errors)
 
 
-def test_a_check_of_merges_needs_one():
+def test_a_check_of_merges_needs_a_merge():
     text = text_of(expect="merged_into_live")
     with pytest.raises(ScenarioError, match="needs traffic with `merges`"):
         parse_scenario(text, "made.yaml")
@@ -275,7 +275,7 @@ def copied(old="", new="", more=""):
     return text.replace(old, new)
 
 
-def test_a_copy_is_what_the_case_has():
+def test_a_replication_is_in_the_case():
     case = resolve(
         parse_scenario(copied(), "made.yaml"),
         seed=1,
@@ -292,7 +292,7 @@ def test_a_copy_is_what_the_case_has():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("replicated: a", "replicated: c", "host 'c' has no archive"),
         ("replicated: a", "replicated: b", "host b records the stream itself"),
@@ -300,13 +300,13 @@ def test_a_copy_is_what_the_case_has():
         (", {host: a}", "", "host 'a' has no archive"),
     ],
 )
-def test_what_cannot_be_copied_is_refused(old, new, said):
+def test_an_invalid_replication_is_refused(old, new, message):
     with pytest.raises(ScenarioError) as raised:
         parse_scenario(copied(old, new), "made.yaml")
-    assert said in "\n".join(str(each) for each in raised.value.errors)
+    assert message in "\n".join(str(each) for each in raised.value.errors)
 
 
-def test_no_archive_is_killed_while_one_copies():
+def test_archives_are_not_killed_during_a_replication():
     with pytest.raises(ScenarioError, match="replication ends with either archive"):
         parse_scenario(copied(more=EVENTS % ("archive", KILL)), "made.yaml")
 
@@ -339,5 +339,5 @@ def test_an_archive_may_have_a_small_disk():
         ),
     ],
 )
-def test_what_a_small_disk_cannot_be_is_told(options, text):
+def test_an_invalid_small_disk_is_refused(options, text):
     assert text in faults_of(**options)

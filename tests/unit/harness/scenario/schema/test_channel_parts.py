@@ -1,4 +1,4 @@
-"""What the harness reads out of a channel."""
+"""The parts of a channel that the harness reads."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_reads_every_part():
     assert parsed.receiver_window_bytes == 16384
 
 
-def test_fills_in_what_is_not_said():
+def test_has_defaults_for_missing_parameters():
     parsed = parse_channel("aeron:udp?endpoint=10.0.0.1:4000")
     assert (parsed.term_length, parsed.mtu) == (16 << 20, 1408)
     assert parsed.reliable
@@ -40,7 +40,7 @@ def test_fills_in_what_is_not_said():
     assert parsed.receiver_window_bytes is None
 
 
-def test_positions_run_on_when_the_term_id_wraps():
+def test_positions_increase_when_the_term_id_wraps():
     parsed = channel("term-length=64k|init-term-id=2147483647|term-id=-2147483648|term-offset=0")
     assert parsed.initial_position == 65536
 
@@ -54,7 +54,7 @@ def test_positions_run_on_when_the_term_id_wraps():
         ("aeron:udp?endpoint=b:1|", "name=value"),
     ],
 )
-def test_refuses_what_is_no_channel(text, words):
+def test_refuses_text_that_is_not_a_channel(text, words):
     with pytest.raises(ValueError, match=words):
         parse_channel(text)
 
@@ -89,7 +89,7 @@ def test_refuses_an_endpoint_without_host_and_port(endpoint):
         assert parsed.endpoint_port
 
 
-def test_puts_addresses_in_the_place_of_hosts():
+def test_replaces_hosts_by_addresses():
     assert placeholders(FULL) == ["b"]
     filled = fill_in(FULL, {"b": "10.64.0.19"})
     assert parse_channel(filled).endpoint_host == "10.64.0.19"
@@ -98,11 +98,11 @@ def test_puts_addresses_in_the_place_of_hosts():
 @pytest.mark.parametrize(
     ("text", "delay_ns"), [("500", 500), ("7ns", 7), ("10us", 10_000), ("2ms", 2_000_000)]
 )
-def test_knows_how_long_a_receiver_waits_before_it_asks(text, delay_ns):
+def test_reads_the_nak_delay(text, delay_ns):
     assert parse_channel(f"aeron:udp?endpoint=h:1|nak-delay={text}").nak_delay_ns == delay_ns
 
 
-def test_knows_no_delay_where_none_is_given_and_refuses_one_without_sense():
+def test_has_no_nak_delay_by_default_and_refuses_an_invalid_one():
     assert parse_channel("aeron:udp?endpoint=h:1").nak_delay_ns is None
     with pytest.raises(ValueError, match="nak-delay=1h: expected a number followed by"):
         _ = parse_channel("aeron:udp?endpoint=h:1|nak-delay=1h").nak_delay_ns
@@ -111,12 +111,12 @@ def test_knows_no_delay_where_none_is_given_and_refuses_one_without_sense():
 @pytest.mark.parametrize(
     ("text", "output"), [("", True), ("|eos=true", True), ("|eos=false", False)]
 )
-def test_knows_whether_a_publication_tells_that_it_has_ended(text, output):
+def test_reads_whether_a_publication_signals_its_end(text, output):
     assert parse_channel(f"aeron:udp?endpoint=h:1{text}").signals_end is output
 
 
 @pytest.mark.parametrize(("text", "output"), [("", None), ("=true", True), ("=false", False)])
-def test_knows_whether_a_sender_retransmits_many_ranges(text, output):
+def test_reads_whether_a_sender_retransmits_many_ranges(text, output):
     name = f"|windtunnel.retransmit-ranges{text}" if text else ""
     assert parse_channel(f"aeron:udp?endpoint=h:1{name}").retransmit_ranges is output
 
@@ -142,7 +142,7 @@ def test_accepts_each_parameter_of_aeron(name):
 
 
 def test_has_each_parameter_that_the_driver_has():
-    """The harness has a table of its own; neither may lack a name that the other has."""
+    """The harness has its own table of names, which must equal that of the driver."""
     named = {value for name, value in vars(uri_param).items() if name.isupper()}
     assert {value for value in named if isinstance(value, str)} == set(PARAMETERS)
 

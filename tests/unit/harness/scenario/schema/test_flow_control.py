@@ -1,4 +1,4 @@
-"""What `fc=` says, and what is refused."""
+"""The strategies of `fc=`, and invalid values."""
 
 import pytest
 
@@ -22,6 +22,6 @@ def test_reads_a_strategy(text, expected):
     "text",
     ["fast", "min,g:", "min,g:/x", "min,t:5", "tagged", "tagged,g:/2", "min,x:1", "max,rrwm:0"],
 )
-def test_refuses_what_is_no_strategy(text):
+def test_refuses_an_invalid_strategy(text):
     with pytest.raises(ValueError, match="fc="):
         parse_flow_control(text)

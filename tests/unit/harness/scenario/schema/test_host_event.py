@@ -1,4 +1,4 @@
-"""Events of hosts: what a file may order, and in what words it is told."""
+"""Events of hosts: valid and invalid files, the resolved case, and its explanation."""
 
 import pytest
 
@@ -34,7 +34,7 @@ PAUSE = "{id: freeze, whom: {host: b, process: %s}, when: {%s}, act: {pause: %s}
 KILL = "{id: crash, whom: {host: %s, process: %s}, when: {after: 1s}, act: {kill: {%s}}}"
 
 
-def test_a_pause_is_what_the_case_has():
+def test_a_pause_is_in_the_case():
     case = case_of(PAUSE % ("driver", "delivered: 512KiB", "800ms"))
     assert case.events == (
         EventCase(
@@ -47,7 +47,7 @@ def test_a_pause_is_what_the_case_has():
     )
 
 
-def test_a_kill_is_what_the_case_has_and_begins_a_session():
+def test_a_kill_is_in_the_case_and_starts_a_session():
     event = KILL % ("a", "publisher", "restart_after: 2s")
     case = case_of(event, rejoins=True, more="timeouts: {client_liveness: 3s, driver: 4s}\n")
     assert case.events[0].action == "kill"
@@ -61,14 +61,14 @@ def test_a_kill_is_what_the_case_has_and_begins_a_session():
 
 
 def held_back(**changes):
-    """A case in which something befalls a host, its stream changed."""
+    """Return a case with an event of a host and a changed stream."""
     case = case_of(PAUSE % ("driver", "delivered: 512KiB", "800ms"))
     return case.model_copy(update={"traffic": (case.traffic[0].model_copy(update=changes),)})
 
 
 @pytest.mark.parametrize("longest_bytes", [1, 1375, 1376, 1377, 2752, 8000])
 @pytest.mark.parametrize("beyond_bytes", [0, 32])
-def test_it_is_told_when_padding_carries_a_sender_out_of_a_held_back_readers_reach(
+def test_explain_warns_if_padding_can_move_a_sender_beyond_the_reach_of_a_stalled_reader(
     longest_bytes, beyond_bytes
 ):
     padding = framed_length(longest_bytes, 1376)
@@ -83,12 +83,12 @@ def test_it_is_told_when_padding_carries_a_sender_out_of_a_held_back_readers_rea
 
 
 @pytest.mark.parametrize(("term_length", "output"), [(256 * 1024, True), (512 * 1024, False)])
-def test_a_receiver_that_was_asked_for_no_window_has_one_of_128_kib(term_length, output):
+def test_the_default_window_of_a_receiver_is_128_kib(term_length, output):
     case = held_back(term_length=term_length, receiver_window_bytes=None)
     assert ("may be considered dead" in explain(case)) is output
 
 
-def test_nothing_befalls_a_host_by_default():
+def test_there_are_no_events_by_default():
     case = resolve(
         parse_scenario(GOOD, "made.yaml"), seed=1, fidelity="netns",
         addresses={"a": "10.64.0.3", "b": "10.64.0.19"},
@@ -137,7 +137,7 @@ def test_all_on_a_host_are_driver_and_applications():
         ),
     ],
 )
-def test_what_cannot_be_is_refused(event, rejoins, fault):
+def test_an_invalid_event_is_refused(event, rejoins, fault):
     with pytest.raises(ScenarioError) as raised:
         parse_scenario(text_of(event, rejoins=rejoins), "made.yaml")
     (found,) = raised.value.errors
@@ -145,7 +145,7 @@ def test_what_cannot_be_is_refused(event, rejoins, fault):
     assert fault in found
 
 
-def test_a_pause_as_long_as_an_image_lives_needs_a_stream_that_goes_on():
+def test_a_pause_as_long_as_the_image_timeout_needs_a_stream_that_rejoins():
     short = "timeouts: {image_liveness: 2s}\n"
     event = PAUSE % ("driver", "after: 1s", "2s")
     case_of(event)
@@ -154,7 +154,7 @@ def test_a_pause_as_long_as_an_image_lives_needs_a_stream_that_goes_on():
     case_of(event, more=short, rejoins=True)
 
 
-def test_events_have_names_of_their_own():
+def test_events_have_unique_names():
     event = PAUSE % ("driver", "after: 1s", "1s")
     with pytest.raises(ScenarioError, match=r"events\[1\].id: 'freeze' occurs twice"):
         case_of(f"{event}\n  - {event}")

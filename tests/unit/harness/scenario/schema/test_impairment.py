@@ -35,7 +35,7 @@ def refusal(impairments, backend="relay"):
     return fault
 
 
-def test_takes_everything_at_once():
+def test_accepts_all_keys_at_once():
     (found,) = impairments_of(
         "{a->b: {loss: 2%, delay: {mean: 5ms, jitter: 1ms, distribution: normal}, "
         "rate: 200Mbit/s, queue: 4000, duplicate: 1%, corrupt: 0.1%, "
@@ -56,7 +56,7 @@ def test_takes_everything_at_once():
     )
 
 
-def test_both_is_each_direction():
+def test_both_applies_to_each_direction():
     found = impairments_of("{both: {loss: 1%}}")
     assert [each.link for each in found] == ["a->b", "b->a"]
     assert found[0].loss == found[1].loss
@@ -90,7 +90,7 @@ def test_a_case_without_impairments_reads_as_before(tmp_path):
     assert Case.read(tmp_path / "case.json") == case
 
 
-def test_a_case_with_impairments_reads_back(tmp_path):
+def test_a_case_with_impairments_is_read_back_as_written(tmp_path):
     case = resolved(with_impairments("{both: {loss: {p13: 1%, p31: 90%}, rate: 1Mbit/s}}"))
     case.write(tmp_path / "case.json")
     assert Case.read(tmp_path / "case.json") == case
@@ -134,7 +134,7 @@ def test_a_case_with_impairments_reads_back(tmp_path):
         ),
     ],
 )
-def test_refuses(impairments, where, text):
+def test_refuses_invalid_impairments(impairments, where, text):
     found = refusal(impairments)
     assert where in found
     assert text in found
@@ -158,23 +158,23 @@ def test_explains_nothing_without_impairments():
     assert "impairments" not in explain(resolved())
 
 
-def test_editors_know_it():
+def test_the_json_schema_accepts_it():
     assert "impairments" in json_schema()["$defs"]["Link"]["properties"]
     assert "good_to_bad" in json_schema()["$defs"]["GilbertElliott"]["properties"]
 
 
 @pytest.mark.parametrize(("text", "value"), [("0%", 0), ("0.0 %", 0), ("3%", 30_000_000)])
-def test_a_probability_may_be_nothing(text, value):
+def test_a_probability_may_be_zero(text, value):
     assert parse_probability(text) == value
 
 
 @pytest.mark.parametrize("text", ["0", "101%", "-1%", 0])
-def test_but_not_anything(text):
+def test_an_invalid_probability_is_refused(text):
     with pytest.raises(ValueError, match="a share"):
         parse_probability(text)
 
 
-def test_rates_read_back():
+def test_rates_are_read_back_as_formatted():
     assert parse_rate("200Mbit/s") == 200_000_000
     assert format_rate(200_000_000) == "200Mbit/s"
     with pytest.raises(ValueError, match="a rate with a unit"):

@@ -1,4 +1,4 @@
-"""Paces: what they come to, in how much time, and which are refused."""
+"""Paces: their values in the case, their durations, and invalid ones."""
 
 import pytest
 
@@ -35,14 +35,14 @@ def fault_of(**written):
     return fault
 
 
-def test_nothing_holds_an_application_back_by_default():
+def test_the_pace_is_unlimited_by_default():
     (traffic,) = case_of().traffic
     assert (traffic.pace, traffic.consume, traffic.close_after_ns) == (UNLIMITED, UNLIMITED, 0)
     assert UNLIMITED.is_unlimited
     assert UNLIMITED.least_ns(1 << 40) == 0
 
 
-def test_what_is_written_is_what_the_case_has():
+def test_paces_are_in_the_case():
     (traffic,) = case_of(
         content=", pace: {rate: 20MiB/s, rests: {every: 64KiB, for: 150ms}}, close_after: 500ms",
         consume="\n    consume: {rests: {every: 1KiB, for: 1ms}}",
@@ -54,7 +54,7 @@ def test_what_is_written_is_what_the_case_has():
     assert traffic.close_after_ns == 500_000_000
 
 
-def test_the_words_tell_pace_and_rests():
+def test_explain_names_pace_and_pauses():
     text = explain(
         case_of(
             content=", pace: {rate: 20MiB/s}, close_after: 500ms",
@@ -76,7 +76,7 @@ def test_the_words_tell_pace_and_rests():
         (PaceCase(bytes_per_s=1000, rest_every_bytes=100, rest_ns=10_000_000), 500, 540),
     ],
 )
-def test_nobody_rests_behind_the_last_byte(pace, total, least_ms):
+def test_there_is_no_pause_after_the_last_byte(pace, total, least_ms):
     assert pace.least_ns(total) == least_ms * 1_000_000
 
 

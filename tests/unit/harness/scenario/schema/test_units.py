@@ -1,4 +1,4 @@
-"""Quantities: each unit, each refusal, and that what is formatted reads back."""
+"""Quantities: each unit, invalid values, and formatting."""
 
 import pytest
 from hypothesis import given
@@ -31,7 +31,7 @@ from windtunnel.harness.scenario.schema.units import (
         (parse_share, "100%", 10**9),
     ],
 )
-def test_reads(parse, text, value):
+def test_reads_quantities(parse, text, value):
     assert parse(text) == value
 
 
@@ -56,7 +56,7 @@ def test_reads(parse, text, value):
         (parse_share, True),
     ],
 )
-def test_refuses(parse, text):
+def test_refuses_invalid_quantities(parse, text):
     with pytest.raises(ValueError, match="expected"):
         parse(text)
 
@@ -90,7 +90,7 @@ def test_a_wrong_sign_is_named(parse, text, message):
 
 
 @given(st.integers(1, 10**12))
-def test_what_is_formatted_reads_back(value):
+def test_formatted_quantities_are_read_back(value):
     assert parse_bytes(format_bytes(value)) == value
     assert parse_duration(format_duration(value)) == value
     share = 1 + value % 10**9

@@ -1,4 +1,4 @@
-"""Steps of a host's clock: what a file may order, what the case has, and how it is explained."""
+"""Steps of a host's clock: valid and invalid files, the resolved case, and its explanation."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def text_of(step="8s", whom="host: a", fidelity="sim", more=""):
 
 
 @pytest.mark.parametrize(
-    ("step", "step_ns", "said"),
+    ("step", "step_ns", "text"),
     [
         ("8s", 8 * SECOND, "forward by 8s"),
         ("-60min", -3600 * SECOND, "back by 60min"),
@@ -25,7 +25,7 @@ def text_of(step="8s", whom="host: a", fidelity="sim", more=""):
         ("9999ms", 9_999_000_000, "forward by 9999ms"),
     ],
 )
-def test_the_case_has_the_step(tmp_path, step, step_ns, said):
+def test_the_step_is_in_the_case(tmp_path, step, step_ns, text):
     case = resolved(text_of(step))
     (found,) = case.events
     assert (found.action, found.host, found.step_ns, found.lasts_ns) == (
@@ -33,7 +33,7 @@ def test_the_case_has_the_step(tmp_path, step, step_ns, said):
         *(step_ns, 0),
     )
     assert "driver" in found.roles
-    assert f"ntp: the clock of a stepped {said}, 1s after the first message\n" in explain(case)
+    assert f"ntp: the clock of a stepped {text}, 1s after the first message\n" in explain(case)
     case.write(tmp_path / "case.json")
     assert Case.read(tmp_path / "case.json") == case
 

@@ -14,7 +14,7 @@ DRIVERS = "drivers: {a: {AERON_SOCKET_SO_RCVBUF: 2m, AERON_SPIES_SIMULATE_CONNEC
 TEXT = SAMPLE.replace("budget:", f"{DRIVERS}budget:")
 
 
-def test_the_names_are_those_of_the_driver_without_directories():
+def test_the_names_are_those_of_the_driver_except_directories():
     known = {each.variable for each in SETTINGS.values()}
     own = {each for each in known if not each.startswith("AERON_")}
     assert known - own - SETTING_NAMES - set(SET_OTHERWISE) == {
@@ -23,7 +23,7 @@ def test_the_names_are_those_of_the_driver_without_directories():
     assert known > SETTING_NAMES
 
 
-def test_settings_are_texts_as_a_driver_reads_them(tmp_path):
+def test_settings_are_strings_as_a_driver_reads_them(tmp_path):
     case = resolved(TEXT)
     assert case.drivers == {
         "a": {"AERON_SOCKET_SO_RCVBUF": "2m", "AERON_SPIES_SIMULATE_CONNECTION": "true"}
@@ -60,6 +60,6 @@ def test_locates_an_error(old, new, fault):
 
 
 @pytest.mark.parametrize("text", [GOOD, TEXT.replace("drivers:", "exercises: [spies]\ndrivers:")])
-def test_streams_of_ours_are_judged_with_defaults(text):
+def test_streams_of_our_driver_are_judged_with_defaults(text):
     text = text.replace("faults:\n", f"{DRIVERS}faults:\n")
     assert any("drivers: `traffic` and `exercises` are judged" in each for each in faults_of(text))

@@ -1,4 +1,4 @@
-"""Impairments for a while: what a file may order, what the case has, and how it is explained."""
+"""Temporary impairments: valid and invalid files, the resolved case, and its explanation."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_it_is_explained():
     ) in text
 
 
-def test_streams_may_be_impaired_for_a_while_too():
+def test_streams_may_be_impaired_temporarily_too():
     scenario = parse_scenario(with_traffic(when="delivered: 512KiB"), "made.yaml")
     assert scenario.changes_links
 
@@ -100,7 +100,7 @@ def test_locates_an_error(text, fault):
         ({"delay_ns": -1}, "events[0].impairments.delay_ns: expected 0 to"),
     ],
 )
-def test_a_case_that_no_scenario_has_is_rejected(tmp_path, values, fault):
+def test_an_invalid_case_is_rejected(tmp_path, values, fault):
     case = resolved(text_of())
     (storm,) = case.events
     wrong = tuple(each.model_copy(update=values) for each in storm.impairments)
@@ -123,7 +123,7 @@ def test_no_option_changes_the_backend_of_links_that_events_change(tmp_path, mor
     assert len(plan([file], None, None, "netem", allow_commands=True)) == 1
 
 
-def test_what_the_link_has_counts_for_what_an_event_needs():
+def test_impairments_of_the_link_count_for_the_requirements_of_an_event():
     own = "impairments: {both: {delay: 5ms}}"
     for impair in ("reorder: {share: 1%}, for: 2s", "delay: {mean: 9ms, jitter: 9ms}, for: 2s"):
         assert resolved(text_of(impair=impair)).changes_links

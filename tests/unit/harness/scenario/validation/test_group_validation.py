@@ -1,4 +1,4 @@
-"""Groups that are too small for their flow control are refused before anything starts."""
+"""Groups that are too small for their flow control are refused before a run starts."""
 
 import pytest
 
@@ -95,7 +95,7 @@ def test_a_group_that_is_too_small_is_refused(text, fault):
         group("fc=min,g:/3", ("d->a", "SM", LATER, "drop: 99%")),
         group("fc=min,g:/3", ("d->a", "NAK", LATER, DROP)),
         group("fc=min,g:/3", ("a->d", "[DATA, PAD, HEARTBEAT]", LATER, DROP)),
-        # The first rule decides about some of the frames, which pass it late.
+        # The first rule matches some of the frames, which pass it late.
         group("fc=min,g:/3", ("d->a", "SM", "", HOLD), ("d->a", "SM", "", DROP)),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Cuts and windows that Aeron's rules do not survive are refused before anything starts."""
+"""Cuts that close an image, and windows that are too large, are refused before a run starts."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def cut(span: str, text: str = GOOD, types: str = "ANY", act: str = "drop: alway
         ),
     ],
 )
-def test_what_closes_an_image_is_refused(text, fault):
+def test_an_interruption_that_closes_an_image_is_refused(text, fault):
     assert any(fault in each for each in faults_of(text)), faults_of(text)
 
 
@@ -56,7 +56,7 @@ def test_what_closes_an_image_is_refused(text, fault):
         cut("for: 9s", REJOINS),
     ],
 )
-def test_what_an_image_survives_is_accepted(text):
+def test_an_interruption_that_an_image_survives_is_accepted(text):
     parse_scenario(text, "made.yaml")
 
 

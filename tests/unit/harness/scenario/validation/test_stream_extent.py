@@ -1,4 +1,4 @@
-"""The bound of a stream's log holds for every plan, and is not far from it."""
+"""The bound of a stream's log holds for every plan, and is tight."""
 
 import pytest
 

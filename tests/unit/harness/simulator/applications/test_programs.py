@@ -59,7 +59,7 @@ def test_successors_are_numbered(name, following):
     assert next_name(name) == following
 
 
-def test_a_client_is_made_only_of_a_driver_at_work(host):
+def test_a_client_is_created_only_if_the_driver_is_running(host):
     made = Application(host, Work)
     host.is_running = False
     assert made.work.connect() is None
@@ -69,7 +69,7 @@ def test_a_client_is_made_only_of_a_driver_at_work(host):
     assert host.forgotten == host.guests[:1]
 
 
-def test_who_is_paused_stands_still_with_its_client(host):
+def test_a_paused_program_is_not_stepped_and_neither_is_its_client(host):
     made = Application(host, Work)
     made.work.connect()
     made.pause()
@@ -80,7 +80,7 @@ def test_who_is_paused_stands_still_with_its_client(host):
     assert (made.work.steps, host.guests[0].is_paused) == (1, False)
 
 
-def test_who_is_killed_leaves_nothing_and_another_takes_its_place(host, tmp_path):
+def test_a_killed_program_leaves_nothing_and_is_replaced(host, tmp_path):
     made = Application(host, Work)
     made.work.connect()
     made.kill()
@@ -97,7 +97,7 @@ def test_who_is_killed_leaves_nothing_and_another_takes_its_place(host, tmp_path
     assert following.name == "b/subscriber-ticks#2"
 
 
-def test_an_error_ends_it_and_is_told(host, tmp_path):
+def test_an_error_ends_a_program_and_is_reported(host, tmp_path):
     made = Application(host, Work)
     made.work.error = DriverError("no more")
     made.step()
@@ -109,12 +109,12 @@ def test_an_error_ends_it_and_is_told(host, tmp_path):
     assert (ended.exit_code, ended.asked, ended.last_log_line) == (1, False, "no more")
 
 
-def test_who_was_still_at_work_at_the_end_was_asked_to_end(host):
+def test_a_program_that_is_running_at_the_end_was_asked_to_end(host):
     ended = Application(host, Work).exit("log")
     assert (ended.exit_code, ended.asked) == (None, True)
 
 
-def test_what_the_driver_does_not_support_is_unsupported(host):
+def test_a_feature_that_the_driver_lacks_is_unsupported(host):
     made = Application(host, Work)
     made.work.error = RegistrationError(ErrorCode.NOT_SUPPORTED, "no such thing", 1)
     with pytest.raises(Unsupported, match="no such thing"):

@@ -31,7 +31,7 @@ def marked(audit, *datagrams):
         ([(0, 3), (0, 3)], []),
         ([(0, 3), (0, 1)], [1, 2]),
         ([(0, 1), (0, 3)], [1, 2]),
-        ([(0, 3), (1, 3)], []),  # What follows a datagram's start is inserted, whatever was there.
+        ([(0, 3), (1, 3)], []),  # The rest of a datagram is inserted, whatever was there.
         ([(0, 2), (0, 3), (0, 1)], [1, 2]),
         ([(4, 6), (4, 5), (0, 1)], [5]),
         ([(0, 3), (2, 5)], [3, 4]),
@@ -43,7 +43,7 @@ def test_frames_that_only_one_of_two_copies_has_are_marked(datagrams, frames):
     assert marked(stream(), *datagrams) == frames
 
 
-def test_frames_that_the_reader_has_passed_are_not_compared():
+def test_frames_before_the_readers_position_are_not_compared():
     assert marked(stream(next_frame=3), (0, 3), (0, 2)) == []
     assert marked(stream(next_frame=2), (0, 3), (0, 4)) == [3]
 

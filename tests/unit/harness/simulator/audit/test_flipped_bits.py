@@ -39,7 +39,7 @@ def test_bits_that_were_flipped_are_excused():
         (3, (700, 1_000)),  # in two places
     ],
 )
-def test_any_other_difference_is_not(bits, flipped):
+def test_any_other_difference_is_not_excused(bits, flipped):
     assert not is_bent(bits, *flipped)
 
 

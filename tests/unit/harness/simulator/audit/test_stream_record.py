@@ -8,7 +8,7 @@ from windtunnel.harness.simulator.world.world import NO_AUDIT
 
 
 def test_runs_and_swarm_trials_share_compiled_kernels():
-    """Kernels are compiled for each combination of types, of which read-only is a part."""
+    """Kernels are compiled for each combination of types; read-only arrays have another type."""
     trial = make_audit(2, 3, 4, np.frombuffer(bytes(8), dtype=np.uint8))
     run = make_audit(0, 0, 0, np.zeros(0, dtype=np.uint8))
     assert native_runtime.key_of(trial) == native_runtime.key_of(run)

@@ -1,4 +1,4 @@
-"""Messages have numbers, and an exchange notices each difference."""
+"""Messages have numbers, and an exchange detects each difference."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from windtunnel.harness.workload.stop import SubjectError
 
 
 class Publication:
-    """Passes messages on to subscriptions, and refuses each one once."""
+    """A publication that passes messages to subscriptions, and refuses each one once."""
 
     stream_id, channel = 1001, "aeron:ipc"
 
@@ -25,7 +25,7 @@ class Publication:
 
 
 class Queue(list):
-    """A subscription that hands out whole messages."""
+    """A subscription that delivers whole messages."""
 
     def poll(self, handler, limit):
         while self:

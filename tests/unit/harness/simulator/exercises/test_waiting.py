@@ -1,4 +1,4 @@
-"""A routine receives the results of what it waits for, and fails if it waits too long."""
+"""A routine receives the results of its waits, and fails if it waits too long."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The wires' rings against lists, wrapping many times, full, and with room for what is held."""
+"""Rings of datagrams in flight, compared with lists: wrapped, full, and with held frames."""
 
 import random
 
@@ -21,12 +21,12 @@ from windtunnel.harness.simulator.network.in_flight import (
 )
 
 RECORD_MAX = 16 + ENVELOPE_LENGTH + 700 + 8
-"""Of the longest datagram here; a ring that goes round leaves less than that unused at its end."""
+"""Length of the longest datagram here; a ring that wraps leaves less than that unused."""
 LINKS = 3
 
 
 def arrived(wires, link, now_ns):
-    """Take what is due, as the world's kernel does."""
+    """Take the datagrams that are due, as the world's kernel does."""
     found = []
     while in_flight.due_ns(wires, link, at := in_flight.next_at(wires, link)) <= now_ns:
         begin, length = in_flight.envelope_at(at), in_flight.length_of(wires, link, at)
@@ -90,7 +90,7 @@ def test_a_swapped_datagram_departs_after_the_one_before_it_and_delays_the_one_b
     assert in_flight.depart(wires, 0, 200, 10) == 200
 
 
-def test_empty_wire_has_nothing_due():
+def test_nothing_is_due_in_an_empty_ring():
     wires = in_flight.make_wires(2, 256)
     assert in_flight.next_at(wires, 1) == NOTHING
     assert in_flight.due_ns(wires, 1, NOTHING) == NEVER
@@ -101,7 +101,7 @@ def test_empty_wire_has_nothing_due():
     assert not in_flight.is_empty(wires)
 
 
-def test_full_wire_takes_nothing_and_keeps_what_it_has():
+def test_a_full_ring_accepts_nothing_and_keeps_its_datagrams():
     first = bytes(range(ENVELOPE_LENGTH + 40))
     wires = in_flight.make_wires(1, 2 * (16 + len(first)))
     assert put(wires, 0, 1, first)
@@ -113,7 +113,7 @@ def test_full_wire_takes_nothing_and_keeps_what_it_has():
 
 
 @pytest.mark.parametrize("longest", [2_048, 65_504])
-def test_a_wire_has_room_for_held_frames_and_as_much_as_without_them(longest):
+def test_held_frames_have_additional_space(longest):
     sizes = {"datagram_length_max": longest, "envelope_length_max": ENVELOPE_LENGTH}
     engine = make_engine(case(fault("duplicate", hold_ns=1)), **sizes)
     wires, twin = in_flight.make_wires(1, in_flight.wire_bytes(engine)), Wire()
@@ -126,6 +126,6 @@ def test_a_wire_has_room_for_held_frames_and_as_much_as_without_them(longest):
 
 
 @pytest.mark.parametrize("faults", [(), (fault("drop"), fault("duplicate"))])
-def test_a_wire_needs_no_room_for_held_frames_if_no_rule_holds_any(faults):
+def test_without_a_rule_that_holds_frames_there_is_no_additional_space(faults):
     engine = make_engine(case(*faults), datagram_length_max=2_048, envelope_length_max=64)
     assert in_flight.wire_bytes(engine) == WIRE_BYTES

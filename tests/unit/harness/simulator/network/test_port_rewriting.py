@@ -26,7 +26,7 @@ def ports(made):
     return tuple(int(made[at]) << 8 | int(made[at + 1]) for at in (2, DESTINATION + 2))
 
 
-def test_port_changes_on_the_way_out_and_back_on_the_way_in():
+def test_ports_are_rewritten_in_one_direction_and_restored_in_the_other():
     moved = make_rewritten_ports(2)
     out = envelope((A, 54_321), (B, 24_325))
     set_ports(moved, out, 0, 0, 40_001)
@@ -36,12 +36,12 @@ def test_port_changes_on_the_way_out_and_back_on_the_way_in():
     assert ports(answer) == (24_325, 54_321)
 
 
-def test_others_pass_as_they_are():
+def test_other_datagrams_are_unchanged():
     moved = make_rewritten_ports(2)
     set_ports(moved, envelope((A, 54_321), (B, 24_325)), 0, 0, 40_001)
     for link, source, destination in (
         (1, (B, 24_326), (A, 40_001)),  # another peer
-        (1, (B, 24_325), (A, 54_321)),  # answers to the old port
+        (1, (B, 24_325), (A, 54_321)),  # replies to the old port
         (0, (B, 24_325), (A, 40_001)),  # the other direction
     ):
         made = envelope(source, destination)
@@ -49,7 +49,7 @@ def test_others_pass_as_they_are():
         assert ports(made) == (source[1], destination[1])
 
 
-def test_same_new_port_of_two_peers_finds_each_its_own():
+def test_replies_from_two_peers_with_the_same_new_port_are_distinguished():
     moved = make_rewritten_ports(2)
     for original, peer in ((50_001, 24_325), (50_002, 24_326)):
         set_ports(moved, envelope((A, original), (B, peer)), 0, 0, 40_001)
@@ -59,7 +59,7 @@ def test_same_new_port_of_two_peers_finds_each_its_own():
         assert ports(answer) == (peer, original)
 
 
-def test_each_stream_that_a_scenario_may_have_is_answered():
+def test_replies_to_each_stream_of_the_largest_scenario_are_rewritten():
     moved = make_rewritten_ports(2)
     for index in range(4 * TRAFFIC_MAX):
         set_ports(moved, envelope((A, 50_000 + index), (B, 1_000 + index)), 0, 0, 40_001)
@@ -69,7 +69,7 @@ def test_each_stream_that_a_scenario_may_have_is_answered():
         assert ports(answer) == (1_000 + index, 50_000 + index)
 
 
-def test_full_memory_changes_ports_but_not_back():
+def test_with_a_full_table_ports_are_rewritten_but_not_restored():
     moved = make_rewritten_ports(2)
     for index in range(PAIRS_MAX + 1):
         out = envelope((A, 50_000), (B, 1_000 + index))
@@ -81,7 +81,7 @@ def test_full_memory_changes_ports_but_not_back():
         assert ports(answer)[1] == expected
 
 
-def test_other_links_remember_nothing_of_it():
+def test_ports_are_recorded_by_link():
     moved = make_rewritten_ports(4)
     set_ports(moved, envelope((A, 54_321), (B, 24_325)), 0, 2, 40_001)
     answer = envelope((B, 24_325), (A, 40_001))

@@ -1,4 +1,4 @@
-"""A datagram takes the links that the relay would send its packet over."""
+"""A datagram takes the links over which the relay would send its packet."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_a_group_is_reached_over_each_link_of_the_sender():
 
 
 @pytest.mark.parametrize("address", ["10.0.0.9", "240.0.0.1", "223.255.255.255"])
-def test_nobodys_address_is_nowhere(address):
+def test_an_unknown_address_has_no_route(address):
     _, routes = star()
     assert not is_group(name(address), AT)
     assert ways(routes, 0, name(address), AT) == NOWHERE
@@ -71,5 +71,5 @@ def test_two_hosts_have_one_link():
     assert routes.targets.tolist() == [1, 0]
 
 
-def test_first_way_is_the_lowest():
+def test_the_first_direction_is_the_lowest():
     assert [first_way(bits) for bits in (1, 2, 6, 1 << 55, 1 << 55 | 1 << 3)] == [0, 1, 1, 55, 3]

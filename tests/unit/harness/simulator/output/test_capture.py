@@ -1,4 +1,4 @@
-"""The tape converted to packets, which are valid unless an impairment has corrupted them."""
+"""Captured packets of simulated datagrams are valid unless an impairment has corrupted them."""
 
 import numpy as np
 import pytest
@@ -49,18 +49,18 @@ def packet(length, *, is_sealed=False, flipped=None, to="10.0.0.2", number=0):
     ("224.20.30.39", "01005e141e27"),
     ("239.129.1.2", "01005e010102"),
 ])  # fmt: skip
-def test_packet_is_for_its_host_or_its_group(to, mac):
+def test_a_packet_is_addressed_to_its_host_or_group(to, mac):
     assert packet(32, to=to)[16:22].tobytes().hex() == mac
 
 
 @pytest.mark.parametrize("length", [32, 33, 1_408])
 @pytest.mark.parametrize("is_sealed", [False, True])
-def test_packet_that_nobody_damaged_is_whole(length, is_sealed):
+def test_an_undamaged_packet_is_valid(length, is_sealed):
     assert has_valid_checksums(packet(length, is_sealed=is_sealed), IP_AT, UDP_AT)
 
 
 @pytest.mark.parametrize("length", [32, 33, 1_408])
-def test_packet_with_a_flipped_bit_is_refused(length):
+def test_a_packet_with_a_flipped_bit_is_rejected(length):
     for flipped in range(0, 8 * length, 97):
         assert not has_valid_checksums(
             packet(length, is_sealed=True, flipped=flipped), IP_AT, UDP_AT

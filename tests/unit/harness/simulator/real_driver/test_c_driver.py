@@ -1,4 +1,4 @@
-"""One real C driver, in a process of its own, since its library is changed when it is loaded."""
+"""One real C driver, in a separate process, since its library is changed when it is loaded."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ folder = Path(sys.argv[1])
 
 
 def child(folder, program, **variables):
-    """Run a program with a real driver in a process of its own. Returns its output."""
+    """Run a program with a real driver in a separate process. Returns its output."""
     done = subprocess.run(
         [sys.executable, "-c", CHILD + program, str(folder)],
         cwd=REPOSITORY,

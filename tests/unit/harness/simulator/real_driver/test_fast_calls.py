@@ -39,7 +39,7 @@ now = np.array([5_000_000_007], dtype=np.int64)
 
 @pytest.fixture
 def made(monkeypatch):
-    """The functions, and a list of the calls of their versions in Python."""
+    """Return the functions, and a list of the calls of their versions in Python."""
     seen, slow = [], {}
     for name in fast_calls.FUNCTIONS:
         _, result, *arguments = FUNCTIONS[name]
@@ -65,7 +65,7 @@ def call(functions, name, first, *rest):
 
 @pytest.mark.parametrize(("which", "epoch_ns"), [(0, EPOCH_NS), (1, 0), (5, EPOCH_NS), (6, 0)])
 @pytest.mark.parametrize("host", [0, 1])
-def test_the_clock_is_the_hosts(made, which, epoch_ns, host):
+def test_the_clock_is_that_of_the_host(made, which, epoch_ns, host):
     functions, seen = made
     current[0] = host
     epoch_ns += STEP_NS if epoch_ns and host else 0
@@ -78,7 +78,7 @@ def test_the_clock_is_the_hosts(made, which, epoch_ns, host):
 
 @pytest.mark.parametrize("name", [each for each in fast_calls.FUNCTIONS if "clock" not in each])
 @pytest.mark.parametrize("index", [-1, 0, SOCKETS_MAX])
-def test_sockets_without_a_mailbox_in_the_table_are_pythons(made, name, index):
+def test_sockets_without_a_mailbox_in_the_table_are_handled_in_python(made, name, index):
     functions, seen = made
     message = (ctypes.c_uint8 * 64)()
     descriptor = FIRST_DESCRIPTOR + index
@@ -134,12 +134,12 @@ class Machine:
 
     @property
     def state(self):
-        """All bytes that the functions may change: of the rings, and of the datagrams in them."""
+        """Return all bytes that the functions may change: of the rings, and of their datagrams."""
         return self.links.rings.tobytes(), self.links.memory.tobytes()
 
 
 class Messages:
-    """An array of `struct mmsghdr` with a name, and two buffers each, in memory of its own."""
+    """An array of `struct mmsghdr`, each with a name and two buffers, in its own memory."""
 
     def __init__(self, count, room, rng=None, name=b""):
         self._names, self._buffers, self._vectors = [], [], []
@@ -172,7 +172,7 @@ class Messages:
 
     @property
     def state(self):
-        """The headers without their pointers, the names and the buffers."""
+        """Return the headers without their pointers, the names and the buffers."""
         headers = bytes(self.headers)
         kept = [headers[at + 8 : at + 16] + headers[at + 24 : at + 32] + headers[at + 40 : at + 60]
                 for at in range(0, len(headers), 64)]  # fmt: skip
@@ -183,7 +183,7 @@ NAMES = [b"", SocketAddress(PEER, 99).encode()[:16], SocketAddress(PEER, 9).enco
 
 
 def exchange(functions, machine, seed):
-    """Perform random calls. Returns everything that can be seen of each."""
+    """Perform random calls. Returns all visible results of each."""
     rng, seen = random.Random(seed), []
     for _ in range(60):
         at = rng.randrange(2)

@@ -1,4 +1,4 @@
-"""The check of a library before anything in it is changed."""
+"""The check of a library before it is changed."""
 
 import struct
 

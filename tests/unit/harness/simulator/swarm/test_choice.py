@@ -22,7 +22,7 @@ def test_text_is_one_line_with_every_fault():
         assert all(f" {way} " in choice.text for way in choice.paths)
 
 
-def test_case_says_what_its_channels_say():
+def test_the_case_agrees_with_its_channels():
     for seed in range(200):
         for traffic in choose(seed).case.traffic:
             channel, receive = parse_channel(traffic.channel), parse_channel(traffic.receive)
@@ -35,7 +35,7 @@ def test_case_says_what_its_channels_say():
 
 
 def modes_of(traffic):
-    """Whether a stream's sender and its receiver have a mode of loss recovery."""
+    """Return whether a stream's sender and its receiver have a mode of loss recovery."""
     return "windtunnel." in traffic.channel, "windtunnel." in traffic.receive
 
 
@@ -69,13 +69,13 @@ def test_messages_fit_and_rules_compile():
             assert traffic.mtu <= traffic.receiver_window_bytes <= traffic.term_length // 2
 
 
-def test_frames_asked_for_are_about_what_comes():
+def test_the_number_of_frames_is_about_the_requested_one():
     choice = choose(3, frames=1_000)
     assert choice.frames == 1_000
     assert choose(3).case.faults == choice.case.faults
 
 
-def test_pace_is_within_what_real_agents_keep():
+def test_the_pace_is_within_that_of_real_agents():
     for seed in range(200):
         choice = choose(seed)
         assert choice.turn_ns <= choice.idle_max_ns <= IDLE_MAX_NS
@@ -83,7 +83,7 @@ def test_pace_is_within_what_real_agents_keep():
         assert all(each.visit_frames > 0 for each in choice.readers)
 
 
-def test_damage_and_forgery_are_such_as_a_driver_can_tell():
+def test_damage_and_forgery_are_detectable_by_a_driver():
     for seed in range(400):
         for fault in choose(seed).case.faults:
             if fault.action == "corrupt":

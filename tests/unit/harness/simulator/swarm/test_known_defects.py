@@ -1,4 +1,4 @@
-"""Trials with the real C driver have no feedback with a wrong stream id, and else are equal."""
+"""Trials with the real C driver lack feedback with a wrong stream id, and are otherwise equal."""
 
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase, ForgedCase
 from windtunnel.harness.simulator.swarm.choice import choose
@@ -31,7 +31,7 @@ def test_forged_feedback_of_another_stream_is_left_out():
     assert without_known_defects(only) is None
 
 
-def test_all_else_of_a_trial_is_as_with_other_drivers():
+def test_everything_else_of_a_trial_is_as_with_other_drivers():
     changed = 0
     for seed in range(300):
         ours, real = choose(seed), choose(seed, drivers=PYAERON)

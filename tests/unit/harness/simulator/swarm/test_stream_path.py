@@ -22,24 +22,24 @@ def test_each_kind_is_chosen_and_most_streams_are_plain():
 
 
 def test_a_group_may_have_each_flow_control_and_a_plain_stream_none():
-    said = {(each.name, each.publish.partition("fc=")[2][:3]) for each in chosen()}
+    chosen_paths = {(each.name, each.publish.partition("fc=")[2][:3]) for each in chosen()}
     sends_to_many = {"multicast", "dynamic", "manual", "doubled"}
-    assert {(name, flow) for name, flow in said if name in sends_to_many} == {
+    assert {(name, flow) for name, flow in chosen_paths if name in sends_to_many} == {
         (name, flow) for name in sends_to_many for flow in ("", "min", "max")
     }
-    assert {(name, flow) for name, flow in said if name not in sends_to_many} == {
+    assert {(name, flow) for name, flow in chosen_paths if name not in sends_to_many} == {
         (name, "") for name in KINDS - sends_to_many
     }
 
 
-def test_what_one_end_sends_to_the_other_end_hears():
+def test_each_end_receives_on_the_addresses_to_which_the_other_sends():
     for way in chosen(200):
-        heard = {way.receive.split("?")[1].split("|")[0], *(each[10:] for each in way.sources)}
+        received = {way.receive.split("?")[1].split("|")[0], *(each[10:] for each in way.sources)}
         sent = {way.publish.split("?")[1].split("|")[0], *(each[10:] for each in way.destinations)}
         if way.name == "dynamic":
             assert f"|{sent.pop()}" in way.receive
         else:
-            assert any(each.startswith("endpoint=") for each in sent & heard)
+            assert any(each.startswith("endpoint=") for each in sent & received)
 
 
 def test_the_ports_are_the_streams_own():

@@ -1,4 +1,4 @@
-"""Which hosts of a trial have the real C driver."""
+"""The hosts of a trial that have the real C driver."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_the_drivers_change_nothing_else():
     assert real.text == f"a has a real driver b has a real driver {own.text}"
 
 
-def test_a_compared_trial_has_the_batches_of_the_c_driver_and_is_else_the_same():
+def test_a_compared_trial_has_the_batches_of_the_c_driver_and_is_otherwise_the_same():
     compared, own = choose(7, is_compared=True), choose(7)
     assert compared == replace(own, settings=AERON_BATCHES)
     assert own.settings == choose(7, drivers="mixed").settings == {}

@@ -1,4 +1,4 @@
-"""The known protocol stall is recognized by all of its conditions; near misses are violations."""
+"""The known protocol stall is recognised by all of its conditions; near misses are violations."""
 
 import struct
 
@@ -19,8 +19,9 @@ PAD_AT = FRAMES_OF_TERM * MTU
 
 
 def stalled(lag=0):
-    """A stream of one term and a little, stuck half a term before a PAD that ends the term.
-    The receiver has sent no SM for the last `lag` frames that arrived."""
+    """Return a stream of a little more than one term, stuck half a term before a PAD that ends the
+    term. The receiver has sent no SM for the last `lag` frames that arrived.
+    """
     log = expected_log(np.full(60, LENGTH), MTU, TERM, 0)
     assert log.frames[FRAMES_OF_TERM]["frame_type"] == PAD
     audit = make_audit(1, 60, len(log.frames), np.zeros(0, dtype=np.uint8))
@@ -38,12 +39,12 @@ def stalled(lag=0):
     return audit, log
 
 
-def test_pad_beyond_the_window_is_known():
+def test_a_pad_beyond_the_window_is_the_known_stall():
     assert is_known_stall(*((each := stalled())[0], 0, each[1]))
 
 
 @pytest.mark.parametrize(("lag", "is_known"), [(1, True), (5, True), (6, False)])
-def test_receiver_need_not_tell_of_less_than_a_quarter_of_its_window(lag, is_known):
+def test_a_receiver_need_not_acknowledge_less_than_a_quarter_of_its_window(lag, is_known):
     audit, log = stalled(lag)
     assert is_known_stall(audit, 0, log) == is_known
 
@@ -51,35 +52,35 @@ def test_receiver_need_not_tell_of_less_than_a_quarter_of_its_window(lag, is_kno
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("hwm", MTU),  # the receiver knows of a hole, and must ask
-        ("rcv_pos", -MTU),  # what has come was not taken in
-        ("status_top", MTU),  # the sender was told of more than there is
-        ("status_top", -6 * MTU),  # the receiver should have told of more
-        ("snd_pos", -(TERM - PAD_AT)),  # heartbeats at the PAD's beginning are no over-run
-        ("window_end", -MTU),  # the PAD was never allowed
-        ("window_end", MTU),  # the receiver promised more than it takes
+        ("hwm", MTU),  # the receiver has detected a gap, and must send a NAK
+        ("rcv_pos", -MTU),  # arrived frames were not inserted
+        ("status_top", MTU),  # the acknowledged position is beyond the stream
+        ("status_top", -6 * MTU),  # the receiver should have acknowledged more
+        ("snd_pos", -(TERM - PAD_AT)),  # heartbeats at the start of the PAD are no over-run
+        ("window_end", -MTU),  # the window never permitted the PAD
+        ("window_end", MTU),  # the receiver permitted more than it accepts
         ("position", MTU),  # the reader is elsewhere
     ],
 )
-def test_nearly_the_same_is_no_excuse(name, change):
+def test_a_similar_state_is_not_excused(name, change):
     audit, log = stalled()
     audit.streams[0][name] += change
     assert not is_known_stall(audit, 0, log)
 
 
-def test_frame_that_was_never_lost_is_no_excuse():
+def test_a_stall_without_a_lost_frame_is_not_excused():
     audit, log = stalled()
     audit.disturbed[FRAMES_OF_TERM - 1] = 0
     assert not is_known_stall(audit, 0, log)
 
 
-def test_term_that_ends_without_a_pad_is_no_excuse():
+def test_a_stall_without_a_pad_is_not_excused():
     audit, log = stalled()
     log.frames[FRAMES_OF_TERM]["frame_type"] = 1
     assert not is_known_stall(audit, 0, log)
 
 
-def test_stuck_says_how_far_a_stream_has_come():
+def test_the_text_of_a_stall_has_the_positions_of_the_stream():
     audit, _ = stalled()
     traffic = TrafficCase.model_construct(id="s0")
     assert f"s0 is stuck at position {(FRAMES_OF_TERM - 23) * MTU} of" in describe_stuck(
@@ -89,7 +90,7 @@ def test_stuck_says_how_far_a_stream_has_come():
     assert describe_stuck(audit.streams[0], traffic) == ""
 
 
-def test_a_stream_that_needed_another_image_is_not_well_even_at_its_end():
+def test_a_stream_that_needed_another_image_is_a_violation_even_at_its_end():
     audit, _ = stalled()
     stream = audit.streams[0]
     stream["position"] = stream["end_position"]
@@ -97,13 +98,13 @@ def test_a_stream_that_needed_another_image_is_not_well_even_at_its_end():
     assert "s0's image died" in describe_stuck(stream, TrafficCase.model_construct(id="s0"))
 
 
-@pytest.mark.parametrize(("told", "is_kept"), [(0, False), (32, True)])
-def test_a_status_message_beyond_what_was_read_is_another_images(told, is_kept):
+@pytest.mark.parametrize(("beyond", "is_kept"), [(0, False), (32, True)])
+def test_a_status_message_beyond_the_read_position_belongs_to_another_image(beyond, is_kept):
     audit, _ = stalled()
     stream = audit.streams[0]
     stream["is_open"] = stream["is_flowing"] = 1
     before = int(stream["status_top"])
-    place = int(stream["position"]) + told
+    place = int(stream["position"]) + beyond
     message = bytearray(36)
     header = (36, 0, 0, layout.SM.type_code, 0, 0, place // TERM, place % TERM, TERM // 2, 0)
     struct.pack_into("<iBBHiiiiiq", message, 0, *header)

@@ -1,4 +1,4 @@
-"""Worker processes: each seed has one result, also if its trial ends the process."""
+"""Worker processes: each seed has one result, even if its trial ends the process."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ SEGFAULT, KILLED, EXITED, UNSUPPORTED = 13, 15, 17, 99
 
 
 def run(seeds):
-    """Pretend to run trials, some of which end the process."""
+    """Simulate a worker whose trials may end the process."""
     for seed in seeds:
         if seed in (SEGFAULT, KILLED):
             print(f"last words of {seed}", flush=True)

@@ -1,4 +1,4 @@
-"""The memory of simulated hosts: later hosts find what the first one found."""
+"""The memory of simulated hosts: each host gets the initial content."""
 
 import mmap
 from dataclasses import replace
@@ -36,7 +36,7 @@ DIRT = 0xA5
     ],
 )
 @pytest.mark.parametrize("at", [0, 1, mmap.PAGESIZE - 1])
-def test_content_is_restored_and_its_neighbours_stay(size, first, at):
+def test_content_is_restored_and_adjacent_bytes_are_unchanged(size, first, at):
     around = np.full(at + size + 2 * mmap.PAGESIZE, DIRT, dtype=np.uint8)
     part = around[at : at + size]
     part[:] = 0

@@ -1,4 +1,4 @@
-"""A socket of an exercise is a mailbox of its host, next to those of the driver."""
+"""A socket of an exercise is a mailbox of its host, besides those of the driver."""
 
 import numpy as np
 import pytest

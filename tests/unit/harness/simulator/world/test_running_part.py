@@ -1,4 +1,4 @@
-"""Whose code is running: noted by contexts, and kept in a file that outlives the process."""
+"""The running part: recorded by contexts, and stored in a file that outlives the process."""
 
 import os
 import signal
@@ -25,14 +25,14 @@ HOSTS = ("a", "b")
 
 @pytest.fixture
 def kept(tmp_path):
-    """Return a state that is kept in a file, and a function that reads its turn."""
+    """Return a state that is stored in a file, and a function that reads its turn."""
     path = tmp_path / "new" / "state"
     state = shared(make_state(1, 2, 3, 4), path)
     return state, lambda: read_turn(path, HOSTS)
 
 
 @pytest.mark.parametrize(("is_real", "name"), [(False, "conductor"), (True, "duty cycle")])
-def test_a_context_notes_its_part_until_it_ends(kept, is_real, name):
+def test_a_context_records_its_part_until_it_ends(kept, is_real, name):
     state, read = kept
     parts = HostParts(state, 1, is_real=is_real)
     state[NOW] = START_NS + 7

@@ -48,7 +48,7 @@ def test_each_address_has_its_own_state():
     assert [each.inner.values[0] for each in states] == [10, 20, 30]
 
 
-def test_what_is_like_another_is_left_alone():
+def test_an_equal_array_elsewhere_is_unchanged():
     like, other = make(1, 4), make(5, 4)
     kept = SavedState(other)
     work(like, np.array([kept.address], dtype=np.int64))

@@ -1,4 +1,4 @@
-"""A simulated host knows its own address, and does no lookups."""
+"""A simulated host resolves numeric addresses only, and has a single interface."""
 
 import pytest
 
@@ -6,13 +6,13 @@ from windtunnel.driver.channel.resolver import UnknownHostError
 from windtunnel.harness.simulator.world.single_interface import OneInterface
 
 
-def test_addresses_are_what_they_are():
+def test_numeric_addresses_are_resolved():
     resolver = OneInterface("10.64.0.3")
     assert resolver.resolve("10.64.0.19", "endpoint") == ("10.64.0.19", 0)
     assert resolver.resolve("localhost", "endpoint") == ("127.0.0.1", 0)
 
 
-def test_names_are_unknown():
+def test_names_are_not_resolved():
     with pytest.raises(UnknownHostError, match=r"endpoint=example\.org: unknown host"):
         OneInterface("10.64.0.3").resolve("example.org", "endpoint")
 

@@ -1,4 +1,4 @@
-"""Streams without a driver for load generators. A test acts between the calls of their loops."""
+"""Streams without a driver for load generators, with actions between the calls of their loops."""
 
 import struct
 
@@ -8,7 +8,7 @@ from windtunnel.harness.workload.bench.bench_sequence import content_of
 
 LENGTH = 32
 FRAME = 64
-"""Bytes that a message of LENGTH takes in a log."""
+"""Bytes of a message of LENGTH in a log."""
 
 
 class SteppedStream:

@@ -1,4 +1,4 @@
-"""The load of an archive over synthetic streams: its requests, its faults, its end."""
+"""The load of an archive over synthetic streams: its requests, its faults, and its end."""
 
 import struct
 from functools import partial
@@ -48,7 +48,7 @@ def leave(stream):
 
 
 class MadeArchive:
-    """An archive of one recording; `short` is how much of its end is missing."""
+    """An archive of one recording, whose last `short` bytes are missing."""
 
     def __init__(self, board, folder, recorded=(), replayed=(), short=0, refusals=()):
         """`recorded` and `replayed` act on the streams before the calls of a load's loops."""
@@ -85,7 +85,7 @@ class MadeArchive:
         self.asked.append(("purge", recording_id))
         if self.refusals:
             raise ArchiveError("no", self.refusals.pop(0))
-        # The one turn that is asked for is over: leave.
+        # The only requested turn is over: end the load.
         self.board.order = Command.LEAVE
 
 
@@ -96,7 +96,7 @@ def board(tmp_path):
 
 @pytest.fixture
 def run(board, monkeypatch, tmp_path):
-    """Run the load with an archive; commands come as soon as they are waited for."""
+    """Run the load with an archive. Commands arrive as soon as the load waits for them."""
 
     def made(replayed=(whole,), **told):
         archive = MadeArchive(board, tmp_path, replayed=replayed, **told)
@@ -133,7 +133,7 @@ def run(board, monkeypatch, tmp_path):
     return made
 
 
-def test_records_replays_and_makes_room(run, board):
+def test_records_replays_and_purges(run, board):
     archive = run(recorded=[limit_to(2), limit_to(2), limit_to(100)])
     assert archive.recording.numbers() == list(range(COUNT))
     assert archive.asked == [
@@ -172,7 +172,7 @@ def test_any_other_refusal_ends_it(run):
     ],
     ids=["too short", "one is missing", "ends early", "refused"],
 )
-def test_a_wrong_answer_is_a_fault(run, board, told, why):
+def test_a_wrong_response_is_a_fault(run, board, told, why):
     run(**told)
     assert board.fault_text == why
     assert board.state is not State.REPLAYED

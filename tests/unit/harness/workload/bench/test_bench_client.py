@@ -1,4 +1,4 @@
-"""The load that measures a client's calls: bursts, refused offers, and what makes it a fault."""
+"""The load that measures a client's calls: bursts, refused offers, and faults."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -27,7 +27,7 @@ def board(tmp_path):
 
 
 def idle_load(board, **changed):
-    """A load that may be idle as often as it likes."""
+    """A load whose idle calls are not limited."""
     load = load_of(board, "poll")
     load.options = replace(load.options, **changed)
     return load
@@ -74,7 +74,7 @@ class MadeClient:
 
 
 def clock_of(*steps):
-    """A clock whose readings are the sums of these steps, again and again."""
+    """Return a clock that advances by these steps, repeated endlessly."""
     now = 0
 
     def read():

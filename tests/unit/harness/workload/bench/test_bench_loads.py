@@ -1,4 +1,4 @@
-"""The load generators over streams without a driver: what they send, their faults, their end."""
+"""The load generators over streams without a driver: their messages, faults and ends."""
 
 import time
 from functools import partial
@@ -67,7 +67,7 @@ def client(publication=None, image=None, is_closed=False):
     )
 
 
-def test_a_source_goes_on_where_it_was_pushed_back(board, stream):
+def test_a_source_continues_after_back_pressure(board, stream):
     stream.stream.limit_to(5 * FRAME)
     stream.steps = [
         lambda: None,
@@ -86,7 +86,7 @@ def test_a_source_numbers_one_batch_after_another(board, stream):
 
     def move():
         found.extend(stream.numbers())
-        # There is no driver that zeroes what has been read.
+        # There is no driver that zeroes terms that have been read.
         stream.stream.mapped.log[: 3 * TERM_LENGTH] = 0
         stream.stream.limit_to(next(limits) * FRAME)
 
@@ -97,7 +97,7 @@ def test_a_source_numbers_one_batch_after_another(board, stream):
 
 
 @pytest.mark.parametrize("code", [result.CLOSED, result.NOT_CONNECTED])
-def test_a_source_that_is_refused_says_so(board, stream, code):
+def test_a_refused_offer_of_a_source_is_a_fault(board, stream, code):
     own = stream.stream
     own.limit_to(5 * FRAME)
     refuse = own.publication.close if code == result.CLOSED else lambda: own.connect(False)
@@ -136,7 +136,7 @@ def test_a_sink_ends_at_the_first_wrong_message(board, stream, second, why):
     assert board.order is Command.GO_ON
 
 
-def test_a_sink_notices_that_its_stream_went_away(board, stream):
+def test_a_sink_detects_that_its_stream_was_closed(board, stream):
     own = stream.stream
     stream.steps = [lambda: own.write(message(0)), own.image.on_unavailable]
     run_sink(load_of(board, "sink"), client(image=stream.reading()))
@@ -161,7 +161,7 @@ def test_a_source_publishes_on_each_of_its_streams(board, new_stream):
     assert board.message_count == 3 * 700
 
 
-def test_a_stream_without_room_leaves_the_turn_to_the_others(board, new_stream):
+def test_a_stream_without_space_does_not_block_the_others(board, new_stream):
     full, free = new_stream("full"), new_stream("free")
     full.stream.limit_to(0)
     free.stream.limit_to(700 * FRAME)
@@ -170,13 +170,13 @@ def test_a_stream_without_room_leaves_the_turn_to_the_others(board, new_stream):
     made = iter([full.writing(), free.writing()])
     aeron = SimpleNamespace(is_closed=False, add_exclusive_publication=lambda *to: next(made))
     load = load_of(board, streams=2, limit_s=5.0)
-    # In one loop, 2**62 turns without room would last beyond the limit of the test.
+    # In one loop, 2**62 turns without space would exceed the time limit of the test.
     load.turns = 1 << 62
     run_source(load, aeron)
     assert free.numbers() == list(range(700))
 
 
-def test_sources_that_share_a_stream_number_their_messages_apart(board, new_stream):
+def test_sources_that_share_a_stream_have_their_own_numbers(board, new_stream):
     shared = new_stream(log_type=descriptor.CONCURRENT_PUBLICATION)
     shared.stream.limit_to(2 * FRAME)
     shared.steps, opened = [lambda: None], []
@@ -199,7 +199,7 @@ def test_a_sink_counts_the_messages_of_all_streams_and_sources(board, new_stream
 
 
 class Echoes:
-    """A ping or pong between two streams: it writes to `there` and reads `back`."""
+    """A ping or pong between two streams, which writes to `there` and reads `back`."""
 
     def __init__(self, new_stream):
         self.there, self.back = (new_stream(name) for name in ("there", "back"))
@@ -220,7 +220,7 @@ def echoes(new_stream):
     return Echoes(new_stream)
 
 
-def test_a_ping_takes_the_time_of_every_echo(board, echoes):
+def test_a_ping_measures_the_time_of_every_echo(board, echoes):
     echoes.offer(0, 1, 2)
     aeron = echoes.client()
     run_ping(load_of(board, "ping"), aeron)
@@ -290,7 +290,7 @@ def test_a_ping_without_an_echo_is_a_fault(board, echoes, monkeypatch):
     assert board.fault_text == "message 1 did not return within -1 s"
 
 
-def test_a_pong_sends_back_what_came_and_not_the_padding(board, echoes):
+def test_a_pong_returns_messages_and_no_padding(board, echoes):
     own = echoes.back.stream
     echoes.there.stream.limit_to(0)
     echoes.back.steps = [
@@ -306,7 +306,7 @@ def test_a_pong_sends_back_what_came_and_not_the_padding(board, echoes):
     assert aeron.opened == [("read", "there", 7), ("write", "back", 8)]
 
 
-def test_a_frame_that_is_being_written_is_no_message(board, echoes):
+def test_a_frame_that_is_being_written_is_not_read(board, echoes):
     own = echoes.back.stream
     claims = []
     echoes.back.steps = [
@@ -324,7 +324,7 @@ def test_a_pong_keeps_a_message_until_its_echo_was_accepted(board, echoes):
     echoes.there.stream.limit_to(0)
     echoes.offer(0)
     run_pong(load_of(board, "pong"), echoes.client())
-    # The driver may overwrite what the position has passed.
+    # The driver may overwrite bytes before the position.
     assert echoes.back.stream.counted_position() == 0
     assert board.message_count == 0
 
@@ -334,12 +334,12 @@ def test_a_load_ends_when_its_client_was_closed(board, stream):
     assert board.fault is Fault.CLIENT_CLOSED
 
 
-def test_a_load_that_nobody_ends_ends_itself(board, stream):
+def test_a_load_without_a_stop_request_ends_itself(board, stream):
     run_source(load_of(board, limit_s=-1.0), client(stream.writing()))
     assert board.fault is Fault.TOO_LONG
 
 
-def test_a_load_stays_until_it_may_leave(board, monkeypatch):
+def test_a_load_does_not_end_before_it_may(board, monkeypatch):
     slept = []
 
     def sleep(_):

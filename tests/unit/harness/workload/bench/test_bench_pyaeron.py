@@ -1,4 +1,4 @@
-"""The load generators for pyaeron's client, with a made one: what they send, and their faults."""
+"""The load generators for pyaeron's client, with a synthetic client: messages and faults."""
 
 from types import SimpleNamespace
 
@@ -78,7 +78,7 @@ def test_a_source_sends_numbered_messages_in_order(board):
     assert board.message_count == len(publication.sent) > 100
 
 
-def test_a_source_of_several_shares_its_streams(board):
+def test_several_sources_share_the_streams(board):
     publications = [MadeStream(board, most=20) for _ in range(2)]
     made = iter(publications)
     aeron = client(lambda: next(made))
@@ -114,7 +114,7 @@ def test_a_sink_ends_at_the_first_wrong_message(board, second, why):
 
 
 @pytest.mark.parametrize("run", [run_source, run_sink])
-def test_a_stream_that_went_away_is_a_fault(board, run):
+def test_a_closed_stream_is_a_fault(board, run):
     stream = MadeStream(board, [message(0), message(1)])
     stream.answer = lambda _: setattr(stream, "is_connected", False)
     poll = stream.poll
@@ -128,7 +128,7 @@ def test_a_stream_that_went_away_is_a_fault(board, run):
     assert board.fault is Fault.STREAM_LOST
 
 
-def test_a_ping_takes_the_time_of_every_echo(board):
+def test_a_ping_measures_the_time_of_every_echo(board):
     publication, subscription = MadeStream(board, most=9), MadeStream(board)
     publication.answer = subscription.arriving.append
     aeron = client(publication, subscription)
@@ -158,7 +158,7 @@ def test_a_ping_refuses_the_echo_of_another_message(board):
     assert board.fault_text == "lost or reordered: expected message 0, found 5"
 
 
-def test_a_pong_sends_back_what_came(board):
+def test_a_pong_returns_messages(board):
     publication = MadeStream(board)
     subscription = MadeStream(board, [echo(number) for number in range(3)])
     poll = subscription.poll

@@ -40,22 +40,22 @@ def check(block: bytes, expected: int, message_length: int) -> tuple[int, int, i
 
 
 def rows_of(length: int) -> list[bytes]:
-    """The bytes of each message of a batch; the first eight are those of its number."""
+    """Return the bytes of each message of a batch; the first eight contain its number."""
     return [row.tobytes()[:length] for row in content_of(length)]
 
 
 def message(number: int, length: int) -> bytes:
-    """One frame with a message of a batch."""
+    """Return one frame with a message of a batch."""
     rows = rows_of(length)
     return frame(number, length, content=rows[number % len(rows)])
 
 
-def test_counts_messages_in_order_and_passes_over_padding():
+def test_counts_messages_in_order_and_skips_padding():
     block = frame(5) + frame(6) + frame(0, 100, PAD) + frame(7)
     assert check(block, 5, 8) == (8, Fault.NONE, 0)
 
 
-def test_each_source_has_numbers_of_its_own():
+def test_each_source_has_its_own_numbers():
     block = frame(5) + frame(SOURCE + 1) + frame(6) + frame(SOURCE + 2)
     due, content = np.array([5, 1]), content_of(8)
     assert check_block(np.frombuffer(block, np.int64), due, 8, content) == (Fault.NONE, 0, 0)
@@ -70,22 +70,22 @@ def test_each_source_has_numbers_of_its_own():
 @pytest.mark.parametrize(
     ("numbers", "found"), [((5, 7), 7), ((5, 5), 5), ((5, 4), 4), ((5, -1), -1)], ids=str
 )
-def test_says_which_message_came_instead(numbers, found):
+def test_returns_the_number_of_a_wrong_message(numbers, found):
     block = b"".join(frame(each) for each in numbers)
     assert check(block, 5, 8) == (6, Fault.SEQUENCE, found)
 
 
 @pytest.mark.parametrize("length", [0, 7, 9, 4_000])
-def test_refuses_a_message_of_another_length(length):
+def test_rejects_a_message_of_another_length(length):
     assert check(frame(5) + frame(6, length), 5, 8) == (6, Fault.LENGTH, length)
 
 
-def test_refuses_a_frame_that_its_block_does_not_hold():
+def test_rejects_a_frame_that_exceeds_its_block():
     assert check(frame(5, 100)[:96], 5, 100) == (5, Fault.LENGTH, 100)
 
 
 @pytest.mark.parametrize("length", [0, 31, -40])
-def test_refuses_what_is_no_frame(length):
+def test_rejects_an_invalid_frame(length):
     block = struct.pack("<i28x", length)
     assert check(block, 5, 8) == (5, Fault.BROKEN_FRAME, length & 0xFFFFFFFF)
 
@@ -155,7 +155,7 @@ FRAMES = st.builds(
 
 
 @given(st.lists(FRAMES, max_size=6), st.data())
-def test_agrees_with_its_naive_twin(frames, data):
+def test_agrees_with_the_reference(frames, data):
     block = bytearray(b"".join(frames))
     if block and data.draw(st.booleans()):
         at = data.draw(st.integers(0, len(block) - 1))

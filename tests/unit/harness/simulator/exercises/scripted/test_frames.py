@@ -1,4 +1,4 @@
-"""Scripted frames are those of the protocol, field by field."""
+"""Scripted frames have the fields of the protocol."""
 
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.harness.dissect.frames import layers, layout
@@ -19,7 +19,7 @@ PEER = SocketAddress("10.0.0.2", 5000)
 
 
 class Socket:
-    """Keeps what is sent, and hands out what the test puts in."""
+    """A socket that records sent datagrams, and returns those that a test adds."""
 
     def __init__(self):
         self.sent, self.inbox = [], []
