@@ -1,4 +1,4 @@
-"""A process without huge pages touches what it uses, and no more."""
+"""A process without huge pages uses only the memory that it writes."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ print(resident() - before)
 """
 
 
-def test_a_write_takes_a_small_page():
+def test_a_write_uses_a_small_page():
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""Rates as text: small ones are not 0.00 of a large unit."""
+"""Rates as text, each with a suitable unit."""
 
 import pytest
 

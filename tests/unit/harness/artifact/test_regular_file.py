@@ -44,7 +44,7 @@ def test_only_a_regular_file_is_read(reader, found, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_file_that_does_not_exist_is_the_usual_error(reader, tmp_path):
+def test_a_file_that_does_not_exist_is_a_file_not_found_error(reader, tmp_path):
     with pytest.raises(FileNotFoundError):
         READERS[reader](tmp_path / "file")
 
@@ -96,7 +96,7 @@ def test_no_file_is_written_through_a_linked_directory(tmp_path):
     assert list((tmp_path / "victim").iterdir()) == []
 
 
-def test_a_write_that_fails_leaves_the_old_file_alone(tmp_path):
+def test_a_failed_write_keeps_the_old_file(tmp_path):
     file = tmp_path / "file"
     file.write_text("old")
     with pytest.raises(UnicodeEncodeError):
@@ -114,7 +114,7 @@ def test_a_folder_with_a_linked_folder_in_it_is_refused(link, tmp_path):
         regular_file.untrusted_folder(tmp_path / "folder")
 
 
-def test_a_folder_that_was_named_through_a_link_is_taken_as_it_really_is(tmp_path):
+def test_a_folder_that_was_named_through_a_link_is_opened_by_its_real_path(tmp_path):
     real = tmp_path.resolve() / "real"
     (real / "run" / "hosts").mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")

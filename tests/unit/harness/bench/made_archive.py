@@ -1,4 +1,4 @@
-"""A synthetic load of an archive: it does each command at once, and reports given times."""
+"""A synthetic load of an archive, which executes each command at once and reports given times."""
 
 from windtunnel.harness.artifact.run.bench_board import FAULT_TEXTS, Command, Fault, State
 from windtunnel.harness.bench.loads import MeasurementError
@@ -28,7 +28,7 @@ class MadeBoard:
 
 
 class MadeLoads:
-    """Stands for the class `Loads` and its one instance."""
+    """Replaces the class `Loads` and its only instance."""
 
     def __init__(
         self, *, record_ns=1_000_000, replay_ns=1_000_000, lost_at=None, fault=Fault.NONE,

@@ -1,4 +1,4 @@
-"""Figures of an archive's turns, and what makes its reading void; the load is synthetic."""
+"""Figures of an archive's turns, and the causes of void readings, with a synthetic load."""
 
 from types import SimpleNamespace
 
@@ -14,15 +14,15 @@ from windtunnel.harness.bench.plan import CASES, BenchSettings
 
 CASE = next(case for case in CASES if case.name == "archive-1344")
 COUNT = 762
-"""Of 1344 bytes and a header of 32, in a mebibyte."""
+"""Messages in a recording of 1 MiB, each of 1344 bytes and a header of 32."""
 
 
 @pytest.fixture
 def measure(tmp_path, monkeypatch):
     """Measure an archive whose load behaves as given to `MadeLoads`."""
 
-    def made(*, alive_for=1_000, compiled=False, settings=None, **told):
-        loads = MadeLoads(**told)
+    def made(*, alive_for=1_000, compiled=False, settings=None, **options):
+        loads = MadeLoads(**options)
         monkeypatch.setattr(archive, "Loads", loads)
         monkeypatch.setattr(archive, "compiled_between", lambda *_: compiled)
         host = MadeHost(loads, tmp_path, alive_for)
@@ -55,7 +55,7 @@ def test_rates_are_of_all_turns_together():
 
 
 @pytest.mark.parametrize("turn", [Turn(0, 1, 1), Turn(1, 0, 1)], ids=["nothing", "no time"])
-def test_nothing_and_no_time_are_no_rate(turn):
+def test_turns_without_messages_or_time_have_no_rate(turn):
     with pytest.raises(MeasurementError, match="cannot compute a rate from"):
         values_of([turn], 32)
 
@@ -65,7 +65,7 @@ def test_a_recording_is_filled_with_whole_frames():
     assert message_count(CASE, BenchSettings(recording_bytes=1)) == 1
 
 
-def test_each_way_has_its_own_figures(measure):
+def test_recording_and_replay_have_their_own_figures(measure):
     made, loads = measure(record_ns=2_000_000_000, replay_ns=1_000_000_000)
     assert (made.driver, made.case, made.round_index, made.void) == ("ours", CASE.name, 2, "")
     assert made.values["record-messages"] == COUNT / 2
@@ -91,14 +91,14 @@ def test_turns_of_the_warm_up_are_dropped(measure, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("options", "why"),
     [
         ({"lost_at": Command.REPLAY}, "REPLAY: expected 762 messages, counted 761"),
         ({"lost_at": Command.RECORD}, "RECORD: expected 762 messages, counted 761"),
         ({"fault": Fault.POSITION}, "archive: expected the recording to end at position 3, found"),
         ({"fault": Fault.REPLAYED}, "archive: expected 3 replayed messages, as recorded, found 4"),
         ({"alive_for": 1}, "the archive or its driver exited"),
-        # At once, and not when the time for a recording is over.
+        # Reported at once, not after the time limit of a recording.
         ({"alive_for": 0, "never": State.RECORDED}, "the archive or its driver exited"),
         ({"compiled": True}, "kernels were JIT-compiled"),
         ({"never": State.RECORDED}, "RECORD of 762 messages was not completed"),
@@ -106,7 +106,7 @@ def test_turns_of_the_warm_up_are_dropped(measure, monkeypatch):
     ],
     ids=lambda value: None if isinstance(value, str) else str(next(iter(value.items()))),
 )
-def test_a_wrong_answer_is_no_figure(measure, told, why):
-    made, _ = measure(**told)
+def test_a_wrong_response_makes_the_reading_void(measure, options, why):
+    made, _ = measure(**options)
     assert made.void.startswith(why)
     assert made.values == {}

@@ -1,4 +1,4 @@
-"""The settings of each archive, and which of them can be measured here."""
+"""The settings of each archive, and the archives that can be measured on this machine."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ CONTROL = "aeron:udp?endpoint=127.0.0.1:8010"
 
 @pytest.fixture
 def jar(tmp_path, monkeypatch):
-    """A jar and a Java that only seem to exist."""
+    """Files that stand for a jar and a Java."""
     file, program = tmp_path / "all.jar", tmp_path / "bin" / "java"
     program.parent.mkdir()
     for each in (file, program):
@@ -36,7 +36,7 @@ def jar(tmp_path, monkeypatch):
     return file
 
 
-def test_both_are_told_the_same(jar):
+def test_both_archives_have_the_same_settings(jar):
     settings = BenchSettings(both_set={"AERON_ARCHIVE_FILE_IO_MAX_LENGTH": "64k"})
     given = archive_settings(settings, FOLDER, CONTROL)
     assert given["aeron.archive.file.io.max.length"] == "64k"
@@ -59,7 +59,7 @@ def test_an_archive_has_threads_of_its_own_where_the_driver_has(mode, archive_mo
     assert given["aeron.archive.threading.mode"] == archive_mode
 
 
-def test_nobody_moves_a_directory():
+def test_directories_cannot_be_set():
     names = ("AERON_DIR", "AERON_ARCHIVE_DIR")
     settings = BenchSettings(
         both_set=dict.fromkeys(names, "/elsewhere"), ours_set=dict.fromkeys(names, "/elsewhere")
@@ -70,14 +70,14 @@ def test_nobody_moves_a_directory():
         assert list(found) == ["/shm/round/aeron", "/shm/round/archive"]
 
 
-def test_ours_alone_can_be_told_more():
+def test_only_ours_has_additional_settings():
     settings = BenchSettings(ours_set={"AERON_ARCHIVE_THREADING_MODE": "SHARED"})
     given = archive_settings(settings, FOLDER, CONTROL)
     assert our_environment(given, settings, {})["AERON_ARCHIVE_THREADING_MODE"] == "SHARED"
     assert given["aeron.archive.threading.mode"] == "DEDICATED"
 
 
-def test_both_archives_are_measured_where_they_are(jar):
+def test_both_archives_are_measured_where_they_are_available(jar):
     assert archives(BenchSettings()) == ([OUR_ARCHIVE, JAVA_ARCHIVE], {})
     assert archives(BenchSettings(drivers=("java",))) == ([JAVA_ARCHIVE], {})
     assert archives(BenchSettings(drivers=("c",))) == ([], {})
@@ -99,7 +99,7 @@ def test_a_jar_that_does_not_exist_is_an_error(jar):
     assert archives(BenchSettings(drivers=("ours", "c"))) == ([OUR_ARCHIVE], {})
 
 
-def test_no_java_is_a_reason_too(jar, monkeypatch):
+def test_a_jar_without_java_is_left_out_with_the_reason(jar, monkeypatch):
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(jar.parent))
     assert "Java is not installed" in peers.java_problem()
@@ -117,7 +117,9 @@ def test_an_archive_is_ready_once_its_mark_file_has_a_version(tmp_path, content,
     assert mark_is_ready(file) is is_ready
 
 
-def test_an_archive_that_ends_at_its_start_is_told_with_its_last_words(jar, tmp_path, monkeypatch):
+def test_an_archive_that_ends_at_its_start_is_reported_with_its_last_line(
+    jar, tmp_path, monkeypatch
+):
     class Ended:
         def __init__(self, *_, **__):
             self.pid = 1

@@ -35,7 +35,7 @@ def test_compares_medians():
     assert made.ratio == 6
 
 
-def test_void_readings_count_for_nothing():
+def test_void_readings_are_ignored():
     made = throughput([reading("ours", 8), reading("ours", 0, void="lost"), reading("c", 4)])
     assert made.ours.values == (8,)
     assert made.ratio == 2
@@ -83,7 +83,7 @@ def test_every_case_has_figures_of_different_names():
     assert {figure.case for figure in FIGURES} == {case.name for case in CASES}
 
 
-def test_an_archive_is_held_against_javas():
+def test_an_archive_is_compared_with_javas():
     values = {f"{way}-messages": 1.0 for way in ("record", "replay")}
     values |= {f"{way}-{name}": 1.0 for way in ("record", "replay") for name in ("megabytes",)}
     values |= {f"{way}-processor": 1.0 for way in ("record", "replay")}
@@ -102,7 +102,7 @@ def test_an_archive_is_held_against_javas():
     assert (made["archive-1344-record"].ratio, made["archive-1344-record"].floor) == (1.0, 1.0)
 
 
-def test_where_java_is_missing_its_floor_is_not_met():
+def test_without_java_its_floor_is_not_met():
     values = dict.fromkeys(("messages", "megabytes", "processor"), 1.0)
     both = {
         f"{way}-{name}": value for way in ("record", "replay") for name, value in values.items()
@@ -120,19 +120,19 @@ def test_floors_are_changed_by_name_and_by_file(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["udp-33=1", "udp-32=", "udp-32=0", "udp-32=-1", "udp-32=inf"])
-def test_refuses_floors_that_mean_nothing(text):
+def test_rejects_invalid_floors(text):
     with pytest.raises(ValueError, match="udp-3"):
         read_floors([text])
 
 
 @pytest.mark.parametrize("content", ["[]", "{", '{"udp-32": null}', '{"udp-33": 1}'])
-def test_refuses_files_that_hold_no_floors(tmp_path, content):
+def test_rejects_files_without_floors(tmp_path, content):
     file = tmp_path / "floors.json"
     file.write_text(content)
     with pytest.raises(ValueError, match=r"floors\.json|udp-3"):
         read_floors([str(file)])
 
 
-def test_a_file_that_is_not_there_is_an_error(tmp_path):
+def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(OSError, match="No such file"):
         read_floors([str(tmp_path / "none.json")])

@@ -36,7 +36,7 @@ class MadeProcess:
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """Creates the loads of a case; waits time out at once."""
+    """Create the loads of a case; all waits time out at once."""
     monkeypatch.setattr(loads, "LocalProcess", MadeProcess)
     monkeypatch.setattr(loads, "DRAIN_LIMIT_S", 0.01)
     monkeypatch.setattr(loads, "FLOW_LIMIT_S", 0.01)
@@ -102,7 +102,7 @@ def test_an_echo_is_counted_where_it_comes_back(start):
         assert made.count == 7
 
 
-def test_each_load_is_told_its_streams_and_its_board(start):
+def test_each_load_gets_its_streams_and_its_board(start):
     with start("udp-32"):
         argv = MadeProcess.made["sink"].argv
     assert argv[2:4] == ["windtunnel.harness.workload.bench.bench_load", "sink"]
@@ -161,7 +161,7 @@ def test_a_sender_that_goes_on_is_void(start):
         made.finish()
 
 
-def test_nothing_flowing_is_void(start):
+def test_streams_without_messages_are_void(start):
     with start("udp-32") as made, pytest.raises(MeasurementError, match="no message has arrived"):
         made.wait_until_flowing()
 

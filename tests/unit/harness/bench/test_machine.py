@@ -1,4 +1,4 @@
-"""The facts about the machine, and when it is too busy."""
+"""Facts about the machine, and the warning if it is busy."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ def test_names_the_processor():
     assert processor_name("nothing of the kind\n")
 
 
-def test_looks_at_this_machine():
+def test_reads_the_facts_of_this_machine():
     seen = read_machine()
     assert seen.cores >= 1
     assert seen.load_average >= 0

@@ -1,4 +1,4 @@
-"""Figures of two samples, and what makes a reading void."""
+"""Figures of two samples, and the causes of void readings."""
 
 import os
 
@@ -68,13 +68,13 @@ def test_one_round_trip_is_all_percentiles():
     assert set(measure.echo_values(np.array([4_000])).values()) == {4.0}
 
 
-def test_no_round_trip_is_no_figure():
+def test_without_round_trips_there_is_no_figure():
     with pytest.raises(MeasurementError, match="no round trip completed"):
         measure.echo_values(np.array([], dtype=np.int64))
 
 
 @pytest.mark.parametrize(("at_ns", "seen"), [(99, False), (100, True), (200, True), (201, False)])
-def test_notices_a_kernel_that_was_compiled_meanwhile(tmp_path, at_ns, seen):
+def test_detects_a_kernel_that_was_compiled_meanwhile(tmp_path, at_ns, seen):
     build = tmp_path / "module-digest" / "file_1" / "kernel.image"
     build.parent.mkdir(parents=True)
     build.write_bytes(b"")

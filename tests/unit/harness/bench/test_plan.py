@@ -80,7 +80,7 @@ def test_streams_share_the_window_as_they_share_a_socket():
 
 
 @pytest.mark.parametrize("window", ["", "0", "2x", "-1", "9g"])
-def test_a_window_that_is_no_length_is_refused(window):
+def test_a_window_that_is_not_a_length_is_rejected(window):
     with pytest.raises(ValueError, match="expected"):
         length_of(window)
 
@@ -111,19 +111,19 @@ def test_chosen_cases_keep_their_order():
     assert BenchSettings(cases=("startup",)).archive_cases() == []
 
 
-@pytest.mark.parametrize(("subject", "told"), [(OURS, "3"), (C, "2")], ids=["ours", "C"])
-def test_settings_reach_the_driver_and_ambient_ones_do_not(subject, told):
+@pytest.mark.parametrize(("subject", "expected"), [(OURS, "3"), (C, "2")], ids=["ours", "C"])
+def test_settings_reach_the_driver_and_ambient_ones_do_not(subject, expected):
     made = environment(subject, SETTINGS, Path("/shm/aeron"), AMBIENT)
     assert made == {
         "PATH": "/bin",
         "AERON_DIR": "/shm/aeron",
         "AERON_THREADING_MODE": "SHARED",
         "AERON_A": "1",
-        "AERON_B": told,
+        "AERON_B": expected,
     }
 
 
-def test_nobody_moves_the_directory():
+def test_the_directory_cannot_be_set():
     settings = BenchSettings(both_set={"AERON_DIR": "/elsewhere"})
     assert environment(OURS, settings, Path("/shm/aeron"), {})["AERON_DIR"] == "/shm/aeron"
 
@@ -132,7 +132,7 @@ def test_loads_get_no_settings_of_aeron():
     assert plain_environment(AMBIENT) == {"PATH": "/bin"}
 
 
-def test_a_program_takes_the_place_of_the_real_driver(tmp_path):
+def test_a_program_replaces_the_real_driver(tmp_path):
     program = tmp_path / "aeronmd"
     program.touch(mode=0o755)
     settings = BenchSettings(peer=f"aeronmd:{program}")
@@ -146,6 +146,6 @@ def test_a_program_takes_the_place_of_the_real_driver(tmp_path):
 
 
 @pytest.mark.parametrize("peer", ["java", "ours", "image:aeron", "aeronmd:", "aeronmd:/nowhere"])
-def test_a_peer_that_is_no_program_is_refused(peer):
+def test_a_peer_that_is_not_a_program_is_rejected(peer):
     with pytest.raises(PeerError, match="expected"):
         peer_of(BenchSettings(peer=peer))

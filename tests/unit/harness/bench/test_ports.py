@@ -1,4 +1,4 @@
-"""Ports for measured streams, which no other socket takes meanwhile."""
+"""Ports for measured streams, which no other socket gets meanwhile."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ LOW, HIGH = 30_000, 50_000
 
 @pytest.fixture(autouse=True)
 def ephemeral(tmp_path, monkeypatch):
-    """Sets the range of ephemeral ports."""
+    """Set the range of ephemeral ports."""
     path = tmp_path / "ip_local_port_range"
 
     def set_range(low, high):
@@ -53,7 +53,7 @@ def test_processes_begin_at_different_ports(monkeypatch):
     assert len(found) == 10
 
 
-def test_ports_in_use_are_passed_over():
+def test_ports_in_use_are_skipped():
     used = free_ports(4)
     ports._blocks.cache_clear()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as held:

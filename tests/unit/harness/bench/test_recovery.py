@@ -112,7 +112,7 @@ def test_every_tail_must_be_complete():
 
 
 def test_a_limit_is_not_known_to_hold_if_a_run_was_cancelled():
-    """Only 948 of 1,000 streams ran before a benchmark was ended, and its limit `held`."""
+    """A cancelled benchmark with 948 of 1,000 streams once reported that its limit `held`."""
     found = readings("tail", OURS, *[{}] * 946)
     found += [Reading("ours", "tail", 946 + each, void="cancelled") for each in range(2)]
     tail = row("tail-complete", found)

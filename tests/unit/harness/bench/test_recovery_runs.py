@@ -1,4 +1,4 @@
-"""What the recovery benchmark runs, and which of its runs count."""
+"""The runs of the recovery benchmark, and which of them count."""
 
 import json
 import pickle
@@ -16,14 +16,14 @@ from windtunnel.harness.orchestrate.suite.suite import RunSummary, SuiteResult
 
 
 class Runner:
-    """A stand-in for run_suite, whose runs have made results."""
+    """A replacement for run_suite, whose runs have synthetic results."""
 
     def __init__(self) -> None:
         self.calls, self.outcome, self.exit_code = [], "PASS", 0
 
     def __call__(self, files, *, seed, seeds, out, tested, receive, fidelity, jobs):
         names = tested.publisher.name, tested.subscriber.name
-        pickle.dumps(receive)  # Jobs are sent to other processes.
+        pickle.dumps(receive)  # Jobs are pickled for other processes.
         self.calls.append((files[0].stem, names, seeds, dict(receive)))
         result = SuiteResult(self.exit_code, out / f"suite-{len(self.calls)}")
         for index in range(seeds):
@@ -94,7 +94,7 @@ def test_tails_are_many_and_real_drivers_alternate(runner, tmp_path):
     ]
 
 
-def test_saved_readings_are_not_made_again(runner, tmp_path):
+def test_saved_readings_are_not_measured_again(runner, tmp_path):
     def measure(rounds):
         saved = SavedReadings(tmp_path / "readings.jsonl")
         return recovery_runs.measure(rounds, ["bursts"], tmp_path, print, saved=saved)
@@ -144,7 +144,7 @@ def test_a_signal_ends_the_benchmark_with_the_run(runner, tmp_path):
     assert len(runner.calls) == 1
 
 
-def test_what_needs_real_sockets_is_left_out_where_there_are_none(runner, tmp_path, monkeypatch):
+def test_paths_over_real_sockets_are_left_out_without_privileges(runner, tmp_path, monkeypatch):
     def require(fidelity, *_):
         if fidelity != "sim":
             raise LabError("no namespaces")

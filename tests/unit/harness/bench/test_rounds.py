@@ -11,7 +11,7 @@ from windtunnel.harness.orchestrate.subjects import peers
 
 @pytest.fixture
 def seen(monkeypatch):
-    """Every (driver, case, seconds) in the order of measuring, and the folders."""
+    """Every measurement (driver, case, round, seconds) in order, after the set of folders."""
     events, folders = [], set()
 
     class MadeHost:
@@ -61,12 +61,12 @@ def seen(monkeypatch):
 
 
 def run(settings):
-    told = []
-    return rounds.run_rounds(settings, lambda *_: None, told.append), told
+    reported = []
+    return rounds.run_rounds(settings, lambda *_: None, reported.append), reported
 
 
 def test_drivers_take_turns_after_a_round_that_does_not_count(seen):
-    readings, told = run(BenchSettings(rounds=2, seconds=2.0, cases=("startup", "rtt-ipc")))
+    readings, reported = run(BenchSettings(rounds=2, seconds=2.0, cases=("startup", "rtt-ipc")))
     assert seen[1:] == [
         ("ours", "startup", -1, 0.2),
         ("ours", "rtt-ipc", -1, 0.2),
@@ -78,11 +78,11 @@ def test_drivers_take_turns_after_a_round_that_does_not_count(seen):
             for case in ("startup", "rtt-ipc")
         ),
     ]
-    assert readings == told
+    assert readings == reported
     assert len(readings) == 8
 
 
-def test_a_case_with_losses_gets_a_driver_of_its_own(seen):
+def test_a_case_with_losses_has_its_own_driver(seen):
     cases = ("udp-32", "udp-1344-loss", "ipc-32")
     run(BenchSettings(rounds=1, drivers=("c",), cases=cases))
     order = [case for _, case, number, _ in seen[1:] if number == 0]
@@ -91,7 +91,7 @@ def test_a_case_with_losses_gets_a_driver_of_its_own(seen):
     assert sorted(names) == ["c--1-0", "c--1-1", "c-0-0", "c-0-1"]
 
 
-def test_a_driver_that_died_is_not_asked_again_in_its_round(seen):
+def test_a_driver_that_exited_is_not_measured_again_in_its_round(seen):
     readings, _ = run(BenchSettings(rounds=2, cases=("udp-32", "ipc-32")))
     assert [(each.driver, each.case) for each in readings if each.round_index == 1] == [
         ("ours", "udp-32"),
@@ -106,7 +106,7 @@ def test_nothing_is_left_behind(seen):
     assert not [folder for folder in seen[0] if folder.parent.exists()]
 
 
-def test_refuses_before_anything_is_started_without_the_real_driver(seen, monkeypatch):
+def test_without_the_real_driver_nothing_is_started(seen, monkeypatch):
     monkeypatch.setattr(rounds, "c_version", lambda: None)
     with pytest.raises(LabError, match="--drivers ours"):
         run(BenchSettings())
@@ -118,22 +118,22 @@ BOTH = ("archive-1344", "archive-64")
 
 
 def test_archives_take_turns_each_in_a_folder_of_its_own(seen):
-    readings, told = run(BenchSettings(rounds=2, seconds=2.0, cases=("startup", *BOTH)))
+    readings, reported = run(BenchSettings(rounds=2, seconds=2.0, cases=("startup", *BOTH)))
     assert [each for each in seen[1:] if "archive" in each[0]] == [
         *(("ours archive", case, -1, 0.2) for case in BOTH),
         *(("ours archive", case, 0, 2.0) for case in BOTH),
         *(("java archive", case, 0, 2.0) for case in BOTH),
         *(("ours archive", case, 1, 2.0) for case in BOTH),
-        # It died in its first case, and is not asked again in its round.
+        # It exited in its first case, and is not measured again in its round.
         ("java archive", BOTH[0], 1, 2.0),
     ]
-    assert readings == told
+    assert readings == reported
     folders = [each for each in seen[0] if each.name.startswith("archive-")]
     assert len(folders) == 5
     assert not [folder for folder in folders if folder.parent.exists()]
 
 
-def test_an_archive_that_is_not_here_is_left_out(seen, monkeypatch):
+def test_an_archive_that_is_not_installed_is_left_out(seen, monkeypatch):
     monkeypatch.setattr(peers, "java_problem", lambda: "no jar")
     readings, _ = run(BenchSettings(rounds=1, cases=BOTH))
     assert [(each.driver, each.case) for each in readings] == [("ours", case) for case in BOTH]
@@ -142,20 +142,20 @@ def test_an_archive_that_is_not_here_is_left_out(seen, monkeypatch):
     assert seen[1:] == []
 
 
-def test_recordings_that_could_fill_their_place_are_refused_before_any_is_made(seen):
+def test_recordings_that_could_fill_their_file_system_are_rejected_before_the_start(seen):
     with pytest.raises(LabError, match=r"recordings need .* bytes in .* are free"):
         run(BenchSettings(rounds=1, cases=BOTH, recording_bytes=1 << 60))
     assert seen[1:] == []
 
 
 def test_swarm_comes_after_the_drivers_and_needs_none_of_them(seen):
-    readings, told = run(BenchSettings(rounds=2, seconds=2.0, cases=("startup", "swarm")))
+    readings, reported = run(BenchSettings(rounds=2, seconds=2.0, cases=("startup", "swarm")))
     assert seen[-3:] == [
         ("ours", "startup", 1, 2.0),
         ("c", "startup", 1, 2.0),
         ("ours", "swarm", 1, 2.0),
     ]
-    assert readings == told
+    assert readings == reported
     seen[1:] = []
     run(BenchSettings(rounds=2, seconds=2.0, cases=("swarm",)))
     assert seen[1:] == [("ours", "swarm", 0, 2.0), ("ours", "swarm", 1, 2.0)]

@@ -1,4 +1,4 @@
-"""Readings survive an interruption, and a file that is none is rejected with its line."""
+"""Readings survive an interruption, and an invalid file is rejected with the line of the error."""
 
 import pytest
 

@@ -23,7 +23,7 @@ def test_rate_counts_from_the_first_trial_on():
     assert made.values == {"trials": 120.0, "frames": 300.0}
 
 
-def test_time_is_over_after_the_ordered_seconds():
+def test_the_measurement_ends_after_the_requested_seconds():
     made = reading([trial(each) for each in (10.0, 11.0, 12.0, 13.5, 14.0)], 0.0, 2.0, 0)
     assert made.values["trials"] == 60.0
 
@@ -42,19 +42,19 @@ def test_one_slow_trial_is_still_a_rate():
     assert reading([trial(10.0), trial(40.0)], 0.0, 2.0, 0).values["trials"] == 2.0
 
 
-def test_anything_wrong_makes_it_void():
+def test_any_error_makes_the_reading_void():
     made = reading([trial(10.0), trial(10.5, seed=7, violation="rcv-hwm fell")], 0.0, 60.0, 0)
     assert made.void == "seed 7: rcv-hwm fell"
     made = reading([trial(10.0, seed=8, defect="a defect")], 0.0, 60.0, 0)
     assert made.void == "seed 8: a defect"
 
 
-def test_swarm_that_tells_nothing_is_void():
+def test_a_swarm_without_output_is_void():
     assert reading([], 0.0, 60.0, 0).void
     assert reading([trial(10.0)], 0.0, 60.0, 0).void
 
 
-def test_only_whole_lines_about_trials_are_read():
+def test_only_complete_lines_about_trials_are_read():
     first, last = json.dumps(trial(1.0)), json.dumps({"kind": "swarm"})
     assert parse_trials(f"{first}\nwarning: of no matter\n{last}\n{first[:20]}") == [trial(1.0)]
     assert parse_trials("") == parse_trials(first) == []

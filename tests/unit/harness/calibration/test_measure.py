@@ -59,7 +59,7 @@ def test_bursts_are_unbroken_runs():
     assert found.low < 2.0 < found.high
 
 
-def test_of_copies_the_first_counts():
+def test_the_first_of_several_copies_counts():
     found = made([0, 1, 1, 2], sent=3)
     found.arrived_ns[2] += 5 * MS
     assert measure.delays_ns(found).tolist() == [MS, MS, MS]
@@ -72,26 +72,26 @@ def test_quantiles_lie_within_their_order_statistics():
     assert 440 < found.low < 500 < found.high < 560
 
 
-def test_one_that_skips_ahead_overtakes_as_many_as_it_passes():
+def test_a_packet_that_arrives_early_overtakes_all_that_it_passes():
     part, distance = measure.reordering(made([5, 0, 1, 2, 3, 4, 6, 7, 8, 9]))
     assert part.value == pytest.approx(0.1)
     assert distance.value == 5.0
 
 
-def test_nothing_that_arrived_has_no_figures():
+def test_a_delivery_without_packets_has_no_figures():
     found = made([], sent=5)
     assert measure.bits_per_s(found).samples == 0
     assert measure.quantile(measure.delays_ns(found), 0.5).samples == 0
 
 
-def test_what_was_asked_for_holds():
+def test_the_requested_impairments_hold():
     asked = Impairment("loss", ImpairmentCase(link="a->b", loss=LOSS), 50_000)
     found = measures(asked, lossy(LOSS), QUIET, "relay")
     assert [each.holds for each in found] == [True, True]
     assert row(found, "burst length").asked == pytest.approx(5.0)
 
 
-def test_shorter_bursts_at_the_same_rate_are_noticed():
+def test_shorter_bursts_at_the_same_rate_are_detected():
     alone = LossCase(model="iid", shares_ppb=(2 * 10**8,))
     asked = Impairment("loss", ImpairmentCase(link="a->b", loss=LOSS), 50_000)
     found = measures(asked, lossy(alone), QUIET, "relay")
@@ -122,7 +122,7 @@ def test_a_rate_is_judged_by_a_sender_that_offers_more():
     assert found.delivered == pytest.approx(8 * 298 / 3000, rel=1e-6)
 
 
-def test_another_rate_is_noticed():
+def test_another_rate_is_detected():
     other = LossCase(model="gilbert-elliott", shares_ppb=(7 * 10**7, 2 * 10**8, 10**9, 0))
     asked = Impairment("loss", ImpairmentCase(link="a->b", loss=LOSS), 50_000)
     found = measures(asked, lossy(other), QUIET, "relay")
@@ -148,14 +148,14 @@ def test_on_a_busy_machine_no_delay_is_judged(quiet):
     assert all(each.holds and not each.floor for each in found)
 
 
-def test_a_calm_link_loses_nothing():
+def test_a_link_without_impairments_loses_nothing():
     quiet = Impairment("baseline", None, 10)
     assert row(measures(quiet, made(range(10)), QUIET, "relay"), "loss rate").holds
     assert not row(measures(quiet, made(range(9)), QUIET, "relay"), "loss rate").holds
     assert baseline_of(made(range(10))).p50_ns == MS
 
 
-def test_every_impairment_of_the_language_has_a_round():
+def test_every_kind_of_impairment_has_a_round():
     rounds = impairments()
     assert rounds[0].settings is None
     asked = [each.settings.model_dump(exclude_defaults=True) for each in rounds[1:]]
@@ -163,7 +163,7 @@ def test_every_impairment_of_the_language_has_a_round():
     assert set().union(*asked) - {"link"} == wanted
 
 
-def test_a_calibration_reads_back(tmp_path):
+def test_a_calibration_is_read_back_as_written(tmp_path):
     one = Measure("delay", "p50", "ms", 5.0, 5.1, 5.0, 5.2, 100, "within 0.3 ms")
     found = Calibration("relay", "6.1", 1000, 7, 1, [one], ["rate: why"])
     found.write(tmp_path / "calibration.json")

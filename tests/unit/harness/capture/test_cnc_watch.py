@@ -1,4 +1,4 @@
-"""What is seen of a cnc.dat that may be anything."""
+"""Readings of a cnc.dat of arbitrary content."""
 
 import os
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_a_driver_shows_its_version_heartbeat_and_timeout(directory):
     assert look(directory) == CncSight("", 512, 17, 7)
 
 
-def test_what_is_not_there_yet_is_no_error(directory):
+def test_a_file_that_does_not_exist_yet_is_no_error(directory):
     assert look(directory).problem == "cnc.dat does not exist"
     write_cnc(directory / "cnc.dat", version=0)
     assert look(directory).problem == "cnc.dat has no version yet"
@@ -53,7 +53,7 @@ def test_a_hostile_header_is_named(directory, fields, problem):
     assert problem in look(directory).problem
 
 
-def test_no_link_is_followed_and_no_fifo_awaited(directory, tmp_path):
+def test_links_and_fifos_are_not_opened(directory, tmp_path):
     write_cnc(tmp_path / "other" / "cnc.dat")
     directory.symlink_to(tmp_path / "other")
     assert "found a symbolic link" in look(directory).problem

@@ -1,4 +1,4 @@
-"""The sampling process, on real Aeron's cnc file: it waits, samples, and closes its books."""
+"""The sampling process, on real Aeron's cnc file: it waits, samples, and writes its documents."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ VALUES_LENGTH = 64 * 128
 
 
 def write_cnc(path: Path, *, version: int = 512, heartbeat_ms: int = 1) -> np.memmap:
-    """Write a small file of a driver's shape with one counter and one logged error."""
+    """Write a small cnc file with one counter and one logged error."""
     lengths = [1024 + 768, 1024 + 128, METADATA_LENGTH, VALUES_LENGTH, 4096]
     buf = np.zeros(128 + sum(lengths), dtype=np.uint8)
     header = np.zeros(1, dtype=cnc_file.HEADER)
@@ -100,7 +100,7 @@ def process(tmp_path):
     started.popen.wait()
 
 
-def test_waits_for_the_driver_then_samples_until_reported_to_end(process):
+def test_waits_for_the_driver_then_samples_until_asked_to_end(process):
     process.wait_for(process.is_waiting)
     assert not process.is_ready()
     mapped = write_cnc(process.directory / "cnc.dat")
@@ -133,7 +133,7 @@ def test_is_not_ready_before_the_heartbeat_beats(process):
     process.wait_for(process.is_ready)
 
 
-def test_a_life_shorter_than_the_pace_of_its_looks_has_a_beginning_and_an_end(process):
+def test_a_driver_that_lives_shorter_than_a_sampling_interval_has_a_start_and_an_end(process):
     write_cnc(process.directory / "cnc.dat")
     process.wait_for(process.is_ready)
     assert process.end() == 0
@@ -142,7 +142,7 @@ def test_a_life_shorter_than_the_pace_of_its_looks_has_a_beginning_and_an_end(pr
     assert times_ns[-1] > times_ns[0]
 
 
-def test_goes_on_when_the_driver_removes_its_directory(process):
+def test_continues_when_the_driver_removes_its_directory(process):
     mapped = write_cnc(process.directory / "cnc.dat")
     process.wait_for(process.is_ready)
     shutil.rmtree(process.directory)
@@ -158,7 +158,7 @@ def test_a_file_that_is_truncated_ends_it_with_the_reason(process, length):
     mapped = write_cnc(path)
     process.wait_for(process.is_ready)
     os.truncate(path, length)
-    # This process may be ended while it reads, since truncating is not atomic with its look.
+    # The process may be killed while it reads, since it cannot check the length atomically.
     assert process.popen.wait(WAIT_S) in (INVALID_FILE_EXIT_CODE, *TRUNCATED_FILE_EXIT_CODES)
     if process.popen.returncode == INVALID_FILE_EXIT_CODE:
         text = f"expected {mapped.size} bytes, found {length}: it was truncated"
@@ -172,7 +172,7 @@ def test_leaves_no_documents_when_there_was_no_driver(process):
     assert "before a driver started" in process.log.read_text()
 
 
-def test_reports_what_is_wrong_with_a_file_that_no_driver_wrote(process):
+def test_reports_what_is_wrong_with_an_invalid_file(process):
     write_cnc(process.directory / "cnc.dat", version=0x0100_0000)
     assert process.popen.wait(WAIT_S) == INVALID_FILE_EXIT_CODE
     assert "expected major version 0" in process.log.read_text()
@@ -193,7 +193,7 @@ def test_follows_no_link_of_a_driver(process, tmp_path, link):
 
 
 class AskedWhileHoldingEveryLock(ShutdownSignal):
-    """One that is asked to end at each look, as a signal may come at any bytecode."""
+    """A flag that gets a signal at each access, since a signal may arrive at any bytecode."""
 
     looks = 0
 
@@ -205,7 +205,7 @@ class AskedWhileHoldingEveryLock(ShutdownSignal):
         return super().__getattribute__(name)
 
 
-def test_receives_a_signal_whatever_it_is_doing(tmp_path):
+def test_handles_a_signal_whatever_it_is_doing(tmp_path):
     write_cnc(tmp_path / "aeron" / "cnc.dat")
     live = map_live(tmp_path / "aeron")
     assert live is not None

@@ -10,7 +10,7 @@ from windtunnel.harness.capture.live_cnc import map_live
 from windtunnel.harness.dissect.driver_files.cnc_file import CncFileError
 
 
-def test_a_whole_file_is_read_and_may_be_removed(tmp_path):
+def test_a_complete_file_is_read_and_may_be_removed(tmp_path):
     path = tmp_path / "aeron" / "cnc.dat"
     write_cnc(path, heartbeat_ms=7)
     live = map_live(path.parent)
@@ -32,7 +32,7 @@ def test_a_shorter_file_is_reported_before_it_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("length", [None, 0, 100])
-def test_a_file_that_is_not_there_yet_is_awaited(tmp_path, length):
+def test_a_file_that_does_not_exist_yet_is_awaited(tmp_path, length):
     folder = tmp_path / "aeron"
     folder.mkdir()
     if length is not None:

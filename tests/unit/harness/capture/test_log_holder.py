@@ -1,4 +1,4 @@
-"""Log buffers are held from when they appear, copied with their holes, and told of."""
+"""Log buffers are opened when they appear, copied with their holes, and listed."""
 
 import os
 import shutil
@@ -55,7 +55,7 @@ def test_a_log_is_copied_byte_for_byte_also_when_its_driver_has_removed_it(direc
     assert copied.stat().st_blocks * 512 < LENGTH
 
 
-def test_what_is_written_after_the_first_look_is_in_the_copy(directory, files):
+def test_bytes_written_after_the_log_was_opened_are_in_the_copy(directory, files):
     path = make_log(directory, "publications/-7.logbuffer")
     holder = LogHolder(directory)
     holder.poll()
@@ -65,7 +65,7 @@ def test_what_is_written_after_the_first_look_is_in_the_copy(directory, files):
     assert files.log_buffer("publications", -7).read_bytes()[:4] == b"late"
 
 
-def test_other_files_are_left_alone_and_no_driver_is_no_log(directory, files):
+def test_other_files_are_ignored_and_without_a_driver_there_are_no_logs(directory, files):
     assert hold(directory, files) == []
     make_log(directory, "images/23.logbuffer.tmp")
     make_log(directory, "images/readme")
@@ -73,7 +73,7 @@ def test_other_files_are_left_alone_and_no_driver_is_no_log(directory, files):
     assert hold(directory, files) == []
 
 
-def test_a_log_that_is_too_long_is_reported_of_and_not_copied(directory, files, monkeypatch):
+def test_a_log_that_is_too_long_is_reported_and_not_copied(directory, files, monkeypatch):
     monkeypatch.setattr(log_holder, "LOG_LENGTH_MAX", LENGTH)
     make_log(directory, "images/1.logbuffer")
     make_log(directory, "images/2.logbuffer", LENGTH + 4096)
@@ -83,7 +83,7 @@ def test_a_log_that_is_too_long_is_reported_of_and_not_copied(directory, files, 
     assert not files.log_buffer("images", 2).exists()
 
 
-def test_a_host_keeps_so_many_bytes_and_no_more(directory, files, monkeypatch):
+def test_the_bytes_of_a_host_are_limited(directory, files, monkeypatch):
     monkeypatch.setattr(log_holder, "COPIED_BYTES_MAX", log_holder.BLOCK_LENGTH)
     for number in (1, 2):
         make_log(directory, f"images/{number}.logbuffer")
@@ -93,7 +93,7 @@ def test_a_host_keeps_so_many_bytes_and_no_more(directory, files, monkeypatch):
     assert not files.log_buffer("images", 2).exists()
 
 
-def test_only_so_many_logs_are_held(directory, files, monkeypatch):
+def test_the_number_of_open_logs_is_limited(directory, files, monkeypatch):
     monkeypatch.setattr(log_holder, "HELD_MAX", 1)
     before = len(os.listdir("/proc/self/fd"))
     for number in (1, 2):

@@ -1,4 +1,4 @@
-"""A loss report is copied without its unused rest, also after its driver has removed it."""
+"""The used part of a loss report is copied, also after its driver has removed the file."""
 
 import os
 
@@ -14,7 +14,7 @@ def test_the_used_part_is_copied_after_the_file_was_removed(tmp_path):
     assert (tmp_path / "copy").read_bytes() == b"entry"
 
 
-def test_a_report_that_its_driver_truncates_is_copied_as_far_as_it_is_there(tmp_path):
+def test_a_report_that_its_driver_truncates_is_copied_up_to_its_end(tmp_path):
     file = tmp_path / LOSS_REPORT_FILE
     file.write_bytes(b"entry" * 2000)
     held = LossReportCopy(tmp_path)

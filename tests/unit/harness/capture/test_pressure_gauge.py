@@ -1,4 +1,4 @@
-"""The gauge reads what the kernel counted, and keeps its figures when the process has gone."""
+"""The gauge reads counts of the kernel, and keeps its figures when the process has ended."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from windtunnel.harness.capture.pressure_gauge import PressureGauge, parse_throt
 
 @pytest.fixture
 def proc(tmp_path, monkeypatch):
-    """A made /proc with one process, 7, of two threads, in a group of each version."""
+    """A synthetic /proc with process 7 of two threads, in a control group of each version."""
     monkeypatch.setattr(pressure_gauge, "PROC", tmp_path / "proc")
     monkeypatch.setattr(pressure_gauge, "GROUPS", tmp_path / "cgroup")
     for thread, times in ((7, "1000 200 3\n"), (8, "50 900 1\n")):
@@ -34,7 +34,7 @@ def group(folder, lines: str, path: str, text: str) -> None:
     stat.write_text(text)
 
 
-def test_a_row_has_the_sum_of_what_threads_ran_and_the_longest_that_one_waited(proc):
+def test_a_row_has_the_total_run_time_and_the_longest_wait_of_a_thread(proc):
     gauge = PressureGauge(7, 5_000_000)
     gauge.poll(123)
     (row,) = gauge.pressure().rows.tolist()
@@ -48,7 +48,7 @@ def test_a_row_has_the_sum_of_what_threads_ran_and_the_longest_that_one_waited(p
     }
 
 
-def test_what_is_stolen_is_of_the_processor_that_lost_most_since_the_last_look(proc):
+def test_stolen_time_is_that_of_the_most_affected_processor_since_the_last_row(proc):
     line = "cpu{} 0 0 0 0 0 0 0 {} 0 0\n"
     gauge = None
     for now, (one, two) in enumerate([(5, 40), (6, 40), (6, 43), (7, 49)]):
@@ -60,8 +60,8 @@ def test_what_is_stolen_is_of_the_processor_that_lost_most_since_the_last_look(p
     assert gauge.pressure().column("stolen_ns").tolist() == [0, tick_ns, 4 * tick_ns, 10 * tick_ns]
 
 
-def test_a_thread_that_waited_long_once_hides_no_other(proc):
-    """A driver's main thread waits while it loads, and its agent begins with nothing."""
+def test_an_earlier_long_wait_of_a_thread_hides_no_other(proc):
+    """A driver's main thread waits while it loads; its agent's thread starts later, at zero."""
     gauge = PressureGauge(7, 5_000_000)
     for now, waited in enumerate((0, 600, 600)):
         (proc / "proc/7/task/7/schedstat").write_text("1000 900 3\n")
@@ -70,7 +70,7 @@ def test_a_thread_that_waited_long_once_hides_no_other(proc):
     assert gauge.pressure().column("wait_ns").tolist() == [900, 1500, 1500]
 
 
-def test_a_process_that_has_gone_keeps_its_last_figures(proc):
+def test_a_process_that_has_ended_keeps_its_last_figures(proc):
     gauge = PressureGauge(7, 5_000_000)
     gauge.poll(1)
     (proc / "proc/7/task/7/schedstat").unlink()
@@ -109,12 +109,12 @@ def test_a_quota_is_read_of_either_version(proc, lines, path, text, throttled_ns
     assert gauge.pressure().column("throttled_ns").tolist() == [throttled_ns]
 
 
-def test_a_text_that_reports_no_quota_is_unknown():
+def test_a_file_without_a_quota_is_unknown():
     assert parse_throttled("") == UNKNOWN
     assert parse_throttled("throttled_usec many\n") == UNKNOWN
 
 
-def test_a_living_process_is_seen_to_run():
+def test_a_living_process_has_run_time():
     process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         deadline_s = time.monotonic() + 20

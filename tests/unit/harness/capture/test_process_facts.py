@@ -1,4 +1,4 @@
-"""Processor time and memory out of the kernel's texts."""
+"""Processor time and memory, parsed from files in /proc."""
 
 import os
 import time
@@ -21,7 +21,7 @@ def test_reads_user_and_system_time_whatever_the_name(name):
     assert process_facts.parse_processor_ns(stat(name, 300, 200)) == 500 * TICK_NS
 
 
-def test_reads_resident_memory_and_what_is_its_own():
+def test_reads_resident_and_private_memory():
     assert process_facts.parse_memory(STATUS) == process_facts.Memory(2 << 20, 512 << 10)
 
 
@@ -29,7 +29,7 @@ def test_a_process_without_memory_has_none():
     assert process_facts.parse_memory("Name:\tkthread\n") == process_facts.Memory(0, 0)
 
 
-def test_agrees_with_what_this_process_knows_of_itself():
+def test_agrees_with_the_figures_of_this_process():
     before_s = time.process_time()
     seen_s = process_facts.processor_ns(os.getpid()) / 1e9
     after_s = time.process_time()
@@ -38,6 +38,6 @@ def test_agrees_with_what_this_process_knows_of_itself():
     assert process_facts.memory(os.getpid()).resident > 1 << 20
 
 
-def test_a_process_that_is_gone_is_an_error():
+def test_a_process_that_has_ended_is_an_error():
     with pytest.raises(OSError, match="No such file"):
         process_facts.processor_ns(1 << 30)

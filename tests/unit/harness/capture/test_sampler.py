@@ -1,4 +1,4 @@
-"""A pass over the counters reports what has changed, and whose counter it was."""
+"""A pass over the counters reports changed values, and the counters that they belong to."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def empty_cnc() -> CncFile:
 
 
 def allocate(cnc, counter_id, type_id, label=b"x"):
-    """As a driver does it: the value record is reset, the state is set last."""
+    """Allocate a counter as a driver does: the value is reset, and the state is set last."""
     cnc.values[counter_id] = 0
     meta = cnc.metadata[counter_id]
     meta["type_id"] = type_id
@@ -102,7 +102,7 @@ def test_a_key_that_was_cleared_on_free_is_still_known(cnc):
     assert sampler.counters()[0].key_hex.startswith("01020304")
 
 
-def test_an_id_that_is_taken_again_is_another_counter(cnc):
+def test_a_reused_id_is_another_counter(cnc):
     allocate(cnc, 0, type_id=1, label=b"first")
     register(cnc, 0, 10)
     cnc.values["value"][0] = 5
@@ -183,7 +183,7 @@ EVENTS = st.lists(
 
 @settings(deadline=None)
 @given(events=EVENTS)
-def test_agrees_with_an_observer_who_is_reported_everything(events):
+def test_agrees_with_an_observer_of_every_change(events):
     cnc, observer = empty_cnc(), Observer()
     sampler = Sampler(cnc)
     state = {}
@@ -198,7 +198,7 @@ def test_agrees_with_an_observer_who_is_reported_everything(events):
     for action, counter_id, value in events:
         counter_id = min(counter_id, len(state))
         if action == "take" and counter_id < CAPACITY and state.get(counter_id) != "allocated":
-            # a driver keeps a freed id for a second: a pass always sees it freed
+            # a driver keeps a freed id for a second, so that each pass finds it freed
             look()
             registration_id += 1
             allocate(cnc, counter_id, type_id=counter_id)

@@ -1,4 +1,4 @@
-"""The capture's command and the reading of its last words."""
+"""The command line of the capture, and its output."""
 
 from windtunnel.harness.artifact.host.host_facts import CaptureFacts
 from windtunnel.harness.capture import sniffer
@@ -30,7 +30,7 @@ def so_far(taken, received):
     return f"{reported}, 0 packets dropped by kernel"
 
 
-def test_a_capture_that_has_taken_all_may_be_ended_at_once():
+def test_a_complete_capture_may_be_ended_at_once():
     for taken in (20, 1, 0):
         settling = sniffer.Settling(100.0)
         assert not settling.is_over(100.0)
@@ -41,8 +41,8 @@ def test_a_capture_that_has_taken_all_may_be_ended_at_once():
         assert settling.is_over(100.1)
 
 
-def test_a_capture_that_lags_is_left_alone_while_it_takes_anything():
-    """As one did: eleven packets in two blocks, of which the second came a second behind."""
+def test_a_capture_that_lags_is_waited_for_while_it_makes_progress():
+    """A capture got eleven packets in two blocks, the second block a second after the first."""
     settling = sniffer.Settling(100.0)
     settling.update(so_far(4_316, 4_327), 100.02)
     settling.update(so_far(4_316, 4_327), 100.26)
@@ -53,7 +53,7 @@ def test_a_capture_that_lags_is_left_alone_while_it_takes_anything():
     assert settling.is_over(101.38)
 
 
-def test_a_capture_that_takes_nothing_is_waited_for_no_longer_than_a_block_lasts():
+def test_a_capture_without_progress_is_waited_for_during_one_block_timeout():
     settling = sniffer.Settling(100.0)
     for now_s in (100.0, 100.5, 100.0 + sniffer.SETTLE_S - 0.01):
         settling.update(so_far(19, 20), now_s)
@@ -62,8 +62,8 @@ def test_a_capture_that_takes_nothing_is_waited_for_no_longer_than_a_block_lasts
     assert settling.is_over(now_s)
 
 
-def test_a_capture_that_reports_nothing_is_not_taken_for_one_that_has_nothing_to_take():
-    """It may stand still, as one did for two seconds on a machine that was busy elsewhere."""
+def test_a_silent_capture_is_not_considered_complete():
+    """It may be stopped, as one was for two seconds on a busy machine."""
     for reported in ((), (so_far(19, 20),)):
         settling = sniffer.Settling(100.0)
         for line in reported:
@@ -73,7 +73,7 @@ def test_a_capture_that_reports_nothing_is_not_taken_for_one_that_has_nothing_to
         assert settling.is_over(end_s)
 
 
-def test_a_capture_without_end_is_not_waited_for_for_ever():
+def test_the_wait_for_an_endless_capture_is_limited():
     settling = sniffer.Settling(100.0)
     for index in range(1_000):
         now_s = 100.0 + index * sniffer.SETTLE_S / 2
@@ -90,7 +90,7 @@ def test_a_packet_that_comes_late_is_waited_for():
     assert not settling.is_over(100.04)
 
 
-def test_what_is_reported_on_the_way_are_no_closing_statistics():
+def test_intermediate_reports_are_not_the_closing_statistics():
     reported = (
         "tcpdump: 9 packets captured, 9 packets received by filter, 0 packets dropped by kernel\n"
     )
@@ -117,8 +117,8 @@ def test_a_packet_left_in_the_buffer_is_a_dropped_one():
     )
 
 
-def test_what_came_before_the_filter_stood_is_no_lost_packet():
-    """As an ARP request did in a container: 1 received, and not for the filter."""
+def test_a_packet_from_before_the_filter_is_not_a_lost_packet():
+    """An ARP request in a container was counted as received, although the filter excludes it."""
     first, end = so_far(0, 2) + "\n", END.replace("1200 packets r", "1202 packets r")
     assert sniffer.statistics(LISTENING + first + end) == CaptureFacts(1200, 0)
     late = so_far(1_190, 1_202) + "\n" + so_far(1_200, 1_202) + "\n"
@@ -134,13 +134,13 @@ def test_a_packet_left_in_the_buffer_is_a_dropped_one_whatever_came_before_the_f
         assert sniffer.statistics(LISTENING + first + late + end) == CaptureFacts(1200, dropped)
 
 
-def test_what_comes_before_the_filter_and_is_taken_in_time_excuses_nothing():
+def test_a_packet_from_before_the_filter_that_was_read_excuses_nothing():
     reported = f"{so_far(0, 3)}\n{so_far(5, 5)}\n{so_far(1_200, 1_201)}\n"
     end = END.replace("1200 packets r", "1201 packets r")
     assert sniffer.statistics(LISTENING + reported + end) == CaptureFacts(1200, 1)
 
 
-def test_knows_an_answer():
+def test_recognises_a_report():
     assert sniffer.is_report(so_far(0, 0))
     assert sniffer.is_report(so_far(1, 1))
     assert not sniffer.is_report(LISTENING)
@@ -159,7 +159,7 @@ def test_there_are_no_statistics_before_the_end():
     assert sniffer.statistics("") is None
 
 
-def test_the_first_answer_may_tell_that_a_block_was_just_taken():
+def test_the_first_report_may_show_that_a_block_was_just_read():
     settling = sniffer.Settling(100.0)
     settling.update(so_far(9, 11), 100.6)
     settling.update(so_far(9, 11), 100.6 + sniffer.SETTLE_S - 0.01)

@@ -1,4 +1,4 @@
-"""The decorator of own checks: what it accepts, in which order, under which name."""
+"""The decorator of own checks: the functions that it accepts, their order and their names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What own checks see of a run equals what the run folder was made of."""
+"""The evidence that own checks get equals the content of the run folder."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def evidence(run):
     return Evidence(run.path)
 
 
-def test_says_what_ran(evidence, run):
+def test_has_the_facts_of_the_run(evidence, run):
     assert (evidence.scenario, evidence.seed, evidence.fidelity) == (run.case.name, SEED, "netns")
     assert evidence.hosts == ("a", "b")
     assert evidence.run_dir == run.path
@@ -124,12 +124,12 @@ def test_has_the_figures_of_streams(evidence, run):
         (lambda each: list(each.log_lines("x")), r"application of the scenario \(it has none\)"),
     ],
 )
-def test_names_that_the_scenario_lacks_are_errors(evidence, ask, text):
+def test_names_that_are_not_in_the_scenario_are_errors(evidence, ask, text):
     with pytest.raises(ValueError, match=text):
         ask(evidence)
 
 
-def test_lacking_evidence_is_named(tmp_path):
+def test_missing_evidence_is_named(tmp_path):
     run = make_run(tmp_path / "run")
     run.write()
     run.folder.capture("b").unlink()

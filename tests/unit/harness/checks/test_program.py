@@ -1,4 +1,4 @@
-"""The program that executes own checks: what each kind of file and check results in."""
+"""The program that executes own checks, with each kind of file and check."""
 
 import sys
 
@@ -12,7 +12,7 @@ HEAD = "from windtunnel.harness.checks import EvidenceMissing, check\n"
 
 
 class Results:
-    """Keeps what is written."""
+    """Records the written results."""
 
     def __init__(self):
         self.written = []
@@ -133,7 +133,7 @@ def test_a_file_that_cannot_be_read_is_an_error(execute):
     assert error.endswith("other.py: No such file or directory")
 
 
-def test_it_imports_its_neighbours_which_replace_nothing(execute, tmp_path):
+def test_it_imports_modules_beside_it_which_replace_no_other(execute, tmp_path):
     (tmp_path / "feed_rules_of_test.py").write_text("LIMIT = 5\n")
     (tmp_path / "json.py").write_text("raise ValueError('not this one')\n")
     text = "import json\nfrom feed_rules_of_test import LIMIT\n" + one("return json.dumps(LIMIT)")

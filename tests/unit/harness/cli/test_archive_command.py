@@ -1,4 +1,4 @@
-"""`windtunnel archive` is the archive's own program: its words, its output, its exit codes."""
+"""`windtunnel archive` is the archive's own program: its arguments, output and exit codes."""
 
 import subprocess
 import sys
@@ -27,19 +27,19 @@ def _run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
         (["--nonsense"], 64, "", "windtunnel archive: No such option"),
     ],
 )
-def test_it_becomes_the_archives_own_program(
+def test_it_executes_the_archives_own_program(
     tmp_path: Path, words: list[str], code: int, out: str, err: str
 ) -> None:
     archive_files.unpack(tmp_path)
-    # A module of that name where the user stands is not taken for the program.
+    # A module of that name in the user's current folder is not executed.
     (tmp_path / "driver.py").write_text("raise SystemExit(99)")
     found = _run(tmp_path, *words)
     assert (found.returncode, found.stdout) == (code, out)
     assert found.stderr.startswith(err)
 
 
-def test_help_teaches_by_example_and_names_exit_codes(tmp_path: Path) -> None:
-    told = _run(tmp_path, "--help").stdout
-    assert told.count("  windtunnel archive") >= 2
-    assert "Exit codes: 0 " in told
-    assert all(len(line) <= 100 for line in told.splitlines())
+def test_help_has_examples_and_names_exit_codes(tmp_path: Path) -> None:
+    output = _run(tmp_path, "--help").stdout
+    assert output.count("  windtunnel archive") >= 2
+    assert "Exit codes: 0 " in output
+    assert all(len(line) <= 100 for line in output.splitlines())

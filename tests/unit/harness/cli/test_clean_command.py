@@ -1,4 +1,4 @@
-"""What `windtunnel clean` prints, and how it ends."""
+"""The output and the exit codes of `windtunnel clean`."""
 
 from pathlib import Path
 
@@ -18,14 +18,14 @@ def run(out: Path) -> int:
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
-    """A machine without left-overs, and functions that add some."""
+    """A machine without left-overs, and functions that add left-overs."""
     monkeypatch.setattr(clean, "remove_leftovers", lambda _: [])
     monkeypatch.setattr(containers, "remove_leftovers", list)
     monkeypatch.setattr(boot, "remove_leftovers", list)
     return monkeypatch
 
 
-def test_failures_are_printed_after_all_else_was_removed(
+def test_failures_are_printed_after_everything_else_was_removed(
     machine: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(_: Path) -> list[str]:

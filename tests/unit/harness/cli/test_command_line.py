@@ -1,4 +1,4 @@
-"""The command group: how fast it answers, and what each kind of error becomes."""
+"""The command group: its start-up, and the message and exit code of each kind of error."""
 
 import os
 import subprocess
@@ -43,12 +43,12 @@ def loaded_by(*arguments: str) -> subprocess.CompletedProcess[str]:
     ],
     ids=str,
 )
-def test_answers_without_loading_anything_heavy(arguments: tuple[str, ...]) -> None:
+def test_starts_without_heavy_imports(arguments: tuple[str, ...]) -> None:
     done = loaded_by(*arguments)
     assert done.stderr.splitlines()[-1] == "[]"
 
 
-def test_notices_a_heavy_import() -> None:
+def test_detects_a_heavy_import() -> None:
     assert "pydantic" in loaded_by("explain", "loss/reliable-2pct").stderr.splitlines()[-1]
 
 
@@ -59,7 +59,7 @@ def test_notices_a_heavy_import() -> None:
 def test_a_seed_above_the_maximum_is_a_usage_error(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It would otherwise be reduced, and the run have another seed than was given."""
+    """It would otherwise be reduced, so that the run had another seed than the given one."""
     assert root.main([*command.split(), "--seed", str(SEED_MAX + 1)]) == exit_code.USAGE
     assert f"not in the range 0<=x<={SEED_MAX}" in capsys.readouterr().err
 
@@ -90,7 +90,7 @@ def test_a_file_in_a_folder_that_does_not_exist_is_a_usage_error(
         ("empty", " with at least one byte, found an empty file"),
     ],
 )  # fmt: skip
-def test_a_payload_that_is_no_file_or_empty_is_a_usage_error(
+def test_a_payload_that_is_not_a_file_or_empty_is_a_usage_error(
     command: str, name: str, found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -157,7 +157,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     ],
     ids=["interrupt", "broken pipe", "disk full"],
 )
-def test_foreseen_errors_show_no_traceback(
+def test_expected_errors_show_no_traceback(
     error: BaseException,
     code: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -177,7 +177,7 @@ def test_disk_full_names_the_file(
     assert capsys.readouterr().err == "windtunnel: runs/x: No space left on device\n"
 
 
-def test_a_defect_is_told_apart_from_a_fail(
+def test_a_defect_has_another_exit_code_than_a_fail(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fake(monkeypatch, ZeroDivisionError("oops"))
@@ -185,7 +185,7 @@ def test_a_defect_is_told_apart_from_a_fail(
     assert "ZeroDivisionError: oops" in capsys.readouterr().err
 
 
-def test_a_reader_that_leaves_is_no_fail() -> None:
+def test_a_closed_pipe_is_not_a_fail() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "windtunnel.harness", "list", "--json"]

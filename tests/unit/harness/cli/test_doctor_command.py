@@ -49,7 +49,7 @@ def test_a_probe_that_raises_becomes_a_fact(
     assert "lost my glasses" in fact.detail
 
 
-def test_every_probe_answers_here(tmp_path: Path) -> None:
+def test_every_probe_succeeds_on_this_machine(tmp_path: Path) -> None:
     found = machine.facts(tmp_path / "not" / "there")
     assert {"Python", "numba", "netem", "disk", "Docker engine"} <= {fact.name for fact in found}
     assert not [fact for fact in found if "the probe failed" in fact.detail]
@@ -87,7 +87,7 @@ def test_json_has_facts_and_fidelities(
 
 
 class Engine(http.server.BaseHTTPRequestHandler):
-    """A stand-in for a Docker engine that serves GET /version only."""
+    """A replacement for a Docker engine that serves GET /version only."""
 
     def do_GET(self) -> None:
         body = b'{"Version": "99.1"}' if self.path == "/version" else b"{}"

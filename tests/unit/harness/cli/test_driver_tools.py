@@ -1,4 +1,4 @@
-"""The tools that look into a driver: forms of output, exit codes, the live view."""
+"""The tools that inspect a driver: output formats, exit codes, the live view."""
 
 import io
 import json
@@ -56,8 +56,8 @@ def folder(tmp_path: Path) -> Path:
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     code = main([str(each) for each in arguments])
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
 
 
 def test_a_pipe_gets_an_aligned_table_without_escapes(folder, capsys):
@@ -127,20 +127,20 @@ def test_a_wrong_command_line_is_one_line_and_64(capsys, arguments):
 
 
 @pytest.mark.parametrize("tool", [*TABLES, "driver-info"])
-def test_where_nothing_is_the_exit_code_is_1(tmp_path, capsys, tool):
+def test_without_a_driver_the_exit_code_is_1(tmp_path, capsys, tool):
     code, out, err = run(capsys, tool, "--dir", tmp_path)
     assert (code, out) == (exit_code.NOTHING, "")
     assert str(tmp_path) in err
 
 
 @pytest.mark.parametrize("tool", ["stat", "streams", "backlog", "errors", "driver-info"])
-def test_what_cannot_be_read_is_2(tmp_path, capsys, tool):
+def test_an_unreadable_file_is_2(tmp_path, capsys, tool):
     code, out, err = run(capsys, tool, "--dir", write(tmp_path, small_cnc()[:-1]))
     assert (code, out) == (exit_code.INCONCLUSIVE, "")
     assert "truncated" in err
 
 
-def test_a_damaged_error_log_is_shown_and_told(folder, capsys):
+def test_a_damaged_error_log_is_shown_and_reported(folder, capsys):
     content = bytearray((folder / "cnc.dat").read_bytes())
     end = put_error(content, 0, 3, 1, "first")
     put_error(content, end, 1, 1, "x" * 400)
@@ -172,7 +172,7 @@ def test_a_hostile_label_does_not_reach_the_terminal(folder, capsys):
 
 
 @pytest.mark.parametrize("kind", ["dumb", "unknown", None])
-def test_a_window_that_cannot_be_drawn_over_gets_the_table_once(folder, capsys, monkeypatch, kind):
+def test_a_terminal_without_cursor_control_gets_the_table_once(folder, capsys, monkeypatch, kind):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     if kind is None:
         monkeypatch.delenv("TERM", raising=False)
@@ -182,7 +182,7 @@ def test_a_window_that_cannot_be_drawn_over_gets_the_table_once(folder, capsys, 
     assert (code, "1,234,567" in out) == (0, True)
 
 
-def test_an_output_that_knows_no_unicode_gets_escapes(monkeypatch):
+def test_an_output_without_unicode_gets_escapes(monkeypatch):
     raw = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
     look.echo_line("caf\u00e9 \ufffd")
@@ -190,7 +190,7 @@ def test_an_output_that_knows_no_unicode_gets_escapes(monkeypatch):
     assert raw.getvalue() == b"caf\\xe9 \\ufffd\n"
 
 
-def test_driver_info_tells_who_it_is(folder, capsys):
+def test_driver_info_identifies_the_driver(folder, capsys):
     code, out, _ = run(capsys, "driver-info", "--dir", folder)
     found = dict(line.split(maxsplit=1) for line in out.splitlines())
     assert code == 0
@@ -200,7 +200,7 @@ def test_driver_info_tells_who_it_is(folder, capsys):
 
 
 @pytest.mark.parametrize("heartbeat_ms", [-1, 1], ids=["closed", "silent"])
-def test_a_driver_that_does_not_live_is_1_and_is_not_written_to(tmp_path, capsys, heartbeat_ms):
+def test_a_dead_driver_is_1_and_its_file_is_not_written(tmp_path, capsys, heartbeat_ms):
     write(tmp_path, small_cnc(heartbeat_ms=heartbeat_ms))
     before = (tmp_path / "cnc.dat").read_bytes()
     code, out, _ = run(capsys, "driver-info", "--dir", tmp_path, "--pid")
@@ -270,14 +270,14 @@ def test_hexdump_shows_one_frame_byte_for_byte(log, capsys):
     assert f"the frame before begins at 2:{first['offset']}" in err
 
 
-def test_hexdump_folds_equal_lines_and_leaves_out_what_a_pad_has_not(log, capsys):
+def test_hexdump_folds_equal_lines_and_shows_only_the_header_of_a_pad(log, capsys):
     content = bytearray(log.read_bytes())
     content[2 * 131072 + 32 : 2 * 131072 + 512] = bytes(480)
     log.write_bytes(content)
     _, out, _ = run(capsys, "logbuffer", log, "--hexdump", "2:0")
     assert out.count("*\n") == 1
     _, out, _ = run(capsys, "logbuffer", log, "--hexdump", "2:2016")
-    assert len(out.splitlines()) == 2 + 2 + 1, "a PAD has a header alone"
+    assert len(out.splitlines()) == 2 + 2 + 1, "a PAD has only a header"
 
 
 @pytest.mark.parametrize("length", [0, 300_000])
@@ -299,17 +299,17 @@ def test_a_log_that_shrinks_while_it_is_shown_is_2(log, capsys, monkeypatch):
     assert {each["ended_because"] for each in json.loads(out)["terms"]} == {log_buffer.CUT_SHORT}
 
 
-def test_a_log_that_is_not_there_is_1(tmp_path, capsys):
+def test_a_missing_log_is_1(tmp_path, capsys):
     code, _, err = run(capsys, "logbuffer", tmp_path / "no.logbuffer")
     assert (code, "no log buffer" in err) == (exit_code.NOTHING, True)
 
 
-# The archive's tools are a program of their own, and so is their test.
+# The archive's tools are another program, which has its own test.
 IN_HERE = [each for each in DRIVER_COMMANDS if each.name != "archive"]
 
 
 @pytest.mark.parametrize("command", IN_HERE, ids=lambda command: command.name)
-def test_help_teaches_by_example_and_names_exit_codes(command, capsys):
+def test_help_has_examples_and_names_exit_codes(command, capsys):
     assert windtunnel.commands[command.name] is command
     _, out, _ = run(capsys, command.name, "--help")
     assert out.count(f"  windtunnel {command.name}") >= 2
@@ -325,7 +325,7 @@ def picture(view: View, changed: set[object], lines_max: int) -> str:
     return console.file.getvalue()
 
 
-def test_a_picture_fits_its_window_and_marks_what_changed():
+def test_the_live_view_fits_its_window_and_marks_changes():
     rows = [("1,000", f"label [bold]{index}[/bold] " + "x" * 90) for index in range(50)]
     columns = (Column("value", True), Column("label"))
     view = View("heading", columns, rows, {}, "closing", keys=list(range(50)))
@@ -406,7 +406,7 @@ def test_on_a_terminal_it_is_live_until_interrupted(folder):
 
 
 def test_an_interrupt_that_comes_while_drawing_ends_the_live_view():
-    """Beside a thread that would take it, as numpy's are."""
+    """There is another thread that could receive the signal, as those of numpy could."""
     before = signal.getsignal(signal.SIGINT)
     gone = threading.Event()
     other = threading.Thread(target=gone.wait)

@@ -1,5 +1,5 @@
-"""`windtunnel explain` and `windtunnel schema`: what a run would refuse is refused, and what it
-would accept is described."""
+"""`windtunnel explain` and `windtunnel schema`: files that a run would refuse are refused, and
+others are described."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ LISTED = "  - delivered_once\n"
 
 @pytest.fixture
 def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a lab nor a kernel nor a driver may be prepared for a file that is refused."""
+    """Fail if a lab, a kernel or a driver is prepared for a file that is refused."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("something was started")
@@ -113,7 +113,7 @@ def test_each_wrong_expectation_has_its_place(
         "delivered_intact: {undelivered_at_most: 5KiB}",
     ],
 )
-def test_a_right_expectation_is_accepted(check: str, tmp_path: Path) -> None:
+def test_a_valid_expectation_is_accepted(check: str, tmp_path: Path) -> None:
     file = written(tmp_path, RUNNABLE.replace(LISTED, f"  - {check}\n"))
     assert main(["explain", file]) == exit_code.OK
 

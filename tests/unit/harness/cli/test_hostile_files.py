@@ -22,48 +22,48 @@ COMMANDS = {
 
 
 @pytest.fixture
-def told(capsys, tmp_path, monkeypatch):
+def execute(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    def told(*words):
+    def execute(*words):
         code = main([str(each) for each in words])
         printed = capsys.readouterr()
         assert "Traceback" not in printed.err
         return code, printed.out, printed.err
 
-    return told
+    return execute
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_fifo_is_refused_and_not_waited_for(command, tmp_path, told):
+def test_a_fifo_is_refused_and_not_waited_for(command, tmp_path, execute):
     os.mkfifo(tmp_path / "file.yaml")
     code, more = COMMANDS[command]
-    found, out, err = told(command, tmp_path / "file.yaml", *more)
+    found, out, err = execute(command, tmp_path / "file.yaml", *more)
     assert (found, out) == (code, "")
     assert "file.yaml" in err
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_link_to_itself_is_refused(command, tmp_path, told):
+def test_a_link_to_itself_is_refused(command, tmp_path, execute):
     (tmp_path / "file.yaml").symlink_to(tmp_path / "file.yaml")
     code, more = COMMANDS[command]
-    assert told(command, tmp_path / "file.yaml", *more)[0] == code
+    assert execute(command, tmp_path / "file.yaml", *more)[0] == code
 
 
-def test_a_named_file_may_be_a_link(tmp_path, told):
+def test_a_named_file_may_be_a_link(tmp_path, execute):
     (tmp_path / "file.yaml").write_text("schema: windtunnel/1\n")
     (tmp_path / "link.yaml").symlink_to(tmp_path / "file.yaml")
-    code, _, err = told("explain", tmp_path / "link.yaml")
+    code, _, err = execute("explain", tmp_path / "link.yaml")
     assert code == exit_code.USAGE
     assert "name" in err
     assert "symbolic link" not in err
 
 
-def test_a_directory_in_place_of_the_verdict_is_refused_by_name(tmp_path, told):
+def test_a_directory_in_place_of_the_verdict_is_refused_by_name(tmp_path, execute):
     make_run(tmp_path / "run").write()
     run = RunDir(tmp_path / "run")
     run.verdict.mkdir()
-    code, _, err = told("judge", run.path)
+    code, _, err = execute("judge", run.path)
     assert code == exit_code.INCONCLUSIVE
     assert err.startswith(f"windtunnel: {run.verdict}: expected a regular file, found a directory")
     assert sorted(run.path.glob(".*")) == []
@@ -82,12 +82,12 @@ def test_the_real_path_of_a_link_to_itself_is_a_path(tmp_path):
 
 
 @pytest.mark.parametrize(("cut", "damage"), [(-3, "ends inside a packet"), (0, "")])
-def test_a_scenario_of_a_truncated_capture_says_so(cut, damage, tmp_path, told):
+def test_a_scenario_from_a_truncated_capture_mentions_it(cut, damage, tmp_path, execute):
     write_claims(tmp_path / "night.pcap", {1: 1})
     write_claims(tmp_path / "day.pcap", {1: 9})
     whole = (tmp_path / "day.pcap").read_bytes()
     (tmp_path / "night.pcap").write_bytes(whole[: cut or None])
-    code, _, err = told("from-capture", "night.pcap")
+    code, _, err = execute("from-capture", "night.pcap")
     assert code == (exit_code.INCONCLUSIVE if damage else exit_code.OK)
     assert (f"NOTE: night.pcap: the capture {damage}" in err) == bool(damage)
     assert ("Not covered" in (tmp_path / "night.yaml").read_text()) is True
@@ -95,25 +95,25 @@ def test_a_scenario_of_a_truncated_capture_says_so(cut, damage, tmp_path, told):
 
 
 @pytest.mark.parametrize("has_victim", [True, False])
-def test_a_scenario_of_a_capture_is_not_written_through_a_link(tmp_path, told, has_victim):
+def test_a_scenario_of_a_capture_is_not_written_through_a_link(tmp_path, execute, has_victim):
     write_claims(tmp_path / "night.pcap", {1: 1})
     victim, link = tmp_path / "victim", tmp_path / "night.yaml"
     if has_victim:
         victim.write_text("secret")
     link.symlink_to(victim)
-    code, _, err = told("from-capture", "night.pcap")
+    code, _, err = execute("from-capture", "night.pcap")
     assert code == exit_code.USAGE
     assert "night.yaml: already exists" in err
-    assert told("from-capture", "night.pcap", "--force")[0] == exit_code.OK
+    assert execute("from-capture", "night.pcap", "--force")[0] == exit_code.OK
     assert not link.is_symlink()
     assert "schema: windtunnel/1" in link.read_text()
     assert victim.exists() == has_victim
     assert not has_victim or victim.read_text() == "secret"
 
 
-def test_a_scenario_of_a_capture_is_written_into_a_linked_folder(tmp_path, told):
+def test_a_scenario_of_a_capture_is_written_into_a_linked_folder(tmp_path, execute):
     write_claims(tmp_path / "night.pcap", {1: 1})
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")
-    assert told("from-capture", "night.pcap", "--out", "link/made.yaml")[0] == exit_code.OK
+    assert execute("from-capture", "night.pcap", "--out", "link/made.yaml")[0] == exit_code.OK
     assert (tmp_path / "folder" / "made.yaml").is_file()

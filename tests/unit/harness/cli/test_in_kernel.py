@@ -1,4 +1,4 @@
-"""`--kernel uml`: what is started inside, for how long at most, and what is told without it."""
+"""`--kernel uml`: the command inside, its time limit, and the error without the kernel."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ NAME = "netem/loss-bursts"
 
 @pytest.fixture
 def commands(monkeypatch):
-    """What would be run inside; it exits with 2."""
+    """The commands that would be run inside; each exits with 2."""
     found = []
 
     def run(_, command):
@@ -27,7 +27,7 @@ def commands(monkeypatch):
     return found
 
 
-def test_the_same_run_is_made_inside(commands, tmp_path):
+def test_the_same_command_is_run_inside(commands, tmp_path):
     options = ["--seed", "7", "--out", str(tmp_path), "--backend", "relay", "--json"]
     assert main(["run", NAME, "--kernel", "uml", *options]) == 2
     (command,) = commands
@@ -56,7 +56,7 @@ def test_a_calibration_goes_inside_too(commands, tmp_path):
     assert words[2:8] == ["--backend", "netem", "--seed", "4", "--scale", "0.5"]
 
 
-def test_a_scenario_that_is_wrong_is_told_before_anything_starts(commands, tmp_path, capsys):
+def test_an_invalid_scenario_is_reported_before_anything_starts(commands, tmp_path, capsys):
     file = tmp_path / "wrong.yaml"
     file.write_text("schema: windtunnel/1\n")
     assert main(["run", str(file), "--kernel", "uml"]) == exit_code.USAGE
@@ -72,7 +72,7 @@ def test_without_the_package_it_is_named(monkeypatch, capsys):
     assert "apt-get install user-mode-linux" in capsys.readouterr().err
 
 
-def test_a_kernel_that_fails_is_our_failure(commands, monkeypatch, capsys):
+def test_a_kernel_that_fails_is_a_harness_error(commands, monkeypatch, capsys):
     def fail(_, command):
         raise boot.BootError("the kernel was not up after 60 s\nKernel panic")
 

@@ -66,7 +66,7 @@ def test_every_check_and_gate_has_one_sentence(capsys: pytest.CaptureFixture[str
     assert by_name["faults_happened"]["role"] == "gate"
 
 
-def test_they_are_printed_for_people_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_checks_are_also_printed_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "--checks"]) == exit_code.OK
     lines = capsys.readouterr().out.splitlines()
     for name in (*CHECKS, *AUTOMATIC, *GATES):

@@ -53,7 +53,7 @@ def test_without_options_the_link_loses_and_delays(
         (["prices.yaml", *PROGRAMS, "--delay", "5"], "delay"),
     ],
 )
-def test_what_it_refuses(
+def test_invalid_arguments_are_refused(
     arguments: list[str],
     text: str,
     tmp_path: Path,
@@ -66,7 +66,7 @@ def test_what_it_refuses(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_program_that_is_not_there_yet_is_noted(
+def test_a_program_that_does_not_exist_yet_is_mentioned(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "prices.yaml"

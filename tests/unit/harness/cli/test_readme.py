@@ -1,4 +1,4 @@
-"""README and docs describe the command as it is."""
+"""README and docs describe the current command line."""
 
 import re
 from pathlib import Path

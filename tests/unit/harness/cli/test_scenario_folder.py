@@ -1,4 +1,4 @@
-"""Folders of the user that are given in place of a scenario."""
+"""Folders of the user in place of a scenario."""
 
 from pathlib import Path
 
@@ -105,7 +105,7 @@ def test_the_number_of_files_is_bounded(home: Path, monkeypatch: pytest.MonkeyPa
         scenario_files(Path("sc"))
 
 
-def test_explain_says_that_a_folder_is_one(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_rejects_a_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     filled(home, "sc/a.yaml")
     for name, first in (("sc", "sc/a.yaml"), ("order", "order/across-term-change")):
         assert main(["explain", name]) == exit_code.USAGE
@@ -134,7 +134,7 @@ def test_a_file_that_is_named_twice_is_run_once(home: Path, included: Path) -> N
 def test_two_scenarios_of_one_name_are_refused(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Their runs would be written to the same folder."""
+    """Otherwise, their runs would be written to the same folder."""
     text = GOOD.replace("rcv_pos_reaches_end: {within: 5ms}", "rcv_pos_reaches_end")
     filled(home, "sc/a.yaml", "sc/b.yaml", text=text)
     filled(home, "sc/c.yaml", text=text.replace("name: loss/made", "name: loss-made"))

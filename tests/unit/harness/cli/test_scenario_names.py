@@ -1,4 +1,4 @@
-"""Names of scenarios -> files."""
+"""Lookup of scenario files by their names."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_names_are_paths_without_suffix_and_networks_are_none(folder: Path) -> None:
+def test_names_are_paths_without_suffix_and_network_files_have_none(folder: Path) -> None:
     assert scenarios.names(folder) == ["loss/heavy", "loss/mild", "reorder/swap"]
 
 
@@ -27,7 +27,7 @@ def test_finds_by_name(folder: Path, name: str) -> None:
     assert scenarios.find(name, folder) == folder / "loss/mild.yaml"
 
 
-def test_a_file_is_taken_as_it_is(folder: Path) -> None:
+def test_a_path_of_a_file_is_accepted(folder: Path) -> None:
     own = folder / "own.yml"
     own.write_text("")
     assert scenarios.find(str(own), folder) == own
@@ -48,12 +48,12 @@ def test_a_misspelt_file_is_refused_with_the_nearest_file(
             scenarios.find(name, folder)
 
 
-def test_a_strange_name_points_to_the_list(folder: Path) -> None:
+def test_an_unknown_name_without_a_similar_one_points_to_the_list(folder: Path) -> None:
     with pytest.raises(click.UsageError, match="windtunnel list"):
         scenarios.find("zzzzzz", folder)
 
 
-def test_none_chosen_means_the_three_main_ones() -> None:
+def test_without_names_the_three_main_scenarios_are_chosen() -> None:
     assert [path.stem for path in scenarios.find_all(())] == [
         "reliable-2pct",
         "reliable-swap-and-hold",
@@ -61,7 +61,7 @@ def test_none_chosen_means_the_three_main_ones() -> None:
     ]
 
 
-def test_completes_names_and_else_files() -> None:
+def test_completes_names_or_files() -> None:
     command = click.Command("run")
     parameter = click.Argument(["scenario"])
     context = click.Context(command)

@@ -1,4 +1,4 @@
-"""The innermost statement that an edit changes is the one before which it is counted."""
+"""Executions of an edit are counted before the innermost statement that it changes."""
 
 import ast
 

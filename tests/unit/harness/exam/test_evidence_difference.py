@@ -163,7 +163,7 @@ def test_a_loss_report_counts(tmp_path):
     assert "bytes_lost=128" in first.found
 
 
-def test_a_digest_shows_what_samples_missed(tmp_path):
+def test_a_digest_shows_differences_between_samples(tmp_path):
     def after(run):
         Simulation("01", 1, 2, 1, exits=[ProcessExit("a/driver", "driver", 0, True, "", "")]).write(
             run.folder.simulation

@@ -60,25 +60,25 @@ class Runs:
         return made
 
 
-class Told:
-    """A listener that records the names in each call."""
+class RecordingListener:
+    """A listener that records the names of mutants in each call."""
 
     def __init__(self):
-        self.reported = []
+        self.names = []
 
     def on_driver_without_defect(self, run):
         pass
 
     def on_mutant(self, row):
-        self.reported.append(row.name)
+        self.names.append(row.name)
 
     def on_repeat(self, name, run):
-        self.reported.append((name, run.scenario))
+        self.names.append((name, run.scenario))
 
 
-def sit(tmp_path, mutants, outcomes, **options):
+def examine_mutants(tmp_path, mutants, outcomes, **options):
     runs = Runs(outcomes, options.pop("during", lambda name: None), options.pop("counts", ()))
-    listener = options.pop("listener", Told())
+    listener = options.pop("listener", RecordingListener())
     compare = options.pop("compare", lambda sound, other: [])
     mutation_run = MutationRun(mutants, tmp_path / "exam", **options)
     return (*examine(mutation_run, listener, runs, compare), runs)
@@ -90,7 +90,9 @@ def states(exam):
 
 def test_a_mutant_is_run_until_a_scenario_kills_it(tmp_path):
     mutants = [mutant("early", "x", "y"), mutant("late", "x", "y"), mutant("never", "x", "y")]
-    exam, requested, runs = sit(tmp_path, mutants, {("x", "early"): "FAIL", ("y", "late"): "FAIL"})
+    exam, requested, runs = examine_mutants(
+        tmp_path, mutants, {("x", "early"): "FAIL", ("y", "late"): "FAIL"}
+    )
     assert requested is None
     assert states(exam) == {"early": "killed", "late": "killed", "never": "survived"}
     assert runs.created[:2] == [("x", NONE), ("y", NONE)]
@@ -102,22 +104,22 @@ def test_a_mutant_is_run_until_a_scenario_kills_it(tmp_path):
 
 @pytest.mark.parametrize("outcome", ["INCONCLUSIVE", "HARNESS", "UNSUPPORTED"])
 def test_only_a_fail_kills(tmp_path, outcome):
-    exam, _, runs = sit(tmp_path, [mutant("one", "x", "y")], {("x", "one"): outcome})
+    exam, _, runs = examine_mutants(tmp_path, [mutant("one", "x", "y")], {("x", "one"): outcome})
     assert states(exam) == {"one": "undecided"}
     assert ("y", "one") in runs.created
     assert runs.created.count(("x", "one")) == (2 if outcome == "INCONCLUSIVE" else 1)
 
 
-def test_what_could_not_be_judged_is_created_once_more_when_all_else_is_done(tmp_path):
+def test_an_inconclusive_mutant_is_run_again_after_all_others(tmp_path):
     outcomes = {("x", "one"): ["INCONCLUSIVE", "FAIL"], ("x", "two"): "FAIL"}
-    reported = Told()
-    exam, _, runs = sit(
-        tmp_path, [mutant("one", "x", "y"), mutant("two", "x")], outcomes, listener=reported
+    listener = RecordingListener()
+    exam, _, runs = examine_mutants(
+        tmp_path, [mutant("one", "x", "y"), mutant("two", "x")], outcomes, listener=listener
     )
     assert states(exam) == {"one": "killed", "two": "killed"}
     assert exam.is_passed
     assert runs.created[2:] == [("x", "one"), ("y", "one"), ("x", "two"), ("x", "one")]
-    assert reported.reported == ["two", ("one", "x"), "one"]
+    assert listener.names == ["two", ("one", "x"), "one"]
     assert [run.before for run in exam.mutants[0].runs] == ["", "", "why"]
     assert "1 inconclusive run was repeated" in exam_markdown(exam)
     document = json.loads((tmp_path / "exam" / DOCUMENT).read_text())
@@ -126,7 +128,7 @@ def test_what_could_not_be_judged_is_created_once_more_when_all_else_is_done(tmp
     assert not (tmp_path / "exam" / "one").exists()
 
 
-def test_only_what_could_not_be_judged_is_repeated_and_alone(tmp_path):
+def test_only_inconclusive_runs_are_repeated_and_not_in_parallel(tmp_path):
     outcomes = {("x", name): ["INCONCLUSIVE", "PASS"] for name in ("one", "two")}
     mutants = [mutant("one", "x", "y"), mutant("two", "x", "y")]
     under_way, beside = [], []
@@ -142,15 +144,18 @@ def test_only_what_could_not_be_judged_is_repeated_and_alone(tmp_path):
 
     runs = Counting(outcomes)
     exam, _ = examine(
-        MutationRun(mutants, tmp_path / "exam", jobs=2), Told(), runs, lambda sound, other: []
+        MutationRun(mutants, tmp_path / "exam", jobs=2),
+        RecordingListener(),
+        runs,
+        lambda sound, other: [],
     )
     assert states(exam) == {"one": "survived", "two": "survived"}
     assert sorted(runs.created[6:]) == [("x", "one"), ("x", "two")]
     assert beside[6:] == [0, 0]
 
 
-def test_a_driver_without_defect_that_could_not_be_judged_gets_another_chance(tmp_path):
-    exam, _, runs = sit(
+def test_an_inconclusive_run_of_the_driver_without_defect_is_repeated(tmp_path):
+    exam, _, runs = examine_mutants(
         tmp_path,
         [mutant("one", "x")],
         {("x", NONE): ["INCONCLUSIVE", "PASS"], ("x", "one"): "FAIL"},
@@ -161,13 +166,15 @@ def test_a_driver_without_defect_that_could_not_be_judged_gets_another_chance(tm
 
 
 def test_runs_of_the_driver_without_defect_do_not_share_a_folder(tmp_path):
-    exam, _, _ = sit(tmp_path, [mutant("one", "x/one", "y")], {("x/one", "one"): "FAIL"})
+    exam, _, _ = examine_mutants(
+        tmp_path, [mutant("one", "x/one", "y")], {("x/one", "one"): "FAIL"}
+    )
     assert len({run.folder for run in exam.sound}) == 2
 
 
 @pytest.mark.parametrize("outcome", ["FAIL", "INCONCLUSIVE", "HARNESS"])
 def test_a_driver_without_defect_that_does_not_pass_makes_it_void(tmp_path, outcome):
-    exam, _, runs = sit(tmp_path, [mutant("one", "x", "y")], {("y", NONE): outcome})
+    exam, _, runs = examine_mutants(tmp_path, [mutant("one", "x", "y")], {("y", NONE): outcome})
     assert exam.is_void
     assert not exam.mutants
     assert not exam.is_passed
@@ -178,31 +185,33 @@ def test_a_driver_without_defect_that_does_not_pass_makes_it_void(tmp_path, outc
 def test_it_is_passed_by_98_of_100_with_the_others_explained(tmp_path):
     mutants = [mutant(f"m{number}", "x", because="it does no harm") for number in range(100)]
     killed = {("x", f"m{number}"): "FAIL" for number in range(98)}
-    assert sit(tmp_path / "a", mutants, killed)[0].is_passed
+    assert examine_mutants(tmp_path / "a", mutants, killed)[0].is_passed
     killed.pop(("x", "m0"))
-    assert not sit(tmp_path / "b", mutants, killed)[0].is_passed
+    assert not examine_mutants(tmp_path / "b", mutants, killed)[0].is_passed
 
 
 def test_an_unexplained_survivor_fails_it_whatever_the_rate(tmp_path):
     mutants = [mutant(f"m{number}", "x") for number in range(100)]
-    exam = sit(tmp_path, mutants, {("x", f"m{number}"): "FAIL" for number in range(99)})[0]
+    exam = examine_mutants(
+        tmp_path, mutants, {("x", f"m{number}"): "FAIL" for number in range(99)}
+    )[0]
     assert exam.kill_rate == 0.99
     assert not exam.is_passed
     assert UNEXPLAINED in exam_markdown(exam)
 
 
-def test_folders_of_the_killed_are_removed_unless_kept(tmp_path):
+def test_folders_of_killed_mutants_are_removed_unless_kept(tmp_path):
     mutants = [mutant("dead", "x"), mutant("alive", "x")]
     outcomes = {("x", "dead"): "FAIL"}
-    exam = sit(tmp_path, mutants, outcomes)[0]
+    exam = examine_mutants(tmp_path, mutants, outcomes)[0]
     kept = {path.name for path in (tmp_path / "exam").iterdir()}
     assert kept == {"alive", f"{WITHOUT_DEFECT}-sim", DOCUMENT}
     assert exam.mutants[0].runs[0].folder == ""
-    sit(tmp_path / "all", mutants, outcomes, keeps_all=True)
+    examine_mutants(tmp_path / "all", mutants, outcomes, keeps_all=True)
     assert (tmp_path / "all/exam/dead").is_dir()
 
 
-def test_rows_keep_their_order_whatever_ends_first(tmp_path):
+def test_rows_keep_their_order_whichever_run_ends_first(tmp_path):
     gate = threading.Event()
 
     def during(name):
@@ -212,13 +221,13 @@ def test_rows_keep_their_order_whatever_ends_first(tmp_path):
             gate.set()
 
     mutants = [mutant("slow", "x"), mutant("quick", "x")]
-    exam = sit(tmp_path, mutants, {}, during=during, jobs=2)[0]
+    exam = examine_mutants(tmp_path, mutants, {}, during=during, jobs=2)[0]
     assert [row.name for row in exam.mutants] == ["slow", "quick"]
 
 
 def test_the_document_reports_rate_state_and_reason(tmp_path):
     mutants = [mutant("dead", "x"), mutant("alive", "x", because="nobody looks")]
-    sit(tmp_path, mutants, {("x", "dead"): "FAIL"})
+    examine_mutants(tmp_path, mutants, {("x", "dead"): "FAIL"})
     document = json.loads((tmp_path / "exam" / DOCUMENT).read_text())
     assert document["schema"] == "windtunnel-exam/1"
     assert document["summary"]["kill_rate"] == 0.5
@@ -226,13 +235,13 @@ def test_the_document_reports_rate_state_and_reason(tmp_path):
     assert document["mutants"][0]["runs"][0]["checks"] == ["some_check"]
 
 
-def test_a_signal_ends_it_and_what_was_done_stays(tmp_path):
+def test_a_signal_ends_the_exam_and_keeps_its_results(tmp_path):
     def during(name):
         if name == "second":
             os.kill(os.getpid(), signal.SIGINT)
 
     mutants = [mutant(name, "x") for name in ("first", "second", "third")]
-    exam, requested, _ = sit(tmp_path, mutants, {("x", "first"): "FAIL"}, during=during)
+    exam, requested, _ = examine_mutants(tmp_path, mutants, {("x", "first"): "FAIL"}, during=during)
     assert requested == 130
     assert not exam.is_whole
     assert states(exam).get("first") == "killed"
@@ -250,7 +259,7 @@ def test_each_mutant_runs_in_its_fidelity_and_the_driver_without_defect_in_all_o
     tmp_path, requested, places
 ):
     real = mutant("real", "x").model_copy(update={"fidelity": "netns"})
-    exam, _, runs = sit(tmp_path, [mutant("made", "x"), real], {}, fidelity=requested)
+    exam, _, runs = examine_mutants(tmp_path, [mutant("made", "x"), real], {}, fidelity=requested)
     assert set(runs.places) == places
     assert len(exam.sound) == len(places)
 
@@ -258,13 +267,13 @@ def test_each_mutant_runs_in_its_fidelity_and_the_driver_without_defect_in_all_o
 LATER = Difference("datagrams", "host a", 2_500_000, "no packet", "a NAK")
 
 
-def test_a_survivor_with_an_effect_is_told_from_one_without(tmp_path):
+def test_a_survivor_with_an_effect_is_distinguished_from_one_without(tmp_path):
     def compare(sound, other):
         assert Path(sound.path).parts[-3:] == (f"{WITHOUT_DEFECT}-sim", "x-0", "suite")
         return [LATER] if other.path.parent.name == "changes" else []
 
     mutants = [mutant(name, "x") for name in ("changes", "idles", "dies", "sleeps")]
-    exam = sit(tmp_path, mutants, {("x", "dies"): "FAIL"}, compare=compare)[0]
+    exam = examine_mutants(tmp_path, mutants, {("x", "dies"): "FAIL"}, compare=compare)[0]
     changes, idles, dies, _ = exam.mutants
     assert changes.effect == (changes.runs[0], LATER)
     assert idles.effect is None
@@ -291,7 +300,7 @@ def test_a_survivor_that_only_shifts_times_does_not_count(tmp_path):
 
     names = ["generated-3-1-001", "shifts", "changes"]
     mutants = [mutant(name, "x", "y") for name in names]
-    exam = sit(tmp_path, mutants, {("x", names[0]): "FAIL"}, compare=compare)[0]
+    exam = examine_mutants(tmp_path, mutants, {("x", names[0]): "FAIL"}, compare=compare)[0]
     exam.generated = "generated-3-1"
     assert [row.is_shifted for row in exam.mutants] == [False, True, False]
     assert [row.name for row in exam.counted] == [names[0], "changes"]
@@ -308,7 +317,7 @@ def test_a_survivor_that_only_shifts_times_does_not_count(tmp_path):
 
 def test_a_survivor_runs_with_more_seeds_until_one_kills_it(tmp_path):
     mutants = [mutant("late", "x", "y"), mutant("never", "x")]
-    exam, _, _ = sit(tmp_path, mutants, {("y", "late", 1): "FAIL"}, seeds=3)
+    exam, _, _ = examine_mutants(tmp_path, mutants, {("y", "late", 1): "FAIL"}, seeds=3)
     assert states(exam) == {"late": "killed", "never": "survived"}
     of_late = [(run.scenario, run.seed) for run in exam.mutants[0].runs]
     assert of_late == [("x", 40), ("y", 40), ("x", 41), ("y", 41)]
@@ -328,7 +337,7 @@ def test_of_generated_mutants_only_those_with_an_effect_count(tmp_path):
         names = [f"generated-50-1-{number:03}" for number in range(1, total + 1)]
         changes.update(names[17 : 17 + changing])
         options = {"generated": "generated-50-1", "sound": "generated-50-1-000"}
-        return sit(
+        return examine_mutants(
             tmp_path / folder,
             [mutant(name, "x") for name in names],
             {("x", name): "FAIL" for name in names[:17]},
@@ -350,16 +359,16 @@ def test_a_simulated_mutant_may_take_ten_times_as_long_as_the_sound_driver(
     tmp_path, fidelity, limit_s
 ):
     # A run of the driver without a defect takes 1 s.
-    _, _, runs = sit(tmp_path, [mutant("one", "x")], {}, fidelity=fidelity)
+    _, _, runs = examine_mutants(tmp_path, [mutant("one", "x")], {}, fidelity=fidelity)
     assert runs.limits == [(NONE, RUN_LIMIT_S), ("one", limit_s)]
 
 
-def test_a_generated_mutant_runs_where_what_it_changes_is_executed(tmp_path):
+def test_a_generated_mutant_runs_where_its_code_is_executed(tmp_path):
     mutants = [mutant(f"generated-3-1-{number:03}", "x", "y", "z") for number in (1, 2, 3)]
     # Mutant 3 is executed nowhere.
     counts = {"x": [0, 0, 5, 0], "y": [9, 1, 7, 0], "z": [0, 0, 0, 0]}
     options = {"generated": "generated-3-1", "sound": "generated-3-1-000", "seeds": 2}
-    exam, _, runs = sit(tmp_path, mutants, {}, counts=counts, **options)
+    exam, _, runs = examine_mutants(tmp_path, mutants, {}, counts=counts, **options)
     ran = [[(run.scenario, run.seed) for run in row.runs] for row in exam.mutants]
     assert ran == [
         [("y", 40), ("y", 41)],
@@ -379,7 +388,7 @@ def test_a_generated_mutant_runs_where_what_it_changes_is_executed(tmp_path):
 
 def test_an_inconclusive_run_is_repeated_with_its_own_seed(tmp_path):
     outcomes = {("x", "one", 2): ["INCONCLUSIVE", "FAIL"]}
-    exam, _, _ = sit(tmp_path, [mutant("one", "x")], outcomes, seeds=3)
+    exam, _, _ = examine_mutants(tmp_path, [mutant("one", "x")], outcomes, seeds=3)
     assert states(exam) == {"one": "killed"}
     assert [(run.seed, run.outcome) for run in exam.mutants[0].runs] == [
         (40, "PASS"), (41, "PASS"), (42, "INCONCLUSIVE"), (42, "FAIL"),
@@ -390,7 +399,9 @@ def test_runs_in_real_time_have_one_seed_and_are_not_compared(tmp_path):
     def compare(sound, other):
         raise AssertionError
 
-    exam = sit(tmp_path, [mutant("one", "x")], {}, seeds=3, fidelity="netns", compare=compare)[0]
+    exam = examine_mutants(
+        tmp_path, [mutant("one", "x")], {}, seeds=3, fidelity="netns", compare=compare
+    )[0]
     assert len(exam.mutants[0].runs) == 1
     assert exam.mutants[0].runs[0].differences is None
     assert not exam.mutants[0].is_without_effect

@@ -30,12 +30,12 @@ def mutant(tmp_path, **changed):
     return load_file(file)[0]
 
 
-def test_it_edits_the_text_that_it_finds(tmp_path):
+def test_it_replaces_the_text_that_it_finds(tmp_path):
     assert mutant(tmp_path).applied(TEXT) == TEXT.replace("<", "<=")
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"find": "at > limit"}, "found it 0 times"),
         ({"find": "limit"}, "found it 2 times"),
@@ -44,13 +44,13 @@ def test_it_edits_the_text_that_it_finds(tmp_path):
         ({"replace": "at < limit  # a comment"}, "has no effect"),
     ],
 )
-def test_an_edit_that_does_not_fit_is_refused(tmp_path, changed, said):
-    with pytest.raises(MutantError, match=said):
+def test_an_invalid_edit_is_refused(tmp_path, changed, message):
+    with pytest.raises(MutantError, match=message):
         mutant(tmp_path, **changed).applied(TEXT)
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"file": "harness/verdict/judge.py"}, "file"),
         ({"side": "left"}, "side"),
@@ -60,20 +60,20 @@ def test_an_edit_that_does_not_fit_is_refused(tmp_path, changed, said):
         ({"color": "red"}, "color"),
     ],
 )
-def test_a_row_that_makes_no_sense_is_refused(tmp_path, changed, said):
-    with pytest.raises(MutantError, match=f"mutant 1: {said}"):
+def test_an_invalid_row_is_refused(tmp_path, changed, message):
+    with pytest.raises(MutantError, match=f"mutant 1: {message}"):
         mutant(tmp_path, **changed)
 
 
 @pytest.mark.parametrize("text", ["{a: 1}", "a: [", ""])
-def test_a_file_that_is_no_list_is_refused(tmp_path, text):
+def test_a_file_that_is_not_a_list_is_refused(tmp_path, text):
     file = tmp_path / "one.yaml"
     file.write_text(text)
     with pytest.raises(MutantError, match=r"one\.yaml"):
         load_file(file)
 
 
-def test_a_name_is_there_once(tmp_path):
+def test_a_name_occurs_once(tmp_path):
     for name in ("one.yaml", "two.yaml"):
         (tmp_path / name).write_text(yaml.safe_dump([ROW]))
     with pytest.raises(MutantError, match="off-by-one"):
@@ -99,10 +99,10 @@ def test_an_unreadable_file_is_refused(tmp_path):
 
 
 fidelities = cache(lambda name: load_scenario(SCENARIOS / f"{name}.yaml").fidelity)
-"""Many mutants share a scenario."""
+"""Loads a scenario once for the many mutants that share it."""
 
 
 @pytest.mark.parametrize("found", load_all(), ids=lambda each: each.name)
-def test_each_is_examined_where_its_scenarios_can_run(found):
+def test_each_mutant_has_a_fidelity_that_its_scenarios_support(found):
     for name in found.scenarios:
         assert found.fidelity in fidelities(name), name

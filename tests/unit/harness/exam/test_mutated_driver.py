@@ -1,4 +1,4 @@
-"""The copy is the current driver with all mutants, one of them active, and reuses compilations."""
+"""The copy is the current driver with all mutants, one of them active, and is compiled once."""
 
 import os
 import stat
@@ -53,7 +53,7 @@ def read(path):
 
 
 def test_a_folder_that_others_can_write_to_is_refused(tmp_path, compiled):
-    """The copy is code."""
+    """Others could change the code of the copy."""
     prepare(tmp_path)
     (home,) = tmp_path.iterdir()
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
@@ -92,7 +92,7 @@ def store(tmp_path_factory):
     return tmp_path_factory.mktemp("store")
 
 
-# The first of its processes imports numba and compiles a kernel.
+# The first process imports numba and compiles a kernel.
 @pytest.mark.full(keep=1)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("at_work", "value"), [(None, 44), (MUTANT, 45), (OTHER, 46)])
@@ -122,9 +122,7 @@ def test_its_processes_import_the_copy_wherever_they_start(
     assert worker_run.executions_in(store) == ({0: 1} if at_work else {1: 1, 2: 1})
 
 
-def test_it_is_compiled_once_for_each_fidelity_and_again_when_an_edit_is_another(
-    tmp_path, compiled
-):
+def test_it_is_compiled_once_for_each_fidelity_and_again_when_an_edit_changes(tmp_path, compiled):
     for _ in range(2):
         prepare(tmp_path)
         prepare(tmp_path, fidelity="netns")
@@ -137,7 +135,7 @@ def test_it_is_compiled_once_for_each_fidelity_and_again_when_an_edit_is_another
 
 
 @pytest.mark.full
-def test_mutants_are_merged_once_and_again_when_one_is_another(tmp_path, compiled, monkeypatch):
+def test_mutants_are_merged_once_and_again_when_one_changes(tmp_path, compiled, monkeypatch):
     merged = []
 
     def merge(source, edited):
@@ -156,7 +154,7 @@ def test_mutants_are_merged_once_and_again_when_one_is_another(tmp_path, compile
     assert (tree_of(tmp_path) / MUTANT.file).read_text().count(f"{RETURN} + 1") == 1
 
 
-def test_an_edit_that_does_not_fit_makes_nothing(tmp_path, compiled):
+def test_an_invalid_edit_creates_no_copy(tmp_path, compiled):
     other = MUTANT.model_copy(update={"find": "no such text"})
     with pytest.raises(MutantError, match="found it 0 times"):
         prepare(tmp_path, other, at_work=other)
@@ -166,7 +164,7 @@ def test_an_edit_that_does_not_fit_makes_nothing(tmp_path, compiled):
 @pytest.mark.parametrize(
     ("side", "planted"), [("sender", [1, 0]), ("receiver", [0, 1]), ("both", [1, 1])]
 )
-def test_it_runs_on_its_side_alone(side, planted):
+def test_it_runs_on_its_side_only(side, planted):
     mutant = MUTANT.model_copy(update={"side": side})
     pair = mutated_driver.with_mutant(OURS_WITH_OURS, mutant, {"PYTHONPATH": "there"})
     assert pair.mutant == MUTANT.name
@@ -176,7 +174,7 @@ def test_it_runs_on_its_side_alone(side, planted):
         assert subject.mutant == (MUTANT.name if is_planted else "")
 
 
-def test_none_stands_on_both_sides():
+def test_a_mutant_does_not_run_on_both_sides():
     pair = mutated_driver.with_mutant(OURS_WITH_OURS, None, {"PYTHONPATH": "there"})
     assert [each.mutant for each in pair] == [NONE, NONE]
 

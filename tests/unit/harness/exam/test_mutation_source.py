@@ -80,7 +80,7 @@ EDITS = edited(
         (5, 5, 29, -9),
     ],
 )  # fmt: skip
-def test_a_number_chooses_the_version(number, half, scaled, total):
+def test_a_number_selects_the_version(number, half, scaled, total):
     created = module(with_mutants(SOURCE, EDITS), number)
     assert created.half(10) == half
     assert created.scaled(10, 5, by=2, extra=1, another=2) + 2 == scaled
@@ -101,7 +101,9 @@ class Derived(Base):
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_a_method_reaches_the_version_of_its_base_class(number):
-    """Versions of both had one name: the base's original was the derived one, without an end."""
+    """The versions of both classes had the same names, so that the base's original was the derived
+    one, which called itself endlessly.
+    """
     edits = {
         1: FAMILY.replace('"base", slot', '"base", -slot'),
         2: FAMILY.replace('"derived", slot', '"derived", -slot'),
@@ -126,7 +128,7 @@ def test_all_versions_of_a_kernel_are_kernels_that_are_called(decorator):
     }
 
 
-def test_what_no_edit_touches_stays_as_it_is():
+def test_code_without_an_edit_is_unchanged():
     text = with_mutants(SOURCE, {1: EDITS[1]})
     assert SOURCE[SOURCE.index("def scaled") :] in text
     assert text.startswith('"""What it is."""\n\nfrom __future__ import annotations\n')
@@ -160,9 +162,7 @@ HALF, SCALED, ADDED, CREATED = (
         (3, [*HALF, *SCALED, *CREATED, ("python", 0)]),
     ],
 )
-def test_what_the_active_mutant_changes_is_counted_and_what_the_others_would_change(
-    active, counted
-):
+def test_executions_of_all_edits_are_counted(active, counted):
     created = module(with_mutants(SOURCE, EDITS), active)
     created.half(10)
     created.scaled(10)

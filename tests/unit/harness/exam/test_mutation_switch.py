@@ -25,14 +25,14 @@ switch.count_in_python(0)
 """
 
 
-# Processes that import numba, and one that compiles.
+# Processes import numba, and one of them compiles.
 @pytest.mark.timeout(300)
-def test_a_kept_kernel_reads_what_this_process_was_given(tmp_path):
+def test_a_cached_kernel_reads_the_number_of_its_process(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     counted = tmp_path / EXECUTIONS_FILE
     counted.write_bytes(bytes(8 * COUNTS))
-    said = [
+    printed = [
         subprocess.run(
             [sys.executable, str(program)],
             env={**os.environ, **given, "PYTHONPATH": str(REPOSITORY), "NUMBA_DISABLE_JIT": "0"},
@@ -43,8 +43,8 @@ def test_a_kept_kernel_reads_what_this_process_was_given(tmp_path):
         ).stdout.split()
         for given in ({VARIABLE: "0"}, {VARIABLE: "17", EXECUTIONS: str(counted)}, {VARIABLE: "3"})
     ]
-    assert said == [["0", "1", "0"], ["17", "18", "1"], ["3", "4", "1"]]
-    # In the kernel and in Python, in the one process that was given the file.
+    assert printed == [["0", "1", "0"], ["17", "18", "1"], ["3", "4", "1"]]
+    # In the kernel and in Python, in the only process that was given the file.
     assert executions_in(tmp_path) == {0: 2, 17: 1}
 
 
@@ -63,11 +63,11 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), switch.number_in_python(
 """
 
 
-def test_a_forked_program_has_a_number_and_counts_of_its_own(tmp_path):
+def test_a_forked_program_has_its_own_number_and_counts(tmp_path):
     program, counted = tmp_path / "program.py", tmp_path / EXECUTIONS_FILE
     program.write_text(FORKED)
     counted.write_bytes(bytes(8 * COUNTS))
-    said = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, str(program)],
         env={**os.environ, "COUNTED": str(counted)},
         capture_output=True,
@@ -75,5 +75,5 @@ def test_a_forked_program_has_a_number_and_counts_of_its_own(tmp_path):
         timeout=120,
         check=True,
     ).stdout.split()
-    assert said == ["17", "0"]
+    assert printed == ["17", "0"]
     assert executions_in(tmp_path) == {0: 1}

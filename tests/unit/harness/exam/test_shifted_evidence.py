@@ -1,4 +1,4 @@
-"""Runs that differ only in times are told from those that differ in anything else."""
+"""Runs that differ only in times are distinguished from runs with other differences."""
 
 import numpy as np
 import pytest

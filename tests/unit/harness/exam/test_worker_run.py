@@ -27,7 +27,7 @@ EVENT = RunEvent("phase", 0, 1, SCENARIO, 1, "")
 
 
 class FakeWorker:
-    """Replacement for a worker process: the messages that it sends, and then its death."""
+    """Replacement for a worker process, which sends these messages and then ends."""
 
     def __init__(self, messages, during=lambda spec: None):
         self.connection = self
@@ -67,7 +67,7 @@ def judged(outcome):
 
 @pytest.fixture
 def make(monkeypatch, tmp_path):
-    """A function that executes a run with the next of some workers."""
+    """Return a function that executes a run with the next of some workers."""
 
     def execute(*workers, mutant=SECOND, stop=None, limit_s=60.0, seed_index=0, runs=None):
         left = list(workers)
@@ -151,13 +151,13 @@ def test_executions_are_read_from_a_file_that_the_run_is_given(make):
     assert make(FakeWorker(messages, write)).executions == 0
 
 
-def test_a_worker_that_dies_is_our_fault(make):
+def test_a_worker_that_dies_is_a_harness_error(make):
     run = make(FakeWorker([EVENT]))
     assert run.outcome == "HARNESS"
     assert "ended with exit code -9" in run.reason
 
 
-def test_a_worker_is_used_again_unless_it_died(monkeypatch, tmp_path):
+def test_a_worker_is_reused_unless_it_died(monkeypatch, tmp_path):
     messages, write = judged("PASS")
     workers = [FakeWorker(messages * 2, write), FakeWorker(messages, write)]
     left = list(workers)
@@ -181,7 +181,7 @@ def test_a_run_is_cancelled_when_the_exam_ends(make):
     assert worker.is_ended
 
 
-def test_a_run_that_does_not_end_in_time_is_ended_and_says_so(make):
+def test_a_run_that_does_not_end_in_time_is_ended_and_reported(make):
     worker = FakeWorker([None])
     run = make(worker, limit_s=-1.0)
     assert run.outcome == "HARNESS"
@@ -191,7 +191,7 @@ def test_a_run_that_does_not_end_in_time_is_ended_and_says_so(make):
 
 def test_time_in_which_the_exam_was_stopped_does_not_count(make, monkeypatch):
     class Stopped(FakeWorker):
-        """The exam is stopped for an hour while it waits for the first time."""
+        """A connection during whose first poll the exam is stopped for an hour."""
 
         polls = 0
 

@@ -1,4 +1,4 @@
-"""What the measured costs of an attack lead to."""
+"""Budgets for the measured costs of an attack: figures, violations and the table."""
 
 import json
 import socket
@@ -26,7 +26,7 @@ GOOD = {
 
 @pytest.fixture
 def measured(monkeypatch):
-    """Sets what is measured of a driver in a mode."""
+    """Set the measured costs of a driver in a mode."""
     figures = {}
 
     def measure(name, mode, folder, seed):
@@ -69,7 +69,7 @@ def test_only_our_driver_has_budgets(measured, capsys, driver, code):
 
 
 @pytest.mark.parametrize(("driver", "code"), [("ours", program.VIOLATED), ("pyaeron", 0)])
-def test_a_violation_is_told_and_leaves_the_other_figures(measured, capsys, driver, code):
+def test_a_violation_is_reported_with_the_other_figures(measured, capsys, driver, code):
     measured[program.SUBJECT_NAMES[driver], "SHARED"] = Violation("the driver exited")
     assert run("--driver", driver, "--json") == code
     violated, figures = map(json.loads, capsys.readouterr().out.splitlines())
@@ -87,7 +87,7 @@ def test_a_violation_in_every_mode_leaves_no_table(measured, capsys):
 def test_rounds_without_the_attack_send_its_packets_to_sockets_that_nobody_reads(
     monkeypatch, tmp_path
 ):
-    """Sending takes processor time from the stream, wherever the packets go."""
+    """Sending takes processor time from the stream, wherever the packets are sent."""
     (port,) = free_ports(1)
     rounds, targets = [], []
 

@@ -19,7 +19,7 @@ def found(**changed):
     return Finding(**(values | changed))
 
 
-def test_a_finding_comes_back_as_it_was(tmp_path):
+def test_a_finding_is_read_back_as_written(tmp_path):
     path = found().write(tmp_path / "findings")
     assert path.name == "driver-ours-s7-e2.json"
     assert finding.read(path) == found()

@@ -1,4 +1,4 @@
-"""Which messages of a stream are measured, and how long they took."""
+"""The measured messages of a stream, and their latencies."""
 
 from types import SimpleNamespace
 
@@ -16,7 +16,7 @@ HEADER = SimpleNamespace(session_id=SESSION_ID)
 
 
 class Path:
-    """A publication and a subscription. Messages arrive when the test's clock says so."""
+    """A publication and a subscription. Messages arrive at given times of the test's clock."""
 
     def __init__(self, clock, delay_ns=0, blocked_until_ns=0, forged=()):
         self._clock, self._delay_ns, self._forged = clock, delay_ns, list(forged)
@@ -56,7 +56,7 @@ def measured(path, duration_s=ROUND_S):
 
 
 def test_measures_each_message_in_its_own_round(clock):
-    """Messages that are still under way when the round ends are waited for."""
+    """Messages that are in flight when the round ends are waited for."""
     samples = measured(Path(clock, delay_ns=5 * MS))
     assert len(samples) == 10
     assert all(5 * MS <= sample <= 6 * MS for sample in samples)

@@ -1,4 +1,4 @@
-"""Only what a process itself makes others wait for counts."""
+"""Only time for which a process itself makes others wait counts."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ SECOND = 1_000_000_000
 
 @pytest.fixture
 def machine(monkeypatch):
-    """The time, and that for which a process has waited for a processor."""
+    """The current time, and the time for which a process has waited for a processor."""
     made = SimpleNamespace(now_ns=7 * SECOND, delay_ns=3 * SECOND)
     monkeypatch.setattr(waiting.time, "monotonic_ns", lambda: made.now_ns)
     monkeypatch.setattr(waiting.process_facts, "run_delay_ns", lambda pid: made.delay_ns)
@@ -39,7 +39,7 @@ def test_waiting_for_a_processor_does_not_count(machine):
     assert measured.seconds() == 2.5
 
 
-def test_time_in_which_nobody_looked_does_not_count(machine):
+def test_time_without_a_look_does_not_count(machine):
     measured = Waiting(1)
     machine.now_ns += 600 * SECOND
     assert measured.seconds() == 1

@@ -1,4 +1,4 @@
-"""Driver directories for the tools: unpacked from golden sets, or made small by hand."""
+"""Driver directories for the tools: unpacked from golden sets, or small synthetic ones."""
 
 import struct
 from pathlib import Path
@@ -18,7 +18,7 @@ HEARTBEAT_AT = RING_AT + RING - 768 + 640
 
 
 def unpack(golden_set: str, folder: Path) -> Path:
-    """A folder with the cnc file of a set, sparse as a driver's is."""
+    """Return a folder with the cnc file of a set, which is sparse like a driver's."""
     folder.mkdir(parents=True, exist_ok=True)
     content = load(golden_set, "cnc.dat")
     with (folder / "cnc.dat").open("wb") as file:
@@ -32,7 +32,7 @@ def unpack(golden_set: str, folder: Path) -> Path:
 
 
 def unpack_loss_report(name: str, folder: Path) -> Path:
-    """A folder with the loss report of a run, as long as a driver makes it."""
+    """Return a folder with the loss report of a run, as long as a driver creates it."""
     folder.mkdir(parents=True, exist_ok=True)
     content = bytes.fromhex((GOLDEN / "loss-report" / f"{name}.hex").read_text())
     (folder / "loss-report.dat").write_bytes(content.ljust(1 << 20, b"\0"))
@@ -45,7 +45,7 @@ def stream_key(registration_id: int, session_id: int, stream_id: int, channel: s
 
 
 def small_cnc(*, version: int = 512, heartbeat_ms: int = 1, pid: int = 4711) -> bytearray:
-    """A whole cnc file of few bytes, without counters or errors."""
+    """Return a complete small cnc file, without counters or errors."""
     header = struct.pack("<6iqqqi", version, *LENGTHS, 10**10, 5000, pid, 4096).ljust(128, b"\0")
     content = bytearray(header + bytes(sum(LENGTHS)))
     struct.pack_into("<q", content, HEARTBEAT_AT, heartbeat_ms)
@@ -71,7 +71,7 @@ def put_counter(
 
 
 def put_error(content: bytearray, at: int, count: int, first_ms: int, text: str) -> int:
-    """Write an entry at an offset of the error log; returns where the next goes."""
+    """Write an entry at an offset of the error log. Returns the offset of the next one."""
     encoded = text.encode()
     fields = (24 + len(encoded), count, first_ms + 7, first_ms, encoded)
     struct.pack_into(f"<iiqq{len(encoded)}s", content, ERRORS_AT + at, *fields)

@@ -1,4 +1,4 @@
-"""A driver's files as they may be found: missing, half made, cut short, hostile, changing."""
+"""A driver's files in all states: missing, incomplete, truncated, hostile, changing."""
 
 import os
 import struct
@@ -48,7 +48,7 @@ def busy_cnc() -> bytearray:
     return content
 
 
-def test_looks_where_aeron_puts_it(monkeypatch):
+def test_the_default_directory_is_aerons(monkeypatch):
     monkeypatch.setenv("USER", "anna")
     assert default_directory().name == "aeron-anna"
     if Path("/dev/shm").is_dir():
@@ -57,7 +57,7 @@ def test_looks_where_aeron_puts_it(monkeypatch):
     assert default_directory().name.startswith("aeron-")
 
 
-def test_reads_what_is_used_and_no_more(tmp_path, monkeypatch):
+def test_reads_only_the_used_part(tmp_path, monkeypatch):
     read = []
     copy = aeron_dir._copy
 
@@ -79,7 +79,7 @@ def test_reads_what_is_used_and_no_more(tmp_path, monkeypatch):
     assert sum(read) < 1 << 20
 
 
-def test_nothing_there_is_told_apart_from_what_cannot_be_read(tmp_path):
+def test_a_missing_file_is_distinguished_from_an_unreadable_one(tmp_path):
     with pytest.raises(NothingThereError, match=r"no driver: .*cnc\.dat does not exist"):
         read_driver(tmp_path)
     with pytest.raises(NothingThereError, match="no loss report"):
@@ -94,7 +94,7 @@ def test_nothing_there_is_told_apart_from_what_cannot_be_read(tmp_path):
     assert read_driver(write(tmp_path, small_cnc())).pid == 4711
 
 
-def test_a_giant_is_refused_before_it_is_read(tmp_path):
+def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
     write(tmp_path, small_cnc())
     os.truncate(tmp_path / "cnc.dat", 1 << 31)
     with pytest.raises(CncFileError, match="expected at most"):
@@ -104,7 +104,7 @@ def test_a_giant_is_refused_before_it_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
-def test_what_is_no_file_neither_blocks_nor_crashes(tmp_path, make):
+def test_a_special_file_neither_blocks_nor_crashes(tmp_path, make):
     make(tmp_path / "cnc.dat")
     with pytest.raises(NothingThereError, match="expected a regular file, found a"):
         read_driver(tmp_path)
@@ -127,7 +127,7 @@ def test_a_file_that_shrinks_while_it_is_read_ends_in_zeros(tmp_path, monkeypatc
     ("heartbeat_ms", "state", "age_ms"),
     [(50_000, ALIVE, 10_000), (49_999, SILENT, 10_001), (-1, CLOSED, -1), (0, STARTING, -1)],
 )
-def test_a_heartbeat_tells_whether_a_driver_lives(tmp_path, heartbeat_ms, state, age_ms):
+def test_a_heartbeat_shows_whether_a_driver_is_alive(tmp_path, heartbeat_ms, state, age_ms):
     cnc = read_driver(write(tmp_path, small_cnc(heartbeat_ms=heartbeat_ms)))
     found = driver_state(cnc, 60_000)
     assert (found.state, found.heartbeat_age_ms) == (state, age_ms)
@@ -140,7 +140,7 @@ def test_a_version_is_three_bytes():
     assert version_text(512) == "0.2.0"
 
 
-def test_a_damaged_loss_report_shows_what_is_left_of_it(tmp_path):
+def test_the_valid_part_of_a_damaged_loss_report_is_read(tmp_path):
     folder = unpack_loss_report("reliable", tmp_path)
     report = folder / "loss-report.dat"
     whole = read_losses(folder)
@@ -169,7 +169,7 @@ TOOLS = ("stat", "streams", "backlog", "errors", "driver-info")
     tool=st.sampled_from(TOOLS),
     as_json=st.booleans(),
 )
-def test_any_file_at_all_ends_in_an_answer(tmp_path_factory, changes, cut, tool, as_json):
+def test_arbitrary_files_have_a_result(tmp_path_factory, changes, cut, tool, as_json):
     content = busy_cnc()
     for word, value in changes:
         struct.pack_into("<i", content, word * 4, value)
@@ -181,7 +181,7 @@ def test_any_file_at_all_ends_in_an_answer(tmp_path_factory, changes, cut, tool,
 @given(
     at=st.integers(0, 40), value=st.binary(min_size=4, max_size=4), cut=st.none() | st.integers(0)
 )
-def test_any_loss_report_at_all_ends_in_an_answer(tmp_path_factory, at, value, cut):
+def test_arbitrary_loss_reports_have_a_result(tmp_path_factory, at, value, cut):
     folder = unpack_loss_report("clean", tmp_path_factory.mktemp("any"))
     content = bytearray((folder / "loss-report.dat").read_bytes()[:256])
     content[at * 4 : at * 4 + 4] = value

@@ -1,4 +1,4 @@
-"""Every set that real Aeron left: its counters, losses, messages and checksum, exactly."""
+"""The counters, losses, messages and checksum of every golden set of real Aeron, exactly."""
 
 import json
 import re
@@ -14,12 +14,12 @@ from windtunnel.harness.cli.root import main
 from windtunnel.harness.dissect.capture.pcap import read_capture_bytes
 
 TICKING = {0, 1, 7, 8, 9, 10, 26, 28, 30}
-"""System counters that had moved on when AeronStat looked, a moment after the copy was made."""
+"""System counters that had changed when AeronStat ran, shortly after the copy was made."""
 ROUND_TRIP_TIME = "rcv-cc-cubic-rtt"
 
 
 class Golden(NamedTuple):
-    """Where the parts of one set lie."""
+    """The paths of the parts of one set."""
 
     folder: str
     cnc: str
@@ -88,7 +88,7 @@ def test_loss_shows_what_loss_stat_showed(name, tmp_path, capsys):
 
 
 def milliseconds(epoch_ms):
-    """As LossStat printed it, on a machine that ran on UTC."""
+    """Return a time in ms as LossStat printed it, on a machine with UTC."""
     from datetime import UTC, datetime
 
     whole = datetime.fromtimestamp(epoch_ms // 1000, tz=UTC)
@@ -96,7 +96,7 @@ def milliseconds(epoch_ms):
 
 
 def dropped_datagrams(frames):
-    """Datagrams that the receiver of `loss-unreliable` dropped: the generator of its README."""
+    """Return the datagrams that the receiver of `loss-unreliable` dropped, see its README."""
     drawn = 42 << 32
     dropped = set()
     seen = set()
@@ -113,7 +113,7 @@ def dropped_datagrams(frames):
 
 
 def payloads(name):
-    """Payload and END flag of each position of the stream, as the subscriber got them."""
+    """Return payload and END flag at each position of the stream, as the subscriber got them."""
     golden = SETS[name]
     capture = read_capture_bytes(load_array(golden.folder, golden.capture))
     assert (capture.problem, capture.torn, capture.cut) == ("", False, 0)
@@ -132,7 +132,7 @@ def payloads(name):
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_messages_and_checksum_are_what_the_subscriber_saw(name):
+def test_messages_and_checksum_are_those_of_the_subscriber(name):
     found = payloads(name)
     seen = (GOLDEN / SETS[name].folder / "sub.txt").read_text()
     (crc32,) = re.findall(r"crc32=([0-9a-f]+)", seen)
@@ -147,7 +147,7 @@ def test_messages_and_checksum_are_what_the_subscriber_saw(name):
 
 @pytest.mark.parametrize("log", ["publication-4.logbuffer", "image-5.logbuffer"])
 @pytest.mark.parametrize("name", WITH_LOGS)
-def test_frames_of_a_log_are_those_of_the_wire(name, log, tmp_path, capsys):
+def test_frames_of_a_log_are_those_of_the_capture(name, log, tmp_path, capsys):
     golden = SETS[name]
     (tmp_path / log).write_bytes(load(golden.folder, log))
     found = output(capsys, "logbuffer", tmp_path / log)

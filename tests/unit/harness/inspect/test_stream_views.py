@@ -1,4 +1,4 @@
-"""Counters put together by stream, and filtered, as Aeron's own tools do."""
+"""Counters grouped by stream and filtered, as by Aeron's own tools."""
 
 import re
 import struct
@@ -48,7 +48,7 @@ def ids(counters, **patterns):
     return [each.counter_id for each in counters if wanted.passes(each)]
 
 
-def test_filters_take_what_aeron_stat_takes(golden):
+def test_filters_accept_the_same_as_aeron_stat(golden):
     everything = [each.counter_id for each in golden]
     assert ids(golden) == everything == list(range(62))
     assert ids(golden, type="^0$") == list(range(46))
@@ -60,7 +60,7 @@ def test_filters_take_what_aeron_stat_takes(golden):
     )
 
 
-def test_a_filter_hides_other_streams_and_says_nothing_about_what_has_no_stream(golden):
+def test_a_filter_hides_other_streams_and_no_counters_without_a_stream(golden):
     assert ids(golden, session="^78$") == [*range(51), 57]
     assert ids(golden, stream="^1$") == [*range(51), 57]
     without_channels = [*range(46), 47, 48, 50, 57]
@@ -79,7 +79,7 @@ def test_streams_of_a_real_driver(golden):
         StreamCounter("sub-pos", 2, 1_286_176),
     ]
     assert sending.channel.endswith("|session-id=77")
-    assert len(sending.channel) > 92, "longer than what the key keeps"
+    assert len(sending.channel) > 92, "longer than the channel in the key"
     assert [each.name for each in sending.counters] == [
         "pub-pos (exclusive)",
         "pub-lmt",
@@ -90,18 +90,18 @@ def test_streams_of_a_real_driver(golden):
     ]
 
 
-def test_streams_are_told_apart_and_sorted():
+def test_streams_are_separated_and_sorted():
     made = [counter(2, 1, session=9), counter(2, 2, session=-9), counter(2, 3, channel=IPC)]
     found = [(each.session_id, each.channel) for each in streams(made)]
     assert found == [(-9, UDP), (9, UDP), (77, IPC)]
 
 
-def test_a_label_without_a_channel_leaves_the_keys():
+def test_without_a_channel_in_the_label_that_of_the_key_is_used():
     (stream,) = streams([counter(2, 1, label="odd"), counter(0, 1), counter(10, 1)])
     assert (stream.channel, stream.counters) == (UDP, [StreamCounter("odd", 4, 1)])
 
 
-def test_where_a_subscriber_joined_is_no_part_of_its_channel():
+def test_the_join_position_of_a_subscriber_is_not_part_of_its_channel():
     label = f"sub-pos: 4 77 1001 {UDP} @64"
     (stream,) = streams([counter(4, 1, label=label)])
     assert stream.channel == UDP
@@ -156,14 +156,14 @@ def test_an_ipc_subscriber_and_a_spy_are_measured_against_the_publication():
     assert found[f"aeron-spy:{UDP}"] == [End(SUBSCRIBER, 3, 400, backlog_bytes=500)]
 
 
-def test_a_key_that_lies_about_its_length_is_cut():
+def test_a_key_with_a_wrong_length_is_truncated():
     for length, channel in ((-21, ""), (1000, "x" * 92)):
         key = struct.pack("<qiii", 4, 77, 1001, length).ljust(112, b"x").hex()
         (stream,) = streams([CounterFacts(1, 2, 4, 1, 0, "odd", key, 1)])
         assert stream.channel == channel
 
 
-def test_the_longest_of_the_labels_has_the_whole_channel():
+def test_the_longest_label_has_the_whole_channel():
     long = f"{UDP}|term-length=64k"
     made = [counter(2, 1), counter(9, 1, label=f"snd-lmt: 4 77 1001 {long}"), counter(1, 1)]
     (stream,) = streams(made)

@@ -1,4 +1,4 @@
-"""The request to end, as a driver finds it in its command ring; other clients are unharmed."""
+"""The termination request in a driver's command ring, which does not affect other clients."""
 
 import struct
 
@@ -32,7 +32,7 @@ def record(section, at):
     return length, type_id, bytes(section[at + 8 : at + length])
 
 
-def test_the_record_is_what_the_protocol_says():
+def test_the_record_is_that_of_the_protocol():
     section = a_ring()
     Ring(section).request_termination(b"open")
     assert record(section, 0) == (8 + 24, 0x0E, struct.pack("<qqi", 41, -1, 4) + b"open")
@@ -40,7 +40,7 @@ def test_the_record_is_what_the_protocol_says():
     assert not section[32:CAPACITY].any()
 
 
-def test_the_drivers_own_reading_of_the_ring_finds_it():
+def test_the_driver_reads_the_record_from_the_ring():
     section = a_ring()
     Ring(section).request_termination(b"")
     taken = np.zeros(CAPACITY, dtype=np.uint8)
@@ -51,7 +51,7 @@ def test_the_drivers_own_reading_of_the_ring_finds_it():
 
 
 @pytest.mark.parametrize("left", [8, 24, 32, 40])
-def test_what_does_not_fit_before_the_end_is_padded_over(left):
+def test_a_record_that_does_not_fit_before_the_end_is_preceded_by_padding(left):
     start = CAPACITY * 7 - left
     section = a_ring(tail=start, head=start)
     Ring(section).request_termination(b"open")
@@ -64,7 +64,7 @@ def test_what_does_not_fit_before_the_end_is_padded_over(left):
 
 
 @pytest.mark.parametrize("free", [0, 24, 32])
-def test_a_full_ring_is_left_alone(free):
+def test_a_full_ring_is_not_changed(free):
     section = a_ring(tail=CAPACITY - free, head=0)
     before = section.copy()
     if free >= 32:
@@ -77,7 +77,7 @@ def test_a_full_ring_is_left_alone(free):
     assert bytes(section) == bytes(before)
 
 
-def test_room_for_the_record_without_the_padding_is_no_room():
+def test_the_padding_needs_space_too():
     tail = 2 * CAPACITY - 24
     section = a_ring(tail=tail, head=tail - (CAPACITY - 48))
     with pytest.raises(RequestError, match="is full"):
@@ -97,13 +97,13 @@ def test_a_damaged_ring_is_refused_in_finite_time(wrong):
     assert not section[:CAPACITY].any()
 
 
-def test_a_token_that_no_ring_takes_is_refused():
+def test_a_token_that_exceeds_the_ring_is_refused():
     Ring(a_ring()).request_termination(bytes(CAPACITY // 8 - 20))
     with pytest.raises(RequestError, match="use a shorter token"):
         Ring(a_ring()).request_termination(bytes(CAPACITY // 8 - 19))
 
 
-def test_a_rival_that_is_quicker_is_waited_out(monkeypatch):
+def test_a_claim_is_repeated_if_another_client_was_faster(monkeypatch):
     section = a_ring()
     tries = []
 
@@ -119,7 +119,7 @@ def test_a_rival_that_is_quicker_is_waited_out(monkeypatch):
     assert record(section, 64)[1] == 0x0E
 
 
-def test_swaps_only_what_was_expected():
+def test_replaces_only_the_expected_value():
     words = np.array([5, 6, 7], dtype=np.int64)
     assert not compare_and_swap(words, 1, 5, 9)
     assert words.tolist() == [5, 6, 7]
@@ -127,7 +127,7 @@ def test_swaps_only_what_was_expected():
     assert words.tolist() == [5, -9, 7]
 
 
-def test_the_file_is_changed_in_place_and_in_its_ring_only(tmp_path):
+def test_the_file_is_changed_in_its_ring_only(tmp_path):
     content = small_cnc()
     write(tmp_path, content)
     request_termination(tmp_path, b"now")
@@ -139,7 +139,7 @@ def test_the_file_is_changed_in_place_and_in_its_ring_only(tmp_path):
     )
 
 
-def test_files_that_are_none_are_refused(tmp_path):
+def test_invalid_files_are_refused(tmp_path):
     with pytest.raises(NothingThereError):
         request_termination(tmp_path, b"")
     with pytest.raises(NothingThereError, match="not initialized"):

@@ -1,4 +1,4 @@
-"""The connection to the process of a lab, which is a small program here."""
+"""The connection to the process of a lab, with a small program in its place."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -43,7 +43,7 @@ for line in lines:
 
 @asynccontextmanager
 async def connected(folder: Path, program: str) -> AsyncIterator[Connection]:
-    """A connection to a program in place of a lab's process."""
+    """Return a connection to a program in place of a lab's process."""
     (folder / "made_server.py").write_text(START + program)
     with (
         patch.object(module, "SERVER", "made_server"),

@@ -1,4 +1,4 @@
-"""Which fidelity level a test uses on which machine."""
+"""The fidelity that a test uses on a machine."""
 
 import pytest
 

@@ -24,7 +24,7 @@ def test_all_streams_may_be_observed() -> None:
     assert options(observe=[{"stream": 1}])["observe"] == [{"id": "stream-1", "stream": 1}]
 
 
-def test_two_hosts_have_a_link_without_being_asked() -> None:
+def test_two_hosts_have_a_link_by_default() -> None:
     assert options()["links"] == [{"between": ["a", "b"]}]
 
 

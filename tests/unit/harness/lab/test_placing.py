@@ -1,4 +1,4 @@
-"""Containers that are described elsewhere, and placed on a host."""
+"""Containers of testcontainers or of a compose file, placed on a host."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ WHERE = Place(
 
 
 class Container:
-    """The description of a container, as testcontainers has it."""
+    """A container description like that of testcontainers."""
 
     def __init__(self, **kwargs: Any) -> None:
         self.env = {"FEED": "aeron:udp?endpoint=${a}:24325", "HOME": "${home}"}
@@ -30,7 +30,7 @@ class Container:
         self._kwargs = kwargs
 
 
-def test_a_container_shares_what_its_host_has() -> None:
+def test_a_container_shares_network_and_memory_of_its_host() -> None:
     container = Container(shm_size="1g", user="5:5", labels={"mine": "1"})
     assert place(container, WHERE) is container
     found = container._kwargs

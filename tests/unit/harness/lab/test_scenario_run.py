@@ -1,4 +1,4 @@
-"""How the output of `windtunnel run` becomes a verdict."""
+"""The verdict from the output of `windtunnel run`."""
 
 import sys
 from dataclasses import replace

@@ -7,7 +7,7 @@ import pytest
 from windtunnel.harness.lab.verdict import Verdict, read_verdict
 
 
-def test_a_verdict_that_passed_asserts_nothing() -> None:
+def test_a_passed_verdict_raises_nothing() -> None:
     Verdict("PASS", "", Path("runs/one")).assert_passed()
 
 

@@ -36,7 +36,7 @@ def fault(action, share=1.0, types=("DATA",), links=("a->b",), hold_ns=0, name="
 
 
 def with_more(plain, **details):
-    """A fault with further fields."""
+    """Return a fault with further fields."""
     return plain.model_copy(update=details)
 
 
@@ -87,7 +87,7 @@ def setup(stream=STREAM_1, session=SESSION, initial=INITIAL, term_length=TERM_LE
 
 
 def data(position, length=64, stream=STREAM_1, session=SESSION, kind=1, initial=INITIAL, fill=None):
-    """A DATA frame; `length` is its frame_length. A PAD with kind 0."""
+    """Return a DATA frame, or a PAD with kind 0; `length` is its frame_length."""
     term = ((position // TERM_LENGTH + initial + (1 << 31)) % (1 << 32)) - (1 << 31)
     offset = position % TERM_LENGTH
     head = struct.pack("<iBBHiiiiq", length, 0, 0xC0, kind, offset, session, stream, term, 0)
@@ -119,14 +119,14 @@ class Driven:
         self.engine = make_engine(for_case, **sizes)
 
     def offer(self, datagram, link=A_TO_B, now_ns=0, envelope=ENVELOPE):
-        """Offer one datagram; returns what left at once as (link, envelope, frames)."""
+        """Offer one datagram. Returns what was sent at once as (link, headers, frames)."""
         buf = np.frombuffer(b"\xee" * 3 + envelope + datagram + b"\xee" * 5, dtype=np.uint8).copy()
         assert rules_engine.has_room(self.engine, len(envelope), len(datagram))
         rules_engine.offer(self.engine, buf, 3, len(envelope), len(datagram), link, now_ns)
         return self._empty()
 
     def release(self, now_ns):
-        """Release what is due; returns what left."""
+        """Release what is due. Returns what was sent."""
         assert rules_engine.release(self.engine, now_ns)
         return self._empty()
 
@@ -136,7 +136,7 @@ class Driven:
 
     @property
     def decisions(self):
-        """The decision log so far, as records."""
+        """Return the decision log so far, as records."""
         return self.engine.decisions[: self.engine.state[DECISIONS]]
 
     def _empty(self):

@@ -1,6 +1,6 @@
-"""What `tc -j -s qdisc show` says, beside what was asked for.
+"""The output of `tc -j -s qdisc show`, compared with the requested impairments.
 
-The texts were taken from tc 6.1.0 on Linux 6.1.176 with sch_netem, right after each order.
+The texts were taken from tc 6.1.0 on Linux 6.1.176 with sch_netem, right after each command.
 """
 
 import json
@@ -14,7 +14,7 @@ COUNTS = '"bytes":0,"packets":0,"drops":0,"overlimits":0,"requeues":0,"backlog":
 
 
 def reported(options):
-    """The answer of tc with these options, as it came."""
+    """Return the unchanged output of tc for these options."""
     return f'[{{"kind":"netem","handle":"8001:","root":true,"refcnt":2,"options":{options},{COUNTS}'
 
 
@@ -42,7 +42,7 @@ MANY = reported(
 
 
 def requested(limit, **impairments):
-    """Impairments that ask for a limit, whatever rendering would choose."""
+    """Return impairments with a limit, whatever limit rendering would choose."""
     return ImpairmentCase(link="a->b", queue_packets=limit, **impairments)
 
 
@@ -81,12 +81,12 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("text", "impairments"), ANSWERS)
-def test_what_was_asked_for_is_there(text, impairments):
+def test_requested_impairments_are_confirmed(text, impairments):
     assert differences(impairments, parse(text)) == []
 
 
 @pytest.mark.parametrize("index", range(len(ANSWERS)))
-def test_an_answer_to_another_order_is_noticed(index):
+def test_the_output_for_another_command_is_detected(index):
     text, _ = ANSWERS[index]
     _, other = ANSWERS[(index + 1) % len(ANSWERS)]
     assert differences(other, parse(text))
@@ -102,7 +102,7 @@ def test_a_correlation_is_a_difference():
     assert "correlation" in differences(ANSWERS[0][1], parse(text))[0]
 
 
-def test_the_kernels_rounding_is_none():
+def test_rounding_by_the_kernel_is_not_a_difference():
     text = IID.replace("0.02", "0.0200001")
     assert differences(ANSWERS[0][1], parse(text)) == []
     assert differences(ANSWERS[0][1], parse(IID.replace("0.02", "0.0201")))

@@ -1,4 +1,4 @@
-"""Impairments as words for `tc`: every table, and a limit that never loses a packet by itself."""
+"""Impairments as arguments of `tc`: every table, and a limit that itself loses no packet."""
 
 import pytest
 
@@ -37,14 +37,14 @@ def words(**impairments):
         ({"rate_bits_per_s": 2 * 10**8, "queue_packets": 4000}, "rate 200000000bit"),
     ],
 )
-def test_reports_it_as_tc_does(impairments, text):
+def test_has_the_syntax_of_tc(impairments, text):
     found = words(**impairments)
     assert found.partition(" ")[0] == "limit"
     assert found.split(" ", 2)[2] == text
     assert "correlation" not in found
 
 
-def test_a_delay_is_never_followed_by_a_second_share_that_tc_would_take_for_a_correlation():
+def test_a_delay_is_never_followed_by_a_share_that_tc_would_read_as_a_correlation():
     found = arguments(
         ImpairmentCase(link="a->b", delay_ns=1000, jitter_ns=1000, duplicate_ppb=1, corrupt_ppb=1)
     )

@@ -1,4 +1,4 @@
-"""How a kernel's start and end are watched, with a program in its place that obeys or does not."""
+"""Supervision of a kernel's start and end, with a program in its place that obeys or does not."""
 
 import os
 import stat
@@ -42,7 +42,7 @@ def _leaves_nothing(tmp_path, monkeypatch):
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
-def test_the_code_and_both_outputs_come_out(tmp_path, capfdbinary):
+def test_exit_code_and_both_outputs_are_returned(tmp_path, capfdbinary):
     argv = ["sh", "-c", "echo to out; echo to err >&2; exit 7"]
     assert boot.run(stand_in(tmp_path, OBEYS), Command(argv, 20.0)) == 7
     reported = capfdbinary.readouterr()
@@ -50,13 +50,13 @@ def test_the_code_and_both_outputs_come_out(tmp_path, capfdbinary):
     assert reported.err == b"to err\n"
 
 
-def test_the_command_knows_where_it_runs(tmp_path, capfdbinary):
+def test_the_command_has_a_variable_that_names_the_kernel(tmp_path, capfdbinary):
     argv = ["sh", "-c", f"echo ${boot.INSIDE_VARIABLE}"]
     boot.run(stand_in(tmp_path, OBEYS), Command(argv, 20.0))
     assert capfdbinary.readouterr().out == b"uml\n"
 
 
-def test_a_disk_and_modules_are_there_when_asked_for(tmp_path, capfdbinary):
+def test_a_disk_and_modules_are_available_on_request(tmp_path, capfdbinary):
     text = """
 disk = given["ubd0"]
 os.write(out, f"{os.path.getsize(disk)} {os.stat(disk).st_blocks} {order['modules'][-1]}".encode())
@@ -66,7 +66,7 @@ os.write(out, f"{os.path.getsize(disk)} {os.stat(disk).st_blocks} {order['module
     assert capfdbinary.readouterr().out == b"1073741824 0 overlay"
 
 
-def test_without_a_disk_none_is_named(tmp_path, capfdbinary):
+def test_without_a_disk_there_is_no_argument_for_it(tmp_path, capfdbinary):
     text = 'os.write(out, str("ubd0" in given).encode())\n'
     assert boot.run(stand_in(tmp_path, text + OBEYS), Command(["true"], 20.0)) == 0
     assert capfdbinary.readouterr().out == b"False"
@@ -79,7 +79,7 @@ def test_a_kernel_that_ends_by_itself_is_quoted(tmp_path):
 
 
 def test_a_kernel_that_aborts_ends_the_boot(tmp_path):
-    # This is what User Mode Linux does after a panic. It would never end as a first process.
+    # User Mode Linux aborts like this after a panic. It would not end as the first process.
     text = """
 import signal
 print("Kernel panic - not syncing: no init", *range(100), sep="\\n", flush=True)
@@ -101,13 +101,13 @@ def test_a_command_that_does_not_end_is_ended(tmp_path):
         boot.run(stand_in(tmp_path, OBEYS), Command(["sleep", "60"], 1.0))
 
 
-def test_a_kernel_that_does_not_come_up_is_ended(tmp_path, monkeypatch):
+def test_a_kernel_that_does_not_boot_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(boot, "BOOT_TIMEOUT_S", 0.5)
     with pytest.raises(BootError, match=r"was not up after 0\.5 s"):
         boot.run(stand_in(tmp_path, "import time; time.sleep(60)\n"), Command(["true"], 20.0))
 
 
-def test_folders_of_the_dead_are_removed_and_of_the_living_kept(tmp_path):
+def test_folders_of_ended_kernels_are_removed_and_of_running_ones_kept(tmp_path):
     temporary = tmp_path / "temporary"
     dead, living = (temporary / f"{boot.FOLDER_PREFIX}{name}" for name in ("dead", "living"))
     for folder in (dead, living):
@@ -163,7 +163,7 @@ def test_without_the_program_there_is_no_kernel(monkeypatch, tmp_path):
         kernel.find()
 
 
-def test_a_program_without_modules_is_no_kernel(monkeypatch, tmp_path):
+def test_a_program_without_modules_is_not_a_kernel(monkeypatch, tmp_path):
     program = tmp_path / kernel.PROGRAM
     program.write_text("#!/bin/sh\necho 9.9.9\n")
     program.chmod(0o755)

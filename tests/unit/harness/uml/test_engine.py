@@ -1,4 +1,4 @@
-"""The engine inside, with programs in the place of those that would touch the machine."""
+"""The container engine inside the kernel, with replacements for all programs that it starts."""
 
 import shutil
 import socket
@@ -16,17 +16,17 @@ cpu\t0\t1\t1
 memory\t0\t1\t0
 pids\t0\t1\t1
 """
-OBEYS = '#!/bin/sh\necho "${0##*/} $*" >>"$SAID"\n'
+OBEYS = '#!/bin/sh\necho "${0##*/} $*" >>"$CALLS"\n'
 ARGUMENTS = ["/image.tar", "kernels", "/folder", "sh", "-c", "echo made it; exit 7"]
 
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """Programs that only write down that they were called."""
+    """Programs that only log their command lines."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-    monkeypatch.setenv("SAID", str(tmp_path / "said"))
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
     monkeypatch.setattr(engine, "PLACE", tmp_path / "engine")
     monkeypatch.setattr(engine, "_GROUPS", tmp_path / "groups")
     monkeypatch.setattr(engine, "_CONTROLLERS", tmp_path / "controllers")
@@ -38,7 +38,7 @@ def programs(tmp_path, monkeypatch):
         program.write_text(text)
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
 
-    # Addresses of sockets are short, those of pytest's folders need not be.
+    # The path of a socket must be short, and that of pytest's folder may be long.
     place = tempfile.mkdtemp(prefix="wt-")
     monkeypatch.setattr(engine, "CONTAINERD_SOCKET", Path(place) / "socket")
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -58,21 +58,21 @@ def _own_signals(monkeypatch):
     monkeypatch.setattr(engine.signal, "signal", lambda number, handler: None)
 
 
-def test_controllers_are_those_switched_on():
+def test_controllers_are_the_enabled_ones():
     assert engine.controllers(GROUPS) == ["cpu", "pids"]
 
 
 def test_the_command_runs_beside_an_engine_that_has_the_image(programs, tmp_path, capfd):
     assert engine.main(ARGUMENTS) == 7
     assert capfd.readouterr().out == "made it\n"
-    said = (tmp_path / "said").read_text().splitlines()
-    docker = [line for line in said if line.startswith("docker ") and "version" not in line]
+    calls = (tmp_path / "calls").read_text().splitlines()
+    docker = [line for line in calls if line.startswith("docker ") and "version" not in line]
     assert docker == [
         f"docker --host {engine.SOCKET} load --quiet --input /image.tar",
         f"docker --host {engine.SOCKET} volume create --opt type=none --opt o=bind "
         "--opt device=/folder kernels",
     ]
-    mounted = [line.split()[-1].rpartition("/")[2] for line in said if line.startswith("mount ")]
+    mounted = [line.split()[-1].rpartition("/")[2] for line in calls if line.startswith("mount ")]
     assert mounted == ["engine", "groups", "cpu", "pids"]
 
 
@@ -98,12 +98,12 @@ def test_an_engine_that_never_answers_is_given_up(programs, capfd, monkeypatch):
     assert "dockerd did not respond within 0.3 s" in capfd.readouterr().err
 
 
-def test_containerd_comes_first_and_is_given_time(programs, capfd, monkeypatch, tmp_path):
+def test_containerd_is_started_first_and_waited_for(programs, capfd, monkeypatch, tmp_path):
     monkeypatch.setattr(engine, "START_S", 0.3)
     engine.CONTAINERD_SOCKET.unlink()
     assert engine.main(ARGUMENTS) == engine.CANNOT_START
     assert "containerd did not respond within 0.3 s" in capfd.readouterr().err
-    assert "dockerd" not in (tmp_path / "said").read_text()
+    assert "dockerd" not in (tmp_path / "calls").read_text()
 
 
 def test_a_missing_program_is_named(programs, capfd, monkeypatch, tmp_path):
@@ -115,14 +115,14 @@ def test_a_missing_program_is_named(programs, capfd, monkeypatch, tmp_path):
 def test_containerd_that_dies_later_is_quoted_beside_dockerd(programs, capfd):
     programs(
         "containerd",
-        OBEYS + "echo $$ >$SAID.pid; until [ -e $SAID.asked ]; do sleep 0.01; done\n"
+        OBEYS + "echo $$ >$CALLS.pid; until [ -e $CALLS.asked ]; do sleep 0.01; done\n"
         "echo 'no memory'; exit 9\n",
     )
-    # Nobody has waited for the dead one yet when this one ends.
+    # Containerd is still a zombie when dockerd ends.
     programs(
         "dockerd",
-        OBEYS + ">$SAID.asked; until [ -s $SAID.pid ]; do sleep 0.01; done\n"
-        "until grep -q '^State:.Z' /proc/$(cat $SAID.pid)/status; do sleep 0.01; done\n"
+        OBEYS + ">$CALLS.asked; until [ -s $CALLS.pid ]; do sleep 0.01; done\n"
+        "until grep -q '^State:.Z' /proc/$(cat $CALLS.pid)/status; do sleep 0.01; done\n"
         "echo 'no containerd'; exit 1\n",
     )
     programs("docker", "#!/bin/sh\nexit 1\n")
@@ -141,7 +141,7 @@ def test_a_missing_docker_is_named_and_nothing_is_left_running(
     popen = engine.subprocess.Popen
 
     def start(argv, **options):
-        # The daemon may be terminated before it runs one command: only its starter knows its id.
+        # The daemon may be terminated before its first command: only its parent knows its id.
         daemon = popen(argv, **options)
         if argv[0] in ("containerd", "dockerd"):
             daemons.append(daemon)

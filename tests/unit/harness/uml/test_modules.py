@@ -15,7 +15,7 @@ def names(*expected):
     return [file.rpartition("/")[2] for file in load_order(DEPENDENCIES, expected)]
 
 
-def test_what_is_needed_comes_before():
+def test_dependencies_are_loaded_first():
     assert names("bridge") == ["llc.ko", "stp.ko", "bridge.ko"]
 
 
@@ -23,7 +23,7 @@ def test_nothing_is_loaded_twice():
     assert names("stp", "bridge", "stp") == ["llc.ko", "stp.ko", "bridge.ko"]
 
 
-def test_what_is_no_module_is_built_in():
+def test_a_name_without_a_module_is_built_in():
     assert names("af_packet", "sch_netem") == ["sch_netem.ko"]
 
 

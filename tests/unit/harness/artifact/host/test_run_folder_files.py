@@ -1,4 +1,4 @@
-"""Each file is read back as written; a missing one is None, a damaged one raises its name."""
+"""Each file is read back as written; a missing one is None, and errors name a damaged one."""
 
 from datetime import UTC, datetime
 
@@ -80,7 +80,7 @@ def test_a_document_is_read_back(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_a_document_that_is_not_there_is_none(tmp_path, name):
+def test_a_missing_document_is_none(tmp_path, name):
     assert type(DOCUMENTS[name]).read(tmp_path / "x.json") is None
 
 
@@ -113,14 +113,14 @@ def test_lists_of_counters_and_errors_are_read_back(tmp_path):
     assert read_samples(tmp_path / "none") is None
 
 
-def test_a_document_is_replaced_whole(tmp_path):
+def test_a_document_is_replaced_atomically(tmp_path):
     write_document(tmp_path / "x.json", {"schema": "s", "value": 1})
     write_document(tmp_path / "x.json", {"schema": "s", "value": 2})
     assert read_document(tmp_path / "x.json") == {"schema": "s", "value": 2}
     assert [file.name for file in tmp_path.iterdir()] == ["x.json"]
 
 
-def test_records_are_appended_and_a_torn_tail_is_left_out(tmp_path):
+def test_records_are_appended_and_an_incomplete_one_is_left_out(tmp_path):
     file = tmp_path / "sub" / "d.bin"
     rows = np.array([(64, 3, -1), (128, 40, -1)], dtype=delivery.DELIVERY)
     write_records(file, rows[:1])
@@ -142,7 +142,7 @@ def test_headers_of_seen_frames_are_fields():
     assert frame_seen.headers(frames[:0]).tolist() == []
 
 
-def test_accounts_show_what_is_unaccounted():
+def test_accounts_show_unaccounted_datagrams():
     assert FrameAccount(received=10, sent=9, dropped=2, duplicated=1).unaccounted == 0
     assert FrameAccount(received=10, sent=9).unaccounted == 1
     link = LinkAccount(datagrams_in=5, datagrams_out=6, datagrams_dropped=1, datagrams_added=2)
@@ -160,7 +160,7 @@ def test_statistics_of_the_kernel_are_read_by_name():
     assert facts.grown("SndbufErrors") is None
 
 
-def test_paths_follow_the_treaty(tmp_path):
+def test_paths_are_those_of_the_format(tmp_path):
     run = SuiteDir(tmp_path).run("loss/reliable-2pct", 7)
     assert run.path.name == run_name("loss/reliable-2pct", 7) == "loss-reliable-2pct-s7"
     subscriber = run.host("b").subscriber("term-64k")
@@ -189,7 +189,7 @@ def test_suite_ids_sort_by_time_and_differ():
     assert len(ids) > 1
 
 
-def test_what_is_known_of_a_driver_that_was_killed_is_put_aside(tmp_path):
+def test_files_of_a_killed_driver_are_renamed(tmp_path):
     host = RunDir(tmp_path).host("b")
     host.path.mkdir(parents=True)
     for file in (host.counters, host.pressure, host.driver_log):

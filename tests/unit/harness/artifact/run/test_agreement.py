@@ -59,7 +59,7 @@ def test_many_missing_frames_are_counted_and_some_are_reported():
     assert len(found.never_came) == LISTED_MAX
 
 
-def test_is_what_it_was_when_it_is_read_again(tmp_path):
+def test_is_read_back_as_written(tmp_path):
     path = tmp_path / "replay.json"
     assert Agreement.read(path) is None
     found = agreement("first", made(3), made(2))

@@ -35,7 +35,7 @@ def test_both_sides_see_what_the_other_wrote(path):
     assert load.order is Command.STOP
 
 
-def test_the_first_fault_stands(path):
+def test_the_first_fault_is_kept(path):
     bench, load = Board.create(path), Board(path)
     load.set_fault(Fault.SEQUENCE, expected=7, found=9)
     load.set_fault(Fault.LENGTH, expected=1, found=2)
@@ -44,7 +44,7 @@ def test_the_first_fault_stands(path):
 
 
 @pytest.mark.parametrize("fault", [each for each in Fault if each is not Fault.NONE])
-def test_every_fault_has_words(path, fault):
+def test_every_fault_has_a_text(path, fault):
     board = Board.create(path)
     board.set_fault(fault, expected=1, found=2)
     assert board.fault_text

@@ -1,4 +1,4 @@
-"""Which driver a host had, by the peer's name and by what an image says."""
+"""The driver of a host, by the peer's name and by the label of an image."""
 
 import pytest
 

@@ -31,7 +31,7 @@ def test_ratios_need_something_to_divide_by():
     assert texts["NAKs"] == "3 for 2 gaps (1.5 each)"
 
 
-def test_recovery_without_losses_is_called_needless():
+def test_recovery_without_losses_is_called_unneeded():
     row = ResultRow("t", "a", "b", lost_frames=0, lost_bytes=0, gaps=0, naks=1200)
     assert dict(row.cells())["NAKs"] == "1,200, none for a lost frame"
     row = replace(row, resent_frames=2, resent_bytes=64, unneeded_frames=2)
@@ -90,8 +90,10 @@ def test_a_stream_is_a_column_and_many_subscribers_are_lines():
 
 
 def test_sentences_are_wrapped_and_the_terminal_shows_only_the_first_ones():
-    told = [f"ticks at b{index}: {'no delivery ' * 10}" for index in range(SENTENCES_MAX + 2)]
-    observed = Observations(sentences=told[-1:], readers=[ReaderObservations("t", "b", told[:-1])])
+    sentences = [f"ticks at b{index}: {'no delivery ' * 10}" for index in range(SENTENCES_MAX + 2)]
+    observed = Observations(
+        sentences=sentences[-1:], readers=[ReaderObservations("t", "b", sentences[:-1])]
+    )
     (heading, *lines) = observation_lines(observed, 80)
     assert heading.strip() == "what the application saw"
     assert max(map(len, lines)) <= 80

@@ -1,4 +1,4 @@
-"""The turn in which a simulator ended: what is read from its file, and what is not believed."""
+"""The turn in which a simulator ended, as read from its file, and invalid files."""
 
 import os
 
@@ -78,7 +78,7 @@ def test_each_turn_of_each_host_is_read(read, host, part):
         content(1, RECEIVER, -1),
     ],
 )
-def test_other_content_is_no_turn(read, state):
+def test_other_content_is_not_a_turn(read, state):
     assert read(state) is None
 
 

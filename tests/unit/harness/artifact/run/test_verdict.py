@@ -55,7 +55,7 @@ def test_a_result_with_a_value_of_another_type_is_rejected(tmp_path):
         read_results(tmp_path / "verdict.json")
 
 
-def test_what_the_applications_saw_is_read_as_it_was_written(tmp_path):
+def test_observations_of_applications_are_read_as_they_were_written(tmp_path):
     document = a_verdict().as_document()
     write_document(tmp_path / "verdict.json", document)
     assert observations_of(read_verdict(tmp_path / "verdict.json")) == OBSERVED

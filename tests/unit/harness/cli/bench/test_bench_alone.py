@@ -1,4 +1,4 @@
-"""The cases of bench that stand alone tell figures, floors and what is left out."""
+"""The cases of bench that run alone print figures, floors and what is left out."""
 
 import json
 
@@ -26,7 +26,7 @@ def test_the_analysis_is_measured_alone(monkeypatch, capsys, tmp_path):
     assert json.loads(output.read_text())["schema"] == "windtunnel-bench-analysis/1"
 
 
-def test_a_machine_without_tshark_is_told(monkeypatch, tmp_path):
+def test_a_machine_without_tshark_is_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ReaderUnavailable, match="tshark is not on PATH"):
         _read_by_tshark(tmp_path / "x.pcap")
@@ -47,14 +47,14 @@ def step(ordered_per_s, *, sent_per_s=None, out=1_000, lag_ns=100_000, **account
         (step(50_000, sent_per_s=40_000), "the sender reached only 40,000 datagrams/s"),
     ],
 )
-def test_a_step_holds_if_nothing_was_lost_and_nobody_was_late(made, trouble):
+def test_a_step_holds_if_nothing_was_lost_or_late(made, trouble):
     assert trouble in made.trouble
     assert bool(made.trouble) == bool(trouble)
 
 
 @pytest.fixture
 def lab(monkeypatch):
-    """A lab of made figures: steps of the relay, and runs by fidelity."""
+    """Synthetic figures of a lab: steps of the relay, and runs by fidelity."""
     steps = [step(50_000), step(75_000), step(100_000, lag_ns=9_000_000)]
     made = {"netns": MeasuredRuns("netns", 16, 24.0), "compose": MeasuredRuns("compose", 8, 60.0)}
 
@@ -64,12 +64,12 @@ def lab(monkeypatch):
         return made[fidelity]
 
     monkeypatch.setattr(labs, "require", lambda *_: None)
-    monkeypatch.setattr(throughput, "relay_steps", lambda seconds, tell: steps)
+    monkeypatch.setattr(throughput, "relay_steps", lambda seconds, report: steps)
     monkeypatch.setattr(bench_runs, "measure_runs", measure_runs)
     return steps, made
 
 
-def test_the_lab_is_told_with_its_floors(lab, capsys, tmp_path):
+def test_the_lab_is_printed_with_its_floors(lab, capsys, tmp_path):
     output = tmp_path / "lab.json"
     assert main(["bench", "--only", "lab", "--enforce", "--json", str(output)]) == 0
     out = capsys.readouterr().out
@@ -81,7 +81,7 @@ def test_the_lab_is_told_with_its_floors(lab, capsys, tmp_path):
     assert [each["value"] for each in document["rows"]] == [75_000, 40.0, 8.0]
 
 
-def test_a_missed_floor_is_an_exit_code_if_that_is_wished(lab, capsys):
+def test_a_missed_floor_is_an_exit_code_if_floors_are_enforced(lab, capsys):
     lab[0].pop(1)
     lab[0][0] = step(25_000)
     assert main(["bench", "--only", "lab", "--enforce"]) == 1
@@ -89,7 +89,7 @@ def test_a_missed_floor_is_an_exit_code_if_that_is_wished(lab, capsys):
     assert main(["bench", "--only", "lab"]) == 0
 
 
-def test_what_this_machine_cannot_have_is_left_out_and_a_bad_run_is_void(lab, capsys):
+def test_an_unavailable_fidelity_is_left_out_and_a_bad_run_is_void(lab, capsys):
     del lab[1]["compose"]
     assert main(["bench", "--only", "lab"]) == 0
     assert "compose  left out: no engine answers" in capsys.readouterr().out

@@ -22,7 +22,7 @@ STREAM = {"messages": 3e6, "megabytes": 96.0, "processor": 150.0, "rss": 60.0}
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What the rounds were asked for, and `readings` that they answer with."""
+    """The settings that the rounds were called with, and the `readings` that they return."""
     seen = {"readings": [Reading("ours", "udp-32", 0, STREAM), Reading("c", "udp-32", 0, STREAM)]}
 
     def run_rounds(settings, on_start, on_reading):
@@ -40,7 +40,7 @@ def asked(monkeypatch):
     return seen
 
 
-def test_shows_a_row_a_figure(asked, capsys):
+def test_shows_a_row_for_each_figure(asked, capsys):
     assert main(["bench"]) == exit_code.OK
     output = capsys.readouterr()
     row = next(line for line in output.out.splitlines() if line.startswith("udp-32 "))
@@ -59,7 +59,7 @@ def test_warns_of_a_busy_machine(asked, capsys):
     assert "the machine was busy" in output.err
 
 
-def test_passes_its_options_on(asked):
+def test_passes_on_its_options(asked):
     main([
         "bench", "--rounds", "5", "--seconds", "0.5", "--only", "rtt-ipc,udp-1344",
         "--drivers", "ours", "--window", "4m", "--term-length", "64m", "--mtu", "8k",
@@ -177,11 +177,11 @@ def test_a_void_reading_is_named_and_exits_2(asked, capsys):
     ],
     ids=["missed", "missed and enforced", "met", "missed where less is better"],
 )
-def test_floors_bind_when_they_are_enforced(asked, options, code):
+def test_missed_floors_fail_when_they_are_enforced(asked, options, code):
     assert main(["bench", *options]) == code
 
 
-def test_leaves_everything_in_a_document(asked, tmp_path, capsys):
+def test_writes_everything_into_a_document(asked, tmp_path, capsys):
     file = tmp_path / "bench.json"
     assert main(["bench", "--json", str(file)]) == exit_code.OK
     document = json.loads(file.read_text())
@@ -226,13 +226,13 @@ def test_wrong_options_start_nothing(asked, options, capsys):
     [(LabError("pyaeron is not installed"), exit_code.HARNESS), (Cancelled(2), 130)],
     ids=["refused", "interrupted"],
 )
-def test_refusal_and_interruption_are_a_line(asked, error, code, capsys):
+def test_errors_and_interruptions_are_one_line(asked, error, code, capsys):
     asked["readings"] = error
     assert main(["bench"]) == code
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_numbers_are_as_long_as_they_tell_something():
+def test_numbers_have_significant_digits_only():
     assert [number(each) for each in (1234567.8, 99.94, 9.876, 0.5)] == [
         "1,234,568",
         "99.9",

@@ -1,4 +1,4 @@
-"""`windtunnel analyze` answers, and says of bad input what is wrong with it."""
+"""`windtunnel analyze`: its output, and its errors about bad input."""
 
 import json
 
@@ -58,14 +58,14 @@ def test_limits_can_be_raised(run, capture):
     assert "PARTIAL: found more than 6 combinations of stream," in out
     code, out, _ = run(path, "--max-totals", 7)
     assert (code, "PARTIAL" in out) == (0, False)
-    _, told, _ = run("--help")
-    out = " ".join(told.split())
+    _, printed, _ = run("--help")
+    out = " ".join(printed.split())
     limits = stream_limit.STREAMS_MAX, stream_limit.DESTINATIONS_MAX, repair.GAPS_MAX
     for limit in (*limits, totals.TOTALS_MAX):
         assert f"[default: {limit}]" in out
 
 
-def test_tells_a_golden_capture(run, tmp_path):
+def test_describes_a_golden_capture(run, tmp_path):
     path = GOLDEN / "clean" / "capture.pcap.xz"
     code, out, _ = run(path)
     assert code == 0
@@ -90,7 +90,7 @@ def test_a_torn_last_packet_is_left_out(run, capture):
     assert "ends inside a packet, so the last 304 bytes were ignored" in out
 
 
-def test_a_snap_length_that_cuts_frames_is_told(run, capture):
+def test_a_snap_length_that_cuts_frames_is_reported(run, capture):
     batch = made.data(0, bytes(64)) + made.data(96, bytes(64))
     code, out, _ = run(capture(made.pcap([packet(START_NS, batch, snap=96)])))
     assert code == 2
@@ -101,7 +101,7 @@ def test_a_snap_length_that_cuts_frames_is_told(run, capture):
     assert "1 packet was captured too short" in out
 
 
-def test_records_of_no_length_are_passed_over(run, capture):
+def test_records_without_length_are_skipped(run, capture):
     empty = [Packet(START_NS, b"", 0), Packet(START_NS, b"", 60)]
     code, out, _ = run(capture(made.pcap([*empty, *made.stream_packets(9), *empty])))
     assert code == 0
@@ -116,7 +116,7 @@ def test_packets_with_a_wrong_checksum_are_left_out_and_counted(run, capture):
     assert "1 frame in 2 packets\n1 packet has a wrong checksum: hosts discard such" in out
 
 
-def test_nothing_but_noise_is_no_answer(run, capture):
+def test_a_capture_without_aeron_frames_fails(run, capture):
     noise = [packet(START_NS + each, bytes([each]) * 40) for each in range(50)]
     code, out, _ = run(capture(made.pcap(noise)))
     assert (code, out) == (
@@ -130,7 +130,7 @@ def test_nothing_but_noise_is_no_answer(run, capture):
 
 
 @pytest.mark.parametrize("to_file", [made.pcap, made.pcapng])
-def test_a_damaged_block_costs_only_itself(run, capture, to_file):
+def test_only_a_damaged_block_is_skipped(run, capture, to_file):
     content = bytearray(to_file(made.stream_packets(2_000)))
     middle = len(content) // 2
     content[middle : middle + 500] = b"\xff" * 500
@@ -140,7 +140,7 @@ def test_a_damaged_block_costs_only_itself(run, capture, to_file):
     assert "1,997 messages" in out or "1,998 messages" in out
 
 
-def test_an_empty_and_a_missing_file_are_told(run, capture, tmp_path):
+def test_an_empty_and_a_missing_file_are_reported(run, capture, tmp_path):
     code, out, _ = run(capture(b""))
     assert code == 2
     assert "is empty: expected a pcap or pcapng file" in out
@@ -149,7 +149,7 @@ def test_an_empty_and_a_missing_file_are_told(run, capture, tmp_path):
     assert err.endswith("gone.pcap: no such file\n")
 
 
-def test_one_bad_file_of_two_leaves_the_other_sound(run, tmp_path):
+def test_a_bad_file_does_not_affect_another_one(run, tmp_path):
     (tmp_path / "bad.pcap").write_bytes(b"not a capture")
     (tmp_path / "good.pcap").write_bytes(load("clean", "capture.pcap"))
     code, out, _ = run(tmp_path)
@@ -166,7 +166,7 @@ def test_other_ports_are_left_out(run):
     assert run(path, "--port", 0)[0] == 64
 
 
-def test_no_java_is_told_before_anything_is_read(run, monkeypatch, tmp_path):
+def test_missing_java_is_reported_before_anything_is_read(run, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     code, _, err = run(GOLDEN / "clean" / "capture.pcap.xz", "--spark")
@@ -175,7 +175,7 @@ def test_no_java_is_told_before_anything_is_read(run, monkeypatch, tmp_path):
     assert "local engine" in err
 
 
-def test_a_page_messages_and_fates_are_written_when_asked_for(run, tmp_path):
+def test_page_messages_and_outcomes_are_written_on_request(run, tmp_path):
     path = GOLDEN / "clean" / "capture.pcap.xz"
     out, page = tmp_path / "tables", tmp_path / "page.html"
     code, text, _ = run(path, "--out", out, "--html", page, "--fates", "--messages", "--json")
@@ -188,13 +188,13 @@ def test_a_page_messages_and_fates_are_written_when_asked_for(run, tmp_path):
     assert [each.name for each in out.iterdir() if each.name.startswith(".")] == []
 
 
-def test_fates_need_a_folder(run):
+def test_outcomes_need_a_folder(run):
     code, _, err = run(GOLDEN / "clean" / "capture.pcap.xz", "--fates")
     assert code == 64
     assert "--fates needs --out" in err
 
 
-def test_a_place_that_cannot_be_written_is_told(run, tmp_path):
+def test_a_file_that_cannot_be_written_is_reported(run, tmp_path):
     (tmp_path / "file").write_text("")
     code, _, err = run(
         GOLDEN / "one-message" / "capture.pcap.xz", "--html", tmp_path / "file" / "page.html"
@@ -209,7 +209,7 @@ def test_a_place_that_cannot_be_written_is_told(run, tmp_path):
     assert code == 3
 
 
-def test_two_points_are_told_by_link(run, tmp_path):
+def test_captures_of_two_hosts_are_reported_by_link(run, tmp_path):
     sent = made.stream_packets(400)
     came = [each._replace(time_ns=each.time_ns + 70_000) for each in sent]
     (tmp_path / "near.pcap").write_bytes(made.pcap(sent))
@@ -223,7 +223,7 @@ def test_two_points_are_told_by_link(run, tmp_path):
     assert "1 gap not repaired (768 bytes)" in out
 
 
-def test_a_run_folders_page_is_put_into_it_and_into_the_suites_report(run, tmp_path):
+def test_the_page_of_a_run_folder_is_written_into_it_and_linked_in_the_suites_report(run, tmp_path):
     suite = make_suite(tmp_path / "suite", SMALL)
     (synthetic_run,) = suite.runs()
     assert run(synthetic_run.path, "--report")[0] in (0, 2)
@@ -241,7 +241,7 @@ def test_a_run_folders_page_is_put_into_it_and_into_the_suites_report(run, tmp_p
     assert 'href="analysis.html"' in SuiteDir(alone).report.read_text()
 
 
-def test_only_a_single_run_folder_can_have_its_page_put_into_it(run, tmp_path):
+def test_only_a_single_run_folder_can_get_its_page(run, tmp_path):
     suite = make_suite(tmp_path / "suite", SMALL)
     (synthetic_run,) = suite.runs()
     golden = GOLDEN / "one-message" / "capture.pcap.xz"

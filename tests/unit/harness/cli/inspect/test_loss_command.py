@@ -1,4 +1,4 @@
-"""`windtunnel loss`: the loss report, with the counters of images that have some."""
+"""`windtunnel loss`: the loss report, with the recovery counters of images that have them."""
 
 import json
 

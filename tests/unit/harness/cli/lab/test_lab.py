@@ -1,4 +1,4 @@
-"""The arguments of `windtunnel lab`, and what it prints. tests/netns uses a real lab."""
+"""The arguments and the output of `windtunnel lab`. tests/netns uses a real lab."""
 
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def test_the_end_of_a_lab_has_its_seed() -> None:
 
 
 def bring_up_with(*arguments: str) -> tuple[Result, list[dict[str, Any]]]:
-    """Bring up a lab that is none, and return the options with which it would have been opened."""
+    """Run `lab up` without a lab, and return the options with which it would have been opened."""
     opened: list[dict[str, Any]] = []
     found = {"addresses": {}, "aeron_dirs": {}, "run_dir": "runs/x"}
 
@@ -107,7 +107,7 @@ def test_wrong_drivers_are_refused(arguments: tuple[str, ...], text: str) -> Non
     assert not opened
 
 
-def test_queue_and_reordering_are_values_of_their_own_kind() -> None:
+def test_queue_and_reordering_have_values_of_their_own_type() -> None:
     _, asked = invoke("impair", "a-b", "--queue", "50", "--reorder", "1%/5")
     assert asked[0]["impairments"] == {"queue": 50, "reorder": {"share": "1%", "gap": 5}}
     _, asked = invoke("impair", "a-b", "--queue", "none", "--reorder", "1%")
@@ -157,7 +157,7 @@ def test_a_wrong_argument_is_named() -> None:
     assert "expected STREAM:FROM:TO:CHANNEL" in result.output
 
 
-def test_without_a_lab_every_command_says_so(tmp_path: Path) -> None:
+def test_without_a_lab_every_command_reports_it(tmp_path: Path) -> None:
     runner = CliRunner(env={"XDG_RUNTIME_DIR": str(tmp_path)})
     for arguments in (["status"], ["down"], ["heal", "a-b"], ["start", "a", "true"]):
         result = runner.invoke(windtunnel, ["lab", *arguments])

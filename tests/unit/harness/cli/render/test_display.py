@@ -83,7 +83,7 @@ def test_rate_counts_from_the_first_delivered_bytes() -> None:
     assert rate.bytes_per_s(5_000_000, 13.0) == pytest.approx(2e6)
 
 
-def test_fault_counts_omits_what_is_not_known() -> None:
+def test_fault_counts_omit_unknown_counts() -> None:
     assert fault_counts(event("progress")) == []
     assert fault_counts(event("progress", drop_count=0)) == ["0 dropped"]
     known = event("progress", drop_count=12, retransmit_count=3)
@@ -131,7 +131,7 @@ def test_a_narrow_terminal_cuts_the_names_and_not_the_figures(
         assert part in line
 
 
-def test_the_clock_of_a_run_goes_on_while_it_is_judged() -> None:
+def test_the_clock_of_a_run_continues_while_it_is_judged() -> None:
     display = LiveDisplay(Verdicts(as_json=False), on_stderr=False)
     display.on_event(event("run"))
     display.on_event(event("progress", fraction=1.0, delivered_bytes=4, total_bytes=4))

@@ -16,10 +16,10 @@ MISSED = Measure("loss", "burst length", "packets", 5.0, 6.0, 5.9, 6.1, 100, "wi
 
 @pytest.fixture
 def outcome(monkeypatch):
-    """What the rounds will come to: a calibration to change, or an error to put in its place."""
+    """The result of the rounds: a calibration to change, or an error in its place."""
     made = {"result": Calibration("relay", "6.1", 1000, 7, 1, [HELD], [])}
 
-    def calibrate(impairments, backend, packets_per_s, seed, tell):
+    def calibrate(impairments, backend, packets_per_s, seed, report):
         if isinstance(made["result"], Exception):
             raise made["result"]
         made["asked"] = (backend, packets_per_s, seed)
@@ -39,7 +39,7 @@ def test_all_floors_hold(outcome, capsys):
     assert output.splitlines()[-1].endswith("holds")
 
 
-def test_a_missed_floor_is_told_and_exits_1(outcome, capsys):
+def test_a_missed_floor_is_reported_and_exits_1(outcome, capsys):
     outcome["result"].measures.append(MISSED)
     assert main(["calibrate"]) == 1
     assert "MISSED" in capsys.readouterr().out
@@ -57,13 +57,13 @@ def test_writes_document_and_chart(outcome, tmp_path):
     assert "Plotly" in (tmp_path / "new/calibration.html").read_text()
 
 
-def test_machines_get_the_document(outcome, capsys):
+def test_json_is_the_document(outcome, capsys):
     main(["calibrate", "--json"])
     assert json.loads(capsys.readouterr().out)["measures"][0]["delivered"] == 5.1
 
 
 @pytest.mark.parametrize("error", [Unsupported("this kernel has no netem"), LabError("no netem")])
-def test_a_machine_that_cannot_is_no_missed_floor(outcome, error, capsys):
+def test_an_unsuitable_machine_is_not_a_missed_floor(outcome, error, capsys):
     outcome["result"] = error
     assert main(["calibrate", "--backend", "netem"]) == exit_code.HARNESS
     assert "no netem" in capsys.readouterr().err

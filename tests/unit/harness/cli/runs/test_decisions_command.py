@@ -1,4 +1,4 @@
-"""`windtunnel decisions`."""
+"""`windtunnel decisions`: the decision log as text."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ from windtunnel.harness.scenario.resolved.link_change import LinkChange, LinkCha
 
 
 def make_log(folder: Path, *, session_id: int, shift_ns: int, order: list[int]) -> Path:
-    """Three DATA decisions, one on a frame sent again, and one of an SM, in any order."""
+    """Write three DATA decisions, one on a retransmit, and one on an SM, in arbitrary order."""
     rows = np.zeros(4, dtype=DECISION)
     rows["session_id"], rows["stream_id"] = session_id, 1001
     rows["time_ns"] = shift_ns + np.arange(4)
@@ -53,7 +53,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_prints_one_line_a_decision_in_words(
+def test_prints_each_decision_as_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_log(tmp_path, session_id=-5, shift_ns=100, order=[0, 1, 2])
@@ -138,7 +138,7 @@ def test_no_log_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "no decision log" in capsys.readouterr().err
 
 
-def test_says_what_is_not_a_decision_if_there_is_none(tmp_path, capsys):
+def test_explains_what_is_not_a_decision_if_there_is_none(tmp_path, capsys):
     make_log(tmp_path, session_id=-5, shift_ns=100, order=[])
     assert main(["decisions", str(tmp_path)]) == exit_code.OK
     output = capsys.readouterr()

@@ -26,7 +26,7 @@ def exams(monkeypatch):
     """Results of an exam: of the driver without a defect, of each mutant, and of a signal."""
     answer: dict[str, Any] = {"sound": "PASS", "mutants": "FAIL", "asked": None, "made_for": []}
 
-    def sit(mutation_run, listener):
+    def examine_mutants(mutation_run, listener):
         answer["mutation_run"] = mutation_run
         exam = Exam("netns", [], 1, sound=[run(answer["sound"])])
         listener.on_driver_without_defect(exam.sound[0])
@@ -41,26 +41,26 @@ def exams(monkeypatch):
         exam.write(mutation_run.folder / examine.DOCUMENT)
         return exam, answer["asked"]
 
-    def prepare(mutant, place, tell, *, mutants, variant):
+    def prepare(mutant, place, report, *, mutants, variant):
         assert mutant is None
         answer["set"] = variant, len(mutants)
         answer["made_for"].append(place)
-        tell(f"compiling for {place}")
+        report(f"compiling for {place}")
         return {}
 
-    monkeypatch.setattr(examine, "examine", sit)
+    monkeypatch.setattr(examine, "examine", examine_mutants)
     monkeypatch.setattr(mutated_driver, "prepare", prepare)
     monkeypatch.setattr("windtunnel.harness.orchestrate.labs.privileges.acquire", lambda: None)
     monkeypatch.setattr("windtunnel.harness.orchestrate.labs.labs.require", lambda *_: None)
     return answer
 
 
-def order(tmp_path, *more):
+def execute(tmp_path, *more):
     return main(["exam", "--mutants", "naks-sent-*", "--out", str(tmp_path), *more])
 
 
-def test_all_killed_is_passed(exams, tmp_path, capsys):
-    assert order(tmp_path, "--jobs", "3", "--keep") == exit_code.OK
+def test_an_exam_with_all_mutants_killed_passes(exams, tmp_path, capsys):
+    assert execute(tmp_path, "--jobs", "3", "--keep") == exit_code.OK
     output = capsys.readouterr()
     assert "2 of 2 mutants killed, 100.0%" in output.out
     assert f"[1/2] killed    {NAMES[0]}  exam/loss: some_check" in output.err
@@ -73,9 +73,9 @@ def test_all_killed_is_passed(exams, tmp_path, capsys):
     assert "| killed |" in (mutation_run.folder / "exam.md").read_text()
 
 
-def test_survivors_without_a_reason_fail_it(exams, tmp_path, capsys):
+def test_survivors_without_a_reason_fail_the_exam(exams, tmp_path, capsys):
     exams["mutants"] = "PASS"
-    assert order(tmp_path) == 1
+    assert execute(tmp_path) == 1
     output = capsys.readouterr().out
     assert "not explained" in output
     assert "0 of 2 mutants killed" in output
@@ -84,22 +84,24 @@ def test_survivors_without_a_reason_fail_it(exams, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("outcome", "code"), [("FAIL", 2), ("INCONCLUSIVE", 2), ("HARNESS", 3), ("UNSUPPORTED", 2)]
 )
-def test_a_sound_driver_that_does_not_pass_makes_it_void(exams, tmp_path, capsys, outcome, code):
+def test_a_sound_driver_that_does_not_pass_makes_the_exam_void(
+    exams, tmp_path, capsys, outcome, code
+):
     exams["sound"] = outcome
-    assert order(tmp_path) == code
+    assert execute(tmp_path) == code
     assert "The exam is void" in capsys.readouterr().out
 
 
 def test_a_signal_gives_its_own_exit_code(exams, tmp_path, capsys):
     exams["asked"] = exit_code.INTERRUPTED
-    assert order(tmp_path) == exit_code.INTERRUPTED
+    assert execute(tmp_path) == exit_code.INTERRUPTED
     output = capsys.readouterr()
     assert "interrupted" in output.err
     assert "not all mutants were run" in output.out
 
 
 def test_json_is_the_whole_exam(exams, tmp_path, capsys):
-    assert order(tmp_path, "--json") == exit_code.OK
+    assert execute(tmp_path, "--json") == exit_code.OK
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "windtunnel-exam/1"
     assert [row["name"] for row in document["mutants"]] == NAMES
@@ -121,16 +123,16 @@ def test_the_list_runs_nothing(exams, capsys):
 
 @pytest.fixture
 def suites(monkeypatch, tmp_path):
-    """What the runner is asked for, and the mutants that are made."""
+    """The options that the runner is called with, and the fidelity of the prepared mutants."""
     seen: dict[str, Any] = {}
 
     def run_suite(files, **options):
         seen.update(options)
         return SuiteResult(0, tmp_path, [])
 
-    def prepare(mutant, fidelity, tell, **_options):
+    def prepare(mutant, fidelity, report, **_options):
         seen["made_for"] = fidelity
-        tell("compiling")
+        report("compiling")
         return {"PYTHONPATH": "somewhere"}
 
     monkeypatch.setattr(runner, "run_suite", run_suite)
@@ -140,7 +142,7 @@ def suites(monkeypatch, tmp_path):
     return seen
 
 
-def test_a_run_can_be_made_with_one_mutant(suites, tmp_path, capsys):
+def test_a_run_can_have_one_mutant(suites, tmp_path, capsys):
     options = ["--fidelity", "netns", "--mutant", NAMES[0], "--out", str(tmp_path)]
     assert main(["run", "exam/loss", *options]) == exit_code.OK
     tested = suites["tested"]
@@ -151,13 +153,13 @@ def test_a_run_can_be_made_with_one_mutant(suites, tmp_path, capsys):
     assert "compiling" in capsys.readouterr().err
 
 
-def test_a_run_without_one_has_none(suites, tmp_path):
+def test_a_run_without_the_option_has_no_mutant(suites, tmp_path):
     assert main(["run", "exam/loss", "--fidelity", "netns", "--out", str(tmp_path)]) == exit_code.OK
     assert suites["tested"] == OURS_WITH_OURS
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "expected"),
     [
         (["--mutant", "frob", "--fidelity", "netns"], "'frob'"),
         (["--mutant", NAMES[0], "--fidelity", "compose"], "netns"),
@@ -165,9 +167,9 @@ def test_a_run_without_one_has_none(suites, tmp_path):
         (["--mutant", NAMES[0], "--fidelity", "netns", "--subscriber", "pyaeron"], "pyaeron"),
     ],
 )
-def test_a_mutant_that_cannot_run_is_refused(suites, capsys, options, said):
+def test_a_mutant_that_cannot_run_is_refused(suites, capsys, options, expected):
     assert main(["run", "exam/loss", *options]) == exit_code.USAGE
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
     assert "tested" not in suites
 
 

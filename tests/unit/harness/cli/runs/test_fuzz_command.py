@@ -10,7 +10,7 @@ from windtunnel.harness.cli.root import main
 
 @pytest.fixture
 def started(monkeypatch):
-    """The arguments of the program that the command starts."""
+    """The command lines that the command starts."""
     found = []
 
     def run_program(module, arguments, out):

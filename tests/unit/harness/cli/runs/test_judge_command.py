@@ -28,7 +28,7 @@ def test_a_folder_without_a_run_is_refused_and_not_touched(
     assert sorted(each.name for each in tmp_path.iterdir()) == sorted(others)
 
 
-def test_nothing_is_judged_if_one_of_several_folders_is_no_run(
+def test_nothing_is_judged_if_one_of_several_folders_is_not_a_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = make_suite(tmp_path / "suite", SMALL).runs()[0]
@@ -55,7 +55,7 @@ def test_a_suite_stands_for_its_runs(tmp_path: Path, capsys: pytest.CaptureFixtu
     output = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {row["run_dir"] for row in output} == {str(run.path) for run in suite.runs()}
     assert len(output) == 2
-    # The made runs lack what a real one leaves, and the judge must notice.
+    # The synthetic runs lack evidence of a real run, which the judge must report.
     assert {row["outcome"] for row in output} == {"INCONCLUSIVE"}
     assert code == exit_code.INCONCLUSIVE
 
@@ -68,7 +68,7 @@ def test_judging_again_gives_the_same_verdict(tmp_path: Path) -> None:
     assert run.verdict.read_bytes() == first
 
 
-def test_tells_what_does_not_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prints_violated_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = make_suite(tmp_path / "suite", SMALL).runs()[0]
     main(["judge", str(run.path)])
     brief = capsys.readouterr().out

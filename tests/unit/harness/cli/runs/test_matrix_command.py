@@ -1,4 +1,4 @@
-"""`windtunnel matrix`, with the maker of runs replaced: no lab is built here."""
+"""`windtunnel matrix`, with the runner replaced: no lab is built here."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ BAD = {("matrix/loss", "pyaeron", "ours"): ("PASS", "FAIL")}
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
-    """What was asked for; the answer is a made matrix with one cell that fails."""
+    """The options of the call, whose result is a synthetic matrix with one failed cell."""
     seen: dict[str, Any] = {}
 
     def run_matrix(question: Any, on_event: Any, on_cell: Any) -> MatrixResult:
@@ -40,7 +40,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     return seen
 
 
-def test_a_line_a_cell_then_the_page(
+def test_prints_a_line_for_each_cell_then_the_page(
     calls: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["matrix", "--fidelity", "netns"]) == 1
@@ -52,7 +52,7 @@ def test_a_line_a_cell_then_the_page(
     assert Path(page.removeprefix("page: ")).is_file()
 
 
-def test_passes_its_options_on(calls: dict[str, Any], tmp_path: Path) -> None:
+def test_passes_on_its_options(calls: dict[str, Any], tmp_path: Path) -> None:
     options = ["--publishers", "ours, aeron-c", "--subscribers", "java", "--seeds", "5"]
     options += ["--seed", "3", "--jobs", "4", "--fidelity", "compose", "--out", str(tmp_path)]
     assert main(["matrix", "loss", *options]) == 1
@@ -63,7 +63,7 @@ def test_passes_its_options_on(calls: dict[str, Any], tmp_path: Path) -> None:
     assert {each.parent.name for each in calls["scenarios"]} == {"loss"}
 
 
-def test_without_options_the_folder_for_it_and_what_the_machine_carries(
+def test_defaults_are_the_folder_of_matrices_and_the_jobs_of_the_machine(
     calls: dict[str, Any],
 ) -> None:
     main(["matrix", "--fidelity", "netns"])
@@ -88,12 +88,12 @@ def test_documents_for_a_ci_system(
     assert Matrix.read(tmp_path / "matrix-made" / "matrix.json") is not None
 
 
-def test_an_empty_list_of_peers_is_a_wrong_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_list_of_peers_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["matrix", "--publishers", " , "]) == exit_code.USAGE
     assert "expected at least one peer" in capsys.readouterr().err
 
 
-def test_a_peer_that_nobody_knows_is_a_wrong_command(
+def test_an_unknown_peer_is_a_usage_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("windtunnel.harness.orchestrate.labs.privileges.acquire", lambda: None)

@@ -1,4 +1,4 @@
-"""`replay`, `shrink` and `from-capture`: what they refuse, in one line and with the right code."""
+"""`replay`, `shrink` and `from-capture`: errors are one line and have the right exit code."""
 
 import lzma
 import struct
@@ -24,7 +24,7 @@ RULES = [rule("lose", {"drop": "5%"}, "DATA")]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunDir:
-    """A run folder that can be replayed, as far as a command looks before it starts anything."""
+    """A run folder that passes all checks of a command before it starts anything."""
     run = RunDir(tmp_path / "run")
     run.make()
     Manifest("suite/run", "made/up", 5, "sim", ["windtunnel", "run"]).write(run.manifest)
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> RunDir:
 
 
 def refused(command: str, folder: RunDir, capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line that a command says, which ends with exit code 2."""
+    """Return the only line that a command prints, which ends with exit code 2."""
     assert main([command, str(folder.path)]) == exit_code.INCONCLUSIVE
     output = capsys.readouterr()
     assert output.out == ""
@@ -86,7 +86,7 @@ def test_a_manifest_of_another_schema(command, folder, capsys):
 
 
 @BOTH
-def test_a_case_that_is_none(command, folder, capsys):
+def test_an_invalid_case(command, folder, capsys):
     folder.case.write_text("{}")
     assert "cannot be parsed" in refused(command, folder, capsys)
 
@@ -118,7 +118,7 @@ def test_a_log_of_an_older_version(command, folder, capsys):
 
 
 @BOTH
-def test_a_decision_that_cannot_be(command, folder, capsys):
+def test_an_impossible_decision(command, folder, capsys):
     rows = np.fromfile(folder.decisions, dtype=DECISION)
     rows["rule"][1] = 4
     write_records(folder.decisions, rows)
@@ -147,7 +147,7 @@ def test_a_check_that_the_run_did_not_violate(folder, capsys):
     assert "--check y: expected a check that the run violated (x)" in capsys.readouterr().err
 
 
-def test_a_replay_is_not_shrunk_but_what_it_repeats(folder, capsys):
+def test_a_replay_is_not_shrunk_but_the_original_run_is(folder, capsys):
     Manifest("s/run", "made/up", 5, "sim", ["windtunnel"], replays="s/first").write(folder.manifest)
     assert "is a replay of s/first: shrink that run instead" in refused("shrink", folder, capsys)
 
@@ -182,7 +182,7 @@ def test_a_golden_capture_becomes_a_scenario(tmp_path, capsys):
     assert {fault.act.action for fault in scenario.faults} == {"drop"}
 
 
-def test_a_file_is_not_written_over_unless_asked(tmp_path, capsys):
+def test_a_file_is_not_overwritten_without_force(tmp_path, capsys):
     out = tmp_path / "seen.yaml"
     out.write_text("mine")
     capture = GOLDEN / "one-message" / "capture.pcap.xz"
@@ -209,7 +209,7 @@ def pcap(*packets: bytes) -> bytes:
         (b"\x28\xb5\x2f\xfd" + bytes(20), "zstd is not supported"),
     ],
 )
-def test_what_is_no_capture_of_aeron(content, text, tmp_path, capsys):
+def test_a_file_that_is_not_a_capture_of_aeron(content, text, tmp_path, capsys):
     file = tmp_path / "seen.pcap"
     file.write_bytes(content)
     assert from_capture(file, "--out", tmp_path / "out.yaml") == exit_code.INCONCLUSIVE
@@ -218,12 +218,12 @@ def test_what_is_no_capture_of_aeron(content, text, tmp_path, capsys):
     assert not (tmp_path / "out.yaml").exists()
 
 
-def test_no_such_capture(tmp_path, capsys):
+def test_a_missing_capture(tmp_path, capsys):
     assert from_capture(tmp_path / "none.pcap") == exit_code.INCONCLUSIVE
     assert "No such file" in capsys.readouterr().err
 
 
-def test_a_stream_that_is_not_there(tmp_path, capsys):
+def test_a_stream_that_is_not_in_the_capture(tmp_path, capsys):
     capture = GOLDEN / "one-message" / "capture.pcap.xz"
     words = [capture, "--stream", 9, "--out", tmp_path / "out.yaml"]
     assert from_capture(*words) == exit_code.INCONCLUSIVE

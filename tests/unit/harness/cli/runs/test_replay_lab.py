@@ -1,4 +1,4 @@
-"""`windtunnel replay` of a run that a program controlled: what it refuses, and what it asks for."""
+"""`windtunnel replay` of a run that a program controlled: refusals, and required options."""
 
 import json
 from pathlib import Path
@@ -44,7 +44,7 @@ def write(run: RunDir, *requests: dict[str, Any], **changed: Any) -> None:
 
 
 def refused(run: RunDir, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    """The exit code of a replay that starts nothing, and its message."""
+    """Return the exit code of a replay that starts nothing, and its message."""
     code = main(["replay", str(run.path), *arguments])
     output = capsys.readouterr()
     assert output.out == ""
@@ -60,7 +60,7 @@ def test_programs_that_the_folder_names_are_shown_and_not_started(folder, capsys
     assert "evil" not in text
 
 
-def test_commands_of_the_user_take_their_place(folder):
+def test_commands_of_the_user_replace_them(folder):
     record = read_record(folder)
     start, link = with_programs(folder, record, {"reader": "python 'my file.py' ${b}"})
     assert start.request["command"] == ["python", "my file.py", "${b}"]
@@ -89,7 +89,7 @@ def test_a_container_of_its_own_cannot_be_started_again(folder, capsys):
     assert (code, "reader was an image of its own" in text) == (exit_code.USAGE, True)
 
 
-def test_a_folder_that_does_not_know_what_was_asked(folder, capsys):
+def test_a_folder_without_recorded_requests(folder, capsys):
     write(folder, READER, left_out=1)
     code, text = refused(folder, capsys, "--program", PROGRAM)
     assert (code, "more than 4000 changes" in text) == (exit_code.INCONCLUSIVE, True)

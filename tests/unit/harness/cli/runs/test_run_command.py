@@ -24,7 +24,7 @@ NAME = "loss/reliable-2pct"
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
-    """What the runner was asked for; it answers with a made suite that failed."""
+    """The options that the runner was called with; its result is a synthetic suite that failed."""
     seen: dict[str, Any] = {}
 
     def run_suite(files: list[Path], *, on_event: Any, **options: Any) -> SuiteResult:
@@ -50,7 +50,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     return seen
 
 
-def test_one_line_a_run_then_the_report(
+def test_prints_one_line_for_each_run_then_the_report(
     calls: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", NAME, "--fidelity", "netns"]) == 1
@@ -82,7 +82,7 @@ def test_a_verdict_that_scrolled_off_the_terminal_is_repeated(
     assert verdicts == ([0, len(lines) - 1] if is_repeated else [0])
 
 
-def test_passes_its_options_on(calls: dict[str, Any], tmp_path: Path) -> None:
+def test_passes_on_its_options(calls: dict[str, Any], tmp_path: Path) -> None:
     payload = tmp_path / "bytes"
     payload.write_bytes(b"x")
     options = ["--fidelity", "compose", "--seed", "9", "--seeds", "3", "--sabotage", "flip-byte"]
@@ -96,7 +96,7 @@ def test_passes_its_options_on(calls: dict[str, Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("engine", "fidelity"), [("27.0", "compose"), (None, "netns")])
-def test_containers_by_default_where_an_engine_answers(
+def test_containers_are_the_default_if_an_engine_responds(
     calls: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
     engine: str | None,
@@ -107,7 +107,7 @@ def test_containers_by_default_where_an_engine_answers(
     assert calls["fidelity"] == fidelity
 
 
-def test_json_is_one_line_a_run_and_one_at_the_end(
+def test_json_is_one_line_for_each_run_and_one_for_the_suite(
     calls: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", NAME, "--fidelity", "netns", "--json"]) == 1
@@ -150,7 +150,7 @@ def test_known_failures_are_read_before_anything_starts(
     assert not calls
 
 
-def test_scenarios_with_several_runs_and_remarks_are_told_at_the_end(capsys) -> None:
+def test_scenarios_with_several_runs_and_remarks_are_printed_at_the_end(capsys) -> None:
     several = ScenarioResult("a/b", "PASS", "0 of 9 runs failed", 9, 0, 0, 0.0, 0.3, None)
     alone = ScenarioResult("c/d", "FAIL", "1 of 1 runs failed", 1, 1, 0, 0.0, 1.0, None)
     known = ScenarioResult("e/f", "PASS", "0 of 0", 0, 0, 1, 0.0, 1.0, None)
@@ -181,7 +181,7 @@ def test_a_path_at_which_there_is_no_driver_is_a_usage_error(
     assert "files" not in calls
 
 
-def test_a_machine_that_cannot_is_one_line_and_harness(
+def test_an_unsuitable_machine_is_one_line_and_exit_code_harness(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse() -> None:
@@ -192,7 +192,7 @@ def test_a_machine_that_cannot_is_one_line_and_harness(
     assert capsys.readouterr().err == "windtunnel: network namespaces need CAP_NET_ADMIN\n"
 
 
-def test_a_report_that_cannot_be_written_leaves_the_verdict(
+def test_a_report_that_cannot_be_written_does_not_change_the_verdict(
     calls: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(_: Path) -> Path:
@@ -221,7 +221,7 @@ def test_a_wrong_scenario_is_refused_with_file_and_line(
     assert not (Path.cwd() / "wrong").exists()
 
 
-def test_explain_tells_rules_and_values(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_prints_rules_and_values(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", NAME, "--seed", "9"]) == exit_code.OK
     output = capsys.readouterr().out
     assert "seed 9" in output

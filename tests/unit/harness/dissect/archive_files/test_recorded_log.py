@@ -1,4 +1,4 @@
-"""A segment file beside the expected frames: the kernel agrees with its slow twin."""
+"""Comparison of a segment file with expected frames: the kernel agrees with its reference."""
 
 import random
 
@@ -27,7 +27,7 @@ def file_of(base, rows):
 
 
 def look(content, rows=ROWS, base=0, payload=PAYLOAD):
-    """What the kernel says, once its twin has said the same."""
+    """Return the result of the kernel, which must be that of its reference implementation."""
     identity = np.array(IDENTITY, dtype=np.int64)
     assert len(identity) == IDENTITY_LENGTH
     buf, source = (np.frombuffer(bytes(each), dtype=np.uint8) for each in (content, payload))
@@ -36,7 +36,7 @@ def look(content, rows=ROWS, base=0, payload=PAYLOAD):
     return found
 
 
-def test_a_file_as_it_should_be_has_nothing_wrong():
+def test_a_correct_file_has_no_wrong_frame():
     assert look(file_of(0, ROWS)) == (-1, -1)
     assert look(b"", ROWS[:0]) == (-1, -1)
 
@@ -63,7 +63,7 @@ def test_each_byte_of_a_header_counts(byte):
     assert found <= byte
 
 
-def test_spoilt_bytes_are_found_where_the_twin_finds_them():
+def test_damaged_bytes_are_found_where_the_reference_finds_them():
     chance = random.Random(20)
     sound = file_of(0, ROWS)
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""Catalogs of Aeron's archive and of ours are read, and what cannot be in one is named."""
+"""Catalogs of Aeron's archive and of ours are read, and invalid entries are named."""
 
 import os
 import re
@@ -28,7 +28,7 @@ TERM_LENGTH_AT, SEGMENT_LENGTH_AT, MTU_AT = 96, 92, 100
 
 
 def described_by_tool():
-    """What Aeron's own tool printed, as fields of Recording."""
+    """Return the output of Aeron's own tool as fields of Recording."""
     text = (GOLDEN / "archive" / "describe.txt").read_text()
     for line in re.findall(r"^\[RecordingDescriptor\]\(.*?\):(.*)$", text, re.M):
         fields = {}
@@ -64,7 +64,7 @@ def test_only_a_regular_file_is_read(tmp_path, kind):
         read_catalog(tmp_path)
 
 
-def test_the_golden_catalog_is_told_as_aerons_tool_told_it(tmp_path):
+def test_the_golden_catalog_is_read_as_aerons_tool_printed_it(tmp_path):
     catalog = read_catalog(unpack(tmp_path))
     expected = list(described_by_tool())
     assert len(expected) == len(catalog.recordings) == 3
@@ -75,7 +75,7 @@ def test_the_golden_catalog_is_told_as_aerons_tool_told_it(tmp_path):
     assert catalog.damage == ""
 
 
-def test_a_catalog_of_ours_is_read_likewise(tmp_path):
+def test_a_catalog_of_our_archive_is_read(tmp_path):
     made = [
         own.descriptor(0, stop=64),
         own.descriptor(1, original_channel="x" * 300),
@@ -104,7 +104,7 @@ def test_a_catalog_of_ours_is_read_likewise(tmp_path):
         (72, 33, "start position 33 is invalid"),
     ],
 )
-def test_an_entry_that_cannot_be_is_told_and_those_behind_it_are_read(tmp_path, at, value, fault):
+def test_an_invalid_entry_is_reported_and_those_after_it_are_read(tmp_path, at, value, fault):
     own_catalog(tmp_path, *(own.descriptor(index) for index in range(3)))
     entry_length = 32 + struct.unpack_from("<i", (tmp_path / CATALOG_NAME).read_bytes(), 32)[0]
     spoil(tmp_path, FIRST_ENTRY + entry_length + at, struct.pack("<i", value))
@@ -113,7 +113,7 @@ def test_an_entry_that_cannot_be_is_told_and_those_behind_it_are_read(tmp_path, 
     assert fault in found[1].fault
 
 
-def test_an_entry_of_an_impossible_length_hides_what_is_behind_it(tmp_path):
+def test_an_entry_of_an_impossible_length_hides_those_after_it(tmp_path):
     own_catalog(tmp_path, own.descriptor(0), own.descriptor(1))
     entry_length = 32 + struct.unpack_from("<i", (tmp_path / CATALOG_NAME).read_bytes(), 32)[0]
     for length in (1 << 30, 1):
@@ -133,7 +133,7 @@ def test_an_entry_of_an_impossible_length_hides_what_is_behind_it(tmp_path):
         (struct.pack("<iiqi12x", 3 << 16, 32, 0, 96), "alignment: expected 64, found 96"),
     ],
 )
-def test_what_is_no_catalog_is_refused_by_name(tmp_path, content, fault):
+def test_a_file_that_is_not_a_catalog_is_refused_by_name(tmp_path, content, fault):
     (tmp_path / CATALOG_NAME).write_bytes(content)
     with pytest.raises(CatalogError, match=fault):
         read_catalog(tmp_path)
@@ -141,7 +141,7 @@ def test_what_is_no_catalog_is_refused_by_name(tmp_path, content, fault):
         read_catalog(tmp_path / "elsewhere")
 
 
-def test_files_are_a_recordings_own_by_their_place(tmp_path):
+def test_files_of_a_recording_are_found_by_their_positions(tmp_path):
     for name in ("1-0.rec", "1-131072.rec", "1-5.rec", "1-262144.rec.del", "x-0.rec", "2-0.rec"):
         (tmp_path / name).touch()
     files = segment_files(tmp_path)

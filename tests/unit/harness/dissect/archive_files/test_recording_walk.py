@@ -1,4 +1,4 @@
-"""The walk over a segment file agrees with its slow twin, on sound files and on spoilt ones."""
+"""The walk over a segment file agrees with its reference, on valid files and on damaged ones."""
 
 import random
 import struct
@@ -31,7 +31,7 @@ def content_of(frames, length=own.SEGMENT, base=0):
 
 
 def walked(content, start=0, end=own.SEGMENT, *, base=0, rows_max=1_000, mtu=MTU):
-    """What the kernel tells in windows of the rest of the file, once its twin has told the same."""
+    """Walk over the content in windows of `rows_max` frames, and compare with the reference."""
     segment = np.zeros(1, dtype=walk.SEGMENT)
     for name, value in (
         ("position", start), ("end", end), ("initial_term_id", own.INITIAL_TERM_ID),
@@ -56,7 +56,7 @@ def walked(content, start=0, end=own.SEGMENT, *, base=0, rows_max=1_000, mtu=MTU
 
 
 @pytest.mark.parametrize("rows_max", [1, 7, 1_000])
-def test_frames_are_told_up_to_the_first_without_a_length(rows_max):
+def test_frames_are_returned_up_to_the_first_without_a_length(rows_max):
     frames = own.stream(LENGTHS)
     found, position, status = walked(content_of(frames), rows_max=rows_max)
     assert status == walk.ENDED
@@ -65,7 +65,7 @@ def test_frames_are_told_up_to_the_first_without_a_length(rows_max):
     assert {each["frame_type"] for each in found} == {0, 1}
 
 
-def test_nothing_behind_the_stop_is_told():
+def test_nothing_after_the_stop_is_returned():
     frames = own.stream([100] * 20)
     stop = frames[7][0]
     found, position, status = walked(content_of(frames), end=stop)
@@ -88,7 +88,7 @@ def test_a_file_that_is_cut_short_ends_with_its_last_whole_frame():
         assert (len(found), position, status) == (9, last, walk.MORE)
 
 
-def test_checksums_in_the_place_of_sessions_are_known_for_what_they_are():
+def test_checksums_in_place_of_session_ids_are_recognised():
     assert {e["checksum"] for e in walked(content_of(own.stream(LENGTHS)))[0]} == {walk.NO_CHECKSUM}
     frames = own.stream(LENGTHS, checksummed=True)
     found, *_ = walked(content_of(frames))
@@ -98,12 +98,12 @@ def test_checksums_in_the_place_of_sessions_are_known_for_what_they_are():
         if frame[6]:
             struct.pack_into("<i", content, at + 12, crc(naive.CASTAGNOLI, frame[32:]))
     found, *_ = walked(content)
-    # Of no bytes both checksums are the same.
+    # Both checksums of an empty payload are equal.
     output = {e["checksum"] for e in found if e["frame_type"] == 1 and e["frame_length"] > 32}
     assert output == {walk.CRC32C}
 
 
-def test_another_session_goes_on_where_one_ended():
+def test_another_session_continues_where_one_ended():
     frames = own.stream([100] * 20)
     content = content_of(frames)
     for at, _ in frames[12:]:
@@ -126,7 +126,7 @@ def test_another_session_goes_on_where_one_ended():
         (16, "<i", own.STREAM_ID + 1, walk.OTHER_STREAM),
     ],
 )
-def test_ends_before_what_cannot_be_a_frame(field, kind, value, status):
+def test_ends_before_an_invalid_frame(field, kind, value, status):
     frames = own.stream([100] * 20)
     content = content_of(frames)
     struct.pack_into(kind, content, frames[5][0] + field, value)
@@ -134,7 +134,7 @@ def test_ends_before_what_cannot_be_a_frame(field, kind, value, status):
     assert (len(found), position, ended) == (5, frames[5][0], status)
 
 
-def test_the_longest_frame_of_the_mtu_is_taken_and_padding_up_to_the_term_end():
+def test_a_frame_may_have_the_mtu_and_padding_may_reach_the_term_end():
     frames = own.stream([MTU - 32, MTU - 32])
     assert len(walked(content_of(frames))[0]) == 2
     pad = own.frame(0, bytes(own.TERM - 32), is_pad=True)
@@ -144,7 +144,7 @@ def test_the_longest_frame_of_the_mtu_is_taken_and_padding_up_to_the_term_end():
     assert walked(content_of([(0, own.frame(0, b"")), (32, beyond)]))[2] == walk.IMPOSSIBLE_LENGTH
 
 
-def test_spoilt_files_are_told_as_the_twin_tells_them():
+def test_damaged_files_agree_with_the_reference():
     draw = random.Random(4)
     sound = content_of(own.stream(LENGTHS))
     for _ in range(300):

@@ -33,11 +33,11 @@ needs_machine_code = pytest.mark.skipif(
     reason="a search looks at each byte, for which plain Python takes minutes",
 )
 SMALL = 4_096
-"""A cell for captures whose packets are shorter."""
+"""Length of a cell for captures with short packets."""
 
 
 def read(capture: bytes, **settings):
-    """(rows without what a type does not have, counts that are not 0) of a capture."""
+    """Return the rows of a capture, without fields that a type lacks, and the counts above 0."""
     stream = CaptureStream(io.BytesIO(capture), Reading(**settings))
     rows = [
         (
@@ -72,7 +72,7 @@ VLAN, SERVICE_VLAN = b"\x81\x00\x00\x2a", b"\x88\xa8\x00\x2a"
 
 
 def tagged(*tags):
-    """An Ethernet packet whose type stands behind these tags."""
+    """Return an Ethernet packet whose type follows these tags."""
     return bytes(12) + b"".join(tags) + b"\x08\x00" + IP
 
 
@@ -123,7 +123,7 @@ def test_reads_every_format_and_link_layer(kind, big, link):
     ],
     ids=["milli", "pico", "binary 10", "binary 40", "offset", "after a name"],
 )
-def test_tells_pcapng_times_of_any_unit(options, ticks, time_ns):
+def test_reads_pcapng_times_of_any_unit(options, ticks, time_ns):
     capture = made.pcapng_head(options=options) + made.pcapng_packets(
         around(LINKS["ethernet"][1]), ticks=lambda _: ticks
     )
@@ -138,7 +138,7 @@ def test_tells_pcapng_times_of_any_unit(options, ticks, time_ns):
         (made.option(9, b"\x09"), TIME_MAX_NS + 1, None),
         (made.option(9, b"\x09"), (1 << 64) - 1, None),
         (made.option(9, b"\x00"), TIME_MAX_NS // 10**9, TIME_MAX_NS // 10**9 * 10**9),
-        # Each of these would be 0 ns if it wrapped around.
+        # Each of these times would be 0 ns if it wrapped around.
         (made.option(9, b"\x00"), 1 << 55, None),
         (made.option(9, b"\x80"), 1 << 55, None),
         (made.option(14, (1 << 55).to_bytes(8, "little")), 0, None),
@@ -148,7 +148,7 @@ def test_tells_pcapng_times_of_any_unit(options, ticks, time_ns):
         (made.option(14, (-1).to_bytes(8, "little", signed=True)), 1_000_000, 0),
     ],
 )
-def test_a_time_that_cannot_be_told_is_counted(options, ticks, time_ns):
+def test_a_time_out_of_range_is_counted(options, ticks, time_ns):
     capture = made.pcapng_head(options=options) + made.pcapng_packets(
         around(LINKS["ethernet"][1]), ticks=lambda _: ticks
     )
@@ -170,7 +170,7 @@ def test_follows_interfaces_and_sections():
     assert counts == {"packets": 4, "datagrams": 3, "frames": 3, "unknown_link": 1}
 
 
-def test_refuses_to_split_where_a_section_lies_in_the_middle():
+def test_does_not_split_a_file_with_a_section_in_the_middle():
     capture = made.pcapng(made.stream_packets(40)) * 2
     with pytest.raises(SplitError, match="interface block at byte"):
         read_in_parts(capture, SMALL, SMALL)
@@ -190,13 +190,13 @@ def test_any_split_gives_the_same_rows(to_file):
 
 
 def like_records(count):
-    """Packets in each of which the bytes from the UDP length on look like the header of a record of
+    """Return packets in which the bytes from the UDP length on look like the header of a record of
     114,688 bytes: the low byte of the checksum is the high byte of the time in seconds.
     """
     seconds_high = (START_NS // 1_000_000_000) >> 24
     found = []
     for index in range(count):
-        # 512 to 608 bytes, from the offset 114,688 on.
+        # Payloads of 512 to 608 bytes, at offsets from 114,688 on.
         payload = made.data(114_688 + 608 * index, bytes(480 + 32 * (index % 4)))
         for last in range(1, 255):
             whole = made.ethernet(made.ipv4(made.udp(payload), source=f"10.0.0.{last}"))
@@ -209,7 +209,7 @@ def like_records(count):
 
 
 @needs_machine_code
-def test_an_aeron_frame_is_never_taken_for_a_record():
+def test_an_aeron_frame_is_never_mistaken_for_a_record():
     capture = made.pcap(like_records(1_000))
     whole = read(capture)
     assert whole[1] == {"packets": 1_000, "datagrams": 1_000, "frames": 1_000}
@@ -219,7 +219,7 @@ def test_an_aeron_frame_is_never_taken_for_a_record():
 
 
 @needs_machine_code
-def test_a_capture_within_a_payload_is_never_taken_for_records():
+def test_a_capture_within_a_payload_is_never_mistaken_for_records():
     inner = made.pcap([packet(START_NS + i, NAK) for i in range(400)])[24:]
     jumbo = [
         packet(START_NS + i, made.data(0, inner[at : at + 60_000])) for i, at in enumerate([0] * 20)
@@ -230,7 +230,7 @@ def test_a_capture_within_a_payload_is_never_taken_for_records():
     assert read_in_parts(capture, CELL_LENGTH_MIN, CELL_LENGTH_MIN) == whole
 
 
-def test_a_capture_within_a_packet_that_the_file_cuts_is_told_without_looking_behind_it():
+def test_a_capture_within_a_truncated_packet_is_recognised_without_later_bytes():
     """A record within a packet ends where the packet would, and both beyond the file's end."""
     seconds = made.START_NS // 10**9
     outer = struct.pack("<4I", seconds, 0, 600, 600)
@@ -246,7 +246,7 @@ def test_a_capture_within_a_packet_that_the_file_cuts_is_told_without_looking_be
 
 
 @needs_machine_code
-def test_puts_fragments_together_wherever_the_file_is_split():
+def test_reassembles_fragments_wherever_the_file_is_split():
     payloads = [made.data(64 * i, bytes([i]) * 5_000) for i in range(12)]
     pieces = [made.fragments(each, 1480, identification=i) for i, each in enumerate(payloads)]
     packets = [
@@ -315,7 +315,7 @@ def test_a_packet_with_a_wrong_checksum_is_counted_and_not_read(snap, is_wrong):
         (made.error("no")[:-1], "unrecognised"),
     ],
 )
-def test_takes_nothing_for_aeron_that_does_not_fit(payload, why):
+def test_rejects_datagrams_that_are_not_aeron(payload, why):
     assert read(made.pcap([packet(START_NS, payload)])) == ([], {"packets": 1, why: 1})
 
 
@@ -335,7 +335,7 @@ def test_takes_nothing_for_aeron_that_does_not_fit(payload, why):
         made.response_setup(3),
     ],
 )
-def test_knows_each_frame(payload):
+def test_recognises_each_frame_type(payload):
     rows, counts = read(made.pcap([packet(START_NS, payload)]))
     assert counts == {"packets": 1, "datagrams": 1, "frames": len(rows)}
     assert rows
@@ -361,7 +361,7 @@ def test_counts_other_ports_and_other_traffic():
 
 @needs_machine_code
 @pytest.mark.parametrize("to_file", [made.pcap, made.pcapng])
-def test_goes_on_behind_a_damaged_place(to_file):
+def test_continues_after_damaged_bytes(to_file):
     capture = bytearray(to_file(made.stream_packets(1_000)))
     whole, _ = read(bytes(capture))
     first, behind = whole[500], whole[501]
@@ -376,7 +376,7 @@ def test_goes_on_behind_a_damaged_place(to_file):
 
 
 @needs_machine_code
-def test_goes_on_behind_a_hole_of_zeros():
+def test_continues_after_a_hole_of_zeros():
     capture = made.pcap(made.stream_packets(1_000))
     whole, _ = read(capture)
     start, end = whole[300][0], whole[420][0]
@@ -389,7 +389,7 @@ def test_goes_on_behind_a_hole_of_zeros():
 
 @needs_machine_code
 @pytest.mark.parametrize("to_file", [made.pcap, made.pcapng])
-def test_leaves_out_a_torn_last_packet(to_file):
+def test_leaves_out_a_truncated_last_packet(to_file):
     capture = to_file(made.stream_packets(50))
     whole, _ = read(capture)
     for missing in (1, 100, 280):
@@ -411,7 +411,7 @@ def test_leaves_out_a_torn_last_packet(to_file):
         (b"\x0a\x0d\x0d\x0a" + bytes(40), "byte order magic"),
     ],
 )
-def test_says_why_a_head_is_none(head, text):
+def test_explains_why_a_header_is_invalid(head, text):
     with pytest.raises(CaptureFormatError, match=text):
         read_format(head[:28])
 
@@ -438,7 +438,7 @@ def test_survives_any_damage_and_counts_every_byte(data):
 
 
 @needs_machine_code
-def test_noise_of_eight_mebibytes_is_given_up_in_time():
+def test_noise_of_eight_mebibytes_ends_the_reading_in_time():
     noise = np.random.default_rng(5).integers(0, 256, 1 << 23, dtype=np.uint8).tobytes()
     rows, counts = read(made.pcap([]) + noise)
     assert rows == []
@@ -446,7 +446,7 @@ def test_noise_of_eight_mebibytes_is_given_up_in_time():
 
 
 class Unending(io.RawIOBase):
-    """A capture followed by blocks of bytes without end, as a small compressed file can hold."""
+    """A capture followed by endless blocks of bytes, as a small compressed file can contain."""
 
     def __init__(self, capture: bytes, block: bytes):
         self.at, self._capture, self._block = 0, capture, block

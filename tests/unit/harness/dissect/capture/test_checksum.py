@@ -1,4 +1,4 @@
-"""Damaged packets: each flipped bit is noticed, and nothing sound is called damaged."""
+"""Damaged packets: each flipped bit is detected, and no valid packet is reported as damaged."""
 
 import struct
 
@@ -29,13 +29,13 @@ def test_sound_packets_are_whole(payload, finished):
     assert whole(packet(payload, finished))
 
 
-def test_without_a_checksum_there_is_nothing_to_notice():
+def test_without_a_checksum_damage_is_not_detected():
     sound = bytearray(packet())
     sound[40:42] = b"\0\0"
     assert whole(sound)
 
 
-def test_ipv6_is_known():
+def test_ipv6_is_supported():
     made = bytearray(ethernet(0x86DD, ipv6(udp(NAK))))
     made = complete(made, 14, True)
     buf = np.frombuffer(bytes(made), dtype=np.uint8)
@@ -44,7 +44,7 @@ def test_ipv6_is_known():
     assert not has_valid_checksums(np.frombuffer(bytes(made), dtype=np.uint8), 14, 54)
 
 
-def test_every_flipped_bit_is_noticed():
+def test_every_flipped_bit_is_detected():
     sound = packet()
     lengths = {16, 17, 38, 39, 14}
     for at in (each for each in range(14, len(sound)) if each not in lengths):
@@ -60,18 +60,18 @@ def is_wrong(packet, udp_at=34):
 
 @pytest.mark.parametrize("length", [28, 29, 35, 64, 1400, 65_000])
 @pytest.mark.parametrize("finished", [True, False])
-def test_checksums_of_all_lengths_agree_with_the_naive_ones(length, finished):
+def test_checksums_of_all_lengths_agree_with_the_reference(length, finished):
     payload = bytes(np.random.default_rng(length).integers(0, 256, length, dtype=np.uint8))
     sound = packet(payload, finished)
     assert not is_wrong(sound)
     for at in (*range(22, 38), 42, 42 + length // 2, 42 + length - 1):
         damaged = bytearray(sound)
         damaged[at] ^= 0x10
-        # Without the sum over the datagram, damage to it does not show.
+        # Without the checksum of the datagram, damage to it is not detected.
         assert is_wrong(damaged) == (finished or at < 34), at
 
 
-def test_a_checksum_that_a_network_card_fills_in_shows_nothing():
+def test_a_checksum_that_a_network_card_fills_in_is_not_verified():
     sound = bytearray(packet())
     sound[24:26] = sound[40:42] = b"\0\0"
     assert not is_wrong(sound)
@@ -89,7 +89,7 @@ def capture_of(*packets):
     return np.frombuffer(head + records, dtype=np.uint8)
 
 
-def test_a_capture_passes_over_the_damaged():
+def test_damaged_packets_of_a_capture_are_skipped():
     damaged = bytearray(packet())
     damaged[-1] ^= 4
     buf = capture_of(packet(), bytes(damaged), packet())

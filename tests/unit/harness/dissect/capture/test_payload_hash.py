@@ -29,5 +29,5 @@ def test_agrees_with_published_values(data, expected):
 
 
 @given(st.binary(max_size=200), st.integers(0, 7))
-def test_agrees_with_the_description_at_any_alignment(data, at):
+def test_agrees_with_the_reference_at_any_alignment(data, at):
     assert ours(data, at) == naive.payload_hash(data)

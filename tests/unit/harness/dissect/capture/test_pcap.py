@@ -1,4 +1,4 @@
-"""Captures of every kind are read; any bytes at all are survived."""
+"""Captures of every kind are read, and arbitrary bytes cause no exception."""
 
 import struct
 
@@ -74,7 +74,7 @@ def pcap(link_type, *packets, order="<", magic=0xA1B23C4D):
 
 
 @pytest.mark.parametrize("golden", SETS)
-def test_a_capture_of_real_aeron_reads_as_its_naive_twin(golden):
+def test_a_capture_of_real_aeron_is_read_as_by_the_reference(golden):
     capture = read_capture_bytes(load_array(golden, "capture.pcap"))
     expected = naive.read(load(golden, "capture.pcap"))
     frames = capture.frames
@@ -125,14 +125,14 @@ def test_every_kind_of_link_and_file_is_read(name, order, magic, unit_ns):
     assert not sent_by(capture.frames, destination).any()
 
 
-def test_only_the_ports_that_were_asked_for_count():
+def test_only_the_requested_ports_count():
     packets = [ethernet(0x0800, ipv4(udp(NAK, ports))) for ports in ((1, 2), (2, 3), (4, 1))]
     capture = read_capture_bytes(pcap(1, *packets), ports=[1])
     assert (capture.datagrams, capture.other_ports, capture.packets) == (2, 1, 3)
     assert read_capture_bytes(pcap(1, *packets)).datagrams == 3
 
 
-def test_what_is_no_whole_udp_is_counted_apart():
+def test_packets_that_are_not_complete_udp_are_counted_separately():
     packets = [
         ethernet(0x0806, bytes(28)),
         ethernet(0x0800, ipv4(bytes(20), protocol=6)),
@@ -148,7 +148,7 @@ def test_what_is_no_whole_udp_is_counted_apart():
     assert (len(capture.frames), capture.datagrams) == (1, 1)
 
 
-def test_a_file_that_ends_inside_a_packet_is_torn_and_read_up_to_there():
+def test_a_file_that_ends_inside_a_packet_is_read_up_to_it():
     whole = pcap(1, *[LINKS["ethernet"][1]] * 3)
     for cut in (1, 40, 60):
         capture = read_capture_bytes(whole[:-cut])
@@ -165,7 +165,7 @@ def test_a_file_that_ends_inside_a_packet_is_torn_and_read_up_to_there():
         (pcap(147).tobytes(), "link type 147: not supported"),
     ],
 )
-def test_what_is_no_capture_says_why(tmp_path, head, why):
+def test_a_file_that_is_not_a_capture_has_a_reason(tmp_path, head, why):
     file = tmp_path / "x.pcap"
     file.write_bytes(head)
     capture = read_capture(file)
@@ -194,7 +194,7 @@ def test_any_file_is_survived(data):
 
 @st.composite
 def datagrams(draw):
-    """UDP payloads near to sound ones: whole frames, then damage."""
+    """Draw UDP payloads similar to valid ones: complete frames, then damage."""
     parts = []
     for _ in range(draw(st.integers(1, 4))):
         body = draw(st.integers(0, 70))
@@ -209,7 +209,7 @@ def datagrams(draw):
 
 @settings(max_examples=300)
 @given(st.one_of(datagrams(), st.binary(max_size=80)))
-def test_a_datagram_splits_as_its_naive_twin_says(data):
+def test_a_datagram_is_split_as_by_the_reference(data):
     buf = np.frombuffer(b"???" + data, dtype=np.uint8)
     rows = np.zeros(16, dtype=FRAME)
     count = walk(buf, 3, len(data), rows, 0)
@@ -223,6 +223,6 @@ def test_rows_that_do_not_fit_are_counted():
     assert walk(np.frombuffer(frame * 5, dtype=np.uint8), 0, 160, rows, 0) == 5
 
 
-def test_addresses_keep_both_halves():
+def test_both_halves_of_addresses_are_kept():
     assert address_halves("10.1.2.3") == (0, 0xFFFF0A010203)
     assert address_halves("ffff::1") == (-(1 << 48), 1)

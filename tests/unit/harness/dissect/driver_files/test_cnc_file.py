@@ -15,7 +15,7 @@ LINE = re.compile(r"\s*(\d+):\s+(-?[\d,]+) - (.*)")
 
 
 def listed(golden):
-    """(id, value, label) as Aeron's own tool printed them."""
+    """Return (id, value, label) of each counter as Aeron's own tool printed them."""
     lines = (GOLDEN / golden / "aeron-stat.txt").read_text().splitlines()
     found = [LINE.fullmatch(line) for line in lines]
     return [(int(m[1]), int(m[2].replace(",", "")), m[3]) for m in found if m]
@@ -69,7 +69,7 @@ def read(data):
     return read_cnc(np.frombuffer(bytes(data), dtype=np.uint8))
 
 
-def test_a_file_that_is_not_finished_is_not_there_yet(tmp_path):
+def test_an_unfinished_file_is_not_ready(tmp_path):
     assert read(b"") is None
     assert read(small()[:100]) is None
     assert read(small(version=0)) is None

@@ -1,4 +1,4 @@
-"""The computed log is the one that real Aeron wrote, and the one that its naive twin writes."""
+"""The computed log equals that of real Aeron, and that of the reference implementation."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ SETS = [
 
 
 def lengths_of(count, most):
-    """The message lengths of the golden sets."""
+    """Return the message lengths of the golden sets."""
     return np.array([1 + index * 7919 % most for index in range(count)], dtype=np.int64)
 
 
@@ -50,7 +50,7 @@ def test_real_aeron_wrote_the_expected_log(golden, count, most):
     st.sampled_from([64, 96, 128, 1408]),
     st.integers(0, 40).map(lambda blocks: blocks * 32),
 )
-def test_the_log_is_that_of_the_naive_twin(lengths, mtu, start):
+def test_the_log_is_that_of_the_reference(lengths, mtu, start):
     term_length = 1024
     log = expected_log(np.array(lengths, dtype=np.int64), mtu, term_length, start)
     frames, ends = write_log(lengths, mtu, term_length, start)
@@ -78,7 +78,7 @@ def test_a_message_that_just_fits_leaves_no_pad_and_one_byte_more_does():
 
 
 @pytest.mark.parametrize(("mtu", "term_length"), [(32, 1024), (100, 1024), (1408, 1000)])
-def test_what_no_publication_has_is_refused(mtu, term_length):
+def test_invalid_arguments_are_refused(mtu, term_length):
     with pytest.raises(ValueError, match="expected an mtu above 32"):
         expected_log(np.array([1]), mtu, term_length)
 

@@ -1,4 +1,4 @@
-"""Log files: metadata, tails, the walk over a term, and what no log ever was."""
+"""Log files: metadata, tails, the walk over a term, and invalid files."""
 
 import struct
 
@@ -70,13 +70,13 @@ def test_positions_survive_the_wrap_of_the_term_id():
 
 
 @pytest.mark.parametrize("length", [0, 1, 100, 3 * TERM, LENGTH - 1])
-def test_what_is_too_short_is_no_log(length):
+def test_a_short_file_is_not_a_log(length):
     with pytest.raises(LogBufferError, match="expected at least 200704 bytes"):
         opened(made()[:length])
 
 
 @pytest.mark.parametrize("term_length", [0, -1, 1 << 15, TERM + 32, 1 << 31 - 1])
-def test_term_lengths_that_no_driver_makes_are_refused(term_length):
+def test_invalid_term_lengths_are_refused(term_length):
     with pytest.raises(LogBufferError, match=r"expected a power of two|truncated"):
         opened(made(term_length=term_length))
 
@@ -91,7 +91,7 @@ def test_big_pages_leave_slack_before_the_metadata():
     assert opened(made(length=4 * TERM)).term_length == TERM
 
 
-def test_a_term_is_walked_to_where_nothing_is_written():
+def test_a_term_is_walked_up_to_its_unwritten_part():
     content = made()
     put_frame(content, TERM, 33)
     put_frame(content, TERM + 64, 32, kind=0)
@@ -116,14 +116,14 @@ def test_a_full_term_ends_there():
         (2**31 - 1, 1, OVERRUN),
     ],
 )
-def test_the_walk_ends_at_what_is_no_frame_and_says_why(length, kind, because):
+def test_the_walk_ends_at_an_invalid_frame_with_the_reason(length, kind, because):
     content = made()
     put_frame(content, 0, 32)
     put_frame(content, 32, length, kind=kind)
     assert walked(content, over_zeroes=True) == ([(0, 32)], (32, because))
 
 
-def test_a_gap_is_walked_over_on_demand():
+def test_a_gap_is_skipped_on_request():
     content = made()
     put_frame(content, 0, 64)
     put_frame(content, 4096, 64)
@@ -142,7 +142,7 @@ def test_a_file_that_shrinks_ends_the_walk():
     assert read_frame(log, 0, 64) is None
 
 
-def test_metadata_that_vanishes_is_told():
+def test_metadata_beyond_a_truncated_file_is_reported():
     with pytest.raises(LogBufferError, match="while it was being read"):
         read_log_buffer(lambda at, length: b"", LENGTH)
 
@@ -151,7 +151,7 @@ def test_metadata_that_vanishes_is_told():
     words=st.lists(st.tuples(st.integers(0, LENGTH // 4 - 1), st.integers(0, 2**32 - 1))),
     over_zeroes=st.booleans(),
 )
-def test_any_bytes_end_in_an_answer(words, over_zeroes):
+def test_arbitrary_bytes_have_a_result(words, over_zeroes):
     content = made()
     put_frame(content, 0, 96)
     for word, value in words:

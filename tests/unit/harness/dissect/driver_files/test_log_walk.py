@@ -1,4 +1,4 @@
-"""The walk over two logs agrees with its slow twin, on sound logs and on spoilt ones."""
+"""The walk over two logs agrees with its reference, on valid logs and on damaged ones."""
 
 import struct
 
@@ -12,7 +12,7 @@ LENGTHS = (32, 33, 96, 64, 1408, 40, 32)
 
 
 def frames(lengths=LENGTHS, pad: int = 256) -> bytes:
-    """DATA frames one behind the other, and a PAD at the end."""
+    """Return consecutive DATA frames, and a PAD at the end."""
     parts, at = [], 0
     for number, length in enumerate(lengths):
         header = struct.pack("<iBBHiiiiq", length, 0, 0xC0, 1, at, 7, 8, 9, number)
@@ -24,13 +24,13 @@ def frames(lengths=LENGTHS, pad: int = 256) -> bytes:
 
 
 def filled(log: bytes, start: int, end: int) -> bytes:
-    """The log with a gap filled."""
+    """Return the log with a filled gap."""
     header = struct.pack("<iBBHiiiiq", end - start, 0, 0xC0, 0, start, 7, 8, 9, 0)
     return log[:start] + header + bytes(end - start - 32) + log[end:]
 
 
 def walk(publication: bytes, image: bytes, start: int = 0):
-    """What the kernel says, once its twin has said the same."""
+    """Return the result of the kernel, which must be that of its reference implementation."""
     fills = np.zeros((4, 2), dtype=np.int64)
     result = np.zeros(log_walk.RESULT_LENGTH, dtype=np.int64)
     left, right = (np.frombuffer(each, dtype=np.uint8) for each in (publication, image))
@@ -41,7 +41,7 @@ def walk(publication: bytes, image: bytes, start: int = 0):
     return found
 
 
-def test_equal_logs_are_alike_to_their_end():
+def test_equal_logs_are_identical():
     log = frames()
     assert walk(log, log) == (log_walk.IDENTICAL, len(log), 0, len(LENGTHS) + 1, [])
 
@@ -52,7 +52,7 @@ def test_a_walk_may_begin_at_any_frame():
 
 
 @pytest.mark.parametrize("byte", [0, 5, 6, 24, 32, 63])
-def test_one_other_byte_is_found(byte):
+def test_one_different_byte_is_found(byte):
     log = frames()
     at = 32 + 64
     spoilt = bytearray(log)
@@ -60,14 +60,14 @@ def test_one_other_byte_is_found(byte):
     assert walk(log, bytes(spoilt))[:4] == (log_walk.DIFFERENT, at, byte, 2)
 
 
-def test_what_lies_behind_a_pads_header_and_in_the_alignment_is_nobodys():
+def test_bytes_after_the_header_of_a_pad_and_in_the_alignment_are_ignored():
     log = frames()
     other = bytearray(log)
     other[-1] = other[32 + 63] = 1
     assert walk(log, bytes(other))[0] == log_walk.IDENTICAL
 
 
-def test_a_filled_gap_over_whole_frames_is_remembered():
+def test_a_filled_gap_over_whole_frames_is_returned():
     log = frames()
     assert walk(log, filled(log, 32, 32 + 64 + 96)) == (
         log_walk.IDENTICAL,
@@ -93,7 +93,7 @@ def test_a_fill_beyond_the_end_is_a_difference():
 
 
 @pytest.mark.parametrize("length", [0, -64])
-def test_an_image_that_ends_early_is_told(length):
+def test_an_image_that_ends_early_is_reported(length):
     log = frames()
     short = bytearray(log)
     short[96:100] = length.to_bytes(4, "little", signed=True)
@@ -101,7 +101,7 @@ def test_an_image_that_ends_early_is_told(length):
 
 
 @pytest.mark.parametrize("length", [0, 31, -1, 1 << 20])
-def test_a_publication_without_a_frame_where_one_should_be_is_told(length):
+def test_a_missing_frame_of_the_publication_is_reported(length):
     log = frames()
     broken = bytearray(log)
     broken[96:100] = length.to_bytes(4, "little", signed=True)

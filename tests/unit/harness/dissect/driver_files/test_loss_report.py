@@ -59,7 +59,7 @@ def test_entries_follow_each_other_at_64_bytes(extra):
     assert {loss.source for loss in report.losses} == {SOURCE + "y" * extra}
 
 
-def test_an_entry_that_is_being_made_is_not_there_yet():
+def test_an_entry_that_is_being_written_is_not_read():
     assert len(read(entry() + entry(count=0) + entry()).losses) == 1
 
 
@@ -79,6 +79,6 @@ def test_a_text_beyond_the_end_is_damage(length, at):
 
 
 @given(st.binary(max_size=512))
-def test_any_bytes_end_in_an_answer(content):
+def test_arbitrary_bytes_have_a_result(content):
     report = read(content)
     assert len(report.losses) <= len(content) // 48

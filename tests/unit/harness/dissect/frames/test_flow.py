@@ -1,4 +1,4 @@
-"""Positions follow the term id through its wrap; streams are told apart by session and id."""
+"""Positions increase when the term id wraps, and flows have a session id and a stream id."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_frames_occupy_whole_blocks(length, span):
 
 
 @pytest.mark.parametrize("golden", ["clean", "loss-reliable", "loss-concurrent-mtu8k"])
-def test_a_golden_stream_is_covered_from_its_start_to_its_end(golden):
+def test_the_positions_of_a_golden_stream_have_no_gap(golden):
     frames = read_capture_bytes(load_array(golden, "capture.pcap")).frames
     ((key, facts),) = learn_streams(frames).items()
     assert key == (seen_by(golden, "pub.txt")["session"], 1001)

@@ -31,7 +31,7 @@ SETS = [
 
 
 def rebuilt(frame):
-    """The bytes of a frame written anew from its fields."""
+    """Return the bytes of a frame, built from its fields."""
     fresh = frame.__class__(**{name: frame.getfieldval(name) for name in frame.fields})
     return bytes(fresh)
 
@@ -98,7 +98,7 @@ def test_lengths_and_alignment_are_filled_in():
         (layers.AeronResponseSetup(), 20),
     ],
 )
-def test_each_kind_is_read_back_as_itself(frame, length):
+def test_each_type_is_read_back_as_written(frame, length):
     written = bytes(frame)
     assert (len(written), int.from_bytes(written[:4], "little")) == (length, length)
     (again,) = layers.frames_in(written)
@@ -106,7 +106,7 @@ def test_each_kind_is_read_back_as_itself(frame, length):
     assert bytes(again) == written
 
 
-def test_a_group_tag_is_there_only_if_the_length_says_so():
+def test_a_group_tag_exists_only_if_the_length_includes_it():
     (plain,) = layers.frames_in(bytes(layers.AeronStatusMessage()))
     assert plain.group_tag is None
     tagged = bytes(layers.AeronStatusMessage(frame_length=44, group_tag=-5))
@@ -127,7 +127,7 @@ def test_names_of_a_resolution_frame_are_read_back():
     ]
 
 
-def test_ports_are_bound_and_set_free_again():
+def test_ports_are_bound_and_unbound():
     packet = Ether() / IP() / UDP(sport=5, dport=24999) / Raw(bytes(layers.AeronNak(length=32)))
     layers.bind_ports([24999])
     try:
@@ -138,7 +138,7 @@ def test_ports_are_bound_and_set_free_again():
 
 
 @given(st.binary(max_size=120), st.sampled_from([None, *layout.BY_TYPE_CODE]))
-def test_any_bytes_are_survived(data, type_code):
+def test_arbitrary_bytes_cause_no_exception(data, type_code):
     if type_code is not None and len(data) >= 8:
         data = data[:6] + struct.pack("<H", type_code) + data[8:]
     frames = layers.frames_in(data)

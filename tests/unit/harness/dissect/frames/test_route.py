@@ -1,4 +1,4 @@
-"""Which frames were on the way from one host to another."""
+"""Frames on the path from one host to another."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ ADDRESS = {"a": "10.64.0.10", "b": "10.64.1.10"}
 GROUP = "224.20.30.39"
 
 
-def test_a_group_is_on_the_way_to_each_of_its_members():
+def test_a_frame_to_a_group_is_on_the_path_to_each_member():
     frames = np.zeros(4, dtype=FRAME)
     ends = [("a", "b"), ("a", GROUP), ("a", "10.64.0.99"), ("b", "a")]
     for frame, (source, destination) in zip(frames, ends, strict=True):

@@ -50,7 +50,7 @@ def test_each_is_one_edit_of_the_driver_that_can_be_merged(mutants):
 
 
 @pytest.mark.full
-def test_a_name_says_to_which_set_a_mutant_belongs(mutants):
+def test_a_name_contains_the_set_of_its_mutant(mutants):
     planted = mutant_set.of_name(mutants[41].name)
     assert planted.name == f"generated-{COUNT}-7"
     assert planted.chosen(mutants[41].name) == mutants[41]

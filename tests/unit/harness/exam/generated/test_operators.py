@@ -1,4 +1,4 @@
-"""Each operator makes its edits, and leaves alone what would keep a kernel from compiling."""
+"""Each operator makes its edits, but none that would prevent a kernel from compiling."""
 
 import ast
 
@@ -60,7 +60,7 @@ def test_an_operator_makes_its_edits(body, expected):
         "name: int = a",
     ],
 )
-def test_what_is_left_alone(body):
+def test_some_expressions_are_not_edited(body):
     assert made(body) == []
 
 

@@ -1,4 +1,4 @@
-"""Damage to a catalog: each kind changes it, and a reader notices."""
+"""Damage to a catalog: each kind changes it, and readers detect it."""
 
 import random
 
@@ -28,7 +28,7 @@ def test_entries_are_found(catalog):
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_damage_is_seen_by_the_reader(damage, catalog):
+def test_damage_is_detected_by_the_reader(damage, catalog):
     content = catalog.read_bytes()
     for seed in range(40):
         made = damage(random.Random(seed), content)

@@ -1,4 +1,4 @@
-"""Hostile messages: all templates, equal for equal seeds; and which of them name a recording."""
+"""Hostile messages: all templates, equal for equal seeds, and detection of guarded recordings."""
 
 import random
 
@@ -45,7 +45,7 @@ def test_requests_contain_the_placeholder_of_the_session():
 
 
 @pytest.mark.parametrize("kind", [PurgeRecordingRequest, StopAllReplaysRequest])
-def test_a_request_for_a_guarded_recording_is_known(kind):
+def test_a_request_for_a_guarded_recording_is_recognised(kind):
     content = encode(kind(control_session_id=1, correlation_id=2, recording_id=7))
     assert names_recording(content, {6, 7})
     assert not names_recording(content, {6, 8})

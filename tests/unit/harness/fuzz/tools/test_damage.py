@@ -1,4 +1,4 @@
-"""Damaged contents: equal for equal seeds, of all kinds, and never an error of their own."""
+"""Damaged contents: equal for equal seeds, of all kinds, and without exceptions."""
 
 import gzip
 import json

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="kernels without the JIT ar
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    """The folder of the base files. A driver that runs while it is copied removes log buffers."""
+    """The folder of the base files. Its driver must be stopped during the copy, since a running
+    one removes log buffers.
+    """
     folder = tmp_path_factory.mktemp("made") / "base"
     copytree, made, states = shutil.copytree, [], []
 
@@ -47,9 +49,7 @@ def base(tmp_path_factory):
 
 @pytest.fixture
 def run(base, tmp_path, capsys, monkeypatch):
-    """Run the program with base files that were made once. Returns its exit code and what it
-    printed.
-    """
+    """Run the program with base files that were made once. Returns its exit code and output."""
     monkeypatch.setattr(
         tools_attack, "make_base_files", lambda folder, seed: shutil.copytree(base, folder)
     )
@@ -72,10 +72,10 @@ def only(monkeypatch):
     return only
 
 
-def test_a_short_attack_finds_nothing(run):
-    code, told = run("attack", "--against", "tools", "--for-s", 0, "--files", 60, "--seed", 20268)
-    assert code == 0, told
-    assert told[-1]["files"] >= 60
+def test_a_short_attack_finds_no_violation(run):
+    code, output = run("attack", "--against", "tools", "--for-s", 0, "--files", 60, "--seed", 20268)
+    assert code == 0, output
+    assert output[-1]["files"] >= 60
 
 
 def raise_index_error(*_):
@@ -101,7 +101,7 @@ def print_much(*_):
 
 
 def use_memory(*_):
-    # Not from the heap, which may have enough pages that are resident already.
+    # Not from the heap, which may have enough resident pages.
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
     mmap.mmap(-1, worker.MEMORY_GROWTH_MAX + (8 << 20), flags).close()
     return []
@@ -140,13 +140,13 @@ def test_a_planted_defect_is_found_and_replayed(defect, text, base, run, only, m
     attack = ("attack", "--against", "tools", "--for-s", 0, "--files", 12)
     with monkeypatch.context() as patch:
         patch.setattr(decisions, "rule_ids", defective)
-        code, told = run(*attack)
+        code, output = run(*attack)
         assert code == 1
-        found = next(each for each in told if "violation" in each)
+        found = next(each for each in output if "violation" in each)
         assert text in found["violation"]
-        code, told = run("replay", "--finding", found["file"])
+        code, output = run("replay", "--finding", found["file"])
         assert code == 1
-        assert text in told[-1]["violation"]
+        assert text in output[-1]["violation"]
     assert run("replay", "--finding", found["file"]) == (0, [{"violation": None}])
 
 
@@ -156,9 +156,9 @@ def test_a_followed_link_is_found(run, only, monkeypatch):
     follows = regular_file._READ & ~os.O_NOFOLLOW
     monkeypatch.setattr(regular_file, "_READ", follows)
     monkeypatch.setattr(trial, "damage", lambda *_: Damaged(LINK, b"canary"))
-    code, told = run("attack", "--against", "tools", "--for-s", 0, "--files", 4)
+    code, output = run("attack", "--against", "tools", "--for-s", 0, "--files", 4)
     assert code == 1
-    assert "a link out of the folder was followed" in str(told)
+    assert "a link out of the folder was followed" in str(output)
 
 
 def test_a_result_that_changes_for_undamaged_files_is_found(run, only, monkeypatch):
@@ -170,6 +170,6 @@ def test_a_result_that_changes_for_undamaged_files_is_found(run, only, monkeypat
         return [str(len(calls))] * 9
 
     monkeypatch.setattr(decisions, "link_names", link_names)
-    code, told = run("attack", "--against", "tools", "--for-s", 0, "--files", 20)
+    code, output = run("attack", "--against", "tools", "--for-s", 0, "--files", 20)
     assert code == 1
-    assert "with undamaged files" in str(told)
+    assert "with undamaged files" in str(output)

@@ -1,4 +1,4 @@
-"""Trials: made from numbers, packed into findings, and unpacked from untrusted ones."""
+"""Trials: derived from numbers, packed into findings, and unpacked from untrusted ones."""
 
 import zlib
 

@@ -1,4 +1,4 @@
-"""Workers: forked processes whose reports, limits and deaths their parent sees."""
+"""Workers: forked processes whose reports, limits and deaths their parent handles."""
 
 import os
 import signal

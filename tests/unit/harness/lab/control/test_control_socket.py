@@ -1,4 +1,4 @@
-"""Where the process that keeps a lab listens, and who can reach it."""
+"""The socket of the process of a lab, and access to it."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def test_a_refusal_is_an_error(tmp_path: Path, answer: bytes, text: str) -> None
     thread.join()
 
 
-def test_a_lab_is_up_while_its_socket_is_answered(tmp_path: Path) -> None:
+def test_a_lab_is_up_while_its_socket_responds(tmp_path: Path) -> None:
     assert not is_up("one", tmp_path)
     thread = answering(tmp_path, b'{"error": "busy"}\n', [])
     assert is_up("one", tmp_path)
@@ -78,6 +78,6 @@ def test_a_link_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../x", "", "A", "x" * 50, "a/b"])
-def test_a_name_is_no_path(tmp_path: Path, name: str) -> None:
+def test_a_name_is_not_a_path(tmp_path: Path, name: str) -> None:
     with pytest.raises(LabError, match="expected a name"):
         socket_path(name, tmp_path)

@@ -1,6 +1,4 @@
-"""Any rules and any traffic: the engine does what its reference implementation does, byte for
-byte.
-"""
+"""Arbitrary rules and traffic: the engine equals its reference implementation, byte by byte."""
 
 import numpy as np
 import pytest
@@ -170,7 +168,7 @@ ACTS = st.one_of(
 
 @st.composite
 def fault_cases(draw):
-    """Any rule: an act on some types, with any of the conditions on their frames."""
+    """Draw a rule: an act on some types, with any of the conditions on their frames."""
     action, types, details = draw(ACTS)
     choices = dict(draw(CHOICES))
     if "chance" in choices:
@@ -189,7 +187,7 @@ FAULTS = st.lists(fault_cases(), max_size=4).map(
 
 @settings(max_examples=400)
 @given(EVENTS, FAULTS, st.integers(0, 2**63 - 1))
-def test_agrees_with_the_naive_twin(events, faults, seed):
+def test_agrees_with_the_reference(events, faults, seed):
     made = case(*faults, seed=seed)
     driven, naive = Driven(made), NaiveMiddlebox(made)
     sent = []
@@ -316,7 +314,7 @@ LONG_STREAM_FAULTS = {
 
 
 def long_stream(seed):
-    """Datagrams of two streams over some terms, retransmitted, with feedback; and their links."""
+    """Return datagrams of two streams over several terms, with feedback, and their links."""
     random = np.random.default_rng(seed)
     yield setup(), A_TO_B
     yield setup(STREAM_2), A_TO_B
@@ -352,7 +350,7 @@ def long_stream(seed):
 
 @pytest.mark.full(keep=5)
 @pytest.mark.parametrize("name", LONG_STREAM_FAULTS)
-def test_agrees_with_the_naive_twin_on_a_long_stream(name):
+def test_agrees_with_the_reference_on_a_long_stream(name):
     made = case(LONG_STREAM_FAULTS[name], seed=5)
     driven, naive = Driven(made), NaiveMiddlebox(made)
     sent = []

@@ -12,7 +12,7 @@ from windtunnel.harness.middlebox.rules import CLASSES, NO_RULE, class_index
 
 
 def first_of(rules, position):
-    """The first rule that matches the DATA frame at a position, or NO_RULE."""
+    """Return the first rule that matches the DATA frame at a position, or NO_RULE."""
     chains = np.zeros((len(rules), 1), dtype=np.uint8)
     what = subject(0, class_index(frame_class.DATA), 0, 0)
     for rule in range(len(rules)):
@@ -49,10 +49,10 @@ def test_compiles_every_field():
 def test_a_share_is_met(share, least, most):
     rules, _, _ = compile_rules(case(fault("drop", share)))
     fired = sum(first_of(rules, 32 * place) != NO_RULE for place in range(10**5))
-    assert least <= fired <= most  # 3.8 deviations
+    assert least <= fired <= most  # 3.8 standard deviations
 
 
-def test_rules_draw_apart_from_each_other():
+def test_rules_draw_independently():
     rules, _, _ = compile_rules(case(fault("drop", 0.5), fault("duplicate", 0.5)))
     fired = [first_of(rules, 32 * place) for place in range(4000)]
     assert 1850 < fired.count(0) < 2150

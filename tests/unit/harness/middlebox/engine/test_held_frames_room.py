@@ -22,7 +22,7 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, max_size=60))
-def test_agrees_with_the_naive_twin(steps):
+def test_agrees_with_the_reference(steps):
     waiting, naive = make_held_frames(SLOTS, 8), NaiveDelayQueue(SLOTS)
     names = {}
     for number, due_ns in enumerate(steps):
@@ -45,10 +45,10 @@ def test_agrees_with_the_naive_twin(steps):
         assert next_due_ns(waiting) == naive.next_due_ns()
 
 
-def test_nothing_is_due_in_an_empty_room():
+def test_nothing_is_due_in_an_empty_heap():
     assert next_due_ns(make_held_frames(SLOTS, 8)) == NEVER
 
 
-def test_a_full_room_takes_nobody():
+def test_a_full_heap_accepts_no_frame():
     waiting = make_held_frames(SLOTS, 8)
     assert [allocate(waiting, 1) != NONE for _ in range(SLOTS + 1)] == [True] * SLOTS + [False]

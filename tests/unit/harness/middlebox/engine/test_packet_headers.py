@@ -49,7 +49,7 @@ def sorted_out(packet, near=0, table=None):
 
 
 def sealed(packet, envelope_length, frames, is_changed=False):
-    """The packet with other frames after its envelope, sealed."""
+    """Return the packet with other frames after its headers, with lengths and checksums."""
     changed = packet[:envelope_length] + frames
     buf = np.frombuffer(b"\0" * 4 + changed + b"\x77" * 3, dtype=np.uint8).copy()
     seal(buf, 4, envelope_length, len(frames), is_changed)
@@ -57,7 +57,7 @@ def sealed(packet, envelope_length, frames, is_changed=False):
 
 
 def pseudo_only(packet, checksum_at, words):
-    """The packet as a virtual interface shows it: with the checksum of the pseudo-header only."""
+    """Return the packet as from a virtual interface, with a checksum of the pseudo-header only."""
     total = sum(int.from_bytes(words[at : at + 2], "big") for at in range(0, len(words), 2))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -84,7 +84,7 @@ def test_recognises_aeron_over_ipv6():
     assert sorted_out(packet, table=hosts(A6, B6)) == (AERON, 62, len(FRAMES))
 
 
-def test_ethernet_padding_is_no_frame():
+def test_ethernet_padding_is_not_a_frame():
     assert sorted_out(built(b"") + bytes(18)) == (AERON, 42, 0)
 
 
@@ -101,32 +101,34 @@ def test_ethernet_padding_is_no_frame():
         (raw(Ether() / fragment(IP(src=A, dst=B) / UDP() / Raw(bytes(99)), 40)[1]), FRAGMENT),
     ],
 )
-def test_sorts_out_what_is_not_aeron(packet, expected):
+def test_rejects_packets_that_are_not_aeron(packet, expected):
     assert sorted_out(packet)[0] == expected
 
 
 @pytest.mark.parametrize("frames", [FRAMES[:32], FRAMES, b"", b"\x01", FRAMES[:33]])
 @pytest.mark.parametrize(("source", "destination", "length"), [(A, B, 42), (A6, B6, 62)])
-def test_a_carved_datagram_is_as_if_sent_so(frames, source, destination, length):
+def test_a_datagram_without_some_frames_equals_one_that_was_sent_so(
+    frames, source, destination, length
+):
     packet = built(FRAMES + b"more", source, destination)
     assert sealed(packet, length, frames) == built(frames, source, destination)
 
 
-def test_a_whole_datagram_stays_as_it_was():
+def test_a_complete_datagram_is_unchanged():
     packet = built()
     assert sealed(packet, 42, FRAMES) == packet
     wrong = built(chksum=0x1234)
     assert sealed(wrong, 42, FRAMES) == wrong
 
 
-def test_no_checksum_stays_none():
+def test_a_datagram_without_checksum_gets_none():
     packet = built(chksum=0)
     assert sealed(packet, 42, FRAMES) == packet
     assert sealed(packet, 42, FRAMES[:32]) == built(FRAMES[:32], chksum=0)
 
 
 @pytest.mark.parametrize(("source", "destination", "length"), [(A, B, 42), (A6, B6, 62)])
-def test_a_checksum_left_to_the_card_is_finished(source, destination, length):
+def test_an_offloaded_checksum_is_completed(source, destination, length):
     packet = built(FRAMES, source, destination)
     addresses = packet[26:34] if length == 42 else packet[22:54]
     words = addresses + (17).to_bytes(2, "big") + (len(FRAMES) + 8).to_bytes(2, "big")
@@ -150,7 +152,7 @@ def test_macs_are_those_of_the_far_side():
 
 
 @pytest.mark.parametrize(("source", "destination", "length"), [(A, B, 42), (A6, B6, 62)])
-def test_changed_frames_and_ports_get_a_checksum_of_their_own(source, destination, length):
+def test_changed_frames_and_ports_have_a_valid_checksum(source, destination, length):
     packet = built(FRAMES, source, destination)
     other = bytes([FRAMES[0] ^ 1]) + FRAMES[1:]
     assert sealed(packet, length, other, True) == built(other, source, destination)

@@ -1,4 +1,4 @@
-"""The keyed draw: known answers, the reference implementation, and uniformity in every input."""
+"""The keyed draw: published values, the reference implementation, and uniformity of each input."""
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ WORD = st.integers(0, FULL)
         ),
     ],
 )
-def test_gives_the_published_answers(counter, key, expected):
+def test_returns_the_published_values(counter, key, expected):
     assert philox(*counter, *key) == expected
 
 
@@ -37,7 +37,7 @@ def test_gives_the_published_answers(counter, key, expected):
     st.integers(0, 2**61),
     WORD,
 )
-def test_agrees_with_the_naive_twin(seed, rule, link, index, ordinal, by_order, place, attempt):
+def test_agrees_with_the_reference(seed, rule, link, index, ordinal, by_order, place, attempt):
     drawn = draw(seed, rule, subject(link, index, ordinal, by_order), place, attempt)
     assert drawn == naive_draw(seed, rule, link, index, ordinal, by_order, place, attempt)[0]
     assert 0 <= drawn < 2**DRAW_BITS
@@ -54,7 +54,7 @@ VARIED = {
 
 
 @pytest.mark.parametrize("what", VARIED)
-def test_any_part_of_the_key_spreads_draws_evenly(what):
+def test_draws_are_uniform_in_each_part_of_the_key(what):
     count, bins = 16_000, 16
     filled = [0] * bins
     neighbours_equal = 0
@@ -66,7 +66,7 @@ def test_any_part_of_the_key_spreads_draws_evenly(what):
         before = drawn >> (DRAW_BITS - 4)
     chi_square = sum((each - count / bins) ** 2 / (count / bins) for each in filled)
     assert chi_square < 45, f"{what}: {filled}"  # 15 degrees of freedom, one in 10 000
-    assert abs(neighbours_equal - count / bins) < 130, what  # four deviations
+    assert abs(neighbours_equal - count / bins) < 130, what  # four standard deviations
 
 
 def test_each_part_of_the_key_matters():

@@ -1,4 +1,4 @@
-"""Rewritten source ports: every endpoint of a case gets its answers, or an error is reported."""
+"""Rewritten source ports: every endpoint of a case gets its replies, or an error is reported."""
 
 import struct
 
@@ -14,7 +14,7 @@ NEW, ORIGINAL = 40_001, 54_321
 
 
 def many_streams(count, *ports):
-    """A case of many streams on ports of their own, and a rule for each new source port."""
+    """Return a case of many streams on different ports, and a rule for each new source port."""
     rules = [
         with_more(fault("readdress", name=f"rule-{port}"), source_port=port)
         for port in ports or (NEW,)
@@ -30,14 +30,14 @@ def many_streams(count, *ports):
 
 
 def passed(known, link, source, destination, new=0):
-    """The ports of a datagram after the relay."""
+    """Return the ports of a datagram after the relay."""
     header = np.frombuffer(struct.pack(">HHHH", source, destination, 8, 0), dtype=np.uint8).copy()
     set_ports(known, header, 0, 8, link, new)
     return struct.unpack(">HH", header[:4].tobytes())
 
 
 @pytest.mark.parametrize("count", [1, 65, TRAFFIC_MAX])
-def test_each_stream_of_a_case_is_answered(count):
+def test_replies_to_each_stream_of_a_case_are_rewritten(count):
     known = make_rewritten_ports(many_streams(count))
     for index in range(count):
         peer = 20_000 + index
@@ -48,7 +48,7 @@ def test_each_stream_of_a_case_is_answered(count):
     assert known.overflows.tolist() == [0, 0]
 
 
-def test_each_new_port_of_each_stream_is_answered():
+def test_replies_to_each_new_port_of_each_stream_are_rewritten():
     ports = (40_001, 40_002, 40_003)
     known = make_rewritten_ports(many_streams(TRAFFIC_MAX, *ports))
     pairs = [(new, 20_000 + index) for new in ports for index in range(TRAFFIC_MAX)]
@@ -58,7 +58,7 @@ def test_each_new_port_of_each_stream_is_answered():
         assert passed(known, B_TO_A, peer, new) == (peer, 1000 + number)
 
 
-def test_a_datagram_whose_way_back_is_not_remembered_is_told():
+def test_datagrams_whose_replies_cannot_be_rewritten_are_reported():
     made = many_streams(1)
     known = make_rewritten_ports(made)
     room = known.pairs.shape[1]
@@ -66,15 +66,15 @@ def test_a_datagram_whose_way_back_is_not_remembered_is_told():
         assert passed(known, A_TO_B, ORIGINAL, 10_000 + index, NEW) == (NEW, 10_000 + index)
     assert known.overflows.tolist() == [2, 0]
     assert passed(known, B_TO_A, 10_000 + room, NEW) == (10_000 + room, NEW)
-    assert [each for each in told(made, known) if "2 datagrams" in each and "replies" in each]
+    assert [each for each in errors_of(made, known) if "2 datagrams" in each and "replies" in each]
 
 
-def test_nothing_is_told_when_all_is_remembered():
+def test_no_error_is_reported_if_all_ports_are_recorded():
     made = many_streams(3)
-    assert told(made, make_rewritten_ports(made)) == []
+    assert errors_of(made, make_rewritten_ports(made)) == []
 
 
-def told(made, known):
+def errors_of(made, known):
     class Silent:
         counts = np.zeros((2, 7), dtype=np.int64)
         link_counts = np.zeros((2, 3), dtype=np.int64)

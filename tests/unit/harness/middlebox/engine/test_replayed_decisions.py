@@ -42,7 +42,7 @@ EVERY = PlaceCase(kind="range", start=64, length=1, every=256)
 
 
 def through(made, *events, replayed=None):
-    """An engine that has processed datagrams, and what left."""
+    """Return an engine that has processed datagrams, and the datagrams that it sent."""
     driven = Driven(made, replayed=replayed)
     sent = [leaves for frames, link in events for leaves in driven.offer(frames, link)]
     return driven, sent
@@ -87,7 +87,7 @@ def test_repeats_every_decision_at_another_pace_and_with_another_seed(name):
 
 @pytest.mark.full(keep=5)
 @pytest.mark.parametrize("name", LONG_STREAM_FAULTS)
-def test_agrees_with_the_naive_twin(name):
+def test_agrees_with_the_reference(name):
     made = case(LONG_STREAM_FAULTS[name], seed=5)
     first = Driven(made)
     long_run(first, Driven.release, MS // 7)
@@ -108,14 +108,14 @@ def test_agrees_with_the_naive_twin(name):
     assert len(naive.decisions) == len(chosen) > 0
 
 
-def test_leaves_alone_what_rules_would_strike():
+def test_frames_without_a_decision_pass_although_a_rule_matches():
     made = case(fault("drop"))
     driven, sent = replayed(made, np.zeros(0, dtype=DECISION), (setup(), A_TO_B), (data(0), A_TO_B))
     assert [frames for _, _, frames in sent] == [setup(), data(0)]
     assert len(driven.decisions) == 0
 
 
-def test_only_the_same_attempt_is_struck():
+def test_only_the_same_attempt_is_affected():
     second = with_more(fault("drop"), attempt=CountCase(first=2, last=2))
     passages = [(setup(), A_TO_B), *[(data(0), A_TO_B)] * 3]
     first, _ = through(case(second), *passages)
@@ -124,7 +124,7 @@ def test_only_the_same_attempt_is_struck():
     assert driven.decisions["attempt"].tolist() == [2]
 
 
-def test_a_session_is_known_by_its_number_whatever_its_id():
+def test_a_session_is_identified_by_its_number_and_not_by_its_id():
     def stream(session):
         return (setup(session=session), A_TO_B), (data(0, session=session), A_TO_B)
 
@@ -139,7 +139,7 @@ def test_a_session_is_known_by_its_number_whatever_its_id():
     assert driven.decisions["session_id"].tolist() == [77]
 
 
-def test_frames_without_a_place_are_struck_by_their_order():
+def test_frames_without_a_position_are_identified_by_their_order():
     third = with_more(fault("drop", 1.0, ("NAK",), ("b->a",)), order=CountCase(first=3, last=3))
     first, _ = through(case(third), (setup(), A_TO_B), *[(nak(), B_TO_A)] * 4)
     naks = [(nak(offset=32 * at), B_TO_A) for at in range(4)]
@@ -161,7 +161,7 @@ def test_time_does_not_matter():
     assert sent == [[setup()], [data(0)], [], [data(128)]]
 
 
-def test_a_shorter_frame_is_cut_no_longer_than_it_is():
+def test_a_shorter_frame_is_not_extended_by_truncation():
     cut = with_more(fault("truncate", 1.0, ("DATA", "SM"), ("a->b", "b->a")), cut_to_bytes=80)
     first, _ = through(case(cut), (setup(), A_TO_B), (data(0, 128), A_TO_B))
     assert first.decisions["detail"].tolist() == [80]
@@ -195,7 +195,7 @@ BOTH = case(
         ("detail", -1, "at least 0, found -1"),
     ],
 )
-def test_refuses_what_cannot_have_been_decided(field, value, text):
+def test_refuses_impossible_decisions(field, value, text):
     records = log_of(BOTH)
     assert len(compile_decisions(BOTH, records)) == 2
     records[field][0] = value
@@ -216,28 +216,30 @@ def test_refuses_an_order_below_one():
     st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=12),
     st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=20),
 )
-def test_finds_what_a_list_finds(keys, wanted):
-    fates = np.zeros(len(keys), dtype=REPLAYED_DECISION)
-    for index, (fate, key) in enumerate(zip(fates, sorted(keys), strict=True)):
-        fate["what"], fate["place"], fate["attempt"] = key
-        fate["rule"] = index
+def test_finds_the_same_as_a_list(keys, wanted):
+    decisions = np.zeros(len(keys), dtype=REPLAYED_DECISION)
+    for index, (decision, key) in enumerate(zip(decisions, sorted(keys), strict=True)):
+        decision["what"], decision["place"], decision["attempt"] = key
+        decision["rule"] = index
     left = sorted(keys)
     for key in wanted:
-        found = find(fates, *key)
+        found = find(decisions, *key)
         assert (found >= 0) == (key in left)
         if found >= 0:
-            fates[found]["is_used"] = 1
+            decisions[found]["is_used"] = 1
             left.remove(key)
-            assert tuple(int(fates[found][name]) for name in ("what", "place", "attempt")) == key
+            assert (
+                tuple(int(decisions[found][name]) for name in ("what", "place", "attempt")) == key
+            )
 
 
-def test_a_log_that_is_whole_can_be_repeated(tmp_path):
+def test_a_complete_log_can_be_replayed(tmp_path):
     path = tmp_path / "decisions.bin"
     write_records(path, log_of(BOTH))
     assert len(read_replayable(path)) == 2
 
 
-def test_a_log_that_is_missing_cut_off_or_too_old_cannot(tmp_path):
+def test_a_log_that_is_missing_truncated_or_too_old_cannot_be_replayed(tmp_path):
     path = tmp_path / "decisions.bin"
     with pytest.raises(DecisionLogError, match="expected a decision log"):
         read_replayable(path)

@@ -29,7 +29,7 @@ PORTS = np.array([24325], dtype=np.int64)
 
 
 def star(links, *faults):
-    """A synthetic case of four hosts."""
+    """Return a synthetic case of four hosts."""
     hosts = tuple(HostCase(name=name, address=address) for name, address in HOSTS.items())
     joined = tuple(LinkCase(between=each) for each in links)
     return case(*faults).model_copy(update={"hosts": hosts, "links": joined})
@@ -41,7 +41,7 @@ def packet(source, destination, port=24325):
 
 
 def taken(made, near, whole):
-    """The link directions that the relay's tables select for a packet."""
+    """Return the link directions that the relay's tables select for a packet."""
     table = np.array([_halves(each.address) for each in made.hosts], dtype=np.int64)
     buf = np.frombuffer(whole, dtype=np.uint8)
     kind, far, _, _ = classify(buf, 0, len(buf), table, near, PORTS)
@@ -56,12 +56,12 @@ def taken(made, near, whole):
     st.integers(0, 3),
     st.sampled_from([*HOSTS.values(), "10.64.0.99", "224.20.30.39", "239.255.255.255"]),
 )
-def test_goes_where_the_twin_says(links, near, destination):
+def test_routes_are_those_of_the_reference(links, near, destination):
     whole = packet(HOSTS[NAMES[near]], destination)
     assert taken(star(links), near, whole) == route(HOSTS, links, NAMES[near], destination)
 
 
-def test_the_first_link_has_the_codes_that_the_only_one_has():
+def test_the_first_link_has_the_codes_of_an_only_link():
     pair = case()
     assert routes(pair).tolist() == [[NO_LINK, 0], [1, NO_LINK]]
     assert pair.link_names == ("a->b", "b->a")
@@ -72,32 +72,32 @@ def test_the_first_link_has_the_codes_that_the_only_one_has():
 
 
 @pytest.mark.parametrize("destination", ["223.255.255.255", "240.0.0.1", "255.255.255.255"])
-def test_only_groups_go_to_everybody(destination):
+def test_only_packets_to_groups_go_to_all_hosts(destination):
     assert taken(star([("a", "b"), ("a", "c")]), 0, packet(HOSTS["a"], destination)) == []
 
 
 @pytest.mark.parametrize(
     "whole", [packet("10.64.0.99", "224.1.1.1"), packet(HOSTS["a"], "224.1.1.1", 53)]
 )
-def test_a_group_is_heard_only_with_a_port_and_a_sender_of_the_case(whole):
+def test_packets_to_a_group_need_a_port_and_a_sender_of_the_case(whole):
     assert taken(star([("a", "b"), ("a", "c")]), 0, whole) == []
     assert taken(star([("a", "b"), ("a", "c")]), 0, packet(HOSTS["a"], "224.1.1.1")) == [0, 2]
 
 
-def test_a_group_of_ipv6_goes_to_everybody():
+def test_packets_to_a_group_of_ipv6_go_to_all_hosts():
     table = np.array([_halves("fd00::1"), _halves("fd00::2")], dtype=np.int64)
     buf = np.frombuffer(packet("fd00::1", "ff02::77"), dtype=np.uint8)
     assert classify(buf, 0, len(buf), table, 0, PORTS)[:2] == (AERON, ALL_HOSTS)
 
 
-def test_a_packet_for_a_group_stays_addressed_to_it():
+def test_a_packet_to_a_group_keeps_its_address():
     macs = np.arange(24, dtype=np.uint8).reshape(2, 12)
     buf = np.array([0x01, 0x00, 0x5E, 20, 30, 39, 1, 2, 3, 4, 5, 6], dtype=np.uint8)
     set_macs(buf, 0, macs, 1)
     assert buf.tolist() == [0x01, 0x00, 0x5E, 20, 30, 39, *range(18, 24)]
 
 
-def test_each_direction_draws_for_itself():
+def test_each_direction_draws_independently():
     subjects = {
         subject(link, kind, 3, by) for link in range(56) for kind in range(12) for by in (0, 1)
     }
@@ -106,14 +106,14 @@ def test_each_direction_draws_for_itself():
 
 
 def crossed(made, link, count=400):
-    """What one engine forwards of a stream on a link; the engine."""
+    """Return the frames that an engine forwards of a stream on a link, and the engine."""
     driven = Driven(made)
     driven.offer(setup(), link)
     passed = [bool(driven.frames(data(64 * at), link)) for at in range(count)]
     return passed, driven
 
 
-def test_the_first_link_is_disturbed_as_the_only_one_and_others_otherwise():
+def test_rules_affect_the_first_link_like_an_only_one_and_others_differently():
     rule = fault("drop", 0.3)
     everywhere = fault("drop", 0.3, links=("a->b", "a->c"))
     alone, _ = crossed(case(rule), 0)
@@ -141,7 +141,7 @@ def test_passages_are_counted_by_direction():
     assert driven.engine.sessions["number"][:2].tolist() == [1, 1]
 
 
-def test_a_receiver_that_asks_anyone_is_met_by_rules_of_all_streams_only():
+def test_a_status_message_without_a_session_matches_only_rules_of_all_streams():
     asking = struct.pack("<iBBHiiiiiq", 36, 0, 0x80, SM, 0, 0, 0, 0, 0, 5)
     of_one = fault("drop", types=("SM",), links=("b->a",), name="one")
     driven = Driven(case(of_one.model_copy(update={"ordinals": (0,)})))

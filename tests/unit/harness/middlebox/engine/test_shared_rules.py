@@ -28,7 +28,7 @@ def group_case(*faults):
 
 
 def frames_of():
-    """Two transmissions of a stream, and heartbeats."""
+    """Return two transmissions of a stream, and heartbeats."""
     frames = [data(position) for position in range(0, 64 * 500, 64)]
     beats = [data(64 * 500, length=0) for _ in range(50)]
     return [("SETUP", setup())] + [("DATA", each) for each in frames] * 2 + [
@@ -37,7 +37,7 @@ def frames_of():
 
 
 def hits(made, link):
-    """The frames that the engine affects on one link, by their index."""
+    """Return the indexes of the frames that the engine affects on one link."""
     buf_of = [np.frombuffer(raw, dtype=np.uint8).copy() for _, raw in frames_of()]
     return [
         index

@@ -60,7 +60,7 @@ def after_a_point(position=6400, **window):
         ({}, {2.5: True, 30.0: True}),
     ],
 )
-def test_time_counts_from_when_the_stream_came_by(driver, window, is_struck_at):
+def test_time_counts_from_when_the_stream_reached_the_position(driver, window, is_struck_at):
     """It reaches it at 2 s, whatever the first frame is that the rule applies to."""
     for at_s, is_struck in is_struck_at.items():
         driven = driver(case(after_a_point(**window)))
@@ -72,7 +72,7 @@ def test_time_counts_from_when_the_stream_came_by(driver, window, is_struck_at):
 
 
 @BOTH
-def test_time_counts_though_another_rule_struck_first(driver):
+def test_time_counts_although_another_rule_matched_first(driver):
     """The second rule is not evaluated while the first one matches, but its time starts all the
     same."""
     first = with_more(fault("drop", types=("SETUP",), name="first"), order=CountCase(first=2))
@@ -86,7 +86,7 @@ def test_time_counts_though_another_rule_struck_first(driver):
 
 
 @BOTH
-def test_a_stream_that_comes_by_again_starts_no_new_time(driver):
+def test_a_stream_that_reaches_the_position_again_does_not_restart_the_time(driver):
     driven = driver(case(after_a_point(for_ns=1 * S)))
     driven.frames(setup(), now_ns=S // 2)
     driven.frames(data(6400), now_ns=2 * S)
@@ -96,7 +96,7 @@ def test_a_stream_that_comes_by_again_starts_no_new_time(driver):
 
 
 @BOTH
-def test_a_point_that_no_frame_came_by_begins_nothing(driver):
+def test_a_position_that_no_frame_reached_starts_no_time(driver):
     driven = driver(case(after_a_point(position=0)))
     assert driven.frames(setup(), now_ns=1 * S) == [setup()]
     driven.frames(data(0), now_ns=2 * S)
@@ -130,7 +130,7 @@ def marked(position=0):
     ],
 )
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_copy_is_not_set_free_by_its_own_original(driver, ending, value, before, freeing, count):
+def test_a_copy_is_not_released_by_its_own_original(driver, ending, value, before, freeing, count):
     driven = driver(case(copies(ending, value, count)))
     driven.frames(setup())
     assert driven.frames(marked()) == [marked()]
@@ -143,7 +143,7 @@ def test_a_copy_is_not_set_free_by_its_own_original(driver, ending, value, befor
 
 
 @BOTH
-def test_an_earlier_copy_is_set_free_by_the_next_frame_that_is_copied(driver):
+def test_an_earlier_copy_is_released_by_the_next_frame_that_is_copied(driver):
     driven = driver(case(copies("frames", 1)))
     driven.frames(setup())
     assert driven.frames(marked()) == [marked()]
@@ -153,7 +153,7 @@ def test_an_earlier_copy_is_set_free_by_the_next_frame_that_is_copied(driver):
 
 @BOTH
 @pytest.mark.parametrize("kind", [0, 1])
-def test_a_frame_of_unknown_attempt_is_no_retransmission(driver, kind):
+def test_a_frame_of_unknown_attempt_is_not_a_retransmission(driver, kind):
     """Before its session's SETUP the attempt of a frame is unknown."""
     for counted in (CountCase(first=2), CountCase(last=1), CountCase(every=2)):
         chosen = with_more(fault("drop", types=("DATA", "PAD")), attempt=counted)
@@ -165,13 +165,13 @@ def test_a_frame_of_unknown_attempt_is_no_retransmission(driver, kind):
 
 
 @BOTH
-def test_frames_without_attempts_are_chosen_whatever_a_rule_says_of_attempts(driver):
+def test_frames_without_attempts_match_whatever_attempts_a_rule_selects(driver):
     chosen = with_more(fault("drop", types=("DATA", "SETUP")), attempt=CountCase(first=2))
     driven = driver(case(chosen))
     assert driven.frames(setup()) == []
 
 
-def test_copies_that_do_not_all_find_room_are_not_kept_at_all():
+def test_copies_that_do_not_all_fit_are_not_kept():
     """The frame passes as if no rule had matched, so the accounts stay balanced."""
     driven = Driven(case(with_more(fault("duplicate", hold_ns=5 * S), copies=4)))
     driven.frames(setup())

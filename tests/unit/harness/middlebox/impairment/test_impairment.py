@@ -78,7 +78,7 @@ def packet_of(index):
 @pytest.mark.full(keep=9)
 @pytest.mark.parametrize("impairments", SETTINGS, ids=lambda impairments: "-".join(impairments))
 @pytest.mark.parametrize("link", ["a->b", "b->a"])
-def test_does_as_its_naive_twin(impairments, link):
+def test_agrees_with_the_reference(impairments, link):
     made = ImpairedLink(link, **impairments)
     now_ns = START_NS
     for index in range(400):
@@ -107,14 +107,14 @@ def test_each_impairment_has_an_effect():
         for index in range(400):
             made.take(packet_of(index), START_NS + index * STEP_NS)
         account = made.account
-        befallen = account.lost + account.duplicated + account.corrupted + account.overflowed
+        affected = account.lost + account.duplicated + account.corrupted + account.overflowed
         late = made.impairments.held.counts[wait.HEAP] and "delay_ns" in impairments
-        assert befallen or late, impairments
+        assert affected or late, impairments
 
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("loss", [IID, BURSTS, FOUR], ids=lambda loss: loss.model)
-def test_loses_as_many_in_bursts_as_long_as_asked_for(loss):
+def test_loss_rate_and_burst_length_are_the_configured_ones(loss):
     made = ImpairedLink(loss=loss)
     packet = packet_of(1)
     lost = np.zeros(60_000, dtype=np.int64)
@@ -130,17 +130,17 @@ def test_loses_as_many_in_bursts_as_long_as_asked_for(loss):
 
 
 def test_equal_seeds_give_equal_effects_and_other_seeds_others():
-    def fates(seed):
+    def outcomes(seed):
         made = ImpairedLink(seed=seed, loss=IID)
         for index in range(200):
             made.take(packet_of(index), START_NS + index)
         return made.leave(NEVER)
 
-    assert fates(1) == fates(1)
-    assert fates(1) != fates(2)
+    assert outcomes(1) == outcomes(1)
+    assert outcomes(1) != outcomes(2)
 
 
-def test_without_impairments_a_direction_is_left_alone():
+def test_a_direction_without_impairments_is_not_affected():
     made = ImpairedLink("a->b", loss=IID)
     assert impairment.is_on(made.impairments, 0)
     assert not impairment.is_on(made.impairments, 1)
@@ -155,7 +155,7 @@ def test_impairments_of_netem_are_not_the_relays():
     assert impairments.held.buf.size == 1
 
 
-def test_packets_of_others_are_befallen_and_not_counted_as_ours():
+def test_other_packets_are_affected_and_counted_separately():
     made = ImpairedLink(loss=LossCase(model="iid", shares_ppb=(10**9,)))
     buf = np.zeros(64, dtype=np.uint8)
     impairment.apply(made.impairments, 0, buf, 0, 64, 0, START_NS)
@@ -164,7 +164,7 @@ def test_packets_of_others_are_befallen_and_not_counted_as_ours():
     assert made.leave(NEVER) == []
 
 
-def test_a_full_waiting_room_is_told():
+def test_a_full_heap_is_counted():
     made = ImpairedLink(delay_ns=1_000_000)
     slots = len(made.impairments.held.heap)
     for _ in range(slots + 3):
@@ -176,7 +176,7 @@ def test_a_full_waiting_room_is_told():
 @pytest.mark.parametrize(
     ("distribution", "deviation"), [("uniform", 3**-0.5), ("normal", 1.0), ("pareto", 0.82)]
 )
-def test_distributions_have_the_mean_and_the_spread_of_netems(distribution, deviation):
+def test_distributions_have_the_mean_and_the_spread_of_those_of_netem(distribution, deviation):
     shape = deviations(distribution)
     assert shape.mean() == pytest.approx(0.0, abs=0.04)
     assert shape.std() == pytest.approx(deviation, rel=0.02)
@@ -184,7 +184,7 @@ def test_distributions_have_the_mean_and_the_spread_of_netems(distribution, devi
     assert np.abs(shape).max() <= 4.0
 
 
-def test_an_account_with_impairments_reads_back(tmp_path):
+def test_an_account_with_impairments_is_read_back_as_written(tmp_path):
     made = ImpairedLink(loss=IID, duplicate_ppb=10**8)
     for index in range(100):
         made.take(packet_of(index), START_NS)

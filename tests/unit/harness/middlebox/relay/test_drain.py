@@ -37,12 +37,12 @@ def limit_of(*faults, backend="relay", **impairments):
         (5, {"delay_ns": S, "rate_bits_per_s": 1_000_000, "queue_packets": 2000}, 30),
     ],
 )
-def test_waits_longer_than_a_frame_may_be_ordered_to_stay(hold_s, impairments, stay_s):
+def test_waits_longer_than_any_configured_delay(hold_s, impairments, stay_s):
     holds = [fault("hold", hold_ns=hold_s * S)] if hold_s else []
     assert stay_s * S < limit_of(*holds, **impairments) <= max((stay_s + 5) * S, DRAIN_NS_MIN)
 
 
-def test_a_plain_case_has_the_least():
+def test_a_case_without_delays_has_the_minimum():
     assert limit_of() == limit_of(fault("hold", hold_ns=S)) == DRAIN_NS_MIN
 
 
@@ -55,7 +55,7 @@ def test_is_over_before_the_relay_would_be_killed():
     assert endless == DRAIN_NS_MAX < STOP_TIMEOUT_S * S
 
 
-def test_the_relay_waits_as_long_as_the_case_says(monkeypatch):
+def test_the_relay_waits_as_long_as_the_case_requires(monkeypatch):
     """An iteration of the relay takes half a second here; it is empty after a number of
     iterations."""
 

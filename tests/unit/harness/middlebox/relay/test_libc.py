@@ -1,4 +1,4 @@
-"""The relay's system calls: what they return if they fail."""
+"""The relay's system calls return a negative errno if they fail."""
 
 import errno
 import socket

@@ -1,4 +1,4 @@
-"""Changes of links that the relay applies between two turns."""
+"""Changes of links, which the relay applies between two turns."""
 
 import json
 import os
@@ -87,7 +87,7 @@ def test_a_request_changes_the_settings_and_is_recorded(
     assert (first.number, first.at_ns, first.impairments) == (1, 10, PARTITION[0])
     assert (first.counts.received, first.counts.lost) == (7, 2)
     assert (second.at_ns, second.counts.received) == (11, 0)
-    # The first request is in the file for good, and is not applied again.
+    # The first request stays in the file, and is not applied again.
     ask(
         folder,
         LinkRequest(number=1, impairments=PARTITION),
@@ -132,7 +132,7 @@ def test_other_runs_have_no_changes(tmp_path: Path) -> None:
     assert not RunDir(tmp_path).link_changes.exists()
 
 
-def test_any_delay_has_room_in_the_pool(impairments: Impairments) -> None:
+def test_any_delay_fits_into_the_pool(impairments: Impairments) -> None:
     assert len(impairments.held.records) > 150_000
     assert impairments.held.buf.shape[1] == 1500
     fixed = make_impairments(live_case().model_copy(update={"live": False}), 1500)

@@ -1,4 +1,4 @@
-"""The rule engine: each act on its own, then any traffic against the reference implementation."""
+"""The rule engine: each act alone, then arbitrary traffic, compared with the reference."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ F0, F1, F2, F3 = (data(at) for at in (0, 64, 128, 192))
 
 
 def seed_where(chosen, action="drop", positions=(0, 64, 128, 192), **settings):
-    """A seed under which a half-share rule matches exactly these frames of four."""
+    """Return a seed for which a rule with share 0.5 matches exactly these of four frames."""
     for seed in range(2000):
         driven = Driven(case(fault(action, 0.5, **settings), seed=seed))
         driven.offer(setup())
@@ -82,7 +82,7 @@ def test_drops_a_whole_datagram():
         ((0, 128), [F1, F3]),
     ],
 )
-def test_carves_dropped_frames_out(chosen, runs):
+def test_removes_dropped_frames_from_a_datagram(chosen, runs):
     driven = ready(fault("drop", 0.5), seed=seed_where(chosen))
     assert driven.frames(F0 + F1 + F2 + F3) == runs
     account = link_account(driven.engine, A_TO_B)
@@ -90,7 +90,7 @@ def test_carves_dropped_frames_out(chosen, runs):
     assert account.unaccounted == 0
 
 
-def test_a_copy_leaves_alone_behind_its_datagram():
+def test_a_copy_is_sent_alone_after_its_datagram():
     driven = ready(fault("duplicate", 0.5), seed=seed_where((64, 128), "duplicate"))
     assert driven.frames(F0 + F1 + F2 + F3) == [F0 + F1 + F2 + F3, F1, F2]
     account = link_account(driven.engine, A_TO_B)
@@ -98,7 +98,7 @@ def test_a_copy_leaves_alone_behind_its_datagram():
     assert (account.frames["DATA"].received, account.frames["DATA"].sent) == (4, 6)
 
 
-def test_a_held_frame_leaves_when_it_is_due_and_not_before():
+def test_a_held_frame_is_sent_when_it_is_due_and_not_before():
     seed = seed_where((64,), "hold", hold_ns=5 * MS)
     driven = ready(fault("hold", 0.5, hold_ns=5 * MS), seed=seed)
     assert driven.frames(F0 + F1 + F2 + F3, now_ns=100) == [F0, F2 + F3]
@@ -109,7 +109,7 @@ def test_a_held_frame_leaves_when_it_is_due_and_not_before():
     assert driven.decisions["delay_ns"].tolist() == [5 * MS]
 
 
-def test_a_swapped_frame_leaves_behind_its_neighbour_in_the_same_datagram():
+def test_a_swapped_frame_is_sent_after_its_neighbour_in_the_same_datagram():
     driven = ready(fault("swap", 0.5), seed=seed_where((64,), "swap"))
     assert driven.frames(F0 + F1 + F2 + F3) == [F0, F2, F1, F3]
     assert link_account(driven.engine, A_TO_B).unaccounted == 0
@@ -124,12 +124,12 @@ def test_a_swapped_frame_waits_for_its_neighbour_in_a_later_datagram():
     assert driven.frames(F2) == [F2, F1]
 
 
-def test_swapped_neighbours_leave_together_in_their_order():
+def test_two_swapped_neighbours_are_sent_together_in_their_order():
     driven = ready(fault("swap", 0.5), seed=seed_where((64, 128), "swap"))
     assert driven.frames(F0 + F1 + F2 + F3) == [F0, F3, F1, F2]
 
 
-def test_a_swapped_frame_without_a_neighbour_leaves_after_a_millisecond():
+def test_a_swapped_frame_without_a_neighbour_is_sent_after_a_millisecond():
     driven = ready(fault("swap"))
     assert driven.frames(F0, now_ns=7) == []
     assert driven.release(7 + MS - 1) == []
@@ -145,13 +145,13 @@ def test_clocks_that_step_back_lose_no_swapped_frame():
     assert driven.frames(F3, now_ns=31 * MS) == [F3, F0, F2]
 
 
-def test_the_first_rule_that_fires_decides():
+def test_the_first_rule_that_matches_decides():
     driven = ready(fault("drop", types=("PAD",)), fault("duplicate"), fault("drop"))
     assert driven.frames(F0) == [F0, F0]
     assert driven.decisions["rule"].tolist() == [1]
 
 
-def test_a_rule_looks_at_its_link_and_its_types_only():
+def test_a_rule_matches_on_its_link_and_its_types_only():
     driven = ready(fault("drop", types=("SM", "NAK"), links=("b->a",)))
     assert driven.frames(F0) == [F0]
     assert driven.frames(status_message(), link=A_TO_B) == [status_message()]
@@ -160,7 +160,7 @@ def test_a_rule_looks_at_its_link_and_its_types_only():
     assert driven.frames(heartbeat(), link=B_TO_A) == [heartbeat()]
 
 
-def test_a_heartbeat_is_no_data():
+def test_a_heartbeat_is_not_data():
     driven = ready(fault("drop"))
     assert driven.frames(heartbeat()) == [heartbeat()]
 
@@ -183,7 +183,7 @@ def test_publications_without_end_are_counted_once_their_room_is_used_up():
     assert driven.decisions["position"].tolist() == [64, decision.NO_POSITION]
 
 
-def test_a_datagram_with_damage_passes_whole():
+def test_a_damaged_datagram_passes_unchanged():
     driven = ready(fault("drop"))
     damaged = F0 + F1[:-1]
     assert driven.frames(damaged) == [damaged]
@@ -228,14 +228,14 @@ def test_attempts_count_each_passage_of_a_position():
     assert driven.decisions["attempt"].tolist() == [1, 2, 3, 1]
 
 
-def test_attempts_start_afresh_when_a_term_uses_a_slot_again():
+def test_attempts_restart_when_a_term_reuses_a_slot():
     driven = ready(fault("drop"))
     for term in (0, 4, 4, 8, 0):
         driven.offer(data(term * TERM_LENGTH))
     assert driven.decisions["attempt"].tolist() == [1, 1, 2, 1, 1]
 
 
-def test_positions_run_on_when_the_term_id_wraps():
+def test_positions_increase_when_the_term_id_wraps():
     driven = Driven(case(fault("drop")))
     driven.offer(setup(initial=2**31 - 2))
     for term in range(4):
@@ -244,7 +244,7 @@ def test_positions_run_on_when_the_term_id_wraps():
     assert (driven.decisions["position"] // TERM_LENGTH).tolist() == [0, 1, 2, 3]
 
 
-def test_a_new_setup_of_the_same_session_counts_afresh():
+def test_a_new_setup_of_the_same_session_restarts_attempts():
     driven = ready(fault("drop", types=("DATA",)))
     driven.offer(F1)
     driven.offer(setup())
@@ -271,7 +271,7 @@ def test_data_before_its_setup_has_no_position():
     assert driven.decisions["timing_sensitive"].tolist() == [1]
 
 
-def test_a_full_waiting_room_is_counted_and_frames_pass():
+def test_a_full_heap_is_counted_and_frames_pass():
     driven = ready(fault("hold", hold_ns=MS))
     slots = len(driven.engine.held.records)
     for index in range(slots + 2):
@@ -286,7 +286,7 @@ def test_a_full_waiting_room_is_counted_and_frames_pass():
     assert link_account(driven.engine, A_TO_B).unaccounted == 0
 
 
-def test_who_was_set_free_takes_no_room():
+def test_a_released_frame_takes_no_slot():
     """However late they were due: only frames that are still held take up slots."""
     driven = ready(with_more(LONG_HOLD, ending="frames", ending_value=1))
     slots = len(driven.engine.held.records)
@@ -301,7 +301,7 @@ def test_who_was_set_free_takes_no_room():
     assert driven.release(20_000 * MS) == []
 
 
-def test_same_frames_same_fate_in_any_batching_and_company():
+def test_the_outcome_of_a_frame_does_not_depend_on_batches_or_other_streams():
     faults = (fault("drop", 0.1), fault("hold", 0.1, hold_ns=MS), fault("swap", 0.1))
     seen = set()
     for variant in range(10):

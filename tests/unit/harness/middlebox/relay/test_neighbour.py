@@ -12,7 +12,7 @@ OWN, HOST = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
 
 
 class Wire:
-    """Stands in for a socket: answers with the packets it was given."""
+    """Replacement for a socket, which returns the given packets."""
 
     def __init__(self, *packets):
         self.packets = list(packets)
@@ -38,7 +38,7 @@ def port(*packets):
     return Port(name="left", socket=Wire(*packets), mac=OWN, address="10.64.0.2", mtu=1500)
 
 
-def test_a_request_reads_as_one():
+def test_a_request_is_read_as_an_arp_request():
     packet = Ether(arp_request(OWN, "10.64.0.2", "10.64.0.3"))
     assert packet.dst == "ff:ff:ff:ff:ff:ff"
     assert packet[ARP].op == 1
@@ -46,30 +46,30 @@ def test_a_request_reads_as_one():
     assert packet[ARP].hwsrc == "02:00:00:00:00:01"
 
 
-def test_takes_the_answer_for_the_address_asked():
+def test_accepts_only_the_reply_for_the_requested_address():
     assert arp_answer(answer("10.64.0.3"), "10.64.0.3") == HOST
     assert arp_answer(answer("10.64.0.4"), "10.64.0.3") is None
     assert arp_answer(answer("10.64.0.3")[:30], "10.64.0.3") is None
     assert arp_answer(bytes(60), "10.64.0.3") is None
 
 
-def test_asks_until_the_host_answers():
+def test_repeats_the_request_until_the_host_replies():
     found = find_neighbour(port(answer("10.64.0.9"), answer("10.64.0.3")), "10.64.0.3")
     assert found == HOST
 
 
-def test_an_answer_that_came_while_this_process_stood_still_is_read(monkeypatch):
+def test_a_reply_that_arrived_while_the_process_was_stopped_is_read(monkeypatch):
     times_s = iter([0.0, 0.0, 0.0])
     monkeypatch.setattr(neighbour.time, "monotonic", lambda: next(times_s, 6.0))
     assert find_neighbour(port(answer("10.64.0.3")), "10.64.0.3") == HOST
 
 
-def test_says_who_did_not_answer():
+def test_names_the_host_that_did_not_reply():
     with pytest.raises(PortError, match=r"left: 10\.64\.0\.3 did not answer ARP within 0\.01 s"):
         find_neighbour(port(), "10.64.0.3", timeout_s=0.01)
 
 
-def test_refuses_what_it_cannot_ask_for():
+def test_refuses_invalid_addresses():
     with pytest.raises(PortError, match="IPv6 hosts are not supported"):
         find_neighbour(port(), "fd00::3")
 

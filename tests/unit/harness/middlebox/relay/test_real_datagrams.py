@@ -18,7 +18,7 @@ FAULTS = (
 
 
 @pytest.mark.parametrize("golden_set", ["one-message", "clean", "loss-concurrent-mtu8k"])
-def test_real_traffic_is_disturbed_as_the_twin_says(golden_set):
+def test_effects_on_real_traffic_are_those_of_the_reference(golden_set):
     made = case(*FAULTS)
     driven, naive = Driven(made, datagram_length_max=8192), NaiveMiddlebox(made)
     sent = []
