@@ -1,4 +1,4 @@
-"""Tells an agent in one system call that none of its sockets has received anything.
+"""Determines in one system call whether any socket of an agent has received anything.
 
 An idle agent polls its sockets in each duty cycle. A receive call without a datagram takes 270 ns,
 and there is one for each socket; asking an epoll instance about all of them takes 90 ns. An agent

@@ -50,7 +50,7 @@ def processor_ns(pid: int) -> int:
 
 def run_delay_ns(pid: int) -> int:
     """Return how long the main thread of a process has waited for a processor, in ns, or 0 if the
-    kernel does not tell. Source: sched-stats.rst, /proc/<pid>/schedstat.
+    kernel does not report it. Source: sched-stats.rst, /proc/<pid>/schedstat.
     """
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])

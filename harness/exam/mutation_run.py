@@ -1,4 +1,4 @@
-"""The specification of an exam, and who is told of its progress."""
+"""The specification of an exam, and the listener for its progress."""
 
 from __future__ import annotations
 

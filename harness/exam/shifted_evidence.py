@@ -35,7 +35,7 @@ from windtunnel.harness.scenario.resolved.case import Case
 
 SHIFT_MAX_NS = 100_000
 """A larger shift is an effect like any other. It is a step of the simulated applications, and a
-tenth of the shortest interval that a check of times can tell from a sound driver's.
+tenth of the shortest interval that a check of times distinguishes from a sound driver's.
 """
 DURATIONS = frozenset(
     {counter_key.SENDER_ROUND_TRIP_TIME, counter_key.OLDEST_GAP, counter_key.REPAIR_TIME}

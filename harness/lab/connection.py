@@ -33,7 +33,7 @@ class Connection:
         """What the process does before the lab is ready, and after it was closed."""
 
     async def open(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Start the process and return what it tells about the lab, once the lab is ready. Raises
+        """Start the process and return its description of the lab, once the lab is ready. Raises
         LabError if it cannot be built.
         """
         loop = asyncio.get_running_loop()

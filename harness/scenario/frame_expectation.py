@@ -42,7 +42,7 @@ class FrameExpectation:
 
     @property
     def about(self) -> str:
-        """What the expectation is about, which tells it from the others of its scenario."""
+        """The subject of the expectation, which distinguishes it from others of its scenario."""
         return f"{self.then} {self.from_host}->{self.to_host} after {self.after}"
 
 

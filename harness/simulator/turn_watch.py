@@ -7,7 +7,7 @@ Virtual time does not move while the processor works, so no timeout on virtual t
 run. The limit is CPU time of this process, which does not depend on the machine's load. Time in
 which a kernel is compiled does not count.
 
-Neither compiled code nor Python code can be interrupted from outside, so whoever is told must end
+Neither compiled code nor Python code can be interrupted from outside, so `on_stuck` must end
 the process.
 """
 
@@ -28,7 +28,7 @@ POLL_S = 0.5
 _COMPILER = "numba"
 
 OnStuck = Callable[[float, FrameType | None], None]
-"""Function that is told the CPU time in seconds, and where the watched thread is."""
+"""Function that receives the CPU time in seconds, and the frame of the watched thread."""
 
 
 class TurnWatch:
@@ -68,7 +68,7 @@ class TurnWatch:
         _poller(os.getpid(), self._poll_s).remove(self)
 
     def look(self) -> None:
-        """Compare virtual time and CPU time with those of the last look, and tell if stuck."""
+        """Compare virtual time and CPU time with those of the last look. Reports stuck code."""
         now_ns, cpu_s = self._now_ns(), self._cpu_s()
         frame = sys._current_frames().get(self._watched)
         if now_ns != self._since_ns or _is_compiling(frame):

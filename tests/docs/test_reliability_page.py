@@ -1,4 +1,4 @@
-"""docs/reliability.md names the limits of the code. Their effects are tested beside the code."""
+"""docs/reliability.md names the limits of the code. Other tests show that they have an effect."""
 
 from pathlib import Path
 

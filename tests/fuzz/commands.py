@@ -1,4 +1,4 @@
-"""An attack with mutated commands on a live driver, with healthy clients beside it.
+"""An attack with mutated commands on a live driver that also has healthy clients.
 
     commands of all 18 kinds --some bytes mutated-->  ring --> driver --> broadcast --> checked
     invalid records, claims never committed ----------^

@@ -1,4 +1,4 @@
-"""A client that takes a number of steps and then kills itself, whatever it holds at that point.
+"""A client that takes a number of steps and then kills itself, whatever resources it has by then.
 
 python -m tests.fuzz.doomed_client DIRECTORY STEPS
 """

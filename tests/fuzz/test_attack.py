@@ -56,7 +56,7 @@ def test_a_file_that_is_not_a_finding_is_rejected(tmp_path, capsys):
 
 
 @pytest.mark.full
-def test_a_killed_attack_leaves_no_driver_behind(tmp_path):
+def test_the_driver_of_a_killed_attack_ends(tmp_path):
     log = tmp_path / "memory" / "ours" / "driver.log"
     words = ("attack", "--memory", tmp_path / "memory", "--out", tmp_path / "out")
     with process("windtunnel.harness.fuzz", *words) as program_process:

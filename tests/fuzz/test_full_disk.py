@@ -128,7 +128,7 @@ class Attack:
         return any(text in error.text for error in read_errors(self._log))
 
     def work(self):
-        """Let both streams go on. Returns whether the error log names both logs."""
+        """Write and read both streams. Returns whether the error log names both logs."""
         self._local.work()
         self._forger.data()
         self._poll()

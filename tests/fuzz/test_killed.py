@@ -1,4 +1,4 @@
-"""kill -9 of clients at every point of their lives, and of a driver, whose directory is reused."""
+"""SIGKILL of clients after each of their steps, and of a driver, whose directory is reused."""
 
 import signal
 from contextlib import ExitStack, contextmanager
@@ -31,7 +31,7 @@ DEATHS = (0, 2, 4, 7, 9, 10, 11, 12, 13, 14, STEPS)
 
 @contextmanager
 def driver_process(directory):
-    """Our driver in a process of its own, ready for clients."""
+    """Start our driver in a separate process, ready for clients."""
     with process("driver", "--dir", directory, **SHORT_TIMEOUTS) as child:
         assert child.stdout.readline().startswith("driver ready")
         yield child
@@ -54,7 +54,7 @@ class CheckedClient:
         self.subscription.poll(lambda payload, header: self.read.append(int(bytes(payload))))
 
     def is_right(self):
-        """Whether everything read equals what was written, from the first message on."""
+        """Return whether the messages that were read are the first ones that were written."""
         return self.read == list(range(len(self.read))) and len(self.read) > 0
 
 

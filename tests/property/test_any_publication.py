@@ -1,4 +1,4 @@
-"""Any sequence of messages: both kinds of publication write what the reference one writes."""
+"""Arbitrary sequences of messages: both kinds of publication agree with the reference."""
 
 import numpy as np
 from hypothesis import given, settings

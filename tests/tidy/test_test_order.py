@@ -55,7 +55,7 @@ def test_tests_that_are_left_out_do_not_count():
     assert left_out == ["longest:1", "quick:3"]
 
 
-def test_as_many_variants_as_asked_for_are_kept():
+def test_the_requested_number_of_variants_is_kept():
     variants = [(f"some:1[{number}]", None, {"keep": 3}) for number in range(7)]
     others = [(f"some:12[{number}]", None, {"keep": 1}) for number in range(3)]
     kept, left_out = ordered(

@@ -3,9 +3,9 @@
     log's array <-- memoryview of the log <-- payload view <-- handler
 
 Creating a view takes longer than all else that a poll does for a fragment. So a view that no one
-else refers to after the handler has returned is moved to the next payload: nobody can tell it from
-a new one. A view that the handler kept, or from which it made an array, stays as it is. So does one
-that has been released. Every view keeps the log mapped.
+else refers to after the handler has returned is moved to the next payload: it cannot be
+distinguished from a new one. A view that the handler kept, or from which it made an array, stays as
+it is. So does one that has been released. Every view keeps the log mapped.
 
 The fields of a memoryview are part of Python's C API (`cpython/memoryobject.h`), but could change
 in a later version. `movable_flags` checks at run time whether they are where this module expects

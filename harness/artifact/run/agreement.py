@@ -123,11 +123,11 @@ def _keys(records: Records) -> list[tuple[int, ...]]:
 
 def _as_document(record: Any, links: Sequence[str]) -> dict[str, Any]:
     link, code, action = (int(record[name]) for name in ("link", "frame_type", "action"))
-    told = {
+    document = {
         "action": ACTIONS.get(action, str(action)),
         "link": links[link] if link < len(links) else str(link),
         "frame_type": NAMES.get(code, str(code)),
         "stream_id": int(record["stream_id"]),
     }
     names = ("order",) if record["position"] == NO_POSITION else ("session", "position", "attempt")
-    return {**told, **{name: int(record[name]) for name in names}}
+    return {**document, **{name: int(record[name]) for name in names}}

@@ -3,8 +3,8 @@
     lab-requests.json + the user's programs --> a lab with the same hosts, links and drivers, which
                                                 is asked for the same at the same times
 
-The run folder tells when a link changes, and when a program is started, paused or stopped. Which
-command a program is, the user has to say: a run folder may come from somebody else.
+The run folder records when a link changes, and when a program is started, paused or stopped. The
+commands of the programs must come from the user, since a run folder is untrusted.
 """
 
 import json

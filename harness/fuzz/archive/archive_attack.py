@@ -180,34 +180,34 @@ class ArchiveAttack:
                 time.sleep(0.002)
             else:
                 return
-            said = process.output()
-            if code != 2 or "Traceback" in said:
-                raise Violation(f"the archive ended with exit code {code}: {said[-2_000:]}")
+            output = process.output()
+            if code != 2 or "Traceback" in output:
+                raise Violation(f"the archive ended with exit code {code}: {output[-2_000:]}")
             if _segments(process.directory) != before:
                 raise Violation("an archive that refused to start has changed segment files")
-            self._mend(said, before)
-        raise Violation(f"the archive refused to start a second time: {said[-2_000:]}")
+            self._mend(output, before)
+        raise Violation(f"the archive refused to start a second time: {output[-2_000:]}")
 
-    def _mend(self, said: str, before: dict[str, bytes]) -> None:
+    def _mend(self, output: str, before: dict[str, bytes]) -> None:
         self.counts.refusals += 1
-        torn = _TORN.search(said)
+        torn = _TORN.search(output)
         if torn is not None:
             self.counts.torn += 1
             self._tool("verify", torn[1], "--truncate")
-        elif _ADVICE in said:
+        elif _ADVICE in output:
             self._tool("recover", codes=(0, 2))
             self.counts.recoveries += 1
             if _segments(self.folder / "archive") != before:
                 raise Violation("`archive recover` has changed segment files")
         else:
-            raise Violation(f"the archive refused to start without advice: {said[-2_000:]}")
+            raise Violation(f"the archive refused to start without advice: {output[-2_000:]}")
 
     def _tool(self, *words: str, codes: tuple[int, ...] = (0,)) -> None:
-        told = io.StringIO()
-        with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             code = archive_tool([*words, "--dir", str(self.folder / "archive")])
         if code not in codes:
-            text = told.getvalue()[-2_000:]
+            text = output.getvalue()[-2_000:]
             raise Violation(f"`archive {' '.join(words)}` ended with exit code {code}: {text}")
 
     def _send(self, item: Input) -> None:

@@ -1,6 +1,6 @@
 """The run of a live lab: the phases of every run, with a program in the place of traffic.
 
-prepare, lab, start     as of a scenario; then the program is told that the lab is ready
+prepare, lab, start     as of a scenario; then the program is notified that the lab is ready
 traffic                 its requests are answered, until it closes the lab or is gone
 settle, stop, collect   as of a scenario; case and scenario are completed with what happened
 """

@@ -26,7 +26,7 @@ from windtunnel.harness.scenario.resolved.stored_part import read_part
 from windtunnel.harness.scenario.schema.part import Part
 
 CHANGE_SIGNAL = signal.SIGUSR1
-"""The signal that tells the relay of new requests."""
+"""The signal that notifies the relay of new requests."""
 CHANGED = "changed"
 """First word of the line that the relay prints when it has applied a request."""
 COUNT_MAX = (1 << 63) - 1

@@ -53,7 +53,7 @@ def image_ends(site: Site) -> Routine[None]:
     reader.subscription.close()
     reader = yield from _return(far, channel, publication)
     reader.subscription.close()
-    # The last image drains: it has told the publisher the end.
+    # The last image is draining: it has signalled its end to the publisher.
     yield disconnected(publication)
     reader = yield from _return(far, channel, publication, is_steady=True)
     yield from _join_late(far, channel, publication, reader)

@@ -33,7 +33,7 @@ class Party:
         self.counters_removed: list[int] = []
         """Registration ids of counters that the client was notified of."""
         self.on_image: Callable[[Image], None] = lambda image: None
-        """Called for each new image of the client's subscriptions, as soon as it is told of it."""
+        """Called for each new image of the client's subscriptions, as soon as it is notified."""
         self._host_client: HostClient = host.connect(
             publication_error_handler=self.rejections.append,
             on_available_image=lambda image: self.on_image(image),

@@ -49,7 +49,7 @@ class HostCounters:
     samples: Records
 
     def samples_of(self, counter: CounterFacts) -> Records:
-        """Return a counter's samples. The registration id tells it from others with its id."""
+        """Return a counter's samples. Counters with the same id have different registration ids."""
         chosen: Records = self.samples[
             (self.samples["counter_id"] == counter.counter_id)
             & (self.samples["registration_id"] == counter.registration_id)

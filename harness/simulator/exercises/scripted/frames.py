@@ -3,8 +3,8 @@
     ScriptedPublisher   SETUP, data, heartbeats --> a driver that subscribes
     ScriptedReceiver    status messages, NAKs   --> a driver that publishes
 
-Neither knows more than what it is told to send, so a peer can be as late, as wrong or as silent as
-an exercise needs it.
+Both send only what an exercise requests, so a peer can be as late, as wrong or as silent as the
+exercise needs it.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class ScriptedReceiver:
         self._send(layout.NAK, term_id=term_id, term_offset=offset, length=length)
 
     def response_setup(self, session_id: int) -> None:
-        """Tell the publisher the session id of its response stream."""
+        """Send the publisher the session id of its response stream."""
         self._send(layout.RSP_SETUP, response_session_id=session_id)
 
     def _place(self, position: int) -> tuple[int, int]:

@@ -129,7 +129,7 @@ def _without_subscription(near: Party, stream: ScriptedPublisher) -> Routine[Non
 
 def _first_window(far: Party, stream: ScriptedPublisher) -> Routine[None]:
     """With cc=cubic, the window is ten packets at first, and then grows: it has never been smaller
-    when a client is told of the image.
+    when a client is notified of the image.
     """
     windows: list[int] = []
 

@@ -8,7 +8,7 @@
 
 Only images that send NAKs for all gaps, or fill gaps on evidence, have these counters. A datagram
 in a filled gap arrived after the gap was filled, because padding does not overwrite data. The NAKs
-of several images cannot be told apart, so they are compared if there is one image.
+of several images cannot be separated, so they are compared if there is one image.
 """
 
 from collections.abc import Iterable, Sequence

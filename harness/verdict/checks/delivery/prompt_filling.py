@@ -36,8 +36,8 @@ so a healthy driver scans for gaps more often."""
 VIRTUAL_LIMIT_NS = 10_000_000
 """The same in a simulation, whose counters are sampled each millisecond."""
 EVIDENCE_LIMIT_NS = 2_000_000
-"""The same for a gap that is filled on evidence, whose last datagram the limit must tell from later
-ones. The time of reading is compared, too."""
+"""The same for a gap that is filled on evidence, whose last datagram the limit must distinguish
+from later ones. The time of reading is compared, too."""
 
 
 def gap_fills_prompt(evidence: Evidence, traffic: TrafficCase) -> Finding:

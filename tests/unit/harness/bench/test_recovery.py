@@ -119,7 +119,7 @@ def test_a_limit_is_not_known_to_hold_if_a_run_was_cancelled():
     assert (tail.reached, tail.void_count, tail.holds, tail.reaches_goal) == (1.0, 2, None, None)
 
 
-def test_a_page_calls_each_value_by_words():
+def test_a_page_names_each_value():
     titles = {each.name: each.title for each in recovery.FIGURES}
     assert titles["long-path-naks-per-gap"] == "NAKs per gap"
     assert titles["long-path-our-receiver-goodput"] == "goodput (C sends, ours receives)"

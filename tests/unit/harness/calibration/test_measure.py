@@ -140,18 +140,18 @@ def test_the_relays_added_delay_has_a_floor(late_ns, holds):
     assert all(each.floor == "" for each in measures(asked, passed, QUIET, "netem"))
 
 
-@pytest.mark.parametrize("quiet", [Baseline(), Baseline(1.0, 3.0 * MS, is_known=True)])
-def test_on_a_busy_machine_no_delay_is_judged(quiet):
+@pytest.mark.parametrize("baseline", [Baseline(), Baseline(1.0, 3.0 * MS, is_known=True)])
+def test_on_a_busy_machine_no_delay_is_judged(baseline):
     asked = Impairment("delay", ImpairmentCase(link="a->b", delay_ns=5 * MS), 100)
-    found = measures(asked, made(range(100), sent=100), quiet, "relay")
-    assert quiet.problem
+    found = measures(asked, made(range(100), sent=100), baseline, "relay")
+    assert baseline.problem
     assert all(each.holds and not each.floor for each in found)
 
 
 def test_a_link_without_impairments_loses_nothing():
-    quiet = Impairment("baseline", None, 10)
-    assert row(measures(quiet, made(range(10)), QUIET, "relay"), "loss rate").holds
-    assert not row(measures(quiet, made(range(9)), QUIET, "relay"), "loss rate").holds
+    baseline = Impairment("baseline", None, 10)
+    assert row(measures(baseline, made(range(10)), QUIET, "relay"), "loss rate").holds
+    assert not row(measures(baseline, made(range(9)), QUIET, "relay"), "loss rate").holds
     assert baseline_of(made(range(10))).p50_ns == MS
 
 

@@ -240,7 +240,7 @@ def test_logbuffer_shows_metadata_and_frames(log, capsys):
     ]
 
 
-def test_logbuffer_shows_as_much_as_asked_for(log, capsys):
+def test_logbuffer_shows_as_much_as_requested(log, capsys):
     code, out, _ = run(capsys, "logbuffer", log, "--json", "--term", "2", "--limit", "3")
     (term,) = json.loads(out)["terms"]
     assert (code, term["term_index"], len(term["frames"])) == (0, 2, 3)
@@ -408,8 +408,8 @@ def test_on_a_terminal_it_is_live_until_interrupted(folder):
 def test_an_interrupt_that_comes_while_drawing_ends_the_live_view():
     """There is another thread that could receive the signal, as those of numpy could."""
     before = signal.getsignal(signal.SIGINT)
-    gone = threading.Event()
-    other = threading.Thread(target=gone.wait)
+    finished = threading.Event()
+    other = threading.Thread(target=finished.wait)
     other.start()
     try:
         with look._interruption() as came_within:
@@ -418,6 +418,6 @@ def test_an_interrupt_that_comes_while_drawing_ends_the_live_view():
             time.sleep(0.01)
             assert came_within(0)
     finally:
-        gone.set()
+        finished.set()
         other.join()
     assert signal.getsignal(signal.SIGINT) is before

@@ -84,9 +84,7 @@ def test_a_violation_in_every_mode_leaves_no_table(measured, capsys):
     assert len(capsys.readouterr().out.splitlines()) == len(program.MODES)
 
 
-def test_rounds_without_the_attack_send_its_packets_to_sockets_that_nobody_reads(
-    monkeypatch, tmp_path
-):
+def test_rounds_without_the_attack_send_its_packets_to_unread_sockets(monkeypatch, tmp_path):
     """Sending takes processor time from the stream, wherever the packets are sent."""
     (port,) = free_ports(1)
     rounds, targets = [], []

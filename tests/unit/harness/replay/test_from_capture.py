@@ -1,4 +1,4 @@
-"""Scenarios from captures of a model stream lose what the model lost."""
+"""Scenarios from captures of a model stream lose the frames that the model lost."""
 
 import re
 import struct

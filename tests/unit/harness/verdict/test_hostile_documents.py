@@ -175,7 +175,7 @@ def _replaced(value, path, new):
 
 @dataclass(frozen=True)
 class Change:
-    """A value of a document, and what replaces it."""
+    """A value of a document, and its replacement."""
 
     document: str
     path: tuple

@@ -204,11 +204,11 @@ def test_a_driver_that_died_is_a_failure_with_its_last_log_line(tmp_path):
 @pytest.mark.parametrize("role", ["publisher", "subscriber"])
 def test_a_workload_that_failed_fails(tmp_path, role):
     run = make_run(tmp_path)
-    spoilt = next(each for each in run.manifest.processes if each.role == role)
-    spoilt.exit_code, spoilt.last_log_line = 1, "offer returned -5"
+    failed = next(each for each in run.manifest.processes if each.role == role)
+    failed.exit_code, failed.last_log_line = 1, "offer returned -5"
     verdict = judge(run.write())
     assert verdict.outcome is Outcome.FAIL
-    assert spoilt.name in verdict.reason
+    assert failed.name in verdict.reason
     assert "offer returned -5" in verdict.reason
 
 

@@ -1,4 +1,4 @@
-"""The command line: what each role accepts, and what it rejects."""
+"""The command line of workloads: valid and invalid arguments of each role."""
 
 import pytest
 

@@ -33,7 +33,7 @@ def test_an_earlier_signal_is_not_lost():
     assert start.given
 
 
-def test_being_asked_to_end_ends_the_wait():
+def test_a_request_to_end_ends_the_wait():
     start, stop = Start(), Stop()
     stop.request(signal.SIGTERM)
     with pytest.raises(Stopped):

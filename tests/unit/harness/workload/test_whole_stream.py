@@ -111,16 +111,20 @@ def test_files_of_both_are_those_that_the_judge_computes(driver, tmp_path, publi
         data = log.frames["frame_type"] != 0
         assert seen[field][data].tolist() == log.frames[name][data].tolist()
     assert (seen["frame_length"] == log.frames["frame_length"]).all()
-    facts, told = left.subscribed, left.published
-    assert (facts.error, told.error, facts.eos_seen) == (None, None, True)
-    assert facts.session_id == told.session_id == int(seen["session_id"][0])
+    facts, publisher = left.subscribed, left.published
+    assert (facts.error, publisher.error, facts.eos_seen) == (None, None, True)
+    assert facts.session_id == publisher.session_id == int(seen["session_id"][0])
     assert (facts.join_position, facts.end_position) == (0, log.end_position)
-    assert (told.end_position, told.message_count) == (log.end_position, made.count)
-    assert (told.initial_term_id, told.term_length, told.mtu) == (-1, TERM_LENGTH, MTU)
+    assert (publisher.end_position, publisher.message_count) == (log.end_position, made.count)
+    assert (publisher.initial_term_id, publisher.term_length, publisher.mtu) == (
+        -1,
+        TERM_LENGTH,
+        MTU,
+    )
     assert facts.message_bytes == case.traffic[0].total_bytes
-    said = capfd.readouterr().out
-    assert "ready\n" in said
-    assert f"progress {facts.message_bytes}/{facts.message_bytes}\n" in said
+    output = capfd.readouterr().out
+    assert "ready\n" in output
+    assert f"progress {facts.message_bytes}/{facts.message_bytes}\n" in output
 
 
 def test_a_skipped_message_is_the_middle_one(driver, tmp_path):

@@ -51,6 +51,6 @@ def test_every_fault_has_a_text(path, fault):
     assert "{" not in board.fault_text
 
 
-def test_round_trip_times_lie_beside_the_board(path):
+def test_round_trip_times_are_stored_next_to_the_board(path):
     assert latencies_file(path).parent == path.parent
     assert latencies_file(path) != path

@@ -40,7 +40,7 @@ def folder(tmp_path):
     return write(tmp_path, content)
 
 
-def test_the_recovery_of_a_stream_is_beside_its_losses(folder, output):
+def test_the_recovery_of_a_stream_is_shown_next_to_its_losses(folder, output):
     row = next(line for line in output(folder).splitlines() if "12.3 ms" in line)
     for text in (" 3 ", " 12.3 ms ", " 1,234 ", " 250.0 ms ", " - "):
         assert text in row

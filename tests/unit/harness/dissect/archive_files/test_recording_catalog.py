@@ -45,7 +45,7 @@ def own_catalog(folder, *descriptors):
     return folder
 
 
-def spoil(folder, at, content):
+def overwrite(folder, at, content):
     with (folder / CATALOG_NAME).open("r+b") as file:
         file.seek(at)
         file.write(content)
@@ -107,7 +107,7 @@ def test_a_catalog_of_our_archive_is_read(tmp_path):
 def test_an_invalid_entry_is_reported_and_those_after_it_are_read(tmp_path, at, value, fault):
     own_catalog(tmp_path, *(own.descriptor(index) for index in range(3)))
     entry_length = 32 + struct.unpack_from("<i", (tmp_path / CATALOG_NAME).read_bytes(), 32)[0]
-    spoil(tmp_path, FIRST_ENTRY + entry_length + at, struct.pack("<i", value))
+    overwrite(tmp_path, FIRST_ENTRY + entry_length + at, struct.pack("<i", value))
     found = read_catalog(tmp_path).recordings
     assert [each.is_readable for each in found] == [True, False, True]
     assert fault in found[1].fault
@@ -117,7 +117,7 @@ def test_an_entry_of_an_impossible_length_hides_those_after_it(tmp_path):
     own_catalog(tmp_path, own.descriptor(0), own.descriptor(1))
     entry_length = 32 + struct.unpack_from("<i", (tmp_path / CATALOG_NAME).read_bytes(), 32)[0]
     for length in (1 << 30, 1):
-        spoil(tmp_path, FIRST_ENTRY + entry_length, struct.pack("<i", length))
+        overwrite(tmp_path, FIRST_ENTRY + entry_length, struct.pack("<i", length))
         catalog = read_catalog(tmp_path)
         assert len(catalog.recordings) == 1
         assert f"length {length}" in catalog.damage

@@ -25,7 +25,7 @@ def whole(packet):
 
 @pytest.mark.parametrize("payload", [NAK, NAK + b"x"])
 @pytest.mark.parametrize("finished", [True, False])
-def test_sound_packets_are_whole(payload, finished):
+def test_valid_packets_are_not_damaged(payload, finished):
     assert whole(packet(payload, finished))
 
 

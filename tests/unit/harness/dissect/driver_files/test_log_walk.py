@@ -55,9 +55,9 @@ def test_a_walk_may_begin_at_any_frame():
 def test_one_different_byte_is_found(byte):
     log = frames()
     at = 32 + 64
-    spoilt = bytearray(log)
-    spoilt[at + byte] ^= 0x20
-    assert walk(log, bytes(spoilt))[:4] == (log_walk.DIFFERENT, at, byte, 2)
+    damaged = bytearray(log)
+    damaged[at + byte] ^= 0x20
+    assert walk(log, bytes(damaged))[:4] == (log_walk.DIFFERENT, at, byte, 2)
 
 
 def test_bytes_after_the_header_of_a_pad_and_in_the_alignment_are_ignored():
@@ -87,9 +87,9 @@ def test_a_gap_filled_over_a_part_of_a_frame_is_a_difference(end):
 def test_a_fill_beyond_the_end_is_a_difference():
     log = frames()
     last = len(log) - 256
-    spoilt = bytearray(log)
-    spoilt[last : last + 4] = (288).to_bytes(4, "little")
-    assert walk(log, bytes(spoilt))[:2] == (log_walk.DIFFERENT, last)
+    damaged = bytearray(log)
+    damaged[last : last + 4] = (288).to_bytes(4, "little")
+    assert walk(log, bytes(damaged))[:2] == (log_walk.DIFFERENT, last)
 
 
 @pytest.mark.parametrize("length", [0, -64])

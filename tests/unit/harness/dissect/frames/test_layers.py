@@ -1,4 +1,4 @@
-"""The scapy layers read what real Aeron sent, and write it back byte for byte."""
+"""The scapy layers read frames of real Aeron, and write them back with equal bytes."""
 
 import struct
 

@@ -54,7 +54,7 @@ def test_a_lab_is_up_while_its_socket_responds(tmp_path: Path) -> None:
     thread = answering(tmp_path, b'{"error": "busy"}\n', [])
     assert is_up("one", tmp_path)
     thread.join()
-    # The socket is still there, but nobody listens.
+    # The socket still exists, but no process listens.
     assert socket_path("one", tmp_path).exists()
     assert not is_up("one", tmp_path)
     with pytest.raises(NoLab, match="no lab 'one' is up"):

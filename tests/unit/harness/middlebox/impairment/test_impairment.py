@@ -95,8 +95,8 @@ def test_agrees_with_the_reference(impairments, link):
     assert (account.lost, account.duplicated) == (made.naive.lost, made.naive.doubled)
     assert (account.overflowed, account.corrupted) == (made.naive.overflowed, made.naive.damaged)
     assert account.sent == len(made.naive.sent)
-    gone = account.lost + account.overflowed
-    assert sum(account.frames_lost.values()) == gone
+    missing = account.lost + account.overflowed
+    assert sum(account.frames_lost.values()) == missing
     assert sum(account.frames_duplicated.values()) == account.duplicated
     assert account.frames_whole("DATA", 400) == account.whole
 

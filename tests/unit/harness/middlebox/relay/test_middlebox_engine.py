@@ -167,8 +167,8 @@ def test_a_heartbeat_is_not_data():
 
 def test_streams_that_are_not_in_the_case_pass():
     driven = ready(fault("drop"))
-    strange = data(0, stream=5)
-    assert driven.frames(strange) == [strange]
+    frame_of_other_stream = data(0, stream=5)
+    assert driven.frames(frame_of_other_stream) == [frame_of_other_stream]
 
 
 def test_publications_without_end_are_counted_once_their_room_is_used_up():

@@ -109,7 +109,7 @@ class FakeLab:
     outside = build_image = neighbor
 
 
-def played(tmp_path, tested):
+def lab_and_processes(tmp_path, tested):
     drivers = {"a": {"AERON_MTU_LENGTH": "4k"}}
     applications = [SimpleNamespace(host="b", user="1000")]
     scenario = SimpleNamespace(
@@ -121,7 +121,7 @@ def played(tmp_path, tested):
 
 
 def test_a_driver_has_the_settings_of_its_host(tmp_path):
-    lab, processes = played(tmp_path, OURS)
+    lab, processes = lab_and_processes(tmp_path, OURS)
     for host in ("a", "b"):
         processes.start_driver(host)
     assert [env.get("AERON_MTU_LENGTH") for _, env, _ in lab.spawned] == ["4k", None]
@@ -133,7 +133,7 @@ def test_a_driver_has_the_settings_of_its_host(tmp_path):
 
 def test_a_driver_in_an_image_gets_the_variables_of_the_contract_and_no_process(tmp_path):
     image = Subject("image:x", (), image="x", environment={"AERON_DIR": DIRECTORY})
-    lab, processes = played(tmp_path, image)
+    lab, processes = lab_and_processes(tmp_path, image)
     processes.start_driver("a")
     processes.start_driver("a", killed_ms=5)
     assert [*lab.requested] == ["a/driver", "a/driver#2"]

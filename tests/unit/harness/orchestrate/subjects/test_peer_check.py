@@ -50,8 +50,8 @@ class FakeImage:
 class FakeLab:
     """A lab whose hosts read a driver's cnc.dat as a test chooses."""
 
-    def __init__(self, sights, first, second):
-        self._sights, self._images = sights, {"a": first, "b": second}
+    def __init__(self, readings, first, second):
+        self._readings, self._images = readings, {"a": first, "b": second}
         self.is_down, self.requests = False, {}
 
     def up(self):
@@ -68,7 +68,7 @@ class FakeLab:
 
     def spawn(self, place, argv, *, env=None, log):
         assert argv[-2:] == ["--aeron-dir", "/dev/shm/lab/aeron"]
-        log.write_text("".join(json.dumps(asdict(each)) + "\n" for each in self._sights))
+        log.write_text("".join(json.dumps(asdict(each)) + "\n" for each in self._readings))
         return FakeImage(None)
 
     def start_application(self, name, request):
@@ -87,8 +87,8 @@ def checked(tmp_path, monkeypatch):
     monkeypatch.setattr(peer_check, "STOP_WITHIN_S", 0.05)
     monkeypatch.setattr(image_contract, "kind_of", lambda image, fidelity: ("aeron-c", ""))
 
-    def play(sights, first=None, second=None):
-        lab = FakeLab(sights, first or {}, {"code": 127} if second is None else second)
+    def play(readings, first=None, second=None):
+        lab = FakeLab(readings, first or {}, {"code": 127} if second is None else second)
         monkeypatch.setattr(peer_check.labs, "make", lambda *_, **__: lab)
         steps = check("example/driver:1", tmp_path, within_s=0.1)
         assert lab.is_down
@@ -156,9 +156,9 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_first_broken_requirement_is_named(checked, advancing, name):
-    sights, first, second, step, found = CASES[name]
+    readings, first, second, step, found = CASES[name]
     # A heartbeat is a current time.
-    steps, _ = checked(beats(**sights) if isinstance(sights, dict) else sights, first, second)
+    steps, _ = checked(beats(**readings) if isinstance(readings, dict) else readings, first, second)
     at = STEPS.index(step)
     assert [each.outcome for each in steps] == (
         ["kept"] * at + ["broken"] + ["not tested"] * (len(STEPS) - at - 1)

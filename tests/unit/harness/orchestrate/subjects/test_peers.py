@@ -113,7 +113,7 @@ def test_containers_get_a_copy_of_the_driver(tmp_path):
 
 
 def test_a_path_that_names_no_program_is_an_error(tmp_path):
-    """A mistake in a path is not taken for a driver that this machine lacks."""
+    """A wrong path is not reported as a driver that this machine lacks."""
     path = executable(tmp_path / "aeronmd")
     path.chmod(0o644)
     for name, found in ((path, "is not"), (f"{path}x", "no such file"), (tmp_path, "a folder")):

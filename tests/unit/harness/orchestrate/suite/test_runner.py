@@ -294,14 +294,14 @@ def test_a_relay_that_ends_with_an_error_is_an_error_of_the_harness(bench):
     assert error.endswith("no room for 3 frames")
 
 
-def test_a_lab_that_cannot_be_built_leaves_a_folder_that_reports_so(bench):
+def test_a_lab_that_cannot_be_built_is_an_error_in_the_run_folder(bench):
     bench.broken = "up"
     result = bench.run()
     assert bench.manifest(result).errors == ["no lab today"]
     assert len(bench.judged) == 1
 
 
-def test_a_lab_that_leaves_something_behind_reports_so(bench):
+def test_a_lab_with_left_overs_is_an_error(bench):
     bench.broken = "down"
     assert bench.manifest(bench.run()).errors == ["something is left over"]
 

@@ -1,4 +1,4 @@
-"""Applications as written in a scenario: what is accepted, and how an error is located."""
+"""Applications in a scenario file: valid ones, and the places of errors."""
 
 import pytest
 import yaml
@@ -33,7 +33,7 @@ def test_has_one_fidelity_by_default():
     assert parse_scenario(SAMPLE, "made.yaml").fidelity == ("netns",)
 
 
-def test_stands_beside_traffic():
+def test_may_be_combined_with_traffic():
     scenario = parse_scenario(GOOD.replace("faults:\n", f"{APPLICATION}faults:\n"), "made.yaml")
     assert [each.id for each in scenario.applications] == ["one"]
 
@@ -81,7 +81,7 @@ EVENT = "events: [{id: e, whom: {WHOM}, when: {WHEN}, act: {kill: {restart_after
 
 
 @pytest.mark.parametrize(
-    ("whom", "when", "fault"),
+    ("target", "when", "fault"),
     [
         ("host: a, process: application, application: client", "after: 1s", ""),
         ("host: b, process: application", "after: 1s", ""),
@@ -94,8 +94,8 @@ EVENT = "events: [{id: e, whom: {WHOM}, when: {WHEN}, act: {kill: {restart_after
         ("host: a, process: application", "after: 20s", "occurs or ends after budget.wall"),
     ],
 )  # fmt: skip
-def test_events_affect_applications(whom, when, fault):
-    text = changed("budget:", EVENT.replace("WHOM", whom).replace("WHEN", when))
+def test_events_affect_applications(target, when, fault):
+    text = changed("budget:", EVENT.replace("WHOM", target).replace("WHEN", when))
     if not fault:
         assert parse_scenario(text, "made.yaml").events
     else:

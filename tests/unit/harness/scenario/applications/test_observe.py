@@ -1,4 +1,4 @@
-"""Observed streams as written in a scenario, and in a resolved case."""
+"""Observed streams in a scenario file, and in a resolved case."""
 
 import pytest
 import yaml

@@ -483,7 +483,7 @@ def test_receivers_that_are_not_awaited_can_expect_a_contiguous_range():
     assert [line for line in lines_of(named) if "expect" in line] == [f"can expect {expected}"]
 
 
-def test_a_killed_archive_holds_up_what_it_records():
+def test_a_killed_archive_delays_the_streams_that_it_records():
     text = (SCENARIOS / "archive" / "killed-while-recording.yaml").read_text()
     (line,) = [line for line in lines_of(text) if "client liveness" in line]
     assert line == (

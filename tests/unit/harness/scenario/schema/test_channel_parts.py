@@ -148,10 +148,10 @@ def test_has_each_parameter_that_the_driver_has():
 
 
 @pytest.mark.parametrize(
-    ("text", "hint"),
+    ("text", "suggestion"),
     [("1MiB", "; in a channel, write 1m"), ("64KB", "; in a channel, write 64k"), ("1mx", "")],
 )
-def test_a_size_with_a_unit_of_scenarios_is_corrected(text, hint):
+def test_a_size_with_a_unit_of_scenarios_is_corrected(text, suggestion):
     with pytest.raises(ValueError, match="expected a number of bytes") as raised:
         read_all(parse_channel(f"aeron:udp?endpoint=localhost:1|term-length={text}"))
-    assert str(raised.value).endswith(f"bytes{hint}")
+    assert str(raised.value).endswith(f"bytes{suggestion}")

@@ -1,4 +1,4 @@
-"""Impairments in a scenario file: what is accepted or refused, and what a case contains."""
+"""Impairments: valid and invalid scenario files, and the resolved case."""
 
 import pytest
 

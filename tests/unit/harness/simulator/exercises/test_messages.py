@@ -42,7 +42,7 @@ def run(routine):
             raise SubjectError(f"expected {wait.what}")
 
 
-def test_messages_differ_in_all_their_words():
+def test_messages_differ_in_each_word():
     one, two = message(1, 100), message(2, 100)
     assert len(one) == len(two) == 100
     assert all(one[at : at + 8] != two[at : at + 8] for at in range(0, 100, 8))

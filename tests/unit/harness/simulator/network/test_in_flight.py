@@ -83,7 +83,7 @@ def test_datagrams_depart_in_order_and_held_ones_apart(seed):
     assert all(each.departures == sorted(each.departures) for each in twins)
 
 
-def test_a_swapped_datagram_departs_after_the_one_before_it_and_delays_the_one_behind():
+def test_a_swapped_datagram_departs_after_its_predecessor_and_delays_its_successor():
     wires = in_flight.make_wires(1, 256)
     assert [in_flight.depart(wires, 0, 100, apart_ns) for apart_ns in (0, 10, 0)] == [100, 110, 110]
     assert in_flight.depart(wires, 0, 105, 0) == 110

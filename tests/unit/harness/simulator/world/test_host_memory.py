@@ -21,7 +21,7 @@ from windtunnel.harness.simulator.world.host_memory import (
 from windtunnel.harness.simulator.world.single_interface import OneInterface
 from windtunnel.harness.simulator.world.virtual_time import START_NS, VirtualClock
 
-DIRT = 0xA5
+FILLER = 0xA5
 
 
 @pytest.mark.parametrize(
@@ -37,17 +37,17 @@ DIRT = 0xA5
 )
 @pytest.mark.parametrize("at", [0, 1, mmap.PAGESIZE - 1])
 def test_content_is_restored_and_adjacent_bytes_are_unchanged(size, first, at):
-    around = np.full(at + size + 2 * mmap.PAGESIZE, DIRT, dtype=np.uint8)
+    around = np.full(at + size + 2 * mmap.PAGESIZE, FILLER, dtype=np.uint8)
     part = around[at : at + size]
     part[:] = 0
     part[:1] = first
     content = InitialContent(part)
-    part[:] = DIRT
+    part[:] = FILLER
     content.restore()
     assert part[:1].tolist() == [first][:size]
     assert not part[1:].any()
-    assert (around[:at] == DIRT).all()
-    assert (around[at + size :] == DIRT).all()
+    assert (around[:at] == FILLER).all()
+    assert (around[at + size :] == FILLER).all()
 
 
 def test_a_failed_system_call_is_an_error(monkeypatch):
@@ -100,7 +100,7 @@ def test_a_later_driver_finds_the_same_arrays_with_their_first_content(tmp_path)
     agents = hosts.start(create_agents=hosts.create_agents).agents
     copies = hosts.copies
     for each in hosts.memory._contents:
-        each.bytes[:] = DIRT
+        each.bytes[:] = FILLER
     second = hosts.start(create_agents=hosts.create_agents)
     assert second.agents.sender.publications is agents.sender.publications
     assert second.agents.conductor.images is second.agents.receiver.images

@@ -1,4 +1,4 @@
-"""A subscriber that its sender left behind is the scenario's fault, any other one is not."""
+"""A subscriber that its sender did not wait for is the scenario's fault, others are not."""
 
 from dataclasses import replace
 

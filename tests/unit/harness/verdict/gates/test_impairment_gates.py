@@ -55,8 +55,8 @@ def look(run, gate=impairments_applied):
 def lose(run, count):
     """Remove some of b's captured DATA, as netem would."""
     packets = run.packets["b"]
-    gone = [packet for packet in packets if packet.kind == "DATA"][:count]
-    run.packets["b"] = [packet for packet in packets if packet not in gone]
+    lost = [packet for packet in packets if packet.kind == "DATA"][:count]
+    run.packets["b"] = [packet for packet in packets if packet not in lost]
 
 
 def test_no_impairment_is_no_condition(tmp_path):

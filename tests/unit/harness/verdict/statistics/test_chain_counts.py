@@ -31,9 +31,9 @@ def chances(chain, trials):
     table[0, 0] = 1.0
     for _ in range(trials):
         moved = chain.transitions.T @ table
-        struck = moved * chain.loss_probabilities[:, None]
-        table = moved - struck
-        table[:, 1:] += struck[:, :-1]
+        lost = moved * chain.loss_probabilities[:, None]
+        table = moved - lost
+        table[:, 1:] += lost[:, :-1]
     return table.sum(axis=0)
 
 

@@ -64,7 +64,7 @@ def test_it_is_over_when_the_replication_has_ended_and_the_copy_has_stopped():
 
 
 def test_a_copy_that_has_not_begun_is_not_complete():
-    """An archive creates a copy as one that has stopped at its start."""
+    """An archive creates a copy as a recording that has stopped at its start."""
     _, left = follow((0,), (0,), (-1,), (96, RecordingSignal.REPLICATE_END), (128,))
     assert left == [(128,)]
 

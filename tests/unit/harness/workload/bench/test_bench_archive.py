@@ -98,8 +98,8 @@ def board(tmp_path):
 def run(board, monkeypatch, tmp_path):
     """Run the load with an archive. Commands arrive as soon as the load waits for them."""
 
-    def made(replayed=(whole,), **told):
-        archive = MadeArchive(board, tmp_path, replayed=replayed, **told)
+    def made(replayed=(whole,), **options):
+        archive = MadeArchive(board, tmp_path, replayed=replayed, **options)
         monkeypatch.setattr(bench_archive.AeronArchive, "connect", lambda *_: archive)
         monkeypatch.setattr(bench_archive.time, "sleep", lambda _: None)
         key = struct.pack("<qii", 5, SESSION_ID, 0) + struct.pack("<q", 1)
@@ -160,7 +160,7 @@ def test_any_other_refusal_ends_it(run):
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("options", "why"),
     [
         ({"short": FRAME}, "expected the recording to end at position 192, found 128"),
         ({"replayed": [write(0, 2)]}, "lost or reordered: expected message 1, found 2"),
@@ -172,8 +172,8 @@ def test_any_other_refusal_ends_it(run):
     ],
     ids=["too short", "one is missing", "ends early", "refused"],
 )
-def test_a_wrong_response_is_a_fault(run, board, told, why):
-    run(**told)
+def test_a_wrong_response_is_a_fault(run, board, options, why):
+    run(**options)
     assert board.fault_text == why
     assert board.state is not State.REPLAYED
 

@@ -30,7 +30,7 @@ SOURCE = 1 << 40
 
 
 def check(block: bytes, expected: int, message_length: int) -> tuple[int, int, int]:
-    """Check a block of the only source. Returns its next number, the fault, and what was found."""
+    """Check a block of the only source. Returns its next number, the fault, and the wrong value."""
     due = np.array([expected])
     content = content_of(message_length)
     words = np.frombuffer(block, np.int64)

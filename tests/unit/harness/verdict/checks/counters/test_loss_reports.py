@@ -121,8 +121,8 @@ def test_several_sessions_are_not_judged(tmp_path):
 
 
 def dated(tmp_path, first_ms=0, last_ms=0, fidelity="sim", events=(), observations=0):
-    """Judge a run whose loss report has the times and the number of its NAKs, and so many
-    milliseconds and observations more.
+    """Judge a run whose loss report has the times and the number of its NAKs, plus some
+    milliseconds and observations.
     """
     run = make_run(tmp_path)
     run.case = run.case.model_copy(update={"fidelity": fidelity})

@@ -54,7 +54,7 @@ def change(run, name, at, value=None, later_ns=0):
 
 
 @pytest.mark.parametrize("check", STREAM_CHECKS)
-def test_sound_counters_are_a_pass(run, check):
+def test_correct_counters_are_a_pass(run, check):
     assert look(check, run).outcome is Outcome.PASS
 
 

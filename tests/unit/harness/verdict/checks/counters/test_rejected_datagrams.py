@@ -103,7 +103,7 @@ def test_each_invalid_datagram_must_be_counted_once(run, payload):
     [data(4096), data(4096) + data(4096 + 64), data(TERM_LENGTH - 64), heartbeat(4096)],
     ids=["one frame", "two in a row", "to the end of the term", "a heartbeat"],
 )
-def test_a_sound_datagram_must_not_be_counted(run, payload):
+def test_a_valid_datagram_must_not_be_counted(run, payload):
     arrive(run, payload)
     assert invalid(run)["b"].outcome is Outcome.PASS
     run.values[INVALID] = 1
@@ -161,7 +161,7 @@ def test_over_runs_and_under_runs_must_be_counted(run, position, name, other):
     assert runs(run).outcome is Outcome.PASS
 
 
-def test_a_heartbeat_may_lie_a_term_behind(run):
+def test_a_heartbeat_may_be_a_term_behind(run):
     near = middle(run)
     messages = [
         each for each in run.packets["b"] if each.kind == "SM" and each.time_ns < near.time_ns

@@ -1,4 +1,4 @@
-"""Filled gaps: their counter, and the log bytes behind their headers."""
+"""Filled gaps: their counter, and the log bytes after their headers."""
 
 import pytest
 

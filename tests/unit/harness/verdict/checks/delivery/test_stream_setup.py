@@ -120,7 +120,7 @@ def test_setups_end_with_the_first_answer_of_any_reader(run, monkeypatch, late):
 
 
 @pytest.mark.parametrize("asking", ["b", "c"])
-def test_a_setup_that_one_reader_asked_for_goes_to_all(run, monkeypatch, asking):
+def test_a_setup_that_one_reader_requested_is_sent_to_all(run, monkeypatch, asking):
     join(run, monkeypatch, first="b")
     late_ns = first_ns(run, "SM") + 2 * INTERVAL_NS
     setup(run, late_ns)

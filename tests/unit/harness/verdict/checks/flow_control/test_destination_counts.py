@@ -77,7 +77,7 @@ def test_other_channels_and_several_counters_are_not_compared():
 
 def naive(messages, values):
     """Return whether the counter is wrong. All times are multiples of 100 ms, so that it is enough
-    to look at these, and right after them, where a receiver may just have timed out.
+    to compare at these, and right after them, when a receiver may just have timed out.
     """
     last_ns = max(at_ns for at_ns, _ in messages)
     nows_ns = sorted({*range(values[0][0], last_ns, S // 10), *range(1, last_ns, S // 10)})

@@ -66,7 +66,7 @@ def test_streams_that_cannot_be_judged_are_named(run, monkeypatch):
     assert "also have 1 of 2 streams" in first.text
 
 
-def test_missing_data_that_nobody_asked_for_may_be_unreliable(run):
+def test_missing_data_without_naks_may_be_of_an_unreliable_stream(run):
     lost = test_observed_streams.data_packets(run, "b")[-1].payload
     run.packets["b"] = [each for each in run.packets["b"] if each.payload != lost]
     for packets in run.packets.values():

@@ -235,7 +235,7 @@ def test_earlier_naks_are_those_that_cover_the_first_byte(seed):
 
 
 def test_the_doublings_begin_again_after_a_silence():
-    """Packets arrive until 1 s and from 1.2 s on; 199 ms later is no silence."""
+    """Packets arrive until 1 s and from 1.2 s on; a silence of 199 ms is too short."""
     packets_ns = np.array([0, 100, 1_000, 1_200, 1_300, 1_499]) * MS
     packets_ns[2] = 299 * MS
     times_ns = np.array([50, 250, 350, 1_199, 1_200, 1_250, 1_600]) * MS

@@ -75,7 +75,7 @@ def test_a_retry_that_is_late_is_reported():
     )
 
 
-def test_a_gap_that_is_never_asked_for_again_is_reported():
+def test_a_gap_that_is_never_requested_again_is_reported():
     assert look({(0, 32): 10, (64, 96): NEVER}, [(0, 0, 32), (1, 64, 96)]).startswith("NAK 2 for")
 
 

@@ -74,6 +74,6 @@ def test_the_transit_of_a_frame_that_was_sent_late_is_not_a_delay_of_the_link():
     }
 
 
-def test_a_message_does_not_wait_for_the_pad_behind_it():
+def test_a_message_does_not_wait_for_the_pad_after_it():
     # Message 1 was the fastest, with 51 ms, so message 0 stalls from 61 ms on.
     assert stalled_ms([30, 100, 80], [90, 91], lost=[1]) == {"reader": 29}
