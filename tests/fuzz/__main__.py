@@ -21,7 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Attacks on a live driver and archive.")
     parser.add_argument("--datagrams", type=int, default=10_000_000)
     parser.add_argument("--commands", type=int, default=1_000_000)
-    parser.add_argument("--turns", type=int, default=40_000, help="of spoiling shared memory")
+    parser.add_argument("--turns", type=int, default=40_000, help="of corrupting shared memory")
     parser.add_argument("--requests", type=int, default=1_000_000, help="at an archive")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
     chosen = parser.parse_args()

@@ -78,7 +78,7 @@ def planned(case):
     return made, [message_bytes(payload, start, length).tobytes() for start, length in pairs]
 
 
-def go(case, driver, folder, *, publish="", subscribe=""):
+def run_both(case, driver, folder, *, publish="", subscribe=""):
     reading = Working(subscriber.run, options_of(case, "subscriber", driver, folder, subscribe))
     chosen = options_of(case, "publisher", driver, folder, publish)
     writing = Working(publisher.run, chosen)
@@ -98,7 +98,7 @@ def go(case, driver, folder, *, publish="", subscribe=""):
 @pytest.mark.parametrize("publication", ["exclusive", "concurrent"])
 def test_files_of_both_are_those_that_the_judge_computes(driver, tmp_path, publication, capfd):
     case = small_case(tmp_path, publication=publication)
-    left = go(case, driver, tmp_path)
+    left = run_both(case, driver, tmp_path)
     made, messages = planned(case)
     log = expected_log(made.lengths, MTU, TERM_LENGTH)
     assert left.messages == b"".join(messages)
@@ -129,7 +129,7 @@ def test_files_of_both_are_those_that_the_judge_computes(driver, tmp_path, publi
 
 def test_a_skipped_message_is_the_middle_one(driver, tmp_path):
     case = small_case(tmp_path)
-    left = go(case, driver, tmp_path, publish="skip-message")
+    left = run_both(case, driver, tmp_path, publish="skip-message")
     made, messages = planned(case)
     del messages[made.count // 2]
     assert left.messages == b"".join(messages)
@@ -138,7 +138,7 @@ def test_a_skipped_message_is_the_middle_one(driver, tmp_path):
 
 def test_a_flipped_byte_is_in_the_first_message(driver, tmp_path):
     case = small_case(tmp_path)
-    left = go(case, driver, tmp_path, subscribe="flip-byte")
+    left = run_both(case, driver, tmp_path, subscribe="flip-byte")
     made, messages = planned(case)
     expected = bytearray(b"".join(messages))
     expected[int(made.lengths[0]) // 2] ^= 0xFF

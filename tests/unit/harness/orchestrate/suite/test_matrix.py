@@ -81,9 +81,9 @@ def test_the_outcome_of_a_cell_is_its_worst_run_and_that_of_the_matrix_its_worst
         return "INCONCLUSIVE" if (spec.scenario.name, spec.seed) == ("two", 8) else "PASS"
 
     answer(monkeypatch, outcome_of)
-    cells_told = []
-    result = run_matrix(question, on_cell=lambda *reported: cells_told.append(reported[1:]))
-    assert cells_told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    reported_cells = []
+    result = run_matrix(question, on_cell=lambda *reported: reported_cells.append(reported[1:]))
+    assert reported_cells == [(1, 4), (2, 4), (3, 4), (4, 4)]
     first, second, third, _ = result.document.cells
     assert (first.outcome, first.pass_count) == ("PASS", 2)
     assert (second.outcome, second.pass_count) == ("UNSUPPORTED", 0)

@@ -12,7 +12,7 @@ from windtunnel.harness.verdict.judge import judge
 MS = 1_000_000
 
 
-def look(folder, log, limits):
+def finding_of(folder, log, limits):
     run = make_run(folder)
     one = ApplicationCase(
         id="one", host="b", command=("x",), stop_within_ns=1, round_trips_ns=limits
@@ -40,7 +40,7 @@ LOG = "hello\n" + "".join(f"WT RTT {number * MS}\n" for number in range(1, 201))
     ],
 )
 def test_percentiles_are_compared_with_their_limits(tmp_path, limits, outcome, text):
-    (found,) = look(tmp_path, LOG, limits)
+    (found,) = finding_of(tmp_path, LOG, limits)
     assert (found.outcome, found.about) == (outcome, "one")
     assert found.text.startswith("200 round trips of one: p50 100 ms")
     assert text in found.text
@@ -56,10 +56,10 @@ def test_percentiles_are_compared_with_their_limits(tmp_path, limits, outcome, t
     ],
 )
 def test_what_cannot_be_compared_is_inconclusive(tmp_path, log, text):
-    (found,) = look(tmp_path, log, (1, 0, 0))
+    (found,) = finding_of(tmp_path, log, (1, 0, 0))
     assert found.outcome is Outcome.INCONCLUSIVE
     assert text in found.text
 
 
 def test_without_limits_nothing_is_read(tmp_path):
-    assert look(tmp_path, "WT RTT x\n", (0, 0, 0)) == []
+    assert finding_of(tmp_path, "WT RTT x\n", (0, 0, 0)) == []

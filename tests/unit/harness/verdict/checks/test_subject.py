@@ -25,7 +25,7 @@ def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
-def look(run):
+def findings_of(run):
     return subject_lived(Evidence(run.write()))
 
 
@@ -54,7 +54,7 @@ def kill_a_driver(run, host):
 @pytest.mark.parametrize("code", [0, -15, 143])
 def test_a_driver_that_ends_on_a_shutdown_request_passes(run, code):
     run.manifest.processes[DRIVER].exit_code = code
-    assert only(look(run)).outcome is Outcome.PASS
+    assert only(findings_of(run)).outcome is Outcome.PASS
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_driver_that_ends_on_a_shutdown_request_passes(run, code):
 def test_a_driver_that_breaks_on_a_shutdown_request_fails(run, code, how):
     run.manifest.processes[DRIVER].exit_code = code
     run.manifest.processes[DRIVER].last_log_line = "an agent failed"
-    finding = only(look(run))
+    finding = only(findings_of(run))
     assert (finding.outcome, finding.about, finding.kind) == (
         Outcome.FAIL,
         "a/driver",
@@ -86,7 +86,7 @@ def test_a_driver_that_crashed_in_a_simulation_has_a_virtual_time(run, part, whe
     driver = run.manifest.processes[DRIVER]
     driver.exit_code, driver.asked, driver.last_log_line = -11, False, ""
     driver.virtual_ns, driver.part = 0, part
-    assert only(look(run)).text == (
+    assert only(findings_of(run)).text == (
         f"a/driver was terminated by signal 11 (SIGSEGV){where} at 0 ms of virtual time, "
         "before the shutdown request"
     )
@@ -95,26 +95,26 @@ def test_a_driver_that_crashed_in_a_simulation_has_a_virtual_time(run, part, whe
 def test_a_failed_exercise_names_what_it_expected(run):
     text = "expected a connection within 15 s"
     run.manifest.processes.append(ProcessExit("a/exercise-spies", "exercise", 1, False, "", text))
-    finding = only(look(run))
+    finding = only(findings_of(run))
     assert finding.outcome is Outcome.FAIL
     assert text in finding.text
 
 
 def test_a_missing_exercise_is_reported(run):
     run.case = run.case.model_copy(update={"exercises": ("spies",)})
-    finding = only(look(run))
+    finding = only(findings_of(run))
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "lists no exercise" in finding.text
 
 
 def test_an_archive_that_breaks_on_a_shutdown_request_fails(run):
     run.manifest.processes.append(ProcessExit("b/archive", "archive", 1, True, "", ""))
-    assert only(look(run)).about == "b/archive"
+    assert only(findings_of(run)).about == "b/archive"
 
 
 def test_an_archive_that_ended_just_before_the_request_is_excused(run):
     run.manifest.processes.append(ProcessExit("b/archive", "archive", 124, True, "", ""))
-    finding = only(look(run))
+    finding = only(findings_of(run))
     assert (finding.outcome, finding.kind, finding.conclusive) == (
         Outcome.FAIL,
         Kind.TIMEOUT,
@@ -125,32 +125,32 @@ def test_an_archive_that_ended_just_before_the_request_is_excused(run):
 @pytest.mark.parametrize("asked", [True, False])
 def test_an_archive_whose_files_could_not_be_kept_is_not_judged(run, asked):
     run.manifest.processes.append(ProcessExit("b/archive", "archive", 125, asked, "", ""))
-    assert only(look(run)).outcome is Outcome.HARNESS
+    assert only(findings_of(run)).outcome is Outcome.HARNESS
 
 
 def test_a_workload_that_was_asked_to_end_may_report_it(run):
     run.manifest.processes[PUBLISHER].asked = True
     run.manifest.processes[PUBLISHER].exit_code = 143
-    assert only(look(run)).outcome is Outcome.PASS
+    assert only(findings_of(run)).outcome is Outcome.PASS
 
 
 def test_a_process_killed_by_a_host_event_is_no_failure(run):
     run.manifest.processes[DRIVER].exit_code = -9
     kill_a_driver(run, "a")
-    assert only(look(run)).outcome is Outcome.PASS
+    assert only(findings_of(run)).outcome is Outcome.PASS
 
 
 def test_an_event_excuses_no_other_process(run):
     run.manifest.processes[DRIVER].exit_code = -9
     kill_a_driver(run, "b")
-    assert only(look(run)).about == "a/driver"
+    assert only(findings_of(run)).about == "a/driver"
 
 
 @pytest.mark.parametrize("index", [DRIVER, SUBSCRIBER])
 def test_a_process_that_ignores_a_shutdown_request_fails_and_excuses_nothing(run, index):
     late = run.manifest.processes[index]
     late.asked, late.exit_code, late.late_s = True, -9, 60.0
-    finding = only(look(run))
+    finding = only(findings_of(run))
     assert (finding.outcome, finding.about, finding.kind) == (
         Outcome.FAIL,
         late.name,
@@ -198,7 +198,7 @@ TRUNCATED = "it was truncated while it was read"
 def test_a_driver_whose_file_is_invalid_fails(run, code, why):
     exits = ProcessExit("b/sampler", "sampler", code, False, "", CNC_PROBLEM)
     run.manifest.processes.append(exits)
-    finding = only(look(run))
+    finding = only(findings_of(run))
     assert (finding.outcome, finding.about, finding.conclusive) == (Outcome.FAIL, "b/driver", True)
     assert finding.text == f"b/driver has written an invalid cnc.dat: {why}"
 
@@ -208,6 +208,6 @@ def test_applications_that_share_a_driver_may_have_made_its_file_invalid(run, dr
     one = ApplicationCase(id="one", host="b", command=("x",), stop_within_ns=1, driver=driver)
     run.case = run.case.model_copy(update={"applications": (one,)})
     run.manifest.processes.append(ProcessExit("b/sampler", "sampler", 4, False, "", CNC_PROBLEM))
-    (finding,) = [each for each in look(run) if each.about == "b/driver"]
+    (finding,) = [each for each in findings_of(run) if each.about == "b/driver"]
     text = "an application that shares the driver may have done it"
     assert (text in finding.text) == (driver == "shared")

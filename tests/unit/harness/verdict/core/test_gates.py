@@ -30,7 +30,7 @@ def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
-def look(gate, run):
+def findings_of(gate, run):
     return gate(Evidence(run.write()))
 
 
@@ -42,7 +42,7 @@ def closed_gate(findings):
 
 @pytest.mark.parametrize("name", GATES)
 def test_every_gate_is_open_after_a_valid_run(run, name):
-    findings = look(GATES[name], run)
+    findings = findings_of(GATES[name], run)
     assert findings
     assert {finding.outcome for finding in findings} == {PASS}
 
@@ -56,14 +56,14 @@ def test_no_gate_is_open_on_an_empty_folder(tmp_path, name):
 
 def test_an_error_of_the_harness_closes_a_gate(run):
     run.manifest.errors = ["the relay died", "and more"]
-    finding = closed_gate(look(manifest_complete, run))
+    finding = closed_gate(findings_of(manifest_complete, run))
     assert finding.outcome is HARNESS
     assert "the relay died (and 1 more)" in finding.text
 
 
 def test_an_incomplete_run_closes_a_gate(run):
     run.manifest.complete = False
-    assert closed_gate(look(manifest_complete, run)).outcome is INCONCLUSIVE
+    assert closed_gate(findings_of(manifest_complete, run)).outcome is INCONCLUSIVE
 
 
 def test_another_payload_closes_a_gate(run):
@@ -152,7 +152,7 @@ def test_an_invalid_capture_closes_a_gate(run):
 def test_a_ledger_that_does_not_balance_closes_a_gate(run, link, name, outcome, what):
     account = run.links[link]
     setattr(account, name, getattr(account, name) + 1)
-    finding = closed_gate(look(ledger_balanced, run))
+    finding = closed_gate(findings_of(ledger_balanced, run))
     assert (finding.outcome, finding.about) == (outcome, link)
     assert what in finding.text
 
@@ -161,14 +161,14 @@ def test_a_ledger_that_does_not_balance_closes_a_gate(run, link, name, outcome, 
 def test_a_frame_class_that_does_not_balance_closes_a_gate(run, name):
     frames = run.links[A_TO_B].frames["DATA"]
     setattr(frames, name, getattr(frames, name) + 1)
-    finding = closed_gate(look(ledger_balanced, run))
+    finding = closed_gate(findings_of(ledger_balanced, run))
     assert finding.outcome is HARNESS
     assert "DATA frames unaccounted for" in finding.text
 
 
 def test_an_unknown_frame_class_closes_a_gate(run):
     run.links[A_TO_B].frames["GHOST"] = FrameAccount()
-    assert "unknown frame class GHOST" in closed_gate(look(ledger_balanced, run)).text
+    assert "unknown frame class GHOST" in closed_gate(findings_of(ledger_balanced, run)).text
 
 
 @pytest.mark.parametrize(("host", "way"), [("a", "in"), ("b", "out")])
@@ -177,7 +177,7 @@ def test_a_datagram_that_only_one_side_has_closes_a_gate(run, host, way):
         packet for packet in run.packets[host] if packet.kind == "DATA" and packet.source == "a"
     )
     run.packets[host].remove(packet)
-    finding = closed_gate(look(ledger_balanced, run))
+    finding = closed_gate(findings_of(ledger_balanced, run))
     assert (finding.outcome, finding.about) == (INCONCLUSIVE, A_TO_B)
     count = run.links[A_TO_B].datagrams_in if way == "in" else run.links[A_TO_B].datagrams_out
     assert finding.text == (
@@ -190,18 +190,18 @@ def test_a_frame_that_changed_its_kind_in_transit_closes_a_gate(run):
     changed = bytearray(packet.payload)
     changed[4] = 1
     packet.payload = bytes(changed)
-    finding = closed_gate(look(ledger_balanced, run))
+    finding = closed_gate(findings_of(ledger_balanced, run))
     assert "DATA frames out:" in finding.text
 
 
 def test_a_ledger_without_a_link_closes_a_gate(run):
     del run.links[B_TO_A]
-    assert "has no entry for b->a" in closed_gate(look(ledger_balanced, run)).text
+    assert "has no entry for b->a" in closed_gate(findings_of(ledger_balanced, run)).text
 
 
 def test_full_sockets_of_a_reliable_stream_are_only_reported(run):
     run.rcvbuf_errors["b"] = 4
-    findings = look(sockets_dropped_nothing, run)
+    findings = findings_of(sockets_dropped_nothing, run)
     assert [finding.outcome for finding in findings] == [PASS, PASS]
     assert "4 datagrams dropped by full socket buffers; this is no failure" in findings[1].text
 
@@ -209,7 +209,7 @@ def test_full_sockets_of_a_reliable_stream_are_only_reported(run):
 def test_full_sockets_of_an_unreliable_stream_close_a_gate(tmp_path):
     run = make_run(tmp_path, reliable=False)
     run.rcvbuf_errors["b"] = 1
-    finding = closed_gate(look(sockets_dropped_nothing, run))
+    finding = closed_gate(findings_of(sockets_dropped_nothing, run))
     assert (finding.outcome, finding.about) == (INCONCLUSIVE, "b")
 
 
@@ -223,7 +223,7 @@ def test_full_sockets_of_an_unreliable_stream_close_a_gate(tmp_path):
 )
 def test_a_side_that_sent_nothing_closes_a_gate(run, host, kind, what):
     run.packets[host] = [packet for packet in run.packets[host] if packet.kind != kind]
-    finding = closed_gate(look(both_sides_talked, run))
+    finding = closed_gate(findings_of(both_sides_talked, run))
     assert (finding.outcome, finding.text) == (INCONCLUSIVE, what)
     assert not finding.excuses
 
@@ -232,29 +232,29 @@ def test_a_side_that_sent_nothing_closes_a_gate(run, host, kind, what):
 def test_a_host_that_sent_nothing_is_excused(run, kinds):
     for host in ("a", "b"):
         run.packets[host] = [each for each in run.packets[host] if each.kind not in kinds]
-    finding = closed_gate(look(both_sides_talked, run))
+    finding = closed_gate(findings_of(both_sides_talked, run))
     assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, True)
     run.case = run.case.model_copy(update={"fidelity": "sim"})
-    finding = closed_gate(look(both_sides_talked, run))
+    finding = closed_gate(findings_of(both_sides_talked, run))
     assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, False)
 
 
 def test_a_rule_that_never_matched_closes_a_gate(run):
     run.decisions.clear()
-    finding = closed_gate(look(faults_happened, run))
+    finding = closed_gate(findings_of(faults_happened, run))
     assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, True)
     assert "0 frames matched, expected 16 to" in finding.text
 
 
 def test_a_rule_that_matched_too_often_closes_a_gate(run):
     run.decisions *= 3
-    assert "90 frames matched" in closed_gate(look(faults_happened, run)).text
+    assert "90 frames matched" in closed_gate(findings_of(faults_happened, run)).text
 
 
 def test_a_rule_with_too_few_frames_closes_a_gate_but_excuses_nothing(run):
     fault = run.case.faults[0].model_copy(update={"frame_types": ("NAK",), "links": (B_TO_A,)})
     run.case = run.case.model_copy(update={"faults": (fault,)})
-    finding = closed_gate(look(faults_happened, run))
+    finding = closed_gate(findings_of(faults_happened, run))
     assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, False)
     assert "of 30 frames: sample too small: at least 66 frames are needed" in finding.text
 
@@ -263,14 +263,14 @@ def test_a_decision_with_another_action_than_its_rule_closes_a_gate(run):
     row = list(run.decisions[0])
     row[2] = 2
     run.decisions[0] = tuple(row)
-    assert closed_gate(look(faults_happened, run)).outcome is HARNESS
+    assert closed_gate(findings_of(faults_happened, run)).outcome is HARNESS
 
 
 def test_a_decision_of_a_rule_that_does_not_exist_closes_a_gate(run):
     row = list(run.decisions[0])
     row[1] = 9
     run.decisions[0] = tuple(row)
-    assert closed_gate(look(faults_happened, run)).outcome is HARNESS
+    assert closed_gate(findings_of(faults_happened, run)).outcome is HARNESS
 
 
 def test_frames_that_an_earlier_rule_matched_do_not_count_for_a_later_one(run):
@@ -279,7 +279,7 @@ def test_frames_that_an_earlier_rule_matched_do_not_count_for_a_later_one(run):
     run.case = run.case.model_copy(update={"faults": (first, later)})
     for index in range(0, 150, 5):
         run.decide(index + 1, 1, rule=1)
-    findings = look(faults_happened, run)
+    findings = findings_of(faults_happened, run)
     data = run.links[A_TO_B].frames["DATA"].received
     assert [finding.facts["eligible"] for finding in findings] == [data, data - 30]
 

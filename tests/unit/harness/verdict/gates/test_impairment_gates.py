@@ -48,7 +48,7 @@ def by_netem(run, dropped, packets=None):
     return run
 
 
-def look(run, gate=impairments_applied):
+def findings_of(run, gate=impairments_applied):
     return gate(Evidence(run.write()))
 
 
@@ -60,13 +60,13 @@ def lose(run, count):
 
 
 def test_no_impairment_is_no_condition(tmp_path):
-    (found,) = look(make_run(tmp_path))
+    (found,) = findings_of(make_run(tmp_path))
     assert found.outcome is PASS
     assert "has no impairments" in found.text
 
 
 def test_a_relay_without_an_impairment_account_is_broken(run):
-    (found,) = look(run)
+    (found,) = findings_of(run)
     assert found.outcome is HARNESS
 
 
@@ -74,7 +74,7 @@ def test_losses_within_the_interval_of_chance_pass(run):
     sent = run.links[A_TO_B].datagrams_out
     low, high = loss_interval(LOSS, sent)
     for lost, outcome in ((low, PASS), (high, PASS), (high + 1, INCONCLUSIVE), (0, INCONCLUSIVE)):
-        (found,) = look(by_relay(run, lost=lost))
+        (found,) = findings_of(by_relay(run, lost=lost))
         assert found.outcome is outcome, found.text
         assert found.facts == {"hits": lost, "eligible": sent}
 
@@ -84,7 +84,7 @@ def test_too_few_packets_are_inconclusive_and_excuse_nothing(run):
     run.case = run.case.model_copy(
         update={"impairments": (ImpairmentCase(link="a->b", loss=rare),)}
     )
-    (found,) = look(by_relay(run))
+    (found,) = findings_of(by_relay(run))
     assert found.outcome is INCONCLUSIVE
     assert "sample too small" in found.text
     assert not found.excuses
@@ -93,7 +93,7 @@ def test_too_few_packets_are_inconclusive_and_excuse_nothing(run):
 def test_few_packets_of_applications_are_no_reason_to_doubt_a_run(run):
     impairments = ImpairmentCase(link="a->b", loss=LossCase(model="iid", shares_ppb=(10**6,)))
     run.case = run.case.model_copy(update={"impairments": (impairments,), "traffic": ()})
-    (found,) = look(by_relay(run))
+    (found,) = findings_of(by_relay(run))
     assert found.outcome is PASS, found.text
     assert "sample too small" not in found.text
 
@@ -102,14 +102,14 @@ def test_netem_must_have_been_set_as_specified(run):
     by_netem(run, 0)
     other = {**OPTIONS, "loss-random": {"loss": 0.2, "correlation": 0}}
     NetemAccount({A_TO_B: NetemLink("to-b", [], other)}).write(run.folder.netem)
-    (found,) = look(run)
+    (found,) = findings_of(run)
     assert found.outcome is HARNESS
     assert "expected 0.1, found 0.2" in found.text
 
 
 def test_netems_account_must_exist(run):
     run.case = run.case.model_copy(update={"backend": "netem"})
-    (found,) = look(run)
+    (found,) = findings_of(run)
     assert found.outcome is INCONCLUSIVE
 
 
@@ -117,9 +117,9 @@ def test_missing_packets_must_have_been_dropped_by_netem(run):
     sent = run.links[A_TO_B].datagrams_out
     lost = sent // 10
     lose(run, lost)
-    (found,) = look(by_netem(run, lost, packets=sent - lost))
+    (found,) = findings_of(by_netem(run, lost, packets=sent - lost))
     assert found.outcome is PASS, found.text
-    (found,) = look(by_netem(run, lost - 1, packets=sent - lost))
+    (found,) = findings_of(by_netem(run, lost - 1, packets=sent - lost))
     assert found.outcome is INCONCLUSIVE
     assert "entered netem" in found.text
 
@@ -129,7 +129,7 @@ def test_packets_still_queued_at_the_end_are_reported(run):
     account = NetemAccount.read(run.folder.netem)
     account.links[A_TO_B].waiting = 3
     account.write(run.folder.netem)
-    (found,) = look(run)
+    (found,) = findings_of(run)
     assert "3 packets were still queued" in found.text
 
 
@@ -138,12 +138,12 @@ def test_the_ledger_balances_with_losses_by_an_impairment(run):
     lose(run, 5)
     account = ImpairmentAccount(received=sent, lost=5, sent=sent - 5, frames_lost={"DATA": 5})
     run.links[A_TO_B].impairments = account
-    assert {found.outcome for found in look(run, ledger_balanced)} == {PASS}
+    assert {found.outcome for found in findings_of(run, ledger_balanced)} == {PASS}
     account.frames_lost = {"DATA": 4, "SETUP": 1}
-    outcomes = {found.about: found.outcome for found in look(run, ledger_balanced)}
+    outcomes = {found.about: found.outcome for found in findings_of(run, ledger_balanced)}
     assert outcomes[A_TO_B] is INCONCLUSIVE
     account.lost = 4
-    found = next(each for each in look(run, ledger_balanced) if each.about == A_TO_B)
+    found = next(each for each in findings_of(run, ledger_balanced) if each.about == A_TO_B)
     assert found.outcome is HARNESS
 
 
@@ -151,7 +151,7 @@ def test_losses_by_netem_are_not_in_the_ledger(run):
     sent = run.links[A_TO_B].datagrams_out
     lose(run, 5)
     by_netem(run, 5, packets=sent - 5)
-    assert {found.outcome for found in look(run, ledger_balanced)} == {PASS}
+    assert {found.outcome for found in findings_of(run, ledger_balanced)} == {PASS}
 
 
 def test_bursts_permit_more_losses_than_independent_losses():
@@ -167,7 +167,7 @@ def reorders(run, gap, sent, reordered, others=0, **account):
     link = run.links[A_TO_B]
     link.impairments = ImpairmentAccount(received=sent, sent=sent, reordered=reordered, **account)
     link.datagrams_out, link.other_in = sent, others
-    (found,) = look(run)
+    (found,) = findings_of(run)
     return found.outcome
 
 
@@ -206,7 +206,7 @@ def test_packets_of_others_may_have_been_reordered_too(run):
 def test_nothing_is_counted_for_a_delay_alone(run):
     impairments = ImpairmentCase(link="a->b", delay_ns=10**6)
     run.case = run.case.model_copy(update={"impairments": (impairments,)})
-    (found,) = look(by_relay(run))
+    (found,) = findings_of(by_relay(run))
     assert (found.outcome, "effects of these impairments are not" in found.text) == (PASS, True)
 
 
@@ -233,33 +233,35 @@ def test_each_period_of_a_live_run_is_compared_with_its_own_impairments(run):
     """5 datagrams pass, 10 are lost in a partition, the others pass."""
     down, up = changed(1, ALL, received=5, sent=5), changed(2, None, received=15, lost=10, sent=5)
     live(run, down, up, lost=10)
-    (found,) = look(run)
+    (found,) = findings_of(run)
     assert found.outcome is PASS, found.text
     assert "iid loss 100.0000% for 10 datagrams: 10 affected, expected 10 to 10" in found.text
 
 
 def test_a_partition_that_lets_a_datagram_pass_is_reported(run):
     down, up = changed(1, ALL, received=5, sent=5), changed(2, None, received=15, lost=9, sent=6)
-    (found,) = look(live(run, down, up, lost=9))
+    (found,) = findings_of(live(run, down, up, lost=9))
     assert found.outcome is INCONCLUSIVE
     assert "9 affected, expected 10 to 10" in found.text
 
 
 def test_decreasing_counts_are_invalid(run):
     down, up = changed(1, ALL, received=5, sent=5), changed(2, None, received=4, sent=4)
-    found = look(live(run, down, up))
+    found = findings_of(live(run, down, up))
     assert [each.outcome for each in found] == [HARNESS]
 
 
 def test_a_short_period_of_a_live_run_is_no_reason_to_doubt_it(run):
-    (found,) = look(live(run, changed(1, LOSS, received=run.links[A_TO_B].datagrams_out - 3)))
+    (found,) = findings_of(
+        live(run, changed(1, LOSS, received=run.links[A_TO_B].datagrams_out - 3))
+    )
     assert found.outcome is PASS, found.text
 
 
 def test_a_live_run_without_impairments_passes_and_needs_its_file(run):
-    (found,) = look(live(run))
+    (found,) = findings_of(live(run))
     assert found.outcome is PASS
     run.folder.link_changes.unlink()
-    (found,) = look(run)
+    (found,) = findings_of(run)
     assert found.outcome is INCONCLUSIVE
     assert "link-changes.json: is missing" in found.text

@@ -26,12 +26,12 @@ def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
-def look(run) -> list[Finding]:
+def findings_of(run) -> list[Finding]:
     return host_was_not_overloaded(Evidence(run.write()))
 
 
 def broken(run) -> list[Finding]:
-    return [each for each in look(run) if each.outcome is not PASS]
+    return [each for each in findings_of(run) if each.outcome is not PASS]
 
 
 def press(run, host: str = "b", wait_ns: int = 100_000_000) -> None:
@@ -41,7 +41,7 @@ def press(run, host: str = "b", wait_ns: int = 100_000_000) -> None:
 
 
 def test_hosts_with_enough_time_leave_the_gate_open(run):
-    findings = look(run)
+    findings = findings_of(run)
     assert [(each.about, each.outcome) for each in findings] == [
         ("a", PASS),
         ("b", PASS),

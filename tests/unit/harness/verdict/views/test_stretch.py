@@ -17,47 +17,47 @@ def run(tmp_path):
     return make_run(tmp_path)
 
 
-def look(run):
+def finding_of(run):
     return delivered_unbroken(Evidence(run.write()), run.traffic)
 
 
 def test_the_whole_stream_is_a_contiguous_range(run):
-    assert look(run).outcome is Outcome.PASS
+    assert finding_of(run).outcome is Outcome.PASS
 
 
 def test_a_beginning_is_a_contiguous_range(run):
     del run.messages[7:]
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts["delivered"] == 7
 
 
 def test_a_gap_is_reported(run):
     del run.messages[7]
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.message, finding.conclusive) == (Outcome.FAIL, 7, True)
 
 
 def test_a_missing_first_message_is_reported(run):
     del run.messages[0]
-    assert (look(run).outcome, look(run).message) == (Outcome.FAIL, 0)
+    assert (finding_of(run).outcome, finding_of(run).message) == (Outcome.FAIL, 0)
 
 
 def test_a_wrong_byte_is_reported(run):
     position, content = run.messages[5]
     run.messages[5] = (position, bytes([content[0] ^ 1]) + content[1:])
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.message, finding.byte_offset) == (Outcome.FAIL, 5, 0)
 
 
 def test_an_extra_message_is_reported(run):
     run.messages.append(run.messages[-1])
-    assert look(run).outcome is Outcome.FAIL
+    assert finding_of(run).outcome is Outcome.FAIL
 
 
 def test_nothing_delivered_is_inconclusive(run):
     run.messages.clear()
-    assert look(run).outcome is Outcome.INCONCLUSIVE
+    assert finding_of(run).outcome is Outcome.INCONCLUSIVE
 
 
 def test_a_subscriber_connected_first_may_not_join_late(run):

@@ -26,7 +26,7 @@ def made(tmp_path):
     return SyntheticRecordings(make_run(tmp_path))
 
 
-def look(path):
+def finding_of(path):
     """Return the only finding about the synthetic run."""
     evidence = Evidence(path)
     (finding,) = recording_equals_published(evidence, list(evidence.case.traffic))
@@ -38,7 +38,7 @@ def judged(made, *overwritten):
     path = made.write()
     for each in overwritten:
         made.overwrite(*each)
-    return look(path)
+    return finding_of(path)
 
 
 def killed(made):
@@ -112,7 +112,7 @@ def stops_early(made, **of_reader):
     facts = SubscriberFacts.read(document)
     assert facts is not None
     replace(facts, **of_reader).write(document)
-    finding = look(path)
+    finding = finding_of(path)
     assert finding.outcome is Outcome.FAIL
     return finding
 
@@ -166,9 +166,9 @@ def test_a_file_that_is_missing_or_too_short_fails(made):
     path = made.write()
     file = made.file(0, SEGMENT)
     file.write_bytes(file.read_bytes()[:-1])
-    assert f"has {SEGMENT - 1} bytes" in look(path).text
+    assert f"has {SEGMENT - 1} bytes" in finding_of(path).text
     file.unlink()
-    assert f"no segment file for position {SEGMENT}" in look(path).text
+    assert f"no segment file for position {SEGMENT}" in finding_of(path).text
 
 
 def test_a_second_recording_needs_a_kill_of_the_archive(made):
@@ -269,7 +269,7 @@ def test_missing_evidence_is_inconclusive(made, lost):
         (files.archive / "archive.catalog").unlink()
         if lost == "archive":
             files.archive.rename(files.path / "elsewhere")
-    finding = look(path)
+    finding = finding_of(path)
     assert finding.outcome in (Outcome.INCONCLUSIVE, Outcome.HARNESS)
 
 
@@ -277,7 +277,7 @@ def test_a_document_that_cannot_be_understood_is_a_harness_defect(made):
     path = made.write()
     document = made.run.folder.host("b").recorder(TRAFFIC).document
     RecorderFacts(1, 2, 3, None, [{"what": 1}]).write(document)
-    assert look(path).outcome is Outcome.HARNESS
+    assert finding_of(path).outcome is Outcome.HARNESS
 
 
 def on_disk(made, disk_bytes):

@@ -32,7 +32,7 @@ def run(tmp_path):
     return run
 
 
-def look(run, steps_ms, last=(), ids=(CLIENT, CLIENT, 0)):
+def finding_of(run, steps_ms, last=(), ids=(CLIENT, CLIENT, 0)):
     """Judge a run in which the heartbeat of a client at b changes by each of the steps."""
     path = run.write()
     files = run.folder.host("b")
@@ -54,24 +54,24 @@ def look(run, steps_ms, last=(), ids=(CLIENT, CLIENT, 0)):
 
 @pytest.mark.parametrize("steps_ms", [[], [500, 512, 2000], [450], [12, 500, 450]])
 def test_heartbeats_each_half_second_are_a_pass(run, steps_ms):
-    finding = look(run, steps_ms)
+    finding = finding_of(run, steps_ms)
     assert finding.outcome is PASS
     assert finding.text == "the heartbeats of 1 clients are their own"
 
 
 def test_a_closed_client_is_0(run):
-    assert look(run, [500, 500], last=(0,)).outcome is PASS
+    assert finding_of(run, [500, 500], last=(0,)).outcome is PASS
 
 
 def test_heartbeats_from_another_writer_are_reported(run):
-    finding = look(run, [500, 16, 484, 449])
+    finding = finding_of(run, [500, 16, 484, 449])
     assert finding.outcome is FAIL
     assert finding.text.startswith("the heartbeat of client 4 changed 2 times within less than 450")
-    assert look(run, [500, 449]).outcome is FAIL
+    assert finding_of(run, [500, 449]).outcome is FAIL
 
 
 def test_a_heartbeat_that_falls_is_reported(run):
-    finding = look(run, [500, -1])
+    finding = finding_of(run, [500, -1])
     assert finding.outcome is FAIL
     assert finding.text == "the heartbeat of client 4 fell by 1 ms"
 
@@ -90,20 +90,20 @@ def step_clock(run, host, step_ms):
 @pytest.mark.parametrize("step_ms", [8_000, -3_600_000, -490])
 def test_a_step_of_the_hosts_clock_is_not_a_heartbeat(run, step_ms):
     step_clock(run, "b", step_ms)
-    assert look(run, [500, 500 + step_ms, 500]).outcome is PASS
-    assert look(run, [500, 500 + step_ms, 500, 500 + step_ms]).outcome is (
+    assert finding_of(run, [500, 500 + step_ms, 500]).outcome is PASS
+    assert finding_of(run, [500, 500 + step_ms, 500, 500 + step_ms]).outcome is (
         PASS if step_ms > 0 else FAIL
     )
 
 
 def test_a_step_of_another_hosts_clock_explains_nothing(run):
     step_clock(run, "a", -1000)
-    assert look(run, [500, -500, 500]).outcome is FAIL
+    assert finding_of(run, [500, -500, 500]).outcome is FAIL
 
 
 def test_in_real_time_nothing_is_compared(run):
     run.case = run.case.model_copy(update={"fidelity": "netns"})
-    assert look(run, [16, 16, 16]).text.startswith("not compared: in real time")
+    assert finding_of(run, [16, 16, 16]).text.startswith("not compared: in real time")
 
 
 def test_missing_evidence_is_inconclusive(run):
@@ -117,6 +117,6 @@ def test_missing_evidence_is_inconclusive(run):
 @pytest.mark.parametrize("fidelity", ["sim", "netns"])
 def test_other_ids_than_the_clients_are_reported(run, ids, fidelity):
     run.case = run.case.model_copy(update={"fidelity": fidelity})
-    finding = look(run, [500], ids=ids)
+    finding = finding_of(run, [500], ids=ids)
     assert finding.outcome is FAIL
     assert f"owner and reference id {ids}, expected {(CLIENT, CLIENT, 0)}" in finding.text

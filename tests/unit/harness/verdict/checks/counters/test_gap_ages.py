@@ -66,12 +66,12 @@ def found_ns(run, index):
     )
 
 
-def look(run):
+def finding_of(run):
     return gap_counters_agree(Evidence(run.write()), run.traffic)
 
 
 def test_without_samples_of_gaps_that_lasted_the_ages_are_zero(filling):
-    finding = look(filling)
+    finding = finding_of(filling)
     assert finding.outcome is PASS, finding.text
 
 
@@ -91,7 +91,7 @@ def follow(run, *ages, wrong=None):
 def test_ages_since_a_packet_showed_each_gap_are_a_pass(request, made_by):
     run = request.getfixturevalue(made_by)
     follow(run, 1_000_000, 1_600_000)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is PASS, finding.text
 
 
@@ -99,7 +99,7 @@ def test_ages_since_a_packet_showed_each_gap_are_a_pass(request, made_by):
 def test_an_open_gap_has_an_age(request, made_by):
     run = request.getfixturevalue(made_by)
     follow(run, 1_000_000, 1_600_000, wrong=(1, 0))
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is FAIL
     assert finding.text.startswith("rcv-oldest-gap is 0 ")
 
@@ -108,14 +108,14 @@ def test_an_open_gap_has_an_age(request, made_by):
 def test_there_is_no_age_without_a_gap(request, made_by):
     run = request.getfixturevalue(made_by)
     follow(run, 1_000_000, wrong=(0, 1_000_000))
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is FAIL
     assert finding.text == "rcv-oldest-gap is 1000000 although rcv-gaps-open is 0"
 
 
 def test_a_missing_position_is_counted(run):
     follow(run, 1_000_000, wrong=(0, 0))
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is FAIL
     assert finding.text.startswith("rcv-oldest-gap is 0 while position ")
 
@@ -126,7 +126,7 @@ def test_a_missing_position_is_counted(run):
 )
 def test_an_age_is_that_of_the_gap(run, age_ns, outcome):
     follow(run, 1_000_000, wrong=(1, age_ns))
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is outcome, finding.text
     if outcome is FAIL:
         assert finding.text.startswith(f"rcv-oldest-gap is {age_ns}, expected 1")
@@ -134,10 +134,10 @@ def test_an_age_is_that_of_the_gap(run, age_ns, outcome):
 
 def test_an_age_before_the_fill_must_be_that_of_a_gap(filling):
     follow(filling, 1_500_000, wrong=(1, 2_500_001))
-    finding = look(filling)
+    finding = finding_of(filling)
     assert finding.outcome is PASS, finding.text
     follow(filling, 1_500_000, wrong=(1, FILL_DELAY_NS + SLACK_NS + 1))
-    finding = look(filling)
+    finding = finding_of(filling)
     assert finding.outcome is FAIL
     assert finding.text.endswith(f"but gaps are filled after {FILL_DELAY_NS} ns")
 
@@ -145,4 +145,4 @@ def test_an_age_before_the_fill_must_be_that_of_a_gap(filling):
 def test_in_real_time_the_ages_are_not_compared(run):
     follow(run, 1_000_000, wrong=(0, 0))
     run.case = run.case.model_copy(update={"fidelity": "netns"})
-    assert look(run).outcome is PASS
+    assert finding_of(run).outcome is PASS

@@ -56,21 +56,21 @@ def filling(tmp_path) -> SyntheticRun:
     return run
 
 
-def look(run):
+def finding_of(run):
     return gap_counters_agree(Evidence(run.write()), run.traffic)
 
 
 def test_counters_that_agree_are_a_pass(run):
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is PASS
     assert finding.text.endswith(f"{RETRIES} 0, {REPAIR} {REPAIR_NS}")
 
 
 def test_an_image_without_the_modes_has_no_counters(tmp_path):
     run = make_run(tmp_path)
-    assert look(run).outcome is PASS
+    assert finding_of(run).outcome is PASS
     run.values[OPEN] = 0
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is FAIL
     assert finding.text == "the image has counters of type 5304, expected none"
 
@@ -78,22 +78,22 @@ def test_an_image_without_the_modes_has_no_counters(tmp_path):
 @pytest.mark.parametrize("name", [OPEN, OLDEST, RETRIES, REPAIR])
 def test_an_image_with_the_mode_has_all_counters(run, name):
     del run.values[name]
-    assert look(run).outcome is FAIL
+    assert finding_of(run).outcome is FAIL
 
 
 @pytest.mark.parametrize("driver", ["java", "aeronmd:/opt/aeronmd"])
 def test_other_drivers_have_none(run, driver):
     run.manifest.subjects = {"b": SubjectFacts("subscriber", driver, "1.53", {})}
-    assert look(run).outcome is FAIL
+    assert finding_of(run).outcome is FAIL
     for name in (OPEN, OLDEST, RETRIES, REPAIR):
         del run.values[name]
-    assert look(run).outcome is PASS
+    assert finding_of(run).outcome is PASS
 
 
 @pytest.mark.parametrize("name", [OPEN, OLDEST])
 def test_a_gap_after_the_whole_stream_was_read_is_reported(run, name):
     run.values[name] = 1
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is FAIL
     assert finding.text == f"counter {name} is 1, expected 0 at the end of the stream"
 
@@ -120,7 +120,7 @@ def test_each_nak_for_bytes_of_an_earlier_one_is_a_retry(run, value, outcome):
     repeat(run, 3, 400 * STEP_NS)
     repeat(run, 5, 400 * STEP_NS)
     run.values[RETRIES] = value
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is outcome
     if outcome is FAIL:
         assert finding.text == f"counter {RETRIES} is {value}, expected 2"
@@ -130,17 +130,17 @@ def test_each_nak_for_bytes_of_an_earlier_one_is_a_retry(run, value, outcome):
 def test_with_more_gaps_than_rows_other_naks_may_count_as_retries(run, monkeypatch, value, outcome):
     monkeypatch.setattr(gap_counters, "ROWS", 29)
     run.values[RETRIES] = value
-    assert look(run).outcome is outcome
+    assert finding_of(run).outcome is outcome
 
 
 def test_retries_of_several_images_are_not_compared(run):
     run.values[RETRIES] = 7
-    assert look(run).outcome is FAIL
+    assert finding_of(run).outcome is FAIL
     (traffic,) = run.case.traffic
     port = traffic.port
     several = traffic.model_copy(update={"ports": (port, port + 1)})
     run.case = run.case.model_copy(update={"traffic": (several,)})
-    assert look(run).outcome is PASS
+    assert finding_of(run).outcome is PASS
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_retries_of_several_images_are_not_compared(run):
 )
 def test_the_repair_time_is_at_most_the_longest_repair(run, value, outcome):
     run.values[REPAIR] = value
-    assert look(run).outcome is outcome
+    assert finding_of(run).outcome is outcome
 
 
 @pytest.mark.parametrize(("more_ns", "outcome"), [(0, PASS), (-1, FAIL)])
@@ -161,7 +161,7 @@ def test_the_repair_time_is_at_least_the_shortest_repair(run, more_ns, outcome):
     for index in range(len(run.decisions)):
         repair_of(run, index).time_ns += 40 * STEP_NS
     run.values[REPAIR] = REPAIR_NS + 40 * STEP_NS - SLACK_NS + more_ns
-    assert look(run).outcome is outcome
+    assert finding_of(run).outcome is outcome
 
 
 def test_a_frame_that_arrived_just_before_its_nak_may_be_the_repair(run):
@@ -172,12 +172,12 @@ def test_a_frame_that_arrived_just_before_its_nak_may_be_the_repair(run):
         later.time_ns += 40 * STEP_NS
         run.packets["b"].append(later)
     run.values[REPAIR] = 1
-    assert look(run).outcome is PASS
+    assert finding_of(run).outcome is PASS
 
 
 def test_a_paused_driver_measures_the_pause(run):
     run.values[REPAIR] = REPAIR_NS + SLACK_NS + 30 * STEP_NS
-    assert look(run).outcome is FAIL
+    assert finding_of(run).outcome is FAIL
     begun_ns = repair_of(run, 4).time_ns
     for lasts_ns, outcome in ((30 * STEP_NS, PASS), (30 * STEP_NS - 1, FAIL)):
         evidence = happen(run, pause(begun_ns, begun_ns + lasts_ns))
@@ -187,7 +187,7 @@ def test_a_paused_driver_measures_the_pause(run):
 def test_datagrams_that_sockets_dropped_make_it_inconclusive(run):
     run.values[REPAIR] = 10**9
     run.rcvbuf_errors["b"] = 1
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "sockets dropped 1 captured datagrams" in finding.text
 
@@ -197,7 +197,7 @@ def test_each_filled_gap_of_which_a_datagram_arrived_is_counted_once(filling, va
     for index in (2, 2, 7):
         let_arrive(filling, filling.decisions[index][12], 5 * STEP_NS)
     filling.values[EARLY] = value
-    finding = look(filling)
+    finding = finding_of(filling)
     assert finding.outcome is outcome
     if outcome is FAIL:
         assert finding.text == f"counter {EARLY} is {value}, expected 2 to 2"
@@ -208,7 +208,7 @@ def test_a_gap_that_was_filled_long_ago_may_be_forgotten(filling, monkeypatch, r
     monkeypatch.setattr(gap_counters, "REMEMBERED", remembered)
     late_ns = repair_after(filling, 2, 5)
     let_arrive(filling, filling.decisions[2][12], late_ns)
-    assert look(filling).outcome is outcome
+    assert finding_of(filling).outcome is outcome
 
 
 def repair_after(run, index, count):
@@ -222,7 +222,7 @@ def test_a_forged_datagram_in_a_filled_gap_may_count(filling):
     came.payload = data_header(position, 64, 0xC0, 1) + bytes(32)
     for value, outcome in ((0, PASS), (1, PASS), (2, FAIL)):
         filling.values[EARLY] = value
-        assert look(filling).outcome is outcome
+        assert finding_of(filling).outcome is outcome
 
 
 def test_missing_counters_are_inconclusive(run):

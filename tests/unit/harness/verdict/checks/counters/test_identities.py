@@ -75,7 +75,7 @@ def counters_of(run):
     return {"a": near, "b": far}
 
 
-def look(run, counters):
+def finding_of(run, counters):
     folder = run.write()
     for host, rows in counters.items():
         write_counters(run.folder.host(host).counters, list(rows.values()))
@@ -85,11 +85,11 @@ def look(run, counters):
 def changed(run, host, name, **fields):
     counters = counters_of(run)
     counters[host][name] = replace(counters[host][name], **fields)
-    return look(run, counters)
+    return finding_of(run, counters)
 
 
 def test_counters_that_name_their_stream_are_a_pass(run):
-    finding = look(run, counters_of(run))
+    finding = finding_of(run, counters_of(run))
     assert finding.outcome is Outcome.PASS, finding.text
     assert finding.text.startswith("9 counters ")
 
@@ -136,7 +136,7 @@ def test_a_wrong_channel_is_reported(run):
     counters = counters_of(run)
     channel = "aeron:udp?endpoint=10.0.0.1:1"
     counters["b"]["rcv-pos"] = counter(61, "rcv-pos", 5, IMAGE, READING_CLIENT, channel)
-    finding = look(run, counters)
+    finding = finding_of(run, counters)
     assert finding.outcome is Outcome.FAIL
     assert f"has the channel {channel!r} in its key" in finding.text
 
@@ -160,11 +160,11 @@ def test_a_length_beyond_the_channel_is_reported(run):
             channel,
         )
         counters["a"][name] = made
-    assert look(run, counters).outcome is Outcome.PASS
+    assert finding_of(run, counters).outcome is Outcome.PASS
     key = bytearray.fromhex(long.key_hex)
     key[16:20] = struct.pack("<i", len(channel))
     counters["a"]["snd-pos"] = replace(long, key_hex=key.hex())
-    finding = look(run, counters)
+    finding = finding_of(run, counters)
     assert finding.outcome is Outcome.FAIL
     assert "bytes of channel in its key, found 92" in finding.text
 
@@ -173,7 +173,7 @@ def test_a_length_beyond_the_channel_is_reported(run):
 def test_an_absent_counter_is_reported(run, host, name):
     counters = counters_of(run)
     del counters[host][name]
-    finding = look(run, counters)
+    finding = finding_of(run, counters)
     assert finding.outcome is Outcome.FAIL
     assert finding.text == f"on host {host}, no {name} has session -4242, stream 1001 in its key"
 
@@ -182,7 +182,7 @@ def test_a_subscription_with_the_id_of_an_image_is_reported(run):
     counters = counters_of(run)
     receive = run.traffic.receive
     counters["b"]["tap"] = counter(63, "sub-pos", 4, IMAGE, READING_CLIENT, receive, IMAGE, " @0")
-    finding = look(run, counters)
+    finding = finding_of(run, counters)
     assert finding.outcome is Outcome.FAIL
     assert "expected a subscription's" in finding.text
 
@@ -206,7 +206,7 @@ def test_a_log_without_counters_is_reported(run, offset, text):
             counters["b"][name] = counter(
                 62 + at, "sub-pos", 4, 21 + at, READING_CLIENT, receive, 8, " @0"
             )
-    finding = look(run, counters)
+    finding = finding_of(run, counters)
     assert finding.outcome is Outcome.FAIL
     assert text in finding.text
 
@@ -250,7 +250,7 @@ def test_the_label_of_a_channel_ends_with_the_address_of_its_socket(run, address
     counters = counters_of(run)
     added = endpoint_counters(*addresses, end=end)
     counters["a"] |= {str(each.counter_id): each for each in added}
-    finding = look(run, counters)
+    finding = finding_of(run, counters)
     assert (finding.outcome is Outcome.PASS) == is_right, finding.text
     assert is_right or "expected it to end with '10.0.0.1:4'" in finding.text
 
@@ -269,6 +269,6 @@ def test_wrong_ids_of_channels_and_sockets_are_reported(run, counter_id, field, 
     for each in endpoint_counters("10.0.0.1:4", end=" 10.0.0.1:4"):
         changed = replace(each, **{field: value}) if each.counter_id == counter_id else each
         counters["a"][str(each.counter_id)] = changed
-    finding = look(run, counters)
+    finding = finding_of(run, counters)
     assert finding.outcome is Outcome.FAIL
     assert text in finding.text

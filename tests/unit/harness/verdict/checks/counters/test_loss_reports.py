@@ -17,14 +17,14 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 
-def look(run):
+def finding_of(run):
     return loss_report_agrees(Evidence(run.write()), run.traffic)
 
 
 @pytest.mark.parametrize("reliable", [True, False])
 def test_a_report_of_all_gaps_is_a_pass(tmp_path, reliable):
     run = make_run(tmp_path, reliable=reliable)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.PASS, finding.text
     assert finding.facts["lost"] == finding.facts["most"] == sum(run.lost) > 0
 
@@ -34,7 +34,7 @@ def test_a_gap_that_is_reported_twice_is_found(tmp_path, reliable):
     run = make_run(tmp_path, reliable=reliable)
     most = sum(run.lost)
     run.lost.append(run.lost[0])
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.FAIL
     assert f"has {most + run.lost[0]} bytes" in finding.text
     assert f"to {most} according" in finding.text
@@ -44,7 +44,7 @@ def test_a_gap_that_is_not_reported_is_found(tmp_path):
     run = make_run(tmp_path)
     least = sum(run.lost)
     del run.lost[0]
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.FAIL
     assert f"expected {least} to {least} according" in finding.text
 
@@ -52,7 +52,7 @@ def test_a_gap_that_is_not_reported_is_found(tmp_path):
 def test_an_empty_report_is_found(tmp_path):
     run = make_run(tmp_path)
     run.lost.clear()
-    assert "has 0 bytes" in look(run).text
+    assert "has 0 bytes" in finding_of(run).text
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def run(tmp_path):
     return run
 
 
-def look(run, values, lengths=(ONE, OTHER)):
+def finding_of(run, values, lengths=(ONE, OTHER)):
     """Judge a run in which host a has these samples, and log buffers of these lengths."""
     path = run.write()
     for host in ("a", "b"):
@@ -57,7 +57,7 @@ def look(run, values, lengths=(ONE, OTHER)):
     ],
 )
 def test_each_log_buffer_is_counted_while_it_is_mapped(run, values):
-    finding = look(run, values)
+    finding = finding_of(run, values)
     assert finding.outcome is PASS, finding.text
     assert finding.text == "800 bytes of 2 log buffers"
 
@@ -73,14 +73,14 @@ def test_each_log_buffer_is_counted_while_it_is_mapped(run, values):
     ],
 )
 def test_bytes_without_a_log_buffer_are_reported(run, values, text):
-    finding = look(run, values)
+    finding = finding_of(run, values)
     assert finding.outcome is FAIL
     assert finding.text.startswith(text)
 
 
 def test_the_only_log_buffer_of_a_stream_is_counted_completely(run):
-    assert look(run, (BASE, BASE + ONE, BASE), lengths=(ONE,)).outcome is PASS
-    finding = look(run, (BASE, BASE + ONE - 1, BASE), lengths=(ONE,))
+    assert finding_of(run, (BASE, BASE + ONE, BASE), lengths=(ONE,)).outcome is PASS
+    finding = finding_of(run, (BASE, BASE + ONE - 1, BASE), lengths=(ONE,))
     assert finding.outcome is FAIL
     assert finding.text.startswith("the counter rose by 299, expected 300")
 
@@ -88,14 +88,14 @@ def test_the_only_log_buffer_of_a_stream_is_counted_completely(run):
 @pytest.mark.parametrize("peer", ["aeronmd:/opt/aeronmd", "java"])
 def test_other_drivers_are_not_judged(run, peer):
     run.manifest.subjects = {"a": SubjectFacts("publisher", peer, "1.53", {})}
-    finding = look(run, (BASE,))
+    finding = finding_of(run, (BASE,))
     assert finding.outcome is PASS
     assert finding.text.startswith("not compared: aeron-")
 
 
 def test_in_real_time_nothing_is_compared(run):
     run.case = run.case.model_copy(update={"fidelity": "netns"})
-    assert look(run, (BASE,)).text.startswith("not compared: in real time")
+    assert finding_of(run, (BASE,)).text.startswith("not compared: in real time")
 
 
 def test_missing_evidence_is_inconclusive(run):

@@ -28,16 +28,16 @@ def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
-def look(run):
+def findings_of(run):
     return counters_agree_with_packets(Evidence(run.write()), list(run.case.traffic))
 
 
 def by_host(run):
-    return {finding.about: finding for finding in look(run)}
+    return {finding.about: finding for finding in findings_of(run)}
 
 
 def test_true_counters_are_a_pass_on_both_hosts(run):
-    findings = look(run)
+    findings = findings_of(run)
     assert [(each.about, each.outcome) for each in findings] == [("a", PASS), ("b", PASS)]
     assert findings[0].facts["NAKs received"] == findings[1].facts["NAKs sent"] == 30
     assert findings[0].facts["Bytes sent"] > 200_000
@@ -129,8 +129,8 @@ def test_a_full_socket_excuses_no_wrong_count_of_sent_packets(run):
 
 def test_heartbeats_count_while_an_image_is_read(run):
     beats = [each for each in run.packets["b"] if each.kind == "HEARTBEAT"]
-    first_told = min(each.time_ns for each in run.packets["b"] if each.kind == "SM")
-    beats[0].time_ns = first_told + STEP_NS // 4
+    first_message = min(each.time_ns for each in run.packets["b"] if each.kind == "SM")
+    beats[0].time_ns = first_message + STEP_NS // 4
     beats[0].payload = heartbeat(run.case.traffic[0].initial_position)
     run.values["b/10"] = 0
     finding = by_host(run)["b"]
@@ -169,7 +169,7 @@ def test_a_status_message_that_requests_a_setup_is_not_counted_as_sent(run):
         packet = next(each for each in run.packets[host] if each.kind == "SM")
         packet.payload = packet.payload[:5] + b"\x80" + packet.payload[6:]
     run.values["b/7"] -= 1
-    assert {each.outcome for each in look(run)} == {PASS}
+    assert {each.outcome for each in findings_of(run)} == {PASS}
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def run(tmp_path, request) -> SyntheticRun:
     return make_run(tmp_path, reliable=request.param)
 
 
-def look(check, run):
+def finding_of(check, run):
     return check(Evidence(run.write()), run.traffic)
 
 
@@ -55,7 +55,7 @@ def change(run, name, at, value=None, later_ns=0):
 
 @pytest.mark.parametrize("check", STREAM_CHECKS)
 def test_correct_counters_are_a_pass(run, check):
-    assert look(check, run).outcome is Outcome.PASS
+    assert finding_of(check, run).outcome is Outcome.PASS
 
 
 @pytest.mark.parametrize("name", POSITIONS)
@@ -63,7 +63,7 @@ def test_correct_counters_are_a_pass(run, check):
 def test_a_position_that_does_not_end_at_the_end_is_reported(run, name, deviation):
     value = run.log.end_position + deviation
     change(run, name, -1, value)
-    finding = look(rcv_pos_reaches_end, run)
+    finding = finding_of(rcv_pos_reaches_end, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
     assert f"{name} on {host_of(name)} ended at {value}" in finding.text
 
@@ -82,16 +82,16 @@ def forge(run, begins_bytes_before_end, ends_bytes_after_end):
 def test_rcv_hwm_may_end_where_a_frame_forged_across_the_end_did(run, begins_bytes_before_end):
     """A receiver advances rcv-hwm even if the position is occupied. Source: Aeron 1.53."""
     forge(run, begins_bytes_before_end, 96)
-    assert look(rcv_pos_reaches_end, run).outcome is Outcome.PASS
+    assert finding_of(rcv_pos_reaches_end, run).outcome is Outcome.PASS
     change(run, "rcv-hwm", -1, run.log.end_position + 96)
-    assert look(rcv_pos_reaches_end, run).outcome is Outcome.PASS
+    assert finding_of(rcv_pos_reaches_end, run).outcome is Outcome.PASS
 
 
 @pytest.mark.parametrize("name", ["snd-pos", "rcv-pos", "sub-pos"])
 def test_a_forged_frame_moves_the_end_of_no_other_position(run, name):
     forge(run, 32, 96)
     change(run, name, -1, run.log.end_position + 96)
-    assert look(rcv_pos_reaches_end, run).outcome is Outcome.FAIL
+    assert finding_of(rcv_pos_reaches_end, run).outcome is Outcome.FAIL
 
 
 @pytest.mark.parametrize(("begins", "ends"), [(0, 96), (-96, 192), (64, 0), (32, 64), (32, 128)])
@@ -101,7 +101,7 @@ def test_rcv_hwm_beyond_the_end_is_reported_unless_a_forged_frame_from_inside_en
     forge(run, begins, ends)
     value = run.log.end_position + 96
     change(run, "rcv-hwm", -1, value)
-    finding = look(rcv_pos_reaches_end, run)
+    finding = finding_of(rcv_pos_reaches_end, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
 
 
@@ -109,7 +109,7 @@ def test_rcv_hwm_below_the_end_is_reported_though_a_forged_frame_ended_there(run
     forge(run, 128, -64)
     value = run.log.end_position - 64
     change(run, "rcv-hwm", -1, value)
-    finding = look(rcv_pos_reaches_end, run)
+    finding = finding_of(rcv_pos_reaches_end, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
 
 
@@ -117,7 +117,7 @@ def test_rcv_hwm_below_the_end_is_reported_though_a_forged_frame_ended_there(run
 @pytest.mark.parametrize("name", ["rcv-hwm", "rcv-pos"])
 def test_missing_samples_are_inconclusive(run, check, name):
     run.samples["b"] = [each for each in run.samples["b"] if each[1] != name]
-    finding = look(check, run)
+    finding = finding_of(check, run)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert f"no sample of {name}" in finding.text
 
@@ -136,7 +136,7 @@ def test_missing_counters_are_inconclusive(run, check, name):
 def test_a_counter_that_falls_is_reported(run, name):
     before = run.samples["b"][samples_of(run, name)[49]][2]
     change(run, name, 50, before - 64)
-    finding = look(rcv_pos_monotonic, run)
+    finding = finding_of(rcv_pos_monotonic, run)
     assert finding.outcome is Outcome.FAIL
     assert f"{name} decreases at sample 50: {before - 64}" in finding.text
 
@@ -145,7 +145,7 @@ def test_a_counter_that_falls_is_reported(run, name):
 def test_a_counter_that_is_not_aligned_is_reported(run, name):
     value = run.samples["b"][samples_of(run, name)[50]][2] - 8
     change(run, name, 50, value)
-    finding = look(rcv_pos_monotonic, run)
+    finding = finding_of(rcv_pos_monotonic, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
     assert "is not a multiple of 32" in finding.text
 
@@ -154,7 +154,7 @@ def test_rcv_pos_ahead_of_all_that_arrived_is_reported(run):
     next_value = run.samples["b"][samples_of(run, "rcv-pos")[52]][2]
     change(run, "rcv-pos", 50, next_value)
     change(run, "rcv-pos", 51, next_value)
-    finding = look(rcv_pos_monotonic, run)
+    finding = finding_of(rcv_pos_monotonic, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, next_value)
     assert f"rcv-pos was {next_value} when" in finding.text
 
@@ -166,7 +166,7 @@ def test_rcv_pos_that_passes_over_a_gap_of_a_reliable_stream_is_reported(tmp_pat
     rows = run.samples["b"]
     at = max(i for i, each in enumerate(rows) if each[1] == "rcv-pos" and each[2] <= hole)
     rows.insert(at + 1, (hwm[0], "rcv-pos", hwm[2]))
-    finding = look(rcv_pos_monotonic, run)
+    finding = finding_of(rcv_pos_monotonic, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, hwm[2])
     assert f"when the data was contiguous only up to {hole}" in finding.text
 
@@ -177,7 +177,7 @@ def test_rcv_pos_ahead_of_rcv_hwm_is_reported(run):
     stuck = rows[hwm[59]][2]
     for index in hwm[60:70]:
         rows[index] = (rows[index][0], "rcv-hwm", stuck)
-    finding = look(rcv_pos_monotonic, run)
+    finding = finding_of(rcv_pos_monotonic, run)
     assert finding.outcome is Outcome.FAIL
     assert "when rcv-hwm had advanced only up to" in finding.text
 
@@ -186,15 +186,15 @@ def test_a_value_that_is_read_late_in_a_pass_is_tolerated(run):
     """A pass is timestamped at its start; a frame may arrive before the counter is read."""
     for name in ("rcv-hwm", "rcv-pos"):
         change(run, name, 50, later_ns=-STEP_NS // 2)
-    assert look(rcv_pos_monotonic, run).outcome is Outcome.PASS
-    assert look(rcv_hwm_from_wire, run).outcome is Outcome.PASS
+    assert finding_of(rcv_pos_monotonic, run).outcome is Outcome.PASS
+    assert finding_of(rcv_hwm_from_wire, run).outcome is Outcome.PASS
 
 
 def test_rcv_hwm_ahead_of_the_capture_is_reported(run):
     later = run.samples["b"][samples_of(run, "rcv-hwm")[53]][2]
     for at in (50, 51, 52):
         change(run, "rcv-hwm", at, later)
-    finding = look(rcv_hwm_from_wire, run)
+    finding = finding_of(rcv_hwm_from_wire, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, later)
     assert f"rcv-hwm was {later} when frames had arrived only up to" in finding.text
 
@@ -202,7 +202,7 @@ def test_rcv_hwm_ahead_of_the_capture_is_reported(run):
 def test_rcv_hwm_that_ends_below_the_capture_is_reported(run):
     value = run.log.end_position - 32
     change(run, "rcv-hwm", -1, value)
-    finding = look(rcv_hwm_from_wire, run)
+    finding = finding_of(rcv_hwm_from_wire, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
     assert f"expected the highest arrived position {run.log.end_position}" in finding.text
 
@@ -216,7 +216,7 @@ def test_a_heartbeat_alone_can_raise_the_highest_captured_position(tmp_path):
         if packet.kind != "DATA" or int.from_bytes(packet.payload[8:12], "little") != last % 65536
     ]
     change(run, "rcv-hwm", -1, later_ns=STEP_NS)
-    assert look(rcv_hwm_from_wire, run).outcome is Outcome.PASS
+    assert finding_of(rcv_hwm_from_wire, run).outcome is Outcome.PASS
 
 
 @pytest.mark.parametrize("host", ["a", "b"])

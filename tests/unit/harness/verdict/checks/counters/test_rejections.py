@@ -47,25 +47,25 @@ def rejection(*, session=SESSION_ID, receiver=RECEIVER, flags=0, tag=0, cut=0, t
     return (fixed + text)[: length - cut]
 
 
-def look(run, *texts):
+def unrecorded_rejections(run, *texts):
     capture = Evidence(run.write()).capture("a")
     return unrecorded(capture, ADDRESS["a"], [ErrorObservation(1, 1, 1, each) for each in texts])
 
 
 def test_nothing_is_missing_without_rejections(run):
-    assert look(run) == ""
+    assert unrecorded_rejections(run) == ""
 
 
 def test_a_rejection_leaves_an_entry_with_its_ids_and_its_message(run):
     arrive(run, rejection(), 150)
-    assert look(run, "(-1) another error", LOGGED) == ""
-    assert look(run, "(-1) another error") == ENTRY
-    assert look(run, LOGGED.replace("enough", "other")) == ENTRY
+    assert unrecorded_rejections(run, "(-1) another error", LOGGED) == ""
+    assert unrecorded_rejections(run, "(-1) another error") == ENTRY
+    assert unrecorded_rejections(run, LOGGED.replace("enough", "other")) == ENTRY
 
 
 def test_the_group_tag_of_a_receiver_is_part_of_its_entry(run):
     arrive(run, rejection(flags=8, tag=77), 150)
-    assert look(run) == ENTRY.replace("groupId=-1", "groupId=77")
+    assert unrecorded_rejections(run) == ENTRY.replace("groupId=-1", "groupId=77")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_group_tag_of_a_receiver_is_part_of_its_entry(run):
 )
 def test_a_rejection_that_no_live_receiver_sent_leaves_none(run, payload):
     arrive(run, payload, 150)
-    assert look(run) == ""
+    assert unrecorded_rejections(run) == ""
 
 
 def test_a_receiver_that_has_left_or_is_silent_rejects_nothing(run):
@@ -88,18 +88,18 @@ def test_a_receiver_that_has_left_or_is_silent_rejects_nothing(run):
     last = max((each for each in statuses if each.time_ns < err.time_ns), key=lambda p: p.time_ns)
     whole = last.payload
     last.payload = whole[:5] + b"\x40" + whole[6:]
-    assert look(run) == ""
+    assert unrecorded_rejections(run) == ""
     last.payload = whole
-    assert look(run) == ENTRY
+    assert unrecorded_rejections(run) == ENTRY
     for packets in run.packets.values():
         for each in packets:
             each.time_ns += 1_100 * MS if each.time_ns >= err.time_ns else 0
-    assert look(run) == ""
+    assert unrecorded_rejections(run) == ""
 
 
 def test_a_rejection_at_the_end_may_not_have_been_recorded(run):
     arrive(run, rejection(), 99)
-    assert look(run) == ""
+    assert unrecorded_rejections(run) == ""
 
 
 @pytest.mark.parametrize(("logged", "outcome"), [(True, Outcome.PASS), (False, Outcome.FAIL)])

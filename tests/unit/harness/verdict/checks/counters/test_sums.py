@@ -22,7 +22,7 @@ def run(tmp_path):
     return run
 
 
-def look(run, counts=(4, 1), text="onPublicationError: reason"):
+def finding_of(run, counts=(4, 1), text="onPublicationError: reason"):
     path = run.write()
     for host in ("a", "b"):
         own = counts if host == "a" else ()
@@ -35,7 +35,7 @@ def look(run, counts=(4, 1), text="onPublicationError: reason"):
 
 
 def test_counters_that_add_up_are_a_pass(run):
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is PASS
     assert finding.text == "3 flow control limits, 5 errors"
 
@@ -43,14 +43,14 @@ def test_counters_that_add_up_are_a_pass(run):
 @pytest.mark.parametrize("value", [2, 4])
 def test_other_limits_than_those_of_the_publications_are_reported(run, value):
     run.values[LIMITS] = value
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is FAIL
     assert finding.text == f"counter 'system 18' is {value}, expected 3, the sum of snd-bpe"
 
 
 @pytest.mark.parametrize("counts", [(4,), (4, 2), ()])
 def test_other_errors_than_those_of_the_log_are_reported(run, counts):
-    finding = look(run, counts)
+    finding = finding_of(run, counts)
     assert finding.outcome is FAIL
     text = f"counter 'system 15' is 5, expected {sum(counts)}, the length of the error log"
     assert finding.text == text
@@ -60,16 +60,16 @@ def test_other_errors_than_those_of_the_log_are_reported(run, counts):
     "text", ["(-13) image rejected\nonPublicationError", "(-1) invalid channel", "AssertionError"]
 )
 def test_an_error_that_no_exercise_causes_is_reported(run, text):
-    finding = look(run, text=text)
+    finding = finding_of(run, text=text)
     assert finding.outcome is FAIL
     first = text.partition("\n")[0]
     assert finding.text.startswith(f"the error log has an error without a known cause: {first}")
 
 
 def test_a_rejection_has_a_cause_if_the_exercise_runs(run):
-    assert look(run, text="onPublicationError: registrationId=1").outcome is PASS
+    assert finding_of(run, text="onPublicationError: registrationId=1").outcome is PASS
     run.case = run.case.model_copy(update={"exercises": ()})
-    assert look(run, text="onPublicationError: registrationId=1").outcome is FAIL
+    assert finding_of(run, text="onPublicationError: registrationId=1").outcome is FAIL
 
 
 @pytest.mark.parametrize(
@@ -83,19 +83,19 @@ def test_a_send_is_short_only_with_a_small_buffer(run, more, driver, is_right):
     run.values[ERRORS] = 0
     run.manifest.subjects = {"a": SubjectFacts("publisher", driver)}
     run.values[SHORT] = 2
-    finding = look(run, ())
+    finding = finding_of(run, ())
     assert (finding.outcome is PASS) == is_right
     assert is_right or "'system 16' is 2, expected 0, because no socket" in finding.text
 
 
 def test_in_real_time_nothing_is_compared(run):
     run.case = run.case.model_copy(update={"fidelity": "netns"})
-    assert look(run, ()).text.startswith("not compared: in real time")
+    assert finding_of(run, ()).text.startswith("not compared: in real time")
 
 
 @pytest.mark.parametrize("name", ["counters", "cnc_errors"])
 def test_missing_evidence_is_inconclusive(run, name):
-    look(run)
+    finding_of(run)
     getattr(run.folder.host("a"), name).unlink()
     found = system_counters_add_up(Evidence(run.path), list(run.case.traffic))
     assert found[0].outcome is Outcome.INCONCLUSIVE

@@ -23,7 +23,7 @@ def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
-def look(run, **changes):
+def finding_of(run, **changes):
     traffic = run.traffic.model_copy(update=changes)
     return eos_reaches_end(Evidence(run.write()), traffic)
 
@@ -45,7 +45,7 @@ def change_document(run, **changes) -> None:
 
 
 def test_an_end_that_was_signalled_and_received_is_a_pass(run):
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts == {"sent": 2, "arrived": 2, "end": run.log.end_position}
     assert finding.evidence == ("captures/a.pcap", "captures/b.pcap")
@@ -55,7 +55,7 @@ def test_an_end_that_was_signalled_and_received_is_a_pass(run):
 def test_an_end_signalled_at_another_position_is_reported(run, wrong):
     end = run.log.end_position
     beats(run, "a")[1].payload = heartbeat(end + wrong, 0xE0)
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, end + wrong)
     assert f"an EOS heartbeat has position {end + wrong}, expected {end}" in finding.text
 
@@ -63,13 +63,13 @@ def test_an_end_signalled_at_another_position_is_reported(run, wrong):
 def test_an_end_signalled_before_all_is_sent_is_reported(run):
     last = [each for each in run.packets["a"] if each.kind == "DATA"][-1]
     beats(run, "a")[1].time_ns = last.time_ns - STEP_NS // 2
-    assert "before the last data frame" in look(run).text
+    assert "before the last data frame" in finding_of(run).text
 
 
 def test_data_with_the_flag_of_the_end_is_reported(run):
     packet = [each for each in run.packets["a"] if each.kind == "DATA"][3]
     packet.payload = packet.payload[:5] + b"\xe0" + packet.payload[6:]
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.FAIL
     assert finding.position == struct.unpack_from("<i", packet.payload, 8)[0]
     assert "has the EOS flag" in finding.text
@@ -77,21 +77,21 @@ def test_data_with_the_flag_of_the_end_is_reported(run):
 
 def test_an_end_that_is_not_signalled_is_reported(run):
     clear_eos(run, "a")
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, run.log.end_position)
     assert "0 EOS heartbeats were sent, expected at least one" in finding.text
 
 
 def test_an_end_that_must_not_be_signalled_passes(run):
     channel = run.traffic.channel + "|eos=false"
-    assert look(run, channel=channel).outcome is Outcome.FAIL
+    assert finding_of(run, channel=channel).outcome is Outcome.FAIL
     clear_eos(run, "a")
-    assert look(run, channel=channel).outcome is Outcome.PASS
+    assert finding_of(run, channel=channel).outcome is Outcome.PASS
 
 
 def test_a_link_that_drops_every_heartbeat_excuses_the_subject(run):
     clear_eos(run, "b")
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "the link dropped all 2 EOS heartbeats" in finding.text
 
@@ -114,7 +114,7 @@ def test_a_subscriber_that_does_not_reach_the_end_is_reported(run, changes, text
 @pytest.mark.parametrize(("host", "folder"), [("a", "publications"), ("b", "images")])
 def test_a_log_with_another_end_is_reported(run, host, folder):
     run.logs[host][-4096 + 128] ^= 32
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.FAIL
     assert f"the log in {folder} on {host} has end-of-stream position" in finding.text
 
@@ -146,9 +146,9 @@ def test_the_first_signal_is_in_time_in_a_simulation(run, closed_ms, eos_ms, is_
     for index, each in enumerate(beats(run, "a")):
         each.time_ns = max(sent_ns, closed_ns) + (eos_ms if index else 0) * STEP_NS
     run.now_ns = closed_ns
-    assert look(run).outcome is Outcome.PASS
+    assert finding_of(run).outcome is Outcome.PASS
     run.case = run.case.model_copy(update={"fidelity": "sim"})
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome is Outcome.FAIL) == is_late
     if is_late:
         assert finding.text == (
@@ -157,4 +157,4 @@ def test_the_first_signal_is_in_time_in_a_simulation(run, closed_ms, eos_ms, is_
         )
     settings = {"drivers": {"a": {"AERON_TIMER_INTERVAL": "2s"}}}
     run.case = run.case.model_copy(update=settings)
-    assert look(run).outcome is Outcome.PASS
+    assert finding_of(run).outcome is Outcome.PASS

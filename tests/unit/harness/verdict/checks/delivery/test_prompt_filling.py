@@ -8,7 +8,7 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 
-def look(run, fidelity="netns", late_ns=0):
+def finding_of(run, fidelity="netns", late_ns=0):
     """Check a run in which rcv-pos moves late."""
     run.case = run.case.model_copy(update={"fidelity": fidelity})
     run.samples["b"] = [
@@ -29,13 +29,13 @@ def look(run, fidelity="netns", late_ns=0):
     ],
 )
 def test_late_fills_are_reported(tmp_path, fidelity, late_ns, outcome):
-    finding = look(make_run(tmp_path, reliable=False), fidelity, late_ns)
+    finding = finding_of(make_run(tmp_path, reliable=False), fidelity, late_ns)
     assert finding.outcome is outcome, finding.text
     assert ("after it could be detected" in finding.text) == (outcome is Outcome.FAIL)
 
 
 def test_reliable_streams_are_not_judged(tmp_path):
-    finding = look(make_run(tmp_path))
+    finding = finding_of(make_run(tmp_path))
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "gaps are repaired" in finding.text
 

@@ -24,7 +24,7 @@ def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
-def look(run):
+def finding_of(run):
     return setups_until_answered(Evidence(run.write()), run.traffic)
 
 
@@ -53,7 +53,7 @@ def delay_all_after_setup(run, more_ns: int) -> None:
 
 
 def test_a_stream_that_is_answered_at_once_passes(run):
-    assert look(run).outcome is Outcome.PASS
+    assert finding_of(run).outcome is Outcome.PASS
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_setups_are_repeated_each_interval_until_the_answer(run, after_ns, outco
     if after_ns is not None:
         for number in range(1, (5 * INTERVAL_NS // 2 - 1) // after_ns + 1):
             setup(run, opened_ns + number * after_ns)
-    assert look(run).outcome is outcome
+    assert finding_of(run).outcome is outcome
 
 
 def test_a_setup_that_left_late_excuses_the_next_one(run):
@@ -78,17 +78,17 @@ def test_a_setup_that_left_late_excuses_the_next_one(run):
     opened_ns = first_ns(run, "SETUP")
     for after_ns in (190_000_000, 200_000_000):
         setup(run, opened_ns + after_ns)
-    assert look(run).outcome is Outcome.PASS
+    assert finding_of(run).outcome is Outcome.PASS
 
 
 def test_a_setup_after_the_answer_is_reported_unless_requested(run):
     late_ns = first_ns(run, "SM") + 2 * INTERVAL_NS
     setup(run, late_ns)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.FAIL
     assert finding.text.startswith("1 unrequested SETUPs")
     ask(run, late_ns - 1)
-    assert look(run).outcome is Outcome.PASS
+    assert finding_of(run).outcome is Outcome.PASS
 
 
 def test_one_request_permits_one_setup(run):
@@ -96,7 +96,7 @@ def test_one_request_permits_one_setup(run):
     ask(run, late_ns - 1)
     setup(run, late_ns)
     setup(run, late_ns + INTERVAL_NS)
-    assert look(run).outcome is Outcome.FAIL
+    assert finding_of(run).outcome is Outcome.FAIL
 
 
 def test_missing_senders_capture_is_inconclusive(run):
@@ -153,7 +153,7 @@ def test_a_setup_has_the_ttl_of_its_channel(run, more, is_right):
         for each in packets:
             if each.kind == "SETUP":
                 each.payload = each.payload[:36] + (3).to_bytes(4, "little")
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome is Outcome.PASS) == is_right, finding.text
     assert is_right or "has a TTL of 3" in finding.text
 
@@ -163,6 +163,6 @@ def test_a_flag_that_the_channel_does_not_have_is_reported(run, flags):
     for each in run.packets["a"]:
         if each.kind == "SETUP":
             each.payload = each.payload[:5] + bytes([flags]) + each.payload[6:]
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.FAIL
     assert finding.text == f"a SETUP has the flags {flags:#04x}, expected 0x00"

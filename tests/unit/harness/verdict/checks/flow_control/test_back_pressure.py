@@ -12,7 +12,7 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 WINDOW_AT = 24
 
 
-def look(run, counted, **traffic):
+def finding_of(run, counted, **traffic):
     run.case = run.case.model_copy(update={"fidelity": "sim"})
     run.sample("a", "snd-bpe", counted)
     run.sample("a", "pub-pos", run.log.end_position)
@@ -20,7 +20,7 @@ def look(run, counted, **traffic):
     return back_pressure_counted(Evidence(run.write()), changed)
 
 
-def shut(run, window):
+def narrow_windows(run, window):
     """Let the status messages that the publisher receives have a shorter window."""
     for each in run.packets["a"]:
         if each.kind == "SM":
@@ -30,29 +30,29 @@ def shut(run, window):
 
 
 def test_a_sender_that_is_never_stopped_counts_nothing(tmp_path):
-    assert look(make_run(tmp_path), 0).outcome is Outcome.PASS
+    assert finding_of(make_run(tmp_path), 0).outcome is Outcome.PASS
 
 
 def test_an_event_without_a_reason_is_reported(tmp_path):
-    finding = look(make_run(tmp_path), 1)
+    finding = finding_of(make_run(tmp_path), 1)
     assert finding.outcome is Outcome.FAIL
     assert "snd-bpe is 1, expected 0 to 0" in finding.text
 
 
 def test_events_that_are_not_counted_are_reported(tmp_path):
     run = make_run(tmp_path)
-    shut(run, WINDOW // 4)
-    finding = look(run, 0)
+    narrow_windows(run, WINDOW // 4)
+    finding = finding_of(run, 0)
     assert finding.outcome is Outcome.FAIL
     assert 0 < finding.facts["least"] <= finding.facts["most"]
 
 
 def test_each_event_may_be_counted(tmp_path):
     run = make_run(tmp_path)
-    shut(run, WINDOW // 4)
-    most = look(run, 0).facts["most"]
-    assert look(run, most).outcome is Outcome.PASS
-    assert look(run, most + 1).outcome is Outcome.FAIL
+    narrow_windows(run, WINDOW // 4)
+    most = finding_of(run, 0).facts["most"]
+    assert finding_of(run, most).outcome is Outcome.PASS
+    assert finding_of(run, most + 1).outcome is Outcome.FAIL
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_a_missing_counter_is_inconclusive(tmp_path, name, text):
 def test_groups_are_not_judged(tmp_path):
     run = make_run(tmp_path)
     channel = "aeron:udp?control-mode=dynamic|control=10.0.0.1:24325"
-    assert "several receivers" in look(run, 9, channel=channel).text
+    assert "several receivers" in finding_of(run, 9, channel=channel).text

@@ -38,7 +38,7 @@ def grown(run, *losses):
     return [10, *found[1:]]
 
 
-def look(run, packets, receive="|cc=cubic", fidelity="sim"):
+def finding_of(run, packets, receive="|cc=cubic", fidelity="sim"):
     """Check a run whose status messages have these windows, in packets, and then the last one."""
     for number, each in enumerate(messages_of(run)):
         window = int(packets[min(number, len(packets) - 1)] * MTU)
@@ -53,14 +53,14 @@ def look(run, packets, receive="|cc=cubic", fidelity="sim"):
 @pytest.mark.parametrize("losses", [(), (2,), (2, 3), (2, 3, 4, 7), range(2, 100)])
 def test_windows_that_shrink_by_a_fifth_and_grow_along_the_curve_are_a_pass(tmp_path, losses):
     run = make_run(tmp_path)
-    finding = look(run, grown(run, *losses))
+    finding = finding_of(run, grown(run, *losses))
     assert finding.outcome is Outcome.PASS, finding.text
 
 
 def test_two_losses_between_status_messages_are_a_pass(tmp_path):
     run = make_run(tmp_path)
     packets = grown(run, 2, 3)
-    assert look(run, [*packets[:2], *packets[3:]]).outcome is Outcome.PASS
+    assert finding_of(run, [*packets[:2], *packets[3:]]).outcome is Outcome.PASS
 
 
 @pytest.mark.parametrize(
@@ -76,29 +76,29 @@ def test_other_windows_are_reported(tmp_path, number, wrong, text):
     run = make_run(tmp_path)
     packets = grown(run, 2, 3)
     packets[number] = wrong
-    finding = look(run, packets)
+    finding = finding_of(run, packets)
     assert finding.outcome is Outcome.FAIL
     assert text in finding.text
 
 
 def test_a_window_that_never_grows_is_reported(tmp_path):
-    finding = look(make_run(tmp_path), [10])
+    finding = finding_of(make_run(tmp_path), [10])
     assert finding.text.startswith("the window is 10 packets, ")
     assert finding.text.endswith(" ns after the last loss with 23 packets, expected 19 to 19")
 
 
 def test_on_real_time_a_window_may_have_grown_before_it_shrank(tmp_path):
-    assert look(make_run(tmp_path), [10, 9], fidelity="netns").outcome is Outcome.PASS
+    assert finding_of(make_run(tmp_path), [10, 9], fidelity="netns").outcome is Outcome.PASS
 
 
 def test_a_window_that_is_no_number_of_packets_is_reported(tmp_path):
     run = make_run(tmp_path)
-    finding = look(run, [10, 10.5])
+    finding = finding_of(run, [10, 10.5])
     assert "expected packets of 1408 bytes" in finding.text
 
 
 def test_streams_without_cubic_are_not_judged(tmp_path):
-    finding = look(make_run(tmp_path), [1], receive="")
+    finding = finding_of(make_run(tmp_path), [1], receive="")
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "does not have cc=cubic" in finding.text
 
@@ -117,7 +117,7 @@ def test_the_counter_ends_with_the_last_window(tmp_path, monkeypatch, more, fide
     run = make_run(tmp_path)
     packets = grown(run, 2)
     run.values[COUNTER] = packets[-1] * MTU + more
-    finding = look(run, packets, fidelity=fidelity)
+    finding = finding_of(run, packets, fidelity=fidelity)
     assert finding.outcome is outcome
     if outcome is Outcome.FAIL:
         assert finding.text.startswith(

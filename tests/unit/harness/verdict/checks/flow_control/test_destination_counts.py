@@ -19,7 +19,7 @@ S = 1_000_000_000
 DYNAMIC = "aeron:udp?control-mode=dynamic|control=10.0.0.1:24324"
 
 
-def look(last_seconds, values, channel=DYNAMIC, counters=1):
+def finding_of(last_seconds, values, channel=DYNAMIC, counters=1):
     """Check receivers that send a status message each 200 ms until they fall silent."""
     rows = [
         (at * S // 5, address)
@@ -54,7 +54,7 @@ def compare(messages, values, channel=DYNAMIC, counters=1):
     ],
 )
 def test_receivers_of_the_last_five_seconds_are_a_pass(last_seconds, values):
-    assert look(last_seconds, values) == ""
+    assert finding_of(last_seconds, values) == ""
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_receivers_of_the_last_five_seconds_are_a_pass(last_seconds, values):
     ],
 )
 def test_another_number_is_reported(last_seconds, values, text):
-    assert look(last_seconds, values).startswith(text)
+    assert finding_of(last_seconds, values).startswith(text)
 
 
 def test_other_channels_and_several_counters_are_not_compared():
-    assert look((20, 20), [(0, 7)], channel="aeron:udp?endpoint=10.0.0.1:24325") == ""
-    assert look((20, 20), [(0, 7)], counters=2) == ""
+    assert finding_of((20, 20), [(0, 7)], channel="aeron:udp?endpoint=10.0.0.1:24325") == ""
+    assert finding_of((20, 20), [(0, 7)], counters=2) == ""
 
 
 def naive(messages, values):

@@ -46,14 +46,14 @@ def send(run, after_ms, payload, port):
     run.packets["b"].append(Packet(time_ns, "b", "a", (port, SENDER_PORT), payload, "SM"))
 
 
-def look(run):
+def finding_of(run):
     near, far = feedback_spaced(Evidence(run.write()), list(run.case.traffic))
     assert (near.about, near.outcome, far.about) == ("a", PASS, "b")
     return far
 
 
 def test_a_run_without_such_feedback_passes(run):
-    assert look(run).text == "0 requests for a SETUP and 0 rejections, none too early"
+    assert finding_of(run).text == "0 requests for a SETUP and 0 rejections, none too early"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_run_without_such_feedback_passes(run):
 def test_one_request_per_second_and_one_more_are_permitted(run, times_ms, outcome):
     for each in times_ms:
         ask(run, each)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is outcome
     if outcome is PASS:
         assert finding.text.startswith(f"{len(times_ms)} requests for a SETUP")
@@ -82,7 +82,7 @@ def test_one_request_per_second_and_one_more_are_permitted(run, times_ms, outcom
 def test_the_finding_says_how_early_which_request_was(run):
     for each in (0, 10, 20):
         ask(run, each)
-    assert look(run).text == (
+    assert finding_of(run).text == (
         "3 requests for a SETUP of session 0, stream 0 were up to 1980.0 ms early, expected one "
         "in 1000 ms"
     )
@@ -92,7 +92,7 @@ def test_sockets_and_sessions_have_intervals_of_their_own(run):
     for index in range(4):
         ask(run, 10 * index, session=index)
         ask(run, 10 * index, port=PORT + 1 + index)
-    assert look(run).outcome is PASS
+    assert finding_of(run).outcome is PASS
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_rejection_is_repeated_after_each_status_timeout(run, step_ms, timeout
         run.case = run.case.model_copy(update={"drivers": {"b": {TIMEOUT_SETTING: timeout}}})
     for index in range(14):
         reject(run, index * step_ms)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is outcome
     assert outcome is PASS or finding.text.startswith(
         f"14 rejections of session {SESSION_ID}, stream {STREAM_ID} were up to"
@@ -139,11 +139,11 @@ def test_a_socket_that_is_opened_once_asks_a_control_address_once(run, changes, 
     for each in (0, 10, 1010):
         ask(run, each, session=session)
     run.case = run.case.model_copy(update=changes)
-    assert look(run).outcome is outcome
+    assert finding_of(run).outcome is outcome
 
 
 def test_a_socket_that_is_opened_once_may_ask_each_second(run):
     for each in (0, 996, 2000):
         ask(run, each)
     run.case = run.case.model_copy(update={"fidelity": "sim"})
-    assert look(run).outcome is PASS
+    assert finding_of(run).outcome is PASS

@@ -25,7 +25,7 @@ def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
-def look(run):
+def finding_of(run):
     return heartbeats_in_silence(Evidence(run.write()), run.traffic)
 
 
@@ -53,14 +53,14 @@ def rest(run, ms: int, *beats_ms: int, sent: int | None = None) -> None:
 
 
 def test_without_a_pause_of_data_there_is_nothing_to_check(run):
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "no heartbeat was due" in finding.text
 
 
 def test_a_pause_with_heartbeats_is_a_pass(run):
     rest(run, 340, 100, 200, 300)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is PASS, finding.text
     assert finding.facts["silences"] == 1
 
@@ -68,7 +68,7 @@ def test_a_pause_with_heartbeats_is_a_pass(run):
 @pytest.mark.parametrize(("ms", "outcome"), [(190, PASS), (230, FAIL)])
 def test_a_missing_heartbeat_is_reported(run, ms, outcome):
     rest(run, ms)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is outcome, finding.text
     assert ("no data and no heartbeat for" in finding.text) == (outcome is FAIL)
 
@@ -79,13 +79,13 @@ def test_retransmits_do_not_show_the_position_of_the_sender(run):
     run.now_ns = data(run)[20].time_ns + 150 * STEP_NS
     run.send("a", again.payload, "DATA")
     run.now_ns = max(each.time_ns for each in run.packets["b"])
-    assert look(run).outcome is FAIL
+    assert finding_of(run).outcome is FAIL
 
 
 @pytest.mark.parametrize("off", [-32, 32])
 def test_a_heartbeat_with_another_position_violates_the_protocol(run, off):
     rest(run, 150, 100, sent=end_of(data(run)[20]) + off)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is FAIL
     assert finding.kind is Kind.PROTOCOL
     assert "the end of the data sent" in finding.text
@@ -110,11 +110,11 @@ def test_a_link_that_loses_heartbeats_is_no_fault_of_the_sender(run):
     rest(run, 340, 100, 200, 300)
     assert run.links[A_TO_B].frames["HEARTBEAT"].received == 6
     run.packets["b"] = [each for each in run.packets["b"] if each.kind != "HEARTBEAT"]
-    assert look(run).outcome is PASS
+    assert finding_of(run).outcome is PASS
 
 
 def test_a_stream_without_data_and_heartbeats_is_reported_as_one_that_cannot_be_judged(run):
     run.packets["a"] = [each for each in run.packets["a"] if each.kind in ("SETUP", "SM")]
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.about) == (Outcome.INCONCLUSIVE, run.traffic.id)
     assert "has neither data nor heartbeats" in finding.text

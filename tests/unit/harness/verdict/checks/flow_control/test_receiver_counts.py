@@ -26,7 +26,7 @@ def run(tmp_path, monkeypatch):
     return run
 
 
-def look(run, control, *values):
+def finding_of(run, control, *values):
     for value in values:
         run.sample("a", RECEIVERS, value)
     (traffic,) = run.case.traffic
@@ -39,7 +39,7 @@ def look(run, control, *values):
     ("values", "outcome"), [((0, 2, 0), PASS), ((0, 2), PASS), ((0, 1), FAIL), ((3, 2), FAIL)]
 )
 def test_each_receiver_of_a_group_is_counted(run, values, outcome):
-    finding = look(run, "min", *values)
+    finding = finding_of(run, "min", *values)
     assert finding.outcome is outcome
     if outcome is FAIL:
         shown = f"fc-receivers is {max(values)} at most, expected 2 according to the capture"
@@ -59,18 +59,18 @@ def tag(run, host, group_tag):
 def test_with_a_tag_only_its_receivers_are_counted(run, value, outcome):
     tag(run, "b", 7)
     tag(run, "c", 8)
-    assert look(run, "tagged,g:7", 0, value).outcome is outcome
+    assert finding_of(run, "tagged,g:7", 0, value).outcome is outcome
 
 
 def test_with_max_there_is_no_counter(run):
-    assert look(run, "max").outcome is PASS
-    finding = look(run, "max", 2)
+    assert finding_of(run, "max").outcome is PASS
+    finding = finding_of(run, "max", 2)
     assert finding.outcome is FAIL
     assert finding.text.endswith("expected none with fc=max")
 
 
 def test_a_group_has_the_counter(run):
-    finding = look(run, "min")
+    finding = finding_of(run, "min")
     assert finding.outcome is FAIL
     assert finding.text == "the publication has 0 counters fc-receivers, expected one"
 

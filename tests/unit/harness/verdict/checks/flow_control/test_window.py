@@ -21,7 +21,7 @@ def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
-def look(run):
+def finding_of(run):
     return sends_within_window(Evidence(run.write()), run.traffic)
 
 
@@ -43,7 +43,7 @@ def frames_between(run, start_ns: int, end_ns: int):
 
 
 def test_a_sender_that_keeps_within_the_window_passes(run):
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts["status_messages"] == len(messages(run))
     assert finding.facts["least_room"] > 0
@@ -56,7 +56,7 @@ def test_a_frame_may_reach_the_limit_and_no_further(run, missing, outcome):
     length, offset = struct.unpack_from("<i4xi", last.payload)
     end = offset + (length + 31) // 32 * 32
     set_window(first, end - missing)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is outcome
     if outcome is Outcome.FAIL:
         assert (finding.position, finding.conclusive) == (offset, False)
@@ -67,7 +67,7 @@ def test_a_frame_may_reach_the_limit_and_no_further(run, missing, outcome):
 def test_data_before_any_status_message_is_reported(run):
     first = messages(run)[0]
     first.time_ns = messages(run)[1].time_ns - 1
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, 0)
     assert "no status message had arrived yet" in finding.text
 
@@ -75,7 +75,7 @@ def test_data_before_any_status_message_is_reported(run):
 def test_a_status_message_that_requests_a_setup_allows_nothing(run):
     first = messages(run)[0]
     first.payload = first.payload[:5] + b"\x80" + first.payload[6:]
-    assert look(run).outcome is Outcome.FAIL
+    assert finding_of(run).outcome is Outcome.FAIL
 
 
 @pytest.mark.parametrize("missing", [0, 32])
@@ -88,7 +88,7 @@ def test_only_the_header_of_a_pad_counts(run, missing):
         if each.time_ns < pad.time_ns:
             consumed = position_of(*struct.unpack_from("<ii", each.payload, 16))
             set_window(each, min(WINDOW, start + 32 - missing - consumed))
-    offender = look(run).position
+    offender = finding_of(run).position
     assert offender == (start if missing else start + (length + 31) // 32 * 32)
 
 
@@ -99,13 +99,13 @@ def position_of(term_id: int, offset: int) -> int:
 def test_retransmits_are_not_limited_by_the_window(run):
     asked = next(each for each in run.packets["a"] if each.kind == "NAK")
     again = frames_between(run, asked.time_ns, asked.time_ns + 10**9)[0]
-    assert look(run).outcome is Outcome.PASS
+    assert finding_of(run).outcome is Outcome.PASS
     assert [each.payload for each in run.packets["a"]].count(again.payload) == 2
 
 
 def test_missing_status_messages_or_a_missing_capture_are_inconclusive(run):
     run.packets["a"] = [each for each in run.packets["a"] if each.kind != "SM"]
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "has no status message" in finding.text
     run.folder.capture("a").unlink()

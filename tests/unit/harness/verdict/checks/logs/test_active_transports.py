@@ -24,7 +24,7 @@ def run(tmp_path):
     return make_run(tmp_path)
 
 
-def look(run, value):
+def finding_of(run, value):
     run.logs["b"][AT : AT + 4] = np.frombuffer(struct.pack("<i", value), np.uint8)
     return transports_counted(Evidence(run.write()), run.traffic)
 
@@ -50,7 +50,7 @@ def silence_before_last_status(run, pause_ns):
 
 @pytest.mark.parametrize(("value", "outcome"), [(1, PASS), (0, FAIL), (2, FAIL)])
 def test_a_stream_on_one_path_has_one_transport(run, value, outcome):
-    finding = look(run, value)
+    finding = finding_of(run, value)
     assert finding.outcome is outcome
     if outcome is FAIL:
         noun = "transport" if value == 1 else "transports"
@@ -63,7 +63,7 @@ def test_a_stream_on_one_path_has_one_transport(run, value, outcome):
 @pytest.mark.parametrize(("value", "outcome"), [(1, FAIL), (2, PASS), (3, FAIL)])
 def test_two_paths_are_counted(run, value, outcome):
     second_path(run)
-    assert look(run, value).outcome is outcome
+    assert finding_of(run, value).outcome is outcome
 
 
 @pytest.mark.parametrize(("pause_ms", "highest"), [(100, 2), (399, 2), (601, 1), (2000, 1)])
@@ -73,19 +73,19 @@ def test_a_path_counts_until_it_has_been_silent_for_the_timeout(run, pause_ms, h
     second_path(run, lambda index, count: index < count - 12)
     silence_before_last_status(run, pause_ms * MS)
     # Paths may have become silent after the end of the capture.
-    found = [value for value in range(4) if look(run, value).outcome is PASS]
+    found = [value for value in range(4) if finding_of(run, value).outcome is PASS]
     assert found == list(range(highest + 1))
 
 
 def test_a_path_that_becomes_silent_after_the_last_status_message_may_count_or_not(run):
     timeouts = TimeoutsCase(image_liveness_ns=500 * MS)
     run.case = run.case.model_copy(update={"timeouts": timeouts})
-    assert {value for value in range(3) if look(run, value).outcome is PASS} == {0, 1}
+    assert {value for value in range(3) if finding_of(run, value).outcome is PASS} == {0, 1}
 
 
 def test_a_driver_that_was_killed_is_not_judged(run):
     run.manifest.processes[1].exit_code = -signal.SIGKILL
-    assert look(run, 0).text == "not compared: a driver of the host was killed"
+    assert finding_of(run, 0).text == "not compared: a driver of the host was killed"
 
 
 def test_a_log_that_was_not_saved_is_not_judged(run):

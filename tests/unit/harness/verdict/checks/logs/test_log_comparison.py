@@ -17,7 +17,7 @@ def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
-def look(run):
+def finding_of(run):
     return image_log_equals_publication(Evidence(run.write()), run.traffic)
 
 
@@ -29,7 +29,7 @@ def late_frame(run) -> int:
 
 
 def test_equal_logs_are_a_pass_over_the_length_of_a_term(run):
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts["to"] == run.log.end_position
     low = run.log.end_position - TERM_LENGTH
@@ -41,7 +41,7 @@ def test_equal_logs_are_a_pass_over_the_length_of_a_term(run):
 def test_the_first_frame_with_another_byte_is_reported_with_both_headers(run, byte):
     position = late_frame(run)
     run.logs["b"][run.in_log(position) + byte] ^= 4
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.conclusive, finding.position) == (Outcome.FAIL, True, position)
     assert f"byte {byte} of the frame at position {position} differs" in finding.text
     assert finding.text.count("DATA of") == 2
@@ -55,7 +55,7 @@ def test_the_first_frame_with_another_byte_is_reported_with_both_headers(run, by
 def test_an_image_that_ends_before_the_publication_is_reported(run):
     position = late_frame(run)
     run.logs["b"][run.in_log(position) :][:4] = 0
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
     assert (
         f"the image's log ends at position {position}, expected {run.log.end_position}"
@@ -65,7 +65,7 @@ def test_an_image_that_ends_before_the_publication_is_reported(run):
 
 def test_filled_gaps_of_an_unreliable_stream_are_excepted_and_counted(tmp_path):
     run = make_run(tmp_path, reliable=False)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts["filled_gaps"] > 3
 
@@ -85,13 +85,13 @@ def test_a_fill_that_covers_a_part_of_a_frame_is_a_difference(tmp_path):
     at = run.in_log(pads[-2])
     length = int(run.logs["b"][at : at + 4].view(np.int32)[0])
     run.logs["b"][at : at + 4].view(np.int32)[0] = length + 32
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, pads[-2])
 
 
 def test_logs_of_different_terms_are_a_failure(run):
     run.logs["b"][3 * TERM_LENGTH + 264] ^= 1
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.FAIL
     assert "initial_term_id is -3 in the publication's log, but -4 in the image's" in finding.text
 
@@ -99,7 +99,7 @@ def test_logs_of_different_terms_are_a_failure(run):
 def test_a_publication_with_a_gap_before_its_tail_fails(run):
     position = late_frame(run)
     run.logs["a"][run.in_log(position) :][:4] = 0
-    assert "before its tail at" in look(run).text
+    assert "before its tail at" in finding_of(run).text
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_a_log_that_was_left_out_is_reported_with_the_reason(run):
 
 def test_a_log_of_another_session_is_not_used(run):
     run.logs["b"][3 * TERM_LENGTH + 320 + 12] ^= 1
-    assert look(run).outcome is Outcome.INCONCLUSIVE
+    assert finding_of(run).outcome is Outcome.INCONCLUSIVE
 
 
 def test_a_file_that_is_not_a_log_is_a_harness_defect(run):
     run.logs["b"] = run.logs["b"][:-1]
-    assert look(run).outcome is Outcome.HARNESS
+    assert finding_of(run).outcome is Outcome.HARNESS
 
 
 def first_in_reach(run) -> int:
@@ -155,7 +155,7 @@ def fill_from_before_reach(run) -> tuple[int, int]:
 def test_the_comparison_starts_after_a_fill_that_began_before_its_range(tmp_path):
     run = make_run(tmp_path, reliable=False)
     _, end = fill_from_before_reach(run)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts["from"] == end
 
@@ -164,7 +164,7 @@ def test_a_first_frame_within_reach_that_no_fill_covers_must_be_there(tmp_path):
     run = make_run(tmp_path, reliable=False)
     position = int(run.log.frames["position"][first_in_reach(run)])
     run.logs["b"][run.in_log(position) :][:4] = 0
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
 
 

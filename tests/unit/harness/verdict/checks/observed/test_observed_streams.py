@@ -42,7 +42,7 @@ def run(tmp_path) -> SyntheticRun:
     return made
 
 
-def look(run):
+def findings_of(run):
     return {each.name: each for each in observed_streams(Evidence(run.write()))}
 
 
@@ -55,7 +55,7 @@ def data_packets(run, host):
 
 
 def test_a_valid_stream_passes_each_check_and_its_content_is_unknown(run):
-    found = look(run)
+    found = findings_of(run)
     assert list(found) == [*FROM_CAPTURES, *FROM_DRIVERS, *OF_CHANNEL, "observed_streams"]
     assert {each.outcome for each in found.values()} == {Outcome.PASS}
     assert unknown(found) == "what the applications offered, and what they did with the data"
@@ -75,14 +75,14 @@ def test_another_byte_than_was_sent_is_named(run):
     payload = bytearray(packet.payload)
     payload[HEADER] ^= 1
     packet.payload = bytes(payload)
-    found = look(run)["observed_data_arrived"]
+    found = findings_of(run)["observed_data_arrived"]
     assert (found.outcome, found.position, found.conclusive) == (Outcome.FAIL, position, True)
 
 
 def test_data_that_never_arrives_is_a_failure_after_the_end_of_the_stream(run):
     lost = data_packets(run, "b")[-1].payload
     run.packets["b"] = [each for each in run.packets["b"] if each.payload != lost]
-    found = look(run)["observed_data_arrived"]
+    found = findings_of(run)["observed_data_arrived"]
     assert found.outcome is Outcome.FAIL
     assert "never arrived completely" in found.text
 
@@ -92,7 +92,7 @@ def test_data_that_never_arrives_is_unknown_without_the_end_of_the_stream(run):
     run.packets["b"] = [each for each in run.packets["b"] if each.payload != lost]
     for packets in run.packets.values():
         packets[:] = [each for each in packets if each.kind != "HEARTBEAT"]
-    found = look(run)
+    found = findings_of(run)
     assert found["observed_data_arrived"].outcome is Outcome.INCONCLUSIVE
     assert "observed_end_of_stream" not in found
     assert "the publication has not signalled the end of its stream" in unknown(found)
@@ -107,7 +107,7 @@ def test_an_end_before_the_last_data_is_named(run):
     early[8:12] = (int.from_bytes(early[8:12], "little") - HEADER).to_bytes(4, "little")
     early[5] |= 0x20
     last.insert(at, replace(heartbeat, payload=bytes(early)))
-    found = look(run)["observed_end_of_stream"]
+    found = findings_of(run)["observed_end_of_stream"]
     assert found.outcome is Outcome.FAIL
 
 
@@ -128,7 +128,7 @@ def test_data_beyond_the_window_is_named(run):
         window[24:28] = (64).to_bytes(4, "little")
         each.payload = bytes(window)
     assert feedback
-    found = look(run)["sends_within_window"]
+    found = findings_of(run)["sends_within_window"]
     assert found.outcome is Outcome.FAIL
 
 
@@ -140,7 +140,7 @@ def test_a_killed_driver_leaves_the_start_of_its_images_unknown(run):
     run.folder.make()
     happened = [AppliedEvent("crash", "b", "kill", ["driver"], 1, 2)]
     write_applied_events(run.folder.host_events, happened)
-    found = look(run)
+    found = findings_of(run)
     assert "event crash killed a driver" in unknown(found)
     assert list(found) == [*FROM_CAPTURES[2:], "observed_streams"]
 
@@ -160,7 +160,7 @@ def leave_only_setups(run):
 
 def test_a_stream_without_a_subscriber_is_named(run):
     leave_only_setups(run)
-    found = look(run)["observed_data_arrived"]
+    found = findings_of(run)["observed_data_arrived"]
     assert found.outcome is Outcome.PASS
     assert found.text.startswith("no data was sent, and b sent no status message: nobody there")
     (note,) = unread_notes([found])
@@ -171,7 +171,7 @@ def test_a_subscriber_that_was_sent_nothing_is_no_missing_subscriber(run):
     answers = [each for each in run.packets["b"] if each.kind == "SM"]
     leave_only_setups(run)
     run.packets["b"] += answers
-    found = look(run)["observed_data_arrived"]
+    found = findings_of(run)["observed_data_arrived"]
     assert found.text == "all 0 bytes from position 0 to 0 arrived, as they were sent"
     assert not list(unread_notes([found]))
 

@@ -24,7 +24,7 @@ def lines(kind, *messages, stream="seen "):
     return "".join(f"WT {kind} {stream}{number} {crc}\n" for number, crc in messages)
 
 
-def look(run, sent, got, **logs):
+def findings_of(run, sent, got, **logs):
     """Return the findings, given the logs of a sender at a, of a receiver at b, and of others."""
     applications = [("sender", "a", sent), ("receiver", "b", got)]
     applications += [(name, *each) for name, each in logs.items()]
@@ -48,7 +48,7 @@ SENT = lines("SENT", (0, 10), (1, 11), (2, 12))
 @pytest.mark.parametrize("stream", ["seen ", ""])
 def test_equal_reports_pass_and_nothing_is_unknown(run, stream):
     sent = "hello\n" + SENT + "WT RTT 5\nxWT SENT seen 9 9\n"
-    found = look(run, sent, lines("GOT", (0, 10), (1, 11), (2, 12), stream=stream))
+    found = findings_of(run, sent, lines("GOT", (0, 10), (1, 11), (2, 12), stream=stream))
     assert found[CHECK].outcome is Outcome.PASS
     assert "3 messages of sender reached receiver, once and in order" in found[CHECK].text
     assert found["observed_streams"].text.endswith("nothing is unknown")
@@ -58,7 +58,7 @@ def test_equal_reports_pass_and_nothing_is_unknown(run, stream):
 
 @pytest.mark.timeout(60)
 def test_a_log_that_is_a_link_or_a_fifo_reports_nothing(run, tmp_path):
-    look(run, SENT, lines("GOT", (0, 10), (1, 11), (2, 12)))
+    findings_of(run, SENT, lines("GOT", (0, 10), (1, 11), (2, 12)))
     log = run.folder.host("b").application("receiver").log
     log.rename(tmp_path / "elsewhere")
     log.symlink_to(tmp_path / "elsewhere")
@@ -72,13 +72,13 @@ def test_a_log_that_could_not_be_written_proves_no_loss(run):
     name, log = "b/application-receiver", "hosts/b/application-receiver.log"
     exit_ = ProcessExit(name, "application", 125, False, log, "", problem=LOG_LOST)
     run.manifest.processes.append(exit_)
-    found = look(run, SENT, lines("GOT", (0, 10)))[CHECK]
+    found = findings_of(run, SENT, lines("GOT", (0, 10)))[CHECK]
     assert found.outcome is Outcome.INCONCLUSIVE
     assert found.text.startswith(f"{log} is incomplete")
 
 
 def test_without_reports_of_both_sides_the_delivery_is_unknown(run):
-    found = look(run, SENT, "")
+    found = findings_of(run, SENT, "")
     assert CHECK not in found
     assert "what the applications offered" in found["observed_streams"].text
 
@@ -98,7 +98,7 @@ def test_without_reports_of_both_sides_the_delivery_is_unknown(run):
     ],
 )
 def test_the_first_wrong_message_is_named_with_its_position(run, got, message, text):
-    found = look(run, SENT, lines("GOT", *got))[CHECK]
+    found = findings_of(run, SENT, lines("GOT", *got))[CHECK]
     assert (found.outcome, found.message, found.at_fault) == (
         Outcome.FAIL,
         message,
@@ -113,17 +113,17 @@ def test_the_first_wrong_message_is_named_with_its_position(run, got, message, t
 def test_a_sender_that_reports_what_it_has_not_sent_is_to_blame(run):
     crcs = [zlib.crc32(run.messages[number][1]) for number in range(3)]
     sent = lines("SENT", *enumerate([77, crcs[0], 78, crcs[1], crcs[2]]))
-    found = look(run, sent, lines("GOT", (1, crcs[0]), (3, crcs[1]), (4, crcs[2])))[CHECK]
+    found = findings_of(run, sent, lines("GOT", (1, crcs[0]), (3, crcs[1]), (4, crcs[2])))[CHECK]
     assert (found.outcome, found.message) == (Outcome.FAIL, 0)
     text = "sender reports it as sent, but it is not in the stream, nor is 1 other of 5"
     assert text in found.text
     assert "receiver" not in found.text
     sent = lines("SENT", *enumerate([crcs[0], 77, crcs[1]]))
-    found = look(run, sent, lines("GOT", (0, crcs[0]), (2, crcs[1])))[CHECK]
+    found = findings_of(run, sent, lines("GOT", (0, crcs[0]), (2, crcs[1])))[CHECK]
     assert "is not in the stream; an `offer` with a negative result" in found.text
     # It was sent, but the receiver does not report it.
     sent = lines("SENT", *enumerate(crcs))
-    found = look(run, sent, lines("GOT", (0, crcs[0]), (2, crcs[2])))[CHECK]
+    found = findings_of(run, sent, lines("GOT", (0, crcs[0]), (2, crcs[2])))[CHECK]
     assert "receiver has skipped it" in found.text
 
 
@@ -137,7 +137,7 @@ def test_a_sender_that_reports_what_it_has_not_sent_is_to_blame(run):
     ],
 )
 def test_the_wrong_message_is_the_reason_rather_than_the_exit_code(run, got, failed_one, is_reason):
-    look(run, SENT, lines("GOT", *got))
+    findings_of(run, SENT, lines("GOT", *got))
     host = "a" if failed_one == "sender" else "b"
     run.manifest.processes.append(
         ProcessExit(
@@ -158,7 +158,7 @@ def test_the_wrong_message_is_the_reason_rather_than_the_exit_code(run, got, fai
 
 
 def test_messages_that_are_missing_at_the_end_may_only_be_late(run):
-    found = look(run, SENT, lines("GOT", (0, 10)))[CHECK]
+    found = findings_of(run, SENT, lines("GOT", (0, 10)))[CHECK]
     assert (found.outcome, found.message, found.conclusive) == (Outcome.FAIL, 1, False)
     assert "misses 2 messages at the end" in found.text
 
@@ -175,13 +175,13 @@ def test_messages_that_are_missing_at_the_end_may_only_be_late(run):
     ],
 )
 def test_reports_that_cannot_be_used_prove_nothing(run, sent, got, text):
-    found = look(run, sent, got)[CHECK]
+    found = findings_of(run, sent, got)[CHECK]
     assert (found.outcome, found.at_fault) == (Outcome.INCONCLUSIVE, AtFault.APPLICATION)
     assert text in found.text
 
 
 def test_two_senders_cannot_be_distinguished(run):
-    found = look(run, SENT, "WT GOT 0 10\n", other=("a", SENT))[CHECK]
+    found = findings_of(run, SENT, "WT GOT 0 10\n", other=("a", SENT))[CHECK]
     assert found.outcome is Outcome.INCONCLUSIVE
     assert "sender and other both report that they sent the stream" in found.text
 
@@ -190,6 +190,6 @@ def test_a_log_has_a_limited_number_of_reports(run, monkeypatch):
     module = "windtunnel.harness.verdict.checks.observed.reported_messages.REPORTS_MAX"
     assert REPORTS_MAX > 1000
     monkeypatch.setattr(module, 2)
-    found = look(run, SENT, "WT GOT 0 10\n")[CHECK]
+    found = findings_of(run, SENT, "WT GOT 0 10\n")[CHECK]
     assert found.outcome is Outcome.INCONCLUSIVE
     assert "application-sender.log has more than 2 reports" in found.text

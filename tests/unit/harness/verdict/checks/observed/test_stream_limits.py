@@ -9,7 +9,7 @@ from tests.unit.harness.verdict.checks.observed import test_observed_streams
 from tests.unit.harness.verdict.checks.observed.test_observed_streams import (
     HEADER,
     data_packets,
-    look,
+    findings_of,
 )
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.artifact.rate_text import rate_text
@@ -32,7 +32,7 @@ def limited(run, name, **limits):
     """Return the finding of a run whose stream has limits."""
     seen = run.case.observed[0].model_copy(update={"limits": StreamLimitsCase(**limits)})
     run.case = run.case.model_copy(update={"observed": (seen,)})
-    return look(run)[name]
+    return findings_of(run)[name]
 
 
 def positions(run):
@@ -49,7 +49,7 @@ def positions(run):
 
 
 def test_a_stream_without_limits_has_no_such_check(run):
-    assert not any(name.startswith(("observed_go", "observed_si")) for name in look(run))
+    assert not any(name.startswith(("observed_go", "observed_si")) for name in findings_of(run))
 
 
 def test_goodput_is_the_payload_that_arrived_by_the_time(run):

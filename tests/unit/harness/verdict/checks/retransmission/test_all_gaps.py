@@ -41,7 +41,7 @@ def run(tmp_path) -> SyntheticRun:
     return with_receive(make_run(tmp_path), ON)
 
 
-def look(run):
+def finding_of(run):
     return naks_only_for_gaps(Evidence(run.write()), run.traffic)
 
 
@@ -88,7 +88,7 @@ def ask_again(run, index, *after_ns):
 
 def test_a_gap_may_be_requested_before_an_earlier_one_is_filled(run):
     leave_open(run, 2)
-    assert look(run).outcome is Outcome.PASS
+    assert finding_of(run).outcome is Outcome.PASS
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_only_a_receiver_with_the_mode_may_skip_a_gap(tmp_path, more, peer, sett
     settings = {SETTING: setting} if setting else {}
     run.manifest.subjects = {"b": SubjectFacts("subscriber", peer, "1.53", settings)}
     leave_open(run, 2)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is (Outcome.PASS if is_allowed else Outcome.FAIL)
     assert ("skips an earlier gap" in finding.text) != is_allowed
 
@@ -119,7 +119,7 @@ def test_only_a_receiver_with_the_mode_may_skip_a_gap(tmp_path, more, peer, sett
 def test_a_nak_that_begins_within_a_gap_is_reported(run, offset):
     packet, _, frame, position = gap(run, 2)
     packet.payload = nak(position + offset, run.frame_end(frame) - position - offset)
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position + offset)
     assert "does not begin where an arrived frame ends" in finding.text
 

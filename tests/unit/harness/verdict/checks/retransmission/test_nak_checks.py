@@ -22,7 +22,7 @@ def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
-def look(run):
+def finding_of(run):
     return naks_only_for_gaps(Evidence(run.write()), run.traffic)
 
 
@@ -50,7 +50,7 @@ def arrive(run, payload: bytes, time_ns: int) -> None:
 
 
 def test_naks_for_gaps_are_a_pass(run):
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts == {"naks": 30}
     assert finding.evidence == ("captures/b.pcap",)
@@ -70,7 +70,7 @@ def test_a_nak_for_more_or_less_than_the_gap_is_reported(run, more, what):
     packet, index, position = third_nak(run)
     length = run.frame_end(index) - position
     packet.payload = nak(position, length + more)
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
     assert f"the NAK for {length + more} bytes at position {position} {what}" in finding.text
 
@@ -79,19 +79,19 @@ def test_a_nak_for_more_or_less_than_the_gap_is_reported(run, more, what):
 def test_a_nak_without_a_gap_is_reported(run, length):
     packet, _, position = third_nak(run)
     packet.payload = nak(position, length)
-    assert "is not a frame-aligned range" in look(run).text
+    assert "is not a frame-aligned range" in finding_of(run).text
 
 
 def test_a_nak_within_a_frame_is_reported(run):
     packet, index, position = third_nak(run)
     packet.payload = nak(position + 16, run.frame_end(index) - position - 16)
-    assert "is not a frame-aligned range" in look(run).text
+    assert "is not a frame-aligned range" in finding_of(run).text
 
 
 def test_a_nak_for_a_frame_that_had_arrived_is_reported(run):
     packet, index, position = third_nak(run)
     arrive(run, run.frame_bytes(index), packet.time_ns - 2 * STEP_NS)
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
     assert "covers frames that had already arrived" in finding.text
 
@@ -100,7 +100,7 @@ def test_a_frame_in_the_datagram_of_an_earlier_copy_may_have_been_ignored(run):
     packet, index, _ = third_nak(run)
     both = run.frame_bytes(index - 1) + run.frame_bytes(index)
     arrive(run, both, packet.time_ns - 2 * STEP_NS)
-    assert look(run).outcome is Outcome.PASS
+    assert finding_of(run).outcome is Outcome.PASS
 
 
 def test_a_frame_beyond_half_a_term_may_have_been_rejected(run):
@@ -113,7 +113,7 @@ def test_a_frame_beyond_half_a_term_may_have_been_rejected(run):
     first.payload = first.payload[:16] + struct.pack("<ii", *back) + first.payload[24:]
     run.packets["b"] = [each for each in run.packets["b"] if each.kind != "SM" or each is first]
     arrive(run, run.frame_bytes(index), packet.time_ns - 2 * STEP_NS)
-    assert look(run).outcome is Outcome.PASS
+    assert finding_of(run).outcome is Outcome.PASS
 
 
 def test_a_gap_is_requested_before_later_gaps(run):
@@ -123,7 +123,7 @@ def test_a_gap_is_requested_before_later_gaps(run):
         for each in run.packets["b"]
         if each.kind != "DATA" or each.payload != run.frame_bytes(index)
     ]
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.FAIL
     assert finding.position > position
     assert "skips an earlier gap; 26 more such NAKs" in finding.text
@@ -133,7 +133,7 @@ def test_a_full_socket_explains_a_nak_that_the_capture_does_not(run):
     packet, index, _ = third_nak(run)
     arrive(run, run.frame_bytes(index), packet.time_ns - 2 * STEP_NS)
     run.rcvbuf_errors["b"] = 1
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "the host's sockets dropped 1 captured datagrams" in finding.text
 
@@ -227,7 +227,7 @@ def test_a_nak_long_after_its_gap_was_closed_is_reported(run, fidelity, later_ms
     assert finding.outcome is outcome
     text = f"after a part of its gap was filled (limit {limit} ms"
     assert (text in finding.text) == (outcome is Outcome.FAIL)
-    assert look(run).outcome is Outcome.PASS
+    assert finding_of(run).outcome is Outcome.PASS
 
 
 def test_a_full_socket_explains_a_late_nak(run):

@@ -48,7 +48,7 @@ def with_channels(run, receive="", channel=""):
     return run
 
 
-def look(run, evidence=None):
+def finding_of(run, evidence=None):
     return naks_in_time(evidence or Evidence(run.write()), run.traffic)
 
 
@@ -69,7 +69,7 @@ def delay(run, index, more_ns):
 
 
 def test_naks_when_they_are_due_are_a_pass(run):
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is PASS
     assert finding.text.startswith("30 gaps were asked for 500000 to 500000 ns")
     assert finding.facts == {"gaps": 30}
@@ -79,7 +79,7 @@ def test_naks_when_they_are_due_are_a_pass(run):
 def test_a_late_nak_is_reported(run, more_ns, outcome):
     assert SLACK_NS == WAIT_NS
     delay(run, 4, more_ns)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is outcome
     if outcome is FAIL:
         assert f"{run.decisions[4][12]} was not " in finding.text
@@ -88,29 +88,29 @@ def test_a_late_nak_is_reported(run, more_ns, outcome):
 
 def test_a_nak_that_was_never_sent_is_reported(run):
     run.packets["b"].remove(nak_of(run, 4))
-    assert look(run).outcome is FAIL
+    assert finding_of(run).outcome is FAIL
 
 
 def test_in_real_time_naks_may_be_late(run):
     delay(run, 4, STEP_NS)
-    assert look(run).outcome is FAIL
+    assert finding_of(run).outcome is FAIL
     run.case = run.case.model_copy(update={"fidelity": "netns"})
-    assert look(run).outcome is PASS
+    assert finding_of(run).outcome is PASS
 
 
 def test_a_paused_driver_may_be_late(run):
     delay(run, 4, 2 * STEP_NS)
     begun_ns = nak_of(run, 4).time_ns - 2 * STEP_NS
     evidence = happen(run, pause(begun_ns, begun_ns + 2 * STEP_NS))
-    assert look(run, evidence).outcome is PASS
+    assert finding_of(run, evidence).outcome is PASS
     evidence = happen(run, pause(begun_ns, begun_ns + STEP_NS))
-    assert look(run, evidence).outcome is FAIL
+    assert finding_of(run, evidence).outcome is FAIL
 
 
 @pytest.mark.parametrize(("delay_us", "outcome"), [(1_000, PASS), (1_001, FAIL)])
 def test_a_nak_before_the_delay_is_reported(run, delay_us, outcome):
     with_channels(run, receive=f"|nak-delay={delay_us}us")
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is outcome
     if outcome is FAIL:
         assert "was sent 500000 ns after its gap could be found" in finding.text
@@ -121,7 +121,7 @@ def test_a_gap_that_is_filled_before_the_delay_needs_no_nak(run):
     for index in range(30):
         run.packets["b"].remove(nak_of(run, 0))
         repair_of(run, index)
-    assert look(run).outcome is PASS
+    assert finding_of(run).outcome is PASS
 
 
 def repeat(run, index, waits_ns):
@@ -139,7 +139,7 @@ def repeat(run, index, waits_ns):
 @pytest.mark.parametrize(("last_ns", "outcome"), [(2_000_000, PASS), (2_000_001, FAIL)])
 def test_a_retry_is_due_after_the_retry_delay(first_only, last_ns, outcome):
     repeat(first_only, 29, [1_600_000, 1_700_000, last_ns])
-    finding = look(first_only)
+    finding = finding_of(first_only)
     assert finding.outcome is outcome
     if outcome is FAIL:
         assert finding.text.startswith("NAK 4 for position")
@@ -148,7 +148,7 @@ def test_a_retry_is_due_after_the_retry_delay(first_only, last_ns, outcome):
 @pytest.mark.parametrize(("number", "outcome"), [(14, FAIL), (15, PASS)])
 def test_the_retry_delay_doubles_after_sixteen_naks(first_only, number, outcome):
     repeat(first_only, 29, [*([1_600_000] * number), 3_400_000])
-    assert look(first_only).outcome is outcome
+    assert finding_of(first_only).outcome is outcome
 
 
 def in_group(run, waits_ns):
@@ -166,11 +166,11 @@ def random_ns(share):
 
 def test_random_delays_of_a_group_are_a_pass(run):
     waits_ns = [min(random_ns((index + 0.5) / 30), 8_000_000) for index in range(30)]
-    assert look(in_group(run, waits_ns)).outcome is PASS
+    assert finding_of(in_group(run, waits_ns)).outcome is PASS
 
 
 def test_a_group_without_random_delays_is_reported(run):
-    finding = look(in_group(run, [WAIT_NS] * 30))
+    finding = finding_of(in_group(run, [WAIT_NS] * 30))
     assert finding.outcome is FAIL
     assert finding.text.startswith("30 of 30 gaps were asked for within 38")
 
@@ -179,7 +179,7 @@ def test_a_group_waits_at_most_the_maximum_backoff(run):
     in_group(run, [8_000_000] * 29)
     for more_ns, outcome in ((10_000_000, PASS), (1, FAIL)):
         delay(run, 29, more_ns)
-        assert look(run).outcome is outcome
+        assert finding_of(run).outcome is outcome
 
 
 def test_missing_evidence_is_inconclusive(run):

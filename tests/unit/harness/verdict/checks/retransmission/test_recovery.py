@@ -30,7 +30,7 @@ def agree(run):
     return naks_and_retransmits_agree(Evidence(run.write()), list(run.case.traffic))
 
 
-def go_on(run):
+def extend_run(run):
     """Extend the sender's activity, so that it has certainly processed all NAKs."""
     [each for each in run.packets["a"] if each.source == "a"][-1].time_ns += 10**9
 
@@ -103,7 +103,7 @@ def test_counters_that_agree_with_the_capture_are_a_pass(reliable):
 @pytest.mark.parametrize("deviation", [-1, 1])
 @pytest.mark.parametrize("name", ["rcv-naks-sent", "snd-naks-received", "b/5", "a/6", "a/36"])
 def test_a_counter_that_is_off_by_one_is_reported(reliable, name, deviation):
-    go_on(reliable)
+    extend_run(reliable)
     reliable.values[name] += deviation
     finding = (
         agree(reliable)[-1]
@@ -118,7 +118,7 @@ def test_a_counter_that_is_off_by_one_is_reported(reliable, name, deviation):
     ("missed", "outcome"), [(2, Outcome.PASS), (3, Outcome.FAIL), (-1, Outcome.FAIL)]
 )
 def test_dropped_naks_excuse_just_as_many(reliable, missed, outcome):
-    go_on(reliable)
+    extend_run(reliable)
     reliable.rcvbuf_errors["a"] = 2
     for name in ("snd-naks-received", "a/6"):
         reliable.values[name] -= missed
@@ -132,7 +132,7 @@ def test_a_nak_that_comes_when_the_publication_is_gone_need_not_be_counted(
     reliable, after_ns, outcome
 ):
     """A delayed duplicate may arrive after the end of the stream."""
-    go_on(reliable)
+    extend_run(reliable)
     asked = next(each for each in reliable.packets["a"] if each.kind == "NAK")
     reliable.packets["a"].append(replace(asked, time_ns=asked.time_ns + 1 + after_ns))
     found = agree(reliable)

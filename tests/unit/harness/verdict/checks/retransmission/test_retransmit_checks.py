@@ -21,7 +21,7 @@ def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
-def look(run):
+def finding_of(run):
     return retransmits_only_if_asked(Evidence(run.write()), run.traffic)
 
 
@@ -38,7 +38,7 @@ def naks(run):
 
 
 def test_requested_data_may_be_retransmitted(run):
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts == {"frames": 30, "unasked": 0, "short_sends": 0}
 
@@ -46,7 +46,7 @@ def test_requested_data_may_be_retransmitted(run):
 def test_a_frame_retransmitted_without_a_nak_is_reported(run):
     packet, position = again(run)
     run.packets["a"].remove(naks(run)[2])
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
     assert f"the frame at position {position} was retransmitted without a NAK" in finding.text
     assert finding.evidence == ("captures/a.pcap",)
@@ -56,7 +56,7 @@ def test_a_frame_retransmitted_without_a_nak_is_reported(run):
 def test_a_nak_after_the_retransmit_does_not_justify_it(run):
     packet, position = again(run)
     naks(run)[2].time_ns = packet.time_ns + 1
-    assert look(run).position == position
+    assert finding_of(run).position == position
 
 
 def test_a_nak_answered_twice_is_reported(run):
@@ -64,31 +64,31 @@ def test_a_nak_answered_twice_is_reported(run):
     twice = copy.copy(packet)
     twice.time_ns += 10
     run.packets["a"].append(twice)
-    finding = look(run)
+    finding = finding_of(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
     asked_twice = copy.copy(naks(run)[2])
     asked_twice.time_ns += 1
     run.packets["a"].append(asked_twice)
-    assert look(run).outcome is Outcome.PASS
+    assert finding_of(run).outcome is Outcome.PASS
 
 
 def test_a_nak_for_the_neighbour_does_not_ask_for_this_frame(run):
     _, position = again(run)
     asked = naks(run)[2]
     asked.payload = nak(position - 64, 64)
-    assert look(run).position == position
+    assert finding_of(run).position == position
     asked.payload = nak(position - 64, 96)
-    assert look(run).outcome is Outcome.PASS
+    assert finding_of(run).outcome is Outcome.PASS
 
 
 def test_a_datagram_that_the_system_refused_may_be_sent_again(run):
     run.packets["a"].remove(naks(run)[2])
     run.values["a/16"] = 1
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts["unasked"] == 1
     run.packets["a"].remove(naks(run)[5])
-    assert look(run).outcome is Outcome.FAIL
+    assert finding_of(run).outcome is Outcome.FAIL
 
 
 @pytest.mark.parametrize("name", ["captures/a.pcap", "hosts/a/counters.json"])

@@ -86,7 +86,7 @@ def run(tmp_path) -> SyntheticRun:
     return run
 
 
-def look(run):
+def finding_of(run):
     return round_trips_measured(Evidence(run.write()), run.traffic)
 
 
@@ -96,7 +96,7 @@ def remove(run, measurement):
 
 
 def test_measurements_that_are_due_are_a_pass(run):
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is PASS, finding.text
     assert finding.text == "4 requests, 4 replies"
 
@@ -109,19 +109,19 @@ def test_a_sender_without_the_mode_does_not_ask(run, driver):
         run.case = run.case.model_copy(update={"traffic": (changed,)})
     else:
         run.manifest.subjects = {"a": SubjectFacts("publisher", driver, "1.53", {})}
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is FAIL
     assert finding.text == "the sender asked for its round-trip time, expected no request"
     for each in run.measured:
         remove(run, each)
-    assert look(run).outcome is PASS
+    assert finding_of(run).outcome is PASS
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_measurement_that_is_due_but_not_made_is_reported(run, number):
     for each in run.measured[number:]:
         remove(run, each)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is FAIL
     assert finding.text == f"a request was due, but was not sent until {SLACK_NS} ns later"
 
@@ -136,12 +136,12 @@ def test_a_nak_may_be_read_after_the_request_that_follows_it(run):
         run.packets[host] = [*kept, *naks[:2]]
     remove(run, run.measured[3])
     run.values[RTT] = SMOOTHED[3]
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is PASS, finding.text
     for host in ("a", "b"):
         last = [each for each in run.packets[host] if each.kind == "NAK"][-1]
         last.time_ns -= 1
-    assert look(run).outcome is FAIL
+    assert finding_of(run).outcome is FAIL
 
 
 def test_without_another_nak_no_measurement_is_due(run):
@@ -150,20 +150,20 @@ def test_without_another_nak_no_measurement_is_due(run):
         run.packets[host] = [
             each for each in run.packets[host] if each.kind != "NAK" or each.time_ns < measured_ns
         ]
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is FAIL
     assert finding.text.startswith("a request was sent although no NAK had arrived")
     for each in run.measured[1:]:
         remove(run, each)
     run.values[RTT] = FIRST_RTT_NS
-    assert look(run).outcome is PASS
+    assert finding_of(run).outcome is PASS
 
 
 @pytest.mark.parametrize(("early_ns", "outcome"), [(SLACK_NS, PASS), (SLACK_NS + 1, FAIL)])
 def test_a_measurement_is_not_repeated_within_100_ms(run, early_ns, outcome):
     for packet in (each for measured in run.measured[1:] for each in measured):
         packet.time_ns -= SOON_NS + early_ns
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is outcome
     if outcome is FAIL:
         assert finding.text == f"a request was sent {SLACK_NS + 1} ns early"
@@ -172,7 +172,7 @@ def test_a_measurement_is_not_repeated_within_100_ms(run, early_ns, outcome):
 def test_a_request_that_is_not_answered_is_reported(run):
     reply = run.measured[1][2]
     run.packets["b"].remove(reply)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is FAIL
     assert finding.text == f"a request was not answered within {SLACK_NS} ns"
 
@@ -188,28 +188,28 @@ def test_a_request_that_is_not_answered_is_reported(run):
 def test_a_late_answer_is_reported(run, fidelity, late_ns, outcome):
     run.case = run.case.model_copy(update={"fidelity": fidelity})
     run.measured[0][2].time_ns = run.measured[0][1].time_ns + late_ns
-    assert look(run).outcome is outcome
+    assert finding_of(run).outcome is outcome
 
 
 @pytest.mark.parametrize("echo", [ECHO, 5])
 def test_a_reply_without_a_request_is_reported(run, echo):
     captured(run, "b", "b", rttm(0, echo), run.measured[1][3].time_ns)
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is FAIL
     assert finding.text.startswith("1 replies answer no request")
 
 
 def test_a_reply_with_another_timestamp_is_reported(run):
     run.measured[1][2].payload = rttm(0, ECHO + 9)
-    assert look(run).outcome is FAIL
+    assert finding_of(run).outcome is FAIL
 
 
 def test_a_sender_answers_the_requests_of_a_receiver(run):
     at_ns = run.measured[1][0].time_ns
     captured(run, "a", "b", rttm(0x80, 9), at_ns)
-    assert look(run).outcome is FAIL
+    assert finding_of(run).outcome is FAIL
     captured(run, "a", "a", rttm(0, 9), at_ns + SLACK_NS)
-    assert look(run).outcome is PASS
+    assert finding_of(run).outcome is PASS
 
 
 SMOOTHED = {3: 2_218_750, 4: 2_191_406}
@@ -227,7 +227,7 @@ SMOOTHED = {3: 2_218_750, 4: 2_191_406}
 )
 def test_the_counter_is_the_smoothed_time_of_the_replies(run, value, outcome):
     run.values[RTT] = value
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is outcome
     if outcome is FAIL:
         assert finding.text.startswith(f"snd-rtt is {value}, expected about 2")
@@ -235,7 +235,7 @@ def test_the_counter_is_the_smoothed_time_of_the_replies(run, value, outcome):
 
 def test_a_sender_with_the_mode_has_the_counter(run):
     del run.values[RTT]
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is FAIL
     assert finding.text == "the stream has 0 counters snd-rtt, expected one"
 
@@ -256,6 +256,6 @@ def test_missing_evidence_is_inconclusive(run):
 )
 def test_wrong_fields_are_reported(run, index, payload, text):
     run.measured[0][index].payload = payload
-    finding = look(run)
+    finding = finding_of(run)
     assert finding.outcome is FAIL
     assert text in finding.text

@@ -23,7 +23,7 @@ def run(tmp_path):
     return make_run(tmp_path / "run")
 
 
-def look(run, **changed):
+def finding_of(run, **changed):
     """Return the finding of one expectation, and the time of each of its decisions."""
     rule = run.case.faults[0].id
     arguments = {"after": rule, "then": "NAK", "from": "b", "to": "a", "within": HOURS} | changed
@@ -59,11 +59,11 @@ def end_late(run):
 def test_naks_in_time_pass_and_a_limit_below_the_longest_fails(run):
     end_late(run)
     waits = waits_ns(run, "NAK", "b")
-    found = look(run, within=f"{max(waits)}ns")
+    found = finding_of(run, within=f"{max(waits)}ns")
     assert found.outcome is Outcome.PASS
     assert found.facts == {"frames": len(waits), "wrong": 0, "unknown": 0}
     assert f"the first after {min(waits)} to {max(waits)} ns" in found.text
-    found = look(run, within=f"{max(waits) - 1}ns")
+    found = finding_of(run, within=f"{max(waits) - 1}ns")
     assert found.outcome is Outcome.FAIL
     index = waits.index(max(waits))
     assert found.facts["decided_ns"] == decided_ns(run)[index]
@@ -76,11 +76,11 @@ def test_naks_in_time_pass_and_a_limit_below_the_longest_fails(run):
 
 def test_the_whole_range_must_be_requested(run):
     end_late(run)
-    assert look(run).outcome is Outcome.PASS
+    assert finding_of(run).outcome is Outcome.PASS
     first = list(run.decisions[0])
     first[11] += 32
     run.decisions[0] = tuple(first)
-    reaches = look(run)
+    reaches = finding_of(run)
     # The NAK ended where the frame ended, which is now 32 bytes later.
     assert reaches.outcome is Outcome.FAIL
     assert "expected 1 NAK from b to a, found 0 within 600min; none followed" in reaches.text
@@ -88,10 +88,10 @@ def test_the_whole_range_must_be_requested(run):
 
 def test_retransmits_answer_and_the_frame_itself_does_not(run):
     end_late(run)
-    assert look(run, **{"then": "DATA", "from": "a", "to": "b"}).outcome is Outcome.PASS
+    assert finding_of(run, **{"then": "DATA", "from": "a", "to": "b"}).outcome is Outcome.PASS
     kept = {each.time_ns for each in run.packets["a"] if each.time_ns <= max(decided_ns(run))}
     run.packets["a"] = [each for each in run.packets["a"] if each.time_ns in kept]
-    found = look(run, **{"then": "DATA", "from": "a", "to": "b"})
+    found = finding_of(run, **{"then": "DATA", "from": "a", "to": "b"})
     assert found.outcome is Outcome.FAIL
     assert "none followed" in found.text
 
@@ -101,53 +101,53 @@ def test_only_hosts_and_rules_of_the_case_are_looked_up(run, argument):
     end_late(run)
     outside = "../../outside"
     capture = run.path / "captures" / "b.pcap"
-    look(run)
+    finding_of(run)
     (run.path.parent / "outside.pcap").write_bytes(capture.read_bytes())
-    found = look(run, **{argument: outside})
+    found = finding_of(run, **{argument: outside})
     assert found.outcome is Outcome.HARNESS
     assert f"expected `{argument}` to name one of " in found.text
     assert repr(outside) in found.text
 
 
 def test_an_answer_that_is_still_forbidden_when_the_run_ends_is_described(run):
-    found = look(run, then="ERR", count=0)
+    found = finding_of(run, then="ERR", count=0)
     assert found.outcome is Outcome.INCONCLUSIVE
     assert found.text.endswith("had passed, with no ERR from b to a")
 
 
 def test_several_answers_can_be_expected(run):
     end_late(run)
-    assert look(run, then="SM", count=1).outcome is Outcome.PASS
-    found = look(run, then="SM", count=1000)
+    assert finding_of(run, then="SM", count=1).outcome is Outcome.PASS
+    found = finding_of(run, then="SM", count=1000)
     assert found.outcome is Outcome.FAIL
     assert "expected 1000 SM from b to a, found " in found.text
 
 
 def test_an_answer_can_be_forbidden(run):
     end_late(run)
-    assert look(run, then="ERR", count=0).outcome is Outcome.PASS
+    assert finding_of(run, then="ERR", count=0).outcome is Outcome.PASS
     waits = waits_ns(run, "NAK", "b")
-    assert look(run, count=0, within=f"{min(waits) - 1}ns").outcome is Outcome.PASS
-    found = look(run, count=0, within=f"{min(waits)}ns")
+    assert finding_of(run, count=0, within=f"{min(waits) - 1}ns").outcome is Outcome.PASS
+    found = finding_of(run, count=0, within=f"{min(waits)}ns")
     assert found.outcome is Outcome.FAIL
     assert "expected no NAK from b to a, found 1 within" in found.text
 
 
 def test_a_run_that_ended_too_early_is_unknown(run):
-    found = look(run, then="ERR")
+    found = finding_of(run, then="ERR")
     assert found.outcome is Outcome.INCONCLUSIVE
     assert found.facts["wrong"] == 0
     assert "the run ended before 600min had passed, with 0 of 1 ERR from b to a" in found.text
-    assert look(run, then="ERR", count=0).outcome is Outcome.INCONCLUSIVE
+    assert finding_of(run, then="ERR", count=0).outcome is Outcome.INCONCLUSIVE
     # An answer that arrived proves the expectation, also in a run that ended early.
-    assert look(run).outcome is Outcome.PASS
-    assert look(run, count=0).outcome is Outcome.FAIL
+    assert finding_of(run).outcome is Outcome.PASS
+    assert finding_of(run, count=0).outcome is Outcome.FAIL
 
 
 def test_missing_evidence_is_unknown(run):
     run.write()
     end_late(run)
-    look(run)
+    finding_of(run)
     run.folder.capture("b").unlink()
     arguments = run.case.expect[0].arguments
     (found,) = expected_frames(Evidence(run.path), arguments)
@@ -157,7 +157,7 @@ def test_missing_evidence_is_unknown(run):
 
 def test_a_rule_that_matched_nothing_is_unknown(run):
     run.decisions.clear()
-    found = look(run)
+    found = finding_of(run)
     assert found.outcome is Outcome.INCONCLUSIVE
     assert found.text == f"rule {run.case.faults[0].id} met no frame between a and b"
 
@@ -166,7 +166,7 @@ def test_a_paused_driver_has_more_time(run):
     end_late(run)
     waits = waits_ns(run, "NAK", "b")
     within = f"{max(waits) - STEP_NS // 4}ns"
-    before = look(run, within=within).facts["wrong"]
+    before = finding_of(run, within=within).facts["wrong"]
     late = decided_ns(run)[waits.index(max(waits))]
     event = EventCase(
         id="rest", host="b", process="driver", trigger="after", at=1, action="pause", lasts_ns=1
@@ -174,12 +174,12 @@ def test_a_paused_driver_has_more_time(run):
     run.case = run.case.model_copy(update={"events": (event,)})
     rest = AppliedEvent("rest", "b", "pause", ["driver"], late + 1, late + STEP_NS // 2)
     write_applied_events(run.folder.host_events, [rest])
-    assert look(run, within=within).facts["wrong"] == before - 1
+    assert finding_of(run, within=within).facts["wrong"] == before - 1
 
 
 def test_it_is_a_check_of_the_verdict_whose_kind_is_timing(run):
     end_late(run)
-    look(run, within="1ns")
+    finding_of(run, within="1ns")
     (row,) = [each for each in judge(run.path).checks if each.name == NAME]
     assert (row.outcome, row.kind) == (Outcome.FAIL, Kind.TIMING)
     assert row.about == f"NAK b->a after {run.case.faults[0].id}"

@@ -41,7 +41,7 @@ def move(run, after_ns):
     run.samples["b"].append((START_NS + after_ns, "rcv-pos", run.values["rcv-pos"]))
 
 
-def look(run):
+def stall_of(run):
     return stall_ns(Evidence(run.write()))
 
 
@@ -50,13 +50,13 @@ def row_at(after_ns):
 
 
 def test_a_stall_is_counted_from_the_last_move(run):
-    assert look(run) == STILL_NS
+    assert stall_of(run) == STILL_NS
 
 
-@pytest.mark.parametrize(("beyond_ns", "is_told"), [(0, False), (QUARTER_NS, True)])
-def test_a_stall_shorter_than_timeouts_is_not_reported(run, beyond_ns, is_told):
+@pytest.mark.parametrize(("beyond_ns", "is_reported"), [(0, False), (QUARTER_NS, True)])
+def test_a_stall_shorter_than_timeouts_is_not_reported(run, beyond_ns, is_reported):
     move(run, LASTED_NS - STALL_NS_MIN - beyond_ns)
-    assert look(run) == (STALL_NS_MIN + beyond_ns if is_told else 0)
+    assert stall_of(run) == (STALL_NS_MIN + beyond_ns if is_reported else 0)
 
 
 @pytest.mark.parametrize("host", ["a", "b"])
@@ -67,10 +67,10 @@ def test_a_stall_shorter_than_timeouts_is_not_reported(run, beyond_ns, is_told):
 def test_a_stall_begins_after_the_last_overload_of_a_host(run, host, column, amount):
     for row in run.pressure[host][row_at(20 * SECOND_NS) :]:
         row[column] += amount
-    assert look(run) == 20 * SECOND_NS
+    assert stall_of(run) == 20 * SECOND_NS
     for row in run.pressure[host][row_at(30 * SECOND_NS) :]:
         row[column] += amount
-    assert look(run) == 0
+    assert stall_of(run) == 0
 
 
 @pytest.mark.parametrize(
@@ -79,39 +79,41 @@ def test_a_stall_begins_after_the_last_overload_of_a_host(run, host, column, amo
 def test_overload_that_timing_checks_tolerate_does_not_end_a_stall(run, column, amount):
     for row in run.pressure["b"][row_at(30 * SECOND_NS) :]:
         row[column] += amount
-    assert look(run) == STILL_NS
+    assert stall_of(run) == STILL_NS
 
 
 @pytest.mark.parametrize(("gap_ns", "still_ns"), [(50_000_000, STILL_NS), (50_000_001, 0)])
 def test_a_sampler_that_was_not_scheduled_ends_the_stall(run, gap_ns, still_ns):
     run.pressure["a"][row_at(30 * SECOND_NS)][GAP] = gap_ns
-    assert look(run) == still_ns
+    assert stall_of(run) == still_ns
 
 
 @pytest.mark.parametrize(
-    ("type_id", "calm_s"),
+    ("type_id", "undisturbed_s"),
     [(1, 30), (9, 30), (99, 30), (2, 20), (3, 20), (4, 20), (5, 20), (12, 20), (100, 20)],
 )
-def test_only_positions_and_an_archives_counters_show_progress(run, monkeypatch, type_id, calm_s):
+def test_only_positions_and_an_archives_counters_show_progress(
+    run, monkeypatch, type_id, undisturbed_s
+):
     monkeypatch.setitem(COUNTERS["b"], "another", (90, type_id))
     run.samples["b"].append((START_NS + 20 * SECOND_NS, "another", 5))
-    assert look(run) == calm_s * SECOND_NS
+    assert stall_of(run) == undisturbed_s * SECOND_NS
 
 
 def test_missing_samples_are_inconclusive(run):
     for row in run.pressure["a"]:
         row[STOLEN] = row[THROTTLED] = -1
-    assert look(run) == STILL_NS
+    assert stall_of(run) == STILL_NS
     watched = run.pressure["b"]
     run.pressure["b"] = watched[: row_at(30 * SECOND_NS)]
-    assert look(run) == 0
+    assert stall_of(run) == 0
     run.pressure["b"] = watched
     run.samples["a"] = []
-    assert look(run) == 0
+    assert stall_of(run) == 0
 
 
-@pytest.mark.parametrize(("over_s", "calm_s"), [(8, 30), (20, 20), (30, 0), (None, 0)])
-def test_a_stall_begins_when_all_events_are_over(run, over_s, calm_s):
+@pytest.mark.parametrize(("over_s", "undisturbed_s"), [(8, 30), (20, 20), (30, 0), (None, 0)])
+def test_a_stall_begins_when_all_events_are_over(run, over_s, undisturbed_s):
     path = run.write()
     ended_ns = 0 if over_s is None else START_NS + over_s * SECOND_NS
     event = AppliedEvent("one", "b", "pause", ["driver"], START_NS + SECOND_NS, ended_ns)
@@ -119,7 +121,7 @@ def test_a_stall_begins_when_all_events_are_over(run, over_s, calm_s):
     evidence = Evidence(path)
     evidence.case = case
     write_applied_events(evidence.folder.host_events, [event])
-    assert stall_ns(evidence) == calm_s * SECOND_NS
+    assert stall_ns(evidence) == undisturbed_s * SECOND_NS
 
 
 def with_faults(case, **facts):
@@ -151,15 +153,15 @@ def with_timeouts(case, **facts):
 def test_pauses_that_the_scenario_requests_are_tolerated(run, asking):
     whole = run.case
     run.case = whole.model_copy(update=asking(whole, STILL_NS - STALL_NS_MIN - 1))
-    assert look(run) == STILL_NS
+    assert stall_of(run) == STILL_NS
     run.case = whole.model_copy(update=asking(whole, STILL_NS - STALL_NS_MIN))
-    assert look(run) == 0
+    assert stall_of(run) == 0
 
 
 def test_a_rate_so_low_that_one_message_takes_as_long_is_requested_too(run):
     slow = PaceCase(bytes_per_s=1)
     run.case = run.case.model_copy(update=with_traffic(run.case, consume=slow))
-    assert look(run) == 0
+    assert stall_of(run) == 0
 
 
 @pytest.mark.parametrize(("pressed_s", "outcome"), [(5, Outcome.FAIL), (30, Outcome.INCONCLUSIVE)])
