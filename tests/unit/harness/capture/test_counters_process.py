@@ -193,7 +193,7 @@ def test_follows_no_link_of_a_driver(process, tmp_path, link):
 
 
 class AskedWhileHoldingEveryLock(ShutdownSignal):
-    """A flag that gets a signal at each access, since a signal may arrive at any bytecode."""
+    """A flag at whose third access a signal arrives, as it may at any bytecode."""
 
     looks = 0
 

@@ -18,7 +18,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_names_are_paths_without_suffix_and_network_files_have_none(folder: Path) -> None:
+def test_names_are_paths_without_suffix_and_networks_are_left_out(folder: Path) -> None:
     assert scenarios.names(folder) == ["loss/heavy", "loss/mild", "reorder/swap"]
 
 

@@ -63,7 +63,7 @@ def test_passes_on_its_options(calls: dict[str, Any], tmp_path: Path) -> None:
     assert {each.parent.name for each in calls["scenarios"]} == {"loss"}
 
 
-def test_defaults_are_the_folder_of_matrices_and_the_jobs_of_the_machine(
+def test_defaults_are_the_folder_of_the_matrix_and_the_jobs_of_the_machine(
     calls: dict[str, Any],
 ) -> None:
     main(["matrix", "--fidelity", "netns"])

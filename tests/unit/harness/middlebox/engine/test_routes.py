@@ -141,7 +141,7 @@ def test_passages_are_counted_by_direction():
     assert driven.engine.sessions["number"][:2].tolist() == [1, 1]
 
 
-def test_a_status_message_without_a_session_matches_only_rules_of_all_streams():
+def test_a_status_message_of_no_stream_matches_only_rules_of_all_streams():
     asking = struct.pack("<iBBHiiiiiq", 36, 0, 0x80, SM, 0, 0, 0, 0, 0, 5)
     of_one = fault("drop", types=("SM",), links=("b->a",), name="one")
     driven = Driven(case(of_one.model_copy(update={"ordinals": (0,)})))

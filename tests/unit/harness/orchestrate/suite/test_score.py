@@ -102,7 +102,7 @@ def test_a_fixed_entry_is_reported_and_the_suite_passes(scenario, tmp_path):
     assert "passed for ours, but is listed as a known failure" in score.remarks()[0]
 
 
-def test_an_inconclusive_run_is_never_known(scenario, tmp_path):
+def test_a_run_with_a_harness_error_is_never_known(scenario, tmp_path):
     score = Score(KnownFailureList([known("naks_paced")], DAY))
     folder = run_folder(tmp_path, ("naks_paced", "timing"))
     assert score.add(scenario, folder, "HARNESS", "the relay died")[0] == "HARNESS"

@@ -15,7 +15,7 @@ def test_the_worse_of_two_outcomes_wins_in_either_order(pair):
     assert merge(reversed(pair)) is pair[0]
 
 
-def test_unsupported_is_combined_with_no_other_outcome():
+def test_any_other_outcome_takes_precedence_over_unsupported():
     assert merge([Outcome.UNSUPPORTED, Outcome.PASS]) is Outcome.PASS
     assert merge([Outcome.UNSUPPORTED, Outcome.INCONCLUSIVE]) is Outcome.INCONCLUSIVE
     assert merge([Outcome.UNSUPPORTED, Outcome.UNSUPPORTED]) is Outcome.UNSUPPORTED
