@@ -65,7 +65,7 @@ nightly: lint test-full ## the slow round: without the JIT, with bounds checks, 
 	@$(BIN)/python -m tests.scenarios
 	@$(BIN)/windtunnel run --fidelity netns --seeds 10
 	@$(BIN)/python -m tests.soak.same_bytes
-	@$(BIN)/python -m tests.soak.told_fates
+	@$(BIN)/python -m tests.soak.frame_outcomes
 	@$(BIN)/python -m tests.soak.side_by_side
 	@$(BIN)/python -m tests.soak.clean_runs
 	@nice $(BIN)/windtunnel swarm --seed 1000000 --seeds 100000 --jobs 2

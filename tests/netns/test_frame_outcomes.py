@@ -10,7 +10,7 @@ import re
 import pytest
 
 from tests.sim.simulated import SCENARIOS
-from tests.stand_ins.checked_fates import check_inferred_fates, check_joined_fates
+from tests.stand_ins.checked_outcomes import check_inferred_outcomes, check_joined_outcomes
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.suite.runner import run_suite
@@ -39,9 +39,9 @@ def synthetic_run(name, folder):
 @pytest.mark.full
 def test_losses_are_reported_by_two_captures_and_by_one(tmp_path):
     created = synthetic_run("loss/reliable-2pct", tmp_path)
-    check_inferred_fates(created, tmp_path, check_joined_fates(created, tmp_path))
+    check_inferred_outcomes(created, tmp_path, check_joined_outcomes(created, tmp_path))
 
 
 def test_disorder_and_copies_are_reported_by_two_captures_and_by_one(tmp_path):
     created = synthetic_run("reorder/reliable-swap-and-hold", tmp_path)
-    check_inferred_fates(created, tmp_path, check_joined_fates(created, tmp_path))
+    check_inferred_outcomes(created, tmp_path, check_joined_outcomes(created, tmp_path))

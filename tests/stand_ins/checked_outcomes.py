@@ -20,7 +20,7 @@ def outcomes(folder: Path, *captures: Path) -> list[dict[str, Any]]:
     return pq.read_table(folder).to_pylist()
 
 
-def check_joined_fates(run: RunDir, folder: Path) -> list[dict[str, Any]]:
+def check_joined_outcomes(run: RunDir, folder: Path) -> list[dict[str, Any]]:
     """Check that the captures of both hosts imply the decided outcome of each frame from a to b.
 
     Returns the outcomes at b.
@@ -64,7 +64,7 @@ def agreements(run: RunDir, folder: Path, arrived: list[dict[str, Any]]) -> list
     return [outcome_of[each["record_at"], each["frame_index"]] == each["fate"] for each in arrived]
 
 
-def check_inferred_fates(run: RunDir, folder: Path, arrived: list[dict[str, Any]]) -> None:
+def check_inferred_outcomes(run: RunDir, folder: Path, arrived: list[dict[str, Any]]) -> None:
     """Check that the capture of b alone implies the same outcome for nearly all frames that arrived
     there."""
     agreed = agreements(run, folder, arrived)

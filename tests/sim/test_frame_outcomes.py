@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.sim.simulated import SCENARIOS, run
-from tests.stand_ins.checked_fates import check_inferred_fates, check_joined_fates
+from tests.stand_ins.checked_outcomes import check_inferred_outcomes, check_joined_outcomes
 from windtunnel.harness.artifact.run_dir import RunDir
 
 NAMES = (
@@ -48,5 +48,5 @@ def test_inferred_outcomes_agree_with_the_decisions(name, tmp_path):
     result = run(file, tmp_path)
     # A gate may need more traffic than this; the decisions are valid nevertheless.
     assert result.outcome in ("PASS", "INCONCLUSIVE"), result.reason
-    arrived = check_joined_fates(RunDir(result.run_dir), tmp_path)
-    check_inferred_fates(RunDir(result.run_dir), tmp_path, arrived)
+    arrived = check_joined_outcomes(RunDir(result.run_dir), tmp_path)
+    check_inferred_outcomes(RunDir(result.run_dir), tmp_path, arrived)

@@ -1,6 +1,6 @@
 """Outcomes inferred from captures match the middlebox's decisions, in scenarios that affect DATA.
 
-    python -m tests.soak.told_fates [SCENARIO ...] [--out FOLDER]
+    python -m tests.soak.frame_outcomes [SCENARIO ...] [--out FOLDER]
 
 Runs over real sockets, with less traffic than the files specify. Captures of both ends must agree
 with the decisions about every frame, the receiver's capture alone with at least 99.9 % of them.
@@ -13,8 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.netns.test_fates_of_frames import synthetic_run
-from tests.stand_ins.checked_fates import ONE_POINT_SHARE, agreements, check_joined_fates
+from tests.netns.test_frame_outcomes import synthetic_run
+from tests.stand_ins.checked_outcomes import ONE_POINT_SHARE, agreements, check_joined_outcomes
 
 SCENARIOS = (
     "loss/reliable-2pct", "loss/unreliable-2pct", "loss/gilbert-elliott", "loss/four-state",
@@ -30,12 +30,12 @@ def agreeing_share(name: str, folder: Path) -> tuple[int, float]:
     """Return the number of frames that arrived, and the share of them for which one capture implies
     the same outcome as two."""
     made = synthetic_run(name, folder)
-    agreed = agreements(made, folder, check_joined_fates(made, folder))
+    agreed = agreements(made, folder, check_joined_outcomes(made, folder))
     return len(agreed), sum(agreed) / len(agreed)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="tests.soak.told_fates", description=__doc__)
+    parser = argparse.ArgumentParser(prog="tests.soak.frame_outcomes", description=__doc__)
     parser.add_argument("scenarios", nargs="*", default=SCENARIOS)
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
