@@ -34,7 +34,7 @@ def analyze(
     `reports.analyze(["a.pcap"]).flows.to_pandas()`.
 
     `checksums` computes the CRC-32 of each flow's messages, `messages` returns a row per message,
-    and `outcomes_dir` is a folder for the table `fates`, with a row per frame. `max_streams`,
+    and `outcomes_dir` is a folder for the table `outcomes`, with a row per frame. `max_streams`,
     `max_destinations`, `max_gaps` and `max_totals` change the limits on what is analysed, see
     `AnalysisOptions`. With a Spark session, the analysis runs on its workers, and
     `reports.analysis.engines.spark.sql.register` creates views of the tables. Needs the extra

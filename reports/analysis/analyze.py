@@ -3,7 +3,7 @@
     first reading   totals -> geometry -> streams, points    the streams are not known yet
     second reading  frames in capture order -> walks -> flows, gaps, windows, images, ...
                     if several points                -> joins -> links
-                    if requested                              -> fates, a row per frame
+                    if requested                              -> outcomes, a row per frame
 
 Both engines take the same steps with the same code, but read and sort frames differently.
 """

@@ -30,7 +30,7 @@ class AnalysisOptions:
     messages: bool = False
     "Whether to return a row per message; implies `checksums`."
     outcomes_dir: Path | None = None
-    "Folder for the table `fates`, written as Parquet because it may be larger than memory."
+    "Folder for the table `outcomes`, written as Parquet because it may be larger than memory."
 
     max_streams: int = STREAMS_MAX
     "Maximum number of streams, and of their destinations and receivers in total."

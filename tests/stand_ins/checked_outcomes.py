@@ -42,13 +42,13 @@ def check_joined_outcomes(run: RunDir, folder: Path) -> list[dict[str, Any]]:
         transmissions.add((each["stream_id"], each["position"], each["attempt"]))
     assert set(decided) <= transmissions
     for each in arrived:
-        is_original = each["fate"] != "duplicate"
-        if each["fate"] in ("reordered", "late"):
+        is_original = each["outcome"] != "duplicate"
+        if each["outcome"] in ("reordered", "late"):
             assert label(each).is_delayed
         elif is_original and each["attempt"] == 1:
-            assert each["fate"] == "first"
+            assert each["outcome"] == "first"
         elif is_original:
-            assert each["fate"] == "resent"
+            assert each["outcome"] == "resent"
     return arrived
 
 
@@ -56,12 +56,14 @@ def agreements(run: RunDir, folder: Path, arrived: list[dict[str, Any]]) -> list
     """Return for each frame that arrived at b whether b's capture implies the same outcome."""
     alone = outcomes(folder / "one", run.capture("b"))
     outcome_of = {
-        (each["record_at"], each["frame_index"]): each["fate"]
+        (each["record_at"], each["frame_index"]): each["outcome"]
         for each in alone
         if each["record_at"] is not None
     }
     assert {each["basis"] for each in alone} == {"inferred"}
-    return [outcome_of[each["record_at"], each["frame_index"]] == each["fate"] for each in arrived]
+    return [
+        outcome_of[each["record_at"], each["frame_index"]] == each["outcome"] for each in arrived
+    ]
 
 
 def check_inferred_outcomes(run: RunDir, folder: Path, arrived: list[dict[str, Any]]) -> None:

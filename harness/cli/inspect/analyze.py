@@ -59,7 +59,7 @@ EXIT_CODES = (
     help="If CAPTURE is a run folder: write the page into it, and add a summary to its report.",
 )
 @click.option(
-    "--fates", is_flag=True, help="With --out: also write a table with one row per frame."
+    "--outcomes", is_flag=True, help="With --out: also write a table with one row per frame."
 )
 @click.option(
     "--messages", is_flag=True, help="Also write a table with one row per message and its CRC-32."
@@ -95,7 +95,7 @@ def analyze(
     out: Path | None,
     html: Path | None,
     into_report: bool,
-    fates: bool,
+    outcomes: bool,
     messages: bool,
     max_streams: int | None,
     max_destinations: int | None,
@@ -114,9 +114,9 @@ def analyze(
       windtunnel analyze pub='pub/*.pcap.gz' sub='sub/*.pcap.gz' --port 24325
       windtunnel analyze big.pcap --spark --out tables --html report.html
     """
-    if fates and out is None:
+    if outcomes and out is None:
         raise click.UsageError(
-            "--fates needs --out: a table with one row per frame is only written to files"
+            "--outcomes needs --out: a table with one row per frame is only written to files"
         )
     if into_report and not (len(captures) == 1 and RunDir(Path(captures[0])).manifest.is_file()):
         raise click.UsageError("--report needs exactly one CAPTURE, which must be a run folder")
@@ -129,7 +129,7 @@ def analyze(
 
         options = AnalysisOptions(
             messages=messages,
-            outcomes_dir=out / "fates" if fates and out else None,
+            outcomes_dir=out / "outcomes" if outcomes and out else None,
             max_streams=max_streams or STREAMS_MAX,
             max_destinations=max_destinations or DESTINATIONS_MAX,
             max_gaps=max_gaps or GAPS_MAX,

@@ -142,7 +142,7 @@ PROGRAMS = (
         (0, 1, 2, 64), CAPTURES,
     ),
     Program(
-        "analyze --out", "captures", ("analyze", "{file}", "--out", "{out}/tables", "--fates"),
+        "analyze --out", "captures", ("analyze", "{file}", "--out", "{out}/tables", "--outcomes"),
         (0, 1, 2, 64), CAPTURES, weight=2,
     ),
     Program("analyze RUN", "run", ("analyze", "{run}"), (0, 1, 2, 64), ("captures/*", "*.json")),

@@ -1,14 +1,14 @@
-"""The table `fates`: the outcome of each DATA or PAD frame and each missing range.
+"""The table `outcomes`: the outcome of each DATA or PAD frame and each missing range.
 
     one point     inferred from one capture alone                basis "inferred"
     two and more  each frame matched with its arrivals            basis "joined"
 
-There is a row for each frame at each vantage point. Outcomes (column `fate`): first; resent (after
-a NAK, or seen before); duplicate (a copy); reordered (RFC 4737); late (its range had been filled or
-skipped); earlier (before the first frame of this capture); unsent (only if joined: not seen at the
-previous vantage point). With a single vantage point, each range that was never captured also has a
-row: lost (retransmitted, or still open at the end) or gap filled (the receiver continued without
-it).
+There is a row for each frame at each vantage point. Outcomes (column `outcome`): first; resent
+(after a NAK, or seen before); duplicate (a copy); reordered (RFC 4737); late (its range had been
+filled or skipped); earlier (before the first frame of this capture); unsent (only if joined: not
+seen at the previous vantage point). With a single vantage point, each range that was never captured
+also has a row: lost (retransmitted, or still open at the end) or gap filled (the receiver continued
+without it).
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ FRAME_OUTCOMES = pa.schema(
         ("time_ns", pa.int64()),
         ("position", pa.int64()),
         ("length", pa.int64()),
-        ("fate", pa.string()),
+        ("outcome", pa.string()),
         ("basis", pa.string()),
         ("attempt", pa.int64()),
         ("extent_frames", pa.int64()),
@@ -53,7 +53,7 @@ FRAME_OUTCOMES = pa.schema(
         ("onward", pa.list_(ONWARD)),
     ]
 )
-"""Columns of the table `fates`. `length` includes header and padding. `attempt`: how often the
+"""Columns of the table `outcomes`. `length` includes header and padding. `attempt`: how often the
 position had been sent, including this time, as seen at the first vantage point; null if unknown.
 `extent_frames`, `late_ns`: extent and lateness if reordered, else 0. `onward`: the outcome at each
 next vantage point; empty if there is none. For a range that was never captured, the three frame id
@@ -110,7 +110,7 @@ def outcome_batch(
         "destination": destinations,
         **numbers,
         **values,
-        "fate": outcomes,
+        "outcome": outcomes,
         "basis": pa.repeat(pa.scalar(basis), count),
         "attempt": pa.nulls(count, pa.int64()) if attempts is None else attempts,
         "onward": _empty_onward(count) if onward is None else onward,
@@ -141,7 +141,7 @@ def missing_outcomes(flow: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 "time_ns": gap["opened_ns"],
                 "position": gap["position"],
                 "length": gap["length"],
-                "fate": OUTCOME_OF_GAP[gap["outcome"]],
+                "outcome": OUTCOME_OF_GAP[gap["outcome"]],
                 "basis": INFERRED,
                 "extent_frames": 0,
                 "late_ns": 0,

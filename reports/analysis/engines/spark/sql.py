@@ -1,7 +1,7 @@
 """Temporary views that make the analysis tables available to SQL in a Spark session.
 
-    tables = reports.analyze(["run/captures"], outcomes_dir=Path("fates"))
-    register(spark, tables, outcomes_dir=Path("fates"))
+    tables = reports.analyze(["run/captures"], outcomes_dir=Path("outcomes"))
+    register(spark, tables, outcomes_dir=Path("outcomes"))
     spark.sql("select cause, count(*), max(duration_ns) from stalls group by cause").show()
 
 Each view has the name of its table.
@@ -17,7 +17,7 @@ from windtunnel.reports.analysis.streams.frame_outcomes import FRAME_OUTCOMES
 
 
 def register(spark: SparkSession, tables: Tables, outcomes_dir: Path | None = None) -> list[str]:
-    """Create a view of each table, and a view `fates` of the frame outcomes in `outcomes_dir`.
+    """Create a view of each table, and a view `outcomes` of the frame outcomes in `outcomes_dir`.
     Return the view names.
     """
     names = []
@@ -28,6 +28,6 @@ def register(spark: SparkSession, tables: Tables, outcomes_dir: Path | None = No
         read = spark.read.schema(from_arrow_schema(FRAME_OUTCOMES)).parquet(
             str(outcomes_dir.absolute())
         )
-        read.createOrReplaceTempView("fates")
-        names.append("fates")
+        read.createOrReplaceTempView("outcomes")
+        names.append("outcomes")
     return names

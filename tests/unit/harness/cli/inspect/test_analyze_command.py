@@ -178,20 +178,20 @@ def test_missing_java_is_reported_before_anything_is_read(run, monkeypatch, tmp_
 def test_page_messages_and_outcomes_are_written_on_request(run, tmp_path):
     path = GOLDEN / "clean" / "capture.pcap.xz"
     out, page = tmp_path / "tables", tmp_path / "page.html"
-    code, text, _ = run(path, "--out", out, "--html", page, "--fates", "--messages", "--json")
+    code, text, _ = run(path, "--out", out, "--html", page, "--outcomes", "--messages", "--json")
     document = json.loads(text)
     assert code == 0
     assert len(document["messages"]) == 400
     assert document["images"][0]["crc32"] == 0x226DA110
-    assert (out / "fates" / "vantage_point=capture" / "part-0.parquet").is_file()
+    assert (out / "outcomes" / "vantage_point=capture" / "part-0.parquet").is_file()
     assert "951 frames in order" in page.read_text()
     assert [each.name for each in out.iterdir() if each.name.startswith(".")] == []
 
 
 def test_outcomes_need_a_folder(run):
-    code, _, err = run(GOLDEN / "clean" / "capture.pcap.xz", "--fates")
+    code, _, err = run(GOLDEN / "clean" / "capture.pcap.xz", "--outcomes")
     assert code == 64
-    assert "--fates needs --out" in err
+    assert "--outcomes needs --out" in err
 
 
 def test_a_file_that_cannot_be_written_is_reported(run, tmp_path):
@@ -204,7 +204,7 @@ def test_a_file_that_cannot_be_written_is_reported(run, tmp_path):
     code, _, err = run(GOLDEN / "one-message" / "capture.pcap.xz", "--out", tmp_path / "file" / "x")
     assert code == 3
     code, _, err = run(
-        GOLDEN / "one-message" / "capture.pcap.xz", "--out", tmp_path / "file" / "x", "--fates"
+        GOLDEN / "one-message" / "capture.pcap.xz", "--out", tmp_path / "file" / "x", "--outcomes"
     )
     assert code == 3
 

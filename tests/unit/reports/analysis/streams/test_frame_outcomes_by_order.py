@@ -30,7 +30,7 @@ def arrivals_in_order(link):
 def test_one_capture_shows_all_outcomes(tmp_path, seed, batch):
     link = repaired_link.run(seed)
     _, far = repaired_link.captures(link, batch=batch)
-    outcomes = [each["fate"] for each in frame_rows(tmp_path, "one", far=far)]
+    outcomes = [each["outcome"] for each in frame_rows(tmp_path, "one", far=far)]
     expected = [each.outcome for each in arrivals_in_order(link) for _ in range(batch)]
     assert {"resent", "late", "reordered", "duplicate", "first"} <= set(expected)
     assert outcomes == expected
@@ -44,7 +44,7 @@ def test_numbers_match_the_passages_of_two_captures(tmp_path, seed):
     rows = frame_rows(tmp_path, "both", near=near, far=far)
     arrivals = [each for each in rows if each["vantage_point"] == "far"]
     expected = [(each.sent.attempt, each.is_copy) for each in arrivals_in_order(link)]
-    assert [(each["attempt"], each["fate"] == "duplicate") for each in arrivals] == expected
+    assert [(each["attempt"], each["outcome"] == "duplicate") for each in arrivals] == expected
 
 
 def test_without_numbers_some_outcomes_are_wrong(tmp_path):
@@ -53,7 +53,7 @@ def test_without_numbers_some_outcomes_are_wrong(tmp_path):
     wrong = 0
     for index, link in enumerate(links):
         _, far = repaired_link.captures(link, has_numbers=False)
-        outcomes = [each["fate"] for each in frame_rows(tmp_path, f"one-{index}", far=far)]
+        outcomes = [each["outcome"] for each in frame_rows(tmp_path, f"one-{index}", far=far)]
         pairs = zip(outcomes, arrivals_in_order(link), strict=True)
         wrong += sum(outcome != each.outcome for outcome, each in pairs)
     assert wrong > 0
@@ -77,7 +77,7 @@ def analysed(folder, *packets):
     )
     rows = pq.read_table(folder / "outcomes").to_pylist()
     (flow,) = tables.flows.to_pylist()
-    return [each["fate"] for each in rows if each["record_at"] is not None], flow
+    return [each["outcome"] for each in rows if each["record_at"] is not None], flow
 
 
 def in_order(count):
@@ -186,7 +186,7 @@ def test_one_point_and_two_count_the_same_extents(tmp_path, seed):
     extents = [
         (mine["extent_frames"], theirs["extent_frames"])
         for mine, theirs in zip(one, both, strict=True)
-        if mine["fate"] == theirs["fate"] == "reordered"
+        if mine["outcome"] == theirs["outcome"] == "reordered"
     ]
     assert extents
     assert [mine for mine, _ in extents] == [theirs for _, theirs in extents]

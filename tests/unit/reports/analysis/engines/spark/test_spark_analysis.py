@@ -219,9 +219,9 @@ def test_a_file_that_cannot_be_split_is_read_whole(spark, tmp_path):
 @pytest.mark.full
 def test_sql_can_query_the_tables_of_an_analysis(spark, tmp_path):
     paths = [str(GOLDEN / "loss-reliable" / "capture.pcap.xz")]
-    tables = reports.analyze(paths, messages=True, outcomes_dir=tmp_path / "fates")
-    names = register(spark, tables, outcomes_dir=tmp_path / "fates")
-    assert set(names) == {*tables.named(), "fates"}
+    tables = reports.analyze(paths, messages=True, outcomes_dir=tmp_path / "outcomes")
+    names = register(spark, tables, outcomes_dir=tmp_path / "outcomes")
+    assert set(names) == {*tables.named(), "outcomes"}
 
     def query(text):
         return [tuple(row) for row in spark.sql(text).collect()]
@@ -230,7 +230,7 @@ def test_sql_can_query_the_tables_of_an_analysis(spark, tmp_path):
         ("repaired", 57, 74_848)
     ]
     assert query("select count(*), sum(length) from messages") == [(600, 1_208_900)]
-    assert query("select fate, count(*) from fates group by 1 order by 1") == [
+    assert query("select outcome, count(*) from outcomes group by 1 order by 1") == [
         ("first", 1_205), ("resent", 68),
     ]  # fmt: skip
     for name in names:
