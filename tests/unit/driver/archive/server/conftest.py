@@ -7,18 +7,18 @@ from tests.unit.driver.archive.server.own_copy import two_archives
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as made:
-        yield made
+def env(tmp_path, monkeypatch):
+    with own_archive(tmp_path, monkeypatch) as env:
+        yield env
 
 
 @pytest.fixture
-def talker(own):
-    return own.talk()
+def client(env):
+    return env.talk()
 
 
 @pytest.fixture
 def two(tmp_path, monkeypatch):
-    """(own, a client of the destination, a client of the source)."""
-    with two_archives(tmp_path, monkeypatch) as made:
-        yield made
+    """Yield (environment, client of the destination, client of the source)."""
+    with two_archives(tmp_path, monkeypatch) as archives:
+        yield archives

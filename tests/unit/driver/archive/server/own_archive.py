@@ -1,6 +1,6 @@
-"""An archive in INVOKER mode over an invoked driver, and a client for tests.
+"""An archive in INVOKER mode with a simulated driver, and clients with control sessions.
 
-talker.ask(Request(...))  -->  request publication  ~~>  archive  ~~>  talker.said
+client.ask(Request, ...)  -->  request publication  ~~>  archive  ~~>  client.received
 """
 
 import random
@@ -29,99 +29,97 @@ SEGMENT = 131_072
 
 def settings(folder, **changed):
     """Return settings of an archive that uses no socket."""
-    made = ArchiveSettings(
+    values = ArchiveSettings(
         aeron_dir=folder / "aeron", dir=folder / "archive", threading_mode=INVOKER,
         control_channel_enabled=False, control_response_channel="aeron:udp?endpoint=h:0",
         replication_channel="aeron:udp?endpoint=10.0.0.1:0", segment_file_length=SEGMENT,
         low_storage_space_threshold=0, archive_id=77,
     )  # fmt: skip
-    return replace(made, **changed)
+    return replace(values, **changed)
 
 
 class Talker(Recorder):
-    """The client side of a control session."""
+    """A client of the archive, with one control session."""
 
     def __init__(
-        self, own, channel=LOCAL, response_channel=LOCAL, response_stream=RESPONSE_STREAM,
+        self, env, channel=LOCAL, response_channel=LOCAL, response_stream=RESPONSE_STREAM,
         stream=CONTROL_STREAM,
     ):  # fmt: skip
-        self.own, self.client = own, own.made.connect()
-        self.said = []
+        self.env, self.aeron = env, env.world.connect()
+        self.received = []
         """All messages received from the archive except pings."""
         self.pings = 0
         self.session_id = NULL_VALUE
         self._assembler = FragmentAssembler(self._on_message)
-        self.responses = self.client.add_subscription(response_channel, response_stream)
-        self.requests = self.client.add_exclusive_publication(channel, stream)
+        self.responses = self.aeron.add_subscription(response_channel, response_stream)
+        self.requests = self.aeron.add_exclusive_publication(channel, stream)
         self._response = (response_channel, response_stream)
-        own.until(lambda: self.requests.is_connected)
-        own.talkers.append(self)
+        env.until(lambda: self.requests.is_connected)
+        env.clients.append(self)
 
     def _on_message(self, payload, header):
         message = decode(payload)
         if isinstance(message, Ping):
             self.pings += 1
         else:
-            self.said.append(message)
+            self.received.append(message)
 
     def poll(self):
         self.responses.poll(self._assembler, 50)
 
     def post(self, content):
         """Send arbitrary bytes."""
-        self.own.until(lambda: self.requests.offer(content) > 0)
+        self.env.until(lambda: self.requests.offer(content) > 0)
 
     def connect_request(self, **changed):
         channel, stream = self._response
-        made = {
-            "correlation_id": self.client.next_correlation_id(), "response_stream_id": stream,
+        values = {
+            "correlation_id": self.aeron.next_correlation_id(), "response_stream_id": stream,
             "version": PROTOCOL_VERSION, "response_channel": channel, "encoded_credentials": b"",
             "client_info": "name=test",
         }  # fmt: skip
-        return AuthConnectRequest(**(made | changed))
+        return AuthConnectRequest(**(values | changed))
 
     def connect(self, **changed):
         """Open a session. Returns the response."""
         request = self.connect_request(**changed)
         self.post(encode(request))
-        answer = self.own.until(lambda: self.answer(request.correlation_id))
-        self.session_id = answer.control_session_id
-        return answer
+        response = self.env.until(lambda: self.response_to(request.correlation_id))
+        self.session_id = response.control_session_id
+        return response
 
     def send(self, kind, **values):
         """Send a request, with defaults for fields that are not given. Returns its
         correlation id.
         """
-        correlation_id = self.client.next_correlation_id()
-        given = {
+        correlation_id = self.aeron.next_correlation_id()
+        values = {
             "control_session_id": self.session_id, "correlation_id": correlation_id, **values
         }  # fmt: skip
         names = {field.name for field in fields(kind)}
-        self.post(encode(kind(**{name: value for name, value in given.items() if name in names})))
+        self.post(encode(kind(**{name: value for name, value in values.items() if name in names})))
         return correlation_id
 
     def ask(self, kind, **values):
         """Send a request and return its first response."""
         correlation_id = self.send(kind, **values)
-        return self.own.until(lambda: self.answer(correlation_id))
+        return self.env.until(lambda: self.response_to(correlation_id))
 
-    def answers(self, correlation_id):
+    def responses_to(self, correlation_id):
         return [
-            each for each in self.said
+            each for each in self.received
             if isinstance(each, ControlResponse) and each.correlation_id == correlation_id
         ]  # fmt: skip
 
-    def answer(self, correlation_id):
-        return next(iter(self.answers(correlation_id)), None)
+    def response_to(self, correlation_id):
+        return next(iter(self.responses_to(correlation_id)), None)
 
-    def about(self, correlation_id):
-        """Return all messages with this correlation id, summarized: ("OK", 5), ("START",
-        0, 64)...
-        """
-        return [short(each) for each in self.said if each.correlation_id == correlation_id]
+    def summaries(self, correlation_id):
+        """Summarize all messages with this correlation id: ("OK", 5), ("START", 0, 64)..."""
+        return [short(each) for each in self.received if each.correlation_id == correlation_id]
 
     def signals(self):
-        return [short(each) for each in self.said if isinstance(each, RecordingSignalEvent)]
+        return [short(each) for each in self.received if isinstance(each, RecordingSignalEvent)]
 
 
 def short(message):
@@ -156,13 +154,13 @@ class Err:
         )
 
 
-class Own:
+class ArchiveEnvironment:
     """A simulated driver, its archive, and the archive's clients."""
 
-    def __init__(self, made, folder, **changed):
-        self.made, self.folder, self.talkers = made, folder, []
+    def __init__(self, world, folder, **changed):
+        self.world, self.folder, self.clients = world, folder, []
         self.settings = settings(folder, **changed)
-        self.clock = made.driver.clock
+        self.clock = world.driver.clock
         self.directory = self.settings.dir
         self.others = []
         self.has_defect = False
@@ -170,31 +168,31 @@ class Own:
         self.start()
 
     def start(self):
-        client = self.made.connect()
+        client = self.world.connect()
         self.archive = Archive(self.settings, self.clock, client, IdGenerator(random.Random(5)))
 
     def end(self):
-        """Close the archive in an orderly way, so that its driver notices."""
+        """Close the archive, and let the driver process the close."""
         self.archive.close()
-        self.made.both(20)
-        for talker in self.talkers:
-            talker.poll()
-        self.talkers.clear()
+        self.world.both(20)
+        for client in self.clients:
+            client.poll()
+        self.clients.clear()
 
     def beside(self, name, **changed):
         """Start another archive that uses the same driver, with another control stream."""
         other = replace(self.settings, dir=self.folder / name, **changed).conclude()
         self.others.append(
-            Archive(other, self.clock, self.made.connect(), IdGenerator(random.Random(6)))
+            Archive(other, self.clock, self.world.connect(), IdGenerator(random.Random(6)))
         )
         return self.others[-1]
 
     def step(self, step_ns=1_000_000):
         for archive in (self.archive, *self.others):
             archive.invoke()
-        self.made.both(1, step_ns)
-        for talker in self.talkers:
-            talker.poll()
+        self.world.both(1, step_ns)
+        for client in self.clients:
+            client.poll()
 
     def run_for(self, duration_ns, step_ns=20_000_000):
         for _ in range(duration_ns // step_ns):
@@ -204,10 +202,10 @@ class Own:
         return run_until(self.step, condition, turns)
 
     def talk(self, **changed):
-        """Return a client with a session. Another archive is identified by its control stream."""
-        talker = Talker(self, **changed)
-        talker.connect()
-        return talker
+        """Return a client with a session. `stream` selects the archive by its control stream."""
+        client = Talker(self, **changed)
+        client.connect()
+        return client
 
     @property
     def errors(self):
@@ -218,12 +216,12 @@ class Own:
 
 @contextmanager
 def own_archive(folder, monkeypatch, **changed):
-    with world(folder, monkeypatch) as made:
-        own = Own(made, folder, **changed)
+    with world(folder, monkeypatch) as driver_world:
+        env = ArchiveEnvironment(driver_world, folder, **changed)
         try:
-            yield own
+            yield env
         finally:
-            for archive in (own.archive, *own.others):
+            for archive in (env.archive, *env.others):
                 archive.close()
-        defects = [text for text in own.errors if "Traceback" in text]
-        assert own.has_defect or not defects, defects[0]
+        defects = [text for text in env.errors if "Traceback" in text]
+        assert env.has_defect or not defects, defects[0]

@@ -1,6 +1,6 @@
 """Two archives that use one driver. One of them replicates the other's recordings.
 
-source's talker --> source archive --replay--> archive <-- talker (replicate)
+client of the source --> source archive --replay--> archive <-- client (replicate)
 """
 
 from contextlib import contextmanager
@@ -13,23 +13,23 @@ SOURCE_ID = 78
 SOURCE_STREAM = 110
 SOURCE_RESPONSES = 120
 LINGERED = 10_000_000_000
-"""The time after which another publication of the driver may use a closed publication's session."""
+"""The time after which the session id of a closed publication may be used again."""
 UDP = "aeron:udp?endpoint=10.0.0.1:20700"
 
 
 @contextmanager
 def two_archives(folder, monkeypatch):
-    """(own, a client of the destination, a client of the source)."""
+    """Yield (environment, client of the destination, client of the source)."""
     with own_archive(
         folder, monkeypatch, control_response_channel=LOCAL, replication_channel=UDP
-    ) as own:
-        own.beside("source", local_control_stream_id=SOURCE_STREAM, archive_id=SOURCE_ID)
-        source = own.talk(stream=SOURCE_STREAM, response_stream=SOURCE_RESPONSES)
+    ) as env:
+        env.beside("source", local_control_stream_id=SOURCE_STREAM, archive_id=SOURCE_ID)
+        source = env.talk(stream=SOURCE_STREAM, response_stream=SOURCE_RESPONSES)
         assert source.ask(ArchiveIdRequest) == Ok(SOURCE_ID)
-        yield own, own.talk(), source
+        yield env, env.talk(), source
 
 
-def replicate(talker, source_id=0, **changed):
+def replicate(client, source_id=0, **changed):
     values = {
         "src_recording_id": source_id, "dst_recording_id": -1, "stop_position": -1,
         "channel_tag_id": -1, "subscription_tag_id": -1, "src_control_stream_id": SOURCE_STREAM,
@@ -37,17 +37,19 @@ def replicate(talker, source_id=0, **changed):
         "live_destination": "", "replication_channel": "", "encoded_credentials": b"",
         "src_response_channel": "",
     } | changed  # fmt: skip
-    return talker.ask(ReplicateRequest2, **values)
+    return client.ask(ReplicateRequest2, **values)
 
 
-def told(talker, replication_id):
+def replication_messages(client, replication_id):
     """Return the messages of a replication, without the subscription id."""
     return [
-        ("OK",) if each[0] == "OK" else each for each in talker.about(replication_id)
+        ("OK",) if each[0] == "OK" else each for each in client.summaries(replication_id)
     ]  # fmt: skip
 
 
-def until_end(own, talker, replication_id, last="REPLICATE_END"):
-    own.until(lambda: any(each[0] == last for each in talker.about(replication_id)), turns=20_000)
-    own.run_for(100_000_000)
-    return told(talker, replication_id)
+def until_end(env, client, replication_id, last="REPLICATE_END"):
+    env.until(
+        lambda: any(each[0] == last for each in client.summaries(replication_id)), turns=20_000
+    )
+    env.run_for(100_000_000)
+    return replication_messages(client, replication_id)

@@ -1,4 +1,4 @@
-"""A publisher of recorded streams and a reader of replays."""
+"""Helpers that record streams and read replays."""
 
 from dataclasses import dataclass
 
@@ -36,16 +36,16 @@ def continuing(position, initial_term_id, *, mtu=1408, term=65_536):
 
 @dataclass(frozen=True)
 class Live:
-    """An active recording: the response to its request, its publication, and its position."""
+    """An active recording: the response to its request, its publication, its id and position."""
 
-    answer: ControlResponse
+    response: ControlResponse
     publication: ExclusivePublication
     recording_id: int
     end: int
 
 
 class Recorder:
-    """Records and replays streams for a client, with the client's `own`, `client` and `ask`."""
+    """Recording and replay methods of a client; they use its `env`, `aeron` and `ask`."""
 
     def start(self, channel=IPC, stream=STREAM, *, auto_stop=False, location=SourceLocation.LOCAL):
         """Start a recording. Returns the response."""
@@ -65,7 +65,7 @@ class Recorder:
     def publish(self, publication, count, first=0):
         """Offer messages. Returns the position of the stream."""
         for number in range(first, first + count):
-            self.own.until(lambda number=number: publication.offer(message(number)) > 0)
+            self.env.until(lambda number=number: publication.offer(message(number)) > 0)
         return publication.position
 
     def recorded(self, recording_id, position, archive_id=77):
@@ -75,30 +75,30 @@ class Recorder:
         def is_there():
             return any(
                 each.type_id == 100 and each.key[:8] == key and each.value >= position
-                for each in self.client.counters
+                for each in self.aeron.counters
                 if each.label.endswith(tail)
             )
 
-        self.own.until(is_there)
+        self.env.until(is_there)
 
     def live_recording(
         self, count=0, *, channel=IPC, stream=STREAM, archive_id=77, auto_stop=False
     ):  # fmt: skip
         """Record messages from a new publication, and wait until they are written."""
-        answer = self.start(channel, stream, auto_stop=auto_stop)
+        response = self.start(channel, stream, auto_stop=auto_stop)
         before = len(self.signals())
-        publication = self.client.add_exclusive_publication(channel, stream)
-        self.own.until(lambda: len(self.signals()) > before)
+        publication = self.aeron.add_exclusive_publication(channel, stream)
+        self.env.until(lambda: len(self.signals()) > before)
         recording_id = self.signals()[-1][1]
         end = self.publish(publication, count)
         self.recorded(recording_id, end, archive_id)
-        return Live(answer, publication, recording_id, end)
+        return Live(response, publication, recording_id, end)
 
     def stop(self, live, end):
         """Stop a recording at a position."""
-        wanted = live.answer.relevant_id
-        self.ask(StopRecordingSubscriptionRequest, subscription_id=wanted)
-        self.own.until(lambda: ("STOP", live.recording_id, end) in self.signals())
+        subscription_id = live.response.relevant_id
+        self.ask(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
+        self.env.until(lambda: ("STOP", live.recording_id, end) in self.signals())
 
     def stopped_recording(self, count=10, **where):
         """Record messages, then close the publication."""
@@ -123,10 +123,10 @@ def replay_values(recording_id, **changed):
 class Reader:
     """Reads a replay."""
 
-    def __init__(self, talker, channel=IPC, stream=REPLAY_STREAM):
-        self.own = talker.own
+    def __init__(self, client, channel=IPC, stream=REPLAY_STREAM):
+        self.env = client.env
         self.seen, self.positions = [], []
-        self.subscription = talker.client.add_subscription(channel, stream)
+        self.subscription = client.aeron.add_subscription(channel, stream)
         self._assembler = FragmentAssembler(self._on_message)
 
     def _on_message(self, payload, header):
@@ -141,10 +141,10 @@ class Reader:
             self.poll()
             return condition()
 
-        return self.own.until(polled)
+        return self.env.until(polled)
 
     def until_end(self):
         """Read the whole replay. Returns its messages."""
-        (image,) = self.own.until(lambda: self.subscription.images)
+        (image,) = self.env.until(lambda: self.subscription.images)
         self.until(lambda: image.is_end_of_stream or image.is_closed)
         return self.seen

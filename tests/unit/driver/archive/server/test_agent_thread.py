@@ -1,4 +1,4 @@
-"""The thread of an archive's agent has the agent's name, and ends when it is stopped or fails."""
+"""The thread of an archive's agent has the agent's name, and ends on a stop or a failure."""
 
 import threading
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_linux_shows_the_name_of_the_agent(name, shown):
     assert thread.failure is None
 
 
-def test_a_failure_ends_the_agent_and_is_kept():
+def test_a_failure_ends_the_agent_and_is_reported():
     is_done = threading.Event()
 
     def do_work(now_ns):

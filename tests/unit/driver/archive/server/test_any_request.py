@@ -1,4 +1,4 @@
-"""Arbitrary requests do not stop the archive, and other clients are served as before."""
+"""Arbitrary requests do not end the archive, which continues to serve other clients."""
 
 import random
 
@@ -14,46 +14,46 @@ from windtunnel.harness.fuzz.archive.messages import ANY, READABLE, any_request,
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_requests_of_any_content_leave_the_archive_whole(tmp_path, monkeypatch, capsys, seed):
+def test_arbitrary_requests_damage_no_recording(tmp_path, monkeypatch, capsys, seed):
     chance = random.Random(seed)
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker, other = own.talk(), own.talk(response_stream=21)
-        talker.stopped_recording(20)
-        talker.stopped_recording(200, stream=STREAM + 1)
-        talker.start(stream=STREAM + 2)
-        publication = talker.client.add_exclusive_publication(IPC, STREAM + 2)
-        talker.publish(publication, 20)
+    with own_archive(tmp_path, monkeypatch) as env:
+        client, other = env.talk(), env.talk(response_stream=21)
+        client.stopped_recording(20)
+        client.stopped_recording(200, stream=STREAM + 1)
+        client.start(stream=STREAM + 2)
+        publication = client.aeron.add_exclusive_publication(IPC, STREAM + 2)
+        client.publish(publication, 20)
         contents = (
-            encode(any_request(chance, chance.choice(READABLE), talker.session_id, HERE))
+            encode(any_request(chance, chance.choice(READABLE), client.session_id, HERE))
             for _ in range(400)
         )
-        post_all(own, talker, contents)
-        own.run_for(2_000_000_000)
+        post_all(env, client, contents)
+        env.run_for(2_000_000_000)
         assert other.ask(ArchiveIdRequest) == Ok(77)
-        assert own.talk(response_stream=22).ask(ArchiveIdRequest) == Ok(77)
+        assert env.talk(response_stream=22).ask(ArchiveIdRequest) == Ok(77)
     assert main(["verify", "-a", "--read-only", "--dir", str(tmp_path / "archive")]) == 0
     assert "recording" in capsys.readouterr().out
 
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("seed", range(2))
-def test_damaged_messages_of_a_stranger_change_nothing(tmp_path, monkeypatch, seed):
+def test_damaged_messages_without_a_session_change_nothing(tmp_path, monkeypatch, seed):
     chance = random.Random(100 + seed)
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker, stranger = own.talk(), own.talk(response_stream=21)
-        talker.stopped_recording(20)
+    with own_archive(tmp_path, monkeypatch) as env:
+        client, other = env.talk(), env.talk(response_stream=21)
+        client.stopped_recording(20)
         before = (tmp_path / "archive" / "archive.catalog").read_bytes()
         contents = (
             damaged(chance, encode(any_request(chance, chance.choice(ANY), -1, HERE)))
             for _ in range(1_500)
         )
-        post_all(own, stranger, contents)
-        own.run_for(6_000_000_000)
-        assert talker.ask(StartPositionRequest, recording_id=0) == Ok(0)
+        post_all(env, other, contents)
+        env.run_for(6_000_000_000)
+        assert client.ask(StartPositionRequest, recording_id=0) == Ok(0)
         assert (tmp_path / "archive" / "archive.catalog").read_bytes() == before
-        reader = Reader(talker)
-        talker.ask_replay(0)
+        reader = Reader(client)
+        client.ask_replay(0)
         assert reader.until_end() == [message(number) for number in range(20)]
-        own.run_for(6_000_000_000)
-        sessions = [each for each in talker.client.counters if each.type_id == 113]
+        env.run_for(6_000_000_000)
+        sessions = [each for each in client.aeron.counters if each.type_id == 113]
         assert len(sessions) <= 2

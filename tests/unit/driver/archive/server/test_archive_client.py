@@ -34,7 +34,7 @@ def test_the_heartbeat_counter_names_the_archive(tmp_path, monkeypatch, archive_
             client_id, named = (int(number) for number in found.groups())
             assert named == archive.archive_id
             if archive_id == NULL_VALUE:
-                # It is the driver's correlation id before that of the client.
+                # It is the correlation id that the driver assigned just before the client's id.
                 assert 0 <= named == client_id - 1
             else:
                 assert named == archive_id
@@ -42,7 +42,7 @@ def test_the_heartbeat_counter_names_the_archive(tmp_path, monkeypatch, archive_
             assert errors.label.endswith(f"archiveId={named}")
 
 
-def test_an_archive_without_an_id_has_that_of_the_client_that_it_is_given(tmp_path, monkeypatch):
+def test_an_archive_without_an_id_uses_the_id_of_its_client(tmp_path, monkeypatch):
     with world(tmp_path, monkeypatch) as made:
         client = made.connect()
         unnamed = settings(tmp_path, archive_id=NULL_VALUE)

@@ -1,4 +1,4 @@
-"""An unexpected error ends only the session that caused it, and is logged with its traceback."""
+"""An unexpected error ends only the session that caused it, and its traceback is logged."""
 
 import pytest
 
@@ -25,147 +25,152 @@ def defect(*_):
     return 1 // 0
 
 
-def one_of(method, victim):
-    """Return a function that fails for one session only."""
-    return lambda self, *given: defect() if self.session_id == victim else method(self, *given)
+def failing_for(method, session_id):
+    """Return a method that fails for one session only."""
+    return lambda self, *args: defect() if self.session_id == session_id else method(self, *args)
 
 
-def told(own):
+def logged_defect(env):
     """Return the only defect in the archive's error log."""
-    (text,) = [each for each in own.errors if "ZeroDivisionError" in each]
+    (text,) = [each for each in env.errors if "ZeroDivisionError" in each]
     assert "Traceback" in text
     return text
 
 
 @pytest.mark.parametrize("letter", ["a", "\N{LATIN SMALL LETTER E WITH ACUTE}"])
-def test_a_long_response_channel_that_the_driver_refuses_ends_its_session_alone(
-    own, talker, letter
-):
-    stranger = Talker(own, response_stream=21)
+def test_a_long_response_channel_that_the_driver_rejects_ends_only_its_session(env, client, letter):
+    other = Talker(env, response_stream=21)
     channel = "aeron:udp?alias=" + letter * 1_100
-    stranger.post(encode(stranger.connect_request(response_channel=channel)))
-    own.run_for(SECOND)
-    assert any("cannot add response publication" in each for each in own.errors)
-    own.until(lambda: not stranger.requests.is_connected, turns=30_000)
-    assert talker.ask(ArchiveIdRequest) == Ok(77)
+    other.post(encode(other.connect_request(response_channel=channel)))
+    env.run_for(SECOND)
+    assert any("cannot add response publication" in each for each in env.errors)
+    env.until(lambda: not other.requests.is_connected, turns=30_000)
+    assert client.ask(ArchiveIdRequest) == Ok(77)
 
 
 @pytest.mark.parametrize("part", ["_serve", "close"])
-def test_a_defect_in_one_control_session_leaves_the_others(own, talker, monkeypatch, part):
-    own.has_defect = True
-    victim = own.talk(response_stream=21)
-    assert victim.ask(ArchiveIdRequest) == Ok(77)
-    broken = one_of(getattr(ControlSession, part), victim.session_id)
+def test_an_unexpected_error_in_one_control_session_does_not_end_others(
+    env, client, monkeypatch, part
+):
+    env.has_defect = True
+    failing = env.talk(response_stream=21)
+    assert failing.ask(ArchiveIdRequest) == Ok(77)
+    broken = failing_for(getattr(ControlSession, part), failing.session_id)
     monkeypatch.setattr(ControlSession, part, broken)
     if part == "close":
-        victim.responses.close()
-    own.run_for(5 * SECOND)
-    assert told(own).startswith("(-1) control session: Traceback")
-    assert talker.ask(ArchiveIdRequest) == Ok(77)
-    sessions = own.archive._conductor._sessions._sessions
-    assert list(sessions) == [talker.session_id]
+        failing.responses.close()
+    env.run_for(5 * SECOND)
+    assert logged_defect(env).startswith("(-1) control session: Traceback")
+    assert client.ask(ArchiveIdRequest) == Ok(77)
+    sessions = env.archive._conductor._sessions._sessions
+    assert list(sessions) == [client.session_id]
     if part == "_serve":
-        assert not victim.responses.images
+        assert not failing.responses.images
 
 
 @pytest.mark.parametrize(
     ("kind", "part"),
     [(ReplicationSession, "do_work"), (ReplicationSession, "close"), (SourceArchive, "close")],
 )
-def test_a_defect_in_one_replication_leaves_the_archive(two, monkeypatch, kind, part):
-    own, talker, source = two
-    own.has_defect = True
+def test_an_unexpected_error_in_one_replication_does_not_end_the_archive(
+    two, monkeypatch, kind, part
+):
+    env, client, source = two
+    env.has_defect = True
     source.stopped_recording(10, archive_id=SOURCE_ID)
     with monkeypatch.context() as patch:
         patch.setattr(kind, part, defect)
-        replicate(talker)
-        own.run_for(5 * SECOND)
-    assert told(own).startswith("(-1) replication: Traceback")
-    assert talker.ask(ArchiveIdRequest) == Ok(77)
-    assert not own.archive._conductor._operations.replications._running
+        replicate(client)
+        env.run_for(5 * SECOND)
+    assert logged_defect(env).startswith("(-1) replication: Traceback")
+    assert client.ask(ArchiveIdRequest) == Ok(77)
+    assert not env.archive._conductor._operations.replications._running
 
 
-def test_a_defect_in_one_recording_ends_it_where_it_was(own, talker, monkeypatch):
-    own.has_defect = True
-    other = talker.live_recording(10, stream=STREAM + 1)
-    live = talker.live_recording(10)
+def test_an_unexpected_error_in_one_recording_stops_it_at_its_position(env, client, monkeypatch):
+    env.has_defect = True
+    other = client.live_recording(10, stream=STREAM + 1)
+    live = client.live_recording(10)
     write = SegmentWriter.write
 
     def broken(self, block):
         return defect() if self._recording_id == live.recording_id else write(self, block)
 
     monkeypatch.setattr(SegmentWriter, "write", broken)
-    talker.publish(live.publication, 1)
-    own.until(lambda: ("STOP", live.recording_id, live.end) in talker.signals())
-    assert [each[0] for each in talker.about(live.answer.correlation_id)][-2:] == ["ERROR", "STOP"]
-    assert "segment_writer" not in told(own).partition("Traceback")[0]
-    talker.recorded(other.recording_id, talker.publish(other.publication, 5))
+    client.publish(live.publication, 1)
+    env.until(lambda: ("STOP", live.recording_id, live.end) in client.signals())
+    assert [each[0] for each in client.summaries(live.response.correlation_id)][-2:] == [
+        "ERROR",
+        "STOP",
+    ]
+    assert "segment_writer" not in logged_defect(env).partition("Traceback")[0]
+    client.recorded(other.recording_id, client.publish(other.publication, 5))
 
 
-def test_a_defect_in_one_replay_ends_it(own, talker, monkeypatch):
-    own.has_defect = True
-    talker.stopped_recording(300)
-    reader = Reader(talker)
+def test_an_unexpected_error_in_one_replay_ends_only_that_replay(env, client, monkeypatch):
+    env.has_defect = True
+    client.stopped_recording(300)
+    reader = Reader(client)
     with monkeypatch.context() as patch:
         patch.setattr(RecordingReader, "block", defect)
-        answer = talker.ask_replay(0)
-        own.until(lambda: len(talker.about(answer.correlation_id)) == 2)
-    assert [each[0] for each in talker.about(answer.correlation_id)] == ["OK", "ERROR"]
-    own.until(lambda: not reader.subscription.images)
-    told(own)
-    again = Reader(talker, stream=6)
-    talker.ask_replay(0, replay_stream_id=6)
+        response = client.ask_replay(0)
+        env.until(lambda: len(client.summaries(response.correlation_id)) == 2)
+    assert [each[0] for each in client.summaries(response.correlation_id)] == ["OK", "ERROR"]
+    env.until(lambda: not reader.subscription.images)
+    logged_defect(env)
+    again = Reader(client, stream=6)
+    client.ask_replay(0, replay_stream_id=6)
     assert len(again.until_end()) == 300
 
 
-def test_a_defect_in_what_the_conductor_looks_after_leaves_the_archive(own, talker, monkeypatch):
-    own.has_defect = True
+def test_an_unexpected_error_in_a_deletion_does_not_end_the_archive(env, client, monkeypatch):
+    env.has_defect = True
     with monkeypatch.context() as patch:
         patch.setattr(Deletions, "do_work", defect)
-        assert talker.ask(ArchiveIdRequest) == Ok(77)
-    assert "deletions" in told(own)
+        assert client.ask(ArchiveIdRequest) == Ok(77)
+    assert "deletions" in logged_defect(env)
 
 
-def test_what_says_that_the_driver_is_gone_still_ends_it(own, talker, monkeypatch):
+def test_a_driver_timeout_in_a_deletion_ends_the_archive(env, client, monkeypatch):
     def gone(*_):
         raise DriverTimeoutError("no driver")
 
     with monkeypatch.context() as patch:
         patch.setattr(Deletions, "do_work", gone)
         with pytest.raises(DriverTimeoutError):
-            own.archive.invoke()
+            env.archive.invoke()
 
 
-def stop_position(own, recording_id=0):
-    with Catalog(own.directory) as catalog:
+def stop_position(env, recording_id=0):
+    with Catalog(env.directory) as catalog:
         return catalog.descriptor(recording_id).stop_position
 
 
-def test_a_driver_that_dies_during_a_copy_leaves_every_stop_position_written(two):
-    own, talker, source = two
+def test_all_stop_positions_are_written_when_the_driver_dies_during_a_replication(two):
+    env, client, source = two
     copied = source.live_recording(10, archive_id=SOURCE_ID)
-    other = talker.live_recording(5, stream=STREAM + 1)
-    replicate(talker)
-    (copy,) = own.archive._conductor._operations.replications._running.values()
-    talker.recorded(1, copied.end)
-    own.until(lambda: copy.state == State.COPY)
-    own.made.driver.cnc.set_closed()
-    own.clock.advance(SECOND)
+    other = client.live_recording(5, stream=STREAM + 1)
+    replicate(client)
+    (copy,) = env.archive._conductor._operations.replications._running.values()
+    client.recorded(1, copied.end)
+    env.until(lambda: copy.state == State.COPY)
+    env.world.driver.cnc.set_closed()
+    env.clock.advance(SECOND)
     with pytest.raises(ArchiveFailure, match="shut down"):
-        own.archive.invoke()
-    own.archive.close()
-    assert [stop_position(own, each) for each in (0, 1)] == [other.end, copied.end]
+        env.archive.invoke()
+    env.archive.close()
+    assert [stop_position(env, each) for each in (0, 1)] == [other.end, copied.end]
 
 
 @pytest.mark.parametrize("part", [Replications, Deletions])
-def test_what_cannot_be_closed_keeps_no_other_part_open(own, talker, monkeypatch, part):
-    own.has_defect = True
-    live = talker.live_recording(5)
+def test_a_part_that_fails_to_close_does_not_keep_others_open(env, client, monkeypatch, part):
+    env.has_defect = True
+    live = client.live_recording(5)
     closed = []
-    sessions = own.archive._conductor._sessions
+    sessions = env.archive._conductor._sessions
     monkeypatch.setattr(sessions, "close", lambda: closed.append(sessions))
     monkeypatch.setattr(part, "close", defect)
-    own.archive.close()
-    assert stop_position(own) == live.end
+    env.archive.close()
+    assert stop_position(env) == live.end
     assert closed == [sessions]
-    told(own)
+    logged_defect(env)

@@ -1,4 +1,4 @@
-"""Listings, queries, channels. Cases L1 to L12."""
+"""Recordings are listed and queried, and their channels updated. Cases L1 to L12."""
 
 import pytest
 
@@ -25,8 +25,8 @@ from windtunnel.driver.archive.storage.catalog_writer import CatalogWriter
 UNKNOWN = "RECORDING_UNKNOWN"
 
 
-def filled(folder, count):
-    """Return a catalog with `count` stopped recordings, every second one with an alias."""
+def create_catalog(folder, count):
+    """Create a catalog with `count` stopped recordings, whose aliases are "even" and "odd"."""
     directory = folder / "archive"
     directory.mkdir()
     with CatalogWriter.create(directory) as catalog:
@@ -37,12 +37,12 @@ def filled(folder, count):
             )
 
 
-def told(talker, kind, turns=100, **values):
-    """Return all messages of a listing."""
-    asked = talker.send(kind, **values)
+def listing(client, kind, turns=100, **values):
+    """Return summaries of all responses to a list request."""
+    correlation_id = client.send(kind, **values)
     for _ in range(turns):
-        talker.own.step()
-    return talker.about(asked)
+        client.env.step()
+    return client.summaries(correlation_id)
 
 
 def listed(*ids):
@@ -62,74 +62,74 @@ def listed(*ids):
     ],
 )
 def test_recordings_are_listed_from_an_id_on(tmp_path, monkeypatch, first, count, expected):
-    filled(tmp_path, 2)
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
+    create_catalog(tmp_path, 2)
+    with own_archive(tmp_path, monkeypatch) as env:
+        client = env.talk()
         values = {"from_recording_id": first, "record_count": count}
-        assert told(talker, ListRecordingsRequest, **values) == expected
-        assert told(talker, ListRecordingsRequest, **values) == expected
+        assert listing(client, ListRecordingsRequest, **values) == expected
+        assert listing(client, ListRecordingsRequest, **values) == expected
 
 
-def test_a_long_listing_comes_whole_through_a_short_stream(tmp_path, monkeypatch):
-    filled(tmp_path, 500)
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        found = told(talker, ListRecordingsRequest, 600, from_recording_id=0, record_count=1000)
+def test_a_long_listing_is_complete_although_the_response_term_is_short(tmp_path, monkeypatch):
+    create_catalog(tmp_path, 500)
+    with own_archive(tmp_path, monkeypatch) as env:
+        client = env.talk()
+        found = listing(client, ListRecordingsRequest, 600, from_recording_id=0, record_count=1000)
         assert found == [*listed(*range(500)), (UNKNOWN, 500)]
 
 
-def test_one_recording_is_listed_as_the_catalog_has_it(tmp_path, monkeypatch):
-    filled(tmp_path, 2)
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
+def test_one_recording_is_listed_with_its_catalog_descriptor(tmp_path, monkeypatch):
+    create_catalog(tmp_path, 2)
+    with own_archive(tmp_path, monkeypatch) as env:
+        client = env.talk()
         lengths = []
-        post = talker._on_message
-        talker._assembler._handler = lambda payload, header: (
+        post = client._on_message
+        client._assembler._handler = lambda payload, header: (
             lengths.append(len(payload)), post(payload, header)
         )  # fmt: skip
         lengths.clear()
-        assert told(talker, ListRecordingRequest, recording_id=1) == listed(1)
+        assert listing(client, ListRecordingRequest, recording_id=1) == listed(1)
         assert 8 + 160 in lengths
-        assert told(talker, ListRecordingRequest, recording_id=2) == [(UNKNOWN, 2)]
-        assert told(talker, ListRecordingRequest, recording_id=-1) == [(UNKNOWN, -1)]
+        assert listing(client, ListRecordingRequest, recording_id=2) == [(UNKNOWN, 2)]
+        assert listing(client, ListRecordingRequest, recording_id=-1) == [(UNKNOWN, -1)]
 
 
 def test_only_one_listing_at_a_time(tmp_path, monkeypatch):
-    filled(tmp_path, 2)
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        first = talker.send(ListRecordingsRequest, from_recording_id=0, record_count=2)
-        second = talker.send(ListRecordingsRequest, from_recording_id=0, record_count=2)
-        own.until(lambda: talker.answer(second))
-        assert talker.about(first) == listed(0, 1)
-        assert talker.answer(second) == Err(1)
+    create_catalog(tmp_path, 2)
+    with own_archive(tmp_path, monkeypatch) as env:
+        client = env.talk()
+        first = client.send(ListRecordingsRequest, from_recording_id=0, record_count=2)
+        second = client.send(ListRecordingsRequest, from_recording_id=0, record_count=2)
+        env.until(lambda: client.response_to(second))
+        assert client.summaries(first) == listed(0, 1)
+        assert client.response_to(second) == Err(1)
 
 
-def test_an_unknown_recording_is_told_while_the_next_request_waits(talker):
-    asked = [talker.send(ListRecordingRequest, recording_id=each) for each in (5, 6)]
-    talker.own.until(lambda: all(talker.about(each) for each in asked))
-    assert [talker.about(each) for each in asked] == [[(UNKNOWN, 5)], [(UNKNOWN, 6)]]
+def test_each_of_two_requests_for_unknown_recordings_gets_a_response(client):
+    correlation_id = [client.send(ListRecordingRequest, recording_id=each) for each in (5, 6)]
+    client.env.until(lambda: all(client.summaries(each) for each in correlation_id))
+    assert [client.summaries(each) for each in correlation_id] == [[(UNKNOWN, 5)], [(UNKNOWN, 6)]]
 
 
-def test_recordings_are_listed_by_stream_and_text(tmp_path, monkeypatch):
-    filled(tmp_path, 4)
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
+def test_recordings_are_filtered_by_stream_and_channel_fragment(tmp_path, monkeypatch):
+    create_catalog(tmp_path, 4)
+    with own_archive(tmp_path, monkeypatch) as env:
+        client = env.talk()
         values = {"from_recording_id": 0, "record_count": 10, "stream_id": own_recording.STREAM_ID}
         kind = ListRecordingsForUriRequest
-        assert told(talker, kind, channel="alias=odd", **values) == [*listed(1, 3), (UNKNOWN, 4)]
-        assert told(talker, kind, channel="", **values)[:4] == listed(0, 1, 2, 3)
+        assert listing(client, kind, channel="alias=odd", **values) == [*listed(1, 3), (UNKNOWN, 4)]
+        assert listing(client, kind, channel="", **values)[:4] == listed(0, 1, 2, 3)
         values["stream_id"] += 1
-        assert told(talker, kind, channel="alias=odd", **values) == [(UNKNOWN, 4)]
+        assert listing(client, kind, channel="alias=odd", **values) == [(UNKNOWN, 4)]
 
 
-def test_the_newest_that_matches_is_found(tmp_path, monkeypatch):
-    filled(tmp_path, 4)
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
+def test_the_last_matching_recording_is_found(tmp_path, monkeypatch):
+    create_catalog(tmp_path, 4)
+    with own_archive(tmp_path, monkeypatch) as env:
+        client = env.talk()
 
         def find(least, text):
-            return talker.ask(
+            return client.ask(
                 FindLastMatchingRecordingRequest, min_recording_id=least, channel=text,
                 session_id=own_recording.SESSION_ID, stream_id=own_recording.STREAM_ID,
             )  # fmt: skip
@@ -142,31 +142,31 @@ def test_the_newest_that_matches_is_found(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("index", "count"), [(-1, 1), (2, 1), (0, 0), (0, -1)])
-def test_subscriptions_beyond_range_are_unknown(talker, index, count):
+def test_subscriptions_out_of_range_are_unknown(client, index, count):
     for stream in (1, 2):
-        talker.start(stream=stream)
-    answer = talker.ask(
+        client.start(stream=stream)
+    response = client.ask(
         ListRecordingSubscriptionsRequest, pseudo_index=index, subscription_count=count,
         apply_stream_id=BooleanType.FALSE, stream_id=0, channel="",
     )  # fmt: skip
-    assert answer.code == ControlResponseCode.SUBSCRIPTION_UNKNOWN
+    assert response.code == ControlResponseCode.SUBSCRIPTION_UNKNOWN
 
 
-def test_subscriptions_are_listed_by_stream_and_text(own, talker):
+def test_subscriptions_are_filtered_by_stream_and_channel_fragment(env, client):
     for stream in (1, 2, 3):
-        talker.start(stream=stream)
+        client.start(stream=stream)
 
     def streams(**values):
         wanted = {
             "pseudo_index": 0, "subscription_count": 9, "stream_id": 2, "channel": "ipc",
             "apply_stream_id": BooleanType.FALSE,
         } | values  # fmt: skip
-        asked = talker.send(ListRecordingSubscriptionsRequest, **wanted)
+        correlation_id = client.send(ListRecordingSubscriptionsRequest, **wanted)
         for _ in range(50):
-            own.step()
+            env.step()
         return [
             getattr(each, "stream_id", "end")
-            for each in talker.said if each.correlation_id == asked
+            for each in client.received if each.correlation_id == correlation_id
         ]  # fmt: skip
 
     assert streams() == [1, 2, 3, "end"]
@@ -176,24 +176,26 @@ def test_subscriptions_are_listed_by_stream_and_text(own, talker):
     assert streams(channel="udp") == ["end"]
 
 
-def test_a_subscription_that_is_stopped_meanwhile_is_not_listed(own, talker):
-    started = [talker.start(stream=stream) for stream in (1, 2)]
-    asked = talker.send(
+def test_a_subscription_stopped_during_a_listing_is_not_listed(env, client):
+    started = [client.start(stream=stream) for stream in (1, 2)]
+    correlation_id = client.send(
         ListRecordingSubscriptionsRequest, pseudo_index=0, subscription_count=9,
         apply_stream_id=BooleanType.FALSE, stream_id=0, channel="",
     )  # fmt: skip
-    stop = talker.ask(StopRecordingSubscriptionRequest, subscription_id=started[0].relevant_id)
+    stop = client.ask(StopRecordingSubscriptionRequest, subscription_id=started[0].relevant_id)
     assert stop == Ok()
-    own.until(lambda: talker.answer(asked))
+    env.until(lambda: client.response_to(correlation_id))
     found = [
-        getattr(each, "stream_id", "end") for each in talker.said if each.correlation_id == asked
+        getattr(each, "stream_id", "end")
+        for each in client.received
+        if each.correlation_id == correlation_id
     ]
     assert found == [2, "end"]
 
 
-def positions(talker, recording_id=0):
+def positions(client, recording_id=0):
     return [
-        talker.ask(kind, recording_id=recording_id).relevant_id
+        client.ask(kind, recording_id=recording_id).relevant_id
         for kind in (
             StartPositionRequest, StopPositionRequest, RecordingPositionRequest,
             MaxRecordedPositionRequest,
@@ -201,12 +203,12 @@ def positions(talker, recording_id=0):
     ]  # fmt: skip
 
 
-def test_positions_while_it_goes_on_and_after(own, talker):
-    live = talker.live_recording(7)
-    assert positions(talker) == [0, -1, 7 * FRAME, 7 * FRAME]
+def test_positions_of_an_active_and_a_stopped_recording(env, client):
+    live = client.live_recording(7)
+    assert positions(client) == [0, -1, 7 * FRAME, 7 * FRAME]
     live.publication.close()
-    own.until(lambda: ("STOP", 0, live.end) in talker.signals())
-    assert positions(talker) == [0, live.end, -1, live.end]
+    env.until(lambda: ("STOP", 0, live.end) in client.signals())
+    assert positions(client) == [0, live.end, -1, live.end]
 
 
 @pytest.mark.parametrize(
@@ -216,28 +218,30 @@ def test_positions_while_it_goes_on_and_after(own, talker):
         MaxRecordedPositionRequest,
     ],
 )  # fmt: skip
-def test_positions_of_what_is_not_there_are_refused(talker, kind):
+def test_position_requests_for_an_unknown_recording_are_rejected(client, kind):
     for recording_id in (0, -1, 1 << 62):
-        assert talker.ask(kind, recording_id=recording_id) == Err(5)
+        assert client.ask(kind, recording_id=recording_id) == Err(5)
 
 
 @pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:ipc?alias=" + "x" * 2000])
-def test_a_channel_is_changed_in_place(tmp_path, monkeypatch, channel):
-    filled(tmp_path, 3)
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        assert talker.ask(UpdateChannelRequest, recording_id=1, channel=channel) == Ok(0)
-        told(talker, ListRecordingsRequest, from_recording_id=0, record_count=3)
-        found = [each.original_channel for each in talker.said if hasattr(each, "source_identity")]
+def test_a_channel_is_updated_in_place(tmp_path, monkeypatch, channel):
+    create_catalog(tmp_path, 3)
+    with own_archive(tmp_path, monkeypatch) as env:
+        client = env.talk()
+        assert client.ask(UpdateChannelRequest, recording_id=1, channel=channel) == Ok(0)
+        listing(client, ListRecordingsRequest, from_recording_id=0, record_count=3)
+        found = [
+            each.original_channel for each in client.received if hasattr(each, "source_identity")
+        ]
         assert found == ["aeron:ipc?alias=even", channel, "aeron:ipc?alias=even"]
-        unknown = told(talker, UpdateChannelRequest, recording_id=3, channel=channel)
+        unknown = listing(client, UpdateChannelRequest, recording_id=3, channel=channel)
         assert unknown == [(UNKNOWN, 3)]
-        assert told(talker, UpdateChannelRequest, recording_id=1, channel="rubbish") == []
+        assert listing(client, UpdateChannelRequest, recording_id=1, channel="rubbish") == []
 
 
-def test_what_was_purged_is_not_listed(own, talker):
-    talker.stopped_recording()
-    talker.ask(PurgeRecordingRequest, recording_id=0)
+def test_a_purged_recording_is_not_listed(env, client):
+    client.stopped_recording()
+    client.ask(PurgeRecordingRequest, recording_id=0)
     values = {"from_recording_id": 0, "record_count": 9}
-    assert told(talker, ListRecordingsRequest, **values) == [(UNKNOWN, 0)]
-    assert talker.stopped_recording().recording_id == 1
+    assert listing(client, ListRecordingsRequest, **values) == [(UNKNOWN, 0)]
+    assert client.stopped_recording().recording_id == 1

@@ -1,4 +1,4 @@
-"""Start, stop, extend. Cases R1 to R16 and E1 to E8."""
+"""Recordings are started, stopped and extended. Cases R1 to R16 and E1 to E8."""
 
 import errno
 import os
@@ -33,197 +33,199 @@ from windtunnel.driver.archive.storage.segment_file import segments_of
 UDP = "aeron:udp?endpoint=10.0.0.1:20121|term-length=64k"
 
 
-def descriptor(own, recording_id=0):
-    with Catalog(own.directory) as catalog:
+def descriptor(env, recording_id=0):
+    with Catalog(env.directory) as catalog:
         return catalog.descriptor(recording_id)
 
 
-def is_listed(talker, subscription_id):
-    asked = talker.send(
+def is_listed(client, subscription_id):
+    correlation_id = client.send(
         ListRecordingSubscriptionsRequest, pseudo_index=0, subscription_count=100,
         apply_stream_id=BooleanType.FALSE, stream_id=0, channel="",
     )  # fmt: skip
-    talker.own.until(lambda: talker.answer(asked))
+    client.env.until(lambda: client.response_to(correlation_id))
     return any(
         getattr(each, "subscription_id", None) == subscription_id
-        for each in talker.said if each.correlation_id == asked
+        for each in client.received if each.correlation_id == correlation_id
     )  # fmt: skip
 
 
-def test_nothing_is_recorded_without_a_publisher(own, talker):
-    answer = talker.start()
-    assert answer == Ok(answer.relevant_id)
-    own.run_for(200_000_000)
-    assert talker.signals() == []
-    assert not list(own.directory.glob("*.rec"))
-    assert descriptor(own) is None
+def test_no_recording_starts_without_a_publisher(env, client):
+    response = client.start()
+    assert response == Ok(response.relevant_id)
+    env.run_for(200_000_000)
+    assert client.signals() == []
+    assert not list(env.directory.glob("*.rec"))
+    assert descriptor(env) is None
 
 
-def test_a_publisher_begins_a_recording(own, talker):
-    live = talker.live_recording()
-    assert talker.about(live.answer.correlation_id) == [
-        ("OK", live.answer.relevant_id), ("START", 0, 0)
+def test_a_publisher_starts_a_recording(env, client):
+    live = client.live_recording()
+    assert client.summaries(live.response.correlation_id) == [
+        ("OK", live.response.relevant_id), ("START", 0, 0)
     ]  # fmt: skip
-    assert (own.directory / "0-0.rec").stat().st_size == SEGMENT
-    (counter,) = [each for each in talker.client.counters if each.type_id == 100]
+    assert (env.directory / "0-0.rec").stat().st_size == SEGMENT
+    (counter,) = [each for each in client.aeron.counters if each.type_id == 100]
     assert struct.unpack_from("<qi", counter.key) == (0, live.publication.session_id)
     assert counter.label.endswith("aeron:ipc - archiveId=77")
-    found = descriptor(own)
+    found = descriptor(env)
     assert (found.start_position, found.stop_position, found.stop_timestamp) == (0, -1, -1)
     assert (found.original_channel, found.stripped_channel) == (IPC, "aeron:ipc")
 
 
-def test_an_alias_does_not_make_another_recording(talker):
-    talker.start()
-    assert talker.start(IPC + "|alias=other") == Err(3)
-    assert talker.start(IPC + "|session-id=9").error_message == ""
+def test_a_channel_that_differs_only_by_its_alias_is_recorded_once(client):
+    client.start()
+    assert client.start(IPC + "|alias=other") == Err(3)
+    assert client.start(IPC + "|session-id=9").error_message == ""
 
 
-def test_two_publishers_make_two_recordings(own, talker):
-    answer = talker.start()
+def test_each_publisher_has_its_own_recording(env, client):
+    response = client.start()
     for _ in range(2):
-        talker.client.add_exclusive_publication(IPC, STREAM)
-    own.until(lambda: len(talker.signals()) == 2)
-    assert talker.signals() == [("START", 0, 0), ("START", 1, 0)]
-    talker.ask(StopRecordingSubscriptionRequest, subscription_id=answer.relevant_id)
-    own.until(lambda: len(talker.signals()) == 4)
-    assert sorted(talker.signals()[2:]) == [("STOP", 0, 0), ("STOP", 1, 0)]
+        client.aeron.add_exclusive_publication(IPC, STREAM)
+    env.until(lambda: len(client.signals()) == 2)
+    assert client.signals() == [("START", 0, 0), ("START", 1, 0)]
+    client.ask(StopRecordingSubscriptionRequest, subscription_id=response.relevant_id)
+    env.until(lambda: len(client.signals()) == 4)
+    assert sorted(client.signals()[2:]) == [("STOP", 0, 0), ("STOP", 1, 0)]
 
 
 @pytest.mark.parametrize(
     ("location", "identity"),
     [(SourceLocation.LOCAL, "aeron:ipc"), (SourceLocation.REMOTE, "10.0.0.1:")],
 )
-def test_a_network_stream_is_recorded_at_either_end(own, talker, location, identity):
-    answer = talker.start(UDP + "|ssc=true", location=location)
+def test_a_udp_stream_is_recorded_at_the_sender_or_receiver(env, client, location, identity):
+    response = client.start(UDP + "|ssc=true", location=location)
     if location == SourceLocation.LOCAL:
-        talker.client.add_subscription(UDP, STREAM)
-    publication = talker.client.add_exclusive_publication(UDP, STREAM)
-    own.until(talker.signals)
-    end = talker.publish(publication, 20)
-    talker.recorded(0, end)
-    found = descriptor(own)
+        client.aeron.add_subscription(UDP, STREAM)
+    publication = client.aeron.add_exclusive_publication(UDP, STREAM)
+    env.until(client.signals)
+    end = client.publish(publication, 20)
+    client.recorded(0, end)
+    found = descriptor(env)
     assert found.source_identity.startswith(identity)
     assert found.stripped_channel == "aeron:udp?endpoint=10.0.0.1:20121"
-    asked = talker.send(
+    correlation_id = client.send(
         ListRecordingSubscriptionsRequest, pseudo_index=0, subscription_count=1,
         apply_stream_id=BooleanType.TRUE, stream_id=STREAM, channel="20121",
     )  # fmt: skip
-    told = own.until(lambda: [each for each in talker.said if each.correlation_id == asked])
+    listed = env.until(
+        lambda: [each for each in client.received if each.correlation_id == correlation_id]
+    )
     spy = "aeron-spy:" if location == SourceLocation.LOCAL else ""
-    assert told[0].stripped_channel == spy + found.stripped_channel
-    assert told[0].subscription_id == answer.relevant_id
+    assert listed[0].stripped_channel == spy + found.stripped_channel
+    assert listed[0].subscription_id == response.relevant_id
 
 
-def test_a_subscription_is_stopped_once(own, talker):
-    live = talker.live_recording(3)
-    wanted = live.answer.relevant_id
-    assert talker.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
-    own.until(lambda: ("STOP", 0, live.end) in talker.about(live.answer.correlation_id))
-    assert talker.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Err(4)
-    assert descriptor(own).stop_position == live.end
-    assert not [each for each in talker.client.counters if each.type_id == 100]
+def test_a_recording_subscription_can_be_stopped_only_once(env, client):
+    live = client.live_recording(3)
+    wanted = live.response.relevant_id
+    assert client.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
+    env.until(lambda: ("STOP", 0, live.end) in client.summaries(live.response.correlation_id))
+    assert client.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Err(4)
+    assert descriptor(env).stop_position == live.end
+    assert not [each for each in client.aeron.counters if each.type_id == 100]
 
 
-def test_the_next_question_after_a_stop_finds_it_stopped(talker):
-    live = talker.live_recording(3)
-    wanted = live.answer.relevant_id
-    assert talker.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
-    assert talker.ask(StopPositionRequest, recording_id=0) == Ok(live.end)
-    assert talker.ask(PurgeRecordingRequest, recording_id=0) == Ok(1)
+def test_a_request_right_after_a_stop_finds_the_recording_stopped(client):
+    live = client.live_recording(3)
+    wanted = live.response.relevant_id
+    assert client.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
+    assert client.ask(StopPositionRequest, recording_id=0) == Ok(live.end)
+    assert client.ask(PurgeRecordingRequest, recording_id=0) == Ok(1)
 
 
-def test_a_channel_is_stopped_if_it_was_started(talker):
-    assert talker.ask(StopRecordingRequest, stream_id=STREAM, channel=IPC) == Err(4)
-    assert talker.ask(StopRecordingRequest, stream_id=STREAM, channel="rubbish") == Err(0)
-    talker.start()
-    assert talker.ask(StopRecordingRequest, stream_id=STREAM, channel=IPC) == Ok(0)
+def test_only_a_channel_that_was_started_can_be_stopped(client):
+    assert client.ask(StopRecordingRequest, stream_id=STREAM, channel=IPC) == Err(4)
+    assert client.ask(StopRecordingRequest, stream_id=STREAM, channel="rubbish") == Err(0)
+    client.start()
+    assert client.ask(StopRecordingRequest, stream_id=STREAM, channel=IPC) == Ok(0)
 
 
-def test_one_recording_is_stopped_by_its_id(own, talker):
-    live = talker.live_recording(3)
-    assert talker.ask(StopRecordingByIdentityRequest, recording_id=0) == Ok(1)
-    own.until(lambda: ("STOP", 0, live.end) in talker.signals())
-    assert talker.ask(StopRecordingByIdentityRequest, recording_id=0) == Ok(0)
-    assert talker.ask(StopRecordingByIdentityRequest, recording_id=1) == Err(5)
-    assert not is_listed(talker, live.answer.relevant_id)
+def test_a_recording_is_stopped_by_its_id(env, client):
+    live = client.live_recording(3)
+    assert client.ask(StopRecordingByIdentityRequest, recording_id=0) == Ok(1)
+    env.until(lambda: ("STOP", 0, live.end) in client.signals())
+    assert client.ask(StopRecordingByIdentityRequest, recording_id=0) == Ok(0)
+    assert client.ask(StopRecordingByIdentityRequest, recording_id=1) == Err(5)
+    assert not is_listed(client, live.response.relevant_id)
 
 
 @pytest.mark.parametrize("is_first_by_id", [False, True])
-def test_a_recording_that_is_about_to_end_is_not_stopped_again(own, talker, is_first_by_id):
-    live = talker.live_recording(3)
-    # The archive has no turn between two requests, so the recording is still active.
+def test_a_recording_that_is_stopping_is_not_stopped_again(env, client, is_first_by_id):
+    live = client.live_recording(3)
+    # The archive runs no duty cycle between the two requests: the recording is still active.
     if is_first_by_id:
-        first = talker.send(StopRecordingByIdentityRequest, recording_id=0)
+        first = client.send(StopRecordingByIdentityRequest, recording_id=0)
     else:
-        subscription_id = live.answer.relevant_id
-        first = talker.send(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
-    second = talker.send(StopRecordingByIdentityRequest, recording_id=0)
-    assert not talker.answers(first)
-    own.until(lambda: talker.answers(second))
-    assert talker.answers(first) == [Ok(int(is_first_by_id))]
-    assert talker.answers(second) == [Ok(0)]
-    own.until(lambda: ("STOP", 0, live.end) in talker.signals())
+        subscription_id = live.response.relevant_id
+        first = client.send(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
+    second = client.send(StopRecordingByIdentityRequest, recording_id=0)
+    assert not client.responses_to(first)
+    env.until(lambda: client.responses_to(second))
+    assert client.responses_to(first) == [Ok(int(is_first_by_id))]
+    assert client.responses_to(second) == [Ok(0)]
+    env.until(lambda: ("STOP", 0, live.end) in client.signals())
 
 
 @pytest.mark.parametrize("auto_stop", [False, True])
-def test_a_publisher_that_closes_ends_its_recording(own, talker, auto_stop):
-    live = talker.live_recording(auto_stop=auto_stop)
-    # Not waited for: what it said last is recorded before its end is.
-    end = talker.publish(live.publication, 5)
+def test_closing_a_publication_stops_its_recording(env, client, auto_stop):
+    live = client.live_recording(auto_stop=auto_stop)
+    # The test does not wait here: the archive records the last messages before it stops.
+    end = client.publish(live.publication, 5)
     live.publication.close()
-    own.until(lambda: ("STOP", 0, end) in talker.signals())
-    assert is_listed(talker, live.answer.relevant_id) != auto_stop
+    env.until(lambda: ("STOP", 0, end) in client.signals())
+    assert is_listed(client, live.response.relevant_id) != auto_stop
 
 
-def test_the_number_of_recordings_is_limited_and_slots_come_back(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch, max_concurrent_recordings=2) as own:
-        talker = own.talk()
+def test_concurrent_recordings_are_limited_and_a_stop_frees_a_slot(tmp_path, monkeypatch):
+    with own_archive(tmp_path, monkeypatch, max_concurrent_recordings=2) as env:
+        client = env.talk()
         for _ in range(3):
-            first = talker.start(stream=1)
-            second = talker.start(stream=2)
-            assert talker.start(stream=3) == Err(8)
+            first = client.start(stream=1)
+            second = client.start(stream=2)
+            assert client.start(stream=3) == Err(8)
             for each in (first, second):
-                talker.ask(StopRecordingSubscriptionRequest, subscription_id=each.relevant_id)
+                client.ask(StopRecordingSubscriptionRequest, subscription_id=each.relevant_id)
 
 
-def test_a_disk_with_little_space_takes_no_recording(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch, low_storage_space_threshold=1 << 62) as own:
-        assert own.talk().start() == Err(11)
+def test_no_recording_starts_on_a_disk_with_little_space(tmp_path, monkeypatch):
+    with own_archive(tmp_path, monkeypatch, low_storage_space_threshold=1 << 62) as env:
+        assert env.talk().start() == Err(11)
 
 
 @pytest.mark.parametrize("channel", ["", "rubbish", "aeron:udp", "aeron:udp?endpoint=nowhere"])
-def test_a_malformed_channel_is_refused(own, channel):
-    assert own.talk().start(channel) == Err(0)
+def test_a_malformed_channel_is_rejected(env, channel):
+    assert env.talk().start(channel) == Err(0)
 
 
-def test_a_recording_that_fills_its_file_has_an_empty_next_one(own, talker):
-    live = talker.live_recording()
+def test_a_recording_that_fills_its_segment_file_has_an_empty_next_one(env, client):
+    live = client.live_recording()
     for _ in range(SEGMENT // 1024):
-        own.until(lambda: live.publication.offer(bytes(1024 - 32)) > 0)
-    talker.recorded(0, SEGMENT)
-    talker.stop(live, SEGMENT)
-    assert not any((own.directory / f"0-{SEGMENT}.rec").read_bytes())
+        env.until(lambda: live.publication.offer(bytes(1024 - 32)) > 0)
+    client.recorded(0, SEGMENT)
+    client.stop(live, SEGMENT)
+    assert not any((env.directory / f"0-{SEGMENT}.rec").read_bytes())
 
 
 def test_frames_are_recorded_with_their_checksums(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch, record_checksum="CRC-32") as own:
-        talker = own.talk()
-        talker.stopped_recording(3)
-        content = (own.directory / "0-0.rec").read_bytes()
+    with own_archive(tmp_path, monkeypatch, record_checksum="CRC-32") as env:
+        client = env.talk()
+        client.stopped_recording(3)
+        content = (env.directory / "0-0.rec").read_bytes()
         for number in range(3):
             frame = content[number * FRAME : (number + 1) * FRAME]
             assert int.from_bytes(frame[12:16], "little") == zlib.crc32(frame[32:])
 
 
-def test_a_file_in_the_way_ends_the_recording_with_an_answer(own, talker):
-    live = talker.live_recording()
-    (own.directory / f"0-{SEGMENT}.rec").write_bytes(b"mine")
-    talker.publish(live.publication, 130)
-    own.until(lambda: len(talker.about(live.answer.correlation_id)) == 4)
-    told = talker.about(live.answer.correlation_id)
-    assert told[2:] == [("ERROR", 0), ("STOP", 0, SEGMENT)]
-    assert (own.directory / f"0-{SEGMENT}.rec").read_bytes() == b"mine"
+def test_an_existing_segment_file_ends_the_recording_with_an_error(env, client):
+    live = client.live_recording()
+    (env.directory / f"0-{SEGMENT}.rec").write_bytes(b"mine")
+    client.publish(live.publication, 130)
+    env.until(lambda: len(client.summaries(live.response.correlation_id)) == 4)
+    summaries = client.summaries(live.response.correlation_id)
+    assert summaries[2:] == [("ERROR", 0), ("STOP", 0, SEGMENT)]
+    assert (env.directory / f"0-{SEGMENT}.rec").read_bytes() == b"mine"
 
 
 class FullDisk:
@@ -240,102 +242,102 @@ class FullDisk:
         return self._pwrite(file, content, at)
 
 
-def test_a_full_disk_ends_a_recording_and_harms_no_other(tmp_path, monkeypatch):
+def test_a_full_disk_ends_one_recording_and_no_other(tmp_path, monkeypatch):
     disk = FullDisk(monkeypatch)
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        full, other = talker.start(), talker.start(stream=STREAM + 1)
+    with own_archive(tmp_path, monkeypatch) as env:
+        client = env.talk()
+        full, other = client.start(), client.start(stream=STREAM + 1)
         publications = [
-            talker.client.add_exclusive_publication(IPC, stream) for stream in (STREAM, STREAM + 1)
+            client.aeron.add_exclusive_publication(IPC, stream) for stream in (STREAM, STREAM + 1)
         ]
-        own.until(lambda: len(talker.signals()) == 2)
-        written = talker.publish(publications[0], 10)
-        talker.recorded(0, written)
+        env.until(lambda: len(client.signals()) == 2)
+        written = client.publish(publications[0], 10)
+        client.recorded(0, written)
         disk.is_full = True
-        talker.publish(publications[0], 10, first=10)
-        own.until(lambda: len(talker.about(full.correlation_id)) == 4)
-        assert talker.about(full.correlation_id)[2:] == [("ERROR", 11), ("STOP", 0, written)]
+        client.publish(publications[0], 10, first=10)
+        env.until(lambda: len(client.summaries(full.correlation_id)) == 4)
+        assert client.summaries(full.correlation_id)[2:] == [("ERROR", 11), ("STOP", 0, written)]
         disk.is_full = False
-        end = talker.publish(publications[1], 10)
-        talker.recorded(1, end)
-        assert len(talker.about(other.correlation_id)) == 2
-        reader = Reader(talker)
-        talker.ask_replay(0)
+        end = client.publish(publications[1], 10)
+        client.recorded(1, end)
+        assert len(client.summaries(other.correlation_id)) == 2
+        reader = Reader(client)
+        client.ask_replay(0)
         assert reader.until_end() == [message(number) for number in range(10)]
 
 
 # --- extend ------------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_extended_is_refused(own, talker):
-    assert talker.extend(7, IPC) == Err(5)
-    talker.stopped_recording()
-    assert talker.extend(0, IPC, stream=STREAM + 1) == Err(5)
-    talker.start(stream=STREAM + 1)
-    talker.client.add_exclusive_publication(IPC, STREAM + 1)
-    own.until(lambda: talker.signals()[-1][:2] == ("START", 1))
-    assert talker.extend(1, IPC + "|session-id=3", stream=STREAM + 1) == Err(2)
+def test_an_invalid_extension_is_rejected(env, client):
+    assert client.extend(7, IPC) == Err(5)
+    client.stopped_recording()
+    assert client.extend(0, IPC, stream=STREAM + 1) == Err(5)
+    client.start(stream=STREAM + 1)
+    client.aeron.add_exclusive_publication(IPC, STREAM + 1)
+    env.until(lambda: client.signals()[-1][:2] == ("START", 1))
+    assert client.extend(1, IPC + "|session-id=3", stream=STREAM + 1) == Err(2)
 
 
 @pytest.mark.parametrize("change", ["position", "mtu", "term", "initial"])
-def test_an_image_that_does_not_continue_is_a_second_answer(own, talker, change):
-    end = talker.stopped_recording().end
-    initial = descriptor(own).initial_term_id
-    answer = talker.extend(0, IPC)
+def test_an_image_that_does_not_continue_the_recording_sends_a_second_response(env, client, change):
+    end = client.stopped_recording().end
+    initial = descriptor(env).initial_term_id
+    response = client.extend(0, IPC)
     channel = {
         "position": continuing(end + 64, initial),
         "mtu": continuing(end, initial, mtu=2048),
         "term": continuing(end, initial, term=131_072),
         "initial": continuing(end, initial + 1),
     }[change]
-    talker.client.add_exclusive_publication(channel, STREAM)
-    own.until(lambda: len(talker.about(answer.correlation_id)) == 2)
-    assert talker.about(answer.correlation_id)[1] == ("ERROR", 9)
-    told = talker.answers(answer.correlation_id)[1].error_message
-    assert any(told in each for each in own.errors)
-    assert is_listed(talker, answer.relevant_id)
-    assert descriptor(own).stop_position == end
+    client.aeron.add_exclusive_publication(channel, STREAM)
+    env.until(lambda: len(client.summaries(response.correlation_id)) == 2)
+    assert client.summaries(response.correlation_id)[1] == ("ERROR", 9)
+    error = client.responses_to(response.correlation_id)[1].error_message
+    assert any(error in each for each in env.errors)
+    assert is_listed(client, response.relevant_id)
+    assert descriptor(env).stop_position == end
 
 
-def test_requests_go_before_an_image_that_came_with_them(own, talker):
-    live = talker.live_recording(300)
-    wanted = live.answer.relevant_id
-    assert talker.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
-    answer = talker.extend(0, IPC)
-    assert talker.ask(TruncateRecordingRequest, recording_id=0, position=0) == Ok(3)
-    own.until(lambda: len(talker.about(answer.correlation_id)) == 2)
-    assert talker.about(answer.correlation_id)[1] == ("ERROR", 0)
-    assert "are being deleted" in talker.answers(answer.correlation_id)[1].error_message
+def test_requests_are_processed_before_an_image_that_arrives_with_them(env, client):
+    live = client.live_recording(300)
+    wanted = live.response.relevant_id
+    assert client.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
+    response = client.extend(0, IPC)
+    assert client.ask(TruncateRecordingRequest, recording_id=0, position=0) == Ok(3)
+    env.until(lambda: len(client.summaries(response.correlation_id)) == 2)
+    assert client.summaries(response.correlation_id)[1] == ("ERROR", 0)
+    assert "are being deleted" in client.responses_to(response.correlation_id)[1].error_message
 
 
-def test_an_extended_recording_is_one_stream(own, talker):
-    first = talker.stopped_recording(100)
-    before = descriptor(own)
-    answer = talker.extend(0, IPC)
-    assert answer == Ok(answer.relevant_id)
+def test_an_extended_recording_is_replayed_as_one_stream(env, client):
+    first = client.stopped_recording(100)
+    before = descriptor(env)
+    response = client.extend(0, IPC)
+    assert response == Ok(response.relevant_id)
     channel = continuing(first.end, before.initial_term_id)
-    publication = talker.client.add_exclusive_publication(channel, STREAM)
-    own.until(lambda: ("EXTEND", 0, first.end) in talker.about(answer.correlation_id))
-    found = descriptor(own)
+    publication = client.aeron.add_exclusive_publication(channel, STREAM)
+    env.until(lambda: ("EXTEND", 0, first.end) in client.summaries(response.correlation_id))
+    found = descriptor(env)
     assert (found.stop_position, found.stop_timestamp) == (-1, -1)
     assert found.session_id == publication.session_id != first.publication.session_id
     assert found.original_channel == before.original_channel
-    assert found.correlation_id == answer.correlation_id
-    last = talker.publish(publication, 100, first=100)
-    talker.recorded(0, last)
-    talker.ask(StopRecordingSubscriptionRequest, subscription_id=answer.relevant_id)
-    own.until(lambda: ("STOP", 0, last) in talker.signals())
-    reader = Reader(talker)
-    talker.ask_replay(0)
+    assert found.correlation_id == response.correlation_id
+    last = client.publish(publication, 100, first=100)
+    client.recorded(0, last)
+    client.ask(StopRecordingSubscriptionRequest, subscription_id=response.relevant_id)
+    env.until(lambda: ("STOP", 0, last) in client.signals())
+    reader = Reader(client)
+    client.ask_replay(0)
     assert reader.until_end() == [message(number) for number in range(200)]
-    assert len(segments_of(own.directory, 0)) == 2
+    assert len(segments_of(env.directory, 0)) == 2
 
 
-def test_a_recording_goes_on_where_it_was_truncated(own, talker):
-    talker.stopped_recording(20)
+def test_a_recording_is_extended_from_where_it_was_truncated(env, client):
+    client.stopped_recording(20)
     cut = 10 * FRAME
-    assert talker.ask(TruncateRecordingRequest, recording_id=0, position=cut) == Ok(0)
-    answer = talker.extend(0, IPC)
-    channel = continuing(cut, descriptor(own).initial_term_id)
-    talker.client.add_exclusive_publication(channel, STREAM)
-    own.until(lambda: ("EXTEND", 0, cut) in talker.about(answer.correlation_id))
+    assert client.ask(TruncateRecordingRequest, recording_id=0, position=cut) == Ok(0)
+    response = client.extend(0, IPC)
+    channel = continuing(cut, descriptor(env).initial_term_id)
+    client.aeron.add_exclusive_publication(channel, STREAM)
+    env.until(lambda: ("EXTEND", 0, cut) in client.summaries(response.correlation_id))

@@ -15,45 +15,45 @@ from windtunnel.driver.client.image.assembler import FragmentAssembler
 MESSAGES = [bytes([number % 251]) * 1000 for number in range(300)]
 
 
-def test_what_was_published_is_recorded_listed_and_replayed(own, talker):
-    started = talker.ask(
+def test_published_messages_are_recorded_listed_and_replayed(env, client):
+    started = client.ask(
         StartRecordingRequest2, stream_id=STREAM, source_location=SourceLocation.LOCAL,
         auto_stop=BooleanType.FALSE, channel=IPC,
     )  # fmt: skip
     subscription_id = started.relevant_id
-    assert not list(own.directory.glob("*.rec"))
-    publication = talker.client.add_exclusive_publication(IPC, STREAM)
-    own.until(talker.signals)
-    assert talker.signals() == [("START", 0, 0)]
-    assert (own.directory / "0-0.rec").stat().st_size == 131_072
+    assert not list(env.directory.glob("*.rec"))
+    publication = client.aeron.add_exclusive_publication(IPC, STREAM)
+    env.until(client.signals)
+    assert client.signals() == [("START", 0, 0)]
+    assert (env.directory / "0-0.rec").stat().st_size == 131_072
     for message in MESSAGES:
-        own.until(lambda message=message: publication.offer(message) > 0)
+        env.until(lambda message=message: publication.offer(message) > 0)
     end = publication.position
-    counter = next(each for each in talker.client.counters if each.type_id == 100)
-    own.until(lambda: talker.client.counters.value(counter.counter_id) == end)
-    stopped = talker.ask(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
+    counter = next(each for each in client.aeron.counters if each.type_id == 100)
+    env.until(lambda: client.aeron.counters.value(counter.counter_id) == end)
+    stopped = client.ask(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
     assert stopped == Ok(0)
-    own.until(lambda: ("STOP", 0, end) in talker.signals())
-    asked = talker.send(ListRecordingsRequest, from_recording_id=0, record_count=10)
-    own.until(lambda: talker.answer(asked))
-    found = [each for each in talker.said if isinstance(each, RecordingDescriptor)]
+    env.until(lambda: ("STOP", 0, end) in client.signals())
+    correlation_id = client.send(ListRecordingsRequest, from_recording_id=0, record_count=10)
+    env.until(lambda: client.response_to(correlation_id))
+    found = [each for each in client.received if isinstance(each, RecordingDescriptor)]
     assert [(each.recording_id, each.stop_position) for each in found] == [(0, end)]
     seen = []
     assembler = FragmentAssembler(lambda payload, header: seen.append(bytes(payload)))
-    replayed = talker.client.add_subscription(IPC, 5)
-    answer = talker.ask(
+    replayed = client.aeron.add_subscription(IPC, 5)
+    response = client.ask(
         ReplayRequest, recording_id=0, position=-1, length=-1, replay_stream_id=5,
         file_io_max_length=-1, replay_token=-1, replay_channel=IPC,
     )  # fmt: skip
-    assert answer.error_message == ""
+    assert response.error_message == ""
 
     def done():
         replayed.poll(assembler, 50)
         return len(seen) == len(MESSAGES)
 
-    own.until(done)
+    env.until(done)
     assert seen == MESSAGES
     (image,) = replayed.images
-    assert image.session_id & 0xFFFFFFFF == answer.relevant_id & 0xFFFFFFFF
-    own.until(lambda: image.is_end_of_stream)
-    assert own.errors == []
+    assert image.session_id & 0xFFFFFFFF == response.relevant_id & 0xFFFFFFFF
+    env.until(lambda: image.is_end_of_stream)
+    assert env.errors == []
