@@ -2,13 +2,18 @@
 
 import pytest
 
-from tests.unit.driver.archive.client.scripted_archive import ARCHIVE_ID, SESSION_ID, ok, stage
+from tests.unit.driver.archive.client.scripted_archive import (
+    ARCHIVE_ID,
+    SESSION_ID,
+    environment,
+    ok,
+)
 from windtunnel.driver.archive.protocol.requests import ArchiveIdRequest, AuthConnectRequest
 
 
 @pytest.fixture
-def on_stage(tmp_path, monkeypatch):
-    with stage(tmp_path, monkeypatch) as opened:
+def env(tmp_path, monkeypatch):
+    with environment(tmp_path, monkeypatch) as opened:
         opened.archive.script |= {
             AuthConnectRequest: lambda request: [ok(request, SESSION_ID)],
             ArchiveIdRequest: lambda request: [ok(request, ARCHIVE_ID)],
@@ -22,7 +27,7 @@ def errors():
 
 
 @pytest.fixture
-def client(on_stage, errors):
-    made = on_stage.connect(error_handler=errors.append)
-    yield made
-    made.close()
+def client(env, errors):
+    connected = env.connect(error_handler=errors.append)
+    yield connected
+    connected.close()

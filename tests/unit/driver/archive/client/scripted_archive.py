@@ -1,4 +1,4 @@
-"""An archive that sends scripted responses, over a whole driver, with a manual clock."""
+"""An archive that sends scripted responses, with a complete driver and a manual clock."""
 
 from contextlib import contextmanager
 
@@ -57,31 +57,31 @@ class ScriptedArchive:
 
     def step(self):
         """Receive requests and send the scripted responses."""
-        heard = len(self.requests)
+        received_count = len(self.requests)
         self.subscription.poll(self._assembler)
-        for request in self.requests[heard:]:
+        for request in self.requests[received_count:]:
             if isinstance(request, AuthConnectRequest) and self.publication is None:
                 self.publication = self._aeron.add_exclusive_publication(
                     request.response_channel, request.response_stream_id
                 )
-            for answer in self.script.get(type(request), lambda _: ())(request) or ():
-                self.say(answer)
+            for response in self.script.get(type(request), lambda _: ())(request) or ():
+                self.send(response)
 
-    def say(self, message):
-        """Send a message, whether requested or not."""
+    def send(self, message):
+        """Send a message, also without a request."""
         content = message if isinstance(message, bytes) else codec.encode(message)
         while self.publication.offer(content) <= 0:
             system.sleep_ns(MS)
 
 
-class Stage:
+class Environment:
     """The scripted archive, its clients, and the clock."""
 
-    def __init__(self, made):
-        self.world = made
-        self.clock = made.driver.clock
-        self.archive = ScriptedArchive(made.connect())
-        self.aeron = made.connect()
+    def __init__(self, driver_world):
+        self.world = driver_world
+        self.clock = driver_world.driver.clock
+        self.archive = ScriptedArchive(driver_world.connect())
+        self.aeron = driver_world.connect()
         self._is_stepping = False
 
     def turn(self, _):
@@ -116,9 +116,9 @@ class Stage:
 
 
 @contextmanager
-def stage(folder, monkeypatch):
-    with world(folder, monkeypatch) as made:
-        opened = Stage(made)
-        monkeypatch.setattr(system, "sleep_ns", opened.turn)
-        yield opened
-        monkeypatch.setattr(system, "sleep_ns", lambda ns: made.driver.turn(1, MS))
+def environment(folder, monkeypatch):
+    with world(folder, monkeypatch) as driver_world:
+        env = Environment(driver_world)
+        monkeypatch.setattr(system, "sleep_ns", env.turn)
+        yield env
+        monkeypatch.setattr(system, "sleep_ns", lambda ns: driver_world.driver.turn(1, MS))

@@ -16,31 +16,31 @@ from windtunnel.driver.archive.protocol.requests import (
 
 
 @asynccontextmanager
-async def connected(on_stage, **settings):
+async def connected(env, **settings):
     """An asyncio client that is connected to the scripted archive."""
 
-    async def go_on():
+    async def run():
         while True:
-            on_stage.turn(0)
+            env.turn(0)
             await asyncio.sleep(0)
 
-    going_on = asyncio.create_task(go_on())
+    running = asyncio.create_task(run())
     try:
         async with await AsyncAeronArchive.connect(
-            on_stage.aeron, on_stage.context(**settings), on_stage.clock
+            env.aeron, env.context(**settings), env.clock
         ) as client:
             yield client
     finally:
-        going_on.cancel()
+        running.cancel()
 
 
-async def test_each_task_hears_its_own_answer(on_stage):
+async def test_each_task_receives_the_response_to_its_request(env):
     held = []
-    on_stage.archive.script |= {
+    env.archive.script |= {
         StartPositionRequest: lambda request: held.append(request),
         StopPositionRequest: lambda request: [ok(request, 2), ok(held[0], 1)],
     }
-    async with connected(on_stage) as client:
+    async with connected(env) as client:
         assert client.archive_id == ARCHIVE_ID
         first = asyncio.create_task(client.start_position(7))
         while not held:
@@ -52,46 +52,46 @@ async def test_each_task_hears_its_own_answer(on_stage):
         await client.start_position(7)
 
 
-async def test_a_cancelled_call_leaves_nothing_behind(on_stage):
+async def test_a_cancelled_call_leaves_no_pending_response(env):
     held = []
-    on_stage.archive.script[StartPositionRequest] = held.append
-    async with connected(on_stage) as client:
+    env.archive.script[StartPositionRequest] = held.append
+    async with connected(env) as client:
         waiting = asyncio.create_task(client.start_position(7))
         while not held:
             await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        on_stage.archive.say(ok(held[0], 1))
-        on_stage.archive.script[StartPositionRequest] = lambda request: [ok(request, 5)]
+        env.archive.send(ok(held[0], 1))
+        env.archive.script[StartPositionRequest] = lambda request: [ok(request, 5)]
         assert await client.start_position(7) == 5
         assert client.session._responses == {}
 
 
-async def test_errors_are_raised_or_handled(on_stage):
+async def test_errors_are_raised_or_handled(env):
     errors = []
-    on_stage.archive.script[StartPositionRequest] = lambda request: [
+    env.archive.script[StartPositionRequest] = lambda request: [
         error(request, ErrorCode.GENERIC, correlation_id=1_000_000),
         error(request, ErrorCode.UNKNOWN_RECORDING),
     ]
-    async with connected(on_stage, error_handler=errors.append) as client:
+    async with connected(env, error_handler=errors.append) as client:
         with pytest.raises(ArchiveError, match="UNKNOWN_RECORDING"):
             await client.start_position(7)
         assert [each.correlation_id for each in errors] == [1_000_000]
 
 
-async def test_a_connection_that_is_cancelled_is_closed(on_stage):
-    on_stage.archive.script.clear()
+async def test_a_connection_that_is_cancelled_is_closed(env):
+    env.archive.script.clear()
 
     async def cancelled():
-        async with connected(on_stage):
-            raise AssertionError("nobody has answered")
+        async with connected(env):
+            raise AssertionError("no response was sent")
 
     connecting = asyncio.create_task(cancelled())
-    while not on_stage.archive.of(AuthConnectRequest):
+    while not env.archive.of(AuthConnectRequest):
         await asyncio.sleep(0)
     connecting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await connecting
-    on_stage.until(lambda: not on_stage.archive.publication.is_connected)
-    on_stage.until(lambda: not on_stage.archive.subscription.is_connected)
+    env.until(lambda: not env.archive.publication.is_connected)
+    env.until(lambda: not env.archive.subscription.is_connected)

@@ -1,4 +1,4 @@
-"""Settings of an archive's client: defaults, bounds, variables, and the channels made from them."""
+"""Settings of an archive client: defaults, bounds, environment variables, derived channels."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_defaults():
         ({"client_name": 101 * "x"}, "101 characters, but may have at most 100"),
     ],
 )
-def test_what_is_out_of_bounds_is_refused(settings, text):
+def test_a_setting_out_of_bounds_is_rejected(settings, text):
     with pytest.raises(ConfigurationError, match=text):
         ArchiveContext(**GIVEN | settings).conclude()
     nearest = {"control_term_buffer_length": 65_536, "message_retry_attempts": 1,
@@ -46,12 +46,12 @@ def test_what_is_out_of_bounds_is_refused(settings, text):
     ArchiveContext(**GIVEN | nearest).conclude()
 
 
-def test_all_failures_are_told_together():
+def test_all_invalid_settings_are_reported_together():
     with pytest.raises(ConfigurationError, match=r"request_channel.*response_channel.*attempts"):
         ArchiveContext(message_retry_attempts=0).conclude()
 
 
-def test_the_environment():
+def test_settings_are_read_from_the_environment():
     environment = {
         "AERON_ARCHIVE_CONTROL_CHANNEL": "aeron:udp?endpoint=localhost:1",
         "AERON_ARCHIVE_CONTROL_STREAM_ID": "11",
@@ -72,14 +72,14 @@ def test_the_environment():
         from_environment({"AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE": "perhaps"})
 
 
-def test_channels_keep_what_they_say_themselves():
+def test_explicit_channel_parameters_override_the_defaults():
     context = ArchiveContext(**GIVEN)
-    made = with_defaults("aeron:ipc?mtu=4k", context)
-    assert dict(made.params) == {"mtu": "4k", "term-length": "65536", "sparse": "true"}
-    bound = with_session(made, -5)
+    channel = with_defaults("aeron:ipc?mtu=4k", context)
+    assert dict(channel.params) == {"mtu": "4k", "term-length": "65536", "sparse": "true"}
+    bound = with_session(channel, -5)
     assert bound.int32("session-id") == -5
-    answered = uri.parse(with_correlation(bound, 99))
-    assert "session-id" not in answered
-    assert answered.get("response-correlation-id") == "99"
+    correlated = uri.parse(with_correlation(bound, 99))
+    assert "session-id" not in correlated
+    assert correlated.get("response-correlation-id") == "99"
     assert is_response_channel("aeron:udp?control-mode=response|control=localhost:1")
     assert not is_response_channel("aeron:udp?control-mode=manual")

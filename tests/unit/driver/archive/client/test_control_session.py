@@ -22,8 +22,8 @@ from windtunnel.driver.archive.protocol.responses import (
 )
 from windtunnel.driver.logbuffer import publication_result as result
 
-FAR = 1_000_000
-"""A correlation id that no request of a test has."""
+UNUSED_ID = 1_000_000
+"""A correlation id that no request of the tests uses."""
 
 
 def signal(request, kind=RecordingSignal.START):
@@ -43,8 +43,8 @@ def descriptor(request, recording_id):
     )  # fmt: skip
 
 
-def test_only_its_own_answer_answers(on_stage, client, errors):
-    def answers(request):
+def test_only_the_response_with_matching_ids_completes_a_call(env, client, errors):
+    def responses(request):
         yield ok(request, 1, control_session_id=SESSION_ID + 1)
         yield ok(request, 2, correlation_id=request.correlation_id + 1)
         yield Ping(control_session_id=SESSION_ID)
@@ -53,21 +53,21 @@ def test_only_its_own_answer_answers(on_stage, client, errors):
         yield error(request, ErrorCode.GENERIC, correlation_id=1)
         yield ok(request, 4)
 
-    on_stage.archive.script[StartPositionRequest] = answers
+    env.archive.script[StartPositionRequest] = responses
     assert client.start_position(8) == 4
     assert [(each.code, each.correlation_id) for each in errors] == [(ErrorCode.GENERIC, 1)]
     assert client.session._reader.malformed_count == 1
 
 
-def test_signals_go_to_their_handler(on_stage):
-    told = []
-    with on_stage.connect(on_recording_signal=told.append) as client:
-        on_stage.archive.script[StartRecordingRequest2] = lambda request: [
+def test_recording_signals_are_passed_to_the_handler(env):
+    signals = []
+    with env.connect(on_recording_signal=signals.append) as client:
+        env.archive.script[StartRecordingRequest2] = lambda request: [
             signal(request), ok(request, 9), signal(request, RecordingSignal.STOP),
         ]  # fmt: skip
         assert client.start_recording("aeron:ipc", 6) == 9
-        on_stage.until(lambda: client.poll_for_recording_signals() or len(told) == 2)
-        assert [each.signal for each in told] == [RecordingSignal.START, RecordingSignal.STOP]
+        env.until(lambda: client.poll_for_recording_signals() or len(signals) == 2)
+        assert [each.signal for each in signals] == [RecordingSignal.START, RecordingSignal.STOP]
 
 
 @pytest.mark.parametrize(
@@ -78,72 +78,72 @@ def test_signals_go_to_their_handler(on_stage):
         (ControlResponseCode.NULL, ErrorCode.GENERIC),
     ],
 )
-def test_an_answer_that_is_neither_good_nor_bad_is_bad(on_stage, client, code, expected):
-    on_stage.archive.script[StartPositionRequest] = lambda request: [ok(request, 8, code=code)]
+def test_any_response_code_except_ok_raises_an_error(env, client, code, expected):
+    env.archive.script[StartPositionRequest] = lambda request: [ok(request, 8, code=code)]
     with pytest.raises(ArchiveError, match=code.name) as refusal:
         client.start_position(8)
     assert refusal.value.code == expected
 
 
-def test_an_answer_of_another_kind(on_stage, client):
-    on_stage.archive.script[StartPositionRequest] = lambda request: [descriptor(request, 1)]
+def test_a_response_of_an_unexpected_type_raises_an_error(env, client):
+    env.archive.script[StartPositionRequest] = lambda request: [descriptor(request, 1)]
     with pytest.raises(ArchiveError, match="found RecordingDescriptor"):
         client.start_position(8)
 
 
-def test_a_code_of_a_newer_archive_keeps_its_number(on_stage, client):
-    on_stage.archive.script[StartPositionRequest] = lambda request: [error(request, 4_000)]
+def test_a_code_of_a_newer_archive_keeps_its_number(env, client):
+    env.archive.script[StartPositionRequest] = lambda request: [error(request, 4_000)]
     with pytest.raises(ArchiveError, match=r"unknown code \(4000\)") as refusal:
         client.start_position(8)
     assert refusal.value.code == 4_000
 
 
-def test_no_answer_in_time(on_stage, client, errors):
-    before_ns = on_stage.clock.now_ns()
+def test_a_call_without_a_response_times_out(env, client, errors):
+    before_ns = env.clock.now_ns()
     with pytest.raises(
         ArchiveTimeoutError, match="StartPositionRequest: no response within 2000 ms"
     ):
         client.start_position(8)
-    assert 2_000 * MS <= on_stage.clock.now_ns() - before_ns < 2_200 * MS
-    (late,) = on_stage.archive.of(StartPositionRequest)
-    on_stage.archive.say(ok(late, 5))
-    on_stage.archive.script[StartPositionRequest] = lambda request: [ok(request, 6)]
+    assert 2_000 * MS <= env.clock.now_ns() - before_ns < 2_200 * MS
+    (late,) = env.archive.of(StartPositionRequest)
+    env.archive.send(ok(late, 5))
+    env.archive.script[StartPositionRequest] = lambda request: [ok(request, 6)]
     assert client.start_position(8) == 6
     assert errors == []
 
 
 @pytest.mark.full
-def test_each_descriptor_is_waited_for_anew(on_stage, client):
+def test_each_descriptor_restarts_the_timeout_of_a_listing(env, client):
     found = []
 
     def slow(recorded):
         """Time passes between one descriptor and the next."""
         found.append(recorded.recording_id)
         for _ in range(1_500):
-            on_stage.turn(0)
+            env.turn(0)
 
-    def answers(request):
+    def responses(request):
         yield from (descriptor(request, number) for number in range(3))
         yield ok(request, 3, code=ControlResponseCode.RECORDING_UNKNOWN)
 
-    on_stage.archive.script[ListRecordingsRequest] = answers
+    env.archive.script[ListRecordingsRequest] = responses
     assert client.list_recordings(0, 9, slow) == 3
     assert found == [0, 1, 2]
-    on_stage.archive.script[ListRecordingsRequest] = lambda request: [descriptor(request, 7)]
+    env.archive.script[ListRecordingsRequest] = lambda request: [descriptor(request, 7)]
     assert client.list_recordings(0, 1, slow) == 1
     with pytest.raises(ArchiveTimeoutError):
         client.list_recordings(0, 2, slow)
-    on_stage.archive.script[ListRecordingsRequest] = lambda request: [
+    env.archive.script[ListRecordingsRequest] = lambda request: [
         error(request, ErrorCode.ACTIVE_LISTING)
     ]
     with pytest.raises(ArchiveError, match="ACTIVE_LISTING"):
         client.list_recordings(0, 2, slow)
 
 
-def test_several_requests_at_once(on_stage, client):
-    """The second is answered first."""
+def test_responses_may_arrive_out_of_order(env, client):
+    """The second request gets its response first."""
     session, held = client.session, []
-    on_stage.archive.script |= {
+    env.archive.script |= {
         StartPositionRequest: lambda request: held.append(request),
         StopPositionRequest: lambda request: [ok(request, 2), ok(held[0], 1)],
     }
@@ -153,17 +153,17 @@ def test_several_requests_at_once(on_stage, client):
 
     def is_done():
         for name, turns in (("first", first), ("second", second)):
-            is_over, answer = advance(turns)
-            if is_over and answer is not None:
-                done[name] = answer.relevant_id
+            is_over, response = advance(turns)
+            if is_over and response is not None:
+                done[name] = response.relevant_id
         return len(done) == 2
 
-    on_stage.until(is_done)
+    env.until(is_done)
     assert done == {"first": 1, "second": 2}
 
 
-def test_the_archive_leaves(on_stage, client):
-    on_stage.archive.script[StartPositionRequest] = lambda _: on_stage.archive.publication.close()
+def test_a_call_fails_when_the_archive_closes_its_publication(env, client):
+    env.archive.script[StartPositionRequest] = lambda _: env.archive.publication.close()
     with pytest.raises(ArchiveClosedError, match="has closed the session"):
         client.start_position(8)
     assert not client.is_connected
@@ -171,7 +171,7 @@ def test_the_archive_leaves(on_stage, client):
         client.poll_for_recording_signals()
 
 
-def test_nobody_reads_requests(on_stage, client, monkeypatch):
+def test_a_request_is_offered_three_times(env, client, monkeypatch):
     offers = []
 
     def refuse(content):
@@ -188,16 +188,16 @@ def test_nobody_reads_requests(on_stage, client, monkeypatch):
     monkeypatch.undo()
 
 
-def test_a_request_that_is_too_long(client):
+def test_a_request_that_is_too_long_is_rejected(client):
     with pytest.raises(ArchiveError, match="maximum length is 8192"):
         client.start_recording("aeron:ipc?alias=" + 9_000 * "x", 6)
 
 
-def test_errors_of_nobodys_call_wait_to_be_polled(on_stage):
-    with on_stage.connect() as client:
-        on_stage.archive.script[StartPositionRequest] = lambda request: [
+def test_errors_without_a_pending_call_are_queued_for_polling(env):
+    with env.connect() as client:
+        env.archive.script[StartPositionRequest] = lambda request: [
             *(
-                error(request, 0, correlation_id=FAR + number)
+                error(request, 0, correlation_id=UNUSED_ID + number)
                 for number in range(UNCLAIMED_MAX + 5)
             ),
             ok(request, 4),
@@ -206,8 +206,8 @@ def test_errors_of_nobodys_call_wait_to_be_polled(on_stage):
         assert "because" in client.poll_for_error_response()
         with pytest.raises(ArchiveError, match="because") as oldest:
             client.check_for_error_response()
-        # The oldest were let go for the newest.
-        assert oldest.value.correlation_id == FAR + 5 + 1
+        # The oldest errors were dropped for the newest.
+        assert oldest.value.correlation_id == UNUSED_ID + 5 + 1
         count = 2
         while client.poll_for_error_response() is not None:
             count += 1
@@ -215,8 +215,8 @@ def test_errors_of_nobodys_call_wait_to_be_polled(on_stage):
         client.check_for_error_response()
 
 
-def test_closing_with_the_media_drivers_client(on_stage, client):
-    on_stage.aeron.close()
+def test_calls_fail_after_the_aeron_client_is_closed(env, client):
+    env.aeron.close()
     with pytest.raises(ArchiveClosedError):
         client.request_archive_id()
     client.close()

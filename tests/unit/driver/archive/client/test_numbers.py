@@ -22,11 +22,11 @@ def test_the_low_half_of_a_replay_id_is_a_session_id(session_id):
     ("position", "base"),
     [(66_560, 65_536), (196_607, 65_536), (196_608, 196_608), (400_000, 327_680)],
 )
-def test_segments_are_counted_from_the_starts_term(position, base):
+def test_segment_bases_start_at_the_term_of_the_start_position(position, base):
     assert segment_base_position(66_560, position, 65_536, 131_072) == base
 
 
-def test_a_segment_of_a_recording_from_zero():
+def test_segment_bases_of_a_recording_that_starts_at_zero():
     assert segment_base_position(0, 131_071, 65_536, 131_072) == 0
     assert segment_base_position(0, 131_072, 65_536, 131_072) == 131_072
 
@@ -41,7 +41,7 @@ def counter(recording_id, session_id, identity, archive_id, **changes):
     return Counter(**fields | changes)
 
 
-def test_a_recordings_counter_is_found():
+def test_a_counter_is_found_by_recording_or_session():
     counters = [
         counter(1, 10, b"aeron:ipc", 7, type_id=101),
         counter(1, 11, b"aeron:ipc", 7),
@@ -57,14 +57,14 @@ def test_a_recordings_counter_is_found():
 
 
 @pytest.mark.parametrize("length", [-1, 89, 1 << 30])
-def test_a_damaged_key_is_no_recordings(length):
+def test_a_counter_with_a_damaged_key_is_ignored(length):
     damaged = counter(1, 11, b"", 7, key=struct.pack("<qii", 1, 11, length).ljust(112, b"\0"))
     assert recording_counters.read(damaged) is None
     whole = counter(1, 11, b"", 7, key=struct.pack("<qii", 1, 11, 88).ljust(112, b"\0"))
     assert recording_counters.read(whole) is not None
 
 
-def test_turns_are_taken_until_there_is_something():
+def test_until_polls_until_there_is_a_result():
     found = iter([None, None, 5])
     turns = until(lambda: next(found))
     assert [advance(turns) for _ in range(3)] == [(False, None), (False, None), (True, 5)]

@@ -1,4 +1,4 @@
-"""Replay tokens: their session, their recording, and their lifetime."""
+"""A replay token is valid for one session and recording, until it expires."""
 
 import itertools
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ from windtunnel.driver.archive.control.replay_tokens import ReplayTokens
 LIFETIME_NS = 5_000
 
 
-def made(*numbers):
+def tokens_from(*numbers):
     return ReplayTokens(LIFETIME_NS, itertools.chain(numbers, itertools.count(100)).__next__)
 
 
@@ -16,8 +16,8 @@ def session():
     return SimpleNamespace(is_done=False)
 
 
-def test_a_token_is_good_for_its_recording_and_its_time():
-    tokens, owner = made(), session()
+def test_a_token_is_valid_for_its_recording_until_it_expires():
+    tokens, owner = tokens_from(), session()
     token = tokens.issue(owner, 3, 1_000)
     for _ in range(2):
         assert tokens.session_of(token, 3, 1_000 + LIFETIME_NS) is owner
@@ -26,14 +26,14 @@ def test_a_token_is_good_for_its_recording_and_its_time():
     assert tokens.session_of(token, 3, 1_001 + LIFETIME_NS) is None
 
 
-def test_no_token_is_given_twice_and_none_is_null():
-    tokens = made(-1, 7, 7, -1, 8)
+def test_tokens_are_unique_and_never_null():
+    tokens = tokens_from(-1, 7, 7, -1, 8)
     assert tokens.issue(session(), 0, 0) == 7
     assert tokens.issue(session(), 0, 0) == 8
 
 
-def test_tokens_go_with_their_session_or_their_time():
-    tokens, owner, other = made(1, 2), session(), session()
+def test_tokens_expire_with_their_session_or_lifetime():
+    tokens, owner, other = tokens_from(1, 2), session(), session()
     first, second = tokens.issue(owner, 0, 0), tokens.issue(other, 0, 3_000)
     owner.is_done = True
     tokens.expire(10)

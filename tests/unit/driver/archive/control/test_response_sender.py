@@ -14,14 +14,14 @@ class Publication:
     max_message_length = 100
 
     def __init__(self):
-        self.taken, self.refusals, self.offers = [], [], 0
+        self.accepted, self.refusals, self.offers = [], [], 0
 
     def offer(self, content):
         self.offers += 1
         if self.refusals:
             return self.refusals.pop(0)
-        self.taken.append(decode(content).control_session_id)
-        return 64 * len(self.taken)
+        self.accepted.append(decode(content).control_session_id)
+        return 64 * len(self.accepted)
 
 
 @pytest.fixture
@@ -43,20 +43,20 @@ def ping(number):
     return Ping(control_session_id=number)
 
 
-def test_what_cannot_be_sent_now_is_sent_before_what_comes_later(sender, publication):
+def test_queued_messages_are_sent_before_later_ones(sender, publication):
     publication.refusals = [result.BACK_PRESSURED] * ATTEMPTS
     assert not sender.send(ping(1))
     assert not sender.send(ping(2))
-    assert publication.taken == []
+    assert publication.accepted == []
     assert sender.has_waiting
     assert sender.send_waiting()
     assert sender.send_waiting()
     assert not sender.send_waiting()
     assert sender.send(ping(3))
-    assert publication.taken == [1, 2, 3]
+    assert publication.accepted == [1, 2, 3]
 
 
-def test_an_attempt_is_repeated_while_that_may_help(sender, publication):
+def test_an_offer_is_retried_under_back_pressure(sender, publication):
     publication.refusals = [result.ADMIN_ACTION, result.BACK_PRESSURED]
     assert sender.send(ping(1))
     assert publication.offers == ATTEMPTS
@@ -66,16 +66,16 @@ def test_an_attempt_is_repeated_while_that_may_help(sender, publication):
 
 
 @pytest.mark.parametrize(
-    "answer", [result.NOT_CONNECTED, result.CLOSED, result.MAX_POSITION_EXCEEDED]
+    "offer_result", [result.NOT_CONNECTED, result.CLOSED, result.MAX_POSITION_EXCEEDED]
 )
-def test_who_is_gone_is_not_tried_again(sender, publication, answer):
-    publication.refusals = [answer]
+def test_an_offer_to_a_closed_publication_is_not_retried(sender, publication, offer_result):
+    publication.refusals = [offer_result]
     assert not sender.try_send(ping(1))
     assert sender.is_gone
     assert publication.offers == 1
 
 
-def test_what_is_too_long_is_told_and_dropped(sender, publication, errors):
+def test_a_message_that_is_too_long_is_logged_and_dropped(sender, publication, errors):
     publication.refusals = [result.ERROR]
     assert sender.send(ping(1))
     assert not sender.has_waiting

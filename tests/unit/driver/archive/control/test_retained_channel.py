@@ -26,7 +26,7 @@ from windtunnel.driver.channel import uri
         ),
     ],
 )
-def test_what_is_kept(given, kept):
+def test_retained_channel_parameters(given, kept):
     assert text(retained(uri.parse(given))) == kept
 
 
@@ -43,7 +43,7 @@ def test_what_is_kept(given, kept):
         ("control=h:2|control-mode=manual", "control=h:2|control-mode=manual"),
     ],
 )
-def test_values_are_written_in_one_form(given, kept):
+def test_values_are_written_in_canonical_form(given, kept):
     assert text(retained(uri.parse(f"aeron:udp?{given}"))) == f"aeron:udp?{kept}"
 
 
@@ -65,7 +65,7 @@ def test_values_are_written_in_one_form(given, kept):
         "channel-snd-ts-offset=prototype",
     ],
 )
-def test_a_value_that_is_invalid_is_refused(given):
+def test_an_invalid_value_is_rejected(given):
     with pytest.raises(ConfigurationError, match=f"{given}: expected "):
         retained(uri.parse(f"aeron:udp?endpoint=h:1|{given}"))
 
@@ -74,11 +74,11 @@ def test_a_value_that_is_invalid_is_refused(given):
     ("given", "expected"),
     [("eos=TRUE", True), ("eos=no", False), ("alias=a", None)],
 )
-def test_booleans_are_read_as_they_are_kept(given, expected):
+def test_boolean_parameters_are_parsed(given, expected):
     assert boolean(uri.parse(f"aeron:ipc?{given}"), "eos") is expected
 
 
-def test_what_is_added_has_its_place():
+def test_added_parameters_have_a_fixed_order():
     found = retained(
         uri.parse("aeron:udp?alias=a|endpoint=h:1"), mtu=1408, term_length=65_536, init_term_id=-3,
         term_id=5, term_offset=64, linger=7, eos="false", sparse=True, session_id=None,
@@ -100,16 +100,16 @@ def test_what_is_added_has_its_place():
         ({"term_offset": 4_096}, "term-offset=4096"),
     ],
 )
-def test_what_is_added_is_written_the_shortest_way(added, written):
+def test_added_values_are_written_in_the_shortest_form(added, written):
     assert str(retained(uri.parse("aeron:ipc"), **added)) == f"aeron:ipc?{written}"
 
 
-def test_a_size_that_is_none_is_refused():
+def test_an_invalid_size_is_rejected():
     with pytest.raises(ConfigurationError, match="rcv-wnd=much"):
         retained(uri.parse("aeron:udp?endpoint=h:1|rcv-wnd=much"))
 
 
-def test_keys_are_equal_for_what_is_the_same_stream():
+def test_keys_are_equal_for_the_same_stream():
     def key(channel, stream_id=5):
         return stream_key(stream_id, uri.parse(channel))
 

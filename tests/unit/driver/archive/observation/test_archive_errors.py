@@ -16,7 +16,7 @@ class Count:
         return self.value - 1
 
 
-def test_errors_are_noted_and_counted():
+def test_errors_are_logged_and_counted():
     log = np.zeros(1 << 16, np.uint8)
     errors = ArchiveErrors(log, ManualClock())
     errors.record("before there is a counter")
@@ -29,7 +29,7 @@ def test_errors_are_noted_and_counted():
     assert errors.counter.value == 2
 
 
-def test_many_warnings_leave_room_for_errors():
+def test_many_warnings_leave_space_for_errors():
     log = np.zeros(1 << 20, np.uint8)
     errors = ArchiveErrors(log, ManualClock())
     for number in range(100_000):

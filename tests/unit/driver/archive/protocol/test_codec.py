@@ -60,18 +60,18 @@ def as_version(message, version):
 
 
 @pytest.mark.parametrize("length", [1 << 63, -(1 << 63) - 1, 0.5])
-def test_a_number_that_has_no_room_in_its_field_is_told(length):
+def test_a_number_too_large_for_its_field_is_rejected(length):
     with pytest.raises(UnencodableMessage, match=rf"ReplayRequest\.length: .*{length}"):
         encode(replace(REPLAY, length=length))
 
 
 @given(ANY_MESSAGE)
-def test_any_message_comes_back_as_it_was(message):
+def test_any_message_is_decoded_as_it_was_encoded(message):
     assert decode(encode(message)) == message
 
 
 @given(ANY_MESSAGE)
-def test_a_message_that_is_cut_anywhere_is_refused(message):
+def test_a_message_truncated_anywhere_is_rejected(message):
     content = encode(message)
     for length in range(len(content)):
         with pytest.raises(MalformedMessage):
@@ -79,7 +79,7 @@ def test_a_message_that_is_cut_anywhere_is_refused(message):
 
 
 @given(ANY_MESSAGE)
-def test_what_a_newer_sender_adds_is_passed_over(message):
+def test_fields_of_newer_versions_are_skipped(message):
     content = encode(message)
     block_length, template_id, schema_id, _ = HEADER.unpack_from(content)
     end = HEADER.size + block_length
@@ -89,7 +89,7 @@ def test_what_a_newer_sender_adds_is_passed_over(message):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_every_version_since_a_message_exists_is_read(kind):
+def test_every_version_of_a_message_is_decoded(kind):
     fixed = {
         field.name: next(iter(field.enumeration)) if field.enumeration else 100 + number
         for number, field in enumerate(kind.LAYOUT.fixed)
@@ -104,40 +104,40 @@ def test_every_version_since_a_message_exists_is_read(kind):
         assert asdict(decode(as_version(message, version))) == expected
 
 
-def test_absent_fields_have_the_values_of_the_protocol():
+def test_absent_fields_have_the_default_values_of_the_protocol():
     old = decode(as_version(REPLAY, 6))
     assert (old.file_io_max_length, old.replay_token) == (-1, -1)
     assert decode(as_version(REPLAY, 7)).file_io_max_length == 4096
     older = decode(as_version(ALL_STRINGS, 7))
     assert older.replication_session_id == -1
     assert (older.encoded_credentials, older.src_response_channel) == (b"", "")
-    answer = ControlResponse(
+    response = ControlResponse(
         control_session_id=1, correlation_id=2, relevant_id=3, code=0, version=9, error_message=""
     )
-    assert decode(as_version(answer, 3)).version == 0
+    assert decode(as_version(response, 3)).version == 0
 
 
-def test_fields_behind_the_end_of_a_shorter_block_are_absent():
+def test_fields_after_the_end_of_a_shorter_block_are_absent():
     content = bytearray(as_version(REPLAY, 6))
     struct.pack_into("<H", content, 6, SCHEMA_VERSION)
     assert decode(content).replay_token == -1
 
 
-def test_what_an_older_sender_has_behind_its_fields_is_not_ours():
+def test_bytes_after_the_block_of_an_older_version_are_ignored():
     content = bytearray(encode(REPLAY))
     struct.pack_into("<H", content, 6, 9)
     decoded = decode(content)
     assert (decoded.file_io_max_length, decoded.replay_token) == (4096, -1)
 
 
-def test_a_block_that_claims_more_than_there_is_is_refused():
+def test_a_block_length_beyond_the_message_is_rejected():
     content = bytearray(encode(CloseSessionRequest(control_session_id=7)))
     struct.pack_into("<H", content, 0, 9)
     with pytest.raises(MalformedMessage, match="expected a block of 9 bytes, found 8"):
         decode(content)
 
 
-def test_a_field_of_every_version_must_be_there():
+def test_a_field_of_every_version_is_required():
     content = encode(ListRecordingRequest(control_session_id=1, correlation_id=2, recording_id=3))
     short = HEADER.pack(16, 10, 101, SCHEMA_VERSION) + content[8:24]
     with pytest.raises(
@@ -147,18 +147,18 @@ def test_a_field_of_every_version_must_be_there():
 
 
 @pytest.mark.parametrize("schema_id", [0, 100, 102])
-def test_another_schema_is_refused(schema_id):
+def test_another_schema_id_is_rejected(schema_id):
     with pytest.raises(MalformedMessage, match=f"expected schema 101, found {schema_id}"):
         decode(HEADER.pack(8, 3, schema_id, SCHEMA_VERSION) + bytes(8))
 
 
 @pytest.mark.parametrize("template_id", [0, 2, 20, 21, 100, 108, 65535])
-def test_an_unknown_template_is_told_apart(template_id):
+def test_an_unknown_template_id_has_its_own_error(template_id):
     with pytest.raises(UnknownTemplate):
         decode(HEADER.pack(8, template_id, 101, SCHEMA_VERSION) + bytes(8))
 
 
-def test_a_value_that_no_enumeration_has_is_refused_and_the_null_is_not():
+def test_an_unknown_enumeration_value_is_rejected_but_null_is_not():
     start = StartRecordingRequest(
         control_session_id=1, correlation_id=2, stream_id=3,
         source_location=SourceLocation.NULL, channel="aeron:ipc",
@@ -173,7 +173,7 @@ def test_a_value_that_no_enumeration_has_is_refused_and_the_null_is_not():
 
 
 @pytest.mark.parametrize("length", [10, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
-def test_a_text_that_claims_more_than_there_is_is_refused(length):
+def test_a_text_length_beyond_the_message_is_rejected(length):
     update = UpdateChannelRequest(
         control_session_id=1, correlation_id=2, recording_id=3, channel="aeron:ipc"
     )
@@ -183,7 +183,7 @@ def test_a_text_that_claims_more_than_there_is_is_refused(length):
         decode(content)
 
 
-def test_text_that_is_not_ascii_is_replaced_on_either_way():
+def test_non_ascii_text_is_replaced_when_encoded_or_decoded():
     connect = AuthConnectRequest(
         correlation_id=1, response_stream_id=2, version=3, response_channel="aeron:\u20ac",
         encoded_credentials=b"\xe2\x82\xac",
@@ -196,12 +196,12 @@ def test_text_that_is_not_ascii_is_replaced_on_either_way():
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_any_kind_of_bytes_is_read(kind):
+def test_arbitrary_bytes_are_decoded_or_rejected(kind):
     content = encode(CloseSessionRequest(control_session_id=7))
     assert decode(kind(content)) == CloseSessionRequest(control_session_id=7)
 
 
-def test_no_mutation_does_worse_than_to_be_refused():
+def test_a_mutated_message_is_decoded_or_rejected():
     samples = [encode(REPLAY), encode(ALL_STRINGS)]
     refused = 0
     for seed in range(FUZZ_SEEDS):

@@ -61,7 +61,7 @@ def test_every_message_of_the_schema_is_declared_and_no_other():
 
 
 @pytest.mark.parametrize("name", _schema())
-def test_fields_lie_where_the_schema_has_them(name):
+def test_fields_have_the_offsets_of_the_schema(name):
     template_id, block_length, rows = _schema()[name]
     layout = BY_TEMPLATE_ID[template_id].LAYOUT
     assert layout.block_length == block_length
@@ -69,7 +69,7 @@ def test_fields_lie_where_the_schema_has_them(name):
 
 
 @pytest.mark.parametrize("content", _encoded())
-def test_bytes_of_aeron_decode_and_encode_to_themselves(content, request):
+def test_messages_encoded_by_aeron_encode_to_the_same_bytes(content, request):
     message = decode(content)
     assert type(message).__name__ == request.node.callspec.id.split()[0]
     assert encode(message) == content
@@ -95,7 +95,7 @@ def test_values_are_those_that_aeron_encoded():
 
 
 @pytest.mark.parametrize("stream_id", [REQUEST_STREAM, RESPONSE_STREAM])
-def test_every_message_of_a_real_conversation_encodes_to_itself(stream_id):
+def test_every_message_of_a_captured_session_encodes_to_the_same_bytes(stream_id):
     contents = conversation(stream_id)
     assert len(contents) > 30
     for content in contents:
@@ -107,17 +107,17 @@ def test_every_message_of_a_real_conversation_encodes_to_itself(stream_id):
         assert len(content) == len(again) or is_padded
 
 
-def test_a_real_conversation_tells_what_was_done():
-    asked = [decode(content) for content in conversation(REQUEST_STREAM)]
-    told = [decode(content) for content in conversation(RESPONSE_STREAM)]
-    assert isinstance(asked[0], requests.AuthConnectRequest)
-    assert isinstance(asked[-1], requests.CloseSessionRequest)
-    counts = Counter(type(message).__name__ for message in asked)
+def test_a_captured_session_has_the_expected_requests_and_signals():
+    sent = [decode(content) for content in conversation(REQUEST_STREAM)]
+    received = [decode(content) for content in conversation(RESPONSE_STREAM)]
+    assert isinstance(sent[0], requests.AuthConnectRequest)
+    assert isinstance(sent[-1], requests.CloseSessionRequest)
+    counts = Counter(type(message).__name__ for message in sent)
     assert counts["StartRecordingRequest"] == 3
     assert counts["ExtendRecordingRequest"] == counts["DetachSegmentsRequest"] == 1
     signals = [
         (each.recording_id, each.signal, each.position)
-        for each in told
+        for each in received
         if isinstance(each, responses.RecordingSignalEvent)
     ]
     assert signals == [

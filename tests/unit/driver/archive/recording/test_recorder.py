@@ -21,7 +21,7 @@ class Session:
         self.is_done = True
 
 
-def test_each_session_has_its_turn_and_ends_once():
+def test_sessions_run_in_turn_and_end_once():
     turns = []
     recorder, short, long = Recorder(turns.append), Session(1), Session(3)
     recorder.add(short)
@@ -35,7 +35,7 @@ def test_each_session_has_its_turn_and_ends_once():
     assert turns == [10, 20]
 
 
-def test_a_session_is_stopped_in_the_recorders_own_turn():
+def test_a_session_is_stopped_in_the_recorders_duty_cycle():
     recorder, session = Recorder(), Session(5)
     recorder.add(session)
     recorder.stop(session)
@@ -59,7 +59,7 @@ class Broken(Session):
         self.failure = error
 
 
-def test_one_that_cannot_be_stopped_keeps_no_other_from_its_end():
+def test_a_session_that_fails_to_stop_does_not_keep_others_from_ending():
     recorder, broken, other = Recorder(), Broken(5), Session(5)
     recorder.add(broken)
     recorder.stop(broken)
@@ -74,7 +74,7 @@ def test_one_that_cannot_be_stopped_keeps_no_other_from_its_end():
     assert isinstance(broken.failure, ZeroDivisionError)
 
 
-def test_closing_ends_what_goes_on_and_what_has_not_begun():
+def test_closing_ends_running_and_waiting_sessions():
     recorder, running, waiting = Recorder(), Session(5), Session(5)
     recorder.add(running)
     recorder.do_work(0)

@@ -1,4 +1,4 @@
-"""A recording contains what was published, byte for byte, whatever happens in between."""
+"""A recording contains the published bytes, also after errors, restarts and kills."""
 
 import errno
 import os
@@ -53,7 +53,7 @@ def _fill(stream, upto):
         stream.write(bytes([room % 251]) * length)
 
 
-def test_what_was_published_is_recorded_byte_for_byte(stream, folder):
+def test_a_published_stream_is_recorded_byte_by_byte(stream, folder):
     recording = session(stream, folder)
     stream.write(*messages(60))
     end = stream.publication.position
@@ -66,7 +66,7 @@ def test_what_was_published_is_recorded_byte_for_byte(stream, folder):
     assert recovered_stop(folder, described()).position == end
 
 
-def test_blocks_are_as_long_as_they_may_be(stream, folder):
+def test_blocks_have_the_maximum_length(stream, folder):
     recording = session(stream, folder, io_max_length=2 * 1408)
     stream.write(*messages(60))
     end = stream.publication.position
@@ -74,7 +74,7 @@ def test_blocks_are_as_long_as_they_may_be(stream, folder):
     assert recorded_bytes(folder, end) == published_bytes(stream, end)
 
 
-def test_the_counter_follows_what_is_written(stream, folder):
+def test_the_counter_follows_the_written_position(stream, folder):
     recording = session(stream, folder)
     seen = recording._counter.values
     assert seen == [0]
@@ -85,7 +85,7 @@ def test_the_counter_follows_what_is_written(stream, folder):
     assert seen == sorted(seen)
 
 
-def test_of_padding_only_the_header_is_written(stream, folder, monkeypatch):
+def test_only_the_header_of_padding_is_written(stream, folder, monkeypatch):
     recording = session(stream, folder)
     stream.write(b"x")
     stream.pad(8_000)
@@ -105,7 +105,7 @@ def test_of_padding_only_the_header_is_written(stream, folder, monkeypatch):
     )
 
 
-def test_a_recording_that_joins_late_begins_there(stream, folder):
+def test_a_recording_of_a_late_join_starts_at_the_join_position(stream, folder):
     stream.write(*messages(10))
     start = stream.publication.position
     reader = stream.image
@@ -121,7 +121,7 @@ def test_a_recording_that_joins_late_begins_there(stream, folder):
     assert recovered_stop(folder, described(start=start)).position == end
 
 
-def test_it_ends_with_its_stream_and_not_before_all_is_recorded(stream, folder):
+def test_a_session_ends_when_its_whole_stream_is_recorded(stream, folder):
     recording = session(stream, folder)
     stream.write(*messages(10))
     stream.end_at(stream.publication.position)
@@ -133,7 +133,7 @@ def test_it_ends_with_its_stream_and_not_before_all_is_recorded(stream, folder):
     recording.stop()
 
 
-def test_a_full_file_makes_the_next_at_once(stream, folder):
+def test_a_full_segment_file_creates_the_next_at_once(stream, folder):
     recording = session(stream, folder)
     _fill(stream, SEGMENT)
     record(recording)
@@ -143,7 +143,7 @@ def test_a_full_file_makes_the_next_at_once(stream, folder):
     assert recovered_stop(folder, described()).position == SEGMENT
 
 
-def test_a_file_that_is_in_the_way_ends_the_recording_with_all_before_it(stream, folder):
+def test_an_existing_next_file_ends_the_recording_after_the_full_one(stream, folder):
     (folder / f"0-{SEGMENT}.rec").write_bytes(b"mine")
     recording = session(stream, folder)
     stream.write(*messages(60))
@@ -156,9 +156,7 @@ def test_a_file_that_is_in_the_way_ends_the_recording_with_all_before_it(stream,
 
 
 @pytest.mark.parametrize("written", [0, 5_000])
-def test_a_full_disk_ends_the_recording_and_leaves_nothing_torn(
-    stream, folder, monkeypatch, written
-):
+def test_a_full_disk_ends_the_recording_without_a_torn_frame(stream, folder, monkeypatch, written):
     recording = session(stream, folder)
     stream.write(*messages(5))
     record(recording)
@@ -182,7 +180,7 @@ def test_a_full_disk_ends_the_recording_and_leaves_nothing_torn(
 
 
 @pytest.mark.parametrize("checksum", [CRC_32, CRC_32C])
-def test_checksums_are_written_in_the_file_and_not_in_the_stream(stream, folder, checksum):
+def test_checksums_are_written_to_the_file_and_not_to_the_log_buffer(stream, folder, checksum):
     recording = session(stream, folder, WriteOptions(checksum=checksum))
     stream.write(*messages(60))
     end = stream.publication.position
@@ -205,7 +203,7 @@ def test_checksums_are_written_in_the_file_and_not_in_the_stream(stream, folder,
     ("level", "calls"),
     [(SyncLevel.CACHE, ""), (SyncLevel.DATA, "dfddd"), (SyncLevel.DATA_AND_METADATA, "fffff")],
 )
-def test_each_block_is_pushed_as_far_down_as_its_level_says(
+def test_each_block_is_synced_according_to_the_sync_level(
     stream, folder, monkeypatch, level, calls
 ):
     """The new file and its name are synced first, then each of three blocks."""
@@ -219,7 +217,7 @@ def test_each_block_is_pushed_as_far_down_as_its_level_says(
     assert "".join(seen) == calls
 
 
-def test_a_recording_goes_on_where_it_stopped(stream, folder):
+def test_a_recording_is_extended_where_it_stopped(stream, folder):
     first = session(stream, folder)
     stream.write(*messages(20))
     record(first)
@@ -238,7 +236,7 @@ def test_a_recording_goes_on_where_it_stopped(stream, folder):
     assert recorded_bytes(folder, end) == published_bytes(stream, end)
 
 
-def test_a_directory_that_is_gone_is_told(stream, tmp_path):
+def test_a_missing_directory_is_reported(stream, tmp_path):
     with pytest.raises(StorageError, match=r"cannot create .*nowhere/0-0\.rec: No such file"):
         SegmentWriter(tmp_path / "nowhere", described(), 0)
 
@@ -262,8 +260,8 @@ def _killed_somewhere(recording, chance, blocks, monkeypatch):
     monkeypatch.setattr(os, "pwrite", pwrite)
 
 
-def test_after_a_kill_at_any_moment_all_that_was_written_is_there(tmp_path, monkeypatch):
-    """It ends at a frame's end, not before the reported position, with the bytes published."""
+def test_after_a_kill_at_any_moment_all_written_frames_are_recovered(tmp_path, monkeypatch):
+    """The recovered stop is a frame's end at or after the reported position; bytes are equal."""
     stream = OwnStream(tmp_path)
     stream.write(*messages(60, length_max=4_000))
     published = published_bytes(stream, stream.publication.position)

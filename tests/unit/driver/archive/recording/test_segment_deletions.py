@@ -1,4 +1,4 @@
-"""Deletion of files in the background: when it may begin, and that it is not stopped later."""
+"""Files are deleted in the background, after the replays that were active have ended."""
 
 from windtunnel.driver.archive.protocol.codes import RecordingSignal
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
@@ -18,7 +18,7 @@ class Session:
         self.messages.append((signal, correlation_id, recording_id))
 
 
-def test_what_has_begun_goes_on_whoever_reads_what_is_left(tmp_path):
+def test_a_started_deletion_continues_while_a_new_replay_runs(tmp_path):
     files = [tmp_path / f"7-{base}.rec" for base in (0, 65_536, 131_072)]
     for each in files:
         each.touch()

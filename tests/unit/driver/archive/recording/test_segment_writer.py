@@ -1,4 +1,4 @@
-"""The files that a segment writer creates, and the files that it opens."""
+"""The files that a segment writer creates or opens."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ from windtunnel.driver.archive.recording.segment_writer import SegmentWriter
 from windtunnel.driver.base.errors import StorageError
 
 
-def test_a_new_recording_does_not_write_into_a_file_that_exists(tmp_path):
+def test_a_new_recording_does_not_write_into_an_existing_file(tmp_path):
     path = tmp_path / "0-0.rec"
     path.write_bytes(b"somebody's")
     with pytest.raises(StorageError, match=r"cannot create .*0-0\.rec: File exists; .* move it"):
@@ -19,7 +19,7 @@ def test_a_new_recording_does_not_write_into_a_file_that_exists(tmp_path):
 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o077])
-def test_a_file_has_the_mode_that_the_umask_asks_for(tmp_path, umask):
+def test_a_file_has_the_mode_of_the_umask(tmp_path, umask):
     before = os.umask(umask)
     try:
         SegmentWriter(tmp_path, own.descriptor(), 0, is_new=True).close()
@@ -35,7 +35,7 @@ def test_a_new_recording_does_not_follow_a_link(tmp_path):
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_recording_that_goes_on_does_not_follow_a_link(tmp_path):
+def test_an_extended_recording_does_not_follow_a_link(tmp_path):
     content = b"1" * own.SEGMENT
     (tmp_path / "elsewhere").write_bytes(content)
     (tmp_path / "0-0.rec").symlink_to(tmp_path / "elsewhere")
@@ -44,14 +44,14 @@ def test_a_recording_that_goes_on_does_not_follow_a_link(tmp_path):
     assert (tmp_path / "elsewhere").read_bytes() == content
 
 
-def test_a_recording_that_goes_on_keeps_what_lies_before_its_position(tmp_path):
+def test_an_extended_recording_keeps_the_data_before_its_position(tmp_path):
     end = own.write(tmp_path, 0, own.stream([1000] * 3))
     before = (tmp_path / "0-0.rec").read_bytes()
     SegmentWriter(tmp_path, own.descriptor(stop=end), end).close()
     assert (tmp_path / "0-0.rec").read_bytes() == before
 
 
-def test_a_recording_that_goes_on_creates_the_file_that_is_missing(tmp_path):
+def test_an_extended_recording_creates_a_missing_file(tmp_path):
     """As after a truncation at a segment's base."""
     SegmentWriter(tmp_path, own.descriptor(stop=own.SEGMENT), own.SEGMENT).close()
     assert (tmp_path / f"0-{own.SEGMENT}.rec").stat().st_size == own.SEGMENT

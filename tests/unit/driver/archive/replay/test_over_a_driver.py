@@ -54,7 +54,7 @@ class Replay:
 
 @pytest.mark.parametrize("media", [IPC, UDP])
 @pytest.mark.parametrize(("recording_id", "count", "length_max"), [(0, 250, 2000), (1, 300, 3000)])
-def test_recordings_of_a_real_archive_are_replayed_as_they_were_published(
+def test_recordings_of_the_real_archive_are_replayed_as_published(
     tmp_path, monkeypatch, media, recording_id, count, length_max
 ):
     folder = tmp_path / "archive"
@@ -86,7 +86,7 @@ def test_a_replay_from_a_later_position_keeps_the_positions_of_the_stream(tmp_pa
         assert replay.seen[-100:] == whole[-100:]
 
 
-def test_a_recording_that_grows_is_followed_to_its_end(tmp_path, monkeypatch):
+def test_a_growing_recording_is_followed_to_its_end(tmp_path, monkeypatch):
     frames = own.stream([1000] * 50)
     own.write(tmp_path, 0, frames)
     ends = [at + len(content) for at, content in frames]
@@ -106,7 +106,7 @@ def test_a_recording_that_grows_is_followed_to_its_end(tmp_path, monkeypatch):
         assert replay.seen == [own.payload(index, 1000) for index in range(50)]
 
 
-def test_padding_longer_than_a_message_is_passed_over(tmp_path, monkeypatch):
+def test_padding_longer_than_a_message_is_skipped(tmp_path, monkeypatch):
     pad = own.frame(160, bytes(own.TERM - 160 - 32), is_pad=True)
     frames = [(0, own.frame(0, own.payload(1, 100))), (160, pad)]
     frames.append((own.TERM, own.frame(own.TERM, own.payload(2, 100))))
@@ -120,7 +120,7 @@ def test_padding_longer_than_a_message_is_passed_over(tmp_path, monkeypatch):
         assert replay.positions == [160, end]
 
 
-def test_a_damaged_recording_ends_its_replay_with_a_reason(tmp_path, monkeypatch):
+def test_a_damaged_recording_ends_its_replay_with_an_error(tmp_path, monkeypatch):
     frames = own.stream([1000] * 50)
     end = own.write(tmp_path, 0, frames)
     with open(tmp_path / "0-0.rec", "r+b") as file:
@@ -155,7 +155,7 @@ def test_a_frame_that_ends_beyond_the_recording_ends_its_replay(tmp_path, monkey
         assert (replay.session.position, replay.session.failure) == expected
 
 
-def test_a_replay_whose_subscriber_goes_ends(tmp_path, monkeypatch):
+def test_a_replay_ends_when_its_subscriber_closes(tmp_path, monkeypatch):
     own.write(tmp_path, 0, own.stream([1000] * 50))
     with world(tmp_path, monkeypatch) as made:
         replay = Replay(

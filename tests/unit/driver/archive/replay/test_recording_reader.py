@@ -73,7 +73,7 @@ def _expected(frames, position):
 
 @pytest.mark.parametrize("io_max_length", [1408, 4096, 1 << 20])
 @pytest.mark.parametrize("start", [0, 66_560])
-def test_all_frames_come_out_for_the_other_session(tmp_path, io_max_length, start):
+def test_all_frames_are_read_with_the_replays_session_id(tmp_path, io_max_length, start):
     frames, end, found = _written(tmp_path, start=start)
     reader = RecordingReader(tmp_path, found, start, io_max_length=io_max_length)
     blocks = _read(reader, end)
@@ -86,7 +86,7 @@ def test_all_frames_come_out_for_the_other_session(tmp_path, io_max_length, star
     assert all(length <= io_max_length for _, length, content in blocks if content)
 
 
-def test_reading_begins_at_any_frame(tmp_path):
+def test_reading_may_start_at_any_frame(tmp_path):
     frames, end, found = _written(tmp_path)
     for position, _ in (frames[7], frames[-1], frames[len(frames) // 2]):
         reader = RecordingReader(tmp_path, found, position)
@@ -95,7 +95,7 @@ def test_reading_begins_at_any_frame(tmp_path):
         reader.close()
 
 
-def test_the_frame_in_which_the_end_lies_is_read(tmp_path):
+def test_the_frame_that_contains_the_end_position_is_read(tmp_path):
     frames, _, found = _written(tmp_path)
     position, content = frames[4]
     for end, expected in ((position, position), (position + 1, position + len(content))):
@@ -105,7 +105,7 @@ def test_the_frame_in_which_the_end_lies_is_read(tmp_path):
         reader.close()
 
 
-def test_nothing_is_read_behind_the_limit_and_more_when_it_moves(tmp_path):
+def test_nothing_is_read_beyond_the_limit_until_it_advances(tmp_path):
     frames, end, found = _written(tmp_path)
     reader = RecordingReader(tmp_path, found, 0)
     for index in range(10):
@@ -118,7 +118,7 @@ def test_nothing_is_read_behind_the_limit_and_more_when_it_moves(tmp_path):
     reader.close()
 
 
-def test_padding_is_not_passed_before_all_of_it_is_there(tmp_path):
+def test_padding_is_not_skipped_before_all_of_it_is_recorded(tmp_path):
     frames, end, found = _written(tmp_path)
     position, pad = next(each for each in frames if each[1][6] == own.PAD)
     reader = RecordingReader(tmp_path, found, position)
@@ -127,7 +127,7 @@ def test_padding_is_not_passed_before_all_of_it_is_there(tmp_path):
     reader.close()
 
 
-def test_a_block_does_not_reach_into_the_next_term_where_no_padding_ends_the_first(tmp_path):
+def test_a_block_ends_at_the_term_end_also_without_padding(tmp_path):
     _, end, found = _written(tmp_path, [1024 - 32] * 100)
     reader = RecordingReader(tmp_path, found, 0)
     assert [length for _, length, _ in _read(reader, end)] == [own.TERM, end - own.TERM]
@@ -135,7 +135,7 @@ def test_a_block_does_not_reach_into_the_next_term_where_no_padding_ends_the_fir
 
 
 @pytest.mark.parametrize("offset", [32, 96])
-def test_a_position_within_a_frame_is_refused(tmp_path, offset):
+def test_a_position_within_a_frame_is_rejected(tmp_path, offset):
     _, end, found = _written(tmp_path)
     reader = RecordingReader(tmp_path, found, offset)
     with pytest.raises(StorageError, match=f"invalid frame at position {offset}"):
@@ -143,7 +143,7 @@ def test_a_position_within_a_frame_is_refused(tmp_path, offset):
     reader.close()
 
 
-def test_nothing_is_given_out_that_was_read_with_a_damaged_frame(tmp_path):
+def test_a_block_with_a_damaged_frame_is_not_returned(tmp_path):
     frames, end, found = _written(tmp_path, checksummed=True)
     position, _ = frames[9]
     with open(tmp_path / "0-0.rec", "r+b") as file:
@@ -153,13 +153,13 @@ def test_nothing_is_given_out_that_was_read_with_a_damaged_frame(tmp_path):
     with pytest.raises(StorageError, match=f"invalid frame at position {position}: checksum"):
         _read(reader, end)
     assert reader.position == 0
-    # Whoever wants no more than the frames before it gets them.
+    # A reader that ends before the damaged frame gets the frames before it.
     block, _ = _block(reader, position, end)
     assert block.length == position
     reader.close()
 
 
-def test_data_that_ends_too_soon_is_told(tmp_path):
+def test_data_that_ends_before_the_stop_position_is_reported(tmp_path):
     _, end, found = _written(tmp_path)
     reader = RecordingReader(tmp_path, found, 0)
     with pytest.raises(StorageError, match=f"unexpected end of data at position {end}"):
@@ -167,7 +167,7 @@ def test_data_that_ends_too_soon_is_told(tmp_path):
     reader.close()
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     _, end, found = _written(tmp_path)
     (tmp_path / "0-131072.rec").unlink()
     reader = RecordingReader(tmp_path, found, 0)
@@ -178,21 +178,21 @@ def test_a_missing_file_is_told(tmp_path):
         RecordingReader(tmp_path, own.descriptor(7), 0)
 
 
-def test_what_is_closed_after_a_missing_file_is_the_readers_own(tmp_path):
+def test_after_a_missing_file_only_the_readers_own_file_is_closed(tmp_path):
     _, end, found = _written(tmp_path)
     (tmp_path / "0-131072.rec").unlink()
     reader = RecordingReader(tmp_path, found, 0)
     with pytest.raises(StorageError, match="cannot open"):
         _read(reader, end)
     with open(tmp_path / "another", "wb+") as another:
-        # Had it let go of its file already, this one could have got the same number.
+        # If the reader had closed its descriptor before, this file might have got the same number.
         reader.close()
         reader.close()
         another.write(b"still open")
         another.flush()
 
 
-def test_a_publication_that_is_to_stand_there_is_described():
+def test_publication_parameters_of_a_position():
     assert publication_parameters(own.descriptor(), 66_560) == (
         "init-term-id=2147483647|term-id=-2147483648|term-offset=1024|term-length=65536|mtu=1408"
     )

@@ -23,10 +23,10 @@ from windtunnel.driver.archive.replication.destination import source_fault
         ({"recording_id": -5}, "recording id is -5"),
     ],
 )
-def test_what_cannot_be_is_not_copied(changed, part):
+def test_an_invalid_source_descriptor_is_rejected(changed, part):
     assert part in source_fault(own.descriptor(**changed))
 
 
 @pytest.mark.parametrize("stop", [-1, 0, 64])
-def test_what_can_be_is(stop):
+def test_a_valid_source_descriptor_is_accepted(stop):
     assert source_fault(own.descriptor(stop=stop)) == ""

@@ -1,4 +1,4 @@
-"""The channels of a replication."""
+"""The channels on which a replication records and requests its replay."""
 
 import pytest
 
@@ -10,12 +10,12 @@ from windtunnel.driver.channel import uri
 UDP = "aeron:udp?endpoint=h:0|interface=i"
 
 
-def made(text=UDP, live="", tags=None):
+def channels_of(text=UDP, live="", tags=None):
     return ReplicationChannels(uri.parse(text), live, tags)
 
 
-def test_a_plain_copy_is_recorded_where_it_is_replayed_to():
-    plain = made()
+def test_without_merge_the_recorded_channel_is_that_of_the_replay():
+    plain = channels_of()
     assert str(plain.to_record(5, 9)) == UDP + "|rejoin=false|session-id=5"
     assert str(plain.to_replay(5, 7, "10.0.0.1:4321")) == (
         "aeron:udp?endpoint=h:4321|interface=i|session-id=5"
@@ -24,8 +24,8 @@ def test_a_plain_copy_is_recorded_where_it_is_replayed_to():
 
 
 @pytest.mark.parametrize(("tags", "expected"), [((3, 4), "3,4"), ((3, -1), "3,9"), (None, "9,9")])
-def test_a_merged_copy_is_told_where_its_streams_come_from(tags, expected):
-    merged = made(live="aeron:udp?endpoint=h:5", tags=tags)
+def test_with_merge_the_recorded_channel_has_manual_destinations(tags, expected):
+    merged = channels_of(live="aeron:udp?endpoint=h:5", tags=tags)
     assert str(merged.to_record(5, 9)) == (
         f"aeron:udp?interface=i|rejoin=false|session-id=5|tags={expected}|control-mode=manual"
     )
@@ -34,20 +34,20 @@ def test_a_merged_copy_is_told_where_its_streams_come_from(tags, expected):
 
 
 def test_a_response_channel_has_no_session():
-    response = made("aeron:udp?control-mode=response|control=h:1")
+    response = channels_of("aeron:udp?control-mode=response|control=h:1")
     assert str(response.to_record(5, 9)).endswith("|rejoin=false")
     assert str(response.to_replay(5, 7, None)).endswith("|response-correlation-id=7")
 
 
-def test_a_port_that_is_given_stays():
-    assert "endpoint=h:8" in str(made("aeron:udp?endpoint=h:8").to_replay(1, 2, "h:9"))
-    assert str(made("aeron:ipc").to_replay(1, 2, None)) == "aeron:ipc?session-id=1"
+def test_an_explicit_port_is_kept():
+    assert "endpoint=h:8" in str(channels_of("aeron:udp?endpoint=h:8").to_replay(1, 2, "h:9"))
+    assert str(channels_of("aeron:ipc").to_replay(1, 2, None)) == "aeron:ipc?session-id=1"
 
 
-def test_others_answer_on_our_host():
+def test_the_response_channel_uses_the_host_of_the_control_channel():
     settings = ArchiveSettings(control_channel="aeron:udp?endpoint=me:8010")
     assert channels.response_channel(settings) == "aeron:udp?endpoint=me:0"
     settings = ArchiveSettings(control_response_channel="aeron:udp?endpoint=x:1")
     assert channels.response_channel(settings) == "aeron:udp?endpoint=x:1"
-    asked = channels.control_channel("aeron:udp?endpoint=x:1|mtu=2k", settings)
-    assert str(asked) == "aeron:udp?endpoint=x:1|mtu=2k|term-length=65536|sparse=true"
+    requested = channels.control_channel("aeron:udp?endpoint=x:1|mtu=2k", settings)
+    assert str(requested) == "aeron:udp?endpoint=x:1|mtu=2k|term-length=65536|sparse=true"

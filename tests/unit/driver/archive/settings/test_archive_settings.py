@@ -56,7 +56,7 @@ def test_a_variable_is_the_propertys_name_in_upper_case():
     }  # fmt: skip
 
 
-def test_texts_become_values():
+def test_texts_are_parsed_to_values():
     settings = from_texts(
         LEAST
         | {
@@ -95,19 +95,19 @@ def test_texts_become_values():
         (REPLICATION, ""),
     ],
 )
-def test_what_cannot_be_is_refused_by_its_name(variable, text):
+def test_an_invalid_value_is_rejected_with_its_name(variable, text):
     with pytest.raises(ConfigurationError, match=variable):
         from_texts(LEAST | {variable: text})
 
 
-def test_failures_are_told_together():
+def test_all_invalid_settings_are_reported_together():
     with pytest.raises(ConfigurationError) as raised:
         from_texts({"AERON_ARCHIVE_FILE_SYNC_LEVEL": "1"})
     for each in (CONTROL, REPLICATION, "AERON_ARCHIVE_CATALOG_FILE_SYNC_LEVEL is 0"):
         assert each in str(raised.value)
 
 
-def test_what_depends_on_another_setting_must_be_there():
+def test_a_setting_required_by_another_must_be_set():
     off = LEAST | {"AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED": "false"}
     with pytest.raises(ConfigurationError, match="CONTROL_RESPONSE_CHANNEL"):
         from_texts(off)

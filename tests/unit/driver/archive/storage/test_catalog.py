@@ -1,4 +1,4 @@
-"""The catalog: Aeron's, this project's, interrupted writes, and damage."""
+"""The catalog: Aeron's and this project's files, interrupted writes, and damage."""
 
 import os
 import random
@@ -44,7 +44,7 @@ def _filled(folder, count=3, **options):
         return [entry.offset for entry in catalog.entries()]
 
 
-def test_a_real_catalog_says_what_aeron_reads_in_it(tmp_path):
+def test_a_catalog_of_aeron_is_read_as_aeron_reads_it(tmp_path):
     archive_files.unpack(tmp_path)
     with Catalog(tmp_path) as catalog:
         assert (catalog.capacity, catalog.next_recording_id, catalog.alignment) == (1 << 20, 3, 64)
@@ -55,7 +55,7 @@ def test_a_real_catalog_says_what_aeron_reads_in_it(tmp_path):
     assert found.source_identity == "aeron:ipc"
 
 
-def test_writing_what_a_real_catalog_says_gives_its_bytes(tmp_path):
+def test_writing_the_entries_of_a_catalog_of_aeron_gives_its_bytes(tmp_path):
     real, ours = tmp_path / "real", tmp_path / "ours"
     real.mkdir()
     ours.mkdir()
@@ -86,7 +86,7 @@ def test_an_entry_has_the_size_of_the_format(tmp_path):
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("checksum", [None, CRC_32, CRC_32C])
-def test_random_changes_leave_what_a_dictionary_would_hold(tmp_path, checksum):
+def test_random_changes_have_the_same_result_as_with_a_dictionary(tmp_path, checksum):
     chance = random.Random(7)
     options = CatalogOptions(capacity=4096, checksum=checksum, sync_level=SyncLevel.DATA)
     expected, invalid = {}, {}
@@ -146,7 +146,7 @@ def test_a_catalog_grows_by_half_and_keeps_all_ids(tmp_path):
     assert tuple(_descriptors(tmp_path)) == tuple(range(100))
 
 
-def test_a_catalog_of_exact_size_goes_on(tmp_path):
+def test_a_catalog_of_exact_size_accepts_entries(tmp_path):
     offsets = _filled(tmp_path)
     with Catalog(tmp_path) as catalog:
         exact = [catalog._behind(entry) for entry in catalog.entries()][-1]
@@ -156,7 +156,7 @@ def test_a_catalog_of_exact_size_goes_on(tmp_path):
         assert [entry.offset for entry in catalog.entries()] == [*offsets, exact]
 
 
-def test_ids_of_recordings_that_are_gone_are_not_used_again(tmp_path):
+def test_ids_of_removed_recordings_are_not_reused(tmp_path):
     _filled(tmp_path)
     with CatalogWriter(tmp_path) as catalog:
         catalog.set_state(2, RecordingState.DELETED)
@@ -167,7 +167,7 @@ def test_ids_of_recordings_that_are_gone_are_not_used_again(tmp_path):
         assert catalog.recording_ids == (0, 1, 3)
 
 
-def test_taking_a_recording_away_reads_no_other_entry(tmp_path, monkeypatch):
+def test_removing_a_recording_reads_no_other_entry(tmp_path, monkeypatch):
     offsets = _filled(tmp_path, count=50)
     read, real = set(), os.pread
     with CatalogWriter(tmp_path) as catalog:
@@ -188,7 +188,7 @@ def test_taking_a_recording_away_reads_no_other_entry(tmp_path, monkeypatch):
     assert list(_descriptors(tmp_path)) == [*left, 50]
 
 
-def test_a_recording_that_counts_again_has_its_old_place(tmp_path):
+def test_a_recording_made_valid_again_keeps_its_order(tmp_path):
     _filled(tmp_path)
     with CatalogWriter(tmp_path) as catalog:
         for state in (RecordingState.INVALID, RecordingState.INVALID, RecordingState.VALID):
@@ -208,7 +208,7 @@ def _work_until_killed(catalog, done):
         catalog.replace(replace(own.descriptor(recording_id, stop=64), original_channel="n"))
 
 
-def test_a_kill_between_any_two_writes_leaves_a_catalog_that_opens(tmp_path, monkeypatch):
+def test_after_a_kill_between_any_two_writes_the_catalog_opens(tmp_path, monkeypatch):
     """Earlier entries are complete; the interrupted one is complete or absent."""
     write_all = catalog_writer.write_all
     for survived in range(40):
@@ -240,7 +240,7 @@ def test_a_kill_between_any_two_writes_leaves_a_catalog_that_opens(tmp_path, mon
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("to_zeros", [False, True])
-def test_a_catalog_cut_anywhere_opens_or_says_what_is_wrong(tmp_path, to_zeros):
+def test_a_catalog_truncated_anywhere_opens_or_reports_the_fault(tmp_path, to_zeros):
     """At every 32 bytes of its last two pages; entries before the cut are unchanged."""
     _filled(tmp_path, 60, checksum=CRC_32)
     whole = _file(tmp_path).read_bytes()
@@ -256,7 +256,7 @@ def test_a_catalog_cut_anywhere_opens_or_says_what_is_wrong(tmp_path, to_zeros):
             assert {each: found[each] for each in range(before)} == {
                 each: expected[each] for each in range(before)
             }
-            # Of what lost bytes, texts may read as shorter ones; the checksum tells.
+            # Texts of an entry that lost bytes may read as shorter ones; the checksum detects it.
             changed = [each for each in found if found[each] != expected[each]]
             assert not any(catalog.entry(each).is_checksum_right(CRC_32) for each in changed)
             assert len(changed) <= 1
@@ -267,7 +267,7 @@ def test_a_catalog_cut_anywhere_opens_or_says_what_is_wrong(tmp_path, to_zeros):
 
 
 @pytest.mark.parametrize("length", [-1, 91, 1 << 20, 0x7FFFFFFF])
-def test_an_impossible_length_hides_what_is_behind_and_nothing_else(tmp_path, length):
+def test_an_invalid_length_hides_only_the_entries_after_it(tmp_path, length):
     offsets = _filled(tmp_path)
     _patch(tmp_path, offsets[1], struct.pack("<i", length))
     assert list(_descriptors(tmp_path)) == [0]
@@ -279,7 +279,7 @@ def test_an_impossible_length_hides_what_is_behind_and_nothing_else(tmp_path, le
 @pytest.mark.parametrize("index", [0, 1, 2])
 @pytest.mark.parametrize("next_id", [3, 0])
 def test_a_length_of_zero_is_damage(tmp_path, index, next_id):
-    """It hides the entries behind it, and the next recording would reuse an id."""
+    """It hides the entries after it, and the next recording would reuse an id."""
     offsets = _filled(tmp_path)
     _patch(tmp_path, offsets[index], bytes(4))
     _patch(tmp_path, 8, struct.pack("<q", next_id))
@@ -289,7 +289,7 @@ def test_a_length_of_zero_is_damage(tmp_path, index, next_id):
         CatalogWriter(tmp_path)
 
 
-def test_a_length_that_reaches_over_the_next_entry_is_damage(tmp_path):
+def test_a_length_that_overlaps_the_next_entry_is_damage(tmp_path):
     offsets = _filled(tmp_path)
     _patch(tmp_path, offsets[1], struct.pack("<i", 480))
     with pytest.raises(CatalogError, match=f"entry at {offsets[1]} has length 480 and overlaps"):
@@ -306,7 +306,7 @@ def test_a_header_of_zeros_before_other_entries_is_damage(tmp_path, index):
             CatalogWriter(tmp_path)
 
 
-def test_bytes_far_behind_the_last_entry_are_damage(tmp_path):
+def test_bytes_far_after_the_last_entry_are_damage(tmp_path):
     _filled(tmp_path)
     with CatalogWriter(tmp_path) as catalog:
         catalog.reserve(3 << 20)
@@ -330,7 +330,7 @@ def test_a_compacted_catalog_keeps_its_next_id(tmp_path, kept):
             assert catalog.add(own.descriptor()) == expected
 
 
-def test_a_kill_in_the_middle_of_a_descriptor_leaves_a_catalog_that_opens(tmp_path):
+def test_after_a_kill_within_a_descriptor_the_catalog_opens(tmp_path):
     """Aeron writes a descriptor field by field into mapped memory, and its header last."""
     _filled(tmp_path)
     with CatalogWriter(tmp_path) as catalog:
@@ -346,12 +346,12 @@ def test_a_kill_in_the_middle_of_a_descriptor_leaves_a_catalog_that_opens(tmp_pa
             assert catalog.damage == ""
         with CatalogWriter(tmp_path) as catalog:
             assert catalog.add(own.descriptor()) == 3
-        # Nothing of the longer content is left behind the shorter entry.
+        # No bytes of the longer entry are left after the shorter one.
         with CatalogWriter(tmp_path) as catalog:
             assert catalog.recording_ids == (0, 1, 2, 3)
 
 
-def test_a_reader_may_look_while_recordings_are_added(tmp_path, monkeypatch):
+def test_the_catalog_may_be_read_while_recordings_are_added(tmp_path, monkeypatch):
     _filled(tmp_path)
     writer = CatalogWriter(tmp_path)
     real, added = Catalog._index, []
@@ -380,7 +380,7 @@ def test_a_reader_may_look_while_recordings_are_added(tmp_path, monkeypatch):
         (116, b"\0", "contains zero bytes"),
     ],
 )
-def test_a_damaged_entry_is_passed_over_and_the_others_are_not(tmp_path, place, content, fault):
+def test_a_damaged_entry_is_skipped_and_the_others_are_read(tmp_path, place, content, fault):
     offsets = _filled(tmp_path)
     _patch(tmp_path, offsets[1] + place, content)
     with CatalogWriter(tmp_path) as catalog:
@@ -389,7 +389,7 @@ def test_a_damaged_entry_is_passed_over_and_the_others_are_not(tmp_path, place, 
         assert catalog.add(own.descriptor()) == 3
 
 
-def test_ids_that_do_not_ascend_are_damage(tmp_path):
+def test_ids_that_are_not_ascending_are_damage(tmp_path):
     offsets = _filled(tmp_path)
     _patch(tmp_path, offsets[1] + 48, struct.pack("<q", 0))
     assert list(_descriptors(tmp_path)) == [0, 2]
@@ -405,14 +405,14 @@ def test_ids_that_do_not_ascend_are_damage(tmp_path):
         (16, struct.pack("<i", 96), "expected an alignment of 64, found 96"),
     ],
 )
-def test_another_kind_of_catalog_is_refused(tmp_path, at, content, text):
+def test_a_catalog_of_another_format_is_rejected(tmp_path, at, content, text):
     _filled(tmp_path)
     _patch(tmp_path, at, content)
     with pytest.raises(CatalogError, match=text):
         Catalog(tmp_path)
 
 
-def test_a_next_id_that_is_taken_is_refused_and_zero_means_the_one_behind_the_last(tmp_path):
+def test_a_next_id_in_use_is_rejected_and_zero_means_the_one_after_the_last(tmp_path):
     _filled(tmp_path)
     _patch(tmp_path, 8, struct.pack("<q", 1))
     with Catalog(tmp_path) as catalog:
@@ -424,7 +424,7 @@ def test_a_next_id_that_is_taken_is_refused_and_zero_means_the_one_behind_the_la
         assert catalog.next_recording_id == 3
 
 
-def test_without_a_checksum_an_old_one_stays_until_it_would_be_wrong(tmp_path):
+def test_without_a_checksum_setting_an_old_checksum_is_cleared_once_wrong(tmp_path):
     _filled(tmp_path, checksum=CRC_32)
     with CatalogWriter(tmp_path) as catalog:
         catalog.set_state(0, RecordingState.INVALID)
@@ -433,7 +433,7 @@ def test_without_a_checksum_an_old_one_stays_until_it_would_be_wrong(tmp_path):
         assert catalog.entry(1).checksum == 0
 
 
-def test_a_full_disk_is_told_and_enters_nothing(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_and_no_entry_is_added(tmp_path, monkeypatch):
     catalog = CatalogWriter.create(tmp_path)
 
     def full(file, content, at):
@@ -448,7 +448,7 @@ def test_a_full_disk_is_told_and_enters_nothing(tmp_path, monkeypatch):
     catalog.close()
 
 
-def test_files_that_are_not_there_or_too_short_are_told(tmp_path):
+def test_missing_or_short_files_are_reported(tmp_path):
     with pytest.raises(StorageError, match=r"cannot open .*archive\.catalog: No such file"):
         Catalog(tmp_path)
     _file(tmp_path).write_bytes(bytes(31))
@@ -458,7 +458,7 @@ def test_files_that_are_not_there_or_too_short_are_told(tmp_path):
         CatalogWriter.create(tmp_path)
 
 
-def test_a_link_in_place_of_a_new_catalog_is_not_written_through(tmp_path):
+def test_a_new_catalog_is_not_written_through_a_link(tmp_path):
     victim = tmp_path / "victim"
     victim.write_bytes(b"secret")
     (tmp_path / catalog_writer.REPLACEMENT_NAME).symlink_to(victim)
@@ -468,7 +468,7 @@ def test_a_link_in_place_of_a_new_catalog_is_not_written_through(tmp_path):
     assert not _file(tmp_path).is_symlink()
 
 
-def test_a_catalog_has_its_name_only_when_it_is_whole(tmp_path, monkeypatch):
+def test_a_catalog_gets_its_name_only_when_complete(tmp_path, monkeypatch):
     """An earlier version, killed during creation, left an empty file that could not be opened."""
 
     def die(*_):

@@ -25,7 +25,7 @@ def filled(tmp_path):
         return tmp_path / FILE_NAME, list(catalog.entries())
 
 
-def test_a_sound_catalog_is_read_as_it_is(filled):
+def test_all_entries_of_an_undamaged_catalog_are_found(filled):
     path, entries = filled
     found = salvage(path)
     assert list(found.entries.values()) == entries
@@ -33,7 +33,7 @@ def test_a_sound_catalog_is_read_as_it_is(filled):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_entries_beside_other_bytes_are_found(filled, seed):
+def test_entries_between_damaged_bytes_are_found(filled, seed):
     path, entries = filled
     chance = random.Random(seed)
     hit = chance.choice(entries)
@@ -49,7 +49,7 @@ def test_entries_beside_other_bytes_are_found(filled, seed):
     assert len(unknown) <= 1
 
 
-def test_bytes_that_are_no_catalog_hold_no_entry(tmp_path):
+def test_arbitrary_bytes_contain_no_entry(tmp_path):
     path = tmp_path / FILE_NAME
     for content in (
         b"",
@@ -62,6 +62,6 @@ def test_bytes_that_are_no_catalog_hold_no_entry(tmp_path):
         assert salvage(path).entries == {}
 
 
-def test_a_catalog_that_cannot_be_read_is_told(tmp_path):
+def test_an_unreadable_catalog_is_reported(tmp_path):
     with pytest.raises(StorageError, match=r"cannot read .*archive\.catalog: No such file"):
         salvage(tmp_path / FILE_NAME)

@@ -1,4 +1,4 @@
-"""Both checksums against zlib, a published value and their definition."""
+"""Both checksums are compared with zlib, a published value and their definition."""
 
 import zlib
 
@@ -12,13 +12,13 @@ from windtunnel.driver.base.errors import ConfigurationError
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_have_the_checksum_of_the_definition(content):
+def test_checksums_of_any_bytes_follow_the_definition(content):
     assert checksum.CRC_32.of(content) == naive.crc(0xEDB88320, content)
     assert checksum.CRC_32C.of(content) == naive.crc(0x82F63B78, content)
     assert checksum.CRC_32.of(content) & 0xFFFFFFFF == zlib.crc32(content)
 
 
-def test_the_check_value_of_rfc_3720_comes_out():
+def test_the_checksum_of_the_rfc_3720_example():
     assert checksum.CRC_32C.of(b"123456789") & 0xFFFFFFFF == 0xE3069283
     assert checksum.CRC_32C.of(bytes(32)) & 0xFFFFFFFF == 0x8A9136AA
 
@@ -32,11 +32,11 @@ def test_the_check_value_of_rfc_3720_comes_out():
         ("org.agrona.checksum.Crc32c", checksum.CRC_32C),
     ],
 )
-def test_settings_name_them_as_aeron_does(name, found):
+def test_checksum_names_of_aeron_are_accepted(name, found):
     assert checksum.by_name(name) is found
 
 
 @pytest.mark.parametrize("name", ["", "crc", "CRC-64", "CRC-32."])
-def test_another_name_is_refused(name):
+def test_another_name_is_rejected(name):
     with pytest.raises(ConfigurationError, match="expected CRC-32 or CRC-32C"):
         checksum.by_name(name)

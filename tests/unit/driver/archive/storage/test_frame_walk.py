@@ -27,7 +27,7 @@ def _fault(folder, frames, checksum=None, **changed):
 
 
 @pytest.mark.parametrize("chunk_length", [1408, 4096, 1 << 20])
-def test_all_frames_of_a_file_are_passed(tmp_path, monkeypatch, chunk_length):
+def test_all_frames_of_a_file_are_visited(tmp_path, monkeypatch, chunk_length):
     monkeypatch.setattr(frame_walk, "CHUNK_LENGTH", chunk_length)
     frames = [each for each in own.stream(LENGTHS * 2) if each[0] < own.SEGMENT]
     with _reader(tmp_path, frames) as reader:
@@ -40,7 +40,7 @@ def test_all_frames_of_a_file_are_passed(tmp_path, monkeypatch, chunk_length):
         assert len(pads) >= 1
 
 
-def test_data_that_begins_in_the_middle_of_a_file_is_passed(tmp_path):
+def test_data_that_starts_within_a_file_is_visited(tmp_path):
     start = 66_560
     frames = own.stream(LENGTHS, start)
     with _reader(tmp_path, frames, start) as reader:
@@ -64,7 +64,7 @@ def test_data_that_begins_in_the_middle_of_a_file_is_passed(tmp_path):
     ],
 )
 @pytest.mark.parametrize("index", [0, 5, len(LENGTHS) - 1])
-def test_a_frame_that_does_not_belong_where_it_lies_is_found(tmp_path, place, value, status, index):
+def test_a_frame_that_does_not_match_its_position_is_found(tmp_path, place, value, status, index):
     frames = own.stream(LENGTHS)
     position, content = frames[index]
     changed = bytearray(content)
@@ -75,7 +75,7 @@ def test_a_frame_that_does_not_belong_where_it_lies_is_found(tmp_path, place, va
     assert f"position {position}" in fault.text
 
 
-def test_a_changed_byte_is_found_where_checksums_are_looked_at(tmp_path):
+def test_a_changed_byte_is_found_if_checksums_are_verified(tmp_path):
     frames = own.stream(LENGTHS, checksummed=True)
     assert _fault(tmp_path, frames, CRC_32) is None
     position, content = frames[3]

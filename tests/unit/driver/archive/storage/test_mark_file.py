@@ -39,7 +39,7 @@ def _golden_header():
 
 
 @pytest.mark.parametrize("sbe_header", [struct.pack("<4H", 128, 200, 100, 2), b""])
-def test_the_header_of_a_real_archive_is_read_of_old_and_new_files(sbe_header):
+def test_the_header_of_old_and_new_files_of_aeron_is_read(sbe_header):
     number, content = _golden_header()
     found = mark_file.parse_header((sbe_header + content).ljust(8192, b"\0"), Path("mark"))
     assert (found.activity_timestamp, found.start_timestamp, found.pid) == (
@@ -49,7 +49,7 @@ def test_the_header_of_a_real_archive_is_read_of_old_and_new_files(sbe_header):
     assert found.local_control_channel == "aeron:ipc?term-length=64k"
 
 
-def test_an_archive_that_lives_keeps_others_out_and_one_that_ended_does_not(tmp_path):
+def test_only_an_active_archive_keeps_others_out_of_its_directory(tmp_path):
     clock = ManualClock()
     first = MarkFile(tmp_path, HEADER, clock)
     assert mark_file.read_header(first.path).version == 0
@@ -66,7 +66,7 @@ def test_an_archive_that_lives_keeps_others_out_and_one_that_ended_does_not(tmp_
 
 
 @pytest.mark.parametrize(("age_ms", "is_refused"), [(0, 1), (9_999, 1), (10_000, 0), (-10_000, 0)])
-def test_a_killed_archive_is_given_up_after_ten_seconds(tmp_path, age_ms, is_refused):
+def test_a_killed_archive_counts_as_active_for_ten_seconds(tmp_path, age_ms, is_refused):
     clock = ManualClock()
     archive = MarkFile(tmp_path, HEADER, clock)
     archive.ready()
@@ -81,7 +81,7 @@ def test_a_killed_archive_is_given_up_after_ten_seconds(tmp_path, age_ms, is_ref
         MarkFile(tmp_path, HEADER, clock).close()
 
 
-def test_errors_are_noted_and_those_of_the_last_archive_are_kept(tmp_path):
+def test_errors_are_logged_and_those_of_the_previous_archive_are_saved(tmp_path):
     clock = ManualClock()
     archive = MarkFile(tmp_path, HEADER, clock)
     log = ErrorLog(archive.error_log, clock)
@@ -110,7 +110,7 @@ def test_errors_are_not_saved_through_a_planted_link(tmp_path, plant):
     assert (tmp_path / "victim").read_text() == "precious"
 
 
-def test_a_mark_file_elsewhere_is_found_by_its_link(tmp_path):
+def test_a_mark_file_elsewhere_is_found_by_its_link_file(tmp_path):
     archive, elsewhere = tmp_path / "archive", tmp_path / "elsewhere"
     archive.mkdir()
     elsewhere.mkdir()
@@ -122,27 +122,27 @@ def test_a_mark_file_elsewhere_is_found_by_its_link(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b" \n", b"\0", b"a\0b"])
-def test_a_link_to_nowhere_is_told(tmp_path, content):
+def test_an_invalid_link_file_is_reported(tmp_path, content):
     (tmp_path / mark_file.LINK_NAME).write_bytes(content)
     with pytest.raises(StorageError, match="expected the path of a directory"):
         mark_file.directory_of(tmp_path)
 
 
-def test_a_header_that_is_cut_anywhere_is_told():
+def test_a_truncated_header_is_rejected():
     content = HEADER.encode()
     for length in range(len(content)):
         with pytest.raises(StorageError, match="mark: expected"):
             mark_file.parse_header(content[:length], Path("mark"))
 
 
-def test_another_storage_version_is_refused():
+def test_another_storage_version_is_rejected():
     content = bytearray(HEADER.encode())
     struct.pack_into("<i", content, 8, 4 << 16)
     with pytest.raises(StorageError, match=r"expected storage version 3\.x, found 4\.0\.0"):
         mark_file.parse_header(bytes(content), Path("mark"))
 
 
-def test_a_header_that_does_not_fit_is_refused(tmp_path):
+def test_a_header_that_does_not_fit_is_rejected(tmp_path):
     long = MarkFileHeader(control_channel="aeron:udp?" + "e" * 8192)
     with pytest.raises(StorageError, match=r"expected a header of at most 8192 bytes, found \d+"):
         MarkFile(tmp_path, long, ManualClock())
@@ -171,7 +171,7 @@ def full_disk(monkeypatch):
     return free
 
 
-def test_on_a_full_disk_the_file_of_the_archive_before_is_used(tmp_path, request):
+def test_on_a_full_disk_the_file_of_the_previous_archive_is_reused(tmp_path, request):
     clock = ManualClock()
     MarkFile(tmp_path, HEADER, clock).close()
     before = os.stat(tmp_path / mark_file.FILE_NAME)
@@ -207,13 +207,13 @@ def test_on_a_full_disk_errors_that_cannot_be_copied_stay_in_the_log(tmp_path, r
 
 
 @pytest.mark.parametrize("was", ["nothing", "shorter", "longer", "sparse"])
-def test_on_a_full_disk_a_small_error_log_will_do(tmp_path, request, was):
+def test_on_a_full_disk_a_small_error_log_is_reused(tmp_path, request, was):
     clock, lengths = ManualClock(), {"shorter": 1 << 20, "longer": 1 << 21}
     if was in lengths:
         other = replace(HEADER, error_buffer_length=lengths[was])
         MarkFile(tmp_path, other, clock).close()
     elif was == "sparse":
-        # As Aeron makes it.
+        # As long as Aeron creates it.
         MarkFile(tmp_path, HEADER, clock).close()
         path = tmp_path / mark_file.FILE_NAME
         path.write_bytes(path.read_bytes()[:8192])
@@ -231,7 +231,7 @@ def test_on_a_full_disk_a_small_error_log_will_do(tmp_path, request, was):
     archive.close()
 
 
-def test_a_disk_without_any_space_and_without_a_mark_file_is_told(tmp_path, full_disk):
+def test_a_full_disk_without_a_mark_file_is_reported(tmp_path, full_disk):
     full_disk[0] = 12_287
     expected = r"archive-mark\.dat: No space left on device; free at least 12288 bytes in "
     with pytest.raises(StorageError, match=expected):
@@ -239,7 +239,7 @@ def test_a_disk_without_any_space_and_without_a_mark_file_is_told(tmp_path, full
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_of_another_length_is_replaced_where_there_is_space(tmp_path):
+def test_a_file_of_another_length_is_replaced_if_there_is_space(tmp_path):
     clock = ManualClock()
     for length in (1 << 20, 1 << 21, 1 << 20):
         archive = MarkFile(tmp_path, replace(HEADER, error_buffer_length=length), clock)
@@ -249,7 +249,7 @@ def test_a_file_of_another_length_is_replaced_where_there_is_space(tmp_path):
 
 
 @pytest.mark.parametrize("call", ["rename", "unlink", "open"])
-def test_a_directory_that_cannot_be_written_is_told(tmp_path, monkeypatch, call):
+def test_a_directory_that_cannot_be_written_is_reported(tmp_path, monkeypatch, call):
     def refuse(path, *rest, **named):
         if call == "open" and not rest[0] & os.O_CREAT:
             return real(path, *rest, **named)

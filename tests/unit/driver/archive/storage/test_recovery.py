@@ -33,7 +33,7 @@ def test_the_stop_of_a_whole_recording_is_its_end(tmp_path):
     assert recovered_stop(tmp_path, own.descriptor()) == RecoveredStop(end)
 
 
-def test_a_recording_without_files_or_data_stops_where_it_starts(tmp_path):
+def test_a_recording_without_files_or_data_stops_at_its_start(tmp_path):
     assert recovered_stop(tmp_path, own.descriptor(start=66_560)).position == 66_560
     own.write(tmp_path, 0, [], 66_560)
     assert recovered_stop(tmp_path, own.descriptor(start=66_560)) == RecoveredStop(66_560)
@@ -45,7 +45,7 @@ def test_a_recording_that_starts_within_a_term_is_read_from_there(tmp_path):
     assert recovered_stop(tmp_path, own.descriptor(start=66_560)) == RecoveredStop(end)
 
 
-def test_an_empty_file_behind_the_data_moves_nothing(tmp_path):
+def test_an_empty_file_after_the_data_does_not_change_the_stop(tmp_path):
     frames = [each for each in own.stream(LENGTHS * 3) if each[0] < own.SEGMENT]
     own.write(tmp_path, 0, frames)
     (tmp_path / f"0-{own.SEGMENT}.rec").write_bytes(bytes(own.SEGMENT))
@@ -53,7 +53,7 @@ def test_an_empty_file_behind_the_data_moves_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("start", [0, 66_560])
-def test_a_file_cut_at_any_frame_alignment_stops_at_the_last_whole_frame(tmp_path, start):
+def test_a_file_truncated_anywhere_stops_at_the_last_complete_frame(tmp_path, start):
     frames = own.stream(LENGTHS, start)
     end = own.write(tmp_path, 0, frames, start)
     base = start - start % own.TERM
@@ -68,7 +68,7 @@ def test_a_file_cut_at_any_frame_alignment_stops_at_the_last_whole_frame(tmp_pat
 
 
 @pytest.mark.parametrize("checksum", [None, CRC_32])
-def test_a_last_frame_that_lost_a_page_to_zeros_is_always_doubted(tmp_path, checksum):
+def test_a_last_frame_with_a_lost_page_is_reported_as_possibly_torn(tmp_path, checksum):
     frames = own.stream(LENGTHS, checksummed=checksum is not None)
     end = own.write(tmp_path, 0, frames)
     ends, doubted = _ends(frames), 0
@@ -88,7 +88,7 @@ def test_a_last_frame_that_lost_a_page_to_zeros_is_always_doubted(tmp_path, chec
     assert doubted > 10
 
 
-def test_a_page_of_zeros_within_the_last_frame_is_doubted(tmp_path):
+def test_a_page_of_zeros_within_the_last_frame_is_reported(tmp_path):
     lengths = [1000] * 3 + [1376]
     frames = own.stream(lengths)
     position, content = frames[-1]
@@ -100,7 +100,7 @@ def test_a_page_of_zeros_within_the_last_frame_is_doubted(tmp_path):
     assert stop == RecoveredStop(end, doubtful_position=position)
 
 
-def test_what_lies_behind_a_frame_proves_nothing(tmp_path):
+def test_data_after_a_frame_does_not_prove_it_complete(tmp_path):
     frames = own.stream([1000] * 3)
     position = frames[-1][0] + len(frames[-1][1])
     content = own.frame(position, own.payload(0, 1376))
@@ -112,7 +112,7 @@ def test_what_lies_behind_a_frame_proves_nothing(tmp_path):
     assert recovered_stop(tmp_path, own.descriptor()).doubtful_position == position
 
 
-def test_files_before_the_start_of_a_recording_do_not_pull_its_stop_back(tmp_path):
+def test_files_before_the_start_position_do_not_change_the_stop(tmp_path):
     own.write(tmp_path, 0, own.stream([1000] * 3))
     assert recovered_stop(tmp_path, own.descriptor(start=own.SEGMENT)).position == own.SEGMENT
 
@@ -126,7 +126,7 @@ def test_a_checksum_proves_a_frame_whose_last_page_is_zeros(tmp_path):
     assert recovered_stop(tmp_path, own.descriptor(), CRC_32) == RecoveredStop(end)
 
 
-def test_padding_over_pages_is_not_doubted(tmp_path):
+def test_padding_over_several_pages_is_not_reported_as_torn(tmp_path):
     frames = own.stream([1000] * 3)
     position = frames[-1][0] + len(frames[-1][1])
     frames.append((position, own.frame(position, bytes(20_000 - 32), is_pad=True)))
@@ -134,7 +134,7 @@ def test_padding_over_pages_is_not_doubted(tmp_path):
     assert recovered_stop(tmp_path, own.descriptor()) == RecoveredStop(end)
 
 
-def test_a_length_beyond_the_file_is_cut_off(tmp_path):
+def test_a_frame_length_beyond_the_file_ends_the_data(tmp_path):
     frames = own.stream([1000] * 3)
     end = own.write(tmp_path, 0, frames)
     with open(tmp_path / "0-0.rec", "r+b") as file:
@@ -143,13 +143,13 @@ def test_a_length_beyond_the_file_is_cut_off(tmp_path):
     assert recovered_stop(tmp_path, own.descriptor()) == RecoveredStop(end)
 
 
-def test_a_negative_base_is_refused(tmp_path):
+def test_a_negative_base_is_rejected(tmp_path):
     (tmp_path / "0--65536.rec").write_bytes(bytes(own.SEGMENT))
     with pytest.raises(StorageError, match=r"0--65536.rec: expected a base position of at least 0"):
         recovered_stop(tmp_path, own.descriptor())
 
 
-def test_the_stops_of_a_real_archive_are_found_again(tmp_path):
+def test_the_stop_positions_of_the_real_archive_are_recovered(tmp_path):
     archive_files.unpack(tmp_path)
     with Catalog(tmp_path) as catalog:
         found = {

@@ -11,7 +11,7 @@ from windtunnel.driver.archive.storage import segment_file
 from windtunnel.driver.base.errors import StorageError
 
 
-def test_bases_are_anchored_at_the_term_of_the_start():
+def test_bases_start_at_the_term_of_the_start_position():
     def base(position):
         return segment_file.segment_base(66_560, position, 65_536, 131_072)
 
@@ -22,7 +22,7 @@ def test_bases_are_anchored_at_the_term_of_the_start():
 
 
 @given(st.integers(0, 1 << 40), st.integers(0, 1 << 40), st.integers(16, 24), st.integers(0, 6))
-def test_any_position_lies_in_the_segment_of_its_base(start, ahead, term_bits, more_bits):
+def test_any_position_is_within_the_segment_of_its_base(start, ahead, term_bits, more_bits):
     term, segment = 1 << term_bits, 1 << (term_bits + more_bits)
     start -= start % 32
     base = segment_file.segment_base(start, start + ahead, term, segment)
@@ -40,7 +40,7 @@ def test_any_position_lies_in_the_segment_of_its_base(start, ahead, term_bits, m
         ("3-65536.rec.del", (3, 65536, True)),
     ],
 )
-def test_a_name_says_which_segment_it_is(name, found):
+def test_a_file_name_is_parsed_to_its_segment(name, found):
     segment = segment_file.parse_name(Path(name))
     assert (segment.recording_id, segment.base, segment.is_deleted) == found
 
@@ -53,17 +53,17 @@ def test_a_name_says_which_segment_it_is(name, found):
         "\u0663-0.rec",
     ],
 )
-def test_other_names_are_not_those_of_segments(name):
+def test_other_file_names_are_ignored(name):
     assert segment_file.parse_name(Path(name)) is None
 
 
 @given(st.integers(0, 10**18), st.integers(0, 10**18))
-def test_a_name_is_read_as_it_was_made(recording_id, base):
+def test_a_created_name_is_parsed_back(recording_id, base):
     segment = segment_file.parse_name(Path(segment_file.file_name(recording_id, base)))
     assert (segment.recording_id, segment.base) == (recording_id, base)
 
 
-def test_segments_of_a_real_archive_are_found_in_order(tmp_path):
+def test_segments_of_the_real_archive_are_found_in_order(tmp_path):
     archive_files.unpack(tmp_path)
     found = segment_file.segments_by_recording(tmp_path)
     assert {key: [each.base // 131_072 for each in files] for key, files in found.items()} == {
@@ -74,6 +74,6 @@ def test_segments_of_a_real_archive_are_found_in_order(tmp_path):
     assert segment_file.segments_of(tmp_path, 9) == []
 
 
-def test_a_directory_that_is_not_there_is_told(tmp_path):
+def test_a_missing_directory_is_reported(tmp_path):
     with pytest.raises(StorageError, match=r"cannot list .*nowhere"):
         segment_file.segments_of(tmp_path / "nowhere", 0)

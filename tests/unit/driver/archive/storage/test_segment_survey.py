@@ -14,7 +14,7 @@ from windtunnel.driver.archive.storage.segment_survey import FACTS, INVALID
 
 @pytest.mark.parametrize("term_bits", [16, 17, 18])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_recording_that_comes_to_a_second_term_is_known_exactly(
+def test_the_descriptor_of_a_recording_with_two_terms_is_exact(
     tmp_path, monkeypatch, term_bits, seed
 ):
     chance = random.Random(seed)
@@ -41,7 +41,7 @@ def _facts():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_any_bytes_are_passed_over_within_their_bounds(seed):
+def test_arbitrary_bytes_are_surveyed_within_their_bounds(seed):
     chance = np.random.default_rng(seed)
     frames = b"".join(content for _, content in own.stream([700] * 40))
     chunk = np.frombuffer(frames, dtype=np.uint8).copy()
@@ -57,7 +57,7 @@ def test_any_bytes_are_passed_over_within_their_bounds(seed):
 @pytest.mark.parametrize(
     ("place", "value"), [(0, -32), (0, 31), (6, 7), (8, 1), (16, 1), (20, 1), (3, 0x7F)]
 )
-def test_a_frame_that_contradicts_its_place_is_not_sound(place, value):
+def test_a_frame_that_contradicts_its_position_is_invalid(place, value):
     frames = own.stream([1000] * 3)
     content = bytearray(b"".join(part for _, part in frames))
     second = frames[1][0]

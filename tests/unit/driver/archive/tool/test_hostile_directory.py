@@ -1,4 +1,4 @@
-"""An archive directory from someone else: no link in it is followed, and no FIFO is waited for."""
+"""An untrusted archive directory: the tool follows no link in it and waits for no FIFO."""
 
 import os
 import stat
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(30)
 
 
 @pytest.fixture
-def victim(tmp_path_factory):
+def outside(tmp_path_factory):
     """A file outside of the archive with the content of a file in it."""
     return tmp_path_factory.mktemp("elsewhere") / "victim"
 
@@ -35,13 +35,15 @@ def archive(golden):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
-def test_a_file_outside_is_not_written_through_a_link(tool, archive, victim, words, name):
-    (archive / name).rename(victim)
-    content = victim.read_bytes()
-    (archive / name).symlink_to(victim)
+def test_a_file_outside_the_archive_is_not_written_through_a_link(
+    tool, archive, outside, words, name
+):
+    (archive / name).rename(outside)
+    content = outside.read_bytes()
+    (archive / name).symlink_to(outside)
     outcome = tool(*words)
     assert outcome.code in (0, 1, 2), outcome
-    assert victim.read_bytes() == content
+    assert outside.read_bytes() == content
     assert (archive / name).is_symlink() or (words[0], name) == ("recover", FILE_NAME)
 
 
@@ -49,9 +51,9 @@ def test_a_file_outside_is_not_written_through_a_link(tool, archive, victim, wor
     (("describe",), FILE_NAME), (("verify", "-a", "--read-only"), "1-131072.rec"),
     (("dump", 1), "1-0.rec"), (("pid",), mark_file.FILE_NAME), (("pid",), mark_file.LINK_NAME),
 ])  # fmt: skip
-def test_a_linked_file_is_refused_by_name(tool, archive, victim, words, name):
-    (archive / name).rename(victim)
-    (archive / name).symlink_to(victim)
+def test_a_linked_file_is_rejected_by_name(tool, archive, outside, words, name):
+    (archive / name).rename(outside)
+    (archive / name).symlink_to(outside)
     outcome = tool(*words)
     assert outcome.code == 2
     text = "expected a regular file, found a symbolic link"
@@ -68,11 +70,11 @@ def test_a_fifo_is_not_waited_for(tool, archive, words, name):
     assert stat.S_ISFIFO((archive / name).lstat().st_mode) or words[0] == "recover"
 
 
-def test_a_planted_replacement_of_the_catalog_is_not_written_through(tool, archive, victim):
-    victim.write_bytes(b"not an archive's")
-    (archive / REPLACEMENT_NAME).symlink_to(victim)
+def test_a_catalog_replacement_is_not_written_through_a_planted_link(tool, archive, outside):
+    outside.write_bytes(b"not an archive's")
+    (archive / REPLACEMENT_NAME).symlink_to(outside)
     assert tool("capacity", 1 << 22).code == 0
-    assert victim.read_bytes() == b"not an archive's"
+    assert outside.read_bytes() == b"not an archive's"
     assert not (archive / FILE_NAME).is_symlink()
     with Catalog(archive) as catalog:
         assert len(catalog.recording_ids) == 3
@@ -92,7 +94,7 @@ def test_a_regular_file_is_opened_read_and_truncated(tmp_path):
 @pytest.mark.parametrize(("kind", "text"), [
     ("link", "a symbolic link"), ("fifo", "a FIFO"), ("folder", "a directory"),
 ])  # fmt: skip
-def test_anything_else_is_refused(tmp_path, kind, text, flags):
+def test_anything_but_a_regular_file_is_rejected(tmp_path, kind, text, flags):
     path = tmp_path / "file"
     if kind == "link":
         path.symlink_to("/dev/null")

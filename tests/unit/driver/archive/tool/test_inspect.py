@@ -1,4 +1,4 @@
-"""The inspecting commands, against the output of Aeron's own tool for the golden archive."""
+"""The inspection commands, compared with the output of Aeron's tool for the golden archive."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def _described_by_aeron():
     return found
 
 
-def test_describe_says_of_each_recording_what_aeron_says(tool, golden):
+def test_describe_prints_the_same_values_as_aerons_tool(tool, golden):
     outcome = tool("describe", "--json")
     assert (outcome.code, outcome.err) == (0, "")
     expected = _described_by_aeron()
@@ -48,7 +48,7 @@ def test_describe_says_of_each_recording_what_aeron_says(tool, golden):
     assert [len(row["segments"]) for row in rows.values()] == [3, 4, 7]
 
 
-def test_describe_for_people_has_the_same_numbers(tool, golden):
+def test_describe_as_text_has_the_same_numbers(tool, golden):
     outcome = tool("describe")
     for row in _described_by_aeron().values():
         assert f"recording {row['recording_id']}: VALID" in outcome.out
@@ -58,7 +58,7 @@ def test_describe_for_people_has_the_same_numbers(tool, golden):
     assert "recording 1" not in tool("describe", 2).out
 
 
-def test_describe_shows_the_mark_file_and_whether_its_archive_lives(tool, golden):
+def test_describe_shows_the_mark_file_and_whether_its_archive_is_active(tool, golden):
     put_mark_file(golden, now_ms(), pid=77, archive_id=5, control_channel="aeron:udp?e=\x1b[31m")
     outcome = tool("describe")
     assert "id 5, process 77, running" in outcome.out
@@ -69,7 +69,7 @@ def test_describe_shows_the_mark_file_and_whether_its_archive_lives(tool, golden
     assert tool("pid").out == "77\n"
 
 
-def test_describe_shows_invalid_recordings_when_asked(tool, golden):
+def test_describe_shows_invalid_recordings_on_request(tool, golden):
     assert tool("mark-invalid", 1).out == "recording 1 is now INVALID\n"
     assert "recording 1" not in tool("describe").out
     assert "recording 1: INVALID" in tool("describe", "--all").out
@@ -111,7 +111,7 @@ def test_dump_stops_at_its_limit_and_shows_bytes(tool, golden):
     assert "position 64  DATA  flags 10000000" in outcome.out
 
 
-def test_errors_are_those_of_the_mark_file(tool, golden):
+def test_errors_prints_the_error_log_of_the_mark_file(tool, golden):
     path = put_mark_file(golden, -1)
     content = np.frombuffer(path.read_bytes(), dtype=np.uint8).copy()
     log = ErrorLog(content[8192:], ManualClock())
@@ -124,7 +124,7 @@ def test_errors_are_those_of_the_mark_file(tool, golden):
     assert (row["count"], row["text"]) == (2, "(0) no\x07room")
 
 
-def test_capacity_is_told_and_raised_but_not_lowered(tool, golden):
+def test_capacity_is_printed_and_raised_but_not_lowered(tool, golden):
     assert tool("capacity").out == "1048576\n"
     assert tool("capacity", 2_000_000).out == "2000000\n"
     assert tool("capacity", 5).out == "2000000\n"
@@ -141,7 +141,7 @@ def test_capacity_is_told_and_raised_but_not_lowered(tool, golden):
         *("mark-valid 0", "mark-invalid 0", "checksum CRC-32", "capacity 4096"),
     ],
 )
-def test_a_directory_without_an_archive_is_told(tool, tmp_path, verb):
+def test_a_directory_without_an_archive_is_reported(tool, tmp_path, verb):
     outcome = tool(*verb.split())
     assert (outcome.code, outcome.out) == (1, "")
     assert "expected an archive, found no archive.catalog" in outcome.err
@@ -151,7 +151,7 @@ def test_a_directory_without_an_archive_is_told(tool, tmp_path, verb):
 @pytest.mark.parametrize(
     "verb", ["describe 9", "dump 9", "verify 9", "mark-valid 9", "checksum CRC-32 9"]
 )
-def test_a_recording_that_is_not_there_is_told(tool, golden, verb):
+def test_an_unknown_recording_is_reported(tool, golden, verb):
     outcome = tool(*verb.split())
     assert outcome.code == 1
     assert "no recording 9" in outcome.err
@@ -160,13 +160,13 @@ def test_a_recording_that_is_not_there_is_told(tool, golden, verb):
 @pytest.mark.parametrize(
     "words", [["nonsense"], ["describe", "-1"], ["checksum", "CRC-9"], ["verify", "--loud"]]
 )
-def test_a_wrong_command_line_is_told(capsys, words):
+def test_an_invalid_command_line_is_reported(capsys, words):
     assert main(words) == 64
     assert "windtunnel archive" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", ["pid", "errors"])
-def test_a_mark_file_that_is_not_there_or_not_one_is_told(tool, golden, verb):
+def test_a_missing_or_invalid_mark_file_is_reported(tool, golden, verb):
     assert tool(verb).code == 1
     (golden / "archive-mark.dat").write_bytes(b"\xff" * 200)
     outcome = tool(verb)
@@ -174,7 +174,7 @@ def test_a_mark_file_that_is_not_there_or_not_one_is_told(tool, golden, verb):
     assert "archive-mark.dat: expected" in outcome.err
 
 
-def test_damage_is_told_behind_what_can_be_shown(tool, golden):
+def test_damage_is_reported_after_the_readable_entries(tool, golden):
     with open(golden / FILE_NAME, "r+b") as file:
         file.seek(544)
         file.write(b"\xff\xff\xff\x7f")
@@ -187,7 +187,7 @@ def test_damage_is_told_behind_what_can_be_shown(tool, golden):
     assert tool("mark-invalid", 0).code == 2
 
 
-def test_an_entry_that_makes_no_sense_is_shown_as_such(tool, golden):
+def test_an_invalid_entry_is_shown_as_invalid(tool, golden):
     with open(golden / FILE_NAME, "r+b") as file:
         file.seek(288 + 112)
         file.write(b"\xff\xff\xff\x7f")
@@ -199,7 +199,7 @@ def test_an_entry_that_makes_no_sense_is_shown_as_such(tool, golden):
     assert "recording 2: OK" in outcome.out
 
 
-def test_nothing_is_written_while_an_archive_lives(tool, golden):
+def test_nothing_is_written_while_an_archive_is_active(tool, golden):
     put_mark_file(golden, now_ms(), pid=77)
     before = (golden / FILE_NAME).read_bytes()
     for verb in ("verify", "mark-invalid 0", "checksum CRC-32", "delete-orphans --yes"):

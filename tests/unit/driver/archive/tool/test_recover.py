@@ -84,7 +84,7 @@ def test_a_missing_catalog_is_rebuilt_from_the_frames(tool, golden):
         assert catalog.add(own.descriptor()) == 3
 
 
-def test_a_sound_catalog_is_left_alone(tool, golden):
+def test_an_undamaged_catalog_is_not_changed(tool, golden):
     tool("mark-invalid", 1)
     before = (golden / FILE_NAME).read_bytes()
     for _ in range(2):
@@ -95,7 +95,7 @@ def test_a_sound_catalog_is_left_alone(tool, golden):
     assert not list(golden.glob("*damaged*"))
 
 
-def test_a_second_time_there_is_nothing_to_do(tool, golden):
+def test_a_second_recovery_changes_nothing(tool, golden):
     (golden / FILE_NAME).unlink()
     tool("recover")
     before = (golden / FILE_NAME).read_bytes()
@@ -105,7 +105,7 @@ def test_a_second_time_there_is_nothing_to_do(tool, golden):
 
 @pytest.mark.parametrize("index", [0, 1, 2])
 @pytest.mark.parametrize("length", [0, -1, 77, 480, 1 << 30])
-def test_entries_behind_a_wrong_length_are_kept(tool, golden, index, length):
+def test_entries_after_a_wrong_length_are_kept(tool, golden, index, length):
     tool("mark-invalid", (index + 1) % 3)
     with CatalogWriter(golden) as catalog:
         catalog.add(own.descriptor(stop=0))
@@ -122,7 +122,7 @@ def test_entries_behind_a_wrong_length_are_kept(tool, golden, index, length):
     assert kept.name in outcome.out
 
 
-def test_what_is_deleted_stays_so_and_its_id_is_not_used_again(tool, golden):
+def test_a_deleted_recording_stays_deleted_and_its_id_is_not_reused(tool, golden):
     with CatalogWriter(golden) as catalog:
         catalog.add(own.descriptor(stop=0))
         catalog.set_state(3, RecordingState.DELETED)
@@ -133,7 +133,7 @@ def test_what_is_deleted_stays_so_and_its_id_is_not_used_again(tool, golden):
         assert catalog.add(own.descriptor()) == 4
 
 
-def test_ids_of_entries_that_were_lost_are_not_used_again(tool, golden):
+def test_ids_of_lost_entries_are_not_reused(tool, golden):
     _patch(golden, 8, struct.pack("<q", 9))
     _patch(golden, _offsets(golden)[1], bytes(4))
     assert "next recording id: 9" in tool("recover").out
@@ -142,7 +142,7 @@ def test_ids_of_entries_that_were_lost_are_not_used_again(tool, golden):
 
 
 @pytest.mark.parametrize("cut", [0, 16, 32, 40, 300, 700])
-def test_a_catalog_that_was_cut_keeps_what_is_left(tool, golden, cut):
+def test_a_truncated_catalog_keeps_its_remaining_entries(tool, golden, cut):
     expected = _descriptors(golden)
     content = (golden / FILE_NAME).read_bytes()[:cut]
     (golden / FILE_NAME).write_bytes(content)
@@ -153,13 +153,13 @@ def test_a_catalog_that_was_cut_keeps_what_is_left(tool, golden, cut):
     assert [found[each].stop_position for each in range(3)] == [268448, 479104, 855776]
 
 
-def test_a_catalog_of_other_bytes_is_replaced(tool, golden):
+def test_a_catalog_of_arbitrary_bytes_is_replaced(tool, golden):
     (golden / FILE_NAME).write_bytes(os.urandom(65_536))
     assert tool("recover").code == 0
     assert list(_descriptors(golden)) == [0, 1, 2]
 
 
-def test_a_catalog_of_an_older_storage_version_is_left_to_aeron(tool, golden):
+def test_a_catalog_of_an_older_storage_version_is_rejected(tool, golden):
     _patch(golden, 0, struct.pack("<i", 2 << 16))
     before = (golden / FILE_NAME).read_bytes()
     outcome = tool("recover")
@@ -168,7 +168,7 @@ def test_a_catalog_of_an_older_storage_version_is_left_to_aeron(tool, golden):
     assert (golden / FILE_NAME).read_bytes() == before
 
 
-def test_a_faulty_entry_keeps_its_texts_where_its_files_have_no_other(tool, golden):
+def test_a_damaged_entry_keeps_the_texts_that_its_files_do_not_contain(tool, golden):
     expected = _descriptors(golden)
     offsets = _offsets(golden)
     _patch(golden, offsets[1] + 92, struct.pack("<i", 65_537))
@@ -180,7 +180,7 @@ def test_a_faulty_entry_keeps_its_texts_where_its_files_have_no_other(tool, gold
     assert (found[0], found[2]) == (expected[0], expected[2])
 
 
-def test_a_catalog_that_a_tool_was_about_to_put_in_place_is_used(tool, golden):
+def test_the_unfinished_replacement_of_a_catalog_is_used(tool, golden):
     expected = _descriptors(golden)
     os.rename(golden / FILE_NAME, golden / "archive.catalog.compact")
     outcome = tool("recover")
@@ -197,7 +197,7 @@ def _recovered(tool, folder):
 
 
 @pytest.mark.parametrize("start", [0, 4096, 65_536 * 3 + 32, 65_536 * 1000])
-def test_a_recording_of_several_terms_is_found_exactly(tool, tmp_path, start):
+def test_the_entry_of_a_recording_with_several_terms_is_exact(tool, tmp_path, start):
     end = own.write(tmp_path, 0, own.stream(LENGTHS, start), start)
     outcome, entry = _recovered(tool, tmp_path)
     expected = _as_found(own.descriptor(start=start, stop=end))
@@ -207,7 +207,7 @@ def test_a_recording_of_several_terms_is_found_exactly(tool, tmp_path, start):
     assert tool("verify", "-a").code == 0
 
 
-def test_a_term_length_that_no_frame_tells_is_a_guess(tool, tmp_path):
+def test_a_term_length_that_no_frame_determines_is_a_guess(tool, tmp_path):
     end = own.write(tmp_path, 0, own.stream([1000] * 3))
     outcome, entry = _recovered(tool, tmp_path)
     assert "guessed: term length 131072" in outcome.out
@@ -217,7 +217,7 @@ def test_a_term_length_that_no_frame_tells_is_a_guess(tool, tmp_path):
     assert tool("verify", "-a").code == 0
 
 
-def test_a_message_of_several_fragments_tells_the_mtu(tool, tmp_path):
+def test_a_fragmented_message_determines_the_mtu(tool, tmp_path):
     frames = own.stream([1376] * 3)
     position, first = frames[0]
     frames[0] = position, first[:5] + b"\x80" + first[6:]
@@ -231,20 +231,20 @@ def test_checksums_are_not_taken_for_session_ids(tool, tmp_path):
     end = own.write(tmp_path, 0, own.stream(LENGTHS, checksummed=True))
     outcome, entry = _recovered(tool, tmp_path)
     assert "the frames contain CRC-32 checksums instead of session ids" in outcome.out
-    # Padding keeps it.
+    # Padding frames keep the session id.
     assert entry.descriptor.session_id == own.SESSION_ID
     assert entry.descriptor.stop_position == end
     assert tool("verify", "-a").code == 0
 
 
-def test_checksums_without_padding_leave_the_session_id_to_a_guess(tool, tmp_path):
+def test_with_checksums_and_without_padding_the_session_id_is_a_guess(tool, tmp_path):
     own.write(tmp_path, 0, own.stream([1000] * 3, checksummed=True))
     outcome, entry = _recovered(tool, tmp_path)
     assert entry.descriptor.session_id == 0
     assert "session id 0" in outcome.out.partition("guessed")[2]
 
 
-def test_a_torn_last_frame_is_left_out(tool, tmp_path):
+def test_a_torn_last_frame_is_dropped(tool, tmp_path):
     frames = own.stream([1000] * 3)
     end = 3 * len(frames[0][1])
     own.write(tmp_path, 0, [*frames, (end, own.frame(end, bytes(1000)))])
@@ -255,7 +255,7 @@ def test_a_torn_last_frame_is_left_out(tool, tmp_path):
     assert _segments(tmp_path) == before
 
 
-def test_a_frame_that_is_not_sound_ends_a_recording(tool, tmp_path):
+def test_an_invalid_frame_ends_a_recording(tool, tmp_path):
     frames = own.stream(LENGTHS)
     own.write(tmp_path, 0, frames)
     position = next(at for at, _ in frames if at > own.SEGMENT + 10_000)
@@ -269,7 +269,7 @@ def test_a_frame_that_is_not_sound_ends_a_recording(tool, tmp_path):
 
 
 @pytest.mark.parametrize("fault", ["missing", "hole"])
-def test_a_gap_leaves_the_run_that_goes_on_to_the_end(tool, tmp_path, fault):
+def test_after_a_gap_only_the_segments_up_to_the_end_are_kept(tool, tmp_path, fault):
     end = own.write(tmp_path, 0, own.stream([992] * 600))
     path = tmp_path / f"0-{own.SEGMENT}.rec"
     if fault == "missing":
@@ -307,7 +307,7 @@ def test_files_without_a_frame_are_entered_as_invalid(tool, tmp_path):
         assert not any(each.fault for each in catalog.entries())
 
 
-def test_files_that_lost_their_length_are_used(tool, tmp_path):
+def test_truncated_files_are_used(tool, tmp_path):
     end = own.write(tmp_path, 0, own.stream(LENGTHS))
     os.truncate(tmp_path / f"0-{own.SEGMENT}.rec", end - own.SEGMENT)
     _, entry = _recovered(tool, tmp_path)
@@ -321,7 +321,7 @@ def test_files_that_lost_their_length_are_used(tool, tmp_path):
     assert "guessed: segment length 131072" in outcome.out
 
 
-def test_an_archive_that_is_active_is_not_touched(tool, golden):
+def test_an_active_archive_is_not_changed(tool, golden):
     (golden / FILE_NAME).unlink()
     put_mark_file(golden, now_ms(), pid=77)
     outcome = tool("recover")
@@ -336,7 +336,7 @@ def test_an_archive_that_is_active_is_not_touched(tool, golden):
     assert not (golden / FILE_NAME).exists()
 
 
-def test_nothing_to_recover_from_is_told(tool, tmp_path):
+def test_a_directory_with_nothing_to_recover_is_reported(tool, tmp_path):
     outcome = tool("recover")
     assert outcome.code == 1
     assert "expected an archive, found no archive.catalog and no segment file" in outcome.err
@@ -376,7 +376,7 @@ def test_an_entry_without_its_header_is_valid_where_it_has_files(tool, golden):
     assert _descriptors(golden) == expected
 
 
-def test_help_teaches_it(capsys):
+def test_help_describes_the_command(capsys):
     from windtunnel.driver.archive.tool.program import main
 
     assert main(["recover", "--help"]) == 0

@@ -46,7 +46,7 @@ def ours(tmp_path):
 
 
 @pytest.mark.parametrize("words", [[], ["-a"], ["--read-only", "-a"], [2, "-a"]])
-def test_the_golden_archive_is_whole_and_stays_as_it_is(tool, golden, words):
+def test_the_golden_archive_is_valid_and_not_changed(tool, golden, words):
     before = {path.name: path.read_bytes() for path in golden.iterdir()}
     outcome = tool("verify", *words)
     assert (outcome.code, outcome.err) == (0, "")
@@ -55,7 +55,7 @@ def test_the_golden_archive_is_whole_and_stays_as_it_is(tool, golden, words):
     assert {path.name: path.read_bytes() for path in golden.iterdir()} == before
 
 
-def test_checksums_that_were_written_are_those_that_are_found(tool, golden):
+def test_written_checksums_are_verified(tool, golden):
     sound = tool("verify", "-a", "--checksum", "CRC-32C", "--read-only")
     assert sound.code == 2
     assert sound.out.count("the CRC-32C checksum of the catalog entry does not match") == 3
@@ -83,7 +83,7 @@ def test_a_recording_without_files_gets_no_checksums(tool, golden):
     assert outcome.out.count("CRC-32 checksums written") == 2
 
 
-def test_only_the_last_file_is_looked_at_unless_all_are_asked_for(tool, golden):
+def test_only_the_last_file_is_verified_unless_all_are_requested(tool, golden):
     _patch(golden / "1-0.rec", 8, b"\1")
     assert tool("verify").code == 0
     outcome = tool("verify", "-a")
@@ -98,7 +98,7 @@ def test_a_hole_in_a_file_is_found(tool, golden):
     assert "1-0.rec: the data ends at position 0, expected 131072" in outcome.out
 
 
-def test_checksums_are_written_whatever_of_a_file_is_read_at_once(tool, golden, monkeypatch):
+def test_checksums_are_written_for_any_read_size(tool, golden, monkeypatch):
     monkeypatch.setattr(frame_walk, "CHUNK_LENGTH", 4096)
     assert tool("checksum", "CRC-32", "-a").code == 0
     monkeypatch.undo()
@@ -106,7 +106,7 @@ def test_checksums_are_written_whatever_of_a_file_is_read_at_once(tool, golden, 
 
 
 @pytest.mark.parametrize("name", ["1-0.rec", "1-262144.rec", "1-393216.rec"])
-def test_a_missing_file_is_found_and_harms_no_other_recording(tool, golden, name):
+def test_a_missing_file_is_found_and_affects_no_other_recording(tool, golden, name):
     (golden / name).unlink()
     outcome = tool("verify")
     assert outcome.code == 2
@@ -123,13 +123,13 @@ def test_detached_files_may_be_missing(tool, golden):
     assert tool("verify", "-a").code == 0
 
 
-def test_a_file_that_belongs_to_no_position_proves_nothing(tool, golden):
+def test_a_file_outside_the_recording_is_ignored(tool, golden):
     shutil.copy(golden / "0-0.rec", golden / "0-524288.rec")
     assert tool("verify", "-a").code == 0
     assert _stop(golden) == 268448
 
 
-def test_a_recording_that_was_not_stopped_is(tool, ours):
+def test_a_recording_without_a_stop_position_gets_one(tool, ours):
     folder, end = ours
     with CatalogWriter(folder) as catalog:
         catalog.record_stop(0, -1, -1)
@@ -140,7 +140,7 @@ def test_a_recording_that_was_not_stopped_is(tool, ours):
     assert _stop(folder) == end
 
 
-def test_a_last_frame_that_may_be_torn_is_cut_off_only_by_consent(tool, ours):
+def test_a_possibly_torn_last_frame_is_truncated_only_with_consent(tool, ours):
     folder, end = ours
     last = own.stream(LENGTHS)[-1][0]
     path = folder / "0-131072.rec"
@@ -159,7 +159,7 @@ def test_a_last_frame_that_may_be_torn_is_cut_off_only_by_consent(tool, ours):
     assert tool("verify", "-a").out == "recording 0: OK\n"
 
 
-def test_data_that_ends_before_the_stop_is_no_new_stop_without_consent(tool, ours):
+def test_a_stop_position_after_the_data_is_changed_only_with_consent(tool, ours):
     folder, end = ours
     last = own.stream(LENGTHS)[-1][0]
     _patch(folder / "0-131072.rec", last - 131_072, bytes(4))
@@ -181,7 +181,7 @@ def test_data_that_ends_before_the_stop_is_no_new_stop_without_consent(tool, our
         (0, 1 << 40, "missing segment file"),
     ],
 )
-def test_positions_that_cannot_be_are_found(tool, tmp_path, start, stop, fault):
+def test_invalid_positions_are_found(tool, tmp_path, start, stop, fault):
     own.write(tmp_path, 0, own.stream([1000]))
     with CatalogWriter.create(tmp_path) as catalog:
         catalog.add(own.descriptor(start=start, stop=stop))
@@ -190,7 +190,7 @@ def test_positions_that_cannot_be_are_found(tool, tmp_path, start, stop, fault):
     assert fault in outcome.out
 
 
-def test_orphans_are_deleted_and_nothing_else(tool, golden):
+def test_only_orphans_are_deleted(tool, golden):
     for name in ("0-524288.rec", "1-junk.rec", "other.rec", "0-0.recs"):
         (golden / name).write_bytes(b"")
     before = set(os.listdir(golden))
@@ -223,7 +223,7 @@ def test_a_missing_catalog_beside_recordings_is_damage(tool, golden, verb):
 
 
 @pytest.mark.parametrize("verb", ["verify", "verify --read-only", "describe"])
-def test_a_length_of_zero_in_the_catalog_is_told(tool, golden, verb):
+def test_a_length_of_zero_in_the_catalog_is_reported(tool, golden, verb):
     _patch(golden / FILE_NAME, 288, bytes(4))
     outcome = tool(*verb.split())
     assert outcome.code == 2
@@ -231,23 +231,23 @@ def test_a_length_of_zero_in_the_catalog_is_told(tool, golden, verb):
     assert f"`windtunnel archive recover --dir {golden}`" in outcome.err
 
 
-def test_orphans_of_one_recording_alone_and_none_of_one_that_is_not_valid(tool, golden):
+def test_orphans_of_one_valid_recording_are_deleted(tool, golden):
     assert tool("delete-orphans", 0, "--yes").out == "0 files deleted\n"
     tool("mark-invalid", 2)
     assert tool("delete-orphans", "--yes").out == "0 files deleted\n"
 
 
-def test_nothing_is_deleted_without_a_yes(tool, golden, monkeypatch):
+def test_nothing_is_deleted_without_confirmation(tool, golden, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert tool("delete-orphans").code == 130
     assert (golden / "2-0.rec").exists()
 
 
-def test_a_directory_that_may_not_be_written_is_told(tool, golden, monkeypatch):
+def test_a_read_only_directory_is_reported(tool, golden, monkeypatch):
     real = os.open
 
     def refuse(path, flags, *rest, **named):
-        # Not what a kernel compiled just now is kept in.
+        # Only the archive is read-only, not the cache of compiled kernels.
         is_ours = Path(path).is_relative_to(golden)
         if is_ours and flags & (os.O_RDWR | os.O_WRONLY):
             raise OSError(30, "Read-only file system")
@@ -261,7 +261,7 @@ def test_a_directory_that_may_not_be_written_is_told(tool, golden, monkeypatch):
     assert tool("mark-invalid", 0).code == 2
 
 
-def test_a_checksum_that_is_kept_by_an_entry_is_compared(tool, ours):
+def test_the_checksum_of_an_entry_is_verified(tool, ours):
     folder, _ = ours
     with Catalog(folder) as catalog:
         assert catalog.entry(0).is_checksum_right(CRC_32C)

@@ -53,7 +53,7 @@ def run(monkeypatch, tmp_path, capsys):
         (("--nonsense",), "No such option"),
     ],
 )
-def test_wrong_words_are_refused(run, tmp_path, arguments, part):
+def test_invalid_arguments_are_rejected(run, tmp_path, arguments, part):
     code, out, err = run(*arguments)
     assert (code, out) == (64, "")
     assert part in err
@@ -61,7 +61,7 @@ def test_wrong_words_are_refused(run, tmp_path, arguments, part):
     assert not list(tmp_path.iterdir())
 
 
-def test_without_a_driver_it_says_so_and_leaves_no_archive(run, tmp_path):
+def test_without_a_driver_it_reports_an_error_and_leaves_no_archive(run, tmp_path):
     code, out, err = run(*CHANNELS)
     assert (code, out) == (GAVE_UP_EXIT_CODE, "")
     assert str(tmp_path / "aeron") in err
@@ -86,7 +86,7 @@ def client_closed(why):
         (OSError("a disk broke"), 2),
     ],
 )
-def test_one_that_cannot_go_on_says_whether_it_was_left(run, monkeypatch, failure, expected):
+def test_the_exit_code_depends_on_the_cause_of_the_failure(run, monkeypatch, failure, expected):
     archive = MagicMock(failure=failure)
     monkeypatch.setattr(running, "Archive", lambda settings: nullcontext(archive))
     code, _, err = run(*CHANNELS)
@@ -94,7 +94,7 @@ def test_one_that_cannot_go_on_says_whether_it_was_left(run, monkeypatch, failur
     assert err.endswith(f"the archive has failed: {failure}\n")
 
 
-def test_its_settings_are_listed(run):
+def test_the_settings_are_listed(run):
     code, out, err = run("--settings")
     assert (code, err) == (0, "")
     assert "aeron.archive.segment.file.length\n" in out
