@@ -183,9 +183,9 @@ def test_a_client_that_exceeds_its_service_interval_closes_itself(world):
 
 def test_a_client_that_is_lapped_is_closed(world):
     client = world.connect()
-    said = np.zeros(1024, np.uint8)
-    for _ in range(world.driver.cnc.to_clients.size // said.size + 1):
-        broadcast.transmit(world.driver.cnc.to_clients, 0x7777, said, 0, said.size)
+    response = np.zeros(1024, np.uint8)
+    for _ in range(world.driver.cnc.to_clients.size // response.size + 1):
+        broadcast.transmit(world.driver.cnc.to_clients, 0x7777, response, 0, response.size)
     client.invoke()
     assert client.failure == "unable to keep up with the driver's broadcast"
 

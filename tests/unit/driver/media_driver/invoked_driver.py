@@ -95,13 +95,13 @@ class Lab:
 
     def take(self) -> list[Any]:
         """Everything that the driver has said since the last time."""
-        scratch, said = broadcast.make_scratch(self.cnc.to_clients), []
+        scratch, response = broadcast.make_scratch(self.cnc.to_clients), []
         while True:
             type_id, length = broadcast.receive(self.cnc.to_clients, self.receiver, scratch)
             if type_id == broadcast.NO_MESSAGE:
-                return said
+                return response
             assert type_id > 0, f"broadcast answered {type_id}"
-            said.append(decode_response(type_id, scratch[:length]))
+            response.append(decode_response(type_id, scratch[:length]))
 
     def turn(self, count: int = 1, step_ns: int = 0) -> None:
         """Let every agent take turns, carrying datagrams in between."""
@@ -180,8 +180,8 @@ class Lab:
     def add(self, kind: Any, channel: str, stream: int = STREAM) -> tuple[int, list[Any]]:
         """Add something. Returns its correlation id and what was said but for heartbeats."""
         correlation_id = self.next_id()
-        said = self.ask(kind(self.client, correlation_id, stream, channel))
-        return correlation_id, [item for item in said if not isinstance(item, CounterReady)]
+        responses = self.ask(kind(self.client, correlation_id, stream, channel))
+        return correlation_id, [item for item in responses if not isinstance(item, CounterReady)]
 
     def claim_command(self, length: int) -> None:
         """Begin a command that is never finished."""

@@ -90,27 +90,27 @@ class ReceivingRig:
         self.now_ns = 1_000 * MS
         self.destinations: list[bytes] = []
         """Where each thing that left was sent to."""
-        self.left: list[tuple[int, bytes]] = []
+        self.sent: list[tuple[int, bytes]] = []
         """What left in the last turn, with the mailbox that it left from."""
         self.turn()
         self.turn()
 
-    def hear(self, *datagrams: bytes, at: int = 1) -> None:
+    def deliver(self, *datagrams: bytes, at: int = 1) -> None:
         """Deliver datagrams of the sender to one of the receiver's mailboxes."""
         for datagram in datagrams:
             buf = np.frombuffer(datagram, np.uint8).copy()
-            answer = link.deliver(self.pair.links, at, self.pair.names[0], 16, buf, 0, buf.size)
-            assert answer == buf.size
+            accepted = link.deliver(self.pair.links, at, self.pair.names[0], 16, buf, 0, buf.size)
+            assert accepted == buf.size
 
     def turn(self, after_ns: int = 0) -> list[bytes]:
         """Conductor's numbers, then a turn of the receiver. Returns what left."""
         self.turn_work(after_ns)
         found = []
-        self.left = []
+        self.sent = []
         for mailbox in range(1, self.pair.links.mailboxes.size):
             for name, datagram in self._taken(mailbox):
                 self.destinations.append(name)
-                self.left.append((mailbox, datagram))
+                self.sent.append((mailbox, datagram))
                 found.append(datagram)
         return found
 
@@ -132,11 +132,11 @@ class ReceivingRig:
         """A socket more, in the slot of its mailbox's number. Returns what left at once."""
         endpoint = self.state.endpoints[mailbox]
         fill(endpoint, fd=link.FIRST_FD - mailbox, serves=serves, connection=connection, **fields)
-        return self.tell(receiver_state.ADD_ENDPOINT, mailbox)
+        return self.command(receiver_state.ADD_ENDPOINT, mailbox)
 
     def start(self) -> list[bytes]:
         """A SETUP comes, the image is made, and its first status message leaves."""
-        self.hear(setup())
+        self.deliver(setup())
         self.turn()
         self.pair._on_events()
         image = self.state.images[0]
@@ -152,7 +152,7 @@ class ReceivingRig:
         )
         return self.turn()
 
-    def tell(self, *words: int) -> list[bytes]:
+    def command(self, *words: int) -> list[bytes]:
         """A command of the conductor, carried out in a turn. Returns what left in it."""
         record = handoff.make_record()
         record[: len(words)] = words
@@ -187,7 +187,7 @@ class ReceivingRig:
     ) -> None:
         """A subscription arrives or leaves."""
         operation = receiver_state.REMOVE_INTEREST if gone else receiver_state.ADD_INTEREST
-        self.tell(operation, 0, stream_id, int(session_id is not None), session_id or 0)
+        self.command(operation, 0, stream_id, int(session_id is not None), session_id or 0)
 
 
 def status_of(datagram: bytes) -> dict[str, int]:

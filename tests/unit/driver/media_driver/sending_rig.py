@@ -68,18 +68,18 @@ class SendingRig:
     def start(self, window: int = 32_768) -> None:
         """Get through the opening exchange, up to a first heartbeat."""
         self.begin()
-        self.hear_status(0, window)
+        self.deliver_status(0, window)
         self.turn()
         self.turn()
 
-    def hear(self, datagram: bytes, source: SocketAddress = PEER) -> None:
+    def deliver(self, datagram: bytes, source: SocketAddress = PEER) -> None:
         """A control frame comes in with the next poll."""
         buf, name = np.frombuffer(datagram, np.uint8).copy(), np.zeros(28, np.uint8)
         length = write_name(name, source)
-        answer = link.deliver(self.pair.links, 0, name, length, buf, 0, buf.size)
-        assert answer == buf.size
+        accepted = link.deliver(self.pair.links, 0, name, length, buf, 0, buf.size)
+        assert accepted == buf.size
 
-    def hear_status(
+    def deliver_status(
         self,
         position: int,
         window: int,
@@ -89,7 +89,7 @@ class SendingRig:
         tag: bytes = b"",
     ) -> None:
         term_id, offset = self.place(position)
-        self.hear(
+        self.deliver(
             wire.pack(
                 "status_message",
                 36 + len(tag),
@@ -107,9 +107,11 @@ class SendingRig:
             source,
         )
 
-    def hear_setup_wish(self, source: SocketAddress = PEER, receiver_id: int = RECEIVER_ID) -> None:
+    def deliver_setup_request(
+        self, source: SocketAddress = PEER, receiver_id: int = RECEIVER_ID
+    ) -> None:
         """Somebody who does not know the stream asks for a SETUP."""
-        self.hear(
+        self.deliver(
             wire.pack(
                 "status_message",
                 36,
@@ -126,9 +128,9 @@ class SendingRig:
             source,
         )
 
-    def hear_nak(self, position: int, length: int, stream_id: int = STREAM_ID) -> None:
+    def deliver_nak(self, position: int, length: int, stream_id: int = STREAM_ID) -> None:
         term_id, offset = self.place(position)
-        self.hear(
+        self.deliver(
             wire.pack("nak", 28, 0, 0, wire.NAK, SESSION_ID, stream_id, term_id, offset, length)
         )
 
@@ -138,7 +140,7 @@ class SendingRig:
         term_id = (log.initial_term_id + position // log.term_length + 2**31) % 2**32 - 2**31
         return term_id, position % log.term_length
 
-    def tell(self, *words: int) -> None:
+    def command(self, *words: int) -> None:
         """A command of the conductor."""
         record = handoff.make_record()
         record[: len(words)] = words
@@ -159,13 +161,13 @@ class SendingRig:
         self.state.endpoints[0].destinations_mode = mode
         self.begin()
         for number, address in enumerate(addresses):
-            self.tell_address(sender_state.ADD_DESTINATION, 100 + number, address)
+            self.command_address(sender_state.ADD_DESTINATION, 100 + number, address)
             self.turn()
 
-    def tell_address(self, operation: int, registration_id: int, address: SocketAddress) -> None:
+    def command_address(self, operation: int, registration_id: int, address: SocketAddress) -> None:
         """A command of the conductor about an address."""
         length, words = name_words(address)
-        self.tell(operation, 0, registration_id, length, *words)
+        self.command(operation, 0, registration_id, length, *words)
 
     def offer(self, *lengths: int) -> None:
         """Publish messages of these payload lengths, whatever the limit is."""
@@ -181,7 +183,7 @@ class SendingRig:
         """Publish frames of 1024 bytes up to a position, each allowed and sent on its own."""
         for at in range(self.pair.log.producer_position(), position, 1024):
             self.offer(1024 - 32)
-            self.hear_status(at, 1024)
+            self.deliver_status(at, 1024)
             self.turn()
             self.turn()
         self.turn()
@@ -230,5 +232,5 @@ def kinds(datagrams: list[bytes]) -> list[str]:
 
 def retire(rig: SendingRig) -> None:
     """Have the sender let go of its publication."""
-    rig.tell(sender_state.REMOVE_PUBLICATION, SLOT)
+    rig.command(sender_state.REMOVE_PUBLICATION, SLOT)
     rig.turn()

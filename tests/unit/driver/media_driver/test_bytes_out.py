@@ -41,7 +41,7 @@ def frame_of(kind, length=40):
 
 def sent_by_receiver(rig, datagrams, kind=None, seconds=SECONDS):
     """All bytes that leave a receiver after it got datagrams in one turn, of one frame type."""
-    rig.hear(*datagrams)
+    rig.deliver(*datagrams)
     out = []
     for _ in range(seconds * 1_000 * MS // STEP_NS):
         out += rig.turn(STEP_NS)
@@ -70,7 +70,7 @@ def setup_of_session(folder):
 
 def gap(folder):
     rig, datagram = started_receiver(folder), heartbeat(32_704)
-    rig.hear(*(data(position, 992) for position in range(0, 4_096, 1_024)))
+    rig.deliver(*(data(position, 992) for position in range(0, 4_096, 1_024)))
     rig.turn()
     return datagram, sent_by_receiver(rig, [datagram], wire.NAK)
 
@@ -114,7 +114,7 @@ def status(folder):
     rig.begin()
     rig.offer(*([1_000] * 40))
     datagram = status_message(rig, 32_768)
-    rig.hear(datagram)
+    rig.deliver(datagram)
     out = []
     for _ in range(SECONDS * 1_000 * MS // STEP_NS):
         out += rig.turn(STEP_NS)
@@ -126,7 +126,7 @@ def status_heartbeats(folder):
     rig = SendingRig(folder)
     rig.begin()
     datagram = status_message(rig, 32_768)
-    rig.hear(datagram)
+    rig.deliver(datagram)
     return datagram, sent_by_sender(rig, (wire.DATA,), seconds=5)
 
 
@@ -135,7 +135,7 @@ def elicitation(folder):
     rig.start()
     rig.turn(200 * MS)
     datagram = status_message(rig, 0, 0x80)
-    rig.hear(datagram)
+    rig.deliver(datagram)
     return datagram, sent_by_sender(rig, (wire.SETUP,), seconds=1)
 
 
@@ -149,7 +149,7 @@ def nak(folder):
     term_id, offset = rig.place(0)
     values = (28, 0, 0, wire.NAK, SESSION_ID, STREAM_ID, term_id, offset, 65_536)
     datagram = wire.pack("nak", *values)
-    rig.hear(datagram)
+    rig.deliver(datagram)
     out = []
     for _ in range(1_000 * MS // STEP_NS):
         out += rig.turn(STEP_NS)
@@ -160,7 +160,7 @@ def nak(folder):
 def rttm_at_sender(folder):
     rig = SendingRig(folder)
     rig.start()
-    rig.hear(rttm(0x80))
+    rig.deliver(rttm(0x80))
     return rttm(0x80), sent_by_sender(rig, (wire.RTTM,), seconds=1)
 
 
@@ -170,7 +170,7 @@ def others_at_sender(folder):
     rig.turn(5 * MS)
     datagrams = [frame_of(kind) for kind in (wire.SETUP, wire.ERR, wire.RES, wire.RSP_SETUP)]
     for datagram in [*datagrams, rttm(0)]:
-        rig.hear(datagram)
+        rig.deliver(datagram)
     out = [item for _ in range(10) for item in rig.turn(STEP_NS)]
     return datagrams[0], sum(len(item) for item in out)
 
@@ -179,11 +179,11 @@ def name_resolution(_):
     world = World()
     driver = world.driver("A", "10.0.0.1", 8050)
     names = [resolution.entry(b"n%d" % i, f"10.1.0.{i}", 9) for i in range(200)]
-    driver.hear(resolution.frame(*names), "10.0.0.2", 8050)
+    driver.deliver(resolution.frame(*names), "10.0.0.2", 8050)
     world.run(1_500)
     driver.socket.sent.clear()
     datagram = resolution.frame(resolution.entry(b"", "10.7.0.1", 9, 0, 0x80))
-    driver.hear(datagram, "10.7.0.1", 9)
+    driver.deliver(datagram, "10.7.0.1", 9)
     world.run(13_000)
     return datagram, sum(len(item) for item, _ in driver.socket.sent)
 

@@ -131,10 +131,10 @@ def test_whatever_python_calls_is_told():
     files = [DRIVER / "base" / "clock.py"]
     files += [file for room in ROOMS for file in (DRIVER / room).rglob("*.py")]
     called = set().union(*(called_from_python(file) for file in files if file.stem != "at_hand"))
-    told = {full_name(each) for _, kernels in precompile.CALLS for each in kernels}
-    assert len(told) > 90
-    assert called - told == WITH_THE_DRIVER | OF_CLIENTS
-    assert told - called == set()
+    precompiled = {full_name(each) for _, kernels in precompile.CALLS for each in kernels}
+    assert len(precompiled) > 90
+    assert called - precompiled == WITH_THE_DRIVER | OF_CLIENTS
+    assert precompiled - called == set()
 
 
 def first_streams(folder, mode):

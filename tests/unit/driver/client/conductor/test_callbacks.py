@@ -234,10 +234,10 @@ def test_a_counter_id_out_of_range_is_reported(both_ends, counter_id):
     subscription = client.add_subscription(CHANNEL, STREAM)
     client.add_publication(CHANNEL, STREAM + 1)
     (log,) = (both_ends.folder / "aeron").rglob("*.logbuffer")
-    said = AvailableImage(
+    responses = AvailableImage(
         5, 6, STREAM, subscription.registration_id, counter_id, str(log), "10.0.0.1:1"
     )
-    send_response(both_ends.driver, said)
+    send_response(both_ends.driver, responses)
     client.invoke()
     assert subscription.images == ()
     assert len(both_ends.errors) == 1
@@ -264,8 +264,8 @@ def test_a_channel_endpoint_error_is_reported_to_users_of_the_channel(both_ends)
     client = both_ends.connect()
     publication = client.add_publication(CHANNEL, STREAM)
     for status_id in (publication.channel_status_id, 10_000):
-        said = ErrorResponse(status_id, ErrorCode.CHANNEL_ENDPOINT_ERROR, "socket broke")
-        send_response(both_ends.driver, said)
+        responses = ErrorResponse(status_id, ErrorCode.CHANNEL_ENDPOINT_ERROR, "socket broke")
+        send_response(both_ends.driver, responses)
     client.invoke()
     (error,) = both_ends.errors
     assert isinstance(error, ChannelEndpointError)
@@ -277,13 +277,13 @@ def test_a_publication_error_is_reported_for_publications_of_this_client_only(bo
     client = both_ends.connect(publication_error_handler=told.append)
     publication = client.add_publication(CHANNEL, STREAM)
 
-    def said(registration_id):
+    def publication_error(registration_id):
         return PublicationError(registration_id, -1, 1, STREAM, 2, 3, "10.0.0.1", 4, 13, "no")
 
     for registration_id in (publication.original_registration_id, 10_000):
-        send_response(both_ends.driver, said(registration_id))
+        send_response(both_ends.driver, publication_error(registration_id))
     client.invoke()
-    assert told == [said(publication.original_registration_id)]
+    assert told == [publication_error(publication.original_registration_id)]
 
 
 def test_a_malformed_response_is_reported_and_ignored(both_ends):

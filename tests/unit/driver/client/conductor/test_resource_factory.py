@@ -78,8 +78,10 @@ def test_a_resource_that_is_too_late_is_released(both_ends, monkeypatch):
         client.get_publication(asked)
     assert timeout.value.code == 1000
     both_ends.both(50)
-    said = [item for item in both_ends.driver.take() if getattr(item, "correlation_id", 0) == asked]
-    assert said
+    responses = [
+        item for item in both_ends.driver.take() if getattr(item, "correlation_id", 0) == asked
+    ]
+    assert responses
     both_ends.driver.run_for(9 * SECOND, 100 * MS)
     assert both_ends.driver.logs() == []
 
@@ -92,8 +94,8 @@ def test_an_abandoned_resource_is_closed_in_client_and_driver(both_ends):
     client.abandon(made.registration_id)
     assert made.is_closed
     both_ends.both(20)
-    said = both_ends.driver.take()
-    assert [item for item in said if isinstance(item, ExclusivePublicationReady)]
+    responses = both_ends.driver.take()
+    assert [item for item in responses if isinstance(item, ExclusivePublicationReady)]
     for _ in range(200):
         both_ends.both(1, 50 * MS)
     assert both_ends.driver.logs() == []

@@ -37,13 +37,13 @@ def driver(tmp_path):
         yield opened
 
 
-def kinds(said):
-    return [type(item) for item in said]
+def kinds(responses):
+    return [type(item) for item in responses]
 
 
 def test_an_ipc_publication_has_two_counters_and_no_channel(driver):
-    registration_id, said = driver.add(AddPublication, "aeron:ipc?alias=a")
-    (ready,) = said
+    registration_id, responses = driver.add(AddPublication, "aeron:ipc?alias=a")
+    (ready,) = responses
     assert ready.channel_status_counter_id == -1
     found = driver.made()
     identity = f"{registration_id} {ready.session_id} {STREAM} aeron:ipc?alias=a"
@@ -78,12 +78,12 @@ def test_an_ipc_subscription_and_a_publication_find_each_other(driver, publicati
 
 def test_an_ipc_subscription_hears_only_its_stream_and_session(driver):
     driver.add(AddPublication, IPC + "|session-id=7")
-    _, said = driver.add(AddSubscription, "aeron:ipc?session-id=8")
-    assert kinds(said) == [SubscriptionReady]
-    _, said = driver.add(AddSubscription, "aeron:ipc", STREAM + 1)
-    assert kinds(said) == [SubscriptionReady]
-    _, said = driver.add(AddSubscription, "aeron:ipc?session-id=7")
-    assert kinds(said) == [SubscriptionReady, AvailableImage]
+    _, responses = driver.add(AddSubscription, "aeron:ipc?session-id=8")
+    assert kinds(responses) == [SubscriptionReady]
+    _, responses = driver.add(AddSubscription, "aeron:ipc", STREAM + 1)
+    assert kinds(responses) == [SubscriptionReady]
+    _, responses = driver.add(AddSubscription, "aeron:ipc?session-id=7")
+    assert kinds(responses) == [SubscriptionReady, AvailableImage]
 
 
 def test_publishers_are_connected_while_somebody_reads(driver):
@@ -106,8 +106,8 @@ def test_ipc_readers_are_told_when_they_have_read_all(driver):
     _, (_, available) = driver.add(AddSubscription, NAMED)
     driver.turn()
     produced = driver.publish(log, 1024)
-    said = driver.ask(RemovePublication(driver.client, driver.next_id(), publication))
-    assert kinds(said) == [OperationSuccess]
+    responses = driver.ask(RemovePublication(driver.client, driver.next_id(), publication))
+    assert kinds(responses) == [OperationSuccess]
     assert descriptor.end_of_stream_position_acquire(log.log, log.meta_at) == produced
     assert driver.value(ready.limit_counter_id) == produced
     driver.run_for(3 * SECOND)
@@ -128,8 +128,8 @@ def test_a_concurrent_ipc_publication_is_shared(driver):
     _, (own,) = driver.add(AddExclusivePublication, IPC)
     assert isinstance(own, ExclusivePublicationReady)
     assert own.log_file_name != ready.log_file_name
-    _, said = driver.add(AddExclusivePublication, f"{IPC}|session-id={own.session_id}")
-    assert said[0].error_code == ErrorCode.INVALID_CHANNEL
+    _, responses = driver.add(AddExclusivePublication, f"{IPC}|session-id={own.session_id}")
+    assert responses[0].error_code == ErrorCode.INVALID_CHANNEL
 
 
 @pytest.mark.parametrize("channel", [IPC, TO_PEER])
@@ -140,8 +140,10 @@ def test_a_revoked_publication_ends_at_once(driver, channel):
     driver.turn()
     log = driver.open_log(ready.log_file_name)
     driver.publish(log, 1024)
-    said = driver.ask(RemovePublication(driver.client, driver.next_id(), publication, revoke=True))
-    assert kinds(said) == [OperationSuccess]
+    responses = driver.ask(
+        RemovePublication(driver.client, driver.next_id(), publication, revoke=True)
+    )
+    assert kinds(responses) == [OperationSuccess]
     assert descriptor.is_publication_revoked(log.log, log.meta_at)
     driver.run_for(SECOND + 100 * MS)
     (gone,) = driver.take()
@@ -166,8 +168,8 @@ def test_a_spy_reads_what_is_sent(driver, publication_first):
 
 def test_a_spy_looks_at_one_channel_only(driver):
     driver.add(AddPublication, TO_PEER.replace("40456", "40457"))
-    _, said = driver.add(AddSubscription, SPY)
-    assert kinds(said) == [SubscriptionReady]
+    _, responses = driver.add(AddSubscription, SPY)
+    assert kinds(responses) == [SubscriptionReady]
 
 
 def test_spies_carry_a_stream_alone_where_they_may(driver):
@@ -222,10 +224,10 @@ def test_an_untethered_reader_that_falls_behind_is_left_behind(driver, rejoin, r
     assert driver.value(ready.limit_counter_id) == produced + 32 * 1024
     assert (driver.counters.read(slow.subscriber_position_id) is not None) == returns
     driver.run_for(6 * SECOND)
-    said = driver.take()
-    assert kinds(said) == [AvailableImage] * returns
+    responses = driver.take()
+    assert kinds(responses) == [AvailableImage] * returns
     if returns:
-        assert said[0].subscriber_position_id == slow.subscriber_position_id
+        assert responses[0].subscriber_position_id == slow.subscriber_position_id
         assert driver.value(slow.subscriber_position_id) == produced
 
 
@@ -246,17 +248,17 @@ def test_a_claim_that_is_never_committed_is_padded(driver):
 def test_a_command_that_is_never_committed_is_passed_over(driver):
     driver.claim_command(40)
     correlation_id = driver.next_id()
-    said = driver.ask(AddSubscription(driver.client, correlation_id, STREAM, "aeron:ipc"))
-    assert said == []
+    responses = driver.ask(AddSubscription(driver.client, correlation_id, STREAM, "aeron:ipc"))
+    assert responses == []
     driver.run_for(12 * SECOND)
     assert driver.value(system_counters.UNBLOCKED_COMMANDS) == 1
     assert SubscriptionReady(correlation_id, -1) in driver.take()
 
 
 def test_an_unknown_publication_cannot_be_removed(driver):
-    said = driver.ask(RemovePublication(driver.client, driver.next_id(), 99))
-    assert [type(item) for item in said] == [ErrorResponse]
-    assert said[0].error_code == ErrorCode.UNKNOWN_PUBLICATION
+    responses = driver.ask(RemovePublication(driver.client, driver.next_id(), 99))
+    assert [type(item) for item in responses] == [ErrorResponse]
+    assert responses[0].error_code == ErrorCode.UNKNOWN_PUBLICATION
 
 
 def test_an_untethered_spy_is_told_of_an_ipc_channel_as_by_the_c_driver(driver):
@@ -276,8 +278,10 @@ def test_an_untethered_spy_is_told_of_an_ipc_channel_as_by_the_c_driver(driver):
 def test_a_rejected_stream_is_gone_for_the_channel_of_its_reader(driver):
     publication, _ = driver.add(AddPublication, IPC)
     driver.add(AddSubscription, NAMED)
-    said = driver.ask(RejectImage(driver.client, driver.next_id(), publication, 0, "not wanted"))
-    (gone,) = (each for each in said if isinstance(each, UnavailableImage))
+    responses = driver.ask(
+        RejectImage(driver.client, driver.next_id(), publication, 0, "not wanted")
+    )
+    (gone,) = (each for each in responses if isinstance(each, UnavailableImage))
     assert gone.channel == NAMED
 
 

@@ -58,10 +58,10 @@ def test_a_registration_id_that_is_in_use_is_refused(driver, first, second, seco
         again = command(second[0], second_client, 900, second[1], STREAM + 1)
     driver.ask(held)
     before = [item.counter_id for item in driver.living()]
-    (said,) = driver.ask(again)
-    assert isinstance(said, ErrorResponse)
-    assert (said.correlation_id, said.error_code) == (900, ErrorCode.GENERIC_ERROR)
-    assert "900" in said.message
+    (response,) = driver.ask(again)
+    assert isinstance(response, ErrorResponse)
+    assert (response.correlation_id, response.error_code) == (900, ErrorCode.GENERIC_ERROR)
+    assert "900" in response.message
     assert [item.counter_id for item in driver.living()] == before
     expect_all_gone(driver)
 
@@ -72,7 +72,7 @@ def test_a_registration_id_that_is_in_use_is_refused(driver, first, second, seco
 def test_a_lack_of_counters_leaves_nothing_half_made(driver, kind, channel, left):
     manager = driver.driver.conductor.components.user_counters._manager
     manager.capacity = len(list(driver.counters)) + left
-    said = driver.ask(command(kind, 500, 900, channel))
-    is_refused = any(isinstance(item, ErrorResponse) for item in said)
+    responses = driver.ask(command(kind, 500, 900, channel))
+    is_refused = any(isinstance(item, ErrorResponse) for item in responses)
     assert is_refused or left > 0
     expect_all_gone(driver)

@@ -50,19 +50,19 @@ def driver(tmp_path):
 def add(driver, kind, channel=CHANNEL, stream=STREAM, client=None):
     """Add something. Returns (the correlation id, what was said, heartbeats left out)."""
     correlation_id = driver.next_id()
-    said = driver.ask(kind(client or driver.client, correlation_id, stream, channel))
+    responses = driver.ask(kind(client or driver.client, correlation_id, stream, channel))
     return correlation_id, [
-        item for item in said if not is_introduction(item, client or driver.client)
+        item for item in responses if not is_introduction(item, client or driver.client)
     ]
 
 
-def is_introduction(said, client):
-    return isinstance(said, CounterReady) and said.correlation_id == client
+def is_introduction(response, client):
+    return isinstance(response, CounterReady) and response.correlation_id == client
 
 
-def refusal(said):
+def refusal(responses):
     """The one refusal that was said: (id, code)."""
-    (only,) = said
+    (only,) = responses
     assert isinstance(only, ErrorResponse)
     assert only.message
     return only.correlation_id, only.error_code
@@ -70,15 +70,15 @@ def refusal(said):
 
 def test_a_client_is_introduced_before_its_first_answer(driver):
     first, second = driver.next_id(), driver.next_id()
-    said = driver.ask(AddSubscription(driver.client, first, STREAM, CHANNEL))
-    assert [type(item) for item in said] == [CounterReady, SubscriptionReady]
-    assert said[0].correlation_id == driver.client
-    heartbeat = driver.counters.read(said[0].counter_id)
+    responses = driver.ask(AddSubscription(driver.client, first, STREAM, CHANNEL))
+    assert [type(item) for item in responses] == [CounterReady, SubscriptionReady]
+    assert responses[0].correlation_id == driver.client
+    heartbeat = driver.counters.read(responses[0].counter_id)
     assert (heartbeat.type_id, heartbeat.value) == (11, driver.clock.now_ms())
     assert heartbeat.label == f"client-heartbeat: id={driver.client}"
     assert struct.unpack_from("<q", heartbeat.key)[0] == driver.client
-    said = driver.ask(AddSubscription(driver.client, second, STREAM + 1, CHANNEL))
-    assert [type(item) for item in said] == [SubscriptionReady]
+    responses = driver.ask(AddSubscription(driver.client, second, STREAM + 1, CHANNEL))
+    assert [type(item) for item in responses] == [SubscriptionReady]
 
 
 @pytest.mark.parametrize(
@@ -89,17 +89,17 @@ def test_a_client_is_introduced_before_its_first_answer(driver):
     ],
 )
 def test_a_publication_has_its_log_and_its_counters(driver, kind, ready, word):
-    registration_id, (said,) = add(driver, kind, TO_PEER)
-    assert isinstance(said, ready)
-    assert (said.correlation_id, said.registration_id, said.stream_id) == (
+    registration_id, (response,) = add(driver, kind, TO_PEER)
+    assert isinstance(response, ready)
+    assert (response.correlation_id, response.registration_id, response.stream_id) == (
         registration_id,
         registration_id,
         STREAM,
     )
     assert driver.logs() == [f"publications/{registration_id}.logbuffer"]
-    assert said.log_file_name.endswith(driver.logs()[0])
+    assert response.log_file_name.endswith(driver.logs()[0])
     found = driver.made()
-    identity = f"{registration_id} {said.session_id} {STREAM} {TO_PEER}"
+    identity = f"{registration_id} {response.session_id} {STREAM} {TO_PEER}"
     assert [item.label for item in found] == [
         f"snd-channel: {TO_PEER} 10.0.0.1:49152",
         f"snd-local-sockaddr: {found[0].counter_id} 10.0.0.1:49152",
@@ -114,19 +114,19 @@ def test_a_publication_has_its_log_and_its_counters(driver, kind, ready, word):
     assert [(item.registration_id, item.owner_id, item.reference_id) for item in found] == (
         [(registration_id, 0, 0)] * 2 + [(registration_id, driver.client, 0)] * 6
     )
-    key = struct.pack("<qiii", registration_id, said.session_id, STREAM, len(TO_PEER))
+    key = struct.pack("<qiii", registration_id, response.session_id, STREAM, len(TO_PEER))
     assert all(item.key.startswith(key + TO_PEER.encode()) for item in found[2:])
     assert found[0].key.startswith(struct.pack("<i", len(TO_PEER)) + TO_PEER.encode())
     assert found[1].key.startswith(struct.pack("<ii", found[0].counter_id, 14) + b"10.0.0.1:49152")
-    assert said.limit_counter_id == found[3].counter_id
-    assert said.channel_status_counter_id == found[0].counter_id
+    assert response.limit_counter_id == found[3].counter_id
+    assert response.channel_status_counter_id == found[0].counter_id
     assert (found[0].value, found[1].value) == (1, 1)
 
 
 def test_a_subscription_has_its_channel_s_counters(driver):
-    registration_id, (said,) = add(driver, AddSubscription)
+    registration_id, (response,) = add(driver, AddSubscription)
     found = driver.made()
-    assert said == SubscriptionReady(registration_id, found[0].counter_id)
+    assert response == SubscriptionReady(registration_id, found[0].counter_id)
     assert [(item.type_id, item.label) for item in found] == [
         (7, f"rcv-channel: {CHANNEL} 10.0.0.1:20121"),
         (14, f"rcv-local-sockaddr: {found[0].counter_id} 10.0.0.1:20121"),
@@ -138,17 +138,17 @@ def test_an_image_is_announced_with_its_counters_and_a_reader_s_position(driver)
     subscription, _ = add(driver, AddSubscription)
     _, (ready, *others) = add(driver, AddExclusivePublication)
     driver.turn(4)
-    (said,) = [*others, *driver.take()]
-    assert isinstance(said, AvailableImage)
-    assert said.subscription_registration_id == subscription
-    assert (said.session_id, said.stream_id) == (ready.session_id, STREAM)
-    assert said.source_identity == "10.0.0.1:49152"
-    assert said.log_file_name.endswith(f"images/{said.correlation_id}.logbuffer")
+    (response,) = [*others, *driver.take()]
+    assert isinstance(response, AvailableImage)
+    assert response.subscription_registration_id == subscription
+    assert (response.session_id, response.stream_id) == (ready.session_id, STREAM)
+    assert response.source_identity == "10.0.0.1:49152"
+    assert response.log_file_name.endswith(f"images/{response.correlation_id}.logbuffer")
     for name, registration, reference in (
-        ("rcv-hwm", said.correlation_id, 0),
-        ("rcv-pos", said.correlation_id, 0),
-        ("rcv-naks-sent", said.correlation_id, 0),
-        ("sub-pos", subscription, said.correlation_id),
+        ("rcv-hwm", response.correlation_id, 0),
+        ("rcv-pos", response.correlation_id, 0),
+        ("rcv-naks-sent", response.correlation_id, 0),
+        ("sub-pos", subscription, response.correlation_id),
     ):
         counter = driver.named(name)
         assert (counter.registration_id, counter.reference_id, counter.owner_id) == (
@@ -160,7 +160,7 @@ def test_an_image_is_announced_with_its_counters_and_a_reader_s_position(driver)
         assert counter.label.endswith(
             f"{registration} {ready.session_id} {STREAM} {CHANNEL}{suffix}"
         )
-    assert driver.named("sub-pos").counter_id == said.subscriber_position_id
+    assert driver.named("sub-pos").counter_id == response.subscriber_position_id
 
 
 def test_a_concurrent_publication_is_shared_and_lives_until_its_last_holder_goes(driver):
@@ -196,15 +196,15 @@ def test_an_exclusive_publication_is_never_shared(driver):
 def test_a_session_that_is_taken_is_refused_until_its_holder_has_gone(driver):
     channel = f"{TO_PEER}|session-id=5|linger=0"
     first, _ = add(driver, AddExclusivePublication, channel)
-    second, said = add(driver, AddExclusivePublication, channel)
-    assert refusal(said) == (second, ErrorCode.INVALID_CHANNEL)
+    second, response = add(driver, AddExclusivePublication, channel)
+    assert refusal(response) == (second, ErrorCode.INVALID_CHANNEL)
     driver.ask(RemovePublication(driver.client, 900, first))
-    third, said = add(driver, AddExclusivePublication, channel)
-    assert refusal(said) == (third, ErrorCode.INVALID_CHANNEL)
+    third, response = add(driver, AddExclusivePublication, channel)
+    assert refusal(response) == (third, ErrorCode.INVALID_CHANNEL)
     driver.keep_alive(driver.client)
     driver.run_for(4 * SECOND)
-    _, (said,) = add(driver, AddExclusivePublication, channel)
-    assert said.session_id == 5
+    _, (response,) = add(driver, AddExclusivePublication, channel)
+    assert response.session_id == 5
 
 
 @pytest.mark.parametrize("change", ["mtu=1024", "term-length=128k", "session-id=9", "ssc=true"])
@@ -212,23 +212,23 @@ def test_a_shared_publication_refuses_what_contradicts_it(driver, change):
     add(driver, AddPublication, f"{TO_PEER}|session-id=5")
     key = change.split("=")[0]
     base = TO_PEER.replace("|term-length=64k", "") if key == "term-length" else TO_PEER
-    refused, said = add(driver, AddPublication, f"{base}|{change}")
-    assert refusal(said) == (refused, ErrorCode.GENERIC_ERROR)
+    refused_id, responses = add(driver, AddPublication, f"{base}|{change}")
+    assert refusal(responses) == (refused_id, ErrorCode.GENERIC_ERROR)
 
 
 def test_a_shared_publication_over_ipc_has_no_spies_to_disagree_about(driver):
     first, _ = add(driver, AddPublication, "aeron:ipc?term-length=64k|ssc=true")
-    _, (said,) = add(driver, AddPublication, "aeron:ipc?term-length=64k|ssc=false")
-    assert isinstance(said, PublicationReady)
-    assert said.registration_id == first
+    _, (response,) = add(driver, AddPublication, "aeron:ipc?term-length=64k|ssc=false")
+    assert isinstance(response, PublicationReady)
+    assert response.registration_id == first
 
 
 def test_subscriptions_to_one_stream_agree_about_reliability(driver):
     add(driver, AddSubscription)
-    refused, said = add(driver, AddSubscription, f"{CHANNEL}|reliable=false")
-    assert refusal(said) == (refused, ErrorCode.GENERIC_ERROR)
-    _, (said,) = add(driver, AddSubscription, f"{CHANNEL}|reliable=false", STREAM + 1)
-    assert isinstance(said, SubscriptionReady)
+    refused_id, response = add(driver, AddSubscription, f"{CHANNEL}|reliable=false")
+    assert refusal(response) == (refused_id, ErrorCode.GENERIC_ERROR)
+    _, (response,) = add(driver, AddSubscription, f"{CHANNEL}|reliable=false", STREAM + 1)
+    assert isinstance(response, SubscriptionReady)
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def test_subscriptions_to_one_stream_agree_about_reliability(driver):
     ],
 )
 def test_a_channel_that_will_not_do_is_refused_and_recorded(driver, kind, channel, code):
-    refused, said = add(driver, kind, channel)
-    assert refusal(said) == (refused, code)
+    refused_id, responses = add(driver, kind, channel)
+    assert refusal(responses) == (refused_id, code)
     assert driver.value(system_counters.ERRORS) == 1
     (entry,) = read_errors(driver.cnc.error_log)
     assert entry.text.startswith(f"({-int(code)}) {describe(code)}\n")
@@ -258,8 +258,8 @@ def test_a_channel_that_will_not_do_is_refused_and_recorded(driver, kind, channe
 
 @pytest.mark.parametrize("channel", [f"{TO_PEER}|mtu=77", "aeron:ipc?term-length=65"])
 def test_the_error_log_says_that_a_parameter_is_invalid(driver, channel):
-    refused, said = add(driver, AddPublication, channel)
-    assert refusal(said) == (refused, ErrorCode.GENERIC_ERROR)
+    refused_id, responses = add(driver, AddPublication, channel)
+    assert refusal(responses) == (refused_id, ErrorCode.GENERIC_ERROR)
     (entry,) = read_errors(driver.cnc.error_log)
     assert entry.text.startswith("(22) Invalid argument\n")
     assert driver.logs() == []
@@ -283,8 +283,8 @@ def test_what_is_unknown_or_somebody_else_s_cannot_be_removed(driver, command, c
 
 
 def test_a_counter_lives_as_its_client_wants(driver):
-    said = driver.ask(AddCounter(driver.client, 50, 1101, b"key", "label"))
-    (ready,) = [item for item in said if not is_introduction(item, driver.client)]
+    responses = driver.ask(AddCounter(driver.client, 50, 1101, b"key", "label"))
+    (ready,) = [item for item in responses if not is_introduction(item, driver.client)]
     counter = driver.counters.read(ready.counter_id)
     assert (counter.type_id, counter.registration_id, counter.owner_id, counter.label) == (
         1101,
@@ -311,8 +311,8 @@ def test_a_static_counter_is_found_again_and_outlives_its_client(driver):
     driver.run_for(2 * SECOND)
     assert driver.counters.read(first.counter_id).owner_id == -1
     driver.ask(AddCounter(driver.client, 52, 1102, b"", "x"))
-    refused = driver.ask(AddStaticCounter(driver.client, 53, 52, 1102, b"", "y"))
-    assert refusal(refused) == (53, ErrorCode.GENERIC_ERROR)
+    refused_id = driver.ask(AddStaticCounter(driver.client, 53, 52, 1102, b"", "y"))
+    assert refusal(refused_id) == (53, ErrorCode.GENERIC_ERROR)
 
 
 def test_a_static_counter_does_not_hide_a_counter_of_the_driver(driver):
@@ -320,14 +320,14 @@ def test_a_static_counter_does_not_hide_a_counter_of_the_driver(driver):
     for type_id, registration_id in ((11, driver.client), (1, publication), (6, publication)):
         found = driver.counters.find(type_id, registration_id)
         correlation_id = driver.next_id()
-        said = driver.ask(
+        response = driver.ask(
             AddStaticCounter(driver.client, correlation_id, registration_id, type_id, b"", "x")
         )
-        assert refusal(said) == (correlation_id, ErrorCode.GENERIC_ERROR)
-        assert f"(counterId={found}) for typeId={type_id}" in said[0].message
-    (said,) = driver.ask(AddStaticCounter(driver.client, 50, 0, 0, b"", "x"))
-    assert said == StaticCounter(50, system_counters.BYTES_SENT)
-    assert driver.counters.read(said.counter_id).label.startswith("Bytes sent")
+        assert refusal(response) == (correlation_id, ErrorCode.GENERIC_ERROR)
+        assert f"(counterId={found}) for typeId={type_id}" in response[0].message
+    (response,) = driver.ask(AddStaticCounter(driver.client, 50, 0, 0, b"", "x"))
+    assert response == StaticCounter(50, system_counters.BYTES_SENT)
+    assert driver.counters.read(response.counter_id).label.startswith("Bytes sent")
 
 
 def test_session_ids_are_handed_out_once(driver):
@@ -335,8 +335,8 @@ def test_session_ids_are_handed_out_once(driver):
     (second,) = driver.ask(GetNextAvailableSessionId(driver.client, 51, STREAM))
     assert isinstance(first, NextAvailableSessionId)
     assert (first.correlation_id, second.session_id) == (50, first.session_id + 1)
-    _, (said,) = add(driver, AddPublication, TO_PEER)
-    assert said.session_id == second.session_id + 1
+    _, (response,) = add(driver, AddPublication, TO_PEER)
+    assert response.session_id == second.session_id + 1
 
 
 def test_removing_a_subscription_says_nothing_of_its_images(driver):
@@ -361,9 +361,12 @@ def test_a_client_that_falls_silent_loses_everything_and_is_told(driver):
     driver.run_for(9 * SECOND)
     assert driver.take() == []
     driver.run_for(3 * SECOND)
-    said = driver.take()
-    assert said[:2] == [ClientTimeout(driver.client), UnavailableCounter(driver.client, heartbeat)]
-    assert [item.registration_id for item in said[2:]] == [50]
+    responses = driver.take()
+    assert responses[:2] == [
+        ClientTimeout(driver.client),
+        UnavailableCounter(driver.client, heartbeat),
+    ]
+    assert [item.registration_id for item in responses[2:]] == [50]
     assert driver.value(system_counters.CLIENT_TIMEOUTS) == 1
     driver.run_for(4 * SECOND)
     assert (driver.living(), driver.logs()) == ([], [])
@@ -399,9 +402,9 @@ def test_a_channel_that_is_still_being_closed_is_opened_again_a_little_later(dri
     driver.driver.conductor.do_work(driver.clock.now_ns())
     assert [item.correlation_id for item in driver.take()] == [900]
     driver.turn(4)
-    (said,) = driver.take()
-    assert isinstance(said, SubscriptionReady)
-    assert said.correlation_id == 901
+    (response,) = driver.take()
+    assert isinstance(response, SubscriptionReady)
+    assert response.correlation_id == 901
 
 
 def test_a_publication_that_waits_for_its_channel_takes_one_session_id(driver):
@@ -448,8 +451,8 @@ def test_a_log_that_does_not_fit_the_disk_is_refused(tmp_path, monkeypatch):
     with lab(tmp_path / "aeron", perform_storage_checks=True) as driver:
         driver.client = driver.next_id()
         monkeypatch.setattr(publication_log, "usable_bytes", lambda folder: needed - 1)
-        refused, said = add(driver, AddPublication, TO_PEER)
-        assert refusal(said) == (refused, ErrorCode.STORAGE_SPACE)
+        refused_id, responses = add(driver, AddPublication, TO_PEER)
+        assert refusal(responses) == (refused_id, ErrorCode.STORAGE_SPACE)
         assert driver.logs() == []
         monkeypatch.setattr(publication_log, "usable_bytes", lambda folder: needed)
         assert isinstance(add(driver, AddPublication, TO_PEER)[1][0], PublicationReady)
@@ -466,8 +469,8 @@ def test_what_is_used_up_is_refused_and_leaves_nothing_behind(driver):
         conductor.components.send_endpoints._slots,
     ):
         free, pool._free = pool._free, []
-        refused, said = add(driver, AddPublication, TO_PEER)
-        assert refusal(said) == (refused, ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE)
+        refused_id, responses = add(driver, AddPublication, TO_PEER)
+        assert refusal(responses) == (refused_id, ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE)
         driver.turn(4)
         assert (driver.living(), driver.logs()) == (before, [])
         assert driver.value(system_counters.BYTES_CURRENTLY_MAPPED) == mapped
@@ -481,8 +484,8 @@ def test_without_counters_left_nothing_is_half_made(driver, room):
     before, sockets = driver.living(), int(driver.links.mailboxes.is_open.sum())
     manager = driver.driver.conductor._resources.counters._manager
     capacity, manager.capacity = manager.capacity, manager._high_water_mark + 1 + room
-    refused, said = add(driver, AddPublication, TO_PEER)
-    assert refusal(said) == (refused, ErrorCode.STORAGE_SPACE)
+    refused_id, responses = add(driver, AddPublication, TO_PEER)
+    assert refusal(responses) == (refused_id, ErrorCode.STORAGE_SPACE)
     driver.turn(4)
     assert (driver.living(), driver.logs()) == (before, [])
     assert int(driver.links.mailboxes.is_open.sum()) == sockets
@@ -537,8 +540,8 @@ def test_events_without_end_keep_nobody_waiting(driver):
 
     driver.driver.conductor._sender_events[sender_state.GROUP_TAG_MALFORMED] = handle
     handoff.put(resources.sender.events, record)
-    _, (said,) = add(driver, AddSubscription)
-    assert isinstance(said, SubscriptionReady)
+    _, (response,) = add(driver, AddSubscription)
+    assert isinstance(response, SubscriptionReady)
     assert handled > 1
 
 
@@ -549,10 +552,10 @@ def test_a_subscription_that_the_receiver_would_be_deaf_to_is_refused(driver):
     for stream in range(2, room + 1):
         endpoint.interests[-stream, None] += 1
     before = driver.living()
-    refused, said = add(driver, AddSubscription, stream=STREAM + 1)
-    assert refusal(said) == (refused, ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE)
+    refused_id, response = add(driver, AddSubscription, stream=STREAM + 1)
+    assert refusal(response) == (refused_id, ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE)
     assert driver.living() == before
     driver.ask(RemoveSubscription(driver.client, driver.next_id(), first))
     assert len(endpoint.interests) == room - 1
-    _, (said,) = add(driver, AddSubscription, stream=STREAM + 1)
-    assert isinstance(said, SubscriptionReady)
+    _, (response,) = add(driver, AddSubscription, stream=STREAM + 1)
+    assert isinstance(response, SubscriptionReady)

@@ -89,8 +89,10 @@ def test_no_sequence_of_commands_brings_it_down(tmp_path_factory, commands, rng)
         driver.turn(2 * len(commands), 100 * MS)
         driver.take()
         client = driver.next_id() + 1_000_000
-        said = driver.ask(AddSubscription(client, 7_000_000, 77, "aeron:udp?endpoint=10.0.0.1:9"))
-        assert isinstance(said[-1], SubscriptionReady)
+        responses = driver.ask(
+            AddSubscription(client, 7_000_000, 77, "aeron:udp?endpoint=10.0.0.1:9")
+        )
+        assert isinstance(responses[-1], SubscriptionReady)
         driver.run_for(15 * SECOND, 500 * MS)
         assert [name for name in driver.logs() if name.startswith("images")] == []
         assert not [item for item in read_errors(driver.cnc.error_log) if "Traceback" in item.text]
@@ -124,7 +126,9 @@ def test_no_scribbling_over_logs_or_positions_brings_it_down(tmp_path, seed):
             driver.set_value(position, rng.choice([7, -1, 2**62 + 5, rng.getrandbits(62), 65_567]))
             driver.turn(4, 30 * MS)
             driver.keep_alive(client)
-        said = driver.ask(AddSubscription(client, 7_000_000, 77, "aeron:udp?endpoint=10.0.0.1:9"))
-        assert isinstance(said[-1], SubscriptionReady)
+        responses = driver.ask(
+            AddSubscription(client, 7_000_000, 77, "aeron:udp?endpoint=10.0.0.1:9")
+        )
+        assert isinstance(responses[-1], SubscriptionReady)
         for mapped in maps:
             mapped.close()

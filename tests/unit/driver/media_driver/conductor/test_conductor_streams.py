@@ -49,16 +49,16 @@ def subscribe(driver, channel=CHANNEL):
 
 def publish(driver, channel=TO_PEER):
     registration_id = driver.next_id()
-    said = driver.ask(AddExclusivePublication(driver.client, registration_id, STREAM, channel))
-    return said[-1]
+    responses = driver.ask(AddExclusivePublication(driver.client, registration_id, STREAM, channel))
+    return responses[-1]
 
 
 def open_image(driver):
     """A peer introduces its stream. Returns the announcement."""
     driver.send(HERE, setup())
     driver.turn(4)
-    (said,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
-    return said
+    (response,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
+    return response
 
 
 def of_session(frame, session):
@@ -83,30 +83,30 @@ def images(driver):
 
 def test_an_image_that_is_fed_stays(driver):
     subscribe(driver)
-    said = open_image(driver)
+    response = open_image(driver)
     for _ in range(120):
         driver.send(HERE, heartbeat(0))
         driver.run_for(SECOND // 10, 10 * MS)
     assert unavailable(driver) == []
-    assert images(driver) == [f"images/{said.correlation_id}.logbuffer"]
+    assert images(driver) == [f"images/{response.correlation_id}.logbuffer"]
     assert 12_000 // 210 <= len(statuses(driver)) <= 12_000 // 200 + 1
 
 
 def test_an_image_goes_10_s_after_its_last_packet_and_a_drain_of_1_s(driver):
     subscription = subscribe(driver)
-    said = open_image(driver)
+    response = open_image(driver)
     driver.send(HERE, data(0, 100))
     driver.turn()
-    driver.set_value(said.subscriber_position_id, 160)
+    driver.set_value(response.subscriber_position_id, 160)
     driver.run_for(10 * SECOND)
     assert unavailable(driver) == []
     driver.run_for(4 * SECOND)
     (gone,) = driver.take()
-    assert gone == UnavailableImage(said.correlation_id, subscription, STREAM, CHANNEL)
+    assert gone == UnavailableImage(response.correlation_id, subscription, STREAM, CHANNEL)
     # Whoever still reads finds log and position for as long as an image may be silent.
     driver.run_for(8 * SECOND)
-    assert images(driver) == [f"images/{said.correlation_id}.logbuffer"]
-    assert driver.value(said.subscriber_position_id) == 160
+    assert images(driver) == [f"images/{response.correlation_id}.logbuffer"]
+    assert driver.value(response.subscriber_position_id) == 160
     driver.run_for(3 * SECOND)
     assert images(driver) == []
     assert {item.type_id for item in driver.living()} == {7, 11, 14}
@@ -129,8 +129,8 @@ def test_an_image_that_nobody_reads_any_more_is_nobody_elses_either(driver):
     first = subscribe(driver)
     old = open_image(driver)
     driver.ask(RemoveSubscription(driver.client, 900, first))
-    said = driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL))
-    assert [type(item) for item in said] == [SubscriptionReady]
+    responses = driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL))
+    assert [type(item) for item in responses] == [SubscriptionReady]
     driver.send(HERE, setup(96))
     driver.turn(3)
     (new,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
@@ -143,13 +143,13 @@ def test_an_image_that_nobody_reads_any_more_is_nobody_elses_either(driver):
 
 def test_a_slow_reader_keeps_an_image_that_fell_silent(driver):
     subscribe(driver)
-    said = open_image(driver)
+    response = open_image(driver)
     driver.send(HERE, data(0, 100))
     driver.run_for(30 * SECOND)
     assert unavailable(driver) == []
-    driver.set_value(said.subscriber_position_id, 160)
+    driver.set_value(response.subscriber_position_id, 160)
     driver.run_for(2 * SECOND)
-    assert unavailable(driver) == [said.correlation_id]
+    assert unavailable(driver) == [response.correlation_id]
 
 
 @pytest.mark.parametrize(("flags", "is_revoked"), [(0xE0, False), (0xF0, True)])
@@ -161,16 +161,16 @@ def test_an_ended_stream_is_drained_with_status_messages_that_say_so(tmp_path, f
 
 def drain(driver, flags, is_revoked):
     subscribe(driver)
-    said = open_image(driver)
+    response = open_image(driver)
     driver.send(HERE, data(0, 100))
     driver.turn(2)
-    driver.set_value(said.subscriber_position_id, 160)
+    driver.set_value(response.subscriber_position_id, 160)
     statuses(driver)
     ended_ns = driver.clock.now_ns()
     while not (gone := unavailable(driver)):
         driver.send(HERE, heartbeat(160, flags))
         driver.run_for(100 * MS, 10 * MS)
-    assert gone == [said.correlation_id]
+    assert gone == [response.correlation_id]
     ends = [item["flags"] for item in statuses(driver) if item["flags"] == 0x40]
     lasted_ns = driver.clock.now_ns() - ended_ns
     if is_revoked:
@@ -223,11 +223,11 @@ def test_a_late_subscriber_joins_where_the_slowest_is(driver):
     driver.turn(3)
     driver.set_value(first.subscriber_position_id, 1056)
     late = driver.next_id()
-    said = driver.ask(AddSubscription(driver.client, late, STREAM, CHANNEL))
-    assert [type(item) for item in said] == [SubscriptionReady, AvailableImage]
-    assert said[1].correlation_id == first.correlation_id
-    assert driver.value(said[1].subscriber_position_id) == 1056
-    assert driver.counters.label(said[1].subscriber_position_id).endswith(" @1056")
+    responses = driver.ask(AddSubscription(driver.client, late, STREAM, CHANNEL))
+    assert [type(item) for item in responses] == [SubscriptionReady, AvailableImage]
+    assert responses[1].correlation_id == first.correlation_id
+    assert driver.value(responses[1].subscriber_position_id) == 1056
+    assert driver.counters.label(responses[1].subscriber_position_id).endswith(" @1056")
 
 
 def test_a_late_subscriber_joins_an_image_that_drains_only_while_somebody_reads_it(driver):
@@ -238,22 +238,22 @@ def test_a_late_subscriber_joins_an_image_that_drains_only_while_somebody_reads_
     for _ in range(20):
         driver.send(HERE, heartbeat(160, 0xE0))
         driver.run_for(100 * MS)
-    said = driver.ask(AddSubscription(driver.client, 900, STREAM, CHANNEL))
-    assert [type(item) for item in said] == [SubscriptionReady, AvailableImage]
-    for position in (first.subscriber_position_id, said[1].subscriber_position_id):
+    responses = driver.ask(AddSubscription(driver.client, 900, STREAM, CHANNEL))
+    assert [type(item) for item in responses] == [SubscriptionReady, AvailableImage]
+    for position in (first.subscriber_position_id, responses[1].subscriber_position_id):
         driver.set_value(position, 160)
-    said = driver.ask(AddSubscription(driver.client, 901, STREAM, CHANNEL))
-    assert [type(item) for item in said] == [SubscriptionReady]
+    responses = driver.ask(AddSubscription(driver.client, 901, STREAM, CHANNEL))
+    assert [type(item) for item in responses] == [SubscriptionReady]
 
 
 def test_a_slow_reader_holds_its_sender_back(driver):
     subscribe(driver)
-    said = open_image(driver)
+    response = open_image(driver)
     for at in range(0, 32_768, 1024):
         driver.send(HERE, data(at, 992))
     driver.run_for(1 * SECOND)
     assert {(item["offset"], item["window"]) for item in statuses(driver)} == {(0, 32_768)}
-    driver.set_value(said.subscriber_position_id, 8192 + 32)
+    driver.set_value(response.subscriber_position_id, 8192 + 32)
     driver.turn(2)
     assert statuses(driver)[-1]["offset"] == 8192 + 32
 
@@ -308,9 +308,9 @@ def test_nobody_reads_so_nothing_is_kept(driver):
 
 
 def test_a_publication_waits_for_its_linger_before_its_log_goes(driver):
-    said = publish(driver, f"{TO_PEER}|linger=3s")
+    response = publish(driver, f"{TO_PEER}|linger=3s")
     log = LogBuffer.map(driver.driver.context.dir / driver.logs()[0])
-    driver.ask(RemovePublication(driver.client, 900, said.registration_id))
+    driver.ask(RemovePublication(driver.client, 900, response.registration_id))
     assert descriptor.end_of_stream_position_acquire(log.log, log.meta_at) == 0
     driver.run_for(3 * SECOND)
     assert len(driver.logs()) == 1
@@ -320,10 +320,10 @@ def test_a_publication_waits_for_its_linger_before_its_log_goes(driver):
     log.close()
 
 
-def hear_status(driver, said, position=0, flags=0):
+def deliver_status(driver, response, position=0, flags=0):
     address = SocketAddress("10.0.0.1", 49_152)
     log = LogBuffer.map(
-        driver.driver.context.dir / f"publications/{said.registration_id}.logbuffer"
+        driver.driver.context.dir / f"publications/{response.registration_id}.logbuffer"
     )
     initial_term_id = log.initial_term_id
     log.close()
@@ -333,7 +333,7 @@ def hear_status(driver, said, position=0, flags=0):
         0,
         flags,
         wire.SM,
-        said.session_id,
+        response.session_id,
         STREAM,
         initial_term_id,
         position,
@@ -344,18 +344,18 @@ def hear_status(driver, said, position=0, flags=0):
 
 
 def test_a_publication_is_connected_while_it_is_heard(driver):
-    said = publish(driver)
+    response = publish(driver)
     log = LogBuffer.map(driver.driver.context.dir / driver.logs()[0])
-    assert driver.value(said.limit_counter_id) == 0
-    hear_status(driver, said)
+    assert driver.value(response.limit_counter_id) == 0
+    deliver_status(driver, response)
     driver.turn(4)
     assert descriptor.is_connected_acquire(log.log, log.meta_at) == 1
-    assert driver.value(said.limit_counter_id) == 32_768
+    assert driver.value(response.limit_counter_id) == 32_768
     driver.run_for(4_900 * MS)
     assert descriptor.is_connected_acquire(log.log, log.meta_at) == 1
     driver.run_for(300 * MS)
     assert descriptor.is_connected_acquire(log.log, log.meta_at) == 0
-    assert driver.value(said.limit_counter_id) == 0
+    assert driver.value(response.limit_counter_id) == 0
     log.close()
 
 
@@ -367,15 +367,15 @@ def test_a_stream_to_one_host_says_nothing_of_a_time_to_live(driver):
 
 
 def test_an_end_that_the_receiver_confirmed_needs_no_linger(driver):
-    said = publish(driver, f"{TO_PEER}|linger=60s")
-    hear_status(driver, said)
+    response = publish(driver, f"{TO_PEER}|linger=60s")
+    deliver_status(driver, response)
     driver.turn(3)
-    driver.ask(RemovePublication(driver.client, 900, said.registration_id))
+    driver.ask(RemovePublication(driver.client, 900, response.registration_id))
     driver.run_for(3 * SECOND)
     assert len(driver.logs()) == 1
     flags = {item[5] for _, item in driver.outside if item[6] == wire.DATA}
     assert 0xE0 in flags
-    hear_status(driver, said, flags=0x40)
+    deliver_status(driver, response, flags=0x40)
     driver.run_for(3 * SECOND)
     assert driver.logs() == []
 

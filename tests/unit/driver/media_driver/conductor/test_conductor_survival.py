@@ -44,20 +44,20 @@ def driver(tmp_path):
         yield opened
 
 
-def answer(driver, command):
+def responses_to(driver, command):
     """What is said to a command; a name may take the system a while."""
-    said = driver.ask(command)
+    responses = driver.ask(command)
     until = time.monotonic() + 10
-    while not said and time.monotonic() < until:
+    while not responses and time.monotonic() < until:
         time.sleep(0.001)
         driver.turn()
-        said = driver.take()
-    return said
+        responses = driver.take()
+    return responses
 
 
 def refusal(driver, command):
     """The code that a command is refused with."""
-    (only,) = answer(driver, command)
+    (only,) = responses_to(driver, command)
     assert isinstance(only, ErrorResponse)
     assert only.correlation_id == command.correlation_id
     assert only.message
@@ -79,8 +79,8 @@ def held(driver):
 
 def check_it_lives(driver):
     """The driver answers, and has met nothing that nobody had foreseen."""
-    _, said = driver.add(AddExclusivePublication, TO_PEER, STREAM + 50)
-    assert isinstance(said[0], ExclusivePublicationReady)
+    _, responses = driver.add(AddExclusivePublication, TO_PEER, STREAM + 50)
+    assert isinstance(responses[0], ExclusivePublicationReady)
     assert not [each for each in read_errors(driver.cnc.error_log) if "Traceback" in each.text]
 
 
@@ -123,7 +123,7 @@ def test_a_destination_on_no_link_is_one_that_is_not_known_yet(driver):
     channel = f"aeron:udp?endpoint={NO_SCOPE}:4000"
     for kind in (AddDestination, RemoveDestination):
         command = kind(driver.client, driver.next_id(), registration_id, channel)
-        assert answer(driver, command) == [OperationSuccess(command.correlation_id)]
+        assert responses_to(driver, command) == [OperationSuccess(command.correlation_id)]
     check_it_lives(driver)
 
 
@@ -147,12 +147,12 @@ def test_an_unexpected_error_of_a_command_is_reported_and_recorded(driver):
     handlers = driver.driver.conductor._handlers
     right, handlers[AddSubscription] = handlers[AddSubscription], fail
     command = AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL)
-    (said,) = driver.ask(command)
-    assert (said.correlation_id, said.error_code) == (
+    (response,) = driver.ask(command)
+    assert (response.correlation_id, response.error_code) == (
         command.correlation_id,
         ErrorCode.GENERIC_ERROR,
     )
-    assert "unexpected error" in said.message
+    assert "unexpected error" in response.message
     assert driver.value(system_counters.ERRORS) == 1
     (entry,) = read_errors(driver.cnc.error_log)
     assert "ZeroDivisionError: unexpected error" in entry.text

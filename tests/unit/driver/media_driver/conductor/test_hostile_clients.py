@@ -79,14 +79,14 @@ def test_a_claim_left_with_a_wrong_length_drops_no_command_behind_it(driver, len
         command = AddPublication(77, correlation_id, 1001, TO_NOBODY)
         driver.post(command.TYPE_ID, command.encode())
     driver.run_for(12 * SECOND, 100 * MS)
-    said = [item for item in driver.take() if isinstance(item, PublicationReady)]
-    assert [item.correlation_id for item in said] == ids
+    responses = [item for item in driver.take() if isinstance(item, PublicationReady)]
+    assert [item.correlation_id for item in responses] == ids
 
 
 def test_many_bad_channels_leave_room_for_other_errors(driver):
     for number in range(200):
-        (said,) = driver.add(AddPublication, f"aeron:bad-{number}")[1]
-        assert isinstance(said, ErrorResponse)
+        (response,) = driver.add(AddPublication, f"aeron:bad-{number}")[1]
+        assert isinstance(response, ErrorResponse)
     found = read_errors(driver.cnc.error_log)
     assert len(found) == TEXTS_PER_KIND_MAX + 1
     assert sum(entry.observation_count for entry in found) == 200
@@ -97,9 +97,13 @@ def test_many_bad_channels_leave_room_for_other_errors(driver):
 @pytest.mark.parametrize("channel", ["aeron:ipc?term-length=64k", TO_NOBODY])
 def test_the_number_of_publications_is_a_setting(tmp_path, channel):
     with lab(tmp_path / "few", publications_max=2, client_liveness_timeout_ns=2 * SECOND) as driver:
-        said = [driver.add(AddPublication, channel, stream)[1] for stream in range(3)]
-    assert [type(item) for (item,) in said] == [PublicationReady, PublicationReady, ErrorResponse]
-    assert "2" in said[2][0].message
+        responses = [driver.add(AddPublication, channel, stream)[1] for stream in range(3)]
+    assert [type(item) for (item,) in responses] == [
+        PublicationReady,
+        PublicationReady,
+        ErrorResponse,
+    ]
+    assert "2" in responses[2][0].message
 
 
 def test_there_may_be_more_publications_than_by_default(tmp_path):

@@ -33,7 +33,7 @@ def held(tmp_path):
         service = NameService(opened.clock, here="10.0.0.1", there="10.0.0.2")
         opened.lookups = HeldLookups(service, opened.clock)
         opened.driver._resources.names._commands = opened.lookups
-        opened.stranger = opened.next_id()
+        opened.other_client = opened.next_id()
         yield opened
 
 
@@ -62,20 +62,20 @@ def failed(lab, turns=100):
 
 def test_twenty_names_without_an_answer_delay_no_other_client(held):
     for number in range(20):
-        post(held, AddSubscription, STREAM + number, NAMED.format("none"), client=held.stranger)
+        post(held, AddSubscription, STREAM + number, NAMED.format("none"), client=held.other_client)
     mine = post(held, AddSubscription, STREAM, NUMERIC.replace("10.0.0.2", "10.0.0.1"))
     counter = post(held, AddCounter, 1_000, b"", "mine")
-    told = responses(held)
-    assert isinstance(told[mine], SubscriptionReady)
-    assert isinstance(told[counter], CounterReady)
+    received = responses(held)
+    assert isinstance(received[mine], SubscriptionReady)
+    assert isinstance(received[counter], CounterReady)
 
 
 def test_a_name_delays_no_other_command_of_its_client(held):
     waiting = post(held, AddPublication, STREAM, NAMED.format("there"))
     other = post(held, AddPublication, STREAM + 1, NUMERIC)
-    told = responses(held)
-    assert isinstance(told[other], PublicationReady)
-    assert waiting not in told
+    received = responses(held)
+    assert isinstance(received[other], PublicationReady)
+    assert waiting not in received
     held.lookups.let_through()
     assert isinstance(responses(held)[waiting], PublicationReady)
 
@@ -86,9 +86,9 @@ def test_each_waiting_command_has_its_own_lookups(held):
     responses(held)
     held.lookups.let_through()
     held.turn(5)
-    told = held.take()
-    ready = {each.correlation_id for each in told if isinstance(each, PublicationReady)}
-    errors = [each for each in told if isinstance(each, ErrorResponse)]
+    received = held.take()
+    ready = {each.correlation_id for each in received if isinstance(each, PublicationReady)}
+    errors = [each for each in received if isinstance(each, ErrorResponse)]
     assert ready == {first}
     assert [(each.correlation_id, each.error_code) for each in errors] == [
         (second, ErrorCode.UNKNOWN_HOST)
@@ -100,9 +100,9 @@ def test_a_removal_waits_for_the_addition_that_it_removes(held):
     removed = post(held, RemoveSubscription, added)
     assert {added, removed}.isdisjoint(responses(held))
     held.lookups.let_through()
-    told = responses(held)
-    assert isinstance(told[added], SubscriptionReady)
-    assert isinstance(told[removed], OperationSuccess)
+    received = responses(held)
+    assert isinstance(received[added], SubscriptionReady)
+    assert isinstance(received[removed], OperationSuccess)
 
 
 def test_the_destinations_of_a_publication_are_added_and_removed_in_order(held):
@@ -139,7 +139,7 @@ def test_a_client_may_have_a_limited_number_of_waiting_commands(held):
     assert error.correlation_id == ids[-1]
     assert error.error_code == ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
     assert f"{WAITING_PER_CLIENT_MAX} commands" in error.message
-    other = post(held, AddSubscription, STREAM, NAMED.format("here"), client=held.stranger)
+    other = post(held, AddSubscription, STREAM, NAMED.format("here"), client=held.other_client)
     responses(held)
     held.lookups.let_through()
     assert isinstance(responses(held)[other], SubscriptionReady)
@@ -152,7 +152,7 @@ def test_a_client_has_a_limited_number_of_lookups_in_progress(held):
     ]
     responses(held)
     assert len(held.lookups._held) == LOOKUPS_PER_CLIENT_MAX
-    post(held, AddSubscription, STREAM, NAMED.format("here"), client=held.stranger)
+    post(held, AddSubscription, STREAM, NAMED.format("here"), client=held.other_client)
     responses(held)
     assert len(held.lookups._held) == LOOKUPS_PER_CLIENT_MAX + 1
     found = {}

@@ -139,7 +139,7 @@ def test_old_frames_are_never_seen(tmp_path, seed, has_pages):
         rig.state.images[0].over_run_threshold = 3 * TERM
     for datagram in datagrams(random.Random(seed)):
         for rig in rigs:
-            rig.hear(datagram)
+            rig.deliver(datagram)
             rig.turn()
         assert old.positions == empty.positions
         _, hwm = old.positions
@@ -152,7 +152,7 @@ def test_a_datagram_that_overlaps_another_leaves_an_empty_gap_up_to_its_end(tmp_
     rig = ReceivingRig(tmp_path)
     rig.start()
     rig.pair.image_log.log[8 : 3 * TERM] = OLD
-    rig.hear(data(0, 992), data(0, 992, 992))
+    rig.deliver(data(0, 992), data(0, 992, 992))
     rig.turn()
     rig.turn()
     assert rig.positions == (1024, 2048)

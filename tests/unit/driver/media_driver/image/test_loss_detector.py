@@ -40,21 +40,21 @@ def test_asks_after_the_delay_and_again_after_each_retry():
 
 def test_retries_for_a_gap_that_remains_become_rare():
     image, log = make_image(), np.zeros(3 * TERM + 4096, np.uint8)
-    asked = [now for now in range(10_000) if loss_detector.scan(image, log, 0, 192, now)[2]]
-    between = [after - before for before, after in itertools.pairwise(asked)]
+    nak_times = [now for now in range(10_000) if loss_detector.scan(image, log, 0, 192, now)[2]]
+    between = [after - before for before, after in itertools.pairwise(nak_times)]
     assert between[:15] == 15 * [RETRY]
     assert between[15:31] == 16 * [2 * RETRY]
     assert between[31:47] == 16 * [4 * RETRY]
     assert set(between[63:]) == {16 * RETRY}
-    assert len(asked) < 120
+    assert len(nak_times) < 120
 
 
 def test_a_gap_whose_end_moves_keeps_its_place_in_the_backoff_and_another_gap_starts_anew():
     image, log = make_image(), np.zeros(3 * TERM + 4096, np.uint8)
-    asked = [now for now in range(2_000) if loss_detector.scan(image, log, 0, 192, now)[2]]
+    nak_times = [now for now in range(2_000) if loss_detector.scan(image, log, 0, 192, now)[2]]
     for hwm in (224, 256):
         loss_detector.scan(image, log, 0, hwm, 2_000)
-        assert image.gap_naks == len(asked)
+        assert image.gap_naks == len(nak_times)
     put(log, 0, 32)
     loss_detector.scan(image, log, 0, 256, 2_001)
     assert image.gap_naks == 0

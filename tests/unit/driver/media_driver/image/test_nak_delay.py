@@ -71,13 +71,13 @@ def test_any_seed_gives_chance(seed):
 
 
 def test_a_group_member_asks_for_a_gap_at_random_times_that_repeat_with_the_seed():
-    def asked(seed):
+    def nak_times(seed):
         image, log = make_image(), np.zeros(3 * 65_536 + 4096, np.uint8)
         image.term_length, image.bits = 65_536, 16
         nak_delay.fill_backoff(image, 10 * MS, 10, seed)
         steps = range(0, 100 * MS, MS // 4)
         return [now for now in steps if loss_detector.scan(image, log, 0, 128, now)[2]]
 
-    assert asked(3) == asked(3) != asked(4)
-    assert 9 <= len(asked(3)) <= 40
-    assert all(later - sooner <= 10.25 * MS for sooner, later in itertools.pairwise(asked(3)))
+    assert nak_times(3) == nak_times(3) != nak_times(4)
+    assert 9 <= len(nak_times(3)) <= 40
+    assert all(later - sooner <= 10.25 * MS for sooner, later in itertools.pairwise(nak_times(3)))

@@ -48,7 +48,7 @@ class Image:
         """Return the ranges without a frame before an offset in the first term."""
         return naive.missing(self.term, 0, end)
 
-    def hear(self, now):
+    def receive(self, now):
         """Let a packet of the stream arrive."""
         nak_schedule.on_packet(self.record, self.gaps, now)
 
@@ -109,11 +109,11 @@ def test_a_retry_waits_for_the_measured_repair_time_and_doubles():
 def retries_around_a_packet(packet):
     """Return the times of all NAKs for one gap of a stream that is silent but for one packet."""
     image = Image()
-    image.hear(0)
+    image.receive(0)
     image.record.repair_ns = 160 * MS
     image.put(32)
     naks = image.naks(0, 64, range(0, packet, MS))
-    image.hear(packet)
+    image.receive(packet)
     return [now // MS for now, _ in naks + image.naks(0, 64, range(packet, 12_000 * MS, MS))]
 
 
@@ -315,7 +315,7 @@ def test_agrees_with_its_naive_twin(steps, rows):
     image = Image(rows)
     twin, rebuild = naive.OpenGaps(DELAY, RETRY, rows), 0
     for hwm, may_ask, now in arrivals(steps, image):
-        image.hear(now)
+        image.receive(now)
         twin.on_packet(now)
         found = image.scan(rebuild, hwm, now, may_ask)
         assert found == twin.see(image.term, hwm, may_ask, now)
@@ -338,7 +338,7 @@ def test_every_gap_is_asked_for_or_filled_and_none_twice_within_its_retry_delay(
         return max(rebuild, reached)
 
     for hwm, may_ask, now in arrivals(steps, image):
-        image.hear(now)
+        image.receive(now)
         rebuild = turn(hwm, may_ask, now)
     for later in range(1, 80):
         rebuild = turn(hwm, True, now + later * MS)

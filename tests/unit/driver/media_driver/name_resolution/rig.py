@@ -44,12 +44,12 @@ class NameService:
 
     def __init__(self, clock, **hosts):
         self.hosts = dict(hosts)
-        self.asked = []
+        self.looked_up = []
         self.duration_ns = 0
         self._clock = clock
 
     def resolve(self, host, key):
-        self.asked.append(host)
+        self.looked_up.append(host)
         self._clock.advance(self.duration_ns)
         try:
             return str(ipaddress.ip_address(host)), 0

@@ -56,7 +56,7 @@ class Driver:
     def know(self, name):
         return self.resolver.substitute(name, "endpoint")
 
-    def hear(self, datagram, source="10.0.0.99", port=8050):
+    def deliver(self, datagram, source="10.0.0.99", port=8050):
         now_ms = self.world.clock.now_ns() // MS
         self.resolver.on_datagram(datagram, SocketAddress(source, port), now_ms)
 
@@ -150,25 +150,27 @@ def test_a_driver_that_is_named_is_told_each_second_and_names_every_two(world):
     _, b = pair(world)
     world.run(10_000)
     own = naive.frame(naive.entry(b"B", ANY_V4, 8051, 0, 0x80))
-    told = [datagram for datagram, _ in b.socket.sent]
-    assert told.count(own) == 10
-    names = [datagram for datagram in told if datagram != own]
+    sent = [datagram for datagram, _ in b.socket.sent]
+    assert sent.count(own) == 10
+    names = [datagram for datagram in sent if datagram != own]
     assert len(names) == 4
     assert {naive.read(datagram)[0][0][:3] for datagram in names} == {(b"A", "10.0.0.1", 8050)}
 
 
 def test_ages_are_passed_on(world):
     a, _ = pair(world)
-    a.hear(naive.frame(naive.entry(b"old", "10.0.0.5", 9, 4_000)))
+    a.deliver(naive.frame(naive.entry(b"old", "10.0.0.5", 9, 4_000)))
     world.run(2_500)
-    told = [naive.read(datagram)[0] for datagram, _ in a.socket.sent]
-    ages = [age for entries in told for name, _, _, age, _ in entries if name == b"old"]
+    sent = [naive.read(datagram)[0] for datagram, _ in a.socket.sent]
+    ages = [age for entries in sent for name, _, _, age, _ in entries if name == b"old"]
     assert ages[0] == 6_000
 
 
 def test_a_name_is_forgotten_as_soon_as_it_is_too_old(world):
     a, _ = pair(world)
-    a.hear(naive.frame(naive.entry(b"old", "10.0.0.5", 9, 9_990), naive.entry(b"x", "::5", 9, 0)))
+    a.deliver(
+        naive.frame(naive.entry(b"old", "10.0.0.5", 9, 9_990), naive.entry(b"x", "::5", 9, 0))
+    )
     assert a.know("old") == "10.0.0.5"
     world.run(STEP_MS)
     assert a.know("old") == "10.0.0.5"
@@ -180,7 +182,7 @@ def test_a_name_is_forgotten_as_soon_as_it_is_too_old(world):
 def test_a_bootstrap_neighbor_that_never_answers_is_looked_up_again_every_ten_seconds(world):
     b = world.driver("B", "10.0.0.2", 8051, [("a", 8050)])
     world.run(25_000)
-    assert world.system.asked == ["a"] * 3
+    assert world.system.looked_up == ["a"] * 3
     assert b.count(BOOTSTRAP_NEIGHBOR) == [0]
     world.system.hosts["a"] = "10.0.0.77"
     world.run(10_000)
@@ -192,7 +194,7 @@ def test_a_bootstrap_neighbor_that_never_answers_is_looked_up_again_every_ten_se
 def test_a_bootstrap_neighbor_that_is_heard_from_is_not_looked_up_again(world):
     pair(world)
     world.run(40_000)
-    assert world.system.asked == ["a"]
+    assert world.system.looked_up == ["a"]
 
 
 def test_a_bootstrap_neighbor_without_address_is_an_error_and_tried_again(world):
@@ -206,14 +208,16 @@ def test_a_bootstrap_neighbor_without_address_is_an_error_and_tried_again(world)
 
 def test_what_a_driver_hears_of_itself_makes_no_neighbor(world):
     a, _ = pair(world)
-    a.hear(naive.frame(naive.entry(b"A", "10.0.0.1", 8050), naive.entry(b"AA", "10.0.0.1", 8050)))
+    a.deliver(
+        naive.frame(naive.entry(b"A", "10.0.0.1", 8050), naive.entry(b"AA", "10.0.0.1", 8050))
+    )
     assert a.know("AA") == "10.0.0.1"
     assert a.count(CACHE_ENTRIES) == [1]
 
 
 def test_a_driver_of_the_same_name_at_another_port_is_another(world):
     a, _ = pair(world)
-    a.hear(naive.frame(naive.entry(b"A", "10.0.0.8", 8051)))
+    a.deliver(naive.frame(naive.entry(b"A", "10.0.0.8", 8051)))
     assert a.know("A") == "10.0.0.8"
     assert a.count(CACHE_ENTRIES) == [1]
     assert a.count(NEIGHBORS) == [0]
@@ -221,17 +225,17 @@ def test_a_driver_of_the_same_name_at_another_port_is_another(world):
 
 def test_any_address_stands_for_where_the_datagram_came_from(world):
     a, _ = pair(world)
-    a.hear(naive.frame(naive.entry(b"x", ANY_V4, 7, 0, 0x80)), "10.0.0.42", 9)
-    a.hear(naive.frame(naive.entry(b"y", "::", 7, 0, 0x80)), "fd00::42", 9)
-    a.hear(naive.frame(naive.entry(b"z", ANY_V4, 7)), "10.0.0.43", 9)
+    a.deliver(naive.frame(naive.entry(b"x", ANY_V4, 7, 0, 0x80)), "10.0.0.42", 9)
+    a.deliver(naive.frame(naive.entry(b"y", "::", 7, 0, 0x80)), "fd00::42", 9)
+    a.deliver(naive.frame(naive.entry(b"z", ANY_V4, 7)), "10.0.0.43", 9)
     assert [a.know(name) for name in "xyz"] == ["10.0.0.42", "fd00::42", ANY_V4]
 
 
 def test_only_its_own_word_keeps_a_neighbor(world):
     a = world.driver("A", "10.0.0.1", 8050)
     for _ in range(12):
-        a.hear(naive.frame(naive.entry(b"told", "10.0.0.5", 9)), "10.0.0.6", 9)
-        a.hear(naive.frame(naive.entry(b"itself", "10.0.0.6", 9, 0, 0x80)), "10.0.0.6", 9)
+        a.deliver(naive.frame(naive.entry(b"told", "10.0.0.5", 9)), "10.0.0.6", 9)
+        a.deliver(naive.frame(naive.entry(b"itself", "10.0.0.6", 9, 0, 0x80)), "10.0.0.6", 9)
         world.run(1_000)
         if a.count(NEIGHBORS) == [1]:
             break
@@ -252,7 +256,7 @@ def test_only_its_own_word_keeps_a_neighbor(world):
 )
 def test_bad_datagrams_are_counted_or_recorded(world, datagram, invalid, errors):
     a, _ = pair(world)
-    a.hear(datagram)
+    a.deliver(datagram)
     assert a.file.get(INVALID_PACKETS) == invalid
     assert len(a.errors) == errors
     assert a.count(CACHE_ENTRIES) == [0]
@@ -298,5 +302,5 @@ def test_turns_come_every_ten_milliseconds(world):
 def test_no_datagram_breaks_a_driver(content, is_framed):
     world = World()
     a, _ = pair(world)
-    a.hear(naive.frame(content) if is_framed else content)
+    a.deliver(naive.frame(content) if is_framed else content)
     world.run(3_000)

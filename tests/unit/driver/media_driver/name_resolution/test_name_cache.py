@@ -38,7 +38,7 @@ def test_a_name_heard_of_again_stays():
 def test_a_flood_of_names_has_an_end(monkeypatch):
     monkeypatch.setattr(name_cache, "ENTRIES_MAX", 3)
     cache = NameCache(100)
-    told = [cache.add_or_update(CacheEntry(f"n{index}", V4, 0)) for index in range(5)]
-    assert told == [True, True, True, False, False]
+    added = [cache.add_or_update(CacheEntry(f"n{index}", V4, 0)) for index in range(5)]
+    assert added == [True, True, True, False, False]
     assert cache.add_or_update(CacheEntry("n1", V4, 9))
     assert len(list(cache)) == 3

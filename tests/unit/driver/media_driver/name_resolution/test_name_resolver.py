@@ -54,7 +54,7 @@ def rig():
 def test_a_numeric_address_asks_nobody(rig):
     assert rig.resolver.resolve("10.1.2.3", KEY) == ("10.1.2.3", 0)
     assert rig.resolver.resolve("fe80::1%3", KEY) == ("fe80::1", 3)
-    assert rig.system.asked == []
+    assert rig.system.looked_up == []
 
 
 def test_a_command_waits_for_each_of_its_names_and_asks_once_for_each(rig):
@@ -69,7 +69,7 @@ def test_a_command_waits_for_each_of_its_names_and_asks_once_for_each(rig):
     rig.commands.let_through()
     assert rig.resolver.resolve("one", KEY) == ("10.0.0.1", 0)
     assert rig.resolver.resolve("two", "control") == ("10.0.0.2", 0)
-    assert rig.system.asked == ["one", "two"]
+    assert rig.system.looked_up == ["one", "two"]
 
 
 def test_the_next_command_asks_anew(rig):
@@ -110,7 +110,7 @@ def test_a_disabled_name_fails_at_once_and_never_reaches_the_system(rig):
         rig.resolver.resolve("moved", KEY)
     with pytest.raises(UnknownHostError, match="forced"):
         rig.resolver.submit("moved", KEY).result()
-    assert rig.system.asked == []
+    assert rig.system.looked_up == []
 
 
 def test_what_is_looked_up_again_has_a_lane_of_its_own(rig):

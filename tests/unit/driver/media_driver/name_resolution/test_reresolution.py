@@ -77,7 +77,7 @@ def test_a_name_that_moved_is_followed_after_five_seconds_of_silence(rig):
     watched = rig.watch()
     rig.system.hosts["far"] = "10.0.0.2"
     rig.run(5 * SECOND)
-    assert rig.system.asked == []
+    assert rig.system.looked_up == []
     rig.run(2 * SECOND)
     assert rig.changes == [SECOND_ADDRESS]
     assert watched.address == SECOND_ADDRESS
@@ -91,20 +91,20 @@ def test_a_name_that_is_heard_from_is_left_alone(rig):
     for _ in range(100):
         rig.heard_ns = rig.clock.now_ns()
         rig.run(SECOND)
-    assert rig.system.asked == []
+    assert rig.system.looked_up == []
 
 
 def test_a_name_that_did_not_move_changes_nothing(rig):
     rig.watch()
     rig.run(20 * SECOND)
-    assert rig.system.asked == ["far"] * 3
+    assert rig.system.looked_up == ["far"] * 3
     assert rig.changes == []
 
 
 def test_an_endpoint_is_asked_about_each_second_while_it_is_silent(rig):
     rig.watch(retries_each_check=True)
     rig.run(12 * SECOND)
-    assert len(rig.system.asked) == 6
+    assert len(rig.system.looked_up) == 6
 
 
 def test_a_destination_without_an_address_gets_one(rig):
@@ -127,7 +127,7 @@ def test_a_name_that_is_gone_is_an_error_and_asked_about_again(rig):
 def test_numbers_do_not_move(rig, name):
     rig.watch(name)
     rig.run(20 * SECOND)
-    assert rig.system.asked == []
+    assert rig.system.looked_up == []
 
 
 def test_what_is_no_longer_watched_is_not_asked_about(rig):
@@ -148,7 +148,7 @@ def test_an_answer_that_comes_after_the_end_is_dropped(rig):
         rig.reresolution.do_work(rig.clock.now_ns())
     rig.reresolution.unwatch(watched)
     rig.turn()
-    assert rig.system.asked == ["far"]
+    assert rig.system.looked_up == ["far"]
     assert rig.changes == []
 
 
@@ -158,7 +158,7 @@ def test_one_question_at_a_time_for_a_name(rig):
         rig.clock.advance(SECOND)
         rig.reresolution.do_work(rig.clock.now_ns())
     rig.lane.let_through()
-    assert rig.system.asked == ["far"]
+    assert rig.system.looked_up == ["far"]
 
 
 def test_a_change_may_end_what_is_watched(rig):
@@ -178,16 +178,16 @@ def test_a_change_may_end_what_is_watched(rig):
 def test_an_agent_that_tells_of_silence_is_believed_once_at_a_time(rig):
     watched = rig.watch(last_activity_ns=None)
     rig.run(20 * SECOND)
-    assert rig.system.asked == []
+    assert rig.system.looked_up == []
     rig.system.hosts["far"] = "10.0.0.2"
     rig.reresolution.request_lookup(watched)
     rig.reresolution.request_lookup(watched)
     rig.turn()
-    assert rig.system.asked == ["far"]
+    assert rig.system.looked_up == ["far"]
     assert rig.changes == [SECOND_ADDRESS]
     rig.reresolution.request_lookup(watched)
     rig.turn()
-    assert rig.system.asked == ["far"] * 2
+    assert rig.system.looked_up == ["far"] * 2
 
 
 def test_an_agent_that_tells_of_what_is_closed_or_a_number_is_not_heard(rig):
@@ -197,7 +197,7 @@ def test_an_agent_that_tells_of_what_is_closed_or_a_number_is_not_heard(rig):
     for each in (watched, number):
         rig.reresolution.request_lookup(each)
     rig.turn()
-    assert rig.system.asked == []
+    assert rig.system.looked_up == []
     assert watched.lookup is number.lookup is None
 
 
@@ -205,7 +205,7 @@ def test_an_interval_of_zero_never_asks():
     rig = Rig(interval_ns=0)
     rig.watch()
     rig.run(20 * SECOND)
-    assert rig.system.asked == []
+    assert rig.system.looked_up == []
 
 
 def test_a_change_that_fails_is_an_error_and_tried_again(rig):

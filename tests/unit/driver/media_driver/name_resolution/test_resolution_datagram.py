@@ -116,7 +116,7 @@ def without_padding(datagram):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("self-v4", [("golden-v4", "0.0.0.0", 40655, True)]),
         ("self-v6", [("golden-v6", "::1", 40655, True)]),
@@ -124,13 +124,13 @@ def without_padding(datagram):
         ("names-v6", [("tester", "::1", 40654, False), ("other", "10.0.0.9", 7, False)]),
     ],
 )
-def test_frames_of_real_drivers_are_read_and_written_alike(name, told):
+def test_frames_of_real_drivers_are_read_and_written_alike(name, expected):
     datagram = golden(name)
     decoded = decode(datagram)
     assert not decoded.is_invalid
     assert decoded.unknown_type is None
-    heard = [(e.name, e.address.host, e.address.port, e.is_self) for e in decoded.entries]
-    assert heard == told
+    decoded_entries = [(e.name, e.address.host, e.address.port, e.is_self) for e in decoded.entries]
+    assert decoded_entries == expected
     assert list(encode(decoded.entries, 1408)) == [without_padding(datagram)]
     assert len(datagram) == len(without_padding(datagram))
     assert all(entry.age_ms < 10_000 for entry in decoded.entries)

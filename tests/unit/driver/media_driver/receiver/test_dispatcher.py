@@ -39,7 +39,7 @@ def state_of(rig, session_id=SESSION_ID, stream_id=STREAM_ID):
     return stream_map.find(rig.state.sessions, 0, stream_id, session_id)
 
 
-def asks(rig):
+def status_messages(rig):
     """The status messages of the next turn."""
     return [status_of(item) for item in rig.turn()]
 
@@ -54,8 +54,8 @@ def created(rig):
 
 
 def test_data_of_an_unknown_session_asks_its_source_for_a_setup(rig):
-    rig.hear(data(0, 100))
-    assert asks(rig) == [ELICIT]
+    rig.deliver(data(0, 100))
+    assert status_messages(rig) == [ELICIT]
     assert state_of(rig) == session_state.PENDING_SETUP
     assert created(rig) == []
 
@@ -63,43 +63,43 @@ def test_data_of_an_unknown_session_asks_its_source_for_a_setup(rig):
 def test_a_setup_is_asked_for_once_a_second(rig):
     for after_ns, expected in ((0, 1), (0, 0), (999 * MS, 0), (1 * MS, 0), (1, 0), (0, 1)):
         rig.now_ns += after_ns
-        rig.hear(data(0, 100))
-        assert len(asks(rig)) == expected
+        rig.deliver(data(0, 100))
+        assert len(status_messages(rig)) == expected
 
 
 def test_no_setup_is_asked_for_while_too_many_are_awaited(rig):
     pending = np.zeros(2, dtype=receiver_state.PENDING_SETUP).view(np.recarray)
     rig.state = rig.state._replace(pending=pending)
-    rig.hear(*(data(0, 100, session_id=session_id) for session_id in (7, 8, 9)))
-    assert [ask["session_id"] for ask in asks(rig)] == [7, 8]
+    rig.deliver(*(data(0, 100, session_id=session_id) for session_id in (7, 8, 9)))
+    assert [ask["session_id"] for ask in status_messages(rig)] == [7, 8]
     assert state_of(rig, 9) == stream_map.ABSENT
     rig.now_ns += session_state.PENDING_SETUP_TIMEOUT_NS + 1
-    assert asks(rig) == []
-    rig.hear(data(0, 100, session_id=9))
-    assert [ask["session_id"] for ask in asks(rig)] == [9]
+    assert status_messages(rig) == []
+    rig.deliver(data(0, 100, session_id=9))
+    assert [ask["session_id"] for ask in status_messages(rig)] == [9]
 
 
 def test_sessions_wait_for_less_time_while_too_many_are_awaited(rig):
     pending = np.zeros(2, dtype=receiver_state.PENDING_SETUP).view(np.recarray)
     rig.state = rig.state._replace(pending=pending)
-    rig.hear(*(data(0, 100, session_id=session_id) for session_id in (7, 8)))
+    rig.deliver(*(data(0, 100, session_id=session_id) for session_id in (7, 8)))
     rig.turn()
     rig.now_ns += session_state.CROWDED_SETUP_TIMEOUT_NS
-    rig.hear(data(0, 100, session_id=9))
-    assert asks(rig) == []
+    rig.deliver(data(0, 100, session_id=9))
+    assert status_messages(rig) == []
     rig.now_ns += 1
     rig.turn()
-    rig.hear(data(0, 100, session_id=9))
-    assert [ask["session_id"] for ask in asks(rig)] == [9]
+    rig.deliver(data(0, 100, session_id=9))
+    assert [ask["session_id"] for ask in status_messages(rig)] == [9]
     rig.now_ns += session_state.PENDING_SETUP_TIMEOUT_NS
     rig.turn()
     assert state_of(rig, 9) == session_state.PENDING_SETUP
 
 
 def test_a_setup_makes_an_image_and_packets_are_ignored_meanwhile(rig):
-    rig.hear(data(0, 100))
+    rig.deliver(data(0, 100))
     rig.turn()
-    rig.hear(setup(96), setup(96), data(0, 100))
+    rig.deliver(setup(96), setup(96), data(0, 100))
     assert rig.turn() == []
     (event,) = rig.events()
     assert event[: dispatcher.SOURCE_LENGTH + 1] == [
@@ -123,30 +123,30 @@ def test_a_setup_makes_an_image_and_packets_are_ignored_meanwhile(rig):
 
 
 def test_a_setup_that_was_not_asked_for_makes_an_image_too(rig):
-    rig.hear(setup())
+    rig.deliver(setup())
     rig.turn()
     assert created(rig) == [SESSION_ID]
 
 
 def test_an_image_that_could_not_be_made_may_be_tried_again(rig):
-    rig.hear(setup())
+    rig.deliver(setup())
     rig.turn()
-    rig.tell(receiver_state.IMAGE_FAILED, 0, STREAM_ID, SESSION_ID)
-    rig.hear(setup())
+    rig.command(receiver_state.IMAGE_FAILED, 0, STREAM_ID, SESSION_ID)
+    rig.deliver(setup())
     rig.turn()
     assert created(rig) == [SESSION_ID, SESSION_ID]
 
 
 @pytest.mark.parametrize("flags", [0xE0, 0xF0])
 def test_a_stream_that_ended_is_not_asked_for(rig, flags):
-    rig.hear(heartbeat(0, flags))
-    assert asks(rig) == []
+    rig.deliver(heartbeat(0, flags))
+    assert status_messages(rig) == []
     assert state_of(rig) == stream_map.ABSENT
 
 
 def test_a_stream_that_nobody_wants_leaves_no_trace(rig):
-    rig.hear(data(0, 100, stream_id=OTHER_STREAM), setup(stream_id=OTHER_STREAM))
-    assert asks(rig) == []
+    rig.deliver(data(0, 100, stream_id=OTHER_STREAM), setup(stream_id=OTHER_STREAM))
+    assert status_messages(rig) == []
     assert rig.state.sessions.used.sum() == 0
     assert rig.value(system_counters.INVALID_PACKETS) == 0
 
@@ -156,8 +156,8 @@ def test_a_stream_that_nobody_wants_leaves_no_trace(rig):
 )
 def test_a_session_that_nobody_wants_is_remembered_as_such(rig, frame):
     rig.interest(OTHER_STREAM, 1234)
-    rig.hear(frame)
-    assert asks(rig) == []
+    rig.deliver(frame)
+    assert status_messages(rig) == []
     assert created(rig) == []
     assert state_of(rig, stream_id=OTHER_STREAM) == session_state.NO_INTEREST
 
@@ -165,11 +165,13 @@ def test_a_session_that_nobody_wants_is_remembered_as_such(rig, frame):
 @pytest.mark.parametrize("session", [None, SESSION_ID])
 def test_a_new_subscription_gives_it_another_chance(rig, session):
     rig.interest(OTHER_STREAM, 1234)
-    rig.hear(data(0, 100, stream_id=OTHER_STREAM), data(0, 9, stream_id=OTHER_STREAM, session_id=8))
+    rig.deliver(
+        data(0, 100, stream_id=OTHER_STREAM), data(0, 9, stream_id=OTHER_STREAM, session_id=8)
+    )
     rig.turn()
     rig.interest(OTHER_STREAM, session)
-    rig.hear(data(0, 100, stream_id=OTHER_STREAM))
-    assert asks(rig) == [ELICIT | {"stream_id": OTHER_STREAM}]
+    rig.deliver(data(0, 100, stream_id=OTHER_STREAM))
+    assert status_messages(rig) == [ELICIT | {"stream_id": OTHER_STREAM}]
     forgotten = state_of(rig, 8, OTHER_STREAM) == stream_map.ABSENT
     assert forgotten == (session is None)
 
@@ -180,14 +182,14 @@ def test_interest_ends_with_the_last_subscription(rig):
     rig.interest(OTHER_STREAM)
     for session, is_wanted in ((None, True), (1234, True), (1234, False)):
         rig.interest(OTHER_STREAM, session, gone=True)
-        rig.hear(data(0, 100, stream_id=OTHER_STREAM, session_id=1234))
-        assert bool(asks(rig)) == is_wanted
+        rig.deliver(data(0, 100, stream_id=OTHER_STREAM, session_id=1234))
+        assert bool(status_messages(rig)) == is_wanted
         rig.turn(1_001 * MS)
 
 
 def test_nothing_is_held_against_a_session_once_its_stream_is_given_up(rig):
     rig.interest(OTHER_STREAM, 1234)
-    rig.hear(data(0, 100, stream_id=OTHER_STREAM))
+    rig.deliver(data(0, 100, stream_id=OTHER_STREAM))
     rig.turn()
     stream_map.insert(rig.state.sessions, 0, OTHER_STREAM, 1234, session_state.COOL_DOWN)
     stream_map.insert(rig.state.sessions, 0, STREAM_ID, 1234, session_state.COOL_DOWN)
@@ -199,11 +201,11 @@ def test_nothing_is_held_against_a_session_once_its_stream_is_given_up(rig):
 
 def test_a_session_that_cools_down_is_ignored_until_told(rig):
     stream_map.insert(rig.state.sessions, 0, STREAM_ID, SESSION_ID, session_state.COOL_DOWN)
-    rig.hear(data(0, 100), setup())
-    assert asks(rig) == []
+    rig.deliver(data(0, 100), setup())
+    assert status_messages(rig) == []
     assert created(rig) == []
-    rig.tell(receiver_state.END_COOL_DOWN, 0, STREAM_ID, SESSION_ID)
-    rig.hear(setup())
+    rig.command(receiver_state.END_COOL_DOWN, 0, STREAM_ID, SESSION_ID)
+    rig.deliver(setup())
     rig.turn()
     assert created(rig) == [SESSION_ID]
 
@@ -220,7 +222,7 @@ def test_a_removed_image_leaves_its_session_free_or_cooling_down(rig, cool_down,
     rig.start()
     assert state_of(rig) == 0
     rig.state.images[0].is_end_of_stream = is_over
-    rig.tell(receiver_state.REMOVE_IMAGE, 0, cool_down)
+    rig.command(receiver_state.REMOVE_IMAGE, 0, cool_down)
     assert state_of(rig) == state
     assert [receiver_state.IMAGE_RELEASED, 0] in [event[:2] for event in rig.events()]
     assert rig.state.agent[0].image_count == 0
@@ -230,10 +232,10 @@ def test_a_younger_image_silences_an_older_one_and_keeps_the_session(rig):
     rig.start()
     for field in rig.state.images.dtype.names:
         rig.state.images[1][field] = rig.state.images[0][field]
-    rig.tell(receiver_state.ADD_IMAGE, 1)
+    rig.command(receiver_state.ADD_IMAGE, 1)
     assert state_of(rig) == 1
     assert rig.state.images[0].is_status_silent == 1
-    rig.tell(receiver_state.REMOVE_IMAGE, 0, 1)
+    rig.command(receiver_state.REMOVE_IMAGE, 0, 1)
     assert state_of(rig) == 1
 
 
@@ -248,7 +250,7 @@ def test_a_younger_image_silences_an_older_one_and_keeps_the_session(rig):
     ],
 )
 def test_an_impossible_setup_is_invalid(rig, fields):
-    rig.hear(setup(**fields))
+    rig.deliver(setup(**fields))
     rig.turn()
     assert created(rig) == []
     assert rig.value(system_counters.INVALID_PACKETS) == 1
@@ -258,7 +260,7 @@ def test_an_impossible_setup_is_invalid(rig, fields):
 def test_images_of_one_stream_are_limited(rig):
     rig.state.agent[0].session_limit = 1
     rig.start()
-    rig.hear(setup(session_id=8))
+    rig.deliver(setup(session_id=8))
     rig.turn()
     assert created(rig) == []
     assert state_of(rig, 8) == stream_map.ABSENT
@@ -271,7 +273,7 @@ def test_a_setup_is_asked_for_at_the_source_or_at_the_control_group(rig, is_mult
     endpoint.has_control, endpoint.control_length = 1, 16
     endpoint.is_multicast = is_multicast
     endpoint.control[:] = rig.pair.names[1]
-    rig.hear(data(0, 100))
+    rig.deliver(data(0, 100))
     rig.turn()
     assert rig.destinations == [rig.pair.names[is_multicast][:16].tobytes()]
 
@@ -279,10 +281,10 @@ def test_a_setup_is_asked_for_at_the_source_or_at_the_control_group(rig, is_mult
 def test_sessions_that_nobody_wants_never_crowd_out_those_that_somebody_does(rig):
     rig.state = rig.state._replace(sessions=stream_map.make_stream_map(16))
     rig.interest(OTHER_STREAM, 1_234_567)
-    rig.hear(*(data(0, 0, session_id=i, stream_id=OTHER_STREAM) for i in range(60)))
+    rig.deliver(*(data(0, 0, session_id=i, stream_id=OTHER_STREAM) for i in range(60)))
     rig.turn()
     assert stream_map.count(rig.state.sessions) == 16
-    rig.hear(setup(session_id=1_234_567, stream_id=OTHER_STREAM))
+    rig.deliver(setup(session_id=1_234_567, stream_id=OTHER_STREAM))
     rig.turn()
     assert created(rig) == [1_234_567]
     assert state_of(rig, 1_234_567, OTHER_STREAM) == session_state.INIT_IN_PROGRESS
@@ -293,12 +295,12 @@ def cool_down(rig, *sessions):
     image = rig.state.images[0]
     if image.log_address == 0:
         rig.start()
-        rig.tell(receiver_state.REMOVE_IMAGE, 0, 0)
+        rig.command(receiver_state.REMOVE_IMAGE, 0, 0)
     for session in sessions:
         image.session_id = session
-        rig.tell(receiver_state.ADD_IMAGE, 0)
+        rig.command(receiver_state.ADD_IMAGE, 0)
         assert state_of(rig, session) == 0
-        rig.tell(receiver_state.REMOVE_IMAGE, 0, 1)
+        rig.command(receiver_state.REMOVE_IMAGE, 0, 1)
         rig.events()
 
 
@@ -312,7 +314,7 @@ def test_sessions_that_cool_down_never_crowd_out_new_ones(rig):
     cool_down(rig, *range(1000, 1040))
     states = [state_of(rig, session) for session in range(1000, 1040)]
     assert states == [stream_map.ABSENT] * 36 + [session_state.COOL_DOWN] * 4
-    rig.hear(setup(session_id=5000), setup(session_id=1039))
+    rig.deliver(setup(session_id=5000), setup(session_id=1039))
     rig.turn()
     assert created(rig) == [5000]
 
@@ -321,8 +323,8 @@ def test_a_session_that_came_back_is_not_forgotten_for_an_older_cool_down(rig):
     """The session with the oldest note may have an image again, or another wait for its SETUP."""
     rig.state = rig.state._replace(cooling=receiver_state.make_cooling(2))
     cool_down(rig, 8, 9)
-    rig.tell(receiver_state.END_COOL_DOWN, 0, STREAM_ID, 8)
-    rig.hear(data(0, 100, session_id=8))
+    rig.command(receiver_state.END_COOL_DOWN, 0, STREAM_ID, 8)
+    rig.deliver(data(0, 100, session_id=8))
     rig.turn()
     cool_down(rig, 10)
     assert state_of(rig, 8) == session_state.PENDING_SETUP
@@ -340,10 +342,10 @@ def test_a_full_queue_of_setups_leaves_room_for_what_must_not_be_lost(rig):
     """Sessions come in any number; what is let go must be answered all the same."""
     slots = rig.state.images.size + rig.state.endpoints.size
     rig.state = rig.state._replace(events=handoff.make_queue(slots + 20))
-    rig.hear(*(setup(session_id=session) for session in range(40)))
+    rig.deliver(*(setup(session_id=session) for session in range(40)))
     rig.turn()
     assert handoff.free_record_count(rig.state.events) == slots
-    rig.tell(receiver_state.REMOVE_ENDPOINT, 0)
+    rig.command(receiver_state.REMOVE_ENDPOINT, 0)
     events = [event[:2] for event in rig.events()]
     assert events[-1] == [receiver_state.ENDPOINT_RELEASED, 0]
     assert rig.value(system_counters.CONDUCTOR_PROXY_FAILS) > 0
@@ -353,11 +355,11 @@ def test_a_full_queue_of_setups_leaves_room_for_what_must_not_be_lost(rig):
 def test_a_setup_that_found_the_queue_full_is_taken_later(rig):
     while handoff.put(rig.state.events, handoff.make_record()):
         pass
-    rig.hear(setup())
+    rig.deliver(setup())
     rig.turn()
     assert state_of(rig) == stream_map.ABSENT
     rig.events()
-    rig.hear(setup())
+    rig.deliver(setup())
     rig.turn()
     assert created(rig) == [SESSION_ID]
 
@@ -367,25 +369,25 @@ def test_a_session_that_no_note_can_be_kept_of_gets_no_image(rig):
     sessions = rig.state.sessions
     for session in range(sessions.size - 1):
         assert stream_map.insert(sessions, 9, STREAM_ID, session, session_state.NO_INTEREST)
-    rig.hear(setup(), setup())
+    rig.deliver(setup(), setup())
     rig.turn()
     assert created(rig) == []
     assert rig.value(system_counters.CONDUCTOR_PROXY_FAILS) == 2
     assert stream_map.remove(sessions, 9, STREAM_ID, 1)
-    rig.hear(setup(), setup())
+    rig.deliver(setup(), setup())
     rig.turn()
     assert created(rig) == [SESSION_ID]
 
 
 def test_a_closed_endpoint_forgets_its_sessions_and_wishes(rig):
-    rig.hear(data(0, 100))
+    rig.deliver(data(0, 100))
     rig.turn()
     rig.interest(OTHER_STREAM, 1234)
-    rig.tell(receiver_state.REMOVE_ENDPOINT, 0)
+    rig.command(receiver_state.REMOVE_ENDPOINT, 0)
     for table in (rig.state.sessions, rig.state.interests, rig.state.session_interests):
         assert table.used.sum() == 0
     assert rig.state.agent[0].pending_count == rig.state.agent[0].endpoint_count == 0
-    rig.hear(data(0, 100))
+    rig.deliver(data(0, 100))
     assert rig.turn() == []
 
 
@@ -402,13 +404,13 @@ def test_a_closed_endpoint_forgets_its_sessions_and_wishes(rig):
     ],
 )
 def test_what_is_no_frame_is_invalid_and_nothing_more(rig, datagram):
-    rig.hear(datagram)
+    rig.deliver(datagram)
     assert rig.turn() == []
     assert rig.value(system_counters.INVALID_PACKETS) == 1
     assert rig.value(system_counters.BYTES_RECEIVED) == len(datagram)
 
 
 def test_a_frame_that_belongs_elsewhere_is_ignored(rig):
-    rig.hear(wire.pack("nak", 28, 0, 0, wire.NAK, SESSION_ID, STREAM_ID, 7, 0, 32))
+    rig.deliver(wire.pack("nak", 28, 0, 0, wire.NAK, SESSION_ID, STREAM_ID, 7, 0, 32))
     assert rig.turn() == []
     assert rig.value(system_counters.INVALID_PACKETS) == 0

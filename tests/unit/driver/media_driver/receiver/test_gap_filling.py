@@ -19,10 +19,10 @@ def rig(tmp_path):
     return rig
 
 
-def hear(rig, *numbers):
+def deliver(rig, *numbers):
     """Let datagrams arrive in this order, and process each. Returns the frames before rcv-pos."""
     for number in numbers:
-        rig.hear(data(FRAME * number, FRAME - 32))
+        rig.deliver(data(FRAME * number, FRAME - 32))
         for _ in range(3):
             rig.turn()
     return rig.positions[0] // FRAME
@@ -34,20 +34,20 @@ def fills(rig):
 
 
 def test_a_datagram_that_was_overtaken_by_three_is_kept(rig):
-    assert hear(rig, 0, 2, 3, 4) == 1
-    assert hear(rig, 1, 5, 6, 7) == 8
+    assert deliver(rig, 0, 2, 3, 4) == 1
+    assert deliver(rig, 1, 5, 6, 7) == 8
     assert fills(rig) == (0, 0)
 
 
 def test_a_lost_datagram_is_replaced_after_four_later_ones(rig):
-    assert hear(rig, 0, 2, 3, 4) == 1
-    assert hear(rig, 5) == 6
+    assert deliver(rig, 0, 2, 3, 4) == 1
+    assert deliver(rig, 5) == 6
     assert fills(rig) == (1, 0)
 
 
 def test_a_gap_at_the_end_is_filled_after_the_delay(rig):
-    hear(rig, 0)
-    rig.hear(heartbeat(2 * FRAME))
+    deliver(rig, 0)
+    rig.deliver(heartbeat(2 * FRAME))
     rig.turn()
     rig.turn(1)
     rig.turn(DELAY - 1)
@@ -58,67 +58,67 @@ def test_a_gap_at_the_end_is_filled_after_the_delay(rig):
 
 
 def test_a_heartbeat_that_shows_later_data_is_evidence_once(rig):
-    hear(rig, 0, 2, 3)
+    deliver(rig, 0, 2, 3)
     for _ in range(3):
-        rig.hear(heartbeat(5 * FRAME))
+        rig.deliver(heartbeat(5 * FRAME))
         rig.turn()
         rig.turn()
     assert fills(rig) == (0, 0)
     # The gap before the heartbeat has no other evidence yet.
-    assert hear(rig, 5) == 4
+    assert deliver(rig, 5) == 4
     assert fills(rig) == (1, 0)
 
 
 def test_a_datagram_that_arrives_after_its_gap_was_filled_is_counted_once(rig):
-    hear(rig, 0, 2, 3, 4, 5)
-    assert hear(rig, 1, 1) == 6
+    deliver(rig, 0, 2, 3, 4, 5)
+    assert deliver(rig, 1, 1) == 6
     assert fills(rig) == (1, 1)
     # The same, after the subscriber has consumed the padding.
-    hear(rig, 7, 8, 9, 10)
+    deliver(rig, 7, 8, 9, 10)
     rig.consume(11 * FRAME)
     rig.turn(300 * MS)
     rig.turn(300 * MS)
     assert rig.state.images[0].last_status_position == 11 * FRAME
-    assert hear(rig, 6, 6) == 11
+    assert deliver(rig, 6, 6) == 11
     assert fills(rig) == (2, 2)
 
 
 def test_a_late_heartbeat_and_a_duplicate_are_no_sign_of_an_early_fill(rig):
-    hear(rig, 0, 2, 3, 4, 5, 2, 0)
-    rig.hear(heartbeat(FRAME))
+    deliver(rig, 0, 2, 3, 4, 5, 2, 0)
+    rig.deliver(heartbeat(FRAME))
     rig.turn()
     assert fills(rig) == (1, 0)
 
 
 def test_all_gaps_that_are_due_are_filled_in_one_turn(rig):
-    hear(rig, *range(1, 30, 2))
+    deliver(rig, *range(1, 30, 2))
     assert fills(rig) == (12, 0)
     rig.turn(DELAY)
     assert fills(rig) == (15, 0)
 
 
 def test_the_open_gaps_and_the_age_of_the_oldest_are_shown(rig):
-    hear(rig, 0, 2, 4)
+    deliver(rig, 0, 2, 4)
     assert (rig.value(GAPS_OPEN), rig.value(OLDEST_GAP)) == (2, 0)
     rig.turn(5 * MS)
     assert (rig.value(GAPS_OPEN), rig.value(OLDEST_GAP)) == (2, 5 * MS)
-    hear(rig, 1)
+    deliver(rig, 1)
     rig.turn(MS)
     assert (rig.value(GAPS_OPEN), rig.value(OLDEST_GAP)) == (1, 6 * MS)
-    hear(rig, 3)
+    deliver(rig, 3)
     assert (rig.value(GAPS_OPEN), rig.value(OLDEST_GAP)) == (0, 0)
 
 
 def test_gaps_are_filled_at_once_by_default(rig):
     rig.state.images[0].is_fill_delayed = 0
-    assert hear(rig, 0, 2) == 3
-    assert hear(rig, 1) == 3
+    assert deliver(rig, 0, 2) == 3
+    assert deliver(rig, 1) == 3
     assert fills(rig) == (1, 0)
 
 
 def test_no_gap_of_a_revoked_stream_is_filled(rig):
-    hear(rig, 0, 2)
-    rig.hear(heartbeat(3 * FRAME, flags=0xF0))
+    deliver(rig, 0, 2)
+    rig.deliver(heartbeat(3 * FRAME, flags=0xF0))
     rig.turn()
     rig.turn(2 * DELAY)
     rig.turn(2 * DELAY)

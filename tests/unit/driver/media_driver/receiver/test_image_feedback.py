@@ -32,7 +32,7 @@ def of_kind(datagrams, kind):
 
 def reject(rig, reason=b"not wanted"):
     rig.state.reasons[0][: len(reason)] = np.frombuffer(reason, np.uint8)
-    return rig.tell(receiver_state.REJECT_IMAGE, 0, len(reason))
+    return rig.command(receiver_state.REJECT_IMAGE, 0, len(reason))
 
 
 def test_a_rejected_image_says_why_every_200_ms_and_nothing_else(rig):
@@ -48,7 +48,7 @@ def test_a_rejected_image_says_why_every_200_ms_and_nothing_else(rig):
 
 def test_a_rejected_image_drops_what_comes_without_a_word(rig):
     reject(rig)
-    rig.hear(data(0, 100), heartbeat(160, 0xE0), data(0, 100)[:-1] + b"\1")
+    rig.deliver(data(0, 100), heartbeat(160, 0xE0), data(0, 100)[:-1] + b"\1")
     last_packet_ns = image.shared_acquire(rig.state.words, 0, image.LAST_PACKET_NS)
     rig.turn(1 * MS)
     assert rig.positions == (0, 0)
@@ -60,8 +60,8 @@ def test_a_rejected_image_drops_what_comes_without_a_word(rig):
 
 def test_naks_for_a_gap_that_remains_let_the_agents_idle(rig):
     rig.state.images[0].nak_delay_ns, rig.state.images[0].nak_retry_ns = 5 * MS, 10 * MS
-    rig.hear(*10 * [heartbeat(0)])
-    rig.hear(heartbeat(32_704))
+    rig.deliver(*10 * [heartbeat(0)])
+    rig.deliver(heartbeat(32_704))
     rig.turn()
     worked, naks = [], rig.value(system_counters.NAKS_SENT)
     for _ in range(30):
@@ -96,23 +96,23 @@ def rttm(receiver_id, *, flags=0x80, echo=12_345, session_id=SESSION_ID, delta=0
     )
 
 
-@pytest.mark.parametrize(("receiver_id", "answers"), [(OURS, 1), (0, 1), (OURS + 1, 0), (-1, 0)])
-def test_a_round_trip_question_is_echoed_if_it_is_meant_for_us(rig, receiver_id, answers):
-    rig.hear(rttm(receiver_id))
-    assert rig.turn() == [rttm(OURS, flags=0)] * answers
+@pytest.mark.parametrize(("receiver_id", "responses"), [(OURS, 1), (0, 1), (OURS + 1, 0), (-1, 0)])
+def test_a_round_trip_question_is_echoed_if_it_is_meant_for_us(rig, receiver_id, responses):
+    rig.deliver(rttm(receiver_id))
+    assert rig.turn() == [rttm(OURS, flags=0)] * responses
     assert rig.destinations[-1] == rig.pair.names[0][:16].tobytes()
 
 
 def test_a_round_trip_question_about_a_stream_without_an_image_is_ignored(rig):
-    rig.hear(rttm(OURS, session_id=5))
+    rig.deliver(rttm(OURS, session_id=5))
     assert rig.turn() == []
 
 
 def test_an_echo_leaves_from_the_socket_that_the_question_came_in_on(rig):
     rig.add_transport(2, connection=1)
-    rig.hear(rttm(OURS), at=2)
+    rig.deliver(rttm(OURS), at=2)
     rig.turn()
-    assert [(mailbox, item[6]) for mailbox, item in rig.left] == [(2, wire.RTTM)]
+    assert [(mailbox, item[6]) for mailbox, item in rig.sent] == [(2, wire.RTTM)]
 
 
 def measure_rtt(rig):
@@ -131,14 +131,14 @@ def measure_rtt(rig):
 
 
 def test_round_trips_are_measured_where_congestion_control_wants_to_know(rig):
-    rig.hear(data(0, 100))
+    rig.deliver(data(0, 100))
     rig.turn()
     measure_rtt(rig)
     assert of_kind(rig.turn(4 * MS), wire.RTTM) == []
     (question,) = of_kind(rig.turn(1), wire.RTTM)
     assert question == rttm(OURS, echo=rig.now_ns)
     assert of_kind(rig.turn(1 * MS), wire.RTTM) == []
-    rig.hear(rttm(OURS, flags=0, echo=rig.now_ns - 3 * MS, delta=1 * MS))
+    rig.deliver(rttm(OURS, flags=0, echo=rig.now_ns - 3 * MS, delta=1 * MS))
     rig.turn()
     assert rig.value(RTT_ID) == 2 * MS
     assert of_kind(rig.turn(8 * MS), wire.RTTM) == []
@@ -147,7 +147,7 @@ def test_round_trips_are_measured_where_congestion_control_wants_to_know(rig):
 
 def test_an_answer_for_somebody_else_is_no_measurement(rig):
     measure_rtt(rig)
-    rig.hear(rttm(OURS + 1, flags=0, echo=rig.now_ns - 3 * MS))
+    rig.deliver(rttm(OURS + 1, flags=0, echo=rig.now_ns - 3 * MS))
     rig.turn()
     assert rig.value(RTT_ID) == 0
 
@@ -156,26 +156,28 @@ def test_nobody_is_asked_who_was_not_heard(rig):
     measure_rtt(rig)
     rig.state.images[0].rtt_timeout_ns = 5_100 * MS
     assert of_kind(rig.turn(5_200 * MS), wire.RTTM) == []
-    rig.hear(data(0, 100))
+    rig.deliver(data(0, 100))
     assert len(of_kind(rig.turn(), wire.RTTM)) == 1
 
 
 def test_the_session_that_answers_is_told_with_each_status_message_that_is_due(rig):
-    sent = rig.tell(receiver_state.SET_RESPONSE_SESSION, 0, 1, -4)
-    told = wire.pack("response_setup", 20, 0, 0, wire.RSP_SETUP, SESSION_ID, STREAM_ID, -4)
+    sent = rig.command(receiver_state.SET_RESPONSE_SESSION, 0, 1, -4)
+    response_setup = wire.pack(
+        "response_setup", 20, 0, 0, wire.RSP_SETUP, SESSION_ID, STREAM_ID, -4
+    )
     assert [item[6] for item in sent] == [wire.RSP_SETUP, wire.SM]
-    assert sent[0] == told
+    assert sent[0] == response_setup
     assert of_kind(rig.turn(200 * MS), wire.RSP_SETUP) == []
-    assert of_kind(rig.turn(1), wire.RSP_SETUP) == [told]
-    rig.hear(heartbeat(0))
-    rig.tell(receiver_state.SET_RESPONSE_SESSION, 0, 0, 0)
+    assert of_kind(rig.turn(1), wire.RSP_SETUP) == [response_setup]
+    rig.deliver(heartbeat(0))
+    rig.command(receiver_state.SET_RESPONSE_SESSION, 0, 0, 0)
     assert [item[6] for item in rig.turn(201 * MS)] == [wire.SM]
 
 
 def test_status_messages_that_leave_early_tell_no_response_session(rig):
-    rig.tell(receiver_state.SET_RESPONSE_SESSION, 0, 1, 5)
+    rig.command(receiver_state.SET_RESPONSE_SESSION, 0, 1, 5)
     for at in range(0, 16_384, 1024):
-        rig.hear(data(at, 992))
+        rig.deliver(data(at, 992))
     rig.turn()
     rig.consume(16_384)
     assert [item[6] for item in rig.turn()] == [wire.SM]
@@ -184,7 +186,7 @@ def test_status_messages_that_leave_early_tell_no_response_session(rig):
 def test_a_cubic_window_is_in_the_status_message_that_a_loss_forces(rig):
     measure_rtt(rig)
     rig.state.images[0].rtt_is_measured = 0
-    rig.hear(data(0, 100), data(4096, 100))
+    rig.deliver(data(0, 100), data(4096, 100))
     sent = rig.turn(1) + rig.turn(1) + rig.turn(1)
     windows = [status_of(item)["window"] for item in of_kind(sent, wire.SM)]
     assert windows == [10 * 1408, 8 * 1408]
@@ -194,7 +196,7 @@ def test_a_cubic_window_is_in_the_status_message_that_a_loss_forces(rig):
 def test_a_session_that_only_sent_its_setup_is_sent_three_times_its_bytes(rig):
     sent = [len(item) for _ in range(20) for item in rig.turn(201 * MS)]
     assert 36 + sum(sent) == 108
-    rig.hear(heartbeat(0))
+    rig.deliver(heartbeat(0))
     sent = [len(item) for _ in range(20) for item in rig.turn(201 * MS)]
     assert sum(sent) == 108
 
@@ -206,7 +208,7 @@ def test_feedback_to_a_configured_address_has_no_limit(rig):
 
 
 def test_naks_leave_a_silent_source_the_status_messages_of_a_connection_timeout(rig):
-    rig.hear(*10 * [data(4_096, 992)])
+    rig.deliver(*10 * [data(4_096, 992)])
     rig.turn()
     assert rig.state.connections[0].unspent_bytes == image_connections.UNSPENT_BYTES_MAX
     rig.state.images[0].nak_delay_ns = 0

@@ -35,10 +35,10 @@ def rig(tmp_path):
     return rig
 
 
-def hear(rig, *datagrams):
+def deliver(rig, *datagrams):
     """What datagrams add to the counters, the unchanged ones left out."""
     before = {name: rig.value(counter_id) for name, counter_id in COUNTED.items()}
-    rig.hear(*datagrams)
+    rig.deliver(*datagrams)
     rig.turn()
     rig.turn()
     added = {name: rig.value(COUNTED[name]) - before[name] for name in COUNTED}
@@ -73,11 +73,11 @@ def test_the_first_status_message_leaves_at_once_and_names_the_join_position(tmp
 
 def test_a_packet_is_filed_where_it_belongs_and_only_there(rig):
     before, packet = rig.log(), data(1408, 500, 100)
-    assert hear(rig, packet) == {}
+    assert deliver(rig, packet) == {}
     assert rig.positions == (0, 1408 + len(packet))
     before[1408 : 1408 + len(packet)] = np.frombuffer(packet, np.uint8)
     assert np.array_equal(rig.log(), before)
-    hear(rig, data(0, 1376))
+    deliver(rig, data(0, 1376))
     assert rig.positions == (1408 + len(packet),) * 2
 
 
@@ -91,11 +91,11 @@ def with_page_map(rig):
 
 def test_a_packet_marks_the_pages_that_it_is_written_to(rig):
     pages = with_page_map(rig)
-    hear(rig, data(2 * written_pages.PAGE_LENGTH - 32, 100))
+    deliver(rig, data(2 * written_pages.PAGE_LENGTH - 32, 100))
     assert pages() == [1, 2]
-    hear(rig, data(5 * written_pages.PAGE_LENGTH, 100))
+    deliver(rig, data(5 * written_pages.PAGE_LENGTH, 100))
     assert pages() == [1, 2, 5]
-    hear(rig, heartbeat(7 * written_pages.PAGE_LENGTH))
+    deliver(rig, heartbeat(7 * written_pages.PAGE_LENGTH))
     assert pages() == [1, 2, 5]
 
 
@@ -103,7 +103,7 @@ def test_a_packet_marks_the_pages_that_it_is_written_to(rig):
 def test_any_order_and_any_repetition_make_the_same_log(rig, order):
     packets = [data(0, 1000), data(1056, 1000), pad(2112, 8192)]
     for number in order:
-        hear(rig, packets[number])
+        deliver(rig, packets[number])
     rig.turn()
     assert rig.positions == (2112 + 8192,) * 2
     expected = np.zeros(3 * TERM, np.uint8)
@@ -125,22 +125,22 @@ def test_what_ends_half_a_term_beyond_the_last_status_message_is_an_over_run(
     rig, position, payload, added
 ):
     before = rig.log()
-    assert hear(rig, data(position, payload)) == added
+    assert deliver(rig, data(position, payload)) == added
     assert rig.value(system_counters.INVALID_PACKETS) == 0
     assert (rig.positions[1] == 0) == bool(added)
     assert np.array_equal(rig.log(), before) == bool(added)
 
 
 def test_a_pad_counts_in_full_against_the_border(rig):
-    hear(rig, data(0, *[992] * 31))
-    assert hear(rig, pad(31 * 1024, TERM - 31 * 1024)) == {"over": 1}
+    deliver(rig, data(0, *[992] * 31))
+    assert deliver(rig, pad(31 * 1024, TERM - 31 * 1024)) == {"over": 1}
     assert rig.positions == (31 * 1024, 31 * 1024)
 
 
 def to_quarter(rig, position=16_384):
     """Have a subscriber consume so far that a status message says so."""
     for at in range(0, position, 1024):
-        hear(rig, data(at, 992))
+        deliver(rig, data(at, 992))
     rig.consume(position)
     sent = statuses(rig.turn())
     assert sent[-1]["offset"] == position % TERM
@@ -151,16 +151,16 @@ def test_what_was_acknowledged_is_an_under_run_and_keeps_nothing_alive(rig):
     last_packet_ns = image.shared_acquire(rig.state.words, 0, image.LAST_PACKET_NS)
     rig.now_ns += 5 * MS
     before = rig.log()
-    assert hear(rig, data(16_384 - 1024, 100)) == {"under": 1}
+    assert deliver(rig, data(16_384 - 1024, 100)) == {"under": 1}
     assert image.shared_acquire(rig.state.words, 0, image.LAST_PACKET_NS) == last_packet_ns
     assert rig.state.connections[0].last_activity_ns == rig.now_ns
     assert np.array_equal(rig.log(), before)
-    assert hear(rig, data(16_384, 100)) == {}
+    assert deliver(rig, data(16_384, 100)) == {}
     assert image.shared_acquire(rig.state.words, 0, image.LAST_PACKET_NS) == rig.now_ns
 
 
 def test_packets_before_the_stream_began_are_ignored(rig):
-    assert hear(rig, data(-TERM, 100)) == {}
+    assert deliver(rig, data(-TERM, 100)) == {}
     assert rig.positions == (0, 0)
 
 
@@ -184,13 +184,13 @@ def edited(datagram, at, replacement):
 )
 def test_a_packet_that_contradicts_itself_is_invalid_and_leaves_no_trace(rig, datagram):
     before = rig.log()
-    assert hear(rig, datagram) == {"invalid": 1}
+    assert deliver(rig, datagram) == {"invalid": 1}
     assert np.array_equal(rig.log(), before)
     assert rig.positions == (0, 0)
 
 
 def test_a_heartbeat_tells_how_far_the_sender_is(rig):
-    assert hear(rig, heartbeat(1056)) == {"heartbeats": 1}
+    assert deliver(rig, heartbeat(1056)) == {"heartbeats": 1}
     assert rig.positions == (0, 1056)
     rig.turn()
     assert naks(rig.turn(1 * MS)) == [(7, 0, 1056)]
@@ -200,26 +200,26 @@ def test_a_heartbeat_tells_how_far_the_sender_is(rig):
 def test_a_heartbeat_counts_up_to_a_term_behind_the_last_status_message(rig, back, added):
     for target in range(16_384, TERM + 16_385, 16_384):
         for at in range(target - 16_384, target, 1024):
-            hear(rig, data(at, 992))
+            deliver(rig, data(at, 992))
         rig.consume(target)
         rig.turn(200 * MS)
         rig.turn(200 * MS)
     behind = int(rig.state.images[0].last_status_position) - TERM - back
     assert behind >= 0
-    assert hear(rig, heartbeat(behind)) == added
+    assert deliver(rig, heartbeat(behind)) == added
 
 
 def test_a_heartbeat_beyond_the_border_is_an_over_run(rig):
-    assert hear(rig, heartbeat(HALF)) == {"heartbeats": 1}
-    assert hear(rig, heartbeat(HALF + 32)) == {"over": 1}
+    assert deliver(rig, heartbeat(HALF)) == {"heartbeats": 1}
+    assert deliver(rig, heartbeat(HALF + 32)) == {"over": 1}
 
 
 @pytest.mark.parametrize(("flags", "is_revoked"), [(0xE0, 0), (0xF0, 1)])
 def test_the_end_of_a_stream_is_noted_where_everybody_looks(rig, flags, is_revoked):
     log, meta_at = rig.pair.image_log.log, rig.pair.image_log.meta_at
-    hear(rig, data(0, 100), heartbeat(160))
+    deliver(rig, data(0, 100), heartbeat(160))
     assert image.shared_acquire(rig.state.words, 0, image.IS_END_OF_STREAM) == 0
-    hear(rig, heartbeat(160, flags), heartbeat(192, flags))
+    deliver(rig, heartbeat(160, flags), heartbeat(192, flags))
     assert image.shared_acquire(rig.state.words, 0, image.IS_END_OF_STREAM) == 1
     assert image.shared_acquire(rig.state.words, 0, image.IS_REVOKED) == is_revoked
     assert descriptor.end_of_stream_position_acquire(log, meta_at) == 160
@@ -228,7 +228,7 @@ def test_the_end_of_a_stream_is_noted_where_everybody_looks(rig, flags, is_revok
 
 
 def test_the_flags_of_data_end_nothing(rig):
-    hear(rig, data(0, 100, flags=0xF0))
+    deliver(rig, data(0, 100, flags=0xF0))
     assert image.shared_acquire(rig.state.words, 0, image.IS_END_OF_STREAM) == 0
 
 
@@ -244,7 +244,7 @@ def test_status_messages_repeat_every_200_ms(rig):
 
 def test_a_status_message_leaves_sooner_when_more_than_a_quarter_was_consumed(rig):
     for at in range(0, 16_384, 1024):
-        hear(rig, data(at, 992))
+        deliver(rig, data(at, 992))
     rig.consume(HALF // 4)
     assert statuses(rig.turn() + rig.turn()) == []
     rig.consume(HALF // 4 + 32)
@@ -255,7 +255,7 @@ def test_a_status_message_leaves_sooner_when_more_than_a_quarter_was_consumed(ri
 def test_nobody_is_answered_who_was_not_heard_for_5_s(rig):
     assert len(statuses(rig.turn(4_999 * MS))) == 1
     assert statuses(rig.turn(201 * MS)) == []
-    hear(rig, data(0, 100))
+    deliver(rig, data(0, 100))
     assert len(statuses(rig.turn(201 * MS))) == 1
 
 
@@ -269,22 +269,22 @@ def test_transports_that_deliver_are_counted_in_the_log(rig):
 
 
 def test_a_draining_image_says_so_at_the_next_status_message_or_at_once(rig):
-    rig.tell(receiver_state.START_DRAINING, 0, 0)
+    rig.command(receiver_state.START_DRAINING, 0, 0)
     (sent,) = statuses(rig.turn(201 * MS))
     assert sent["flags"] == 0x40
     rig.turn(1 * MS)
-    assert len(statuses(rig.tell(receiver_state.START_DRAINING, 0, 0))) == 0
-    (sent,) = statuses(rig.tell(receiver_state.START_DRAINING, 0, 1))
+    assert len(statuses(rig.command(receiver_state.START_DRAINING, 0, 0))) == 0
+    (sent,) = statuses(rig.command(receiver_state.START_DRAINING, 0, 1))
     assert sent["flags"] == 0x40
 
 
 def test_a_gap_is_asked_for_again_and_again_until_it_is_filled(rig):
-    hear(rig, data(1408, 1000))
-    asked = naks(rig.turn(1 * MS))
+    deliver(rig, data(1408, 1000))
+    naks_sent = naks(rig.turn(1 * MS))
     for after in (50_000, 49_999, 1, 100_000):
-        asked += naks(rig.turn(after))
-    assert asked == [(7, 0, 1408)] * 3
-    hear(rig, data(0, 1376))
+        naks_sent += naks(rig.turn(after))
+    assert naks_sent == [(7, 0, 1408)] * 3
+    deliver(rig, data(0, 1376))
     assert naks(rig.turn(10 * MS) + rig.turn(10 * MS)) == []
     assert rig.value(system_counters.NAKS_SENT) == rig.value(NAKS_OUT) == 3
 
@@ -292,17 +292,17 @@ def test_a_gap_is_asked_for_again_and_again_until_it_is_filled(rig):
 def test_an_unreliable_stream_pads_its_gap_and_asks_nobody(tmp_path):
     rig = ReceivingRig(tmp_path, reliable=False)
     rig.start()
-    hear(rig, data(1408, 1000))
+    deliver(rig, data(1408, 1000))
     assert naks(rig.turn() + rig.turn()) == []
     rig.turn()
     assert rig.positions == (1408 + 1056, 1408 + 1056)
     assert rig.value(system_counters.LOSS_GAP_FILLS) == 1
     assert rig.log()[:32].tobytes() == pad(0, 1408)
     before = rig.log()
-    hear(rig, data(0, 1376))
+    deliver(rig, data(0, 1376))
     assert np.array_equal(rig.log(), before)
 
 
 def test_a_revoked_image_asks_for_nothing(rig):
-    hear(rig, data(1408, 1000), heartbeat(2464, 0xF0))
+    deliver(rig, data(1408, 1000), heartbeat(2464, 0xF0))
     assert naks(rig.turn(1 * MS) + rig.turn(1 * MS)) == []

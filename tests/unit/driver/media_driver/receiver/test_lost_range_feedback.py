@@ -28,7 +28,7 @@ def make_gaps(rig, count):
     """Let every second slot of a stream arrive, so that all NAKs are due after 5 ms."""
     rig.state.images[0].nak_delay_ns = 5 * MS
     for gap in range(count):
-        rig.hear(data(2 * SLOT * gap + SLOT, 0))
+        rig.deliver(data(2 * SLOT * gap + SLOT, 0))
         rig.turn()
     rig.turn()
 
@@ -43,12 +43,12 @@ def naks_of(datagrams):
 def test_the_naks_of_a_turn_leave_together_oldest_first(rig):
     make_gaps(rig, GAPS)
     assert naks_of(rig.turn(5 * MS - 1)) == []
-    asked, at_once = [], []
-    while len(asked) < GAPS:
+    naks_sent, at_once = [], []
+    while len(naks_sent) < GAPS:
         found = naks_of(rig.turn(1))
-        asked += found
+        naks_sent += found
         at_once.append(len(found))
-    assert asked == [(2 * SLOT * gap, SLOT) for gap in range(GAPS)]
+    assert naks_sent == [(2 * SLOT * gap, SLOT) for gap in range(GAPS)]
     full, rest = divmod(GAPS, lost_ranges.RANGES_MAX)
     assert at_once == [lost_ranges.RANGES_MAX] * full + [rest]
     assert (rig.value(NAKS_OUT), rig.value(system_counters.NAKS_SENT)) == (GAPS, GAPS)
@@ -56,18 +56,18 @@ def test_the_naks_of_a_turn_leave_together_oldest_first(rig):
 
 def test_each_connection_is_sent_its_naks_from_its_own_socket(rig):
     rig.add_transport(2, connection=1)
-    rig.hear(data(SLOT, 0), at=1)
-    rig.hear(data(3 * SLOT, 0), at=2)
+    rig.deliver(data(SLOT, 0), at=1)
+    rig.deliver(data(3 * SLOT, 0), at=2)
     rig.turn()
     rig.turn(MS)
     rig.turn(MS)
-    left = [(mailbox, *naks_of([item])) for mailbox, item in rig.left if item[6] == wire.NAK]
+    left = [(mailbox, *naks_of([item])) for mailbox, item in rig.sent if item[6] == wire.NAK]
     assert left == [(number, (at, SLOT)) for number in (1, 2) for at in (0, 2 * SLOT)]
     assert rig.value(NAKS_OUT) == 4
 
 
 def test_repeated_naks_are_no_work(rig):
-    rig.hear(data(1024, 992))
+    rig.deliver(data(1024, 992))
     rig.turn()
     found, worked = [], []
     for _ in range(3_000):
@@ -81,7 +81,7 @@ def test_repeated_naks_are_no_work(rig):
 
 
 def test_retries_and_the_repair_time_are_shown(rig):
-    rig.hear(data(1024, 992))
+    rig.deliver(data(1024, 992))
     rig.turn()
     rig.turn(MS)
     rig.turn(MS)
@@ -91,7 +91,7 @@ def test_retries_and_the_repair_time_are_shown(rig):
     rig.turn(MS)
     assert (rig.value(NAKS_OUT), rig.value(NAK_RETRIES)) == (2, 1)
     assert (rig.value(GAPS_OPEN), rig.value(OLDEST_GAP)) == (1, 334 * MS)
-    rig.hear(data(0, 992))
+    rig.deliver(data(0, 992))
     rig.turn(MS)
     rig.turn(MS)
     # The first measurement is from the first NAK.
@@ -100,7 +100,7 @@ def test_retries_and_the_repair_time_are_shown(rig):
 
 
 def test_a_source_cannot_cause_more_naks_than_its_bytes_permit(rig):
-    rig.hear(*10 * [data(20_480, 992)])
+    rig.deliver(*10 * [data(20_480, 992)])
     rig.turn()
     spare = int(rig.state.connections[0].unspent_bytes)
     assert 28_672 < spare <= image_connections.UNSPENT_BYTES_MAX_ALL_GAPS == 32_768
@@ -120,16 +120,16 @@ def test_a_configured_control_address_is_sent_all_naks(rig):
 
 def test_an_image_with_one_active_gap_keeps_less_for_later(rig):
     rig.state.images[0].is_nak_all_gaps = 0
-    rig.hear(*10 * [data(0, 992)])
+    rig.deliver(*10 * [data(0, 992)])
     rig.turn()
     assert rig.state.connections[0].unspent_bytes <= image_connections.UNSPENT_BYTES_MAX == 4_096
 
 
 def test_nothing_is_asked_for_after_the_stream_was_revoked(rig):
-    rig.hear(data(SLOT, 0))
+    rig.deliver(data(SLOT, 0))
     rig.turn()
     rig.turn(MS)
-    rig.hear(heartbeat(2 * SLOT, flags=0xF0))
+    rig.deliver(heartbeat(2 * SLOT, flags=0xF0))
     rig.turn()
     rig.state.images[0].nak_delay_ns = 0
     assert naks_of(rig.turn(1_000 * MS)) == []

@@ -22,7 +22,7 @@ from windtunnel.driver.media_driver.image import publication_image as image
 from windtunnel.driver.media_driver.receiver import receiver_state
 
 SECOND = 1_000 * MS
-ASKED = {"session_id": 0, "stream_id": 0, "flags": 0x80, "term_id": 0, "offset": 0, "window": 0}
+REQUESTED = {"session_id": 0, "stream_id": 0, "flags": 0x80, "term_id": 0, "offset": 0, "window": 0}
 
 
 @pytest.fixture
@@ -34,9 +34,11 @@ def statuses(datagrams):
     return [status_of(item) for item in datagrams if item[6] == wire.SM]
 
 
-def asked(datagrams):
+def setup_requests(datagrams):
     return [
-        {name: item[name] for name in ASKED} for item in statuses(datagrams) if item["flags"] == 128
+        {name: item[name] for name in REQUESTED}
+        for item in statuses(datagrams)
+        if item["flags"] == 128
     ]
 
 
@@ -53,19 +55,19 @@ def control_of(rig, mailbox):
 def test_frames_of_any_socket_feed_the_image_of_the_endpoint(rig):
     rig.start()
     rig.add_transport(2, connection=1)
-    rig.hear(data(0, 992))
-    rig.hear(data(1024, 992), at=2)
+    rig.deliver(data(0, 992))
+    rig.deliver(data(1024, 992), at=2)
     rig.turn()
     rig.turn()
     assert rig.positions == (2048, 2048)
-    rig.hear(data(0, 992), data(1024, 992), at=2)
+    rig.deliver(data(0, 992), data(1024, 992), at=2)
     rig.turn()
     assert rig.positions == (2048, 2048)
 
 
 def test_a_setup_on_any_socket_makes_the_image_of_the_endpoint(rig):
     rig.add_transport(2, connection=1)
-    rig.hear(setup(), at=2)
+    rig.deliver(setup(), at=2)
     rig.turn()
     (event,) = rig.events()
     assert event[:2] == [receiver_state.CREATE_IMAGE, 0]
@@ -75,30 +77,30 @@ def test_a_setup_on_any_socket_makes_the_image_of_the_endpoint(rig):
 def test_every_live_connection_is_answered_from_its_own_socket(rig):
     rig.start()
     rig.add_transport(2, connection=1)
-    rig.hear(heartbeat(0))
+    rig.deliver(heartbeat(0))
     assert rig.turn(201 * MS) != []
-    assert [mailbox for mailbox, _ in rig.left] == [1]
-    rig.hear(data(1024, 0), at=2)
+    assert [mailbox for mailbox, _ in rig.sent] == [1]
+    rig.deliver(data(1024, 0), at=2)
     rig.turn()
     rig.turn()
     rig.turn(201 * MS)
-    sent = [(mailbox, item[6]) for mailbox, item in rig.left]
+    sent = [(mailbox, item[6]) for mailbox, item in rig.sent]
     assert sorted(sent) == [(1, wire.NAK), (1, wire.SM), (2, wire.NAK), (2, wire.SM)]
     assert rig.value(system_counters.NAKS_SENT) == 2
-    receiver_ids = {item[28:36] for _, item in rig.left if item[6] == wire.SM}
+    receiver_ids = {item[28:36] for _, item in rig.sent if item[6] == wire.SM}
     assert receiver_ids == {(99).to_bytes(8, "little")}
 
 
 def test_a_socket_that_fell_silent_is_not_answered_while_another_is(rig):
     rig.start()
     rig.add_transport(2, connection=1)
-    rig.hear(data(0, 0), at=2)
+    rig.deliver(data(0, 0), at=2)
     rig.turn()
     for _ in range(6):
-        rig.hear(heartbeat(32))
+        rig.deliver(heartbeat(32))
         rig.turn(1 * SECOND)
     rig.turn(201 * MS)
-    assert {mailbox for mailbox, _ in rig.left} == {1}
+    assert {mailbox for mailbox, _ in rig.sent} == {1}
 
 
 def test_transports_that_deliver_are_counted_in_the_log(rig):
@@ -107,21 +109,21 @@ def test_transports_that_deliver_are_counted_in_the_log(rig):
     rig.add_transport(2, connection=1)
     rig.turn(201 * MS)
     assert log[at] == 1
-    rig.hear(data(0, 0), at=2)
+    rig.deliver(data(0, 0), at=2)
     rig.turn()
     rig.turn(201 * MS)
     assert log[at] == 2
-    rig.tell(receiver_state.REMOVE_ENDPOINT, 2)
+    rig.command(receiver_state.REMOVE_ENDPOINT, 2)
     assert log[at] == 1
 
 
 def test_a_stream_ends_when_it_has_ended_on_every_connection(rig):
     rig.start()
     rig.add_transport(2, connection=1)
-    rig.hear(heartbeat(64, 0xE0))
+    rig.deliver(heartbeat(64, 0xE0))
     rig.turn()
     assert image.shared_acquire(rig.state.words, 0, image.IS_END_OF_STREAM) == 0
-    rig.hear(heartbeat(96, 0xE0), at=2)
+    rig.deliver(heartbeat(96, 0xE0), at=2)
     rig.turn()
     assert image.shared_acquire(rig.state.words, 0, image.IS_END_OF_STREAM) == 1
     log, meta_at = rig.pair.image_log.log, rig.pair.image_log.meta_at
@@ -131,21 +133,21 @@ def test_a_stream_ends_when_it_has_ended_on_every_connection(rig):
 def test_a_destination_that_is_gone_holds_no_end_back_and_hears_nothing(rig):
     rig.start()
     rig.add_transport(2, connection=1)
-    rig.hear(data(0, 0), at=2)
+    rig.deliver(data(0, 0), at=2)
     rig.turn()
-    rig.tell(receiver_state.REMOVE_ENDPOINT, 2)
+    rig.command(receiver_state.REMOVE_ENDPOINT, 2)
     assert [receiver_state.ENDPOINT_RELEASED, 2] in [event[:2] for event in rig.events()]
-    rig.hear(heartbeat(32, 0xE0))
+    rig.deliver(heartbeat(32, 0xE0))
     rig.turn(201 * MS)
     assert image.shared_acquire(rig.state.words, 0, image.IS_END_OF_STREAM) == 1
-    assert {mailbox for mailbox, _ in rig.left} <= {1}
+    assert {mailbox for mailbox, _ in rig.sent} <= {1}
     assert rig.state.agent[0].endpoint_count == 1
 
 
 def test_an_endpoint_keeps_its_streams_when_a_destination_goes(rig):
     rig.add_transport(2, connection=1)
-    rig.tell(receiver_state.REMOVE_ENDPOINT, 2)
-    rig.hear(setup())
+    rig.command(receiver_state.REMOVE_ENDPOINT, 2)
+    rig.deliver(setup())
     rig.turn()
     assert [event[0] for event in rig.events()] == [
         receiver_state.ENDPOINT_RELEASED,
@@ -155,21 +157,21 @@ def test_an_endpoint_keeps_its_streams_when_a_destination_goes(rig):
 
 def test_an_explicit_control_address_is_asked_at_once_and_every_second(rig):
     sent = rig.add_transport(2, serves=2, **control_of(rig, 0))
-    assert asked(sent) == [ASKED]
+    assert setup_requests(sent) == [REQUESTED]
     assert rig.destinations[-1] == rig.pair.names[0][:16].tobytes()
-    assert asked(rig.turn(2 * SECOND)) == []
-    rig.tell(receiver_state.ADD_INTEREST, 2, STREAM_ID, 0, 0)
-    assert asked(rig.turn(1)) == []
+    assert setup_requests(rig.turn(2 * SECOND)) == []
+    rig.command(receiver_state.ADD_INTEREST, 2, STREAM_ID, 0, 0)
+    assert setup_requests(rig.turn(1)) == []
     times = []
     for _ in range(35):
-        times += [rig.now_ns // (100 * MS)] * len(asked(rig.turn(100 * MS)))
+        times += [rig.now_ns // (100 * MS)] * len(setup_requests(rig.turn(100 * MS)))
     assert [later - sooner for sooner, later in itertools.pairwise(times)] == [11, 11]
-    rig.tell(receiver_state.REMOVE_INTEREST, 2, STREAM_ID, 0, 0)
-    assert asked(rig.turn(5 * SECOND)) == []
+    rig.command(receiver_state.REMOVE_INTEREST, 2, STREAM_ID, 0, 0)
+    assert setup_requests(rig.turn(5 * SECOND)) == []
 
 
 def test_a_setup_that_waits_at_a_new_socket_finds_its_subscription(rig):
-    rig.hear(setup(), at=2)
+    rig.deliver(setup(), at=2)
     endpoint, record = rig.state.endpoints[2], handoff.make_record()
     fill(endpoint, fd=link.FIRST_FD - 2, serves=2)
     for words in ((receiver_state.ADD_ENDPOINT, 2), (receiver_state.ADD_INTEREST, 2, STREAM_ID)):
@@ -182,35 +184,35 @@ def test_a_setup_that_waits_at_a_new_socket_finds_its_subscription(rig):
 
 def test_nothing_is_asked_once_the_socket_is_gone(rig):
     rig.add_transport(2, serves=2, **control_of(rig, 0))
-    rig.tell(receiver_state.ADD_INTEREST, 2, STREAM_ID, 0, 0)
-    rig.tell(receiver_state.REMOVE_ENDPOINT, 2)
+    rig.command(receiver_state.ADD_INTEREST, 2, STREAM_ID, 0, 0)
+    rig.command(receiver_state.REMOVE_ENDPOINT, 2)
     assert rig.turn(5 * SECOND) == []
     assert rig.state.agent[0].eliciting_count == 0
 
 
 def test_a_session_that_is_wanted_by_its_id_is_asked_for_by_its_id(rig):
     rig.add_transport(2, serves=2, **control_of(rig, 0))
-    wanted = ASKED | {"session_id": 77, "stream_id": 5}
-    assert asked(rig.tell(receiver_state.ADD_INTEREST, 2, 5, 1, 77)) == [wanted]
-    assert asked(rig.tell(receiver_state.ADD_INTEREST, 0, 5, 1, 78)) == []
-    assert asked(rig.tell(receiver_state.REQUEST_SETUP, 2, 5, 77)) == [wanted]
+    wanted = REQUESTED | {"session_id": 77, "stream_id": 5}
+    assert setup_requests(rig.command(receiver_state.ADD_INTEREST, 2, 5, 1, 77)) == [wanted]
+    assert setup_requests(rig.command(receiver_state.ADD_INTEREST, 0, 5, 1, 78)) == []
+    assert setup_requests(rig.command(receiver_state.REQUEST_SETUP, 2, 5, 77)) == [wanted]
 
 
 def test_a_changed_control_address_is_where_everything_goes_from_then_on(rig):
     rig.start()
     rig.add_transport(2, connection=1, **control_of(rig, 0))
-    rig.hear(data(0, 0), at=2)
+    rig.deliver(data(0, 0), at=2)
     rig.turn()
     words = [int(word) for word in rig.pair.names[3].view(np.int32)]
-    rig.tell(receiver_state.CHANGE_CONTROL_ADDRESS, 2, 16, *words)
+    rig.command(receiver_state.CHANGE_CONTROL_ADDRESS, 2, 16, *words)
     rig.destinations.clear()
     rig.turn(1_100 * MS)
     new = rig.pair.names[3][:16].tobytes()
-    where = {(left[0], to) for left, to in zip(rig.left, rig.destinations, strict=True)}
+    where = {(left[0], to) for left, to in zip(rig.sent, rig.destinations, strict=True)}
     assert where == {(1, rig.pair.names[0][:16].tobytes()), (2, new)}
-    assert {left[1][5] for left in rig.left if left[0] == 2} == {0, 0x80}
+    assert {left[1][5] for left in rig.sent if left[0] == 2} == {0, 0x80}
     assert rig.value(system_counters.RESOLUTION_CHANGES) == 1
-    rig.tell(receiver_state.CHANGE_CONTROL_ADDRESS, 0, 16, *words)
+    rig.command(receiver_state.CHANGE_CONTROL_ADDRESS, 0, 16, *words)
     assert rig.value(system_counters.RESOLUTION_CHANGES) == 1
 
 
@@ -220,14 +222,14 @@ def test_when_a_socket_was_last_heard_is_told(rig):
     before_ns = rig.now_ns
     assert receive_endpoint.last_activity_acquire(activity, 2) == before_ns
     rig.now_ns += SECOND
-    rig.hear(data(0, 100))
+    rig.deliver(data(0, 100))
     rig.turn()
     assert receive_endpoint.last_activity_acquire(activity, 0) == rig.now_ns
     assert receive_endpoint.last_activity_acquire(activity, 2) == before_ns
-    rig.hear(b"\0" * 40, at=2)
+    rig.deliver(b"\0" * 40, at=2)
     rig.turn()
     assert receive_endpoint.last_activity_acquire(activity, 2) == before_ns
-    rig.hear(setup(stream_id=9), at=2)
+    rig.deliver(setup(stream_id=9), at=2)
     rig.turn()
     assert receive_endpoint.last_activity_acquire(activity, 2) == rig.now_ns
 
@@ -244,7 +246,7 @@ def test_a_failing_socket_is_reported_when_nothing_else_is(rig):
 def test_a_stream_with_as_many_images_as_it_may_have_is_reported(rig, limit):
     rig.state.agent[0].session_limit = limit
     rig.start()
-    rig.hear(setup(session_id=8), setup(session_id=9))
+    rig.deliver(setup(session_id=8), setup(session_id=9))
     rig.turn()
     kinds = [event[:3] for event in rig.events()]
     if limit == 1:
@@ -254,12 +256,12 @@ def test_a_stream_with_as_many_images_as_it_may_have_is_reported(rig, limit):
 
 
 def test_an_image_that_came_too_late_gets_no_packets(rig):
-    rig.hear(setup())
+    rig.deliver(setup())
     rig.turn()
     rig.interest(STREAM_ID, gone=True)
     rig.pair._on_events()
     rig.turn()
-    rig.hear(data(0, 100))
+    rig.deliver(data(0, 100))
     rig.turn()
     assert rig.positions == (0, 0)
     assert rig.events() == []

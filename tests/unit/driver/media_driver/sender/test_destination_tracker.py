@@ -48,7 +48,7 @@ class Table:
     def change(self, registration, address):
         self.call(tracker.change_address, registration, *self.name(address))
 
-    def hear(self, receiver, address, now, is_accepted=False):
+    def on_status(self, receiver, address, now, is_accepted=False):
         self.call(tracker.on_status, self.values, receiver, *self.name(address), is_accepted, now)
 
     def expire(self, now):
@@ -81,7 +81,7 @@ class Table:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["hear"] * 4 + ["add", "remove", "by_id", "change", "expire", "silent"]),
+        st.sampled_from(["status"] * 4 + ["add", "remove", "by_id", "change", "expire", "silent"]),
         st.integers(1, 3),
         st.sampled_from(ADDRESSES),
         st.sampled_from([0, 1, tracker.TIMEOUT_NS // 2, tracker.TIMEOUT_NS]),
@@ -90,7 +90,7 @@ STEPS = st.lists(
 )
 
 
-def told_of(twin):
+def rows_of(twin):
     return [
         {name: value for name, value in vars(place).items() if name != "accepted"}
         for place in twin.places
@@ -98,10 +98,10 @@ def told_of(twin):
 
 
 TWO_EQUAL_ONES = [
-    ("hear", 1, ADDRESSES[0], 0),
+    ("status", 1, ADDRESSES[0], 0),
     *[("add", 1, ADDRESSES[1], 0)] * 2,
     ("add", 1, ADDRESSES[0], 0),
-    ("hear", 3, ADDRESSES[-1], 0),
+    ("status", 3, ADDRESSES[-1], 0),
     ("remove", 1, ADDRESSES[1], 0),
 ]
 
@@ -113,8 +113,8 @@ def test_agrees_with_its_naive_twin(steps, is_dynamic):
     twin, now = Destinations(is_dynamic, tracker.TIMEOUT_NS), 0
     for number, (operation, receiver, address, delay) in enumerate(steps):
         now += delay
-        if operation == "hear":
-            table.hear(receiver, address, now, number % 3 == 0)
+        if operation == "status":
+            table.on_status(receiver, address, now, number % 3 == 0)
             twin.hear(receiver, address, now, number % 3 == 0)
         elif operation == "add":
             nowhere = number % 4 == 0
@@ -135,7 +135,7 @@ def test_agrees_with_its_naive_twin(steps, is_dynamic):
             twin.expire(now)
         else:
             assert table.take_silent(now) == twin.take_silent(now)
-        assert [vars(place) for place in table.places()] == told_of(twin)
+        assert [vars(place) for place in table.places()] == rows_of(twin)
         found = twin.find(receiver, address)
         index = next((i for i, p in enumerate(twin.places) if p is found), None)
         assert table.find(receiver, address) == index
@@ -144,10 +144,10 @@ def test_agrees_with_its_naive_twin(steps, is_dynamic):
 
 def test_a_receiver_keeps_its_place_when_it_is_seen_from_another_address():
     table = Table(tracker.DYNAMIC)
-    table.hear(7, ("10.0.0.1", 40_001), 5)
-    table.hear(7, ("10.0.0.2", 40_001), 6)
+    table.on_status(7, ("10.0.0.1", 40_001), 5)
+    table.on_status(7, ("10.0.0.2", 40_001), 6)
     assert [place.address for place in table.places()] == [("10.0.0.1", 40_001)]
-    table.hear(7, ("10.0.0.1", 40_002), 7)
+    table.on_status(7, ("10.0.0.1", 40_002), 7)
     assert len(table.places()) == 2
 
 
@@ -155,20 +155,20 @@ def test_two_receivers_behind_one_address_are_two_only_once_they_have_names():
     table = Table(tracker.MANUAL)
     table.add(1, ("10.0.0.1", 40_001), 0)
     assert table.find(7, ("10.0.0.1", 40_001)) == 0
-    table.hear(7, ("10.0.0.1", 40_001), 1)
+    table.on_status(7, ("10.0.0.1", 40_001), 1)
     assert table.find(8, ("10.0.0.1", 40_001)) is None
 
 
 def test_a_status_message_from_a_stranger_adds_nothing_in_manual_mode():
     table = Table(tracker.MANUAL)
-    table.hear(7, ("10.0.0.1", 40_001), 5)
+    table.on_status(7, ("10.0.0.1", 40_001), 5)
     assert table.places() == []
 
 
 @pytest.mark.parametrize(("age", "count"), [(tracker.TIMEOUT_NS, 1), (tracker.TIMEOUT_NS + 1, 0)])
 def test_a_silent_destination_goes(age, count):
     table = Table(tracker.DYNAMIC)
-    table.hear(7, ("10.0.0.1", 40_001), 5)
+    table.on_status(7, ("10.0.0.1", 40_001), 5)
     table.expire(5 + age)
     assert len(table.places()) == count
 
@@ -178,7 +178,7 @@ def test_a_full_table_takes_no_more_manual_destinations():
     for number in range(tracker.DESTINATIONS_MAX):
         assert table.add(number, ("10.0.0.1", 1000 + number), 0) == FIRST + number
     assert table.add(-5, ("10.0.0.2", 1), 0) == tracker.NOT_FOUND
-    table.hear(7, ("10.0.0.2", 1), 0)
+    table.on_status(7, ("10.0.0.2", 1), 0)
     assert len(table.places()) == tracker.DESTINATIONS_MAX
     assert not table.rows[FIRST + tracker.DESTINATIONS_MAX :].name_length.any()
 
@@ -200,22 +200,22 @@ def test_a_crowded_table_agrees_with_its_naive_twin(crowd):
     table, twin, now = Table(tracker.DYNAMIC), Destinations(True, tracker.TIMEOUT_NS), 0
     for number, (address, is_accepted, delay) in enumerate(crowd):
         now += delay
-        table.hear(number, address, now, is_accepted)
+        table.on_status(number, address, now, is_accepted)
         twin.hear(number, address, now, is_accepted)
-    assert [vars(place) for place in table.places()] == told_of(twin)
+    assert [vars(place) for place in table.places()] == rows_of(twin)
 
 
 def fill(table, is_accepted):
     """Four hosts use all places."""
     for number in range(tracker.DESTINATIONS_MAX):
-        table.hear(number, (f"10.0.0.{number % 4}", 1000 + number), number, is_accepted)
+        table.on_status(number, (f"10.0.0.{number % 4}", 1000 + number), number, is_accepted)
 
 
 def test_a_new_receiver_replaces_the_oldest_that_never_read_a_publication():
     table = Table(tracker.DYNAMIC)
     fill(table, is_accepted=False)
-    table.hear(0, ("10.0.0.0", 1000), 500, is_accepted=True)
-    table.hear(900, ("10.0.9.9", 1), 501)
+    table.on_status(0, ("10.0.0.0", 1000), 500, is_accepted=True)
+    table.on_status(900, ("10.0.9.9", 1), 501)
     places = table.places()
     assert len(places) == tracker.DESTINATIONS_MAX
     assert places[1].address == ("10.0.9.9", 1)
@@ -227,32 +227,32 @@ def test_a_receiver_of_a_publication_is_not_replaced_until_it_is_silent():
     fill(table, is_accepted=True)
     before = table.places()
     for now in (600, tracker.TIMEOUT_NS):
-        table.hear(900, ("10.0.9.9", 1), now, is_accepted=True)
+        table.on_status(900, ("10.0.9.9", 1), now, is_accepted=True)
         assert table.places() == before
-    table.hear(900, ("10.0.9.9", 1), tracker.TIMEOUT_NS + 1, is_accepted=True)
+    table.on_status(900, ("10.0.9.9", 1), tracker.TIMEOUT_NS + 1, is_accepted=True)
     assert table.places()[0].address == ("10.0.9.9", 1)
 
 
 def test_one_host_uses_only_its_share_of_the_places():
     table = Table(tracker.DYNAMIC)
     for number in range(tracker.HOST_DESTINATIONS_MAX + 5):
-        table.hear(number, ("10.0.0.1", 1000 + number), number, is_accepted=False)
+        table.on_status(number, ("10.0.0.1", 1000 + number), number, is_accepted=False)
     places = table.places()
     assert len(places) == tracker.HOST_DESTINATIONS_MAX
     assert [place.receiver for place in places[:6]] == [64, 65, 66, 67, 68, 5]
-    table.hear(900, ("10.0.9.9", 1), 600)
+    table.on_status(900, ("10.0.9.9", 1), 600)
     assert len(table.places()) == tracker.HOST_DESTINATIONS_MAX + 1
 
 
 def test_one_address_is_one_destination_whatever_receiver_ids_it_claims():
     table = Table(tracker.DYNAMIC)
-    table.hear(7, ("10.0.0.1", 40_001), 5, is_accepted=True)
+    table.on_status(7, ("10.0.0.1", 40_001), 5, is_accepted=True)
     for receiver in range(100, 200):
-        table.hear(receiver, ("10.0.0.1", 40_001), 6)
+        table.on_status(receiver, ("10.0.0.1", 40_001), 6)
     (place,) = table.places()
     assert (place.receiver, place.heard) == (199, 6)
     assert table.rows[FIRST].accepted_ns == 5
-    table.hear(7, ("10.0.0.1", 40_002), 7)
+    table.on_status(7, ("10.0.0.1", 40_002), 7)
     assert len(table.places()) == 2
 
 

@@ -30,7 +30,7 @@ class Flow:
         record.receivers_id = COUNTER
         self.limit, self.now = 0, 100
 
-    def hear(self, receiver, limit, window=64, *, done=False, tag=None):
+    def on_status(self, receiver, limit, window=64, *, done=False, tag=None):
         self.limit = int(
             flow_control.on_status(
                 self.flows,
@@ -76,7 +76,7 @@ class Flow:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["hear"] * 6 + ["done", "idle", "want", "setup", "refuse"]),
+        st.sampled_from(["status"] * 6 + ["done", "idle", "want", "setup", "refuse"]),
         st.integers(1, 4),
         st.integers(0, 20),
         st.integers(1, 4),
@@ -94,10 +94,10 @@ def test_a_group_agrees_with_its_naive_twin(steps, strategy, least):
     for operation, receiver, place, span, tag, delay in steps:
         flow.now += delay
         before = flow.limit
-        if operation in ("hear", "done"):
+        if operation in ("status", "done"):
             limit, window, done = 32 * place, 32 * span, operation == "done"
             expected = twin.hear(flow.now, before, receiver, limit, window, tag, done)
-            assert flow.hear(receiver, limit, window, done=done, tag=tag) == expected
+            assert flow.on_status(receiver, limit, window, done=done, tag=tag) == expected
         elif operation == "idle":
             assert flow.idle() == twin.idle(flow.now, before)
         elif operation == "want":
@@ -116,7 +116,11 @@ def test_a_group_agrees_with_its_naive_twin(steps, strategy, least):
 def test_max_follows_the_fastest_and_waits_for_nobody():
     flow = Flow("max", least=3)
     assert flow.is_ready()
-    assert [flow.hear(1, 100), flow.hear(2, 64), flow.hear(3, 128, done=True)] == [100, 100, 128]
+    assert [flow.on_status(1, 100), flow.on_status(2, 64), flow.on_status(3, 128, done=True)] == [
+        100,
+        100,
+        128,
+    ]
     flow.want_setup()
     flow.setup()
     assert flow.idle(after=100 * TIMEOUT) == 128
@@ -125,45 +129,49 @@ def test_max_follows_the_fastest_and_waits_for_nobody():
 
 def test_min_follows_the_slowest():
     flow = Flow()
-    assert [flow.hear(1, 1000), flow.hear(2, 980), flow.hear(1, 1200)] == [1000, 1000, 1000]
+    assert [flow.on_status(1, 1000), flow.on_status(2, 980), flow.on_status(1, 1200)] == [
+        1000,
+        1000,
+        1000,
+    ]
     assert flow.idle() == 980
-    assert flow.hear(2, 1100) == 1100
+    assert flow.on_status(2, 1100) == 1100
     assert flow.members() == {1, 2}
 
 
 @pytest.mark.parametrize(("limit", "is_member"), [(936, True), (935, False)])
 def test_a_late_receiver_is_waited_for_once_it_is_within_a_window(limit, is_member):
     flow = Flow()
-    flow.hear(1, 1000)
-    flow.hear(2, limit, 64)
+    flow.on_status(1, 1000)
+    flow.on_status(2, limit, 64)
     assert (2 in flow.members()) == is_member
     assert flow.idle() == (limit if is_member else 1000)
 
 
 def test_only_receivers_with_the_tag_are_waited_for():
     flow = Flow("tagged")
-    assert flow.hear(1, 1000, tag=TAG) == 1000
-    assert flow.hear(2, 2000, tag=5) == 1000
-    assert flow.hear(3, 3000) == 1000
+    assert flow.on_status(1, 1000, tag=TAG) == 1000
+    assert flow.on_status(2, 2000, tag=5) == 1000
+    assert flow.on_status(3, 3000) == 1000
     assert flow.members() == {1}
 
 
 def test_without_any_member_strangers_move_the_limit_unless_members_are_required():
-    assert Flow("tagged").hear(1, 1000, tag=5) == 1000
+    assert Flow("tagged").on_status(1, 1000, tag=5) == 1000
     flow = Flow("tagged", least=1)
-    assert flow.hear(1, 1000, tag=5) == 0
+    assert flow.on_status(1, 1000, tag=5) == 0
     assert not flow.is_ready()
-    assert flow.hear(2, 1000, tag=TAG) == 1000
+    assert flow.on_status(2, 1000, tag=TAG) == 1000
     assert flow.is_ready()
 
 
 def test_a_group_too_small_moves_nothing():
     flow = Flow(least=2)
-    assert flow.hear(1, 1000) == 0
+    assert flow.on_status(1, 1000) == 0
     assert (flow.is_ready(), flow.idle()) == (False, 0)
-    assert flow.hear(2, 1000) == 1000
+    assert flow.on_status(2, 1000) == 1000
     assert flow.is_ready()
-    assert flow.hear(2, 1100, done=True) == 1000
+    assert flow.on_status(2, 1100, done=True) == 1000
     assert flow.is_ready()
     flow.idle()
     assert (flow.is_ready(), flow.members()) == (False, {1})
@@ -172,15 +180,15 @@ def test_a_group_too_small_moves_nothing():
 @pytest.mark.parametrize(("after", "is_member"), [(TIMEOUT, True), (TIMEOUT + 1, False)])
 def test_a_silent_member_is_forgotten_in_an_idle_turn(after, is_member):
     flow = Flow()
-    flow.hear(1, 100)
+    flow.on_status(1, 100)
     flow.idle(after)
     assert (1 in flow.members()) == is_member
 
 
 def test_a_member_that_refuses_the_stream_is_waited_for_no_longer_whatever_its_tag():
     flow = Flow("tagged")
-    flow.hear(1, 1000, tag=TAG)
-    flow.hear(2, 980, tag=TAG)
+    flow.on_status(1, 1000, tag=TAG)
+    flow.on_status(2, 980, tag=TAG)
     flow.refuse(2)
     assert flow.idle() == 1000
     assert flow.members() == {1}
@@ -188,39 +196,39 @@ def test_a_member_that_refuses_the_stream_is_waited_for_no_longer_whatever_its_t
 
 def test_the_limit_is_held_while_a_receiver_that_asked_for_a_setup_catches_up():
     flow = Flow()
-    flow.hear(1, 1000)
+    flow.on_status(1, 1000)
     flow.want_setup()
     flow.setup()
-    assert flow.hear(1, 2000) == 1000
+    assert flow.on_status(1, 2000) == 1000
     assert flow.idle(TIMEOUT) == 1000
     flow.now += 1
-    assert flow.hear(1, 3000) == 3000
+    assert flow.on_status(1, 3000) == 3000
 
 
 def test_a_receiver_that_joins_ends_the_hold():
     flow = Flow()
-    flow.hear(1, 1000)
+    flow.on_status(1, 1000)
     flow.want_setup()
     flow.setup()
-    flow.hear(1, 2000)
-    assert flow.hear(2, 990) == 1000
+    flow.on_status(1, 2000)
+    assert flow.on_status(2, 990) == 1000
     assert flow.members() == {1, 2}
-    assert flow.hear(2, 2000) == 2000
+    assert flow.on_status(2, 2000) == 2000
 
 
 @pytest.mark.parametrize("wish", [None, 5])
 def test_a_wish_for_a_setup_by_a_stranger_holds_nothing(wish):
     flow = Flow("tagged")
-    flow.hear(1, 1000, tag=TAG)
+    flow.on_status(1, 1000, tag=TAG)
     flow.want_setup(wish)
     flow.setup()
-    assert flow.hear(1, 2000, tag=TAG) == 2000
+    assert flow.on_status(1, 2000, tag=TAG) == 2000
 
 
 def test_a_setup_without_members_holds_nothing():
     flow = Flow()
     flow.want_setup()
     flow.setup()
-    assert flow.hear(1, 1000) == 1000
+    assert flow.on_status(1, 1000) == 1000
     flow.setup()
-    assert flow.hear(1, 2000) == 2000
+    assert flow.on_status(1, 2000) == 2000

@@ -24,7 +24,7 @@ def full_flow(limit, *, strategy="min", tag=None):
     """A group of which all places are taken by receivers with this limit."""
     flow = Flow(strategy, timeout=TIMEOUT)
     for receiver in FILLERS:
-        flow.hear(receiver, limit, WINDOW, tag=tag)
+        flow.on_status(receiver, limit, WINDOW, tag=tag)
     assert len(flow.members()) == PLACES
     return flow
 
@@ -43,21 +43,21 @@ def test_a_paused_receiver_is_waited_for_when_all_places_were_taken_before_it(st
     flow = full_flow(1000, strategy=strategy, tag=tag)
     for number in range(10 * TIMEOUT // STATUS_INTERVAL):
         set_fillers(flow, 1000 + number * WINDOW, flow.now)
-        flow.hear(FILLERS[0], 1000 + number * WINDOW, WINDOW, tag=tag)
-        flow.hear(READER, 1000, WINDOW, tag=tag)
+        flow.on_status(FILLERS[0], 1000 + number * WINDOW, WINDOW, tag=tag)
+        flow.on_status(READER, 1000, WINDOW, tag=tag)
         flow.idle(STATUS_INTERVAL)
         assert flow.limit == 1000
 
 
 def test_a_paused_receiver_is_waited_for_when_all_places_are_taken_after_it():
     flow = Flow(timeout=TIMEOUT)
-    flow.hear(READER, 1000)
+    flow.on_status(READER, 1000)
     for receiver in FILLERS:
-        flow.hear(receiver, 2000)
+        flow.on_status(receiver, 2000)
     for _ in range(10 * TIMEOUT // STATUS_INTERVAL):
         set_fillers(flow, 2000, flow.now)
-        flow.hear(FILLERS[0], 2000)
-        flow.hear(READER, 1000)
+        flow.on_status(FILLERS[0], 2000)
+        flow.on_status(READER, 1000)
         flow.idle(STATUS_INTERVAL)
         assert flow.limit == 1000
     assert READER in flow.members()
@@ -66,7 +66,7 @@ def test_a_paused_receiver_is_waited_for_when_all_places_are_taken_after_it():
 @pytest.mark.parametrize(("silence", "limit"), [(TIMEOUT, 990), (HOLD_MAX + 1, 1000)])
 def test_a_silent_receiver_without_a_place_is_waited_for_until_the_timeout(silence, limit):
     flow = full_flow(1000)
-    flow.hear(READER, 990)
+    flow.on_status(READER, 990)
     flow.idle()
     for _ in range(silence):
         set_fillers(flow, 1000, flow.now)
@@ -79,7 +79,7 @@ def test_one_long_wait_between_idle_turns_forgets_no_receiver_early():
     for silence in (100 * TIMEOUT, TIMEOUT):
         flow.now += silence
         set_fillers(flow, 1000, flow.now)
-        flow.hear(READER, 990)
+        flow.on_status(READER, 990)
         assert flow.idle(TIMEOUT) == 990
 
 
@@ -88,16 +88,16 @@ def test_a_late_receiver_without_a_place_is_waited_for_once_it_is_within_a_windo
     limit, has_backlog
 ):
     flow = full_flow(1000)
-    flow.hear(READER, limit, WINDOW)
+    flow.on_status(READER, limit, WINDOW)
     assert flow.idle() == (limit if has_backlog else 1000)
 
 
 def test_a_receiver_without_a_place_is_waited_for_when_its_window_shrinks():
     flow = full_flow(1000)
-    flow.hear(READER, 1000, WINDOW)
+    flow.on_status(READER, 1000, WINDOW)
     for _ in range(3 * HOLD_MAX):
         set_fillers(flow, 1000, flow.now)
-        flow.hear(READER, 1000 - WINDOW + 1, 1)
+        flow.on_status(READER, 1000 - WINDOW + 1, 1)
         flow.idle(1)
         assert flow.limit <= 1000
     assert flow.limit == 1000 - WINDOW + 1
@@ -105,45 +105,45 @@ def test_a_receiver_without_a_place_is_waited_for_when_its_window_shrinks():
 
 def test_a_window_is_forgotten_with_the_last_receiver_without_a_place():
     flow = full_flow(1000)
-    flow.hear(READER, 1000, 10 * WINDOW)
+    flow.on_status(READER, 1000, 10 * WINDOW)
     for _ in range(HOLD_MAX + 1):
         set_fillers(flow, 1000, flow.now)
         flow.idle(1)
-    flow.hear(READER + 1, 1000 - WINDOW - 1, WINDOW)
+    flow.on_status(READER + 1, 1000 - WINDOW - 1, WINDOW)
     assert flow.idle() == 1000
 
 
 def test_a_receiver_that_leaves_or_lacks_the_tag_holds_nobody_without_a_place():
     flow = full_flow(1000, strategy="tagged", tag=TAG)
-    flow.hear(READER, 990, tag=TAG, done=True)
-    flow.hear(READER, 990)
-    flow.hear(READER, 990, tag=TAG + 1)
+    flow.on_status(READER, 990, tag=TAG, done=True)
+    flow.on_status(READER, 990)
+    flow.on_status(READER, 990, tag=TAG + 1)
     assert flow.idle() == 1000
 
 
 def test_a_receiver_gets_the_first_place_that_is_free():
     flow = full_flow(1000)
-    flow.hear(READER, 990)
-    flow.hear(FILLERS[0], 1000, done=True)
+    flow.on_status(READER, 990)
+    flow.on_status(FILLERS[0], 1000, done=True)
     flow.idle()
     assert READER not in flow.members()
-    flow.hear(READER, 995)
+    flow.on_status(READER, 995)
     assert READER in flow.members()
     assert len(flow.members()) == PLACES
 
 
 def test_a_receiver_without_a_place_is_waited_for_when_all_others_have_left():
     flow = full_flow(1000)
-    flow.hear(READER, 990)
+    flow.on_status(READER, 990)
     set_fillers(flow, 1000, flow.now - TIMEOUT - 1)
     assert flow.idle() == 990
     assert flow.members() == set()
-    assert flow.hear(5, 5000, done=True) == 990
-    flow.hear(READER, 1100)
+    assert flow.on_status(5, 5000, done=True) == 990
+    flow.on_status(READER, 1100)
     assert flow.members() == {READER}
     assert flow.limit == 990
     for _ in range(HOLD_MAX + 1):
-        flow.hear(READER, 1100)
+        flow.on_status(READER, 1100)
         flow.idle(1)
     assert flow.limit == 1100
 
@@ -153,21 +153,21 @@ def test_the_first_receiver_without_a_place_ends_the_hold_of_a_setup():
     flow.want_setup()
     flow.setup()
     set_fillers(flow, 2000, flow.now)
-    assert flow.hear(FILLERS[0], 2000) == 1000
-    assert flow.hear(READER, 1500, 500) == 1000
-    assert flow.hear(READER, 1500, 500) == 1500
+    assert flow.on_status(FILLERS[0], 2000) == 1000
+    assert flow.on_status(READER, 1500, 500) == 1000
+    assert flow.on_status(READER, 1500, 500) == 1500
 
 
 def test_a_further_receiver_without_a_place_leaves_the_hold_of_a_setup_to_its_timeout():
     flow = full_flow(1000)
-    flow.hear(READER, 1900, 1000)
+    flow.on_status(READER, 1900, 1000)
     flow.want_setup()
     flow.setup()
     set_fillers(flow, 2000, flow.now + 2 * TIMEOUT)
     for _ in range(3):
-        assert flow.hear(READER, 1900, 1000) == 1000
+        assert flow.on_status(READER, 1900, 1000) == 1000
     flow.now += TIMEOUT + 1
-    assert flow.hear(READER, 1900, 1000) == 1900
+    assert flow.on_status(READER, 1900, 1000) == 1900
 
 
 def test_a_group_that_reads_moves_on_by_a_window_in_each_hold():
@@ -177,7 +177,7 @@ def test_a_group_that_reads_moves_on_by_a_window_in_each_hold():
         consumed = flow.limit
         set_fillers(flow, consumed + WINDOW, flow.now)
         for reader in readers:
-            flow.hear(reader, consumed + WINDOW, WINDOW)
+            flow.on_status(reader, consumed + WINDOW, WINDOW)
         flow.idle(STATUS_INTERVAL)
         assert flow.limit <= consumed + WINDOW
     assert flow.limit >= holds * WINDOW
@@ -186,7 +186,7 @@ def test_a_group_that_reads_moves_on_by_a_window_in_each_hold():
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["hear"] * 8 + ["leave", "free", "idle", "idle", "want", "setup", "refuse"]
+            ["status"] * 8 + ["leave", "free", "idle", "idle", "want", "setup", "refuse"]
         ),
         st.integers(1, 4),
         st.integers(0, 4),
@@ -199,29 +199,29 @@ FOREVER = 10**12
 
 
 @given(steps=STEPS)
-@example(steps=[("hear", 1, 0, 1, 0), ("idle", 1, 0, 1, 0)])
+@example(steps=[("status", 1, 0, 1, 0), ("idle", 1, 0, 1, 0)])
 def test_a_group_without_free_places_never_goes_further_than_its_naive_twin(steps):
     """The fillers stay, but for a few that give up their place; each reader moves only forwards."""
     filled = 256
     flow, twin = Flow(timeout=TIMEOUT), Group(TIMEOUT, 0)
     flow.now = FOREVER
     for receiver in FILLERS:
-        flow.hear(receiver, filled)
+        flow.on_status(receiver, filled)
         twin.members[receiver] = Member(filled, FOREVER)
     flow.now, twin_limit = 100, flow.limit
     consumed, windows, leavers = Counter(), Counter(), iter(FILLERS)
     for operation, reader, advance, span, delay in steps:
         flow.now += delay
-        if operation == "hear":
+        if operation == "status":
             consumed[reader] += 16 * advance
             windows[reader] = 32 * span
         elif operation == "free":
             reader = next(leavers)
             consumed[reader], windows[reader] = filled, 0
-        if operation in ("hear", "leave", "free"):
-            is_done, window = operation != "hear", windows[reader]
+        if operation in ("status", "leave", "free"):
+            is_done, window = operation != "status", windows[reader]
             limit = consumed[reader] + window
-            flow.hear(reader, limit, window, done=is_done)
+            flow.on_status(reader, limit, window, done=is_done)
             twin_limit = twin.hear(flow.now, twin_limit, reader, limit, window, None, is_done)
         elif operation == "idle":
             flow.idle()

@@ -29,7 +29,7 @@ def test_a_setup_leaves_at_once_and_then_every_100_ms_until_somebody_answers(rig
     assert rig.turn(99 * MS) == []
     assert rig.turn(1 * MS) == opening
     assert rig.turn(100 * MS) == opening
-    rig.hear_status(0, 4096)
+    rig.deliver_status(0, 4096)
     rig.turn(1 * MS)
     assert kinds(rig.turn(1 * MS)) == ["data"]
     assert "setup" not in kinds([d for _ in range(5) for d in rig.turn(100 * MS)])
@@ -39,7 +39,9 @@ def test_a_setup_says_where_the_sender_is(rig):
     rig.start()
     rig.offer(1000, 1000)
     rig.turn()
-    rig.hear(wire.pack("status_message", 36, 0, 0x80, wire.SM, SESSION_ID, STREAM_ID, 0, 0, 0, 5))
+    rig.deliver(
+        wire.pack("status_message", 36, 0, 0x80, wire.SM, SESSION_ID, STREAM_ID, 0, 0, 0, 5)
+    )
     rig.turn(100 * MS)
     (datagram,) = [item for item in rig.turn() if kinds([item]) == ["setup"]]
     assert struct.unpack("<iBBHiiiiiiii", datagram) == (
@@ -62,7 +64,7 @@ def test_an_elicited_setup_leaves_once(rig):
     rig.start()
     rig.turn(100 * MS)
     elicit = wire.pack("status_message", 36, 0, 0x80, wire.SM, SESSION_ID, STREAM_ID, 0, 0, 0, 5)
-    rig.hear(elicit)
+    rig.deliver(elicit)
     rig.turn()
     assert "setup" in kinds(rig.turn())
     assert "setup" not in kinds([d for _ in range(3) for d in rig.turn(100 * MS)])
@@ -70,16 +72,18 @@ def test_an_elicited_setup_leaves_once(rig):
 
 def test_a_stream_that_ended_answers_no_wish_for_a_setup(rig):
     rig.start()
-    rig.tell(sender_state.END_PUBLICATION, SLOT, 0)
+    rig.command(sender_state.END_PUBLICATION, SLOT, 0)
     rig.turn(100 * MS)
-    rig.hear(wire.pack("status_message", 36, 0, 0x80, wire.SM, SESSION_ID, STREAM_ID, 0, 0, 0, 5))
+    rig.deliver(
+        wire.pack("status_message", 36, 0, 0x80, wire.SM, SESSION_ID, STREAM_ID, 0, 0, 0, 5)
+    )
     assert "setup" not in kinds([d for _ in range(4) for d in rig.turn(100 * MS)])
 
 
 def test_heartbeats_leave_100_ms_after_the_last_thing_that_left(rig):
     rig.turn()
     rig.turn()
-    rig.hear_status(0, 4096)
+    rig.deliver_status(0, 4096)
     rig.turn()
     assert kinds(rig.turn()) == ["heartbeat"]
     assert rig.turn(99 * MS) == []
@@ -119,7 +123,7 @@ def test_a_heartbeat_says_where_and_how_the_stream_ends(
     if is_revoked:
         revoke(rig)
     if is_ended:
-        rig.tell(sender_state.END_PUBLICATION, SLOT, is_revoked)
+        rig.command(sender_state.END_PUBLICATION, SLOT, is_revoked)
     rig.turn()
     (datagram,) = rig.turn(100 * MS)
     assert datagram == wire.pack(
@@ -144,7 +148,7 @@ def test_nothing_leaves_beyond_the_limit(rig):
     rig.offer(1000, 1000, 1000)
     sent = [item for _ in range(3) for item in rig.turn()]
     assert sum(map(len, sent)) == 1056
-    rig.hear_status(1056, 1056)
+    rig.deliver_status(1056, 1056)
     sent = [item for _ in range(3) for item in rig.turn()]
     assert kinds(sent) == ["data"]
     assert rig.positions == (2112, 2112)
@@ -156,7 +160,7 @@ def test_being_held_back_is_counted_once_until_something_leaves(rig):
     counted = []
     for position in (None, None, 1056, None):
         if position:
-            rig.hear_status(position, 1056)
+            rig.deliver_status(position, 1056)
         for _ in range(3):
             rig.turn()
         counted.append((rig.value(SND_BPE), rig.value(system_counters.SENDER_FLOW_CONTROL_LIMITS)))
@@ -180,7 +184,7 @@ def test_a_revoked_stream_is_connected_no_more_whoever_speaks_last(rig):
     rig.start()
     # The conductor says so before the sender knows, and the sender contradicts it meanwhile.
     assert rig.is_connected()
-    rig.tell(sender_state.END_PUBLICATION, SLOT, 1)
+    rig.command(sender_state.END_PUBLICATION, SLOT, 1)
     rig.turn()
     assert not rig.is_connected()
 
@@ -197,11 +201,11 @@ def test_a_frame_that_does_not_fit_the_limit_is_not_cut(rig):
 def test_room_for_its_header_lets_a_pad_out_so_the_limit_may_be_passed_by_it(rig):
     rig.start()
     rig.fill_to(TERM - 1024)
-    rig.hear_status(rig.value(SND_POS), 64)
+    rig.deliver_status(rig.value(SND_POS), 64)
     rig.offer(32, 2000)
     sent = [item for _ in range(3) for item in rig.turn()]
     assert [len(item) for item in sent] == [64]
-    rig.hear_status(TERM - 1024, 64 + 32)
+    rig.deliver_status(TERM - 1024, 64 + 32)
     sent = [item for _ in range(3) for item in rig.turn()]
     assert kinds(sent) == ["pad"]
     assert sent[0][:4] == (1024 - 64).to_bytes(4, "little")
@@ -262,7 +266,7 @@ def test_one_send_goes_as_far_as_the_obvious_one_and_so_does_a_resend(rig, seed)
     assert rig.turn() == [rig.bytes_of(*each) for each in expected]
     assert rig.positions == (reached, room)
     # A resend is charged alike: what it was asked for ends where what was sent ends.
-    rig.hear_nak(0, reached)
+    rig.deliver_nak(0, reached)
     expected, _ = leave_in_one_send(lengths, are_pads, reached, 1408, 64)
     again = rig.turn() + rig.turn()
     assert [item for item in again if len(item) > 32 or item[6] == wire.PAD] == [
@@ -327,7 +331,7 @@ def test_a_nak_is_answered_with_whole_frames_of_what_was_sent(rig, begin, length
     rig.offer(1000, 1000, 1000, 1000)
     rig.turn()
     assert rig.value(SND_POS) == 3168
-    rig.hear_nak(begin, length)
+    rig.deliver_nak(begin, length)
     again = rig.turn() + rig.turn()
     assert b"".join(again) == (rig.bytes_of(*expected) if expected else b"")
     served, resent = (1, expected[1]) if expected else (0, 0)
@@ -336,8 +340,8 @@ def test_a_nak_is_answered_with_whole_frames_of_what_was_sent(rig, begin, length
     assert rig.value(system_counters.NAKS_RECEIVED) == rig.value(NAKS_IN) == 1
 
 
-def answers_to_nak(rig, position, length):
-    rig.hear_nak(position, length)
+def retransmits_for_nak(rig, position, length):
+    rig.deliver_nak(position, length)
     before = rig.value(system_counters.RETRANSMITS_SENT)
     rig.turn()
     rig.turn()
@@ -348,23 +352,23 @@ def test_the_same_range_is_sent_again_only_after_the_linger(rig):
     rig.start()
     rig.offer(1000, 1000)
     rig.turn()
-    assert answers_to_nak(rig, 0, 1056) == 1
+    assert retransmits_for_nak(rig, 0, 1056) == 1
     rig.now_ns += 9 * MS
-    assert answers_to_nak(rig, 0, 1056) == 0
-    assert answers_to_nak(rig, 1056, 1056) == 1
+    assert retransmits_for_nak(rig, 0, 1056) == 0
+    assert retransmits_for_nak(rig, 1056, 1056) == 1
     rig.turn(10 * MS)
-    assert answers_to_nak(rig, 1056, 1056) == 1
+    assert retransmits_for_nak(rig, 1056, 1056) == 1
 
 
 def test_a_nak_of_long_ago_or_of_no_term_is_not_answered(rig):
     rig.start()
     rig.fill_to(TERM + 4096)
     oldest = TERM + 4096 - TERM // 2 - TERM // 8
-    assert answers_to_nak(rig, oldest - 1024, 1024) == 0
-    assert answers_to_nak(rig, oldest, 1024) == 1
+    assert retransmits_for_nak(rig, oldest - 1024, 1024) == 0
+    assert retransmits_for_nak(rig, oldest, 1024) == 1
     rig.turn(20 * MS)
-    assert answers_to_nak(rig, rig.value(SND_POS), 1056) == 0
-    assert answers_to_nak(rig, -TERM, 1056) == 0
+    assert retransmits_for_nak(rig, rig.value(SND_POS), 1056) == 0
+    assert retransmits_for_nak(rig, -TERM, 1056) == 0
 
 
 def test_a_nak_for_what_precedes_the_stream_is_not_answered_whatever_the_log_contains(rig):
@@ -373,9 +377,9 @@ def test_a_nak_for_what_precedes_the_stream_is_not_answered_whatever_the_log_con
     rig.turn()
     for position in (-1056, -64):
         rig.plant(position, -position)
-        assert answers_to_nak(rig, position, -position) == 0
+        assert retransmits_for_nak(rig, position, -position) == 0
         rig.turn(20 * MS)
-    assert answers_to_nak(rig, 0, 1056) == 1
+    assert retransmits_for_nak(rig, 0, 1056) == 1
     assert rig.value(system_counters.NAKS_RECEIVED) == rig.value(NAKS_IN) == 3
 
 
@@ -384,11 +388,11 @@ def test_a_stream_begins_where_its_record_says(rig):
     rig.offer(1000, 1000)
     rig.turn()
     rig.record.initial_position = 1056
-    assert answers_to_nak(rig, 0, 1056) == 0
+    assert retransmits_for_nak(rig, 0, 1056) == 0
     rig.turn(20 * MS)
-    assert answers_to_nak(rig, 0, 2112) == 0
+    assert retransmits_for_nak(rig, 0, 2112) == 0
     rig.turn(20 * MS)
-    assert answers_to_nak(rig, 1056, 1056) == 1
+    assert retransmits_for_nak(rig, 1056, 1056) == 1
 
 
 def test_a_new_publication_in_an_old_slot_answers_naks_of_its_own(rig):
@@ -396,12 +400,12 @@ def test_a_new_publication_in_an_old_slot_answers_naks_of_its_own(rig):
     rig.start()
     rig.offer(1000)
     rig.turn()
-    assert answers_to_nak(rig, 0, 1056) == 1
+    assert retransmits_for_nak(rig, 0, 1056) == 1
     retire(rig)
     rig.record.resend_count = 0
-    rig.tell(sender_state.ADD_PUBLICATION, SLOT)
+    rig.command(sender_state.ADD_PUBLICATION, SLOT)
     rig.turn(1_000 * MS)
-    assert answers_to_nak(rig, 0, 1056) == 1
+    assert retransmits_for_nak(rig, 0, 1056) == 1
 
 
 def test_what_was_let_go_is_silent(rig):
@@ -410,5 +414,5 @@ def test_what_was_let_go_is_silent(rig):
     retire(rig)
     assert rig.turn(1_000 * MS) == []
     assert (sender_state.PUBLICATION_RELEASED, SLOT) in rig.events()
-    assert answers_to_nak(rig, 0, 1056) == 0
+    assert retransmits_for_nak(rig, 0, 1056) == 0
     assert rig.value(system_counters.NAKS_RECEIVED) == 0

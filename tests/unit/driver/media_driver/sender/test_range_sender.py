@@ -69,15 +69,15 @@ def test_naks_for_several_ranges_are_answered_once_each_within_the_linger(rig, i
     rig.record.is_group = is_group
     publish(rig, 8)
     for number in (1, 5, 3, 1, 5, 3):
-        rig.hear_nak(FRAME * number, FRAME)
+        rig.deliver_nak(FRAME * number, FRAME)
     assert resent(rig) == frames(1, 3, 5)
     rig.now_ns += 9 * MS
     for number in (1, 5, 3):
-        rig.hear_nak(FRAME * number, FRAME)
+        rig.deliver_nak(FRAME * number, FRAME)
     assert resent(rig) == []
     assert (rig.value(RANGES), rig.value(NOT_RESENT)) == (3, 6 * FRAME)
     rig.now_ns += MS
-    rig.hear_nak(FRAME * 5, FRAME)
+    rig.deliver_nak(FRAME * 5, FRAME)
     assert resent(rig) == frames(5)
     assert rig.value(RANGES) == 1
     assert rig.value(system_counters.RETRANSMITS_SENT) == 4
@@ -88,10 +88,10 @@ def test_naks_for_several_ranges_are_answered_once_each_within_the_linger(rig, i
 
 def test_only_the_parts_that_are_not_under_way_are_sent(rig):
     publish(rig, 8)
-    rig.hear_nak(FRAME * 2, FRAME)
-    rig.hear_nak(FRAME * 5, FRAME)
+    rig.deliver_nak(FRAME * 2, FRAME)
+    rig.deliver_nak(FRAME * 5, FRAME)
     assert resent(rig) == frames(2, 5)
-    rig.hear_nak(FRAME, FRAME * 6)
+    rig.deliver_nak(FRAME, FRAME * 6)
     assert resent(rig) == frames(1, 3, 4, 6)
     assert rig.value(NOT_RESENT) == 2 * FRAME
 
@@ -99,7 +99,7 @@ def test_only_the_parts_that_are_not_under_way_are_sent(rig):
 def test_a_retransmit_waits_for_the_configured_delay(rig):
     rig.record.retransmit_delay_ns = 5 * MS
     publish(rig, 3)
-    rig.hear_nak(FRAME, FRAME)
+    rig.deliver_nak(FRAME, FRAME)
     assert resent(rig) == []
     rig.now_ns += 5 * MS - 1
     assert resent(rig) == []
@@ -114,12 +114,12 @@ def test_a_turn_sends_a_share_of_retransmits_and_new_data(rig):
     rig.fill_to(1024 * 30)
     # Frames of 64 bytes, a datagram each because of the mtu.
     rig.record.mtu = 64
-    rig.hear_status(1024 * 30, 1 << 15)
+    rig.deliver_status(1024 * 30, 1 << 15)
     rig.offer(*[32] * 200)
     for _ in range(60):
         rig.turn()
     assert rig.value(SND_POS) == 1024 * 30 + 64 * 200
-    rig.hear_nak(1024 * 30, 64 * 200)
+    rig.deliver_nak(1024 * 30, 64 * 200)
     rig.turn()
     rig.offer(*[32] * 20)
     turns = [rig.turn() for _ in range(4)]
@@ -132,12 +132,12 @@ def test_a_range_that_took_several_turns_lingers_from_the_last(rig):
     rig.record.max_messages_per_send = 1
     publish(rig, 8)
     rig.pair.links.mailboxes[0].peer_length, peer = 0, rig.pair.links.mailboxes[0].peer_length
-    rig.hear_nak(0, FRAME)
+    rig.deliver_nak(0, FRAME)
     assert resent(rig) == []
     rig.now_ns += 30 * MS
     rig.pair.links.mailboxes[0].peer_length = peer
     assert resent(rig) == frames(0)
-    rig.hear_nak(0, FRAME)
+    rig.deliver_nak(0, FRAME)
     assert resent(rig) == []
     assert rig.value(system_counters.SHORT_SENDS) > 0
 
@@ -159,7 +159,7 @@ def test_whole_frames_of_what_was_sent_leave_and_nothing_else(rig, begin, length
     rig.offer(*[FRAME - 32] * 4)
     rig.turn()
     assert rig.value(SND_POS) == 3 * FRAME
-    rig.hear_nak(begin, length)
+    rig.deliver_nak(begin, length)
     assert resent(rig) == frames(*expected)
     assert rig.value(system_counters.RETRANSMITTED_BYTES) == FRAME * len(expected)
     assert rig.value(system_counters.RETRANSMITS_SENT) == int(bool(expected))
@@ -181,7 +181,7 @@ def test_nothing_from_before_the_beginning_of_the_stream_leaves(
     publish(rig, 4)
     rig.plant(-FRAME, FRAME)
     rig.record.initial_position = initial
-    rig.hear_nak(begin, length)
+    rig.deliver_nak(begin, length)
     assert resent(rig) == frames(*expected)
     assert rig.value(system_counters.NAKS_RECEIVED) == 1
     assert rig.value(NOT_RESENT) == 0
@@ -194,7 +194,7 @@ def test_a_range_that_ends_within_a_frame_lingers_after_its_last_whole_frame(rig
     publish(rig, 4)
     for later, expected in ((0, range(whole)), (10 * MS - 1, ()), (1, range(whole))):
         rig.now_ns += later
-        rig.hear_nak(0, whole * FRAME + 32)
+        rig.deliver_nak(0, whole * FRAME + 32)
         assert resent(rig) == frames(*expected)
     assert rig.value(system_counters.RETRANSMITS_SENT) == 2
 
@@ -205,7 +205,7 @@ def test_payload_that_looks_like_a_frame_of_another_session_is_not_sent(rig):
     payload = forged + bytes(512)
     assert rig.pair.offer(payload) > 0
     rig.turn()
-    rig.hear_nak(32, 512)
+    rig.deliver_nak(32, 512)
     assert resent(rig) == []
 
 
@@ -222,7 +222,7 @@ def test_what_is_sent_again_is_what_an_obvious_sender_sends(rig, seed):
         for _ in range(chance.randint(0, 3)):
             first = chance.randrange(count)
             length = chance.randint(1, count - first)
-            rig.hear_nak(FRAME * first, FRAME * length)
+            rig.deliver_nak(FRAME * first, FRAME * length)
             expected |= {
                 each
                 for each in range(first, first + length)
@@ -237,13 +237,13 @@ def test_a_destination_that_fails_does_not_make_the_others_hear_a_range_again_an
     rig.serve_destinations(
         destination_tracker.MANUAL, SocketAddress("10.0.0.1", 20_002), SocketAddress("10.0.0.9", 1)
     )
-    rig.hear_status(0, 32_768)
+    rig.deliver_status(0, 32_768)
     rig.turn()
     rig.turn()
     rig.offer(FRAME - 32)
     for _ in range(4):
         rig.turn()
-    rig.hear_nak(0, FRAME)
+    rig.deliver_nak(0, FRAME)
     rig.turn()
     first = [kind(each) for each in rig.turn()]
     assert wire.DATA in first
@@ -252,13 +252,13 @@ def test_a_destination_that_fails_does_not_make_the_others_hear_a_range_again_an
 
 def test_a_new_publication_in_an_old_slot_has_no_ranges(rig):
     publish(rig, 2)
-    rig.hear_nak(0, FRAME)
+    rig.deliver_nak(0, FRAME)
     assert resent(rig) == frames(0)
     retire(rig)
     rig.record.range_count = 0
-    rig.tell(sender_state.ADD_PUBLICATION, SLOT)
+    rig.command(sender_state.ADD_PUBLICATION, SLOT)
     rig.turn(MS)
-    rig.hear_nak(0, FRAME)
+    rig.deliver_nak(0, FRAME)
     assert resent(rig) == frames(0)
 
 
@@ -276,13 +276,13 @@ def requests(datagrams):
 
 def reply(rig, echo):
     ids = (SESSION_ID, STREAM_ID)
-    rig.hear(struct.pack("<iBBHiiqqq", 40, 0, 0, wire.RTTM, *ids, echo, 0, RECEIVER_ID))
+    rig.deliver(struct.pack("<iBBHiiqqq", 40, 0, 0, wire.RTTM, *ids, echo, 0, RECEIVER_ID))
 
 
 def test_the_linger_follows_the_measured_round_trip(rig):
     rig.record.is_group = 0
     rig.begin()
-    rig.hear_status(0, 32_768)
+    rig.deliver_status(0, 32_768)
     (echo,) = requests(rig.turn() + rig.turn())
     rig.now_ns += 50 * MS
     reply(rig, echo + 1)
@@ -293,30 +293,30 @@ def test_the_linger_follows_the_measured_round_trip(rig):
     assert rig.value(RTT) == 50 * MS
     rig.offer(FRAME - 32)
     rig.turn()
-    rig.hear_nak(0, FRAME)
+    rig.deliver_nak(0, FRAME)
     assert resent(rig) == frames(0)
     for later, expected in ((50 * MS, []), (1_562_500 - 1, []), (1, [0])):
         rig.now_ns += later
-        rig.hear_nak(0, FRAME)
+        rig.deliver_nak(0, FRAME)
         assert resent(rig) == frames(*expected)
 
 
 def test_a_measurement_is_repeated_after_naks_only(rig):
     rig.record.is_group = 0
     rig.begin()
-    rig.hear_status(0, 32_768)
+    rig.deliver_status(0, 32_768)
     found = []
     for turn in range(300):
         found += requests(rig.turn(10 * MS))
         if turn == 150:
-            rig.hear_status(0, 32_768)
+            rig.deliver_status(0, 32_768)
     # Nobody replies.
     assert [b - a for a, b in itertools.pairwise(found)] == [round_trip.REPLY_TIMEOUT_NS]
     reply(rig, found[-1])
     rig.turn()
     rig.offer(FRAME - 32)
     assert requests(rig.turn() + rig.turn(1_000 * MS)) == []
-    rig.hear_nak(0, FRAME)
+    rig.deliver_nak(0, FRAME)
     rig.turn()
     assert len(requests(rig.turn())) == 1
 
@@ -362,10 +362,10 @@ def test_a_retry_is_answered_although_the_receiver_has_measured_more_often(
 
 def test_a_group_and_a_stream_without_ranges_are_not_measured(rig):
     publish(rig, 1)
-    rig.hear_nak(0, FRAME)
+    rig.deliver_nak(0, FRAME)
     assert requests(rig.turn(MS) + rig.turn(3_000 * MS)) == []
     rig.record.is_group, rig.record.has_retransmit_ranges = 0, 0
-    rig.hear_nak(0, FRAME)
+    rig.deliver_nak(0, FRAME)
     assert requests(rig.turn(MS) + rig.turn(3_000 * MS)) == []
 
 
@@ -373,17 +373,17 @@ def test_a_receiver_behind_the_end_of_the_stream_is_published(rig):
     publish(rig, 2)
     states = []
     for position, receiver in ((0, 1), (2 * FRAME, 2), (FRAME, 1), (2 * FRAME, 1)):
-        rig.hear_status(position, 32_768, receiver_id=receiver)
+        rig.deliver_status(position, 32_768, receiver_id=receiver)
         rig.turn()
         rig.turn()
         states.append(int(rig.record.is_behind))
     assert states == [0, 0, 0, 0]
     # RECEIVER_ID has reported the start only.
-    rig.tell(sender_state.END_PUBLICATION, SLOT, 0)
+    rig.command(sender_state.END_PUBLICATION, SLOT, 0)
     rig.turn()
     rig.turn()
     assert rig.record.is_behind == 1
-    rig.hear_status(2 * FRAME, 32_768)
+    rig.deliver_status(2 * FRAME, 32_768)
     rig.turn()
     rig.turn()
     assert rig.record.is_behind == 0
@@ -391,7 +391,7 @@ def test_a_receiver_behind_the_end_of_the_stream_is_published(rig):
 
 def test_nobody_is_behind_a_revoked_stream(rig):
     publish(rig, 2)
-    rig.tell(sender_state.END_PUBLICATION, SLOT, 1)
+    rig.command(sender_state.END_PUBLICATION, SLOT, 1)
     rig.turn()
     rig.turn()
     assert rig.record.is_behind == 0
@@ -400,7 +400,7 @@ def test_nobody_is_behind_a_revoked_stream(rig):
 def test_no_array_of_another_publication_is_touched(rig):
     publish(rig, 4)
     before = np.array(rig.state.ranges[range_sender.retransmit_ranges.RANGES_MAX :])
-    rig.hear_nak(0, 4 * FRAME)
+    rig.deliver_nak(0, 4 * FRAME)
     resent(rig)
     assert np.array_equal(
         before, np.array(rig.state.ranges[range_sender.retransmit_ranges.RANGES_MAX :])

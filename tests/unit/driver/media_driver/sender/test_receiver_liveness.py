@@ -12,7 +12,7 @@ MOST = receiver_liveness.RECEIVERS_MAX
 FIRST = ROW * MOST
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["hear", "hear", "hear", "done", "expire"]),
+        st.sampled_from(["status", "status", "status", "done", "expire"]),
         st.integers(-2, 4),
         st.integers(0, 3),
         st.integers(0, 9),
@@ -33,7 +33,7 @@ def test_agrees_with_its_naive_twin(steps):
     twin, count, now = Receivers(MOST), 0, 0
     for operation, receiver, delay, position in steps:
         now += delay
-        if operation == "hear":
+        if operation == "status":
             count = receiver_liveness.on_receiver_alive(
                 receivers, ROW, count, receiver, position, now
             )

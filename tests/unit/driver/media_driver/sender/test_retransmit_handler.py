@@ -19,7 +19,7 @@ class Actions:
         self.resends = handler.make_resends(3)
         self.overflows = 0
 
-    def ask(self, term, offset, length, now):
+    def request(self, term, offset, length, now):
         index = handler.assign(self.resends, ROW, self.most, self.is_group, term, offset)
         self.overflows += int(index == handler.POOL_OVERFLOW)
         if index < 0:
@@ -53,16 +53,16 @@ def test_agrees_with_its_naive_twin(steps, is_group, delay):
     for pause, term, offset, length in steps:
         now += pause
         assert actions.time_passes(now) == twin.time_passes(now)
-        assert actions.ask(term, offset, length, now) == twin.ask(term, offset, length, now)
+        assert actions.request(term, offset, length, now) == twin.ask(term, offset, length, now)
     assert not actions.resends[:FIRST].state.any()
 
 
 @pytest.mark.parametrize(("later", "is_answered"), [(9, False), (10, True)])
 def test_the_same_request_is_answered_again_after_the_linger(later, is_answered):
     actions = Actions(1, False, 0)
-    assert actions.ask(7, 64, 128, 100)
+    assert actions.request(7, 64, 128, 100)
     actions.time_passes(100 + later)
-    assert bool(actions.ask(7, 64, 128, 100 + later)) == is_answered
+    assert bool(actions.request(7, 64, 128, 100 + later)) == is_answered
 
 
 @pytest.mark.parametrize(
@@ -71,13 +71,13 @@ def test_the_same_request_is_answered_again_after_the_linger(later, is_answered)
 )
 def test_only_a_start_inside_a_live_action_is_ignored(term, offset, is_answered):
     actions = Actions(1, False, 0)
-    actions.ask(7, 64, 128, 100)
-    assert bool(actions.ask(term, offset, 4096, 101)) == is_answered
+    actions.request(7, 64, 128, 100)
+    assert bool(actions.request(term, offset, 4096, 101)) == is_answered
 
 
 def test_a_unicast_stream_gives_its_only_action_away_and_a_group_overflows():
     unicast, group = Actions(16, False, 0), Actions(2, True, 0)
     for offset in (0, 1024, 2048):
-        assert unicast.ask(7, offset, 32, 100)
-    assert [bool(group.ask(7, offset, 32, 100)) for offset in (0, 1024, 2048)] == [1, 1, 0]
+        assert unicast.request(7, offset, 32, 100)
+    assert [bool(group.request(7, offset, 32, 100)) for offset in (0, 1024, 2048)] == [1, 1, 0]
     assert (unicast.overflows, group.overflows) == (0, 1)

@@ -23,7 +23,7 @@ class Ranges:
     def used(self):
         return self.ranges[FIRST : FIRST + self.count]
 
-    def ask(self, begin, end, due):
+    def request(self, begin, end, due):
         self.count, contained, is_full = retransmit_ranges.add(
             self.ranges, ROW, self.count, begin, end, due
         )
@@ -64,7 +64,7 @@ def test_agrees_with_its_naive_twin(steps):
         ranges.time_passes(now, lowest)
         twin.time_passes(now, lowest)
         begin, end = UNIT * first, UNIT * (first + count)
-        assert ranges.ask(begin, end, now + delay) == twin.ask(begin, end, now + delay)
+        assert ranges.request(begin, end, now + delay) == twin.ask(begin, end, now + delay)
         assert ranges.send(now, most) == twin.send(now, LINGER, most)
         assert [(int(rec.begin), int(rec.end), int(rec.sent)) for rec in ranges.used] == [
             (
@@ -84,36 +84,36 @@ def test_what_a_nak_asks_for_is_sent_at_once_unless_it_was_sent_within_its_linge
     for pause, first, count, _, _, _ in steps:
         now += pause
         ranges.time_passes(now, 0)
-        ranges.ask(UNIT * first, UNIT * (first + count), now)
-        asked = range(first, first + count)
-        expected = [unit for unit in asked if now - sent_at.get(unit, -LINGER) >= LINGER]
+        ranges.request(UNIT * first, UNIT * (first + count), now)
+        requested = range(first, first + count)
+        expected = [unit for unit in requested if now - sent_at.get(unit, -LINGER) >= LINGER]
         assert ranges.send(now, 1000) == expected
         sent_at |= dict.fromkeys(expected, now)
 
 
 @given(steps=STEPS)
 def test_everything_asked_for_is_sent_however_little_a_turn_may_send(steps):
-    ranges, now, asked, sent_at = Ranges(), 100, set(), {}
+    ranges, now, requested, sent_at = Ranges(), 100, set(), {}
     for pause, first, count, _, most, _ in (*steps, *[(1, 0, 0, 0, 8, 0)] * 20):
         now += pause
         ranges.time_passes(now, 0)
         if count:
-            ranges.ask(UNIT * first, UNIT * (first + count), now)
-        asked |= set(range(first, first + count))
+            ranges.request(UNIT * first, UNIT * (first + count), now)
+        requested |= set(range(first, first + count))
         for unit in ranges.send(now, most):
-            assert unit in asked
+            assert unit in requested
             assert now - sent_at.get(unit, -LINGER) >= LINGER
             sent_at[unit] = now
-    assert sorted(asked) == sorted(sent_at)
+    assert sorted(requested) == sorted(sent_at)
 
 
 def test_a_row_that_is_full_takes_no_more_but_what_it_has_is_kept():
     ranges = Ranges()
     for number in range(RANGES_MAX):
-        assert ranges.ask(64 * number, 64 * number + 32, 0) == (0, False)
-    assert ranges.ask(0, 64, 0) == (32, True)
-    assert ranges.ask(32, 64, 0) == (0, True)
-    assert ranges.ask(0, 32, 0) == (32, False)
+        assert ranges.request(64 * number, 64 * number + 32, 0) == (0, False)
+    assert ranges.request(0, 64, 0) == (32, True)
+    assert ranges.request(32, 64, 0) == (0, True)
+    assert ranges.request(0, 32, 0) == (32, False)
     assert ranges.count == RANGES_MAX
     assert len(ranges.send(0, 2 * RANGES_MAX)) == RANGES_MAX
     ranges.time_passes(LINGER, 0)
@@ -124,6 +124,6 @@ def test_a_row_that_is_full_takes_no_more_but_what_it_has_is_kept():
 def test_one_range_across_all_free_parts_of_a_full_row_is_bounded():
     ranges = Ranges()
     for number in range(RANGES_MAX - 1):
-        ranges.ask(64 * number, 64 * number + 32, 0)
-    assert ranges.ask(0, 64 * RANGES_MAX, 0) == (64, True)
+        ranges.request(64 * number, 64 * number + 32, 0)
+    assert ranges.request(0, 64 * RANGES_MAX, 0) == (64, True)
     assert ranges.count == RANGES_MAX

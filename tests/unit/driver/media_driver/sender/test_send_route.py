@@ -33,7 +33,7 @@ def manual(rig):
 
 
 def connect(rig, window=32_768, source=FIRST):
-    rig.hear_status(0, window, source=source)
+    rig.deliver_status(0, window, source=source)
     rig.turn()
     rig.turn()
 
@@ -51,7 +51,7 @@ def test_every_kind_of_frame_goes_to_all_destinations(manual):
     setups = rig.turn_addressed(100 * MS)
     assert kinds([item for _, item in setups]) == ["setup"] * 3
     assert set(to(setups)) == everybody()
-    rig.hear_status(0, 32_768, source=FIRST)
+    rig.deliver_status(0, 32_768, source=FIRST)
     rig.turn()
     heartbeats = rig.turn_addressed()
     assert kinds([item for _, item in heartbeats]) == ["heartbeat"] * 3
@@ -60,12 +60,14 @@ def test_every_kind_of_frame_goes_to_all_destinations(manual):
     assert sorted(sent) == sorted(
         (address, rig.bytes_of(at, 1056)) for address in everybody() for at in (0, 1056)
     )
-    rig.hear_nak(0, 1056)
+    rig.deliver_nak(0, 1056)
     again = [*rig.turn_addressed(), *rig.turn_addressed()]
     assert {(address, item) for address, item in again} == {
         (address, rig.bytes_of(0, 1056)) for address in everybody()
     }
-    rig.hear(wire.pack("rtt_measurement", 40, 0, 0x80, wire.RTTM, SESSION_ID, STREAM_ID, 1, 0, 9))
+    rig.deliver(
+        wire.pack("rtt_measurement", 40, 0, 0x80, wire.RTTM, SESSION_ID, STREAM_ID, 1, 0, 9)
+    )
     replies = [*rig.turn_addressed(), *rig.turn_addressed()]
     assert kinds([item for _, item in replies]) == ["rttm"] * 3
     assert set(to(replies)) == everybody()
@@ -98,16 +100,16 @@ def test_destinations_come_and_go_by_command(manual):
     rig = manual
     assert rig.value(DESTINATIONS_ID) == 3
     connect(rig)
-    rig.tell_address(state_of.REMOVE_DESTINATION, 0, SECOND)
+    rig.command_address(state_of.REMOVE_DESTINATION, 0, SECOND)
     rig.turn()
     assert rig.value(DESTINATIONS_ID) == 2
     rig.offer(100)
     assert set(to(rig.turn_addressed())) == {str(FIRST), str(THIRD)}
-    rig.tell(state_of.REMOVE_DESTINATION_BY_ID, 0, 102)
+    rig.command(state_of.REMOVE_DESTINATION_BY_ID, 0, 102)
     rig.turn()
     rig.offer(100)
     assert set(to(rig.turn_addressed())) == {str(FIRST)}
-    rig.tell_address(state_of.CHANGE_DESTINATION_ADDRESS, 100, THIRD)
+    rig.command_address(state_of.CHANGE_DESTINATION_ADDRESS, 100, THIRD)
     rig.turn()
     rig.offer(100)
     assert set(to(rig.turn_addressed())) == {str(THIRD)}
@@ -126,7 +128,7 @@ def test_without_destinations_the_stream_moves_on(rig):
 
 def test_a_destination_without_an_address_is_passed_over(rig):
     rig.serve_destinations(destination_tracker.MANUAL, FIRST)
-    rig.tell_address(state_of.ADD_DESTINATION, 7, None)
+    rig.command_address(state_of.ADD_DESTINATION, 7, None)
     rig.turn()
     connect(rig)
     # What is sent without a name would go to the peer.
@@ -174,11 +176,11 @@ def test_whoever_sends_a_status_message_is_a_destination_in_dynamic_mode(rig):
     rig.state.endpoints[0].destinations_id = DESTINATIONS_ID
     rig.serve_destinations(destination_tracker.DYNAMIC)
     assert rig.turn(100 * MS) == []
-    rig.hear(wire.pack("status_message", 36, 0, 0x80, wire.SM, 0, 0, 0, 0, 0, 5), FIRST)
+    rig.deliver(wire.pack("status_message", 36, 0, 0x80, wire.SM, 0, 0, 0, 0, 0, 5), FIRST)
     rig.turn()
     assert rig.value(DESTINATIONS_ID) == 1
     assert to(rig.turn_addressed(100 * MS)) == [str(FIRST)]
-    rig.hear_status(0, 32_768, receiver_id=6, source=SECOND)
+    rig.deliver_status(0, 32_768, receiver_id=6, source=SECOND)
     rig.turn()
     rig.turn()
     rig.offer(1000)
@@ -187,8 +189,8 @@ def test_whoever_sends_a_status_message_is_a_destination_in_dynamic_mode(rig):
 
 def test_a_status_message_that_is_refused_makes_nobody_a_destination(rig):
     rig.serve_destinations(destination_tracker.DYNAMIC)
-    rig.hear_status(32_768 + 32, 0, source=FIRST)
-    rig.hear_status(0, 32_768 + 32, source=SECOND)
+    rig.deliver_status(32_768 + 32, 0, source=FIRST)
+    rig.deliver_status(0, 32_768 + 32, source=SECOND)
     rig.turn()
     rig.turn()
     assert rig.value(system_counters.STATUS_MESSAGES_REJECTED) == 1
@@ -200,10 +202,10 @@ def test_a_flood_of_elicitations_keeps_no_reader_out_in_dynamic_mode(rig):
     rig.serve_destinations(destination_tracker.DYNAMIC)
     for number in range(destination_tracker.DESTINATIONS_MAX + 44):
         source = SocketAddress(f"10.0.7.{number % 5}", 1_000 + number)
-        rig.hear(wire.pack("status_message", 36, 0, 0x80, wire.SM, 0, 0, 0, 0, 0, 5), source)
+        rig.deliver(wire.pack("status_message", 36, 0, 0x80, wire.SM, 0, 0, 0, 0, 0, 5), source)
         rig.turn(10 * MS)
     assert rig.state.endpoints[0].destinations_count == destination_tracker.DESTINATIONS_MAX
-    rig.hear_status(0, 32_768, receiver_id=6, source=SECOND)
+    rig.deliver_status(0, 32_768, receiver_id=6, source=SECOND)
     rig.turn()
     rig.turn()
     rig.offer(1000)
@@ -218,7 +220,7 @@ def test_an_elicitor_that_loses_its_place_at_once_still_gets_a_setup(rig, stream
     def flood():
         for number in range(host_max):
             source = SocketAddress("10.0.0.2", 1_000 + number)
-            rig.hear(wire.pack("status_message", 36, 0, 0x80, wire.SM, 0, 0, 0, 0, 0, 5), source)
+            rig.deliver(wire.pack("status_message", 36, 0, 0x80, wire.SM, 0, 0, 0, 0, 0, 5), source)
 
     flood()
     for _ in range(8):
@@ -226,7 +228,7 @@ def test_an_elicitor_that_loses_its_place_at_once_still_gets_a_setup(rig, stream
     assert rig.state.endpoints[0].destinations_count == host_max
     rig.turn(200 * MS)
     values = (stream_id and session_id, stream_id, 0, 0, 0, 6)
-    rig.hear(wire.pack("status_message", 36, 0, 0x80, wire.SM, *values), SECOND)
+    rig.deliver(wire.pack("status_message", 36, 0, 0x80, wire.SM, *values), SECOND)
     flood()
     sent = [item for _ in range(8) for item in rig.turn_addressed(1 * MS)]
     assert kinds([item for address, item in sent if address == str(SECOND)])[:1] == ["setup"]
@@ -236,7 +238,7 @@ def test_a_silent_destination_is_dropped_at_the_next_send_in_dynamic_mode(rig):
     rig.serve_destinations(destination_tracker.DYNAMIC)
     connect(rig, source=FIRST)
     rig.turn(3 * NS_PER_SECOND)
-    rig.hear_status(0, 32_768, receiver_id=6, source=SECOND)
+    rig.deliver_status(0, 32_768, receiver_id=6, source=SECOND)
     rig.turn()
     assert set(to(rig.turn_addressed(2 * NS_PER_SECOND - 10 * MS))) == {str(FIRST), str(SECOND)}
     assert set(to(rig.turn_addressed(100 * MS))) == {str(SECOND)}
@@ -248,7 +250,7 @@ def test_a_silent_manual_destination_stays_and_its_name_is_looked_up_again(manua
     connect(rig, source=SECOND)
     rig.events()
     rig.turn(4 * NS_PER_SECOND)
-    rig.hear_status(0, 32_768, source=SECOND)
+    rig.deliver_status(0, 32_768, source=SECOND)
     rig.turn()
     assert rig.events() == []
     rig.turn(2 * NS_PER_SECOND)
@@ -268,15 +270,15 @@ def test_a_response_stream_goes_to_whoever_asked_for_its_setup_last(rig):
     rig.offer(1000)
     assert rig.turn(100 * MS) == []
     assert rig.value(system_counters.SHORT_SENDS) > 0
-    rig.hear_setup_wish(FIRST)
+    rig.deliver_setup_request(FIRST)
     rig.turn()
     setups = rig.turn_addressed(100 * MS)
     assert to(setups) == [str(FIRST)]
     assert kinds([item for _, item in setups]) == ["setup"]
-    rig.hear_status(0, 32_768, source=SECOND)
+    rig.deliver_status(0, 32_768, source=SECOND)
     rig.turn()
     assert to(rig.turn_addressed()) == [str(FIRST)]
-    rig.hear_setup_wish(SECOND)
+    rig.deliver_setup_request(SECOND)
     rig.turn(100 * MS)
     assert to(rig.turn_addressed(100 * MS))[0] == str(SECOND)
 
@@ -285,9 +287,9 @@ def test_a_stream_that_ended_learns_no_requester(rig):
     rig.pair.links.mailboxes[0].peer_length = 0
     rig.record.route = network_publication.TO_REQUESTER
     rig.begin()
-    rig.tell(state_of.END_PUBLICATION, SLOT, 0)
+    rig.command(state_of.END_PUBLICATION, SLOT, 0)
     rig.turn()
-    rig.hear_setup_wish(FIRST)
+    rig.deliver_setup_request(FIRST)
     rig.turn()
     assert rig.record.requester_length == 0
 
@@ -295,7 +297,7 @@ def test_a_stream_that_ended_learns_no_requester(rig):
 def test_a_channel_that_moved_is_sent_to_at_its_new_address(rig):
     rig.pair.links.mailboxes[0].peer_length = 0
     rig.begin()
-    rig.tell_address(state_of.CHANGE_ENDPOINT_ADDRESS, 0, SECOND)
+    rig.command_address(state_of.CHANGE_ENDPOINT_ADDRESS, 0, SECOND)
     rig.turn()
     assert to(rig.turn_addressed(100 * MS)) == [str(SECOND)]
     assert rig.value(system_counters.RESOLUTION_CHANGES) == 1
@@ -305,8 +307,8 @@ def test_a_slow_member_holds_back_a_group_and_one_that_left_does_not(rig):
     rig.serve_destinations(destination_tracker.MANUAL, FIRST, SECOND)
     rig.state.flows[SLOT].strategy = 1
     rig.state.flows[SLOT].receiver_timeout_ns = 5 * NS_PER_SECOND
-    rig.hear_status(0, 4096, receiver_id=1, source=FIRST)
-    rig.hear_status(0, 2048, receiver_id=2, source=SECOND)
+    rig.deliver_status(0, 4096, receiver_id=1, source=FIRST)
+    rig.deliver_status(0, 2048, receiver_id=2, source=SECOND)
     rig.turn()
     rig.turn()
     # The limit never moves back in a status message, but does so in the next idle turn.
@@ -314,10 +316,10 @@ def test_a_slow_member_holds_back_a_group_and_one_that_left_does_not(rig):
     rig.offer(1000, 1000, 1000, 1000)
     rig.turn()
     assert rig.value(SND_POS) == 1056
-    rig.hear_status(1056, 4096, receiver_id=1, source=FIRST)
+    rig.deliver_status(1056, 4096, receiver_id=1, source=FIRST)
     rig.turn()
     assert rig.value(SND_POS) == 1056
-    rig.hear_status(1056, 0, flags=0x40, receiver_id=2, source=SECOND)
+    rig.deliver_status(1056, 0, flags=0x40, receiver_id=2, source=SECOND)
     for _ in range(4):
         rig.turn()
     assert rig.value(SND_POS) == 4 * 1056

@@ -21,10 +21,10 @@ def stamped(frame, length, offset):
     log = np.zeros(BEFORE + 256, np.uint8)
     log[BEFORE : BEFORE + len(frame)] = np.frombuffer(frame, np.uint8)
     before = log.copy()
-    told = bool(send_timestamp.stamp(log, BEFORE, length, offset, TIME))
+    is_stamped = bool(send_timestamp.stamp(log, BEFORE, length, offset, TIME))
     changed = np.flatnonzero(log != before)
     at = int(changed[0]) - BEFORE if changed.size else None
-    return told, at, bytes(log[changed])
+    return is_stamped, at, bytes(log[changed])
 
 
 def frame_of(length, kind=wire.DATA):
@@ -63,7 +63,7 @@ def test_the_first_frame_of_each_datagram_leaves_with_the_time(tmp_path, offset)
     assert datagrams[0] == rig.bytes_of(0, 320)
     second = datagrams[0][160 + 32 : 160 + 132]
     assert second == bytes([100]) * 100
-    rig.hear_nak(0, 160)
+    rig.deliver_nak(0, 160)
     (again,) = rig.turn() + rig.turn()
     later = int.from_bytes(again[32 + offset : 40 + offset], "little")
     assert later >= ended

@@ -26,10 +26,10 @@ def rig(tmp_path):
     return SendingRig(tmp_path)
 
 
-def hear(rig, datagram):
+def deliver(rig, datagram):
     """What a datagram adds to the counters, the unchanged ones left out."""
     before = {name: rig.value(counter_id) for name, counter_id in COUNTED.items()}
-    rig.hear(datagram)
+    rig.deliver(datagram)
     rig.turn(1 * MS)
     rig.turn(200 * MS)
     added = {name: rig.value(COUNTED[name]) - before[name] for name in COUNTED}
@@ -61,14 +61,14 @@ def test_a_status_message_connects_and_moves_the_limit(rig):
 
 
 def test_a_status_message_that_waits_at_a_new_socket_finds_its_publication(rig):
-    rig.hear_status(0, 4096)
+    rig.deliver_status(0, 4096)
     rig.turn()
     assert rig.positions == (0, 4096)
 
 
 def test_the_limit_never_moves_back(rig):
     rig.start(window=8192)
-    rig.hear_status(0, 4096)
+    rig.deliver_status(0, 4096)
     rig.turn()
     assert rig.positions == (0, 8192)
 
@@ -82,7 +82,7 @@ def test_a_position_out_of_all_proportion_is_rejected_without_a_trace(rig, dista
     rig.fill_to(TERM)
     limit, heard_ns = rig.positions[1], int(rig.state.endpoints[0].last_status_ns)
     term_id, offset = rig.place(TERM + distance)
-    added = hear(rig, status(offset, 32, term_id))
+    added = deliver(rig, status(offset, 32, term_id))
     assert added == ({"status": 1} if is_taken else {"status": 1, "rejected": 1})
     moved = max(limit, TERM + distance + 32) if is_taken else limit
     assert rig.positions[1] == moved
@@ -107,7 +107,7 @@ def test_a_position_out_of_all_proportion_is_rejected_without_a_trace(rig, dista
 )
 def test_a_status_message_is_checked_against_the_term_it_speaks_of(rig, fields, added):
     rig.start()
-    assert hear(rig, status(**fields)) == added
+    assert deliver(rig, status(**fields)) == added
 
 
 @pytest.mark.parametrize(
@@ -126,13 +126,13 @@ def test_a_status_message_is_checked_against_the_term_it_speaks_of(rig, fields, 
 def test_a_nak_is_checked_against_the_term_it_speaks_of(rig, offset, length, added):
     rig.start()
     nak = wire.pack("nak", 28, 0, 0, wire.NAK, SESSION_ID, STREAM_ID, 7, offset, length)
-    assert hear(rig, nak) == added
+    assert deliver(rig, nak) == added
 
 
 def test_a_nak_for_nobody_counts_for_nobody(rig):
     rig.start()
     nak = wire.pack("nak", 28, 0, 0, wire.NAK, SESSION_ID, 5, 7, TERM, 32)
-    assert hear(rig, nak) == {}
+    assert deliver(rig, nak) == {}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_an_error_frame_is_counted_if_its_text_lies_inside_it(
     head = wire.pack(
         "error", frame_length, 0, 0, wire.ERR, SESSION_ID, STREAM_ID, 1, 0, 13, text_length
     )
-    assert hear(rig, head + b"text") == added
+    assert deliver(rig, head + b"text") == added
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_what_is_no_frame_is_invalid_and_nothing_more(rig, datagram):
     rig.start()
     before = rig.positions
     expected = {"status": 1} if datagram == status() else {"invalid": 1}
-    assert hear(rig, datagram) == expected
+    assert deliver(rig, datagram) == expected
     assert rig.positions == before
 
 
@@ -184,7 +184,7 @@ def test_what_is_no_frame_is_invalid_and_nothing_more(rig, datagram):
 )
 def test_a_frame_that_belongs_elsewhere_is_ignored(rig, datagram):
     rig.start()
-    assert hear(rig, datagram) == {}
+    assert deliver(rig, datagram) == {}
 
 
 def test_receivers_that_fell_silent_are_forgotten(rig):
@@ -195,19 +195,19 @@ def test_receivers_that_fell_silent_are_forgotten(rig):
     assert not rig.is_connected()
     assert network_publication.has_receivers_acquire(rig.state.words, SLOT) == 0
     assert kinds(rig.turn(100 * MS)) == ["heartbeat"]
-    rig.hear_status(0, 4096)
+    rig.deliver_status(0, 4096)
     rig.turn()
     assert rig.is_connected()
 
 
 def test_a_receiver_that_is_done_leaves_at_once_and_lets_the_stream_go(rig):
     rig.start()
-    rig.hear_status(0, 32_768, receiver_id=5)
+    rig.deliver_status(0, 32_768, receiver_id=5)
     rig.turn()
-    rig.hear_status(0, 32_768, flags=EOS)
+    rig.deliver_status(0, 32_768, flags=EOS)
     rig.turn()
     assert rig.is_connected()
-    rig.hear_status(0, 32_768, flags=EOS, receiver_id=5)
+    rig.deliver_status(0, 32_768, flags=EOS, receiver_id=5)
     rig.turn()
     assert not rig.is_connected()
     assert network_publication.has_unicast_eos_acquire(rig.state.words, SLOT) == 1
@@ -216,9 +216,9 @@ def test_a_receiver_that_is_done_leaves_at_once_and_lets_the_stream_go(rig):
 def test_a_receiver_that_comes_back_takes_the_end_of_its_predecessor_back(rig):
     """Else a publication that ends later would not linger for it, and its last loss would stay."""
     rig.start()
-    rig.hear_status(0, 32_768, flags=EOS)
+    rig.deliver_status(0, 32_768, flags=EOS)
     rig.turn()
-    rig.hear_status(0, 32_768, receiver_id=5)
+    rig.deliver_status(0, 32_768, receiver_id=5)
     rig.turn()
     assert network_publication.has_unicast_eos_acquire(rig.state.words, SLOT) == 0
 
@@ -226,20 +226,20 @@ def test_a_receiver_that_comes_back_takes_the_end_of_its_predecessor_back(rig):
 @pytest.mark.parametrize(("flags", "is_answered"), [(REPLY, True), (0, False)])
 def test_a_round_trip_probe_is_answered_in_its_own_words(rig, flags, is_answered):
     rig.start()
-    rig.hear(
+    rig.deliver(
         wire.pack("rtt_measurement", 40, 0, flags, wire.RTTM, SESSION_ID, STREAM_ID, 12345, 0, 99)
     )
-    answers = [item for item in rig.turn() + rig.turn() if kinds([item]) == ["rttm"]]
+    replies = [item for item in rig.turn() + rig.turn() if kinds([item]) == ["rttm"]]
     expected = wire.pack(
         "rtt_measurement", 40, 0, 0, wire.RTTM, SESSION_ID, STREAM_ID, 12345, 0, 99
     )
-    assert answers == ([expected] if is_answered else [])
+    assert replies == ([expected] if is_answered else [])
 
 
 def test_a_busy_sender_still_hears_its_receivers(rig):
     rig.start()
     rig.offer(*[1300] * 40)
-    rig.hear_nak(0, 1344)
+    rig.deliver_nak(0, 1344)
     turns = 0
     while rig.value(system_counters.NAKS_RECEIVED) == 0:
         assert rig.turn() != []
@@ -250,12 +250,12 @@ def test_a_busy_sender_still_hears_its_receivers(rig):
 def test_every_publication_gets_its_turn_and_another_is_first_each_time(rig):
     rig.start()
     assert rig.value(SND_POS) == 0
-    rig.tell(sender_state.END_PUBLICATION, SLOT, 0)
+    rig.command(sender_state.END_PUBLICATION, SLOT, 0)
     rig.turn()
     assert rig.record.is_end_of_stream == 1
-    rig.tell(sender_state.REMOVE_ENDPOINT, 0)
+    rig.command(sender_state.REMOVE_ENDPOINT, 0)
     rig.turn()
-    rig.hear(status())
+    rig.deliver(status())
     rig.turn()
     rig.turn()
     assert rig.value(system_counters.STATUS_MESSAGES_RECEIVED) == 1

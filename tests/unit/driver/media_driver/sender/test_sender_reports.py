@@ -36,9 +36,9 @@ def refusal(receiver_id=RECEIVER_ID, text=TEXT, stream_id=STREAM_ID, trailer=b""
     return head + text + trailer
 
 
-def hear(rig, *datagrams, source=PEER):
+def deliver(rig, *datagrams, source=PEER):
     for datagram in datagrams:
-        rig.hear(datagram, source)
+        rig.deliver(datagram, source)
     rig.turn()
     rig.turn()
 
@@ -58,7 +58,7 @@ def is_alive(rig):
 
 def test_a_refusal_ends_the_receiver_and_is_reported_whole_with_its_source(rig):
     rig.start()
-    hear(rig, refusal(trailer=bytes(1000)))
+    deliver(rig, refusal(trailer=bytes(1000)))
     ((_, slot, destination_id, place, name_length),) = errors_of(rig)
     assert (slot, destination_id) == (SLOT, -1)
     ring = rig.state.error_frames
@@ -73,31 +73,31 @@ def test_a_refusal_ends_the_receiver_and_is_reported_whole_with_its_source(rig):
 
 def test_a_refusal_is_reported_once_and_only_for_receivers_that_are_known(rig):
     rig.start()
-    hear(rig, refusal(receiver_id=5), refusal(stream_id=5))
+    deliver(rig, refusal(receiver_id=5), refusal(stream_id=5))
     assert errors_of(rig) == []
     assert is_alive(rig)
-    hear(rig, refusal(), refusal())
+    deliver(rig, refusal(), refusal())
     assert len(errors_of(rig)) == 1
     assert rig.value(system_counters.ERROR_FRAMES_RECEIVED) == 4
 
 
 def test_a_refusal_by_a_destination_names_it(rig):
     rig.serve_destinations(destination_tracker.MANUAL, OTHER)
-    rig.hear_status(0, 32_768, source=OTHER)
-    hear(rig, refusal(), source=OTHER)
+    rig.deliver_status(0, 32_768, source=OTHER)
+    deliver(rig, refusal(), source=OTHER)
     assert [event[2] for event in errors_of(rig)] == [100]
 
 
 def test_a_refusal_that_finds_no_place_is_reported_when_it_comes_again(rig):
     rig.start()
     for receiver in range(error_frames.SLOTS + 1):
-        rig.hear_status(0, 32_768, receiver_id=receiver)
-        hear(rig, refusal(receiver))
+        rig.deliver_status(0, 32_768, receiver_id=receiver)
+        deliver(rig, refusal(receiver))
     assert len(errors_of(rig)) == error_frames.SLOTS
     assert is_alive(rig)
     for _ in range(error_frames.SLOTS):
         error_frames.release(rig.state.error_frames)
-    hear(rig, refusal(error_frames.SLOTS))
+    deliver(rig, refusal(error_frames.SLOTS))
     (event,) = errors_of(rig)
     assert event[3] == 0
 
@@ -106,10 +106,10 @@ def test_a_group_waits_no_longer_for_a_receiver_that_refuses(rig):
     rig.state.flows[SLOT].strategy = flow_control.MIN
     rig.state.flows[SLOT].receiver_timeout_ns = 5_000 * MS
     rig.start(window=4096)
-    rig.hear_status(0, 2048, receiver_id=5)
-    hear(rig)
+    rig.deliver_status(0, 2048, receiver_id=5)
+    deliver(rig)
     assert rig.value(SND_LMT) == 2048
-    hear(rig, refusal(receiver_id=5))
+    deliver(rig, refusal(receiver_id=5))
     rig.turn()
     assert rig.value(SND_LMT) == 4096
 
@@ -119,7 +119,7 @@ def test_a_response_setup_is_passed_on_if_a_response_was_asked_for(rig, has_corr
     rig.record.has_response_correlation = int(has_correlation)
     rig.record.response_correlation_id = RESPONSE_ID
     rig.begin()
-    hear(
+    deliver(
         rig,
         wire.pack("response_setup", 20, 0, 0, 11, SESSION_ID, STREAM_ID, RESPONSE_SESSION),
         wire.pack("response_setup", 20, 0, 0, 11, SESSION_ID, 5, RESPONSE_SESSION),
@@ -135,13 +135,13 @@ def test_the_first_receiver_of_a_response_stream_is_reported_each_time(rig):
     rig.record.response_correlation_id = RESPONSE_ID
     expected = [(state_of.RESPONSE_CONNECTED, SLOT, RESPONSE_ID)]
     rig.start()
-    rig.hear_status(0, 32_768)
-    rig.hear_status(0, 32_768, receiver_id=5)
-    hear(rig)
+    rig.deliver_status(0, 32_768)
+    rig.deliver_status(0, 32_768, receiver_id=5)
+    deliver(rig)
     assert rig.events(3) == expected
     rig.turn(5_000 * MS)
-    rig.hear_status(0, 32_768)
-    hear(rig)
+    rig.deliver_status(0, 32_768)
+    deliver(rig)
     assert rig.events(3) == expected
 
 
@@ -158,12 +158,12 @@ def test_a_group_is_connected_only_with_as_many_receivers_as_it_must_have(rig):
     assert is_alive(rig)
     assert not network_publication.has_required_receivers_acquire(words, SLOT)
     assert not rig.is_connected()
-    rig.hear_status(0, 32_768, receiver_id=5)
-    hear(rig)
+    rig.deliver_status(0, 32_768, receiver_id=5)
+    deliver(rig)
     assert network_publication.has_required_receivers_acquire(words, SLOT)
     assert rig.is_connected()
-    rig.hear_status(0, 0, flags=0x40, receiver_id=5)
-    hear(rig)
+    rig.deliver_status(0, 0, flags=0x40, receiver_id=5)
+    deliver(rig)
     rig.turn()
     assert not network_publication.has_required_receivers_acquire(words, SLOT)
     assert not rig.is_connected()
@@ -173,14 +173,14 @@ def test_members_are_told_by_the_tag_in_their_status_messages(rig):
     flow = rig.state.flows[SLOT]
     flow.strategy, flow.group_tag, flow.receiver_timeout_ns = 2, TAG, 5_000 * MS
     rig.begin()
-    rig.hear_status(0, 4096, receiver_id=1, tag=TAG.to_bytes(8, "little"))
-    rig.hear_status(0, 32_768, receiver_id=2, tag=(5).to_bytes(8, "little"))
-    rig.hear_status(0, 32_768, receiver_id=3)
-    hear(rig)
+    rig.deliver_status(0, 4096, receiver_id=1, tag=TAG.to_bytes(8, "little"))
+    rig.deliver_status(0, 32_768, receiver_id=2, tag=(5).to_bytes(8, "little"))
+    rig.deliver_status(0, 32_768, receiver_id=3)
+    deliver(rig)
     assert rig.value(SND_LMT) == 4096
     assert rig.events() == []
-    rig.hear_status(0, 32_768, receiver_id=4, tag=TAG.to_bytes(4, "little"))
-    hear(rig)
+    rig.deliver_status(0, 32_768, receiver_id=4, tag=TAG.to_bytes(4, "little"))
+    deliver(rig)
     assert rig.value(SND_LMT) == 4096
     assert rig.events() == [(state_of.GROUP_TAG_MALFORMED, 0)]
 
@@ -189,14 +189,14 @@ def test_a_receiver_that_asks_for_a_setup_holds_the_limit_until_it_joins(rig):
     flow = rig.state.flows[SLOT]
     flow.strategy, flow.receiver_timeout_ns = flow_control.MIN, 5_000 * MS
     rig.start(window=4096)
-    rig.hear_setup_wish(receiver_id=5)
-    hear(rig)
+    rig.deliver_setup_request(receiver_id=5)
+    deliver(rig)
     assert kinds(rig.turn(100 * MS))[0] == "setup"
-    rig.hear_status(0, 8192)
-    hear(rig)
+    rig.deliver_status(0, 8192)
+    deliver(rig)
     assert rig.value(SND_LMT) == 4096
-    rig.hear_status(0, 8192, receiver_id=5)
-    hear(rig)
+    rig.deliver_status(0, 8192, receiver_id=5)
+    deliver(rig)
     assert rig.value(SND_LMT) == 8192
 
 
@@ -225,11 +225,11 @@ def test_spies_carry_nothing_while_there_are_receivers(rig):
 
 def test_a_revoked_stream_is_never_connected_again(rig):
     rig.start()
-    rig.tell(state_of.END_PUBLICATION, SLOT, 1)
+    rig.command(state_of.END_PUBLICATION, SLOT, 1)
     rig.turn()
     disconnect(rig)
-    rig.hear_status(0, 32_768)
-    hear(rig)
+    rig.deliver_status(0, 32_768)
+    deliver(rig)
     assert not rig.is_connected()
 
 
@@ -242,7 +242,7 @@ def test_what_the_stream_is_connected_to_is_written_in_idle_turns_too(rig):
 
 def test_the_time_of_the_last_status_message_is_published(rig):
     rig.begin()
-    rig.hear_status(0, 4096)
+    rig.deliver_status(0, 4096)
     rig.turn()
     heard_ns = rig.now_ns
     rig.turn(50 * MS)

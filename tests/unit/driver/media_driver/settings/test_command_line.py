@@ -9,18 +9,18 @@ from windtunnel.driver.media_driver.settings.command_line import read_given
 def test_the_later_wins_and_is_remembered(tmp_path):
     path = tmp_path / "driver.properties"
     path.write_text("aeron.mtu.length=8k\naeron.max.resend=\n")
-    told = read_given(
+    given = read_given(
         {"AERON_MTU_LENGTH": "4k", "AERON_MAX_RESEND": "7", "AERON_RELIABLE_STREAM": "false"},
         ["-Daeron.mtu.length=2k", str(path), "-D", "aeron.timer.interval=2s", "--dir", "/x"],
     )
-    assert told.texts == {
+    assert given.texts == {
         "AERON_MTU_LENGTH": "8k",
         "AERON_RELIABLE_STREAM": "false",
         "AERON_TIMER_INTERVAL": "2s",
         "AERON_DIR": "/x",
     }
     origins = {
-        name: told.origin_of(name) for name in [*told.texts, "AERON_MAX_RESEND", "AERON_NONE"]
+        name: given.origin_of(name) for name in [*given.texts, "AERON_MAX_RESEND", "AERON_NONE"]
     }
     assert origins == {
         "AERON_MTU_LENGTH": str(path),

@@ -12,9 +12,9 @@ from windtunnel.driver.media_driver.context import Context
 
 
 def check(given, **settings):
-    told = []
-    check_socket_buffers(Context(**settings), BufferLengths(*given), told.append)
-    return told
+    warnings = []
+    check_socket_buffers(Context(**settings), BufferLengths(*given), warnings.append)
+    return warnings
 
 
 def test_what_just_fits_is_fine():
@@ -36,9 +36,9 @@ def test_what_does_not_fit_is_refused(given, variables):
 
 
 def test_less_than_was_asked_for_is_worth_a_warning():
-    (told,) = check((2_000, 131_072), socket_sndbuf_length=2_001)
-    assert "SO_SNDBUF" in told
-    assert "attempted=2001, actual=2000" in told
+    (warning,) = check((2_000, 131_072), socket_sndbuf_length=2_001)
+    assert "SO_SNDBUF" in warning
+    assert "attempted=2001, actual=2000" in warning
     assert check((2_000, 131_072), socket_sndbuf_length=2_000) == []
 
 

@@ -40,27 +40,27 @@ def open_image(driver, more="", **fields):
     driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL + more))
     driver.send(HERE, setup(**fields))
     driver.turn(4)
-    (said,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
-    return said
+    (response,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
+    return response
 
 
-def record_of(driver, said):
+def record_of(driver, response):
     images = driver.driver._resources.receiver.images
-    (found,) = [rec for rec in images if int(rec.correlation_id) == said.correlation_id]
+    (found,) = [rec for rec in images if int(rec.correlation_id) == response.correlation_id]
     return found
 
 
 def test_counters_come_in_aerons_order(tmp_path):
     with open_lab(tmp_path) as driver:
-        said = open_image(driver, "|cc=cubic")
-        made = [item for item in driver.living() if said.correlation_id == item.registration_id]
+        response = open_image(driver, "|cc=cubic")
+        made = [item for item in driver.living() if response.correlation_id == item.registration_id]
         names = [item.label.split(":")[0] for item in made]
         in_order = ("rcv-cc-cubic-rtt", "rcv-cc-cubic-wnd", "rcv-hwm", "rcv-pos", "rcv-naks-sent")
         assert tuple(names) == in_order
         ids = [item.counter_id for item in made]
-        assert ids == sorted(ids) == [*range(ids[0], said.subscriber_position_id)]
+        assert ids == sorted(ids) == [*range(ids[0], response.subscriber_position_id)]
         rtt, window = made[:2]
-        key = f"{said.correlation_id} {SESSION} {STREAM} {CHANNEL}|cc=cubic"
+        key = f"{response.correlation_id} {SESSION} {STREAM} {CHANNEL}|cc=cubic"
         assert rtt.label == f"rcv-cc-cubic-rtt: {key}"
         assert window.label == f"rcv-cc-cubic-wnd: {key}"
         assert [(item.type_id, item.owner_id) for item in made[:2]] == [(10, -1)] * 2
@@ -76,9 +76,11 @@ def test_a_cubic_image_offers_ten_packets_first(tmp_path):
 
 def test_metadata_is_what_the_subscription_and_the_system_say(tmp_path):
     with open_lab(tmp_path) as driver:
-        said = open_image(driver, "|rcv-wnd=100k|so-rcvbuf=200k|so-sndbuf=300k|reliable=false")
+        response = open_image(driver, "|rcv-wnd=100k|so-rcvbuf=200k|so-sndbuf=300k|reliable=false")
         buffers = driver.driver._resources.system_buffers
-        log = LogBuffer.map(driver.driver.context.dir / f"images/{said.correlation_id}.logbuffer")
+        log = LogBuffer.map(
+            driver.driver.context.dir / f"images/{response.correlation_id}.logbuffer"
+        )
         fields = {
             descriptor.RECEIVER_WINDOW_LENGTH: 100 * 1024,
             descriptor.SOCKET_RCVBUF_LENGTH: 200 * 1024,
@@ -112,13 +114,15 @@ def test_the_channel_that_opened_the_endpoint_decides_on_all_images(tmp_path, sh
         )
         driver.send(HERE, setup())
         driver.turn(4)
-        (said,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
-        record = record_of(driver, said)
+        (response,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
+        record = record_of(driver, response)
         assert (record.window_max, record.congestion_control) == (16 * 1024, CUBIC)
         # What the subscription itself decides on, besides reliability and sparseness.
         assert record.is_group == 0
         assert record.nak_delay_ns == 50 * MS
-        log = LogBuffer.map(driver.driver.context.dir / f"images/{said.correlation_id}.logbuffer")
+        log = LogBuffer.map(
+            driver.driver.context.dir / f"images/{response.correlation_id}.logbuffer"
+        )
         metadata = log.log[log.meta_at :]
         assert metadata[descriptor.RECEIVER_WINDOW_LENGTH :][:4].view(np.int32)[0] == 16 * 1024
         limit_ns = metadata[descriptor.UNTETHERED_WINDOW_LIMIT_TIMEOUT_NS :][:8].view(np.int64)[0]
@@ -221,13 +225,17 @@ def test_a_window_below_the_senders_mtu_is_an_error_that_may_be_tried_again(tmp_
 )
 def test_only_an_image_with_rows_for_its_gaps_has_their_counters(tmp_path, more, names):
     with open_lab(tmp_path) as driver:
-        said = open_image(driver, more)
-        made = [item for item in driver.living() if said.correlation_id == item.registration_id]
+        response = open_image(driver, more)
+        made = [item for item in driver.living() if response.correlation_id == item.registration_id]
         found = {item.label.split(":")[0]: item for item in made[3:]}
         assert tuple(found) == names
         for item in found.values():
-            assert item.label.split(" ")[1:4] == [str(said.correlation_id), str(SESSION), "1001"]
-        record = record_of(driver, said)
+            assert item.label.split(" ")[1:4] == [
+                str(response.correlation_id),
+                str(SESSION),
+                "1001",
+            ]
+        record = record_of(driver, response)
         fields = {
             "rcv-gaps-open": record.gaps_open_id,
             "rcv-oldest-gap": record.oldest_gap_id,
@@ -238,7 +246,9 @@ def test_only_an_image_with_rows_for_its_gaps_has_their_counters(tmp_path, more,
         for name, item in found.items():
             assert item.counter_id == fields[name]
         driver.turn(4, 20 * SECOND)
-        assert not [item for item in driver.living() if said.correlation_id == item.registration_id]
+        assert not [
+            item for item in driver.living() if response.correlation_id == item.registration_id
+        ]
 
 
 def test_too_many_sessions_of_a_stream_are_an_error(tmp_path):
@@ -248,8 +258,8 @@ def test_too_many_sessions_of_a_stream_are_an_error(tmp_path):
         driver.turn(4)
         assert driver.take() == []
         assert driver.value(system_counters.ERRORS) == 1
-        said = driver.cnc.error_log[:256].tobytes()
-        assert b"exceeded session limit, stream-id=1001" in said
+        responses = driver.cnc.error_log[:256].tobytes()
+        assert b"exceeded session limit, stream-id=1001" in responses
 
 
 def test_too_many_sessions_of_many_streams_leave_room_in_the_error_log(tmp_path):
@@ -269,11 +279,13 @@ def test_too_many_sessions_of_many_streams_leave_room_in_the_error_log(tmp_path)
 @pytest.mark.parametrize("key", ["channel-rcv-ts-offset", "media-rcv-ts-offset"])
 def test_messages_are_stamped_where_the_channel_says(tmp_path, key, more, at):
     with open_lab(tmp_path) as driver:
-        said = open_image(driver, f"|{key}{more}")
+        response = open_image(driver, f"|{key}{more}")
         driver.send(HERE, data(0, 100))
         driver.send(HERE, heartbeat(160))
         driver.turn(3)
-        log = LogBuffer.map(driver.driver.context.dir / f"images/{said.correlation_id}.logbuffer")
+        log = LogBuffer.map(
+            driver.driver.context.dir / f"images/{response.correlation_id}.logbuffer"
+        )
         (stamp,) = struct.unpack_from("<q", log.log, at)
         assert 1_600_000_000 < stamp // SECOND < 1 << 33
         expected = bytearray(data(0, 100))

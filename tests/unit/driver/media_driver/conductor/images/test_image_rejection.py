@@ -28,10 +28,10 @@ def driver(tmp_path):
 def image(driver):
     driver.send(HERE, setup())
     driver.turn(4)
-    (said,) = driver.take()
-    assert isinstance(said, AvailableImage)
+    (response,) = driver.take()
+    assert isinstance(response, AvailableImage)
     driver.outside.clear()
-    return said.correlation_id
+    return response.correlation_id
 
 
 def reject(driver, image_id, reason="not wanted"):
@@ -48,10 +48,10 @@ def test_the_client_is_answered_at_once_and_the_publisher_again_and_again(driver
     assert reject(driver, image) == [OperationSuccess(900)]
     assert driver.value(system_counters.IMAGES_REJECTED) == 1
     driver.run_for(1 * SECOND)
-    said = refusals(driver)
-    assert 3 <= len(said) <= 5
-    assert {item[36:] for item in said} == {(10).to_bytes(4, "little") + b"not wanted"}
-    assert driver.value(system_counters.ERROR_FRAMES_SENT) == len(said)
+    responses = refusals(driver)
+    assert 3 <= len(responses) <= 5
+    assert {item[36:] for item in responses} == {(10).to_bytes(4, "little") + b"not wanted"}
+    assert driver.value(system_counters.ERROR_FRAMES_SENT) == len(responses)
 
 
 def test_an_image_that_is_refused_starves_and_goes(driver, image):
@@ -76,8 +76,8 @@ def test_refusing_again_is_counted_and_the_first_reason_stands(driver, image):
 def test_the_entry_in_the_error_log_is_that_of_the_c_driver(driver):
     publication = driver.next_id()
     driver.ask(AddPublication(driver.client, publication, STREAM, "aeron:ipc?term-length=64k"))
-    said = driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, "aeron:ipc"))
-    (image,) = (item for item in said if isinstance(item, AvailableImage))
+    responses = driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, "aeron:ipc"))
+    (image,) = (item for item in responses if isinstance(item, AvailableImage))
     driver.ask(RejectImage(driver.client, 900, image.correlation_id, 0, "not wanted"))
     (entry,) = read_errors(driver.cnc.error_log)
     assert entry.text == (
@@ -97,7 +97,7 @@ def test_an_unknown_image_cannot_be_refused(driver, image):
 
 @pytest.mark.parametrize(("length", "is_taken"), [(1_023, True), (1_024, False)])
 def test_a_reason_has_at_most_1023_bytes(driver, image, length, is_taken):
-    (answer,) = reject(driver, image, "x" * length)
-    assert isinstance(answer, OperationSuccess) == is_taken
+    (response,) = reject(driver, image, "x" * length)
+    assert isinstance(response, OperationSuccess) == is_taken
     driver.run_for(1 * SECOND)
     assert {len(item) for item in refusals(driver)} == ({1_063} if is_taken else set())

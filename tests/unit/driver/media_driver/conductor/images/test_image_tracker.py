@@ -20,7 +20,7 @@ def rig(tmp_path):
 def test_a_conductor_sleeps_no_longer_than_until_the_next_nak_is_due(rig):
     conductor = rig.pair.conductor.agent[0]
     assert conductor.nak_due_ns == NEVER_NS
-    rig.hear(data(0, LENGTH - 32), data(2 * LENGTH, LENGTH - 32))
+    rig.deliver(data(0, LENGTH - 32), data(2 * LENGTH, LENGTH - 32))
     rig.turn()
     for after_ns, due_in_ns in ((0, 2 * MS), (1 * MS, 1 * MS), (1 * MS, 3 * MS), (2 * MS, 1 * MS)):
         rig.turn(after_ns)
@@ -28,9 +28,9 @@ def test_a_conductor_sleeps_no_longer_than_until_the_next_nak_is_due(rig):
 
 
 def test_a_conductor_without_a_gap_waits_for_no_nak(rig):
-    rig.hear(data(0, LENGTH - 32), data(2 * LENGTH, LENGTH - 32))
+    rig.deliver(data(0, LENGTH - 32), data(2 * LENGTH, LENGTH - 32))
     rig.turn()
-    rig.hear(data(LENGTH, LENGTH - 32))
+    rig.deliver(data(LENGTH, LENGTH - 32))
     rig.turn()
     rig.turn()
     assert rig.positions[0] == 3 * LENGTH

@@ -35,8 +35,8 @@ def driver(tmp_path):
 @pytest.fixture
 def subscription(driver):
     registration_id = driver.next_id()
-    said = driver.ask(AddSubscription(driver.client, registration_id, STREAM, MANUAL))
-    assert isinstance(said[-1], SubscriptionReady)
+    responses = driver.ask(AddSubscription(driver.client, registration_id, STREAM, MANUAL))
+    assert isinstance(responses[-1], SubscriptionReady)
     return registration_id
 
 
@@ -177,31 +177,31 @@ def test_a_destination_with_a_control_address_asks_there(driver, subscription):
     assert len(statuses(driver)) == 2
 
 
-def refused(said, code, word):
-    (error,) = said
+def assert_refused(responses, code, word):
+    (error,) = responses
     assert isinstance(error, ErrorResponse)
     assert (error.error_code, word in error.message) == (code, True)
 
 
 def test_an_unknown_subscription_is_refused(driver, subscription):
     for ask in (add, remove):
-        refused(ask(driver, 12_345, place(FIRST)), ErrorCode.UNKNOWN_SUBSCRIPTION, "12345")
+        assert_refused(ask(driver, 12_345, place(FIRST)), ErrorCode.UNKNOWN_SUBSCRIPTION, "12345")
 
 
 def test_a_subscription_that_is_not_manual_is_refused(driver):
     registration_id = driver.next_id()
     driver.ask(AddSubscription(driver.client, registration_id, STREAM, CHANNEL))
     for ask in (add, remove):
-        said = ask(driver, registration_id, place(FIRST))
-        refused(said, ErrorCode.INVALID_CHANNEL, "manual control")
+        responses = ask(driver, registration_id, place(FIRST))
+        assert_refused(responses, ErrorCode.INVALID_CHANNEL, "manual control")
 
 
 @pytest.mark.parametrize(
     "more", ["|mtu=1408", "|rcv-wnd=64k", "|so-rcvbuf=64k", "|control-mode=response"]
 )
 def test_what_belongs_to_the_whole_channel_is_refused(driver, subscription, more):
-    said = add(driver, subscription, place(FIRST, more))
-    refused(said, ErrorCode.INVALID_CHANNEL, more[1:].split("=")[0])
+    responses = add(driver, subscription, place(FIRST, more))
+    assert_refused(responses, ErrorCode.INVALID_CHANNEL, more[1:].split("=")[0])
     assert addresses(driver) == []
 
 
@@ -216,16 +216,16 @@ def test_buffers_are_compared_only_with_those_of_one_socket(driver, buffer, coun
     for address in (FIRST, SECOND_PLACE)[:count]:
         assert add(driver, owner, place(address)) == [OperationSuccess(901)]
     assert isinstance(subscribe(f"{MANUAL}|tags=5|{buffer}", STREAM + 1), SubscriptionReady)
-    said = subscribe(f"aeron:udp?tags=5|{buffer}", STREAM + 2)
+    response = subscribe(f"aeron:udp?tags=5|{buffer}", STREAM + 2)
     if count == 1:
-        refused([said], ErrorCode.GENERIC_ERROR, buffer.split("=")[0])
+        assert_refused([response], ErrorCode.GENERIC_ERROR, buffer.split("=")[0])
     else:
-        assert isinstance(said, SubscriptionReady)
+        assert isinstance(response, SubscriptionReady)
 
 
 @pytest.mark.parametrize("value", ["true", "yes"])
 def test_a_destination_with_encryption_is_refused(driver, subscription, value):
-    refused(
+    assert_refused(
         add(driver, subscription, place(FIRST, f"|ats={value}")), ErrorCode.GENERIC_ERROR, "ats"
     )
     assert addresses(driver) == []
@@ -234,8 +234,8 @@ def test_a_destination_with_encryption_is_refused(driver, subscription, value):
 
 def test_a_place_that_is_taken_is_refused_and_leaves_nothing(driver, subscription):
     add(driver, subscription, place(FIRST))
-    said = add(driver, subscription, place(FIRST))
-    refused(said, ErrorCode.GENERIC_ERROR, "in use")
+    responses = add(driver, subscription, place(FIRST))
+    assert_refused(responses, ErrorCode.GENERIC_ERROR, "in use")
     assert len(addresses(driver)) == 1
 
 
@@ -243,13 +243,13 @@ def test_there_is_room_for_sixteen_destinations(driver, subscription):
     for port in range(24_100, 24_116):
         channel = place(SocketAddress("10.0.0.1", port))
         assert add(driver, subscription, channel) == [OperationSuccess(901)]
-    said = add(driver, subscription, place(FIRST))
-    refused(said, ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE, "16")
+    responses = add(driver, subscription, place(FIRST))
+    assert_refused(responses, ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE, "16")
     assert driver.value(system_counters.ERRORS) == 1
 
 
 def test_a_local_publication_may_be_a_destination(driver, subscription):
     assert add(driver, subscription, "aeron:ipc") == [OperationSuccess(901)]
     assert remove(driver, subscription, "aeron:ipc") == [OperationSuccess(902)]
-    refused(remove(driver, subscription, "aeron:ipc"), ErrorCode.UNKNOWN_SUBSCRIPTION, "ipc")
-    refused(add(driver, 777, "aeron:ipc"), ErrorCode.UNKNOWN_SUBSCRIPTION, "777")
+    assert_refused(remove(driver, subscription, "aeron:ipc"), ErrorCode.UNKNOWN_SUBSCRIPTION, "ipc")
+    assert_refused(add(driver, 777, "aeron:ipc"), ErrorCode.UNKNOWN_SUBSCRIPTION, "777")

@@ -37,19 +37,19 @@ def counters():
 
 
 @pytest.fixture
-def told():
+def notifications():
     """What the clients were told."""
     return []
 
 
 @pytest.fixture
-def links(counters, told):
+def links(counters, notifications):
     return SubscriptionLinks(
         SimpleNamespace(
             counters=counters,
             positions=SimpleNamespace(add=lambda *_: 0, remove=lambda *_: None),
             clock=SimpleNamespace(now_ns=lambda: 0),
-            clients=SimpleNamespace(transmit=told.append),
+            clients=SimpleNamespace(transmit=notifications.append),
         )
     )
 
@@ -85,7 +85,7 @@ def test_the_links_of_a_stream_are_found_without_visiting_others(links):
     assert len(reader.links) == 4
 
 
-def test_a_stream_has_its_links_until_they_are_dropped_or_closed(links, counters, told):
+def test_a_stream_has_its_links_until_they_are_dropped_or_closed(links, counters, notifications):
     first, second, read = subscribe(links, 1), subscribe(links, 2), stream(9)
     for each in (first, second):
         links.link(each, read)
@@ -94,24 +94,24 @@ def test_a_stream_has_its_links_until_they_are_dropped_or_closed(links, counters
     links.close_position(one)
     assert links.readers_of(read) == [two]
     assert first.is_linked(read)
-    told.clear()
+    notifications.clear()
     links.unlink_stream(read)
-    assert len(told) == 2
+    assert len(notifications) == 2
     assert counters.freed == [one.counter_id, two.counter_id]
     assert links.readers_of(read) == first.links == second.links == []
 
 
-def test_a_stream_that_is_dropped_or_a_subscription_that_ends_leaves_no_link(links, told):
+def test_a_stream_that_is_dropped_or_a_subscription_that_ends_leaves_no_link(links, notifications):
     first, second, read, other = subscribe(links, 1), subscribe(links, 2), stream(9), stream(9)
     for each in (read, other):
         links.link(first, each)
         links.link(second, each)
-    told.clear()
+    notifications.clear()
     assert links.unlink_subscription(first) == [read, other]
     assert [link.subscription for link in links.readers_of(other)] == [second]
     links.drop_links(other)
     assert links.readers_of(other) == []
     assert len(links.readers_of(read)) == 1
-    assert told == []
+    assert notifications == []
     links.drop_links(read)
     assert not links._links_by_stream

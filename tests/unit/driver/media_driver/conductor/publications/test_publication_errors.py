@@ -32,7 +32,7 @@ class Desk:
         )
         self.errors = PublicationErrors(self.resources, {3: PUBLICATION}.get)
 
-    def hear(self, frame, source, slot=3, destination=-1):
+    def deliver(self, frame, source, slot=3, destination=-1):
         name = np.zeros(28, np.uint8)
         length = write_name(name, source)
         buf = np.frombuffer(b"\0" * 8 + frame, np.uint8).copy()
@@ -56,7 +56,7 @@ def frame(text=b"not wanted", flags=HAS_TAG, tag=77, receiver_id=-9, code=13):
 )
 def test_clients_hear_who_refused_what_and_why(source):
     desk = Desk()
-    desk.hear(frame(), source, destination=5)
+    desk.deliver(frame(), source, destination=5)
     assert desk.responses == [
         PublicationError(PUBLICATION, 5, 4711, 10, -9, 77, source.host, 40_777, 13, "not wanted")
     ]
@@ -71,7 +71,7 @@ def test_clients_hear_who_refused_what_and_why(source):
 @pytest.mark.parametrize("code", [13, 11, -1, 3, 1 << 30])
 def test_any_code_is_passed_on(code):
     desk = Desk()
-    desk.hear(frame(code=code), SocketAddress("127.0.0.1", 1))
+    desk.deliver(frame(code=code), SocketAddress("127.0.0.1", 1))
     assert desk.responses[0].error_code == code
     ((_, text),) = desk.recorded
     assert f"errorCode={code}," in text
@@ -82,7 +82,7 @@ def test_forged_frames_with_any_codes_and_texts_leave_room_in_the_error_log():
     errors = ErrorLog(log, ManualClock())
     desk.resources.record_error = errors.record
     for number in range(2_000):
-        desk.hear(frame(b"%d" % number, code=number), SocketAddress("127.0.0.1", 1))
+        desk.deliver(frame(b"%d" % number, code=number), SocketAddress("127.0.0.1", 1))
     found = read_errors(log)
     assert sum(error.observation_count for error in found) == 2_000
     assert len(found) == TEXTS_PER_KIND_MAX + 1
@@ -91,7 +91,7 @@ def test_forged_frames_with_any_codes_and_texts_leave_room_in_the_error_log():
 def test_the_payload_is_that_of_the_reference():
     """Spec 13.5: 78 bytes for this text, the tag of a receiver without one is -1."""
     desk = Desk()
-    desk.hear(frame(flags=0, receiver_id=1), SocketAddress("127.0.0.1", 40_777))
+    desk.deliver(frame(flags=0, receiver_id=1), SocketAddress("127.0.0.1", 40_777))
     payload = desk.responses[0].encode()
     assert len(payload) == 78
     assert payload[32:40] == b"\xff" * 8
@@ -100,7 +100,7 @@ def test_the_payload_is_that_of_the_reference():
 
 def test_the_longest_text_and_any_bytes_become_text():
     desk = Desk()
-    desk.hear(frame(bytes(range(256)) * 3 + b"x" * 255), SocketAddress("127.0.0.1", 1))
+    desk.deliver(frame(bytes(range(256)) * 3 + b"x" * 255), SocketAddress("127.0.0.1", 1))
     message = desk.responses[0].message
     assert message.startswith("".join(map(chr, range(128))))
     assert message.endswith("x" * 255)
@@ -108,14 +108,14 @@ def test_the_longest_text_and_any_bytes_become_text():
 
 def test_a_publication_that_is_gone_is_not_spoken_of():
     desk = Desk()
-    desk.hear(frame(), SocketAddress("127.0.0.1", 1), slot=4)
+    desk.deliver(frame(), SocketAddress("127.0.0.1", 1), slot=4)
     assert desk.responses == desk.recorded == []
 
 
 def test_each_slot_is_given_back():
     desk = Desk()
     places = [
-        desk.hear(frame(b"%d" % number), SocketAddress("127.0.0.1", 1))
+        desk.deliver(frame(b"%d" % number), SocketAddress("127.0.0.1", 1))
         for number in range(2 * error_frames.SLOTS)
     ]
     assert places == list(range(error_frames.SLOTS)) * 2

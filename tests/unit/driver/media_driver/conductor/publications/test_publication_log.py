@@ -91,8 +91,8 @@ def test_a_driver_that_ends_frees_the_logs_that_had_to_wait(tmp_path):
 def test_a_client_that_overwrites_the_metadata_does_not_move_the_end_of_the_stream(
     driver, channel, kind
 ):
-    registration_id, said = driver.add(kind, channel)
-    log = driver.open_log(said[-1].log_file_name)
+    registration_id, responses = driver.add(kind, channel)
+    log = driver.open_log(responses[-1].log_file_name)
     at = log.meta_at + descriptor.CORRELATION_ID
     end = driver.publish(log, 3 * 1024)
     log.log[at : at + len(GARBAGE)] = np.frombuffer(GARBAGE, np.uint8)
@@ -151,9 +151,9 @@ def test_a_log_that_cannot_be_removed_is_tried_again_and_ends_nothing(driver, ch
 def test_a_stream_is_shared_with_who_asks_for_the_same_start(
     driver, channel, first, second, is_same
 ):
-    said = []
+    responses = []
     for term_id, offset in (first, second):
         start = f"|init-term-id=0|term-id={term_id}|term-offset={offset}"
-        said += driver.add(AddPublication, channel + start)[1]
-    kinds = [type(item) for item in said]
+        responses += driver.add(AddPublication, channel + start)[1]
+    kinds = [type(item) for item in responses]
     assert kinds == [PublicationReady, PublicationReady if is_same else ErrorResponse]

@@ -34,11 +34,11 @@ class Names:
     """Every name means the address that the test says."""
 
     def __init__(self):
-        self.host, self.asked = "10.0.0.9", []
+        self.host, self.looked_up = "10.0.0.9", []
 
     def resolve(self, host, key):
-        self.asked.append(host)
-        if host == "nowhere" and len(self.asked) == 1:
+        self.looked_up.append(host)
+        if host == "nowhere" and len(self.looked_up) == 1:
             raise UnknownHostError(f"{key}={host}: unknown")
         return self.host, 0
 
@@ -55,9 +55,9 @@ def driver(tmp_path):
 
 
 def publish(driver, channel=MANUAL, stream=1001):
-    registration_id, said = driver.add(AddPublication, channel, stream)
-    assert not isinstance(said[-1], ErrorResponse), said
-    return registration_id, said[-1]
+    registration_id, responses = driver.add(AddPublication, channel, stream)
+    assert not isinstance(responses[-1], ErrorResponse), responses
+    return registration_id, responses[-1]
 
 
 def ask(driver, kind, registration_id, what):
@@ -66,9 +66,9 @@ def ask(driver, kind, registration_id, what):
 
 
 def add(driver, registration_id, channel):
-    correlation_id, said = ask(driver, AddDestination, registration_id, channel)
-    assert said[0] == OperationSuccess(correlation_id)
-    driver.available += [item for item in said if isinstance(item, AvailableImage)]
+    correlation_id, responses = ask(driver, AddDestination, registration_id, channel)
+    assert responses[0] == OperationSuccess(correlation_id)
+    driver.available += [item for item in responses if isinstance(item, AvailableImage)]
     return correlation_id
 
 
@@ -126,8 +126,8 @@ def test_destinations_belong_to_the_channel_and_outlive_the_publication_that_add
     driver.ask(RemovePublication(driver.client, driver.next_id(), first, False))
     driver.run_for(10 * SECOND)
     assert driver.named("mdc-num-dest").value == 1
-    _, said = ask(driver, RemoveDestination, second, HERE)
-    assert isinstance(said[0], OperationSuccess)
+    _, responses = ask(driver, RemoveDestination, second, HERE)
+    assert isinstance(responses[0], OperationSuccess)
     assert driver.named("mdc-num-dest").value == 0
 
 
@@ -146,8 +146,8 @@ def test_destinations_belong_to_the_channel_and_outlive_the_publication_that_add
 )
 def test_what_cannot_be_a_destination_is_refused(driver, kind, channel, code):
     publication_id, _ = publish(driver)
-    correlation_id, (said,) = ask(driver, kind, publication_id, channel)
-    assert (said.correlation_id, said.error_code) == (correlation_id, code)
+    correlation_id, (response,) = ask(driver, kind, publication_id, channel)
+    assert (response.correlation_id, response.error_code) == (correlation_id, code)
     assert driver.named("mdc-num-dest").value == 0
 
 
@@ -156,13 +156,13 @@ def test_what_cannot_be_a_destination_is_refused(driver, kind, channel, code):
     [(AddDestination, HERE), (RemoveDestination, HERE), (RemoveDestinationById, 5)],
 )
 def test_only_publications_with_manual_destinations_have_them(driver, kind, what):
-    _, (said,) = ask(driver, kind, 4711, what)
-    assert said.error_code == ErrorCode.UNKNOWN_PUBLICATION
+    _, (response,) = ask(driver, kind, 4711, what)
+    assert response.error_code == ErrorCode.UNKNOWN_PUBLICATION
     for number, channel in enumerate((DYNAMIC, OUTSIDE)):
         publication_id, _ = publish(driver, channel, number)
-        _, (said,) = ask(driver, kind, publication_id, what)
-        assert said.error_code == ErrorCode.GENERIC_ERROR
-        assert "control-mode=manual" in said.message
+        _, (response,) = ask(driver, kind, publication_id, what)
+        assert response.error_code == ErrorCode.GENERIC_ERROR
+        assert "control-mode=manual" in response.message
 
 
 def test_a_shared_publication_is_known_by_its_first_name_even_when_that_holder_is_gone(driver):
@@ -178,8 +178,8 @@ def test_a_shared_publication_is_known_by_its_first_name_even_when_that_holder_i
 @pytest.mark.parametrize(("kind", "what"), [(RemoveDestination, HERE), (RemoveDestinationById, 5)])
 def test_removing_what_is_not_there_succeeds(driver, kind, what):
     publication_id, _ = publish(driver)
-    correlation_id, said = ask(driver, kind, publication_id, what)
-    assert said == [OperationSuccess(correlation_id)]
+    correlation_id, responses = ask(driver, kind, publication_id, what)
+    assert responses == [OperationSuccess(correlation_id)]
 
 
 def test_there_is_a_most_of_destinations(driver):
@@ -187,8 +187,8 @@ def test_there_is_a_most_of_destinations(driver):
     endpoints, slot = driver.driver.conductor.components.send_endpoints, 0
     for number in range(destination_tracker.DESTINATIONS_MAX):
         add(driver, publication_id, f"aeron:udp?endpoint=10.0.0.2:{1 + number}")
-    _, (said,) = ask(driver, AddDestination, publication_id, HERE)
-    assert said.error_code == ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
+    _, (response,) = ask(driver, AddDestination, publication_id, HERE)
+    assert response.error_code == ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
     assert len(endpoints.destinations(slot)) == destination_tracker.DESTINATIONS_MAX
 
 
@@ -217,13 +217,15 @@ def test_a_name_without_an_address_becomes_a_destination_when_it_has_one(driver)
     assert driver.outside == []
     driver.run_for(6 * SECOND)
     assert driver.outside != []
-    assert len(driver.names.asked) == 2
+    assert len(driver.names.looked_up) == 2
     assert driver.value(system_counters.RESOLUTION_CHANGES) == 1
-    _, (said,) = ask(driver, RemoveDestination, publication_id, "aeron:udp?endpoint=10.0.0.9:40456")
-    assert isinstance(said, OperationSuccess)
+    _, (response,) = ask(
+        driver, RemoveDestination, publication_id, "aeron:udp?endpoint=10.0.0.9:40456"
+    )
+    assert isinstance(response, OperationSuccess)
     assert driver.named("mdc-num-dest").value == 0
     driver.run_for(12 * SECOND)
-    assert len(driver.names.asked) == 2
+    assert len(driver.names.looked_up) == 2
     assert watched(driver) == 0
 
 
@@ -233,10 +235,10 @@ def test_a_plain_channel_whose_peer_is_silent_follows_its_name(driver):
     index = -2 - endpoint.fd
     before = bytes(bytearray(driver.links.mailboxes[index].peer))
     driver.run_for(4 * SECOND)
-    assert len(driver.names.asked) == 1
+    assert len(driver.names.looked_up) == 1
     driver.names.host = "10.0.0.10"
     driver.run_for(3 * SECOND)
-    assert len(driver.names.asked) > 1
+    assert len(driver.names.looked_up) > 1
     assert bytes(bytearray(driver.links.mailboxes[index].peer)) != before
     assert driver.value(system_counters.RESOLUTION_CHANGES) == 1
 
@@ -294,8 +296,8 @@ def test_a_refusal_reaches_clients_with_the_destination_that_it_came_from(driver
     driver.turn(3)
     driver.send(CONTROL, refusal + text)
     driver.turn(3)
-    (said,) = [item for item in driver.take() if isinstance(item, PublicationError)]
-    assert said == PublicationError(
+    (response,) = [item for item in driver.take() if isinstance(item, PublicationError)]
+    assert response == PublicationError(
         publication_id, destination_id, ready.session_id, 1001, 9, -1, PEER.host, PEER.port, 13,
         "not wanted",
     )  # fmt: skip
@@ -336,8 +338,8 @@ def test_a_channel_that_asks_for_it_sends_the_time_in_its_frames(driver):
     (sent,) = [item for _, item in driver.outside if len(item) == 1024]
     assert time.time_ns() - 60 * SECOND < int.from_bytes(sent[24:32], "little") <= time.time_ns()
     with_other = f"{OUTSIDE}|term-length=64k|channel-snd-ts-offset=8"
-    _, said = driver.add(AddPublication, with_other, 5)
-    assert said[-1].error_code == ErrorCode.GENERIC_ERROR
+    _, responses = driver.add(AddPublication, with_other, 5)
+    assert responses[-1].error_code == ErrorCode.GENERIC_ERROR
 
 
 def test_a_plain_subscription_that_responses_are_asked_for_on_hears_one_session_alone(driver):

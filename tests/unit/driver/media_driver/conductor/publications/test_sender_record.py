@@ -21,8 +21,8 @@ def driver(tmp_path):
 
 def publish(driver):
     """A new publication; returns its registration id and how a receiver of it reports."""
-    registration_id, said = driver.add(AddPublication, CHANNEL)
-    ready = said[-1]
+    registration_id, responses = driver.add(AddPublication, CHANNEL)
+    ready = responses[-1]
     term_id = driver.open_log(ready.log_file_name).initial_term_id
 
     def report(receiver_id, window):
